@@ -1,0 +1,64 @@
+# What this project can do: `make` lists it. Each target installs what it needs into .venv and says so.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ADDRESS ?= 127.0.0.1:8000
+SPEECH ?=
+TESTS ?= tests
+PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links
+
+.DEFAULT_GOAL := help
+.PHONY: help demo run test test-embedded test-services lint bench clean requirements browser
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/portal ## run the main job on the demo corpus (or SPEECH=<folder with a manifest>) and open the portal
+	PORTAL_ADDRESS=$(ADDRESS) $(BIN)/python manage.py demo $(if $(SPEECH),--speech "$(SPEECH)")
+
+run: $(VENV)/portal ## start the portal: web server, worker and scheduler
+	PORTAL_ADDRESS=$(ADDRESS) $(BIN)/python manage.py serve
+
+test: lint test-embedded test-services ## check style, types and contracts, then run every test
+
+test-embedded: $(VENV)/dev browser
+	$(BIN)/python -m pytest $(TESTS)
+
+test-services: $(VENV)/dev browser
+	$(BIN)/python -m tests.services -- $(BIN)/python -m pytest tests/portal
+
+lint: $(VENV)/dev ## check style, types, import contracts and migrations
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	PORTAL_DATA_DIR=$$(mktemp -d) $(BIN)/python manage.py makemigrations --check --dry-run
+
+bench: $(VENV)/dev ## measure speed as ratios to a yardstick in the same run
+	$(BIN)/python -m benchmarks
+
+clean: ## remove the virtual environment and caches; the portal's data in var/ stays
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+requirements: ## pin the newest versions that pyproject.toml allows
+	$(BIN)/pip-compile $(PINS) --output-file requirements.txt pyproject.toml
+	$(BIN)/pip-compile $(PINS) --extra dev --constraint requirements.txt --output-file requirements-dev.txt pyproject.toml
+
+browser:
+	@sh tests/install_chromium.sh
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "The portal needs Python 3.11 or newer; name one with make PYTHON=python3.12 …")'
+	@echo "Making the virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/portal: $(VENV)/bin/python requirements.txt
+	@echo "Installing the portal's packages (about 450 MB) into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	@touch $@
+
+$(VENV)/dev: $(VENV)/portal requirements-dev.txt
+	@echo "Installing the packages for tests and checks into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
+	@touch $@

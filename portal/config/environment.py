@@ -1,0 +1,215 @@
+"""The portal's settings as they stand in the environment.
+
+Every setting is one `Variable` in the table below: its name, its default, how its text is read and what it means.
+`read_environment` reads all of them strictly: a value that does not parse or a name that does not exist is an error,
+and all errors are told at once. `docs/settings.md` is this table in prose; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PREFIX = "PORTAL_"
+
+
+class EnvironmentProblem(ValueError):
+    """One or more variables of the environment cannot be used; the message names each."""
+
+
+def _boolean(text: str) -> bool:
+    words = {"true": True, "yes": True, "on": True, "1": True}
+    words |= {"false": False, "no": False, "off": False, "0": False}
+    if text.lower() not in words:
+        raise ValueError("true or false")
+    return words[text.lower()]
+
+
+def _whole_number(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError("a whole number of at least 1")
+    return int(text)
+
+
+def _list(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _folder(text: str) -> Path:
+    return Path(text).expanduser().absolute()
+
+
+def _folders(text: str) -> list[Path]:
+    return [_folder(part) for part in _list(text)]
+
+
+def _database(text: str) -> str:
+    if text and not text.startswith(("sqlite:///", "postgres://", "postgresql://")):
+        raise ValueError("sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/NAME")
+    return text
+
+
+def _broker(text: str) -> str:
+    if text and not text.startswith(("redis://", "rediss://", "amqp://", "amqps://")):
+        raise ValueError("redis://HOST:PORT/NUMBER or amqp://USER:PASSWORD@HOST:PORT//")
+    return text
+
+
+def _address(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError("HOST:PORT, such as 127.0.0.1:8000")
+    return text
+
+
+def _log_level(text: str) -> str:
+    if text.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
+        raise ValueError("DEBUG, INFO, WARNING or ERROR")
+    return text.upper()
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One setting: `name` without the prefix, `default` as it would be written in the environment."""
+
+    name: str
+    default: str
+    read: Callable[[str], Any]
+    meaning: str
+
+
+VARIABLES = (
+    Variable(
+        "DATA_DIR",
+        "var",
+        _folder,
+        "Folder of everything that the portal keeps: database, files, queue, logs.",
+    ),
+    Variable(
+        "SECRET_KEY",
+        "",
+        str,
+        "Key that signs sessions and audio addresses. Empty: made once and kept in the data folder.",
+    ),
+    Variable(
+        "DATABASE_URL",
+        "",
+        _database,
+        "Database. Empty: SQLite in the data folder. Production: PostgreSQL.",
+    ),
+    Variable(
+        "BROKER_URL",
+        "",
+        _broker,
+        "Queue of jobs. Empty: a folder in the data folder. Production: Redis or RabbitMQ.",
+    ),
+    Variable("ADDRESS", "127.0.0.1:8000", _address, "Address on which `manage.py serve` listens."),
+    Variable(
+        "ALLOWED_HOSTS",
+        "localhost,127.0.0.1,[::1]",
+        _list,
+        "Host names under which the portal answers.",
+    ),
+    Variable(
+        "HTTPS",
+        "false",
+        _boolean,
+        "The portal is reached by https only: secure cookies, redirect, HSTS.",
+    ),
+    Variable(
+        "BEHIND_PROXY",
+        "false",
+        _boolean,
+        "A proxy in front sets X-Forwarded-Proto and removes it from visitors.",
+    ),
+    Variable("DEBUG", "false", _boolean, "Django's debug pages, for development only."),
+    Variable("LOG_LEVEL", "INFO", _log_level, "How much the processes log."),
+    Variable("WEB_THREADS", "8", _whole_number, "Requests that the web server answers at a time."),
+    Variable(
+        "WORKER_PROCESSES",
+        "2",
+        _whole_number,
+        "Jobs that the worker started by `manage.py serve` runs at a time.",
+    ),
+    Variable(
+        "IMPORT_ROOTS",
+        "",
+        _folders,
+        "Folders on the server from which an organizer may import a corpus on a page.",
+    ),
+    Variable(
+        "AUDIO_LINK_S",
+        "3600",
+        _whole_number,
+        "Seconds for which a signed audio address stays good.",
+    ),
+    Variable(
+        "JOB_HEARTBEAT_S", "5", _whole_number, "Seconds between two signs of life of a running job."
+    ),
+    Variable(
+        "JOB_LOST_AFTER_S",
+        "30",
+        _whole_number,
+        "Seconds without a sign of life after which a job is taken back.",
+    ),
+    Variable(
+        "JOB_SOFT_LIMIT_S",
+        "21600",
+        _whole_number,
+        "Seconds after which a job is asked to end as timed out.",
+    ),
+    Variable(
+        "JOB_HARD_LIMIT_S",
+        "21900",
+        _whole_number,
+        "Seconds after which the process of a job is ended.",
+    ),
+    Variable("SWEEP_EVERY_S", "5", _whole_number, "Seconds between two rounds of the scheduler."),
+)
+
+
+def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Value of every variable, by its name without the prefix.
+
+    Raises:
+        EnvironmentProblem: names every variable that is unknown or does not parse.
+    """
+    known = {PREFIX + variable.name for variable in VARIABLES}
+    problems = [
+        _unknown(name, known)
+        for name in sorted(environ)
+        if name.startswith(PREFIX) and name not in known
+    ]
+    values: dict[str, Any] = {}
+    for variable in VARIABLES:
+        text = environ.get(PREFIX + variable.name, variable.default).strip()
+        try:
+            values[variable.name] = variable.read(text)
+        except ValueError as error:
+            problems.append(f"{PREFIX}{variable.name}: expected {error}, found {text!r}.")
+    if not problems and not values["JOB_SOFT_LIMIT_S"] < values["JOB_HARD_LIMIT_S"]:
+        problems.append("PORTAL_JOB_SOFT_LIMIT_S: expected less than PORTAL_JOB_HARD_LIMIT_S.")
+    if not problems and not values["JOB_HEARTBEAT_S"] * 2 < values["JOB_LOST_AFTER_S"]:
+        problems.append("PORTAL_JOB_LOST_AFTER_S: expected more than twice PORTAL_JOB_HEARTBEAT_S.")
+    if problems:
+        raise EnvironmentProblem("\n".join(["The environment cannot be used:", *problems]))
+    return values
+
+
+def _unknown(name: str, known: set[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" Did you mean {near[0]}?" if near else " docs/settings.md lists all."
+    return f"{name}: there is no such setting.{hint}"
+
+
+def settings_table() -> str:
+    """The Markdown table of docs/settings.md."""
+    rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
+    rows += [
+        f"| `{PREFIX}{variable.name}` | {f'`{variable.default}`' if variable.default else ''} | {variable.meaning} |"
+        for variable in VARIABLES
+    ]
+    return "\n".join(rows)

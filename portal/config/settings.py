@@ -1,0 +1,219 @@
+"""Django's settings, all derived from the environment (`environment.py`); nothing else is read."""
+
+import os
+import secrets
+from pathlib import Path
+
+import dj_database_url
+from csp.constants import NONE, SELF
+
+from portal.config.environment import read_environment
+
+BASE_DIR = Path(__file__).resolve().parents[2]
+ENVIRONMENT = read_environment(os.environ)
+
+
+def _kept_secret(file: Path) -> str:
+    """The secret of this installation; made at the first start, readable by its owner only."""
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return file.read_text()
+    secret = secrets.token_urlsafe(48)
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(secret)
+    return secret
+
+
+DATA_DIR: Path = ENVIRONMENT["DATA_DIR"]
+DATA_DIR.mkdir(parents=True, exist_ok=True)
+
+DEBUG = ENVIRONMENT["DEBUG"]
+SECRET_KEY = ENVIRONMENT["SECRET_KEY"] or _kept_secret(DATA_DIR / "secret_key")
+ALLOWED_HOSTS = ENVIRONMENT["ALLOWED_HOSTS"]
+
+INSTALLED_APPS = [
+    "portal.core",
+    "portal.accounts",
+    "portal.jobs",
+    "portal.challenges",
+    "portal.submissions",
+    "anonymization",
+    "evaluation",
+    "portal.results",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.humanize",
+    "django.contrib.messages",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "csp.middleware.CSPMiddleware",
+]
+
+ROOT_URLCONF = "portal.config.urls"
+WSGI_APPLICATION = "portal.config.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# Database -----------------------------------------------------------------------------------------
+
+DATABASES = {
+    "default": dj_database_url.parse(
+        ENVIRONMENT["DATABASE_URL"] or f"sqlite:///{DATA_DIR / 'portal.sqlite3'}"
+    )
+}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    DATABASES["default"]["OPTIONS"] = {
+        "timeout": 30,
+        "transaction_mode": "IMMEDIATE",
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-20000;",
+    }
+    # A file, so that several processes can be tested against it.
+    DATABASES["default"]["TEST"] = {"NAME": DATA_DIR / "test.sqlite3"}
+else:
+    DATABASES["default"] |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# Processes ----------------------------------------------------------------------------------------
+
+ADDRESS = ENVIRONMENT["ADDRESS"]
+WEB_THREADS = ENVIRONMENT["WEB_THREADS"]
+WORKER_PROCESSES = ENVIRONMENT["WORKER_PROCESSES"]
+
+# Queue --------------------------------------------------------------------------------------------
+
+BROKER_DIR = DATA_DIR / "queue"
+CELERY_BROKER_URL = ENVIRONMENT["BROKER_URL"] or "filesystem://localhost"
+JOB_HEARTBEAT_S = ENVIRONMENT["JOB_HEARTBEAT_S"]
+JOB_LOST_AFTER_S = ENVIRONMENT["JOB_LOST_AFTER_S"]
+JOB_SOFT_LIMIT_S = ENVIRONMENT["JOB_SOFT_LIMIT_S"]
+JOB_HARD_LIMIT_S = ENVIRONMENT["JOB_HARD_LIMIT_S"]
+SWEEP_EVERY_S = ENVIRONMENT["SWEEP_EVERY_S"]
+if CELERY_BROKER_URL.startswith("filesystem"):
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        "data_folder_in": BROKER_DIR / "messages",
+        "data_folder_out": BROKER_DIR / "messages",
+        "control_folder": BROKER_DIR / "control",
+        "polling_interval": 0.5,
+    }
+else:
+    # Redis gives a message back after this time; no job may run longer.
+    CELERY_BROKER_TRANSPORT_OPTIONS = (
+        {"visibility_timeout": JOB_HARD_LIMIT_S + 600, "socket_connect_timeout": 3}
+        if CELERY_BROKER_URL.startswith("redis")
+        else {}
+    )
+CELERY_BROKER_CONNECTION_TIMEOUT = 3
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_SERIALIZER = "json"
+CELERY_TASK_DEFAULT_QUEUE = "io"
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_MAX_TASKS_PER_CHILD = 100
+
+# Files --------------------------------------------------------------------------------------------
+
+STORAGES = {
+    "default": {
+        "BACKEND": "portal.core.storage.AtomicFileSystemStorage",
+        "OPTIONS": {"location": DATA_DIR / "files"},
+    },
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "portal.core.static.ModuleManifestStorage",
+    },
+}
+IMPORT_ROOTS = ENVIRONMENT["IMPORT_ROOTS"]
+AUDIO_LINK_S = ENVIRONMENT["AUDIO_LINK_S"]
+STATIC_URL = "static/"
+STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+
+# People -------------------------------------------------------------------------------------------
+
+AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "home"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+    )
+]
+LANGUAGE_CODE = "en-gb"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = True
+
+# Security -----------------------------------------------------------------------------------------
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF],
+        "media-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+        "object-src": [NONE],
+    }
+}
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+if ENVIRONMENT["HTTPS"]:
+    SECURE_SSL_REDIRECT = True
+    SESSION_COOKIE_SECURE = True
+    CSRF_COOKIE_SECURE = True
+    SECURE_HSTS_SECONDS = 31_536_000
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+    SECURE_HSTS_PRELOAD = True
+    SECURE_REDIRECT_EXEMPT = [r"^health/"]
+if ENVIRONMENT["BEHIND_PROXY"]:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+# Logs ---------------------------------------------------------------------------------------------
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": ENVIRONMENT["LOG_LEVEL"]},
+    "loggers": {"fontTools": {"level": "WARNING"}},
+}

@@ -1,0 +1,123 @@
+"""Health: is the process alive, is everything that it needs within reach, what do the parts beside it say.
+
+A check returns None when all is well and else one sentence for the operator.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from portal.core.models import Pulse
+
+
+@require_safe
+@never_cache
+def live(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
+    """The web process answers."""
+    return HttpResponse("live\n", content_type="text/plain")
+
+
+@require_safe
+@never_cache
+def ready(request: HttpRequest) -> JsonResponse:  # noqa: ARG001
+    """The web process can do its work: 200, or 503 with one sentence for each part that fails."""
+    answers = check_all()
+    failed = any(answers.values())
+    body = {
+        "ready": not failed,
+        "checks": {name: answer or "ok" for name, answer in answers.items()},
+    }
+    return JsonResponse(body, status=503 if failed else 200)
+
+
+def check_all() -> dict[str, str | None]:
+    """Every check by name, with its sentence or None."""
+    checks: dict[str, Callable[[], str | None]] = {
+        "database": check_database,
+        "files": check_files,
+        "queue": check_queue,
+        "scheduler": check_scheduler,
+    }
+    return {name: check() for name, check in checks.items()}
+
+
+def check_database() -> str | None:
+    try:
+        executor = MigrationExecutor(connection)
+        pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    except DatabaseError as error:
+        return f"The database does not answer ({_first_line(error)}). Start it or mend PORTAL_DATABASE_URL."
+    if pending:
+        return f"{len(pending)} migrations are not applied. Run manage.py migrate."
+    return None
+
+
+def check_files() -> str | None:
+    name = f"health/{uuid.uuid4().hex}"
+    try:
+        default_storage.save(name, ContentFile(b"ok"))
+        default_storage.delete(name)
+    except OSError as error:
+        return f"Files cannot be stored ({_first_line(error)}). Make room or mend the rights of the data folder."
+    return None
+
+
+def check_queue() -> str | None:
+    if settings.CELERY_BROKER_URL.startswith("filesystem"):
+        folder = settings.BROKER_DIR / "messages"
+        if not folder.is_dir():
+            return f"The queue's folder {folder} is missing. The scheduler makes it again within seconds."
+        return None
+    from kombu import Connection
+
+    options = settings.CELERY_BROKER_TRANSPORT_OPTIONS
+    try:
+        with Connection(
+            settings.CELERY_BROKER_URL, connect_timeout=2, transport_options=options
+        ) as broker:
+            broker.ensure_connection(max_retries=1, timeout=2)
+    except Exception as error:
+        return (
+            f"The queue does not answer ({_first_line(error)}). Start it or mend PORTAL_BROKER_URL."
+        )
+    return None
+
+
+def check_scheduler() -> str | None:
+    pulse = last_pulse("scheduler")
+    if pulse is None:
+        return "The scheduler has never run. Start it with manage.py run_scheduler (manage.py serve does)."
+    silence = timezone.now() - pulse
+    if silence > timedelta(seconds=settings.SWEEP_EVERY_S * 3 + 10):
+        return (
+            f"The scheduler has been silent for {silence.seconds} s. Start manage.py run_scheduler."
+        )
+    return None
+
+
+def last_pulse(name: str) -> datetime | None:
+    try:
+        return Pulse.objects.filter(name=name).values_list("at", flat=True).first()
+    except DatabaseError:
+        return None
+
+
+def beat(name: str) -> None:
+    """Leave a sign of life."""
+    Pulse.objects.update_or_create(name=name, defaults={"at": timezone.now()})
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,29 @@
+"""Start the portal on this machine: web server, worker and scheduler, ended together by one Ctrl-C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+
+from portal.core.processes import Supervisor, portal_processes
+
+
+class Command(BaseCommand):
+    help = __doc__
+
+    def handle(self, **options: Any) -> None:
+        call_command("migrate", verbosity=0)
+        call_command("collectstatic", interactive=False, verbosity=0)
+        address = settings.ADDRESS
+        self.stdout.write(f"The portal opens at http://{address}/ (Ctrl-C ends it)")
+        processes = portal_processes(
+            address, web_threads=settings.WEB_THREADS, worker_processes=settings.WORKER_PROCESSES
+        )
+        Supervisor(processes, self._say).run()
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()

@@ -1,0 +1,109 @@
+"""Signed addresses of stored audio and figures.
+
+An address is made for one session by a page that has checked the visitor's right, holds no name, ends after
+`AUDIO_LINK_S` and is worthless in any other session. Files are sent with byte ranges, as players need them.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from typing import IO
+
+from django.conf import settings
+from django.core import signing
+from django.core.files.storage import default_storage
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from portal.core.storage import CHUNK_BYTES
+
+SALT = "portal.media"
+CONTENT_TYPES = {
+    ".flac": "audio/flac",
+    ".wav": "audio/wav",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".pdf": "application/pdf",
+}
+log = logging.getLogger(__name__)
+
+
+def signed_address(request: HttpRequest, key: str) -> str:
+    """Address at which this session may fetch the stored file `key` for a while."""
+    if not request.session.session_key:
+        request.session.create()
+    token = signing.dumps([key, _session_mark(request)], salt=SALT, compress=True)
+    return reverse("media", args=[token])
+
+
+@require_safe
+def serve_media(request: HttpRequest, token: str) -> HttpResponse:
+    """The file behind a signed address, whole or the byte range asked for."""
+    try:
+        key, mark = signing.loads(token, salt=SALT, max_age=settings.AUDIO_LINK_S)
+    except signing.BadSignature as error:
+        raise Http404(
+            "This address is not valid any more; reload the page that led here."
+        ) from error
+    if mark != _session_mark(request) or not default_storage.exists(key):
+        raise Http404("This address is not valid here; reload the page that led here.")
+    log.info("media %s to session %s", key, mark)
+    return _ranged_response(request, key)
+
+
+def _session_mark(request: HttpRequest) -> str:
+    return signing.Signer(salt=SALT).signature(request.session.session_key or "")[:16]
+
+
+def _ranged_response(request: HttpRequest, key: str) -> HttpResponse:
+    size = default_storage.size(key)
+    content_type = CONTENT_TYPES.get(key[key.rfind(".") :], "application/octet-stream")
+    wanted = _byte_range(request.headers.get("Range", ""), size)
+    if wanted is None:
+        return _secured(HttpResponse(status=416, headers={"Content-Range": f"bytes */{size}"}))
+    start, stop = wanted
+    body = () if request.method == "HEAD" else _chunks(default_storage.open(key), start, stop)
+    response = StreamingHttpResponse(body, content_type=content_type)
+    response["Content-Length"] = str(stop - start)
+    response["Accept-Ranges"] = "bytes"
+    if _is_byte_range(request.headers.get("Range", "")):
+        response.status_code = 206
+        response["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
+    return _secured(response)
+
+
+def _is_byte_range(header: str) -> bool:
+    return bool(re.fullmatch(r"bytes=(\d+-\d*|-\d+)", header.strip()))
+
+
+def _secured(response: HttpResponse) -> HttpResponse:
+    response["Cache-Control"] = f"private, max-age={settings.AUDIO_LINK_S}"
+    response["X-Content-Type-Options"] = "nosniff"
+    # An SVG opened by itself is a document; it may style itself and do nothing else.
+    response["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+    return response
+
+
+def _byte_range(header: str, size: int) -> tuple[int, int] | None:
+    """Half-open range of bytes; the whole file for an empty, foreign or multiple range; None if out of the file."""
+    if not _is_byte_range(header):
+        return 0, size
+    first, last = header.strip().removeprefix("bytes=").split("-")
+    if not first:
+        return (max(0, size - int(last)), size) if int(last) and size else None
+    start, stop = int(first), min(size, int(last) + 1 if last else size)
+    return (start, stop) if start < stop else None
+
+
+def _chunks(stream: IO[bytes], start: int, stop: int) -> Iterator[bytes]:
+    with stream:
+        stream.seek(start)
+        while start < stop:
+            chunk = stream.read(min(CHUNK_BYTES, stop - start))
+            if not chunk:
+                return
+            start += len(chunk)
+            yield chunk

@@ -1,0 +1,35 @@
+"""What every part of the portal needs: who did what (`AuditEvent`) and which processes are alive (`Pulse`)."""
+
+from django.conf import settings
+from django.db import models
+
+
+class AuditEvent(models.Model):
+    """One thing that a person or a process did; written in the transaction of the deed and never changed."""
+
+    at = models.DateTimeField(auto_now_add=True, db_index=True)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
+    )
+    action = models.CharField(max_length=60)
+    subject_type = models.CharField(max_length=60)
+    subject_id = models.CharField(max_length=60)
+    subject = models.CharField(max_length=200)
+    data = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ["-at", "-id"]
+        indexes = [models.Index(fields=["subject_type", "subject_id"])]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.subject}"
+
+
+class Pulse(models.Model):
+    """Last sign of life of a process that runs beside the web server."""
+
+    name = models.CharField(max_length=60, unique=True)
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.at:%H:%M:%S}"

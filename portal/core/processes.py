@@ -1,0 +1,123 @@
+"""Runs several processes as one: each line they print is marked with its process, one that dies is started again,
+and one signal ends all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+PATIENCE_S = 25.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
+STEADY_AFTER_S = 60.0
+
+
+@dataclass
+class Process:
+    """One supervised program."""
+
+    name: str
+    command: list[str]
+    running: subprocess.Popen[str] | None = None
+    started_at: float = 0.0
+    failures: int = 0
+    start_at: float = field(default=0.0)
+
+
+class Supervisor:
+    """Keeps the processes running until it is told to stop."""
+
+    def __init__(self, processes: list[Process], say: Callable[[str], None]) -> None:
+        self.processes = processes
+        self.say = say
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        """Run until a signal or `stop`; returns when every process has ended."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: self.stopping.set())
+        try:
+            while not self.stopping.wait(0.2):
+                for process in self.processes:
+                    self._look_after(process)
+        finally:
+            self._end_all()
+
+    def _look_after(self, process: Process) -> None:
+        now = time.monotonic()
+        if process.running is None:
+            if now >= process.start_at:
+                self._start(process, now)
+            return
+        code = process.running.poll()
+        if code is None:
+            return
+        process.failures = 1 if now - process.started_at > STEADY_AFTER_S else process.failures + 1
+        pause = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (process.failures - 1))
+        self.say(f"{process.name} ended ({_how(code)}); it starts again in {pause:.0f} s")
+        process.running, process.start_at = None, now + pause
+
+    def _start(self, process: Process, now: float) -> None:
+        # A session of its own: the terminal's Ctrl-C reaches the supervisor alone, which then ends the others in order.
+        process.running = subprocess.Popen(  # noqa: S603
+            process.command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        process.started_at = now
+        threading.Thread(
+            target=self._echo, args=(process.name, process.running), daemon=True
+        ).start()
+
+    def _echo(self, name: str, running: subprocess.Popen[str]) -> None:
+        assert running.stdout is not None  # noqa: S101
+        for line in running.stdout:
+            self.say(f"{name:<9} | {line.rstrip()}")
+
+    def _end_all(self) -> None:
+        alive = [
+            process
+            for process in self.processes
+            if process.running and process.running.poll() is None
+        ]
+        for process in alive:
+            process.running.terminate()  # type: ignore[union-attr]
+        deadline = time.monotonic() + PATIENCE_S
+        for process in alive:
+            try:
+                process.running.wait(max(0.1, deadline - time.monotonic()))  # type: ignore[union-attr]
+            except subprocess.TimeoutExpired:
+                self.say(f"{process.name} did not end in time and is killed")
+                os.killpg(process.running.pid, signal.SIGKILL)  # type: ignore[union-attr]
+
+
+def _how(code: int) -> str:
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+def portal_processes(address: str, *, web_threads: int, worker_processes: int) -> list[Process]:
+    """The web server, the worker and the scheduler of a portal on one machine."""
+    python = sys.executable
+    web = [python, "-m", "gunicorn", "portal.config.wsgi", "--bind", address, "--workers", "1"]
+    web += ["--worker-class", "gthread", "--threads", str(web_threads), "--timeout", "60"]
+    web += ["--graceful-timeout", "10", "--log-level", "warning"]
+    # A worker that is root says so at length; who runs the portal as root has chosen to.
+    worker = [python, "-W", "ignore:You're running the worker with superuser privileges"]
+    worker += ["-m", "celery", "--quiet", "--app", "portal.config.celery", "worker", "--queues", "io,cpu,gpu"]
+    worker += ["--concurrency", str(worker_processes), "--loglevel", "WARNING"]
+    worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+    return [
+        Process("web", web),
+        # Speech is computed at low priority, so that pages stay quick.
+        Process("worker", ["nice", "-n", "10", *worker]),
+        Process("scheduler", [python, "manage.py", "run_scheduler"]),
+    ]

@@ -1,0 +1,74 @@
+"""Files by content: what is stored is named by its SHA-256, so nothing is stored twice and nothing is ever half there.
+
+`store_file` and `store_bytes` return the key under which `default_storage` holds the content. A key that exists is
+complete: a file gets its name only when its last byte is on disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import uuid
+from pathlib import Path
+
+from django.core.files.base import File
+from django.core.files.storage import FileSystemStorage, default_storage
+
+CHUNK_BYTES = 1 << 20
+
+
+class AtomicFileSystemStorage(FileSystemStorage):
+    """Django's storage in a folder, writing to a temporary name first: a killed process leaves no half file."""
+
+    def _save(self, name: str, content: File) -> str:
+        target = Path(self.path(name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = target.with_name(f".{uuid.uuid4().hex}.part")
+        try:
+            with draft.open("xb") as stream:
+                for chunk in content.chunks():
+                    stream.write(chunk)
+                stream.flush()
+                os.fsync(stream.fileno())
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+        return name
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def content_key(sha256: str, suffix: str) -> str:
+    """Name under which the content with this hash is stored; `suffix` tells its format, such as ``.flac``."""
+    return f"content/{sha256[:2]}/{sha256}{suffix}"
+
+
+def store_bytes(data: bytes, suffix: str) -> str:
+    """Store the bytes unless they are there already and return their key."""
+    key = content_key(hashlib.sha256(data).hexdigest(), suffix)
+    return _store(key, File(io.BytesIO(data)))
+
+
+def store_file(path: Path, sha256: str, suffix: str) -> str:
+    """Store a copy of the file, whose hash the caller has computed, unless it is there already; return its key."""
+    key = content_key(sha256, suffix)
+    if default_storage.exists(key):
+        return key
+    with path.open("rb") as stream:
+        return _store(key, File(stream))
+
+
+def replace_named(name: str, data: bytes) -> None:
+    """Store bytes under a fixed name, replacing what was there; for derived files that can be made again."""
+    default_storage._save(name, File(io.BytesIO(data)))  # `save` would pick another name
+
+
+def _store(key: str, content: File) -> str:
+    if not default_storage.exists(key):
+        default_storage._save(key, content)  # `save` would rename when another process was faster
+    return key
