@@ -1,0 +1,131 @@
+"""Work that runs beside the web server. The row is the truth; the queue only hints that there is something to do."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.urls import reverse
+
+MAX_ATTEMPTS = 3
+
+
+class Queue(models.TextChoices):
+    IO = "io", "files"
+    CPU = "cpu", "computing"
+    GPU = "gpu", "graphics card"
+
+
+class State(models.TextChoices):
+    WAITING = "waiting"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Actor(models.TextChoices):
+    """Who must act for a failed job to succeed."""
+
+    NOBODY = "", "nobody"
+    ORGANIZER = "organizer", "the organizer"
+    TEAM = "team", "the team"
+    OPERATOR = "operator", "the operator"
+
+
+class Job(models.Model):
+    """One piece of background work: what to do, how far it is, how it ended.
+
+    `claim` is the token of the process that holds the job; whoever lost it writes nothing any more.
+    `progress_from` and `progress_since` say where this attempt's current stage began, for the estimate.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    kind = models.CharField(max_length=40)
+    queue = models.CharField(max_length=8, choices=Queue.choices)
+    title = models.CharField(max_length=200)
+    parameters = models.JSONField(default=dict)
+    after = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="followers"
+    )
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    state = models.CharField(max_length=12, choices=State.choices, default=State.WAITING)
+    waiting_since = models.DateTimeField()
+    sent_at = models.DateTimeField(null=True, blank=True)
+    times_sent = models.PositiveSmallIntegerField(default=0)
+
+    claim = models.UUIDField(null=True, blank=True)
+    attempt = models.PositiveSmallIntegerField(default=0)
+    started_at = models.DateTimeField(null=True, blank=True)
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    cancel_requested_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    stage = models.CharField(max_length=80, blank=True)
+    done = models.PositiveIntegerField(default=0)
+    total = models.PositiveIntegerField(default=0)
+    progress_from = models.PositiveIntegerField(default=0)
+    progress_since = models.DateTimeField(null=True, blank=True)
+
+    result = models.JSONField(default=dict)
+    problems = models.JSONField(default=list)
+    failure = models.TextField(blank=True)
+    failure_actor = models.CharField(max_length=12, choices=Actor.choices, blank=True)
+    failure_remedy = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "id"]
+        indexes = [
+            models.Index(fields=["state", "queue", "waiting_since"]),
+            models.Index(fields=["-created_at"]),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                name="job_running_has_claim",
+                condition=~models.Q(state="running")
+                | models.Q(
+                    claim__isnull=False, heartbeat_at__isnull=False, started_at__isnull=False
+                ),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+    def get_absolute_url(self) -> str:
+        return reverse("jobs:detail", args=[self.pk])
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in {State.SUCCEEDED, State.FAILED, State.CANCELLED}
+
+    @property
+    def percent(self) -> int | None:
+        return min(100, 100 * self.done // self.total) if self.total else None
+
+
+class JobEvent(models.Model):
+    """Something that happened to a job, kept for whoever wants to know why."""
+
+    class Level(models.TextChoices):
+        INFO = "info"
+        WARNING = "warning"
+        ERROR = "error"
+        TRACE = "trace", "technical detail"
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="events")
+    at = models.DateTimeField(auto_now_add=True)
+    attempt = models.PositiveSmallIntegerField()
+    level = models.CharField(max_length=8, choices=Level.choices, default=Level.INFO)
+    text = models.TextField()
+
+    class Meta:
+        ordering = ["at", "id"]
+
+    def __str__(self) -> str:
+        return self.text

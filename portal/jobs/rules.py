@@ -1,0 +1,76 @@
+"""Decisions about jobs, as pure functions of a job's row and the time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from portal.jobs.models import MAX_ATTEMPTS, Job, State
+
+RESEND_FIRST = timedelta(seconds=60)
+RESEND_LAST = timedelta(hours=1)
+RESEND_IDLE = timedelta(seconds=10)
+
+
+@dataclass(frozen=True)
+class Limits:
+    lost_after: timedelta
+    hard_limit: timedelta
+
+
+class Verdict(Enum):
+    """What becomes of a running job that gives no sign of life."""
+
+    ALIVE = "alive"
+    CANCEL = "cancel"
+    TIMED_OUT = "timed out"
+    GIVE_UP = "give up"
+    TRY_AGAIN = "try again"
+
+
+def judge_running(job: Job, limits: Limits, now: datetime) -> Verdict:
+    """Whether a running job still lives, and if not, what to do with it."""
+    assert job.heartbeat_at is not None and job.started_at is not None  # noqa: S101 - a database constraint
+    if now - job.heartbeat_at <= limits.lost_after:
+        return Verdict.ALIVE
+    if job.cancel_requested_at:
+        return Verdict.CANCEL
+    if job.heartbeat_at - job.started_at >= limits.hard_limit - limits.lost_after:
+        return Verdict.TIMED_OUT
+    return Verdict.GIVE_UP if job.attempt >= MAX_ATTEMPTS else Verdict.TRY_AGAIN
+
+
+def is_ready(job: Job) -> bool:
+    """Whether nothing has to end before this job may run."""
+    return job.after is None or job.after.state == State.SUCCEEDED
+
+
+def must_send(job: Job, *, queue_is_idle: bool, now: datetime) -> bool:
+    """Whether a waiting job needs a (further) message: none was sent, or the one sent seems lost.
+
+    A queue in which nothing runs although something waits has lost its messages or has no worker; both call for a quick
+    repetition. Behind a busy worker a message is repeated ever more rarely, so that the queue does not fill with copies.
+    """
+    if job.sent_at is None:
+        return True
+    patience = min(RESEND_LAST, RESEND_FIRST * 2 ** min(job.times_sent, 10))
+    if queue_is_idle:
+        patience = min(RESEND_IDLE * 2 ** min(job.times_sent, 10), patience)
+    return now - job.sent_at >= patience
+
+
+def can_cancel(job: Job) -> bool:
+    return not job.has_ended and job.cancel_requested_at is None
+
+
+def can_run_again(job: Job) -> bool:
+    return job.state in {State.FAILED, State.CANCELLED}
+
+
+def remaining_time(job: Job, now: datetime) -> timedelta | None:
+    """Estimate of the time that the current stage still needs, from its pace since it began."""
+    if job.state != State.RUNNING or job.progress_since is None or job.done <= job.progress_from:
+        return None
+    pace = (now - job.progress_since) / (job.done - job.progress_from)
+    return pace * max(0, job.total - job.done)

@@ -1,0 +1,75 @@
+"""The only door to jobs for pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, Min, Q, QuerySet
+from django.http import Http404
+from django.utils import timezone
+
+from portal.jobs.models import Job, JobEvent, Queue, State
+
+STARVED_AFTER = timedelta(minutes=2)
+
+
+def jobs_for(user: Any) -> QuerySet[Job]:
+    """The jobs that this person may see: organizers and the operator see all."""
+    if user.is_organizer or user.is_staff:
+        return Job.objects.select_related("created_by", "after")
+    return Job.objects.none()
+
+
+def job_for(user: Any, pk: Any) -> Job:
+    job = jobs_for(user).filter(pk=pk).first()
+    if job is None:
+        raise Http404
+    return job
+
+
+def events_for(user: Any, job: Job) -> QuerySet[JobEvent]:
+    """A job's history; technical detail is for the operator."""
+    return job.events.all() if user.is_staff else job.events.exclude(level=JobEvent.Level.TRACE)
+
+
+@dataclass(frozen=True)
+class QueueState:
+    """How one queue stands; `is_starved` when something waits and nothing takes it."""
+
+    name: str
+    title: str
+    waiting: int
+    running: int
+    oldest_waiting: timedelta | None
+    is_starved: bool
+
+
+def queue_states(now: datetime | None = None) -> list[QueueState]:
+    now = now or timezone.now()
+    ready = Q(state=State.WAITING) & (Q(after=None) | Q(after__state=State.SUCCEEDED))
+    rows = {
+        row["queue"]: row
+        for row in Job.objects.order_by()
+        .values("queue")
+        .annotate(
+            waiting=Count("pk", filter=ready),
+            running=Count("pk", filter=Q(state=State.RUNNING)),
+            since=Min("waiting_since", filter=ready),
+        )
+    }
+    return [_queue_state(queue, rows.get(queue.value, {}), now) for queue in Queue]
+
+
+def _queue_state(queue: Queue, row: dict[str, Any], now: datetime) -> QueueState:
+    oldest = now - row["since"] if row.get("since") else None
+    running = row.get("running", 0)
+    return QueueState(
+        name=queue.value,
+        title=str(queue.label),
+        waiting=row.get("waiting", 0),
+        running=running,
+        oldest_waiting=oldest,
+        is_starved=oldest is not None and oldest > STARVED_AFTER and not running,
+    )

@@ -1,0 +1,295 @@
+"""Everything that changes a job's row. Each change of state is a conditional update, so that of two processes only one wins."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from evaluation.formats.problems import Problem
+from portal.core import audit
+from portal.jobs.kinds import get_kind
+from portal.jobs.models import MAX_ATTEMPTS, Actor, Job, JobEvent, State
+from portal.jobs.rules import can_cancel, can_run_again, is_ready
+
+log = logging.getLogger(__name__)
+
+
+class ClaimLost(Exception):  # noqa: N818
+    """The job was taken from this process; whatever it still does must not be written."""
+
+
+class NotPossible(Exception):  # noqa: N818
+    """The wish came too late or at the wrong time; the message says why."""
+
+
+@transaction.atomic
+def create_job(
+    *,
+    kind: str,
+    title: str,
+    parameters: dict[str, Any],
+    by: Any = None,
+    after: Job | None = None,
+    run_here: bool = False,
+) -> Job:
+    """A new waiting job; it is sent to the queue when the transaction is through and nothing has to run before it.
+
+    `run_here`: the caller executes the job itself, at once; it is sent only should the caller fail to.
+    """
+    job = Job.objects.create(
+        kind=kind,
+        queue=get_kind(kind).queue,
+        title=title,
+        parameters=parameters,
+        created_by=by,
+        after=after,
+        waiting_since=timezone.now(),
+        sent_at=timezone.now() if run_here else None,
+    )
+    audit.record("job.created", job, actor=by)
+    if is_ready(job) and not run_here:
+        transaction.on_commit(lambda: send(job))
+    return job
+
+
+def send(job: Job) -> bool:
+    """Tell the queue about a waiting job. A queue that does not answer is no failure: the scheduler tries again."""
+    from portal.jobs.tasks import run_job
+
+    try:
+        make_queue_folders()
+        run_job.apply_async(
+            (str(job.pk),),
+            queue=job.queue,
+            soft_time_limit=settings.JOB_SOFT_LIMIT_S,
+            time_limit=settings.JOB_HARD_LIMIT_S,
+            retry=False,
+        )
+    except Exception as error:
+        log.warning(
+            "The queue did not take job %s (%s); the scheduler will try again.", job.pk, error
+        )
+        return False
+    Job.objects.filter(pk=job.pk).update(sent_at=timezone.now(), times_sent=F("times_sent") + 1)
+    return True
+
+
+def make_queue_folders() -> None:
+    """Make the folders of the embedded queue, should somebody have removed them."""
+    if settings.CELERY_BROKER_URL.startswith("filesystem"):
+        for name in ("messages", "control"):
+            (settings.BROKER_DIR / name).mkdir(parents=True, exist_ok=True)
+
+
+def claim_job(job_id: uuid.UUID | str) -> Job | None:
+    """Take a waiting job whose turn it is; None when it is not waiting any more (another process was faster)."""
+    job = Job.objects.select_related("after").filter(pk=job_id).first()
+    if job is None or not is_ready(job):
+        return None
+    now = timezone.now()
+    taken = Job.objects.filter(pk=job_id, state=State.WAITING, cancel_requested_at=None).update(
+        state=State.RUNNING,
+        claim=uuid.uuid4(),
+        attempt=F("attempt") + 1,
+        started_at=now,
+        heartbeat_at=now,
+        progress_since=None,
+        stage="",
+    )
+    if not taken:
+        return None
+    job.refresh_from_db()
+    log_event(job, f"Started, attempt {job.attempt}.")
+    return job
+
+
+def keep_alive(job: Job) -> bool:
+    """Give a sign of life; tells whether the job is asked to stop.
+
+    Raises:
+        ClaimLost: the job is no longer this process's.
+    """
+    if not _held(job).update(heartbeat_at=timezone.now()):
+        raise ClaimLost
+    return Job.objects.filter(pk=job.pk, cancel_requested_at__isnull=False).exists()
+
+
+def report_progress(job: Job, *, stage: str, done: int, total: int) -> None:
+    """Write how far the job is.
+
+    Raises:
+        ClaimLost: the job is no longer this process's.
+    """
+    if job.progress_since is None or job.stage != stage:
+        job.progress_since, job.progress_from = timezone.now(), done
+    job.stage, job.done, job.total = stage, done, total
+    written = _held(job).update(
+        stage=stage,
+        done=done,
+        total=total,
+        progress_from=job.progress_from,
+        progress_since=job.progress_since,
+        heartbeat_at=timezone.now(),
+    )
+    if not written:
+        raise ClaimLost
+
+
+@transaction.atomic
+def finish_job(
+    job: Job,
+    state: State,
+    *,
+    result: dict[str, Any] | None = None,
+    failure: str = "",
+    actor: Actor = Actor.NOBODY,
+    remedy: str = "",
+    problems: Iterable[Problem] = (),
+) -> bool:
+    """End a job held by this process, let its followers run or cancel them; False when it was taken from us."""
+    ended = _held(job).update(
+        state=state,
+        claim=None,
+        finished_at=timezone.now(),
+        result=result or {},
+        failure=failure,
+        failure_actor=actor,
+        failure_remedy=remedy,
+        problems=[asdict(problem) for problem in problems],
+    )
+    if not ended:
+        return False
+    job.refresh_from_db()
+    level = JobEvent.Level.ERROR if state == State.FAILED else JobEvent.Level.INFO
+    log_event(job, failure or f"{job.get_state_display().capitalize()}.", level=level)
+    settle_followers(job)
+    return True
+
+
+@transaction.atomic
+def release_job(job: Job, why: str, *, attempt_counts: bool = True) -> bool:
+    """Give a job held by this process back to the queue; False when it was taken from us or has no attempt left."""
+    if attempt_counts and job.attempt >= MAX_ATTEMPTS:
+        return finish_job(
+            job,
+            State.FAILED,
+            failure=why,
+            actor=Actor.OPERATOR,
+            remedy="Mend the cause, then run the job again.",
+        )
+    attempt = job.attempt if attempt_counts else job.attempt - 1
+    freed = _held(job).update(
+        state=State.WAITING,
+        claim=None,
+        attempt=attempt,
+        waiting_since=timezone.now(),
+        sent_at=None,
+        times_sent=0,
+    )
+    if freed:
+        log_event(job, why, level=JobEvent.Level.WARNING)
+    return bool(freed)
+
+
+def settle_followers(job: Job) -> None:
+    """Send the jobs that waited for this one, or cancel them when it did not succeed."""
+    for follower in job.followers.filter(state=State.WAITING):
+        follower.after = job
+        if job.state == State.SUCCEEDED:
+            transaction.on_commit(lambda waiting=follower: send(waiting))
+        elif job.has_ended:
+            _end_waiting(follower, f"Not run: it follows “{job.title}”, which {_how_ended(job)}.")
+
+
+@transaction.atomic
+def request_cancel(job: Job, *, by: Any) -> Job:
+    """Cancel a waiting job at once, ask a running one to stop.
+
+    Raises:
+        NotPossible: the job has ended, or was asked before.
+    """
+    if not can_cancel(job):
+        raise NotPossible("This job has ended or is being cancelled already.")
+    audit.record("job.cancelled", job, actor=by)
+    if not _end_waiting(job, f"Cancelled by {by}."):
+        Job.objects.filter(pk=job.pk, state=State.RUNNING).update(
+            cancel_requested_at=timezone.now()
+        )
+        log_event(job, f"{by} asked to cancel.")
+    job.refresh_from_db()
+    return job
+
+
+@transaction.atomic
+def run_again(job: Job, *, by: Any) -> Job:
+    """Let a failed or cancelled job run once more; it continues from what it had kept.
+
+    Raises:
+        NotPossible: the job has not failed, or what it follows has not succeeded.
+    """
+    if job.after is not None and job.after.state in {State.FAILED, State.CANCELLED}:
+        raise NotPossible(
+            f"This job follows “{job.after.title}”, which {_how_ended(job.after)}. Run that one again first."
+        )
+    again = can_run_again(job) and Job.objects.filter(pk=job.pk, state=job.state).update(
+        **_fresh_start()
+    )
+    if not again:
+        raise NotPossible("Only a failed or cancelled job can run again.")
+    audit.record("job.run_again", job, actor=by)
+    job.refresh_from_db()
+    log_event(job, f"{by} let it run again.")
+    for follower in job.followers.filter(state=State.CANCELLED):
+        run_again(follower, by=by)
+    if is_ready(job):
+        transaction.on_commit(lambda: send(job))
+    return job
+
+
+def log_event(job: Job, text: str, *, level: JobEvent.Level = JobEvent.Level.INFO) -> None:
+    JobEvent.objects.create(job=job, attempt=job.attempt, level=level, text=text)
+
+
+def _held(job: Job) -> Any:
+    return Job.objects.filter(pk=job.pk, state=State.RUNNING, claim=job.claim)
+
+
+def _fresh_start() -> dict[str, Any]:
+    return {
+        "state": State.WAITING,
+        "waiting_since": timezone.now(),
+        "sent_at": None,
+        "times_sent": 0,
+        "claim": None,
+        "attempt": 0,
+        "cancel_requested_at": None,
+        "finished_at": None,
+        "failure": "",
+        "failure_actor": "",
+        "failure_remedy": "",
+        "problems": [],
+    }
+
+
+def _end_waiting(job: Job, sentence: str) -> bool:
+    now = timezone.now()
+    ended = Job.objects.filter(pk=job.pk, state=State.WAITING).update(
+        state=State.CANCELLED, cancel_requested_at=now, finished_at=now, failure=sentence
+    )
+    if ended:
+        job.refresh_from_db()
+        log_event(job, sentence)
+        settle_followers(job)
+    return bool(ended)
+
+
+def _how_ended(job: Job) -> str:
+    return "was cancelled" if job.state == State.CANCELLED else "failed"

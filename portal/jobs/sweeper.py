@@ -1,0 +1,68 @@
+"""The scheduler's round: takes jobs back from processes that died and sends what the queue has lost.
+
+It needs nothing but the rows, so it mends a lost queue, a killed worker and a message that never arrived alike.
+Several schedulers may run at once: each change is conditional.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from portal.core.health import beat
+from portal.jobs import services
+from portal.jobs.models import Actor, Job, State
+from portal.jobs.rules import Limits, Verdict, is_ready, judge_running, must_send
+from portal.jobs.runner import timed_out
+
+log = logging.getLogger(__name__)
+
+
+def sweep(now: datetime | None = None) -> int:
+    """One round; returns how many jobs it had to touch."""
+    now = now or timezone.now()
+    services.make_queue_folders()
+    touched = sum(_take_back(job, now) for job in Job.objects.filter(state=State.RUNNING))
+    busy = set(Job.objects.filter(state=State.RUNNING).values_list("queue", flat=True))
+    for job in (
+        Job.objects.filter(state=State.WAITING).select_related("after").order_by("waiting_since")
+    ):
+        if job.after is not None and job.after.state in {State.FAILED, State.CANCELLED}:
+            services.settle_followers(job.after)
+            touched += 1
+        elif is_ready(job) and must_send(job, queue_is_idle=job.queue not in busy, now=now):
+            touched += services.send(job)
+    beat("scheduler")
+    return touched
+
+
+@transaction.atomic
+def _take_back(job: Job, now: datetime) -> bool:
+    limits = Limits(
+        lost_after=timedelta(seconds=settings.JOB_LOST_AFTER_S),
+        hard_limit=timedelta(seconds=settings.JOB_HARD_LIMIT_S),
+    )
+    verdict = judge_running(job, limits, now)
+    if verdict is Verdict.ALIVE:
+        return False
+    if verdict is Verdict.TRY_AGAIN:
+        return services.release_job(
+            job, "Its process gave no sign of life any more; the job waits for another."
+        )
+    if verdict is Verdict.CANCEL:
+        return services.finish_job(
+            job, State.CANCELLED, failure="Cancelled; its process had ended."
+        )
+    if verdict is Verdict.TIMED_OUT:
+        return services.finish_job(job, State.FAILED, **timed_out(settings.JOB_HARD_LIMIT_S))
+    return services.finish_job(
+        job,
+        State.FAILED,
+        failure=f"The worker's process died {job.attempt} times while it ran this job, last at “{job.stage or 'start'}”.",
+        actor=Actor.OPERATOR,
+        remedy="Look for lack of memory on the worker's machine; then run it again: what was finished is kept.",
+    )

@@ -1,0 +1,92 @@
+"""Jobs on the terminal: a line that tells how far each is, and the whole report of what went wrong."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from django.utils import timezone
+
+from portal.jobs.models import Job, State
+from portal.jobs.rules import remaining_time
+
+SHOWN_OF_A_CAUSE = 5
+
+
+def progress_line(job: Job) -> str:
+    """Such as ``B2 on demo_trials_f: Anonymising 12 of 48 (25 %), about 20 s left``."""
+    line = f"{job.title}: {job.get_state_display()}"
+    if job.state == State.RUNNING and job.stage:
+        line = f"{job.title}: {job.stage} {job.done} of {job.total} ({job.percent or 0} %)"
+        remaining = remaining_time(job, timezone.now())
+        if remaining is not None:
+            line += f", about {remaining.total_seconds():.0f} s left"
+    return line
+
+
+class ProgressPrinter:
+    """Prints a job's progress, at most one line each two seconds and one for each stage and end."""
+
+    def __init__(self, write: Callable[[str], Any]) -> None:
+        self.write = write
+        self._last: dict[Any, tuple[str, str, float]] = {}
+
+    def __call__(self, job: Job) -> None:
+        state, stage, at = self._last.get(job.pk, ("", "", 0.0))
+        if (state, stage) == (job.state, job.stage) and time.monotonic() - at < 2:
+            return
+        self._last[job.pk] = (job.state, job.stage, time.monotonic())
+        self.write(progress_line(job))
+
+
+def follow(jobs: Iterable[Job], write: Callable[[str], Any], *, every_s: float = 0.5) -> list[Job]:
+    """Print the progress of jobs that other processes run until all have ended; the jobs as they ended."""
+    keys = [job.pk for job in jobs]
+    show = ProgressPrinter(write)
+    told: set[Any] = set()
+    while True:
+        now = {job.pk: job for job in Job.objects.filter(pk__in=keys)}
+        for key in keys:
+            job = now[key]
+            if job.state != State.WAITING and key not in told:
+                show(job)
+            if job.has_ended:
+                told.add(key)
+        if len(told) == len(keys):
+            return [now[key] for key in keys]
+        time.sleep(every_s)
+
+
+def failure_report(job: Job) -> str:
+    """Why a job failed, who must act, what to do, and its problems by cause."""
+    lines = [job.failure, job.failure_remedy, *problem_lines(job.problems)]
+    return "\n".join(line for line in lines if line)
+
+
+def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
+    """Problems grouped by severity and cause, the first few of each in full."""
+    counts = Counter((problem["severity"], problem["code"]) for problem in problems)
+    order = {"error": 0, "warning": 1, "note": 2}
+    lines = []
+    for (severity, code), count in sorted(
+        counts.items(), key=lambda item: (order[item[0][0]], item[0][1])
+    ):
+        lines.append(f"{severity}: {code} ({count})")
+        members = [
+            problem
+            for problem in problems
+            if (problem["severity"], problem["code"]) == (severity, code)
+        ]
+        lines += [f"  {_sentence(problem)}" for problem in members[:SHOWN_OF_A_CAUSE]]
+        if count > SHOWN_OF_A_CAUSE:
+            lines.append(f"  and {count - SHOWN_OF_A_CAUSE} more of this kind")
+    return lines
+
+
+def _sentence(problem: dict[str, Any]) -> str:
+    place = (
+        problem["file"] if problem["line"] is None else f"{problem['file']}, line {problem['line']}"
+    )
+    return f"{place}: expected {problem['expected']}, found {problem['found']}. {problem['remedy']}"

@@ -1,0 +1,13 @@
+from django.urls import path
+
+from portal.jobs import views
+
+app_name = "jobs"
+urlpatterns = [
+    path("", views.job_list, name="list"),
+    path("table", views.job_table, name="table"),
+    path("<uuid:pk>/", views.job_detail, name="detail"),
+    path("<uuid:pk>/status", views.job_status, name="status"),
+    path("<uuid:pk>/cancel", views.cancel_job, name="cancel"),
+    path("<uuid:pk>/again", views.run_job_again, name="again"),
+]

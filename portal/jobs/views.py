@@ -1,0 +1,119 @@
+"""Pages that list and show jobs. They refresh themselves by htmx until the job has ended."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.accounts.access import staff_page
+from portal.jobs import selectors, services
+from portal.jobs.models import Job, State
+from portal.jobs.rules import can_cancel, can_run_again, remaining_time
+
+PAGE_SIZE = 25
+HTMX_STOP_POLLING = 286
+
+
+@require_safe
+@staff_page
+def job_list(request: HttpRequest) -> HttpResponse:
+    """All jobs, newest first, by state on request."""
+    return render(request, "jobs/list.html", _list_context(request))
+
+
+@require_safe
+@staff_page
+def job_table(request: HttpRequest) -> HttpResponse:
+    """The table of `job_list` alone; tells htmx to stop when nothing is under way any more."""
+    context = _list_context(request)
+    return render(
+        request,
+        "jobs/_table.html",
+        context,
+        status=200 if context["any_active"] else HTMX_STOP_POLLING,
+    )
+
+
+@require_safe
+@staff_page
+def job_detail(request: HttpRequest, pk: UUID) -> HttpResponse:
+    job = selectors.job_for(request.user, pk)
+    return render(request, "jobs/detail.html", _job_context(request, job))
+
+
+@require_safe
+@staff_page
+def job_status(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The live part of `job_detail`; tells htmx to stop when the job has ended."""
+    job = selectors.job_for(request.user, pk)
+    status = HTMX_STOP_POLLING if job.has_ended else 200
+    return render(request, "jobs/_status.html", _job_context(request, job), status=status)
+
+
+@require_POST
+@staff_page
+def cancel_job(request: HttpRequest, pk: UUID) -> HttpResponse:
+    return _act(
+        request,
+        pk,
+        services.request_cancel,
+        "The job is being cancelled; what it finished is kept.",
+    )
+
+
+@require_POST
+@staff_page
+def run_job_again(request: HttpRequest, pk: UUID) -> HttpResponse:
+    return _act(
+        request, pk, services.run_again, "The job runs again; it continues from what it had kept."
+    )
+
+
+def _act(request: HttpRequest, pk: UUID, service: Any, sentence: str) -> HttpResponse:
+    job = selectors.job_for(request.user, pk)
+    try:
+        service(job, by=request.user)
+        messages.success(request, sentence)
+    except services.NotPossible as reason:
+        messages.error(request, str(reason))
+    return redirect(job)
+
+
+def _list_context(request: HttpRequest) -> dict[str, Any]:
+    jobs = selectors.jobs_for(request.user)
+    state = request.GET.get("state", "")
+    shown = jobs.filter(state=state) if state in State.values else jobs
+    page = Paginator(shown, PAGE_SIZE).get_page(request.GET.get("page"))
+    rows = list(page.object_list)
+    return {
+        "page": page,
+        "jobs": _with_estimates(rows),
+        "state": state if state in State.values else "",
+        "states": State.choices,
+        "any_active": any(not job.has_ended for job in rows),
+    }
+
+
+def _job_context(request: HttpRequest, job: Job) -> dict[str, Any]:
+    _with_estimates([job])
+    return {
+        "job": job,
+        "events": selectors.events_for(request.user, job),
+        "followers": selectors.jobs_for(request.user).filter(after=job),
+        "can_cancel": can_cancel(job),
+        "can_run_again": can_run_again(job),
+    }
+
+
+def _with_estimates(jobs: list[Job]) -> list[Job]:
+    now = timezone.now()
+    for job in jobs:
+        job.remaining = remaining_time(job, now)
+    return jobs
