@@ -1,0 +1,163 @@
+"""Histogram of a per-utterance measure by group: one row for each group, on common axes.
+
+Draws a `Distribution` from `evaluation.metrics.summary`, whose bins are the rows of the table
+beside the figure. Groups have a row each, so they are told apart without colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evaluation.figures.style import ImageFormat, Palette, Theme, drawing, render
+from evaluation.metrics.catalogue import PITCH_CORRELATION
+from evaluation.metrics.pitch import MINIMUM_OF_2022
+from evaluation.metrics.summary import Distribution, Summary, distribute
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Narrow, so that the text stays readable when the figure shrinks to the width of a phone.
+WIDTH_INCHES = 5.2
+ROW_INCHES = 1.3
+_MEAN_MARK = "▼"  # text, so that it reads the same in the heading of a row
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A value that a mean should exceed, drawn as a line through all rows."""
+
+    value: float
+    label: str
+
+
+MINIMUM_PITCH_CORRELATION = Threshold(MINIMUM_OF_2022, "2022 minimum")
+
+
+def pitch_histogram(
+    rho_by_group: Mapping[str, Iterable[float]],
+    *,
+    theme: Theme = "light",
+    image_format: ImageFormat = "svg",
+) -> bytes:
+    """Histogram of the pitch correlation by gender (or any other grouping).
+
+    Args:
+        rho_by_group: pitch correlations of utterances, in [-1, 1], by the label of their group.
+        theme: for a light or a dark page; the background is transparent.
+        image_format: ``svg``, ``png`` or ``pdf``.
+
+    Raises:
+        MetricInputError: no value at all, or one that is not finite.
+    """
+    return draw_histogram(
+        distribute(rho_by_group),
+        axis_label=PITCH_CORRELATION.label,
+        threshold=MINIMUM_PITCH_CORRELATION,
+        theme=theme,
+        image_format=image_format,
+    )
+
+
+def draw_histogram(
+    distribution: Distribution,
+    *,
+    axis_label: str,
+    threshold: Threshold | None = None,
+    theme: Theme = "light",
+    image_format: ImageFormat = "svg",
+) -> bytes:
+    """Draw a distribution: bars by group, a mark over each mean, a dashed line at the threshold.
+
+    Args:
+        distribution: what to draw, from `evaluation.metrics.summary.distribute`.
+        axis_label: what was measured, with its unit.
+        threshold: drawn through all rows; None for no line.
+        theme: for a light or a dark page; the background is transparent.
+        image_format: ``svg``, ``png`` or ``pdf``.
+    """
+    with drawing(theme) as palette:
+        from matplotlib.figure import Figure
+
+        rows = len(distribution.groups)
+        figure = Figure(figsize=(WIDTH_INCHES, 0.85 + ROW_INCHES * rows), layout="constrained")
+        all_axes = figure.subplots(rows, 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+        for row, axes in enumerate(all_axes):
+            _draw_group(axes, distribution, row, palette)
+            if threshold is not None:
+                axes.axvline(threshold.value, color=palette.warning, linewidth=1.1, dashes=(4, 3))
+        if threshold is not None:
+            _label_threshold(all_axes[0], threshold, palette)
+        all_axes[-1].set_xlabel(axis_label)
+        figure.supylabel("Utterances", fontsize=10)
+        return render(
+            figure,
+            image_format,
+            title=f"Histogram of {axis_label}",
+            description=describe(distribution, threshold),
+        )
+
+
+def describe(distribution: Distribution, threshold: Threshold | None = None) -> str:
+    """The histogram in words, for those who cannot see it."""
+    sentences = [
+        f"{group}: {_numbers(summary)}, standard deviation {summary.std:.3f}."
+        for group, summary in zip(distribution.groups, distribution.summaries, strict=True)
+    ]
+    if threshold is not None:
+        sentences.append(f"Dashed line: {threshold.label}, {threshold.value:g}.")
+    return " ".join(sentences)
+
+
+def _draw_group(axes: Axes, distribution: Distribution, row: int, palette: Palette) -> None:
+    summary = distribution.summaries[row]
+    lower = [each.lower for each in distribution.bins]
+    counts = [each.counts[row] for each in distribution.bins]
+    width = distribution.bins[0].upper - distribution.bins[0].lower
+    colour = palette.series[row % len(palette.series)]
+    axes.bar(
+        [edge + 0.04 * width for edge in lower], counts, 0.92 * width, align="edge", color=colour
+    )
+    near = [
+        n
+        for edge, n in zip(lower, counts, strict=True)
+        if -1.5 < (edge - summary.mean) / width < 0.5
+    ]
+    axes.annotate(
+        _MEAN_MARK,
+        (summary.mean, max(near, default=0)),
+        xytext=(0, 1),
+        textcoords="offset points",
+        ha="center",
+        va="bottom",
+        color=palette.ink,
+    )
+    axes.set_title(distribution.groups[row], loc="left", fontsize=10.5, fontweight="bold")
+    axes.set_title(
+        _numbers(summary, mark=_MEAN_MARK + " "), loc="right", fontsize=10, color=palette.muted
+    )
+    axes.set_xlim(lower[0], distribution.bins[-1].upper)
+    axes.margins(y=0.16)
+    axes.grid(axis="y")
+    axes.locator_params(axis="y", nbins=4, integer=True)
+    axes.tick_params(axis="both", length=0, pad=5)
+    axes.spines["left"].set_visible(False)
+
+
+def _label_threshold(axes: Axes, threshold: Threshold, palette: Palette) -> None:
+    axes.annotate(
+        threshold.label,
+        (threshold.value, 1),
+        xycoords=("data", "axes fraction"),
+        xytext=(-4, -1),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        fontsize=9.5,
+        color=palette.warning,
+    )
+
+
+def _numbers(summary: Summary, mark: str = "") -> str:
+    return f"n = {summary.n}, {mark}mean {summary.mean:.3f}"

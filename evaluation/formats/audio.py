@@ -1,0 +1,367 @@
+"""Audio files: what is really in them, and 16-bit samples in and out.
+
+A header is a claim: `inspect_audio` decodes the whole file and compares it with what header and
+container promise. Only WAV and FLAC are accepted, because a cut file of a lossy format cannot be
+told from a whole one. Conventions: full scale is 1.0 (int16 / 32768); `samples` counts per channel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import gcd, sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.formats.problems import Problem, Severity
+
+if TYPE_CHECKING:
+    from soundfile import SoundFile
+
+SILENCE_PEAK = 10 / 32768  # −70 dB of full scale; the quietest real speech met peaks at −41 dB
+LONGEST_S = 600.0
+_BLOCK = 65536
+_ENCODINGS = {
+    "PCM_S8",
+    "PCM_U8",
+    "PCM_16",
+    "PCM_24",
+    "PCM_32",
+    "FLOAT",
+    "DOUBLE",
+    "ULAW",
+    "ALAW",
+}
+_UNKNOWN_SIZE = 0x7FFF_0000  # encoders that write to a pipe state a size of 2 to 4 GiB
+
+
+class AudioError(Exception):
+    """A file that cannot be used as audio.
+
+    Attributes:
+        code: ``missing-file``, ``empty``, ``not-audio``, ``truncated``, ``damaged``,
+            ``unknown-length``, ``not-finite``, ``not-mono`` or ``too-long``.
+        expected, found, remedy: the parts of the sentence, as in `Problem`.
+    """
+
+    def __init__(self, code: str, expected: str, found: str, remedy: str) -> None:
+        super().__init__(f"expected {expected}, found {found}. {remedy}")
+        self.code = code
+        self.expected = expected
+        self.found = found
+        self.remedy = remedy
+
+    def problem(self, file: str, severity: Severity = Severity.ERROR) -> Problem:
+        """The same fault as a row of a report on `file`."""
+        return Problem(self.code, file, self.expected, self.found, self.remedy, severity)
+
+
+@dataclass(frozen=True, slots=True)
+class AudioFacts:
+    """What a file really holds, measured on every decoded sample.
+
+    Attributes:
+        rate_hz: sampling rate in Hz.
+        channels: number of channels.
+        samples: number of samples per channel.
+        encoding: how a sample is stored, in libsndfile's words: ``PCM_16``, ``FLOAT``, …
+        format: ``WAV`` or ``FLAC``.
+        sha256: hexadecimal digest of the file's bytes.
+        peak: largest absolute sample of any channel, full scale 1.0.
+        rms: root mean square over all channels, full scale 1.0.
+        is_silent: whether the peak is at or below `SILENCE_PEAK`.
+    """
+
+    rate_hz: int
+    channels: int
+    samples: int
+    encoding: str
+    format: str
+    sha256: str
+    peak: float
+    rms: float
+    is_silent: bool
+
+    @property
+    def duration_s(self) -> float:
+        return self.samples / self.rate_hz
+
+
+def inspect_audio(source: Path | BinaryIO) -> AudioFacts:
+    """Decode a file from end to end and state what is in it.
+
+    Args:
+        source: a path or a seekable binary file, read from its start.
+
+    Raises:
+        AudioError: not WAV or FLAC, empty, cut, damaged (16-bit FLAC carries a checksum of its
+            samples), or with samples that are not numbers.
+    """
+    with _opened(source) as (file, sound):
+        peak, energy = _measure(file, sound)
+        return AudioFacts(
+            rate_hz=sound.samplerate,
+            channels=sound.channels,
+            samples=sound.frames,
+            encoding=sound.subtype,
+            format="FLAC" if sound.format == "FLAC" else "WAV",
+            sha256=_sha256(file),
+            peak=peak,
+            rms=sqrt(energy / (sound.frames * sound.channels)),
+            is_silent=peak <= SILENCE_PEAK,
+        )
+
+
+def read_pcm16(source: Path | BinaryIO, *, longest_s: float = LONGEST_S) -> tuple[NDArray[np.int16], int]:
+    """Read a mono file as 16-bit samples.
+
+    Args:
+        source: a path or a seekable binary file, read from its start.
+        longest_s: longest duration, in seconds, that is read into memory.
+
+    Returns:
+        Samples, int16, shape (n,), and the sampling rate in Hz. Other encodings are rounded to the
+        nearest 16-bit value and clipped.
+
+    Raises:
+        AudioError: as `inspect_audio`; also more than one channel, or longer than `longest_s`.
+    """
+    with _opened(source) as (file, sound):
+        if sound.channels != 1:
+            raise AudioError("not-mono", "one channel", f"{sound.channels}", "Send one channel only.")
+        if sound.frames > longest_s * sound.samplerate:
+            found = f"{sound.frames / sound.samplerate:.1f} s"
+            remedy = "Cut the recording into utterances."
+            raise AudioError("too-long", f"at most {longest_s:g} s", found, remedy)
+        blocks = [_to_pcm16(block[:, 0]) for block in _decoded(file, sound)]
+        return np.concatenate(blocks), sound.samplerate
+
+
+def write_flac16(file: Path | BinaryIO, samples: NDArray[np.int16], rate_hz: int) -> None:
+    """Write 16-bit mono samples, shape (n,), as FLAC; the same samples give the same bytes.
+
+    Raises:
+        ValueError: not int16, not one-dimensional, or empty.
+    """
+    import soundfile
+
+    if samples.dtype != np.int16 or samples.ndim != 1 or not samples.size:
+        raise ValueError(f"expected int16 samples of shape (n,), found {samples.dtype} {samples.shape}")
+    soundfile.write(file, samples, rate_hz, format="FLAC", subtype="PCM_16")
+
+
+def resample(samples: NDArray[np.int16], from_hz: int, to_hz: int) -> NDArray[np.int16]:
+    """Change the sampling rate (soxr, very high quality, no dither, so repeatable).
+
+    Args:
+        samples: int16, shape (n,).
+        from_hz, to_hz: rates in Hz, above 0.
+
+    Returns:
+        int16, shape (round(n · to / from),), clipped where the filter overshoots; a copy when the
+        rates are equal.
+
+    Raises:
+        ValueError: a rate that is not positive.
+    """
+    import soxr
+
+    if from_hz <= 0 or to_hz <= 0:
+        raise ValueError(f"expected rates above 0 Hz, found {from_hz} and {to_hz}")
+    if from_hz == to_hz:
+        return samples.copy()
+    common = gcd(from_hz, to_hz)
+    scaled = samples.astype(np.float64) / 32768
+    changed = soxr.resample(scaled, from_hz // common, to_hz // common, quality="VHQ")
+    return _to_pcm16(np.asarray(changed, dtype=np.float64))
+
+
+@contextmanager
+def _opened(source: Path | BinaryIO) -> Iterator[tuple[BinaryIO, SoundFile]]:
+    if isinstance(source, Path):
+        try:
+            file: BinaryIO = source.open("rb")
+        except OSError as error:
+            found = f"“{error.strerror}”"
+            raise AudioError("missing-file", "a readable file", found, "Add the file.") from error
+        with file, _sound(file) as sound:
+            yield file, sound
+    else:
+        with _sound(source) as sound:
+            yield source, sound
+
+
+def _sound(file: BinaryIO) -> SoundFile:
+    """Open for decoding after the checks that libsndfile does not make; the caller closes it."""
+    import soundfile
+
+    file.seek(0, 2)
+    size = file.tell()
+    file.seek(0)
+    head = file.read(12)
+    if not size:
+        raise AudioError("empty", "a WAV or FLAC file", "a file of 0 bytes", "Send it again.")
+    if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
+        _check_wav_chunks(file, size)
+    elif head[:4] != b"fLaC":
+        raise _not_audio(_guess(head))
+    file.seek(0)
+    try:
+        sound = soundfile.SoundFile(file)
+    except soundfile.SoundFileError as error:
+        raise _not_audio("a header that cannot be decoded; the file is cut or damaged") from error
+    try:
+        _check_header(sound)
+    except AudioError:
+        sound.close()
+        raise
+    return sound
+
+
+def _check_header(sound: SoundFile) -> None:
+    if sound.subtype not in _ENCODINGS:
+        raise _not_audio(f"a WAV file with {sound.subtype} inside")
+    if sound.frames <= 0:
+        raise AudioError("empty", "at least one sample", "none", "Send the recording again.")
+    if sound.frames >= 2**36:  # more than FLAC can state: the field was left at 0
+        raise AudioError(
+            "unknown-length",
+            "a header that states the length",
+            "none, as encoders leave it that write to a pipe",
+            "Encode the file again, from file to file.",
+        )
+
+
+def _check_wav_chunks(file: BinaryIO, size: int) -> None:
+    """libsndfile shortens a WAV file without a word to what is there, so compare the sizes here."""
+    position = 12
+    while position + 8 <= size:
+        file.seek(position)
+        chunk = file.read(8)
+        length = int.from_bytes(chunk[4:], "little")
+        if chunk[:4] == b"data":
+            _check_data_size(length, size - position - 8)
+            file.seek(length + length % 2, 1)
+            _check_what_follows(file.read(4), length)
+            return
+        position += 8 + length + length % 2
+    raise _truncated("a WAV header with samples behind it", "the end of the file")
+
+
+def _check_data_size(promised: int, there: int) -> None:
+    if there and not promised:
+        raise AudioError(
+            "damaged",
+            f"a header that states {there} bytes of samples",
+            "0",
+            "The recording was not finished: export the file again.",
+        )
+    if there < promised < _UNKNOWN_SIZE:
+        raise _truncated(f"{promised} bytes of samples, as the header says", f"{there}")
+
+
+def _check_what_follows(name: bytes, length: int) -> None:
+    """Behind the samples comes the end or another chunk, whose name is four printable letters."""
+    if len(name) == 4 and not all(32 <= letter < 127 for letter in name):
+        raise AudioError(
+            "damaged",
+            f"the end of the file or another chunk after {length} bytes of samples",
+            "more samples than the header states",
+            "Export the file again.",
+        )
+
+
+def _sha256(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    file.seek(0)
+    while chunk := file.read(1 << 20):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _measure(file: BinaryIO, sound: SoundFile) -> tuple[float, float]:
+    """Peak and sum of squares over the whole file, full scale 1.0."""
+    peak = energy = 0.0
+    for block in _decoded(file, sound):
+        scaled = block / 32768 if block.dtype == np.int16 else block
+        peak = max(peak, float(np.abs(scaled).max()))
+        energy += float(np.square(scaled).sum())
+    return peak, energy
+
+
+def _decoded(file: BinaryIO, sound: SoundFile) -> Iterator[NDArray[Any]]:
+    """Blocks of shape (n, channels): int16 as stored for 16-bit files, else float64.
+
+    Reads in blocks so that a header that promises hours costs no memory.
+
+    Raises:
+        AudioError: fewer samples decode than the header promises, another checksum, or a sample
+            that is not a number.
+    """
+    import soundfile
+
+    as_stored = sound.subtype == "PCM_16"
+    stated = _flac_checksum(file) if as_stored and sound.format == "FLAC" else None
+    checksum = hashlib.md5(usedforsecurity=False)
+    done = 0
+    while done < sound.frames:
+        wanted = min(_BLOCK, sound.frames - done)
+        try:
+            block = sound.read(wanted, dtype="int16" if as_stored else "float64", always_2d=True)
+        except soundfile.SoundFileError:
+            block = np.empty((0, sound.channels))
+        if not len(block):
+            found = f"{done} to {done + wanted} before decoding stops"
+            raise _truncated(f"{sound.frames} samples, as the header says", found)
+        if not as_stored and not np.isfinite(block).all():
+            found = "NaN or infinity"
+            raise AudioError("not-finite", "samples that are numbers", found, "Export it again.")
+        if stated:
+            checksum.update(block.astype("<i2", copy=False).tobytes())
+        done += len(block)
+        yield block
+    if stated and checksum.digest() != stated:
+        raise AudioError(
+            "damaged",
+            "the samples that the FLAC checksum was made of",
+            "others",
+            "Send the file again.",
+        )
+
+
+def _flac_checksum(file: BinaryIO) -> bytes | None:
+    """MD5 of the samples from STREAMINFO (RFC 9639, section 8.2); None where it was left out."""
+    position = file.tell()
+    file.seek(26)
+    digest = file.read(16)
+    file.seek(position)
+    return digest if any(digest) else None
+
+
+def _to_pcm16(block: NDArray[Any]) -> NDArray[np.int16]:
+    if block.dtype == np.int16:
+        return np.asarray(block, dtype=np.int16)
+    clipped: NDArray[np.float64] = np.clip(np.rint(block * 32768), -32768, 32767)
+    return clipped.astype(np.int16)
+
+
+def _not_audio(found: str) -> AudioError:
+    return AudioError("not-audio", "a WAV or FLAC file", found, "Convert it to 16-bit WAV or FLAC.")
+
+
+def _truncated(expected: str, found: str) -> AudioError:
+    return AudioError("truncated", expected, found, "The file is cut or damaged: send it again.")
+
+
+def _guess(head: bytes) -> str:
+    known = {b"OggS": "an Ogg file", b"ID3": "an MP3 file", b"FORM": "an AIFF file"}
+    for magic, words in known.items():
+        if head.startswith(magic):
+            return words
+    shown = head[:8]
+    return "text" if shown.isascii() and shown.decode().isprintable() else "other bytes"

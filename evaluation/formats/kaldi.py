@@ -1,0 +1,213 @@
+"""Kaldi data files: one reader per file, all faults at once, each with its line.
+
+Conventions: a line is ``<key> <value>``, fields separated by spaces or tabs; blank lines are
+skipped with a note; a line with a fault is reported and left out of the content. Formats: the
+VoicePrivacy 2022 data directories and Kaldi's "Data preparation" page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TextIO, TypeVar
+
+from evaluation.formats.problem_list import ProblemList
+from evaluation.formats.problems import Problem, Severity
+from evaluation.formats.text_files import Source, read_text_file, source_name
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Trial(NamedTuple):
+    """One comparison of a verification test: an enrolled speaker (*model*) against an utterance."""
+
+    model: str
+    utterance: str
+    target: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed(Generic[T]):
+    """What one file holds.
+
+    Attributes:
+        content: the entries in file order (a dict keeps that order).
+        lines: the line number of each entry, from 1.
+        problems: everything wrong with the file; entries with a fault are not in `content`.
+    """
+
+    content: T
+    lines: tuple[int, ...]
+    problems: tuple[Problem, ...]
+
+
+class _LineError(Exception):
+    def __init__(self, code: str, expected: str, found: str, remedy: str) -> None:
+        super().__init__(found)
+        self.parts = (code, expected, found, remedy)
+
+
+def read_wav_scp(source: Source, name: str | None = None) -> Parsed[dict[str, str]]:
+    """``wav.scp``: utterance → path. A value that ends in ``|`` is a command: refused, not run."""
+    return _read(source, name, _wav_line)
+
+
+def read_utt2spk(source: Source, name: str | None = None) -> Parsed[dict[str, str]]:
+    """``utt2spk``: utterance → speaker."""
+    return _read(source, name, lambda line: _two_fields(line, "<utterance> <speaker>"))
+
+
+def read_spk2utt(source: Source, name: str | None = None) -> Parsed[dict[str, tuple[str, ...]]]:
+    """``spk2utt``: speaker → utterances, in file order."""
+    return _read(source, name, _spk2utt_line)
+
+
+def read_spk2gender(source: Source, name: str | None = None) -> Parsed[dict[str, str]]:
+    """``spk2gender``: speaker → ``f`` or ``m``."""
+    return _read(source, name, _gender_line)
+
+
+def read_text(source: Source, name: str | None = None) -> Parsed[dict[str, str]]:
+    """``text``: utterance → transcript as written; empty where the utterance stands alone."""
+    return _read(source, name, _text_line)
+
+
+def read_utt2dur(source: Source, name: str | None = None) -> Parsed[dict[str, float]]:
+    """``utt2dur``: utterance → duration in seconds, above 0."""
+    return _read(source, name, _duration_line)
+
+
+def read_enrolls(source: Source, name: str | None = None) -> Parsed[tuple[str, ...]]:
+    """``enrolls``: the utterances of the enrolment set, one per line."""
+    parsed = _read(source, name, _enroll_line)
+    return Parsed(tuple(parsed.content), parsed.lines, parsed.problems)
+
+
+def read_trials(source: Source, name: str | None = None) -> Parsed[tuple[Trial, ...]]:
+    """``trials``: ``<model speaker> <trial utterance> target|nontarget``; a pair may occur once."""
+    parsed = _read(source, name, _trial_line)
+    trials = tuple(Trial(model, utterance, t) for (model, utterance), t in parsed.content.items())
+    return Parsed(trials, parsed.lines, parsed.problems)
+
+
+def write_trials(trials: Iterable[Trial], file: TextIO) -> None:
+    """Write trials in the given order, as the challenge's own files look."""
+    file.writelines(
+        f"{model} {utterance} {'target' if target else 'nontarget'}\n" for model, utterance, target in trials
+    )
+
+
+def _read(source: Source, name: str | None, parse_line: Callable[[str], tuple[K, V]]) -> Parsed[dict[K, V]]:
+    name = name or source_name(source)
+    text, file_problems = read_text_file(source, name)
+    problems = ProblemList()
+    problems.keep(file_problems)
+    content: dict[K, V] = {}
+    lines: dict[K, int] = {}
+    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), start=1):
+        if not line.strip():
+            problems.add(_blank_line(name, number))
+            continue
+        try:
+            key, value = parse_line(line)
+        except _LineError as error:
+            problems.add(Problem(error.parts[0], name, *error.parts[1:], line=number))
+            continue
+        if key in content:
+            problems.add(_repeated(name, number, key, lines[key]))
+            continue
+        content[key] = value
+        lines[key] = number
+    if not text and not file_problems:
+        problems.add(Problem("empty-file", name, "at least one line", "none", "Fill the file."))
+    return Parsed(content, tuple(lines.values()), problems.report())
+
+
+def _blank_line(name: str, line: int) -> Problem:
+    remedy = "It was skipped; remove it."
+    return Problem("blank-line", name, "an entry", "a blank line", remedy, Severity.NOTE, line)
+
+
+def _repeated(name: str, line: int, key: object, first_line: int) -> Problem:
+    shown = " ".join(key) if isinstance(key, tuple) else key
+    found = f"“{shown}” again (first in line {first_line})"
+    return Problem("repeated-entry", name, "each entry once", found, "Keep one of them.", line=line)
+
+
+def _malformed(form: str, line: str) -> _LineError:
+    shown = line if len(line) <= 60 else line[:57] + "…"
+    return _LineError("malformed-line", f"“{form}”", f"“{shown}”", "Correct the line.")
+
+
+def _two_fields(line: str, form: str) -> tuple[str, str]:
+    fields = line.split()
+    if len(fields) != 2:
+        raise _malformed(form, line)
+    return fields[0], fields[1]
+
+
+def _wav_line(line: str) -> tuple[str, str]:
+    fields = line.split(None, 1)
+    if len(fields) != 2:
+        raise _malformed("<utterance> <path>", line)
+    path = fields[1].strip()
+    if path.endswith("|") or path.startswith("|"):
+        raise _LineError(
+            "pipe-refused",
+            "the path of a file",
+            f"the command “{path}”",
+            "Commands are never run: make the file and name its path.",
+        )
+    return fields[0], path
+
+
+def _spk2utt_line(line: str) -> tuple[str, tuple[str, ...]]:
+    speaker, *utterances = line.split()
+    if not utterances:
+        raise _malformed("<speaker> <utterance> <utterance> …", line)
+    return speaker, tuple(utterances)
+
+
+def _gender_line(line: str) -> tuple[str, str]:
+    speaker, gender = _two_fields(line, "<speaker> f|m")
+    if gender.lower() not in ("f", "m"):
+        raise _LineError("unknown-gender", f"“f” or “m” for speaker {speaker}", f"“{gender}”", "Write f or m.")
+    return speaker, gender.lower()
+
+
+def _text_line(line: str) -> tuple[str, str]:
+    utterance, *words = line.split(None, 1)
+    return utterance, words[0].strip() if words else ""
+
+
+def _duration_line(line: str) -> tuple[str, float]:
+    utterance, written = _two_fields(line, "<utterance> <seconds>")
+    try:
+        seconds = float(written)
+    except ValueError:
+        raise _malformed("<utterance> <seconds>", line) from None
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise _LineError(
+            "wrong-duration",
+            f"seconds above 0 for {utterance}",
+            f"“{written}”",
+            "Correct the duration.",
+        )
+    return utterance, seconds
+
+
+def _enroll_line(line: str) -> tuple[str, None]:
+    fields = line.split()
+    if len(fields) != 1:
+        raise _malformed("<utterance>", line)
+    return fields[0], None
+
+
+def _trial_line(line: str) -> tuple[tuple[str, str], bool]:
+    fields = line.split()
+    if len(fields) != 3 or fields[2] not in ("target", "nontarget"):
+        raise _malformed("<model speaker> <utterance> target|nontarget", line)
+    return (fields[0], fields[1]), fields[2] == "target"

@@ -1,0 +1,72 @@
+"""Text files as people really send them: UTF-8 with faults reported instead of raised.
+
+Every reader of a listing goes through `read_text_file`, so that a wrong encoding, a byte order mark
+or Windows line ends get the same sentence everywhere. Conventions: a *name* is the file as its
+owner knows it; line numbers count from 1.
+"""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+from typing import TextIO
+
+from evaluation.formats.problems import Problem, Severity
+
+Source = Path | TextIO
+
+
+def source_name(source: Source) -> str:
+    """The name used in reports when the caller gives none: the file's name, or ``(stream)``."""
+    return source.name if isinstance(source, Path) else "(stream)"
+
+
+def read_text_file(source: Source, name: str | None = None) -> tuple[str, list[Problem]]:
+    """Read a whole text file; line ends become LF, a byte order mark is dropped.
+
+    Args:
+        source: a path (decoded strictly as UTF-8) or an open text stream.
+        name: the file as its owner knows it.
+
+    Returns:
+        The text (empty when it cannot be read) and what was wrong with the file as a whole.
+    """
+    name = name or source_name(source)
+    if not isinstance(source, Path):
+        return _tidy(source.read(), name)
+    try:
+        data = source.read_bytes()
+    except OSError as error:
+        reason = error.strerror or "an unreadable file"
+        return "", [Problem("missing-file", name, "a readable text file", f"“{reason}”", "Add the file.")]
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "", [_wrong_encoding(name, "UTF-16", 1)]
+    try:
+        return _tidy(data.decode("utf-8"), name)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        found = f"the byte 0x{data[error.start]:02X}, perhaps Latin-1"
+        return "", [_wrong_encoding(name, found, line)]
+
+
+def _wrong_encoding(name: str, found: str, line: int) -> Problem:
+    return Problem("wrong-encoding", name, "UTF-8 text", found, "Save it as UTF-8.", line=line)
+
+
+def _tidy(text: str, name: str) -> tuple[str, list[Problem]]:
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        remedy = "Replace it by a text file."
+        return "", [Problem("not-text", name, "text", "a zero byte", remedy, line=line)]
+    problems = []
+    if text.startswith("\ufeff"):
+        text = text[1:]
+        problems.append(_note(name, "byte-order-mark", "plain UTF-8", "a byte order mark"))
+    if "\r\n" in text:
+        text = text.replace("\r\n", "\n")
+        problems.append(_note(name, "windows-line-ends", "LF line ends", "CR LF"))
+    return text, problems
+
+
+def _note(name: str, code: str, expected: str, found: str) -> Problem:
+    return Problem(code, name, expected, found, "It was ignored; nothing to do.", Severity.NOTE, line=1)

@@ -1,0 +1,147 @@
+"""Checks of an anonymised utterance beside its original."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.formats.problems import Severity
+from evaluation.metrics.audio_checks import audio_problems, check_audio
+from evaluation.metrics.errors import MetricInputError
+
+RATE = 16000
+SPEECH = np.round(3000 * np.random.default_rng(3).normal(size=RATE)).astype(np.int16)
+# What an anonymiser would give: as long and as loud, but another signal.
+OTHER = np.ascontiguousarray(SPEECH[::-1])
+
+
+def codes(anonymised: np.ndarray, original: np.ndarray = SPEECH) -> list[str]:
+    return [p.code for p in audio_problems(check_audio(original, anonymised, RATE), "a.wav")]
+
+
+def test_audio_check_of_a_proper_utterance_finds_nothing():
+    check = check_audio(SPEECH, OTHER, RATE)
+    assert audio_problems(check, "a.wav") == []
+    assert check.duration_difference_samples == 0
+    assert check.level_change_db == pytest.approx(0)
+    assert check.level_anonymised_dbfs == pytest.approx(20 * np.log10(3000 / 32768), abs=0.1)
+    assert check.peak_dbfs == pytest.approx(20 * np.log10(np.abs(SPEECH).max() / 32768))
+    assert (check.clipped_share, check.n_not_finite) == (0.0, 0)
+    assert (check.silent, check.identical) == (False, False)
+
+
+def test_audio_check_recognises_a_copy_whatever_its_type():
+    assert codes(SPEECH.copy()) == ["identical-to-original"]
+    assert codes(SPEECH / 32768) == ["identical-to-original"]
+    changed = SPEECH.copy()
+    changed[7] += 1
+    assert codes(changed) == []
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [(1040, []), (1041, ["duration-differs"]), (-1040, []), (-1041, ["duration-differs"])],
+)
+def test_audio_check_flags_a_duration_beyond_65_ms(samples, expected):
+    longer = np.concatenate([OTHER, OTHER])[: RATE + samples]
+    check = check_audio(SPEECH, longer, RATE)
+    assert check.duration_difference_samples == samples
+    assert check.duration_difference_ms == samples / 16
+    assert [problem.code for problem in audio_problems(check, "a.wav")] == expected
+
+
+def test_audio_check_measures_a_gain():
+    assert check_audio(SPEECH, OTHER / 65536, RATE).level_change_db == pytest.approx(-6.0206)
+
+
+@pytest.mark.parametrize(
+    ("gain", "expected"),
+    [(1 / 15, []), (1 / 17, ["level-changed"]), (15, []), (17, ["level-changed"])],
+)
+def test_audio_check_notes_a_level_change_beyond_24_db(gain, expected):
+    quiet = SPEECH / 32768 / 50
+    assert codes(gain * quiet[::-1], quiet) == expected
+
+
+@pytest.mark.parametrize(
+    ("clipped", "expected"), [(0, []), (16, []), (17, ["clipped"]), (400, ["clipped"])]
+)
+def test_audio_check_flags_clipping_beyond_one_in_a_thousand(clipped, expected):
+    loud = OTHER.copy()
+    loud[:clipped:2] = 32767
+    loud[1:clipped:2] = -32768
+    assert check_audio(SPEECH, loud, RATE).clipped_share == clipped / RATE
+    assert codes(loud) == expected
+
+
+def test_audio_check_of_silence_has_no_level():
+    check = check_audio(SPEECH, np.zeros_like(SPEECH), RATE)
+    assert check.silent
+    assert check.level_anonymised_dbfs is None
+    assert check.level_change_db is None
+    assert check.peak_dbfs is None
+    assert codes(np.zeros_like(SPEECH)) == ["silent"]
+
+
+def test_audio_check_of_an_empty_file_is_silent_and_too_short():
+    assert codes(np.zeros(0, np.int16)) == ["silent", "duration-differs"]
+
+
+def test_audio_check_says_when_the_original_is_silent_too():
+    silence = np.zeros(RATE, np.int16)
+    problems = audio_problems(check_audio(silence, silence, RATE), "a.wav")
+    assert [problem.code for problem in problems] == ["silent", "identical-to-original"]
+    assert "the original is silent, too" in problems[0].sentence()
+
+
+def test_audio_check_counts_samples_that_are_not_finite():
+    broken = OTHER / 32768
+    broken[:3] = [np.nan, np.inf, -np.inf]
+    check = check_audio(SPEECH, broken, RATE)
+    assert check.n_not_finite == 3
+    assert check.clipped_share == 0
+    assert check.level_change_db == pytest.approx(0, abs=0.01)
+    assert codes(broken) == ["not-finite"]
+
+
+def test_audio_problems_are_whole_sentences_with_the_file():
+    (problem,) = audio_problems(check_audio(SPEECH, OTHER[:8000], RATE), "trials/a.wav")
+    assert problem.severity is Severity.WARNING
+    assert problem.sentence() == (
+        "trials/a.wav: expected the duration of the original, 16000 samples, to within 65 ms, "
+        "found 8000 samples (-500 ms). Make sure that the anonymiser neither cuts nor pads."
+    )
+
+
+def test_audio_problems_weigh_a_copy_as_an_error():
+    (problem,) = audio_problems(check_audio(SPEECH, SPEECH, RATE), "a.wav")
+    assert problem.severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("anonymised", "rate", "sentence"),
+    [
+        (np.zeros((10, 2), np.int16), RATE, "one channel"),
+        (np.zeros(10, np.int32), RATE, "found int32"),
+        (OTHER, 0, "positive sampling rate"),
+    ],
+)
+def test_audio_check_refuses_what_is_no_speech_signal(anonymised, rate, sentence):
+    with pytest.raises(MetricInputError, match=sentence):
+        check_audio(SPEECH, anonymised, rate)
+
+
+signals = st.lists(st.integers(-32768, 32767), max_size=50).map(lambda x: np.array(x, np.int16))
+
+
+@given(signals, signals)
+def test_audio_check_is_antisymmetric_in_its_differences(first, second):
+    forth, back = check_audio(first, second, RATE), check_audio(second, first, RATE)
+    assert forth.duration_difference_ms == -back.duration_difference_ms
+    assert forth.identical == back.identical
+    if forth.level_change_db is None:
+        assert back.level_change_db is None
+    else:
+        assert forth.level_change_db == -back.level_change_db

@@ -1,0 +1,155 @@
+"""The histogram of ρF0: sound files, the same bytes each time, the numbers in words."""
+
+from __future__ import annotations
+
+import threading
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from evaluation.figures.histogram import Threshold, describe, draw_histogram, pitch_histogram
+from evaluation.figures.style import PALETTES
+from evaluation.metrics.errors import MetricInputError
+from evaluation.metrics.summary import distribute
+
+VALUES = {"Female": [0.61, 0.7, 0.72, 0.75], "Male": [0.25, 0.33, 0.6]}
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def parse(svg: bytes) -> ElementTree.Element:
+    return ElementTree.fromstring(svg)
+
+
+def texts(svg: bytes) -> list[str]:
+    return [element.text or "" for element in parse(svg).iter(f"{SVG}text")]
+
+
+@pytest.mark.parametrize("theme", PALETTES)
+def test_histogram_is_an_svg_without_script_and_style(theme):
+    root = parse(pitch_histogram(VALUES, theme=theme))
+    assert root.tag == f"{SVG}svg"
+    for element in root.iter():
+        assert element.tag not in {f"{SVG}script", f"{SVG}style", f"{SVG}image"}
+        assert not [name for name in element.attrib if name == "style" or name.startswith("on")]
+        assert element.get("fill", "none") != "#ffffff"
+
+
+def test_histogram_keeps_text_as_text_in_a_generic_font():
+    svg = pitch_histogram(VALUES)
+    assert {"Female", "Male", "Pitch correlation ρF0", "2022 minimum", "Utterances"} < set(
+        texts(svg)
+    )
+    assert "n = 4, ▼ mean 0.695" in texts(svg)
+    assert "n = 3, ▼ mean 0.393" in texts(svg)
+    assert {element.get("font-family") for element in parse(svg).iter(f"{SVG}text")} == {
+        "sans-serif"
+    }
+
+
+def test_histogram_has_a_name_and_a_description():
+    root = parse(pitch_histogram(VALUES))
+    assert (root.get("role"), root.findtext(f"{SVG}title")) == (
+        "img",
+        "Histogram of Pitch correlation ρF0",
+    )
+    assert root.findtext(f"{SVG}desc") == (
+        "Female: n = 4, mean 0.695, standard deviation 0.052. "
+        "Male: n = 3, mean 0.393, standard deviation 0.150. "
+        "Dashed line: 2022 minimum, 0.3."
+    )
+
+
+@pytest.mark.parametrize("image_format", ["svg", "png", "pdf"])
+def test_histogram_gives_the_same_bytes_each_time(image_format):
+    first = pitch_histogram(VALUES, image_format=image_format)
+    assert first == pitch_histogram(VALUES, image_format=image_format)
+    assert first.startswith({"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}[image_format])
+
+
+def test_histogram_keeps_no_date():
+    assert b"Date" not in pitch_histogram(VALUES, image_format="pdf")
+    assert b"date" not in pitch_histogram(VALUES).lower()
+
+
+def test_histogram_differs_by_theme_and_values():
+    assert pitch_histogram(VALUES, theme="light") != pitch_histogram(VALUES, theme="dark")
+    assert pitch_histogram(VALUES) != pitch_histogram({"Female": VALUES["Female"]})
+
+
+def test_histogram_draws_one_bar_for_each_filled_bin():
+    colours = PALETTES["light"].series
+    root = parse(pitch_histogram(VALUES))
+    bars = {
+        colour: [p for p in root.iter(f"{SVG}path") if p.get("fill") == colour and is_tall(p)]
+        for colour in colours
+    }
+    assert [len(bars[colour]) for colour in colours] == [3, 3, 0, 0]
+
+
+def is_tall(path: ElementTree.Element) -> bool:
+    numbers = [float(word) for word in path.get("d", "").split() if word[-1].isdigit()]
+    return max(numbers[1::2]) - min(numbers[1::2]) > 1
+
+
+def test_histogram_takes_any_label_as_it_is():
+    svg = pitch_histogram({"<b> & $x_1$": [0.5]})
+    assert "<b> & $x_1$" in texts(svg)
+
+
+def test_histogram_without_values_is_refused():
+    with pytest.raises(MetricInputError):
+        pitch_histogram({"Female": []})
+
+
+def test_histogram_of_another_measure_needs_no_threshold():
+    distribution = distribute({"all": [-3.0, 2.0]}, bins_per_unit=1, lower=-5, upper=5)
+    svg = draw_histogram(distribution, axis_label="Level change (dB)")
+    assert "Level change (dB)" in texts(svg)
+    assert "Dashed" not in describe(distribution)
+    assert describe(distribution, Threshold(1.0, "limit")).endswith("Dashed line: limit, 1.")
+
+
+def test_figures_leave_matplotlib_as_it_was():
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    pitch_histogram(VALUES, theme="dark")
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_figures_of_several_threads_do_not_mix():
+    expected = {theme: pitch_histogram(VALUES, theme=theme) for theme in PALETTES}
+    drawn: list[bool] = []
+
+    def draw(theme):
+        drawn.append(pitch_histogram(VALUES, theme=theme) == expected[theme])
+
+    threads = [threading.Thread(target=draw, args=(theme,)) for theme in [*PALETTES] * 3]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert drawn == [True] * 6
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance, WCAG 2.2."""
+    channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(first: str, second: str) -> float:
+    darker, lighter = sorted([luminance(first), luminance(second)])
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize(("theme", "page"), [("light", "#ffffff"), ("dark", "#14181d")])
+def test_palette_has_enough_contrast(theme, page):
+    palette = PALETTES[theme]
+    for text in (palette.ink, palette.muted, palette.warning):
+        assert contrast(text, page) >= 4.5
+    for fill in palette.series[:2]:
+        assert contrast(fill, page) >= 2.2
+    assert contrast(palette.series[0], palette.series[1]) >= 1.25
