@@ -1,0 +1,167 @@
+"""The demo corpus in the repository: its files, its manifest, its licence, and the script's plan.
+
+Nothing here needs the speech engine; the plan of the script is made again and compared.
+"""
+
+import csv
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from demo import make_corpus
+
+CORPUS = Path(__file__).parents[2] / "demo" / "corpus"
+HEADER = "utterance_id,speaker,gender,corpus,data_set,role,duration_s,transcript,licence,path"
+
+
+def read_rows() -> list[dict[str, str]]:
+    with (CORPUS / "utterances.csv").open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+ROWS = read_rows()
+
+
+def test_manifest_has_the_agreed_columns_and_is_sorted() -> None:
+    lines = (CORPUS / "utterances.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == HEADER
+    names = [row["utterance_id"] for row in ROWS]
+    assert names == sorted(set(names))
+
+
+def test_manifest_matches_the_files() -> None:
+    files = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.rglob("*.flac"))
+    assert sorted(row["path"] for row in ROWS) == files
+    for row in ROWS:
+        assert row["path"] == f"{row['speaker']}/{row['utterance_id']}.flac"
+
+
+def test_corpus_is_under_eight_megabytes() -> None:
+    total = sum(path.stat().st_size for path in CORPUS.rglob("*") if path.is_file())
+    assert total < 8_000_000
+
+
+def test_corpus_has_five_women_and_five_men_with_twelve_utterances_each() -> None:
+    genders = dict(sorted({(row["speaker"], row["gender"]) for row in ROWS}))
+    assert len(genders) == len({(row["speaker"], row["gender"]) for row in ROWS})
+    assert Counter(genders.values()) == {"F": 5, "M": 5}
+    assert set(Counter(row["speaker"] for row in ROWS).values()) == {12}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["utterance_id"])
+def test_file_is_sixteen_kilohertz_mono_and_as_long_as_stated(row: dict[str, str]) -> None:
+    samples, rate = soundfile.read(CORPUS / row["path"], dtype="int16", always_2d=True)
+    info = soundfile.info(CORPUS / row["path"])
+    assert (info.format, info.subtype, rate, samples.shape[1]) == ("FLAC", "PCM_16", 16_000, 1)
+    assert row["duration_s"] == f"{len(samples) / 16_000:.3f}"
+    assert 2 <= len(samples) / 16_000 <= 6
+    assert 3_000 < np.abs(samples.astype(int)).max() < 32_000
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["utterance_id"])
+def test_file_has_quiet_edges_around_speech_of_one_level(row: dict[str, str]) -> None:
+    samples, _ = soundfile.read(CORPUS / row["path"], dtype="float64")
+    frames = samples[: len(samples) // 160 * 160].reshape(-1, 160)
+    speech = np.flatnonzero(make_corpus.speech_frames(samples, 16_000))
+    assert 0.1 <= speech[0] / 100 <= 0.2
+    assert 0.1 <= (len(frames) - 1 - speech[-1]) / 100 <= 0.2
+    assert 10 * np.log10(np.mean(frames[speech] ** 2)) == pytest.approx(-26, abs=0.1)
+    assert np.all(frames.any(axis=1)), "a frame of exact zeros"
+
+
+def test_transcripts_are_normalised_as_the_challenge_does() -> None:
+    for row in ROWS:
+        assert re.fullmatch(r"[A-Z']+( [A-Z']+)*", row["transcript"]), row
+        assert 6 <= len(row["transcript"].split()) <= 14
+
+
+def test_data_sets_follow_role_and_gender() -> None:
+    assert Counter((row["data_set"], row["role"], row["gender"]) for row in ROWS) == {
+        ("demo_enrolls", "enrolment", "F"): 25,
+        ("demo_enrolls", "enrolment", "M"): 25,
+        ("demo_trials_f", "trial", "F"): 35,
+        ("demo_trials_m", "trial", "M"): 35,
+    }
+    assert {row["corpus"] for row in ROWS} == {"demo"}
+
+
+def test_enrolment_and_trials_share_no_sentence() -> None:
+    said: dict[str, set[str]] = {"enrolment": set(), "trial": set()}
+    for row in ROWS:
+        said[row["role"]].add(row["transcript"])
+    assert not said["enrolment"] & said["trial"]
+
+
+def test_three_sentences_are_common_and_the_rest_said_once() -> None:
+    assert Counter(Counter(row["transcript"] for row in ROWS).values()) == {10: 3, 1: 90}
+
+
+def test_licence_says_synthetic_speech_and_names_every_voice() -> None:
+    text = (CORPUS / "LICENCE.md").read_text(encoding="utf-8")
+    assert "synthetic speech: no real person speaks here" in text
+    assert "Kokoro-82M" in text
+    assert {row["licence"] for row in ROWS} == {"CC0-1.0"}
+    assert "CC0-1.0" in text
+    table = re.findall(r"^\| (d\d\d) \| ([FM]) \| `(\w+)` \|", text, flags=re.MULTILINE)
+    assert table == [(s.name, s.gender, s.voice) for s in make_corpus.SPEAKERS]
+
+
+def test_script_plans_the_manifest_again() -> None:
+    generator = np.random.default_rng(make_corpus.SEED)
+    plan = make_corpus.plan_corpus(*make_corpus.read_sentences(make_corpus.SENTENCES), generator)
+    lengths = {row["utterance_id"]: round(float(row["duration_s"]) * 16_000) for row in ROWS}
+    assert [utterance.row(samples=lengths[utterance.name]) for utterance in plan] == ROWS
+
+
+def test_other_seed_deals_the_sentences_otherwise() -> None:
+    sentences = make_corpus.read_sentences(make_corpus.SENTENCES)
+    plans = [make_corpus.plan_corpus(*sentences, np.random.default_rng(s)) for s in (1, 2)]
+    assert plans[0] != plans[1]
+    assert Counter(u.sentence for u in plans[0]) == Counter(u.sentence for u in plans[1])
+
+
+def test_transcript_keeps_apostrophes_and_collapses_spaces() -> None:
+    assert make_corpus.challenge_transcript("Oh,  it's you! Really?") == "OH IT'S YOU REALLY"
+
+
+def test_too_few_sentences_are_refused_with_a_count() -> None:
+    with pytest.raises(make_corpus.CorpusError, match=r"need 90 different .*; found 1"):
+        make_corpus.plan_corpus(["A"] * 3, ["B"], np.random.default_rng(0))
+
+
+def test_sentence_given_twice_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "sentences.txt"
+    path.write_text("[common]\nOne.\n[different]\nOne.\n", encoding="utf-8")
+    with pytest.raises(make_corpus.CorpusError, match=r"line 4: .* is there twice"):
+        make_corpus.read_sentences(path)
+
+
+def test_sentence_before_a_heading_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "sentences.txt"
+    path.write_text("# remark\nOne.\n", encoding="utf-8")
+    with pytest.raises(make_corpus.CorpusError, match=r"line 2: .* stands before"):
+        make_corpus.read_sentences(path)
+
+
+def test_missing_and_wrong_parts_are_named_with_both_checksums(tmp_path: Path) -> None:
+    part = make_corpus.VOICES_PART
+    with pytest.raises(make_corpus.CorpusError, match="is missing"):
+        make_corpus.check_part(tmp_path, part)
+    (tmp_path / part.name).write_bytes(b"other")
+    with pytest.raises(make_corpus.CorpusError, match=f"{part.sha256}, found 5 bytes with d9298a"):
+        make_corpus.check_part(tmp_path, part)
+
+
+def test_finished_samples_are_trimmed_levelled_and_repeatable() -> None:
+    tone = 0.01 * np.sin(2 * np.pi * 300 * np.arange(24_000) / 24_000)
+    raw = np.concatenate([np.zeros(12_000), tone, np.zeros(24_000)])
+    done = make_corpus.finish_samples(raw, np.random.default_rng(1))
+    assert done.dtype == np.int16
+    assert len(done) == pytest.approx(16_000 * 1.3, abs=320)
+    middle = done[4_000:16_000] / 32_768
+    assert 10 * np.log10(np.mean(middle**2)) == pytest.approx(-26, abs=0.3)
+    assert np.array_equal(done, make_corpus.finish_samples(raw, np.random.default_rng(1)))
