@@ -1,0 +1,72 @@
+"""Import a corpus from a folder: a LibriSpeech or VCTK tree, Kaldi data directories or a CSV manifest.
+
+The import runs in this process and shows its progress. Interrupted, it continues where it was when started again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.validators import validate_slug
+
+from portal.challenges.importing import start_import
+from portal.challenges.readers.draft import Layout
+from portal.jobs.models import Job, State
+from portal.jobs.runner import execute
+from portal.jobs.services import NotPossible
+from portal.jobs.terminal import ProgressPrinter, failure_report, problem_lines
+
+
+class Command(BaseCommand):
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("folder", type=Path, help="the folder, or the manifest file in it")
+        parser.add_argument("--name", help="name of the corpus; the folder's name where not given")
+        parser.add_argument(
+            "--layout",
+            choices=[layout.value for layout in Layout],
+            help="found out where not given",
+        )
+        parser.add_argument(
+            "--audio-root", type=Path, help="where the audio of Kaldi directories lies"
+        )
+        parser.add_argument(
+            "--without-audio", action="store_true", help="import the lists only; audio can follow"
+        )
+        parser.add_argument(
+            "--resample", action="store_true", help="convert audio that is not 16 kHz"
+        )
+        parser.add_argument("--synthetic", action="store_true", help="no real person speaks")
+
+    def handle(self, **options: Any) -> None:
+        folder: Path = options["folder"].absolute()
+        name = options["name"] or folder.name
+        validate_slug(name)
+        job = self._run(folder, name, options)
+        self.stdout.write("\n".join(problem_lines(job.problems)))
+        if job.state != State.SUCCEEDED:
+            raise CommandError(failure_report(job).splitlines()[0])
+        gained = ", ".join(
+            f"{count} {what.replace('_', ' ')}" for what, count in job.result["gained"].items()
+        )
+        self.stdout.write(f"The corpus {name} gained {gained}.")
+
+    def _run(self, folder: Path, name: str, options: dict[str, Any]) -> Job:
+        try:
+            job = start_import(
+                folder=str(folder),
+                name=name,
+                layout=options["layout"] or "",
+                audio_root=str(options["audio_root"].absolute()) if options["audio_root"] else "",
+                without_audio=options["without_audio"],
+                resample=options["resample"],
+                is_synthetic=options["synthetic"],
+                run_here=True,
+            )
+        except NotPossible as error:
+            raise CommandError(str(error)) from None
+        finished = execute(job.pk, ProgressPrinter(self.stdout.write))
+        return finished or Job.objects.get(pk=job.pk)

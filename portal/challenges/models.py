@@ -1,0 +1,139 @@
+"""Corpora: the original speech that systems anonymise and that everything is measured against.
+
+A `Corpus` holds speakers and utterances; a `DataSet` is a list of its utterances with one role; a `TrialList` says which
+enrolled speaker (model) is compared with which trial utterance.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.urls import reverse
+
+NAME = {"max_length": 120}
+
+
+class Gender(models.TextChoices):
+    FEMALE = "f", "female"
+    MALE = "m", "male"
+
+
+class Role(models.TextChoices):
+    ENROLMENT = "enrolment"
+    TRIAL = "trial"
+    TRAINING = "training"
+
+
+class Corpus(models.Model):
+    """Speech of known people. `is_synthetic`: no person speaks here, which each page that shows it must say."""
+
+    name = models.SlugField(max_length=60, unique=True)
+    layout = models.CharField(max_length=30)
+    source = models.CharField(max_length=400, help_text="Where it was imported from.")
+    licence = models.CharField(max_length=200, blank=True)
+    is_synthetic = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
+    )
+
+    class Meta:
+        ordering = ["name"]
+        verbose_name_plural = "corpora"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        return reverse("corpora:detail", args=[self.name])
+
+
+class Speaker(models.Model):
+    corpus = models.ForeignKey(Corpus, on_delete=models.CASCADE, related_name="speakers")
+    name = models.CharField(**NAME)
+    gender = models.CharField(max_length=1, choices=Gender.choices)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["corpus", "name"], name="speaker_once_in_corpus")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Utterance(models.Model):
+    """One recording. `audio` is the key of its file, empty while only the lists of its corpus are known."""
+
+    corpus = models.ForeignKey(Corpus, on_delete=models.CASCADE, related_name="utterances")
+    speaker = models.ForeignKey(Speaker, on_delete=models.CASCADE, related_name="utterances")
+    name = models.CharField(**NAME)
+    transcript = models.TextField(blank=True)
+    duration_s = models.FloatField(null=True, blank=True)
+    audio = models.CharField(max_length=120, blank=True)
+    samples = models.PositiveIntegerField(null=True, blank=True)
+    rate_hz = models.PositiveIntegerField(null=True, blank=True)
+    converted_from = models.CharField(
+        max_length=80, blank=True, help_text="What the file was before its conversion."
+    )
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["corpus", "name"], name="utterance_once_in_corpus")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class DataSet(models.Model):
+    """Utterances with one role in the evaluation, such as ``libri_dev_trials_f``."""
+
+    corpus = models.ForeignKey(Corpus, on_delete=models.CASCADE, related_name="data_sets")
+    name = models.SlugField(max_length=80)
+    role = models.CharField(max_length=10, choices=Role.choices)
+    split = models.CharField(max_length=20, blank=True, help_text="dev, test, train or nothing.")
+    utterances = models.ManyToManyField(Utterance, related_name="data_sets")
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["corpus", "name"], name="data_set_once_in_corpus")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        return reverse("corpora:data-set", args=[self.corpus.name, self.name])
+
+
+class TrialList(models.Model):
+    """Comparisons of enrolled speakers with trial utterances.
+
+    A given list is kept as a file in Kaldi's format; a same-gender product is known by its two data sets.
+    """
+
+    class Origin(models.TextChoices):
+        GIVEN = "given"
+        PRODUCT = "same-gender-product", "full product of the same gender"
+
+    trial_set = models.ForeignKey(DataSet, on_delete=models.CASCADE, related_name="trial_lists")
+    enrolment_set = models.ForeignKey(DataSet, on_delete=models.CASCADE, related_name="+")
+    origin = models.CharField(max_length=20, choices=Origin.choices)
+    model_count = models.PositiveIntegerField()
+    target_count = models.PositiveIntegerField()
+    nontarget_count = models.PositiveIntegerField()
+    file = models.CharField(max_length=120, blank=True)
+
+    class Meta:
+        ordering = ["trial_set__name"]
+        constraints = [
+            models.UniqueConstraint(fields=["trial_set", "enrolment_set"], name="trial_list_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.enrolment_set} against {self.trial_set}"

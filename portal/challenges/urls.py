@@ -1,0 +1,14 @@
+from django.urls import path
+
+from portal.challenges import views
+
+app_name = "corpora"
+urlpatterns = [
+    path("", views.corpus_list, name="list"),
+    path("import/", views.import_corpus, name="import"),
+    path("<slug:name>/", views.corpus_detail, name="detail"),
+    path("<slug:name>/speakers/", views.speaker_list, name="speakers"),
+    path("<slug:name>/utterances/", views.utterance_list, name="utterances"),
+    path("<slug:name>/utterances/<str:utterance>/", views.utterance_detail, name="utterance"),
+    path("<slug:name>/sets/<slug:data_set>/", views.data_set_detail, name="data-set"),
+]

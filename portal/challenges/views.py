@@ -1,0 +1,109 @@
+"""Pages of corpora: what is in them, and the import of a new one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
+
+from portal.accounts.access import organizer_page
+from portal.challenges import selectors
+from portal.challenges.forms import ImportForm
+from portal.challenges.importing import start_import
+from portal.challenges.models import Gender, Utterance
+from portal.core.media import signed_address
+
+PAGE_SIZE = 50
+
+
+@require_safe
+@organizer_page
+def corpus_list(request: HttpRequest) -> HttpResponse:
+    return render(
+        request,
+        "corpora/list.html",
+        {"summaries": selectors.summaries(selectors.corpora_for(request.user))},
+    )
+
+
+@organizer_page
+def import_corpus(request: HttpRequest) -> HttpResponse:
+    """Choose a folder on the server; its import is a job."""
+    form = ImportForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        job = start_import(by=request.user, **form.cleaned_data)
+        messages.success(request, "The import has begun. This page shows how far it is.")
+        return redirect(job)
+    return render(
+        request, "corpora/import.html", {"form": form}, status=422 if form.errors else 200
+    )
+
+
+@require_safe
+@organizer_page
+def corpus_detail(request: HttpRequest, name: str) -> HttpResponse:
+    corpus = selectors.corpus_for(request.user, name)
+    [summary] = selectors.summaries(selectors.corpora_for(request.user).filter(pk=corpus.pk))
+    sets = selectors.data_set_table(corpus)
+    context = {
+        "corpus": corpus,
+        "summary": summary,
+        "data_sets": sets,
+        "trials": selectors.trial_table(corpus, sets),
+        "systems": corpus.systems.order_by("name"),
+    }
+    return render(request, "corpora/detail.html", context)
+
+
+@require_safe
+@organizer_page
+def data_set_detail(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
+    chosen = selectors.data_set_for(request.user, name, data_set)
+    context = {"corpus": chosen.corpus, "data_set": chosen}
+    return render(
+        request,
+        "corpora/data_set.html",
+        context | _utterance_page(request, chosen.utterances.all()),
+    )
+
+
+@require_safe
+@organizer_page
+def speaker_list(request: HttpRequest, name: str) -> HttpResponse:
+    corpus = selectors.corpus_for(request.user, name)
+    page = Paginator(selectors.speaker_table(corpus), PAGE_SIZE).get_page(request.GET.get("page"))
+    return render(request, "corpora/speakers.html", {"corpus": corpus, "page": page})
+
+
+@require_safe
+@organizer_page
+def utterance_list(request: HttpRequest, name: str) -> HttpResponse:
+    corpus = selectors.corpus_for(request.user, name)
+    context = {"corpus": corpus} | _utterance_page(request, corpus.utterances.all())
+    return render(request, "corpora/utterances.html", context)
+
+
+@require_safe
+@organizer_page
+def utterance_detail(request: HttpRequest, name: str, utterance: str) -> HttpResponse:
+    chosen = selectors.utterance_for(request.user, name, utterance)
+    context = {
+        "corpus": chosen.corpus,
+        "utterance": chosen,
+        "data_sets": chosen.data_sets.all(),
+        "audio": signed_address(request, chosen.audio) if chosen.audio else "",
+        "versions": chosen.submitted_files.select_related("submission__system", "data_set"),
+    }
+    return render(request, "corpora/utterance.html", context)
+
+
+def _utterance_page(request: HttpRequest, utterances: QuerySet[Utterance]) -> dict[str, Any]:
+    search = {key: request.GET.get(key, "").strip() for key in ("text", "gender", "speaker")}
+    found = selectors.search_utterances(utterances, **search)
+    page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
+    return {"page": page, "search": search, "genders": Gender.choices}
