@@ -1,0 +1,88 @@
+// Small comforts of every page. Each page also works without them.
+
+function confirmed(question, action) {
+  const dialog = document.createElement("dialog");
+  dialog.innerHTML =
+    '<form method="dialog"><p></p><div class="actions">' +
+    '<button class="button quiet" value="no" autofocus>Go back</button><button class="button danger" value="yes"></button></div></form>';
+  dialog.querySelector("p").textContent = question;
+  dialog.querySelector("[value=yes]").textContent = action || "Continue";
+  dialog.ariaLabel = question;
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.returnValue === "yes");
+    });
+  });
+}
+
+function addCopyButtons() {
+  if (!navigator.clipboard) return;
+  document.querySelectorAll(".command:not(:has(button))").forEach((command) => {
+    const button = Object.assign(document.createElement("button"), {
+      type: "button",
+      className: "button quiet small",
+      textContent: "Copy",
+    });
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(command.querySelector("code").textContent);
+      button.textContent = "Copied";
+      setTimeout(() => (button.textContent = "Copy"), 2000);
+    });
+    command.append(button);
+  });
+}
+
+async function enhance() {
+  addCopyButtons();
+  if (document.querySelector("figure[data-player]")) (await import("./player.js")).watch();
+}
+
+function announce(text) {
+  const region = document.getElementById("announcer");
+  if (region && text && region.textContent !== text) region.textContent = text;
+}
+
+document.querySelector(".error-summary")?.focus();
+enhance();
+
+// A form that says data-confirm="question" is sent only after a yes.
+document.addEventListener("submit", async (event) => {
+  const { confirm: question, confirmAction: action } = event.target.dataset;
+  if (!question || event.target.dataset.sure) return;
+  event.preventDefault();
+  const { submitter } = event;
+  if (!(await confirmed(question, action))) return;
+  event.target.dataset.sure = "yes";
+  event.target.requestSubmit(submitter);
+  delete event.target.dataset.sure;
+});
+
+document.addEventListener("keydown", (event) => {
+  const menu = event.key === "Escape" && document.querySelector(".menu[open]");
+  if (!menu) return;
+  menu.open = false;
+  menu.querySelector("summary").focus();
+});
+document.addEventListener("click", (event) => {
+  const menu = document.querySelector(".menu[open]");
+  if (menu && !menu.contains(event.target)) menu.open = false;
+});
+
+// Parts of a page that renew themselves: new content gets its comforts, a change of state is spoken once,
+// and a portal that stops answering is said so beside the numbers that are now old.
+document.addEventListener("htmx:confirm", async (event) => {
+  if (!event.detail.question) return;
+  event.preventDefault();
+  if (await confirmed(event.detail.question, event.target.dataset.confirmAction)) event.detail.issueRequest(true);
+});
+document.addEventListener("htmx:load", (event) => {
+  enhance();
+  const speaking = event.target.closest("[data-announce]") ?? event.target.querySelector("[data-announce]");
+  announce(speaking?.dataset.announce);
+});
+document.addEventListener("htmx:afterRequest", ({ detail }) => {
+  if (detail.requestConfig.verb === "get") document.getElementById("offline").hidden = detail.successful;
+});
