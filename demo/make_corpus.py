@@ -151,6 +151,7 @@ class Utterance:
             "duration_s": f"{samples / RATE_HZ:.3f}",
             "transcript": challenge_transcript(self.sentence),
             "licence": LICENCE,
+            "synthetic": "yes",
             "path": self.path,
         }
 

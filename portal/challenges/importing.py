@@ -87,8 +87,8 @@ def run_import(context: JobContext) -> dict[str, Any]:
     )
     journal = Journal(settings.DATA_DIR / "imports" / f"{context.job.pk}.jsonl")
     facts, found = _examine(context, draft, journal)
-    problems = [*draft.problems, *found, *check_duplicates(facts)]
-    if has_errors(problems):
+    problems = [*draft.problems, *found, *check_duplicates({name: fact.sha256 for name, fact in facts.items()})]
+    if has_errors(problems) or not draft.utterances:
         raise _refused(problems)
     kept = _keep(context, draft, facts, journal)
     context.progress("Writing the corpus", 0, 1)

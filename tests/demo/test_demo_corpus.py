@@ -15,7 +15,7 @@ import soundfile
 from demo import make_corpus
 
 CORPUS = Path(__file__).parents[2] / "demo" / "corpus"
-HEADER = "utterance_id,speaker,gender,corpus,data_set,role,duration_s,transcript,licence,path"
+HEADER = "utterance_id,speaker,gender,corpus,data_set,role,duration_s,transcript,licence,synthetic,path"
 
 
 def read_rows() -> list[dict[str, str]]:

@@ -35,7 +35,7 @@ def detect_layout(folder: Path) -> Layout | None:
 
 def read_corpus(
     folder: Path,
-    layout: Layout | None = None,
+    layout: Layout | str | None = None,
     *,
     audio_root: Path | None = None,
     without_audio: bool = False,
@@ -45,17 +45,18 @@ def read_corpus(
 
     Args:
         folder: the folder that was handed in.
-        layout: how to read it; detected by default.
+        layout: how to read it (a `Layout` or its value); detected by default.
         audio_root: Kaldi directories only: the folder below which the audio lies.
         without_audio: Kaldi directories only: accept that there is no audio.
         enrolment_share: share of a speaker's utterances that is enrolment where no role is given.
 
     Raises:
-        ValueError: `enrolment_share` not between 0 and 1, or an option of Kaldi directories with
+        ValueError: an unknown layout, `enrolment_share` not between 0 and 1, or an option of Kaldi directories with
             another layout.
     """
     if not 0 < enrolment_share < 1:
         raise ValueError(f"expected an enrolment share between 0 and 1, found {enrolment_share}")
+    layout = None if layout is None else Layout(layout)
     if not folder.is_dir():
         found = "a file" if folder.exists() else "nothing of this name"
         return _not_a_corpus(folder, layout, "missing-folder", found)

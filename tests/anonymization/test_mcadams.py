@@ -1,0 +1,331 @@
+"""B2 against the official program's values, against the plain implementation, and at its edges."""
+
+import csv
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from anonymization.methods import _mcadams_kernel as kernel
+from anonymization.methods.errors import MethodError
+from anonymization.methods.mcadams import McAdamsParameters, mcadams
+from tests.anonymization.plain_mcadams import plain_mcadams
+
+REFERENCE_UTTERANCES = [
+    "1688-142285-0000",
+    "2033-164914-0000",
+    "2609-156975-0000",
+    "3080-5032-0000",
+    "367-130732-0000",
+]
+# The excerpts are stored at full scale ±1.
+EXCERPT_SCALE = 32768
+OFFICIAL = {"level": "peak", "keep_digital_silence": False}
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+
+
+def anonymize(samples, alpha=0.8, threads=1, **options):
+    return mcadams(samples, 16_000, McAdamsParameters(alpha, **options), threads=threads)
+
+
+def noise(n, seed=0):
+    return np.random.default_rng(seed).normal(0, 1000, n).astype(np.int16)
+
+
+def largest_difference(a, b):
+    return int(np.abs(a.astype(int) - b).max(initial=0))
+
+
+def reference_case(shared, utterance):
+    reference = json.loads((shared / "reference/mcadams.json").read_text())
+    return next(case for case in reference["cases"] if case["utterance"] == utterance)
+
+
+def reference_excerpt(shared, utterance, side):
+    with np.load(shared / "reference/mcadams.npz") as excerpts:
+        return np.round(excerpts[f"{utterance}.{side}"].astype(np.float64) * EXCERPT_SCALE)
+
+
+# --- the official program's values
+
+
+@pytest.mark.parametrize("options", [{}, OFFICIAL], ids=["default", "official"])
+@pytest.mark.parametrize("utterance", REFERENCE_UTTERANCES)
+def test_utterance_equals_reference(shared, utterance, options):
+    path = next((shared / "speech").rglob(f"{utterance}.flac"), None)
+    if path is None:
+        pytest.skip(f"no audio of {utterance} at hand; its excerpt is tested by itself")
+    case = reference_case(shared, utterance)
+    samples, rate = soundfile.read(path, dtype="int16")
+    assert (samples.size, rate) == (case["n_samples"], 16_000)
+
+    output = anonymize(samples, case["alpha"], **options)
+
+    magnitude = np.abs(output.astype(int))
+    nonzero = np.flatnonzero(output)
+    assert largest_difference(output[8000:40000], reference_excerpt(shared, utterance, "out")) <= 2
+    assert output.dtype == np.dtype(case["dtype_out"])
+    assert output.size == case["n_samples_out"]
+    assert magnitude.max() == case["peak_out"]
+    assert magnitude.argmax() == case["peak_index_out"]
+    assert nonzero[[0, -1]].tolist() == [case["first_nonzero_out"], case["last_nonzero_out"]]
+    full_scale = output / 32768
+    assert np.sqrt(np.mean(full_scale**2)) == pytest.approx(case["rms_out"], rel=1e-6)
+    assert np.abs(full_scale).mean() == pytest.approx(case["mean_abs_out"], rel=1e-5)
+
+
+@pytest.mark.parametrize("utterance", REFERENCE_UTTERANCES)
+def test_excerpt_alone_equals_reference_but_for_gain(shared, utterance):
+    """The excerpt begins on a frame, so inside it only the utterance's own peak is unknown."""
+    case = reference_case(shared, utterance)
+    source = reference_excerpt(shared, utterance, "in").astype(np.int16)
+    expected = reference_excerpt(shared, utterance, "out")[320:-480]
+
+    output = anonymize(source, case["alpha"])[320:-480].astype(np.float64)
+
+    gain = (output @ expected) / (output @ output)
+    assert np.abs(gain * output - expected).max() <= 2 + gain
+
+
+def test_short_inputs_give_the_reference_zeros(shared):
+    edges = json.loads((shared / "reference/mcadams.json").read_text())["edge_cases"]
+    for n in (100, 320, 479, 480, 500):
+        expected = edges[f"noise_{n}_samples"]
+        output = anonymize(noise(n), expected["alpha"], **OFFICIAL)
+        assert output.size == expected["n_samples_out"]
+        assert np.abs(output.astype(int)).max() == expected["peak_out"]
+
+
+@pytest.mark.parametrize(("name", "value"), [("digital_silence_1s", 0), ("constant_1000_1s", 1000)])
+def test_constant_inputs_reach_the_reference_edges(shared, name, value):
+    expected = json.loads((shared / "reference/mcadams.json").read_text())["edge_cases"][name]
+    output = anonymize(np.full(16_000, value, np.int16), expected["alpha"], **OFFICIAL)
+    nonzero = np.flatnonzero(output)
+    assert np.abs(output.astype(int)).max() == expected["peak_out"]
+    assert nonzero[[0, -1]].tolist() == [
+        expected["first_nonzero_out"],
+        expected["last_nonzero_out"],
+    ]
+
+
+# --- the plain implementation
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.63, 0.8, 0.9, 1.0, 1.2])
+def test_vowels_equal_plain_implementation(vowels, alpha):
+    assert largest_difference(anonymize(vowels, alpha), plain_mcadams(vowels, alpha)) <= 1
+
+
+def test_real_speech_equals_plain_implementation(shared):
+    """The first seconds of one utterance of every corpus, each with its own alpha."""
+    with (shared / "speech/utterances.csv").open(newline="") as file:
+        paths = {row["corpus"]: row["path"] for row in csv.DictReader(file)}
+    assert len(paths) > 3
+    for alpha, path in zip(np.linspace(0.5, 0.9, len(paths)), paths.values(), strict=True):
+        samples, _ = soundfile.read(shared / "speech" / path, dtype="int16", stop=48_000)
+        difference = largest_difference(anonymize(samples, alpha), plain_mcadams(samples, alpha))
+        assert difference <= 1, path
+
+
+@pytest.mark.parametrize("n", [0, 1, 100, 319, 320, 479, 480, 500, 639, 640, 16_000, 16_160, 16_161])
+def test_every_length_equals_plain_implementation(n):
+    samples = noise(n)
+    output = anonymize(samples, 0.7)
+    assert output.shape == (n,)
+    assert output.dtype == np.int16
+    assert largest_difference(output, plain_mcadams(samples, 0.7)) <= 1
+    if n < 480:
+        assert not output.any()
+    else:
+        assert np.abs(output.astype(int)).max() == 32766
+
+
+def test_noise_with_silent_gap_equals_plain_implementation():
+    samples = noise(16_000)
+    samples[6000:10_000] = 0
+    expected = plain_mcadams(samples, 0.8)
+    for keep in (True, False):
+        output = anonymize(samples, 0.8, keep_digital_silence=keep)
+        assert largest_difference(output, expected) <= 1
+
+
+def test_eigenvalues_stand_in_for_unsettled_roots(monkeypatch, vowels):
+    expected = anonymize(vowels, 0.6)
+    find_poles = kernel.find_poles
+
+    def find_every_second(*arguments):
+        coefficients, poles, found = find_poles(*arguments)
+        found[::2] = False
+        poles[::2] = np.nan
+        return coefficients, poles, found
+
+    monkeypatch.setattr(kernel, "find_poles", find_every_second)
+    assert largest_difference(anonymize(vowels, 0.6), expected) <= 1
+
+
+def test_poles_equal_numpy_roots(vowels):
+    hann = np.hanning(320)
+    coefficients, poles, found = kernel.find_poles(vowels / 32768, np.sqrt(hann), 160, 20, 1e-7)
+    assert found.all()
+    for polynomial, ours in zip(coefficients, poles, strict=True):
+        expected = np.roots(polynomial)
+        assert np.count_nonzero(ours.imag == 0) == np.count_nonzero(expected.imag == 0)
+        nearest = np.abs(ours[:, np.newaxis] - expected).min(axis=1)
+        assert nearest.max() < 1e-6
+        assert np.poly(ours).real == pytest.approx(polynomial, abs=1e-9)
+
+
+# --- options
+
+
+@pytest.mark.parametrize("n", [480, 16_000, 40_000])
+def test_digital_silence_stays_silent(n):
+    assert not anonymize(np.zeros(n, np.int16)).any()
+
+
+def test_digital_silence_becomes_full_scale_officially():
+    output = anonymize(np.zeros(16_000, np.int16), keep_digital_silence=False)
+    assert np.abs(output.astype(int)).max() == 32766
+
+
+def test_kept_level_gives_back_the_rms(vowels):
+    quiet = (vowels // 8).astype(np.int16)
+    output = anonymize(quiet, level="kept").astype(np.float64)
+    rms = np.sqrt(np.mean(quiet.astype(np.float64) ** 2))
+    assert np.sqrt(np.mean(output**2)) == pytest.approx(rms, rel=0.01)
+
+
+def test_kept_level_never_clips(vowels):
+    loud = np.where(vowels > 0, 32_767, -32_768).astype(np.int16)
+    kept, peak = anonymize(loud, level="kept"), anonymize(loud, level="peak")
+    assert np.array_equal(kept, peak)
+    assert np.abs(kept.astype(int)).max() == 32766
+
+
+def test_alpha_of_one_gives_back_the_shape(vowels):
+    output = anonymize(vowels, 1.0)[320:-320].astype(np.float64)
+    original = vowels[320:-320].astype(np.float64)
+    gain = (output @ original) / (original @ original)
+    error = output - gain * original
+    # What is left is the ripple of the overlapping windows.
+    assert np.sqrt((error @ error) / (output @ output)) < 0.01
+
+
+@pytest.mark.parametrize(("window_s", "hop_s", "order"), [(0.03, 0.01, 16), (0.02, 0.02, 5), (0.025, 0.007, 21)])
+def test_other_frames_give_back_the_length(vowels, window_s, hop_s, order):
+    output = anonymize(vowels, 0.8, window_s=window_s, hop_s=hop_s, order=order)
+    assert output.size == vowels.size
+    first = np.flatnonzero(output)[0]
+    assert round(hop_s * 16_000) <= first <= round(hop_s * 16_000) + 50
+
+
+# --- properties
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    samples=arrays(
+        np.int16,
+        st.integers(0, 1500),
+        elements=st.integers(-32_768, 32_767),
+        fill=st.sampled_from([0, 1, -1, 1000, -32_768]),
+    ),
+    alpha=st.floats(0.05, 2.0),
+    keep=st.booleans(),
+)
+def test_any_samples_give_one_peak_and_their_length(samples, alpha, keep):
+    before = samples.copy()
+    output = anonymize(samples, alpha, keep_digital_silence=keep)
+    assert output.shape == samples.shape
+    assert np.abs(output.astype(int)).max(initial=0) in (0, 32766)
+    assert np.array_equal(samples, before)
+
+
+@pytest.mark.parametrize("frequency_hz", [0.5, 50, 440, 4000, 7999, 8000])
+def test_pure_tones_stay_finite(frequency_hz):
+    tone = (20_000 * np.cos(2 * np.pi * frequency_hz * np.arange(8000) / 16_000)).astype(np.int16)
+    for alpha in (0.5, 0.9):
+        assert np.abs(anonymize(tone, alpha).astype(int)).max() == 32766
+
+
+def test_output_does_not_depend_on_threads(vowels):
+    expected = anonymize(vowels, 0.7, threads=1).tobytes()
+    for threads in (1, 2, 5):
+        assert anonymize(vowels, 0.7, threads=threads).tobytes() == expected
+
+
+def test_output_of_crowded_frames_does_not_depend_on_threads(vowels):
+    crowded = {"window_s": 0.02, "hop_s": 1 / 16_000, "order": 4}
+    expected = anonymize(vowels[:4000], 0.7, **crowded).tobytes()
+    for _ in range(5):
+        assert anonymize(vowels[:4000], 0.7, threads=4, **crowded).tobytes() == expected
+
+
+def test_calls_from_several_threads_do_not_meet(vowels):
+    alphas = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    expected = [anonymize(vowels, alpha).tobytes() for alpha in alphas]
+    with ThreadPoolExecutor(3) as pool:
+        outputs = pool.map(lambda alpha: anonymize(vowels, alpha, threads=2).tobytes(), alphas)
+        assert list(outputs) == expected
+
+
+def test_views_give_the_same_as_copies(vowels):
+    stretched = np.repeat(vowels, 2)
+    frozen = vowels.copy()
+    frozen.flags.writeable = False
+    expected = anonymize(vowels)
+    assert np.array_equal(anonymize(stretched[::2]), expected)
+    assert np.array_equal(anonymize(frozen), expected)
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize(
+    ("samples", "rate", "sentence"),
+    [
+        (np.zeros(800, np.int16), 8_000, "16000 Hz; found 8000 Hz"),
+        (np.zeros(800, np.int16), 44_100, "16000 Hz; found 44100 Hz"),
+        (np.zeros(800, np.float32), 16_000, "int16 samples; found float32"),
+        (np.full(800, np.nan), 16_000, "int16 samples; found float64"),
+        (np.zeros(800, np.uint8), 16_000, "int16 samples; found uint8"),
+        ([0, 1, 2], 16_000, "int16 samples; found list"),
+        (np.zeros((800, 2), np.int16), 16_000, r"found shape \(800, 2\)"),
+        (np.int16(3), 16_000, "int16 samples|mono"),
+    ],
+)
+def test_unusable_samples_are_refused(samples, rate, sentence):
+    with pytest.raises(MethodError, match=sentence):
+        mcadams(samples, rate, McAdamsParameters(alpha=0.8))
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"alpha": 0.0}, "alpha must be above 0 and at most 2; found 0.0"),
+        ({"alpha": -0.5}, "found -0.5"),
+        ({"alpha": 2.1}, "found 2.1"),
+        ({"alpha": float("nan")}, "found nan"),
+        ({"alpha": 0.8, "level": "loud"}, 'must be "peak" or "kept"; found "loud"'),
+        ({"alpha": 0.8, "order": 0}, "order must be at least 1; found 0"),
+        ({"alpha": 0.8, "order": 319}, "order 319 needs at least 321"),
+        ({"alpha": 0.8, "hop_s": 0.0}, "hop_s=0.0"),
+        ({"alpha": 0.8, "hop_s": 0.03}, "hop_s=0.03, window_s=0.02"),
+        ({"alpha": 0.8, "window_s": float("nan")}, "window_s=nan"),
+        ({"alpha": 0.8, "window_s": float("inf")}, "window_s=inf"),
+    ],
+)
+def test_unusable_parameters_are_refused(values, sentence):
+    with pytest.raises(MethodError, match=sentence):
+        McAdamsParameters(**values)
+
+
+def test_no_threads_are_refused(vowels):
+    with pytest.raises(MethodError, match="threads=0"):
+        anonymize(vowels, threads=0)

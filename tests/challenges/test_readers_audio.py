@@ -1,0 +1,124 @@
+"""The pass over the audio of a draft."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from evaluation.formats.audio import AudioFacts, inspect_audio
+from evaluation.formats.problems import Severity
+from portal.challenges.readers.audio_checks import (
+    check_audio,
+    check_duplicates,
+    check_utterance_audio,
+)
+from portal.challenges.readers.corpus import read_corpus
+from portal.challenges.readers.draft import DraftUtterance
+from tests.challenges import corpora
+
+SPEECH = Path("../shared/speech")
+UTTERANCE = DraftUtterance("a_0", "a", "HE SAID SO", Path("a/a_0.flac"), None, "a/a_0.flac")
+GOOD = AudioFacts(16000, 1, 32000, "PCM_16", "FLAC", "0" * 64, 0.5, 0.1, False)
+
+
+def codes(utterance=UTTERANCE, *, resample=False, **changes):
+    facts = dataclasses.replace(GOOD, **changes)
+    problems = check_utterance_audio(utterance, facts, resample=resample)
+    return [(problem.code, problem.severity) for problem in problems]
+
+
+def test_good_audio_has_no_problem():
+    assert codes() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "severity"),
+    [
+        ({"rate_hz": 44100, "samples": 88200}, "wrong-rate", Severity.ERROR),
+        ({"channels": 2}, "not-mono", Severity.ERROR),
+        ({"samples": 639}, "too-short", Severity.ERROR),
+        ({"samples": 640}, "short", Severity.WARNING),
+        ({"samples": 4799}, "short", Severity.WARNING),
+        ({"samples": 60 * 16000 + 1}, "long", Severity.WARNING),
+        ({"samples": 600 * 16000 + 1}, "too-long", Severity.ERROR),
+        ({"peak": 0.0, "rms": 0.0, "is_silent": True}, "silent", Severity.ERROR),
+    ],
+)
+def test_unfit_audio_is_reported(changes, code, severity):
+    assert codes(**changes) == [(code, severity)]
+
+
+def test_limits_themselves_are_fit():
+    assert codes(samples=4800) == codes(samples=60 * 16000) == []
+
+
+def test_another_rate_is_accepted_where_conversion_is_allowed():
+    assert codes(rate_hz=44100, samples=88200, resample=True) == []
+    (problem,) = check_utterance_audio(UTTERANCE, dataclasses.replace(GOOD, rate_hz=8000))
+    assert problem.sentence() == (
+        "a/a_0.flac: expected 16000 Hz, found 8000 Hz. Allow conversion at import (resample), or convert the corpus."
+    )
+
+
+@pytest.mark.parametrize(("stated", "expected"), [(2.02, 0), (1.98, 0), (2.03, 1), (1.97, 1)])
+def test_a_stated_duration_may_differ_by_20_ms(stated, expected):
+    utterance = dataclasses.replace(UTTERANCE, duration_s=stated)
+    assert len(codes(utterance)) == expected
+
+
+def test_every_fault_of_a_corpus_is_found_utterance_by_utterance(tmp_path):
+    rows = corpora.manifest_rows((("a", "F"),), each=6)
+    draft = read_corpus(corpora.manifest(tmp_path, rows))
+    paths = [utterance.audio for utterance in draft.utterances]
+    corpora.write_audio(paths[0])
+    corpora.write_audio(paths[1], channels=2)
+    corpora.write_audio(paths[2], rate=44100)
+    corpora.write_audio(paths[3])
+    paths[3].write_bytes(paths[3].read_bytes()[:5000])
+    paths[4].write_text("not audio at all")
+    checks = list(check_audio(draft.utterances))
+    assert [[problem.code for problem in check.problems] for check in checks] == [
+        [],
+        ["not-mono"],
+        ["wrong-rate"],
+        ["truncated"],
+        ["not-audio"],
+        ["empty"],
+    ]
+    assert [check.facts is None for check in checks] == [False, False, False, True, True, True]
+    assert checks[3].problems[0].file == "a/a_3.flac"
+
+
+def test_an_interrupted_pass_goes_on_where_it_stopped(tmp_path):
+    rows = corpora.manifest_rows((("a", "F"),), each=4)
+    draft = read_corpus(corpora.manifest(tmp_path, rows))
+    for utterance in draft.utterances:
+        corpora.write_audio(utterance.audio)
+    first = next(check_audio(draft.utterances))
+    rest = list(check_audio(draft.utterances[1:]))
+    assert [first, *rest] == list(check_audio(draft.utterances))
+
+
+def test_utterances_without_audio_are_passed_over():
+    assert list(check_audio([dataclasses.replace(UTTERANCE, audio=None)])) == []
+
+
+def test_files_of_the_same_content_are_one_warning(tmp_path):
+    names = ("a", "b", "c")
+    for name, seed in zip(names, (1, 2, 1), strict=True):
+        corpora.write_audio(tmp_path / f"{name}.flac", seed=seed)
+    digests = {name: inspect_audio(tmp_path / f"{name}.flac").sha256 for name in names}
+    (problem,) = check_duplicates(digests)
+    assert (problem.code, problem.file, problem.severity) == ("same-audio", "a", Severity.WARNING)
+    assert problem.found == "the same file for a, c"
+
+
+@pytest.mark.skipif(not SPEECH.is_dir(), reason=f"{SPEECH} is not here")
+def test_real_speech_decodes_and_is_as_stated():
+    draft = read_corpus(SPEECH)
+    checks = list(check_audio(draft.utterances))
+    assert [check for check in checks if check.problems] == []
+    assert check_duplicates({c.utterance.name: c.facts.sha256 for c in checks if c.facts}) == []
+    quietest = min(checks, key=lambda check: check.facts.peak)
+    assert quietest.utterance.name == "03-01-04-01-01-01-09"
+    assert 0.005 < quietest.facts.peak < 0.01

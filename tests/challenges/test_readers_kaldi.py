@@ -1,0 +1,260 @@
+"""Kaldi data directories: the real ones, and toy ones broken in every way."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from portal.challenges.readers.corpus import detect_layout, read_corpus
+from portal.challenges.readers.draft import Layout, trial_pairs
+from tests.challenges import corpora
+from tests.challenges.corpora import found, sentence, sizes
+
+DATA = Path("../shared/vpc-librispeech/data")
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not here")
+ENROLLS, TRIALS = "toy_dev_enrolls", "toy_dev_trials_f"
+
+
+@needs_data
+def test_the_challenges_directories_are_read():
+    begin = time.perf_counter()
+    draft = read_corpus(DATA, without_audio=True)
+    assert time.perf_counter() - begin < 5.0
+    assert draft.is_usable
+    assert {problem.code for problem in draft.problems} == {"not-enrolled"}
+    assert (len(draft.utterances), len(draft.speakers)) == (4255, 80)
+    assert sizes(draft) == {
+        "libri_dev_enrolls": 343,
+        "libri_dev_trials_f": 1018,
+        "libri_dev_trials_m": 960,
+        "libri_test_enrolls": 438,
+        "libri_test_trials_f": 734,
+        "libri_test_trials_m": 762,
+    }
+    assert {name.partition("-")[2]: value[1:] for name, value in corpora.counts(draft).items()} == {
+        "libri_dev_trials_f": (704, 14566),
+        "libri_dev_trials_m": (644, 12796),
+        "libri_test_trials_f": (548, 11196),
+        "libri_test_trials_m": (449, 9457),
+    }
+    assert all(each.duration_s and each.audio is None for each in draft.utterances)
+
+
+@needs_data
+def test_the_challenges_trials_are_the_same_gender_product():
+    draft = read_corpus(DATA, without_audio=True)
+    for each in draft.trial_lists:
+        product = type(each)(each.name, each.enrolment_set, each.trial_set, "same-gender-product", 0, 0, None)
+        assert sorted(trial_pairs(draft, product)) == sorted(trial_pairs(draft, each))
+
+
+@needs_data
+def test_real_directories_without_their_audio_say_where_to_look():
+    draft = read_corpus(DATA)
+    assert not draft.is_usable
+    assert [each.found for each in draft.problems if each.line is None][:2] == [
+        "338 more",
+        "1013 more",
+    ]
+    assert "audio root" in draft.problems[0].remedy
+
+
+def test_toy_directories_are_read_with_their_audio(tmp_path):
+    draft = read_corpus(corpora.kaldi(tmp_path))
+    assert (draft.layout, [each.code for each in draft.problems]) == (
+        Layout.KALDI,
+        ["not-enrolled"],
+    )
+    assert draft.utterances[0].audio == tmp_path / "audio" / "11-a.wav"
+    assert draft.utterances[0].file == "data/toy_dev/wav/11-a.wav"
+    assert draft.utterances[0].duration_s == 1.0
+    (trial_list,) = draft.trial_lists
+    assert (trial_list.origin, trial_list.target_count, trial_list.nontarget_count) == (
+        "given",
+        2,
+        4,
+    )
+    assert trial_list.name == f"{ENROLLS}-{TRIALS}"
+
+
+def test_audio_is_found_by_basename_below_the_audio_root(tmp_path):
+    corpora.kaldi(tmp_path / "data", with_audio=False)
+    for name in ("11-a", "11-b", "12-a", "12-b", "11-c", "12-c", "13-c"):
+        corpora.write_text(tmp_path / "speech" / name / f"{name}.flac", "")
+    draft = read_corpus(tmp_path / "data", audio_root=tmp_path / "speech")
+    assert draft.is_usable
+    assert draft.utterances[0].audio == tmp_path / "speech" / "11-a" / "11-a.flac"
+    assert not read_corpus(tmp_path / "data").is_usable
+    assert read_corpus(tmp_path / "data", without_audio=True).is_usable
+    missing = read_corpus(tmp_path / "data", audio_root=tmp_path / "none")
+    assert found(missing, "missing-folder") == [(str(tmp_path / "none"), None)]
+
+
+def test_of_several_files_of_one_name_the_stated_folders_decide(tmp_path):
+    corpora.kaldi(tmp_path)
+    right = corpora.write_text(tmp_path / "copy" / "toy_dev" / "wav" / "11-a.wav", "")
+    draft = read_corpus(tmp_path)
+    assert draft.utterances[0].audio == right
+    corpora.write_text(tmp_path / "copy2" / "toy_dev" / "wav" / "11-a.wav", "")
+    draft = read_corpus(tmp_path)
+    assert found(draft, "ambiguous-file") == [(f"{ENROLLS}/wav.scp", 1)]
+    assert not draft.is_usable
+
+
+def test_one_directory_and_a_data_folder_are_found(tmp_path):
+    corpora.kaldi(tmp_path / "data")
+    assert detect_layout(tmp_path) is Layout.KALDI
+    assert detect_layout(tmp_path / "data" / ENROLLS) is Layout.KALDI
+    alone = read_corpus(tmp_path / "data" / TRIALS, without_audio=True)
+    assert sentence(alone, "no-enrolment-set") == (
+        f"trials: expected an enrolment set for {TRIALS}, such as {ENROLLS}, found no enrolment "
+        "set. Add the enrolment set, or rename one so that the names agree."
+    )
+
+
+def test_the_challenges_archives_give_a_set_per_list(tmp_path):
+    corpora.kaldi(tmp_path / "two")
+    archive = tmp_path / "one" / "toy_dev"
+    for name in ("utt2spk", "text", "wav.scp", "utt2dur"):
+        both = [(tmp_path / "two" / each / name).read_text() for each in (ENROLLS, TRIALS)]
+        corpora.write_text(archive / name, "".join(both))
+    corpora.write_text(archive / "spk2gender", "11 f\n12 f\n13 f\n")
+    corpora.write_text(archive / "enrolls_mic2", (tmp_path / "two" / ENROLLS / "enrolls").read_text())
+    corpora.write_text(archive / "trials_f_common_mic2", (tmp_path / "two" / TRIALS / "trials").read_text())
+    draft = read_corpus(tmp_path / "one", without_audio=True)
+    assert draft.is_usable
+    assert sizes(draft) == {ENROLLS: 4, f"{TRIALS}_common": 3}
+    assert corpora.counts(draft) == {f"{ENROLLS}-{TRIALS}_common": ("given", 2, 4)}
+
+
+def test_sets_without_lists_are_read_by_their_names(tmp_path):
+    corpora.kaldi(tmp_path)
+    (tmp_path / TRIALS / "trials").unlink()
+    for name in ("toy_train", "toy_dev_trials_all"):
+        for file in ("utt2spk", "spk2gender", "text", "wav.scp"):
+            text = (tmp_path / TRIALS / file).read_text()
+            corpora.write_text(tmp_path / name / file, text)
+    draft = read_corpus(tmp_path)
+    assert draft.is_usable
+    assert {each.name: each.role for each in draft.data_sets} == {
+        ENROLLS: "enrolment",
+        "toy_train": "training",
+        TRIALS: "trial",
+    }
+    assert corpora.counts(draft) == {f"{ENROLLS}-{TRIALS}": ("same-gender-product", 2, 4)}
+    assert found(draft, "union-left-out") == [("toy_dev_trials_all/utt2spk", None)]
+
+
+FAULTS = {
+    "duplicate utterance": (f"{TRIALS}/utt2spk", "12-c 12", "11-c 12", "repeated-entry", 2),
+    "no gender": (f"{TRIALS}/spk2gender", "12 f\n", "", "no-gender", None),
+    "unknown gender": (f"{TRIALS}/spk2gender", "12 f", "12 x", "unknown-gender", 2),
+    "contradicting gender": (f"{TRIALS}/spk2gender", "12 f", "12 m", "contradicting-gender", 2),
+    "no transcript": (f"{TRIALS}/text", "12-c HE SAID SO", "12-c", "no-transcript", 2),
+    "lower case": (f"{TRIALS}/text", "12-c HE", "12-c he", "transcript-not-normalised", 2),
+    "pipe": (f"{TRIALS}/wav.scp", "12-c data/", "12-c sox x | data |", "pipe-refused", 2),
+    "unknown model": (f"{TRIALS}/trials", "12 12-c", "19 12-c", "unknown-model", 5),
+    "unknown trial": (f"{TRIALS}/trials", "12 12-c", "12 19-c", "unknown-utterance", 5),
+    "no target": (f"{TRIALS}/trials", "12-c target", "12-c nontarget", "contradicting-target", 5),
+    "no flag": (f"{TRIALS}/trials", "12-c target", "12-c", "malformed-line", 5),
+    "unknown enrolment": (f"{ENROLLS}/enrolls", "12-a", "19-a", "unknown-utterance", 3),
+    "unknown text": (f"{TRIALS}/text", "13-c", "19-c", "unknown-utterance", 3),
+    "other inverse": (f"{TRIALS}/spk2utt", "12 12-c", "12 13-c", "contradicting-speaker", 2),
+    "missing audio": (f"{TRIALS}/wav.scp", "wav/12-c.wav", "wav/19-c.wav", "missing-file", 2),
+    "listed twice": (f"{TRIALS}/wav.scp", "wav/12-c.wav", "wav/11-c.wav", "file-listed-twice", 2),
+    "bad duration": (f"{TRIALS}/utt2dur", "12-c 1.0", "12-c -1", "wrong-duration", 2),
+    "bad name": (f"{TRIALS}/utt2spk", "12-c 12", "a/12-c 12", "bad-name", None),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_names_its_file_and_line(tmp_path, fault):
+    file, old, new, code, line = FAULTS[fault]
+    corpora.kaldi(tmp_path)
+    corpora.edit(tmp_path / file, old, re.sub(r"sox x \| data \|$", "sox x |\n#", new))
+    draft = read_corpus(tmp_path)
+    places = [place for place in found(draft, code) if place[1] == line]
+    wanted = file.replace("utt2spk", "wav.scp") if code == "bad-name" else file
+    assert places == [(wanted, line)]
+
+
+def test_many_trials_of_one_unknown_model_are_one_problem(tmp_path):
+    corpora.kaldi(tmp_path)
+    with (tmp_path / TRIALS / "trials").open("a") as file:
+        file.writelines(f"{model} 11-c nontarget\n" for model in ("77",))
+        file.writelines(f"{i} 12-c nontarget\n" for i in range(1000, 9000))
+        file.writelines(f"88 {name} nontarget\n" for name in ("11-c", "12-c", "13-c"))
+    draft = read_corpus(tmp_path)
+    problems = [each for each in draft.problems if each.code == "unknown-model"]
+    assert problems[0].sentence() == (
+        f"{TRIALS}/trials, line 7: expected a speaker of {ENROLLS}, found 77 in 1 line. "
+        "Add it there, or remove the trials that name it."
+    )
+    assert (len(problems), problems[-1].found) == (6, "7997 more")
+
+
+def test_trials_of_mixed_gender_are_one_note(tmp_path):
+    corpora.kaldi(tmp_path)
+    for name in (ENROLLS, TRIALS):
+        corpora.edit(tmp_path / name / "spk2gender", "12 f", "12 m")
+    draft = read_corpus(tmp_path)
+    assert draft.is_usable
+    assert sentence(draft, "mixed-gender-trials") == (
+        f"{TRIALS}/trials, line 2: expected trials of one gender, found 3 of two genders, first "
+        "11 against 12-c. They were kept as given; nothing to do if that is meant."
+    ).replace("12-c", "12")
+
+
+def test_an_utterance_enrolled_and_tried_is_a_warning(tmp_path):
+    corpora.kaldi(tmp_path)
+    for name in ("utt2spk", "text", "wav.scp"):
+        line = (tmp_path / ENROLLS / name).read_text().split("\n")[0]
+        with (tmp_path / TRIALS / name).open("a") as file:
+            file.write(f"{line}\n")
+    corpora.edit(tmp_path / TRIALS / "spk2utt", "11 11-c", "11 11-a 11-c")
+    with (tmp_path / TRIALS / "trials").open("a") as file:
+        file.write("11 11-a target\n")
+    draft = read_corpus(tmp_path)
+    assert draft.is_usable
+    assert "found 1, such as 11-a" in sentence(draft, "enrolled-trial")
+
+
+def test_an_utterance_says_the_same_in_every_directory(tmp_path):
+    corpora.kaldi(tmp_path)
+    for name, line in {
+        "utt2spk": "11-a 12",
+        "text": "11-a ANOTHER",
+        "wav.scp": "11-a data/11-c.wav",
+    }.items():
+        with (tmp_path / TRIALS / name).open("a") as file:
+            file.write(f"{line}\n")
+    draft = read_corpus(tmp_path)
+    assert found(draft, "contradicting-speaker")[-1] == (f"{TRIALS}/wav.scp", 4)
+    assert found(draft, "contradicting-transcript") == [(f"{TRIALS}/text", 4)]
+    assert found(draft, "contradicting-file") == [(f"{TRIALS}/wav.scp", 4)]
+
+
+def test_a_missing_listing_is_named(tmp_path):
+    corpora.kaldi(tmp_path)
+    (tmp_path / TRIALS / "spk2gender").unlink()
+    assert found(read_corpus(tmp_path), "missing-file") == [(f"{TRIALS}/spk2gender", None)]
+
+
+def test_stray_audio_is_one_note(tmp_path):
+    corpora.kaldi(tmp_path)
+    corpora.write_text(tmp_path / "audio" / "99-a.wav", "")
+    draft = read_corpus(tmp_path)
+    assert "1 not listed, such as audio/99-a.wav" in sentence(draft, "not-listed")
+
+
+def test_a_wrong_gender_is_one_problem_however_many_utterances_the_speaker_has(tmp_path):
+    corpora.kaldi(tmp_path)
+    corpora.edit(tmp_path / ENROLLS / "spk2gender", "11 f", "11 m")
+    for name, line in {"utt2spk": "11-d 11", "text": "11-d SO", "wav.scp": "11-d 11-d.wav"}.items():
+        with (tmp_path / TRIALS / name).open("a") as file:
+            file.write(f"{line}\n")
+    assert found(read_corpus(tmp_path), "contradicting-gender") == [(f"{TRIALS}/spk2gender", 1)]
+    corpora.edit(tmp_path / TRIALS / "spk2gender", "11 f", "11 m")
+    corpora.edit(tmp_path / ENROLLS / "spk2gender", "11 m\n", "")
+    assert found(read_corpus(tmp_path), "no-gender") == [(f"{ENROLLS}/spk2gender", None)]

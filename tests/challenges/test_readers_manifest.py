@@ -1,0 +1,318 @@
+"""The CSV manifest: real speech, roles, and every fault with its line."""
+
+import hashlib
+import time
+from pathlib import Path
+
+import pytest
+
+from evaluation.formats.problems import Severity
+from portal.challenges.readers.corpus import detect_layout, read_corpus
+from portal.challenges.readers.draft import Layout, trial_pairs
+from tests.challenges import corpora
+from tests.challenges.corpora import found, sentence, sizes
+
+SPEECH = Path("../shared/speech")
+needs_speech = pytest.mark.skipif(not SPEECH.is_dir(), reason=f"{SPEECH} is not here")
+
+
+@needs_speech
+def test_real_speech_is_read_whole():
+    draft = read_corpus(SPEECH)
+    assert draft.layout is Layout.MANIFEST
+    assert draft.is_usable
+    assert (len(draft.utterances), len(draft.speakers)) == (402, 67)
+    assert sum(speaker.gender == "f" for speaker in draft.speakers) == 32
+    assert all(utterance.audio and utterance.audio.is_file() for utterance in draft.utterances)
+    assert (draft.licence, draft.synthetic) == ("CC-BY-4.0; CC-BY-NC-SA-4.0", False)
+    assert sum(sizes(draft).values()) == 402
+    assert sizes(draft)["librispeech-train-clean-100-pool_train"] == 40
+    assert sizes(draft)["ravdess_enrolls"] == 40
+
+
+@needs_speech
+def test_real_speech_gives_the_expected_remarks_only():
+    draft = read_corpus(SPEECH)
+    kinds = {(problem.severity, problem.code) for problem in draft.problems}
+    assert kinds == {
+        (Severity.NOTE, "unknown-column"),
+        (Severity.NOTE, "not-listed"),
+        (Severity.WARNING, "no-transcript"),
+        (Severity.NOTE, "transcript-not-normalised"),
+        (Severity.WARNING, "one-sided-trials"),
+    }
+    assert [p.found for p in draft.problems if p.code == "no-transcript"][-1] == "35 more"
+
+
+def test_without_roles_a_quarter_of_each_speaker_is_enrolment(tmp_path):
+    draft = read_corpus(corpora.manifest(tmp_path / "toy"))
+    assert draft.problems == ()
+    assert sizes(draft) == {"toy_enrolls": 4, "toy_trials_f": 6, "toy_trials_m": 6}
+    assert corpora.counts(draft) == {
+        "toy_enrolls-toy_trials_f": ("same-gender-product", 6, 6),
+        "toy_enrolls-toy_trials_m": ("same-gender-product", 6, 6),
+    }
+    assert [each.role for each in draft.data_sets] == ["enrolment", "trial", "trial"]
+
+
+def test_enrolment_is_what_has_the_smallest_digest(tmp_path):
+    rows = corpora.manifest_rows((("a", "F"),), each=40)
+    draft = read_corpus(corpora.manifest(tmp_path / "toy", rows))
+    names = [row["utterance_id"] for row in rows]
+    by_digest = sorted(names, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+    assert draft.data_sets[0].utterances == tuple(sorted(by_digest[:10]))
+
+
+def test_the_split_does_not_depend_on_the_order_of_lines(tmp_path):
+    rows = corpora.manifest_rows(each=9)
+    first = read_corpus(corpora.manifest(tmp_path / "1" / "toy", rows))
+    second = read_corpus(corpora.manifest(tmp_path / "2" / "toy", rows[::-1]))
+    assert first.data_sets == second.data_sets
+
+
+def test_the_enrolment_share_is_kept_but_never_all_or_none(tmp_path):
+    folder = corpora.manifest(tmp_path / "toy")
+    shares = {share: sizes(read_corpus(folder, enrolment_share=share)) for share in (0.01, 0.99)}
+    assert [shares[share]["toy_enrolls"] for share in (0.01, 0.99)] == [4, 12]
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        read_corpus(folder, enrolment_share=1.0)
+
+
+def test_trial_pairs_agree_with_the_counts(tmp_path):
+    draft = read_corpus(corpora.manifest(tmp_path / "toy"))
+    gender = {speaker.name: speaker.gender for speaker in draft.speakers}
+    for each in draft.trial_lists:
+        pairs = list(trial_pairs(draft, each))
+        assert each.trials is None
+        assert sum(pair.target for pair in pairs) == each.target_count
+        assert len(set(pairs)) == each.target_count + each.nontarget_count
+        assert all(gender[pair.model] == gender[pair.utterance[0]] for pair in pairs)
+        assert all(pair.target == (pair.model == pair.utterance[0]) for pair in pairs)
+
+
+def test_a_corpus_of_few_utterances_each_is_training(tmp_path):
+    draft = read_corpus(corpora.manifest(tmp_path / "pool", corpora.manifest_rows(each=3)))
+    assert sizes(draft) == {"pool_train": 12}
+    assert (draft.data_sets[0].role, draft.trial_lists) == ("training", ())
+
+
+def test_a_speaker_of_few_utterances_is_nontarget_only(tmp_path):
+    rows = corpora.manifest_rows() + corpora.manifest_rows((("e", "F"),), each=2)
+    draft = read_corpus(corpora.manifest(tmp_path / "toy", rows))
+    assert corpora.counts(draft)["toy_enrolls-toy_trials_f"] == ("same-gender-product", 6, 10)
+    assert "1 that are not, such as e" in sentence(draft, "not-enrolled")
+
+
+def test_roles_without_data_sets_are_named_as_in_the_challenge(tmp_path):
+    rows = [
+        {**row, "corpus": "toy-dev", "role": "enrolment" if row["path"][-6] == "0" else "trial"}
+        for row in corpora.manifest_rows()
+    ]
+    columns = (*corpora.COLUMNS, "corpus", "role")
+    draft = read_corpus(corpora.manifest(tmp_path, rows, columns))
+    assert draft.problems == ()
+    assert sizes(draft) == {"toy-dev_enrolls": 4, "toy-dev_trials_f": 6, "toy-dev_trials_m": 6}
+    assert {each.split for each in draft.data_sets} == {"dev"}
+
+
+def test_data_sets_say_their_role_by_name(tmp_path):
+    names = ("demo_enrolls", "demo_trials", "demo_trials", "demo_train")
+    rows = [{**row, "data_set": names[int(row["path"][-6])]} for row in corpora.manifest_rows()]
+    draft = read_corpus(corpora.manifest(tmp_path, rows, (*corpora.COLUMNS, "data_set")))
+    assert {each.name: each.role for each in draft.data_sets} == {
+        "demo_enrolls": "enrolment",
+        "demo_trials": "trial",
+        "demo_train": "training",
+    }
+    assert corpora.counts(draft) == {
+        "demo_enrolls-demo_trials": ("same-gender-product", 8, 8),
+    }
+
+
+def test_transcripts_are_normalised_with_a_note(tmp_path):
+    rows = corpora.manifest_rows()
+    rows[1]["transcript"] = "Well,  isn't\nit?"
+    draft = read_corpus(corpora.manifest(tmp_path, rows))
+    assert draft.utterances[1].transcript == "WELL ISN'T IT"
+    assert found(draft, "transcript-not-normalised") == [("utterances.csv", 3)]
+    assert draft.is_usable
+
+
+def test_lines_are_counted_past_quoted_line_breaks(tmp_path):
+    rows = corpora.manifest_rows()
+    rows[0]["transcript"] = "ONE\nTWO"
+    rows[1]["gender"] = "x"
+    rows[1]["speaker"] = "z"
+    draft = read_corpus(corpora.manifest(tmp_path, rows))
+    assert found(draft, "unknown-gender") == [("utterances.csv", 4)]
+
+
+def test_synthetic_speech_is_known_as_such(tmp_path):
+    rows = [{**row, "synthetic": "yes"} for row in corpora.manifest_rows()]
+    draft = read_corpus(corpora.manifest(tmp_path, rows, (*corpora.COLUMNS, "synthetic")))
+    assert (draft.synthetic, draft.problems) == (True, ())
+
+
+def break_row(field, value, row=5):
+    def change(rows):
+        rows[row][field] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (break_row("utterance_id", "a_0"), "duplicate-utterance"),
+        (break_row("utterance_id", ""), "no-utterance"),
+        (break_row("utterance_id", "../../etc/passwd"), "bad-name"),
+        (break_row("speaker", ""), "no-speaker"),
+        (break_row("speaker", "b b"), "bad-name"),
+        (break_row("gender", "M"), "contradicting-gender"),
+        (break_row("transcript", "  "), "no-transcript"),
+        (break_row("path", "a/a_0.flac"), "file-listed-twice"),
+        (break_row("path", ""), "missing-file"),
+        (break_row("path", "/etc/passwd"), "path-outside"),
+        (break_row("path", "../a_0.flac"), "path-outside"),
+        (break_row("path", "a/../../x.flac"), "path-outside"),
+        (break_row("path", "C:/speech/a.flac"), "path-outside"),
+        (break_row("path", "https://speech.example/a.flac"), "path-outside"),
+        (break_row("duration_s", "long"), "wrong-duration"),
+        (break_row("duration_s", "-2"), "wrong-duration"),
+        (break_row("synthetic", "perhaps"), "unknown-word"),
+    ],
+)
+def test_each_fault_names_its_line(tmp_path, change, code):
+    rows = corpora.manifest_rows()
+    change(rows)
+    columns = (*corpora.COLUMNS, *(("duration_s",) if "duration_s" in rows[5] else ()))
+    columns += ("synthetic",) if "synthetic" in rows[5] else ()
+    draft = read_corpus(corpora.manifest(tmp_path, rows, columns))
+    assert ("utterances.csv", 7) in found(draft, code)
+
+
+@pytest.mark.parametrize(
+    ("role", "code"),
+    [("judge", "unknown-role"), ("", "unknown-role"), ("trial", "contradicting-role")],
+)
+def test_each_utterance_of_a_corpus_with_roles_needs_the_right_one(tmp_path, role, code):
+    rows = [{**row, "role": "train", "data_set": "toy"} for row in corpora.manifest_rows()]
+    rows[5]["role"] = role
+    draft = read_corpus(corpora.manifest(tmp_path, rows, (*corpora.COLUMNS, "role", "data_set")))
+    assert found(draft, code) == [("utterances.csv", 7)]
+
+
+def test_names_of_data_sets_must_be_fit_for_files(tmp_path):
+    rows = [{**row, "role": "train", "data_set": "../up"} for row in corpora.manifest_rows()]
+    draft = read_corpus(corpora.manifest(tmp_path, rows, (*corpora.COLUMNS, "role", "data_set")))
+    assert "found “../up”" in sentence(draft, "bad-name")
+
+
+@pytest.mark.parametrize(("gender", "code"), [("", "no-gender"), ("x", "unknown-gender")])
+def test_a_speaker_needs_a_gender(tmp_path, gender, code):
+    rows = [{**row, "gender": gender if row["speaker"] == "b" else row["gender"]} for row in corpora.manifest_rows()]
+    draft = read_corpus(corpora.manifest(tmp_path, rows))
+    assert found(draft, code) == [("utterances.csv", 6)]
+    assert [speaker.name for speaker in draft.speakers] == ["a", "c", "d"]
+    assert not draft.is_usable
+
+
+def test_a_missing_file_is_named(tmp_path):
+    corpora.manifest(tmp_path)
+    (tmp_path / "b" / "b_1.flac").unlink()
+    assert sentence(read_corpus(tmp_path), "missing-file") == (
+        "utterances.csv, line 7: expected the audio of b_1, found no file b/b_1.flac. "
+        "Add the file, or remove the entry."
+    )
+
+
+def test_all_faults_come_at_once(tmp_path):
+    rows = corpora.manifest_rows()
+    rows[1]["speaker"] = ""
+    rows[2]["gender"] = "M"
+    rows[3]["path"] = "/etc/passwd"
+    rows[4]["utterance_id"] = "a_0"
+    codes = [problem.code for problem in read_corpus(corpora.manifest(tmp_path, rows)).problems]
+    assert {"no-speaker", "contradicting-gender", "path-outside", "duplicate-utterance"} <= set(codes)
+
+
+def test_audio_that_is_not_listed_is_one_note(tmp_path):
+    corpora.manifest(tmp_path)
+    for number in range(30):
+        corpora.write_text(tmp_path / "more" / f"{number:02d}.wav", "")
+    draft = read_corpus(tmp_path)
+    assert "30 not listed, such as more/00.wav, more/01.wav" in sentence(draft, "not-listed")
+    assert draft.is_usable
+
+
+def test_quoted_commas_are_part_of_the_transcript_and_bare_ones_are_reported(tmp_path):
+    corpora.manifest(tmp_path)
+    path = tmp_path / "utterances.csv"
+    corpora.edit(path, f"b_0,b,F,{corpora.SENTENCE},", 'b_0,b,F,"YES, NO",')
+    corpora.edit(path, f"b_1,b,F,{corpora.SENTENCE},", "b_1,b,F,YES, NO,")
+    draft = read_corpus(tmp_path)
+    assert [u.transcript for u in draft.utterances if u.name == "b_0"] == ["YES NO"]
+    assert sentence(draft, "malformed-line") == (
+        "utterances.csv, line 7: expected 5 fields as in the heading, found 6. "
+        "Put a transcript that holds a comma into quotes."
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "line"),
+    [
+        (b"", "empty-file", None),
+        (b"utterance_id,speaker,gender,transcript,path\n", "empty-file", None),
+        (b"utterance_id,speaker,gender,path\na,a,F,a.wav\n", "missing-column", 1),
+        (b"utterance_id;speaker;gender;transcript;path\n", "missing-column", 1),
+        (b"utterance_id,speaker,gender,transcript,path,path\n", "repeated-column", 1),
+        (
+            b"utterance_id,speaker,gender,transcript,path\na,a,F,CAF\xc9,a.wav\n",
+            "wrong-encoding",
+            2,
+        ),
+        (b'utterance_id,speaker,gender,transcript,path\na,a,F,"OPEN,a.wav\n', "malformed-line", 2),
+    ],
+)
+def test_an_unusable_manifest_says_why(tmp_path, data, code, line):
+    (tmp_path / "utterances.csv").write_bytes(data)
+    draft = read_corpus(tmp_path)
+    assert draft.layout is Layout.MANIFEST
+    assert (draft.is_usable, draft.utterances) == (False, ())
+    assert ("utterances.csv", line) in found(draft, code)
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_tolerated(tmp_path):
+    corpora.manifest(tmp_path)
+    path = tmp_path / "utterances.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    draft = read_corpus(tmp_path)
+    assert {each.code for each in draft.problems} == {"byte-order-mark", "windows-line-ends"}
+    assert draft.is_usable
+
+
+def test_the_only_csv_file_is_the_manifest(tmp_path):
+    corpora.manifest(tmp_path, name="speech.csv")
+    assert detect_layout(tmp_path) is Layout.MANIFEST
+    assert len(read_corpus(tmp_path).utterances) == 16
+
+
+def test_options_of_kaldi_directories_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="Kaldi directories"):
+        read_corpus(corpora.manifest(tmp_path), without_audio=True)
+
+
+def test_a_corpus_of_the_challenges_size_is_read_quickly(tmp_path, monkeypatch):
+    speakers = [(f"s{i:03d}", "FM"[i % 2]) for i in range(140)]
+    rows = corpora.manifest_rows(speakers, each=200)
+    corpora.manifest(tmp_path, rows[:1])
+    corpora.manifest(tmp_path, [{**row, "path": ""} for row in rows])
+    text = (tmp_path / "utterances.csv").read_text()
+    lines = [f"{line}{row['path']}" for line, row in zip(text.split("\n")[1:-1], rows, strict=True)]
+    (tmp_path / "utterances.csv").write_text("\n".join([text.split("\n")[0], *lines]) + "\n")
+    files = [row["path"] for row in rows]
+    monkeypatch.setattr("portal.challenges.readers.manifest.audio_files", lambda _folder: files)
+    begin = time.perf_counter()
+    draft = read_corpus(tmp_path)
+    assert time.perf_counter() - begin < 5.0
+    assert (len(draft.utterances), draft.problems) == (28000, ())

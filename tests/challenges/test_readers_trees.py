@@ -1,0 +1,185 @@
+"""LibriSpeech and VCTK trees, and folders that are no corpus."""
+
+import pytest
+
+from portal.challenges.readers.corpus import detect_layout, read_corpus
+from portal.challenges.readers.draft import Layout
+from tests.challenges import corpora
+from tests.challenges.corpora import found, sentence, sizes
+
+
+def test_librispeech_is_read(tmp_path):
+    draft = read_corpus(corpora.librispeech(tmp_path))
+    assert (draft.layout, draft.problems[1:]) == (Layout.LIBRISPEECH, ())
+    assert [(each.name, each.gender) for each in draft.speakers] == [
+        ("11", "f"),
+        ("12", "f"),
+        ("21", "m"),
+    ]
+    assert sizes(draft) == {
+        "librispeech-dev-clean_enrolls": 6,
+        "librispeech-dev-clean_trials_f": 12,
+        "librispeech-dev-clean_trials_m": 6,
+    }
+    first = draft.utterances[0]
+    assert (first.name, first.speaker, first.transcript) == (
+        "11-100-0000",
+        "11",
+        corpora.SENTENCE,
+    )
+    assert first.audio == tmp_path / "dev-clean/11/100/11-100-0000.flac"
+    assert first.file == "dev-clean/11/100/11-100-0000.flac"
+
+
+def test_librispeech_is_found_one_folder_down_and_train_is_training(tmp_path):
+    corpora.librispeech(tmp_path / "LibriSpeech", "train-clean-100")
+    draft = read_corpus(tmp_path)
+    assert sizes(draft) == {"librispeech-train-clean-100_train": 24}
+    assert (draft.data_sets[0].role, draft.data_sets[0].split) == ("training", "train")
+    assert draft.problems == ()
+
+
+def test_the_licence_beside_the_tree_is_stated(tmp_path):
+    corpora.librispeech(tmp_path)
+    assert read_corpus(tmp_path).licence == ""
+    corpora.write_text(tmp_path / "LICENSE.TXT", "Attribution 4.0\n  International\n")
+    assert read_corpus(tmp_path).licence == "CC BY 4.0"
+    corpora.write_text(tmp_path / "LICENSE.TXT", "Ask us.")
+    assert read_corpus(tmp_path).licence == "see LICENSE.TXT"
+
+
+def test_librispeech_faults_come_at_once_with_their_places(tmp_path):
+    corpora.librispeech(tmp_path)
+    speaker = tmp_path / "dev-clean" / "11" / "100"
+    (speaker / "11-100-0001.flac").unlink()
+    corpora.edit(speaker / "11-100.trans.txt", "11-100-0002 HE SAID SO\n", "")
+    corpora.write_text(speaker / "12-100-0009.flac", "")
+    corpora.write_text(tmp_path / "loose.wav", "")
+    corpora.edit(tmp_path / "SPEAKERS.TXT", "| M |", "| X |")
+    draft = read_corpus(tmp_path)
+    assert found(draft, "missing-file") == [("dev-clean/11/100/11-100.trans.txt", 2)]
+    assert ("dev-clean/11/100/11-100-0002.flac", None) in found(draft, "no-transcript")
+    assert found(draft, "wrong-folder") == [("dev-clean/11/100/12-100-0009.flac", None)]
+    assert found(draft, "unknown-gender") == [("SPEAKERS.TXT", 4)]
+    assert "1 not listed, such as loose.wav" in sentence(draft, "not-listed")
+    assert not draft.is_usable
+
+
+def test_librispeech_speakers_must_be_listed(tmp_path):
+    corpora.librispeech(tmp_path)
+    corpora.write_text(tmp_path / "SPEAKERS.TXT", "11 | F | dev-clean | 8 | N\n12\n")
+    draft = read_corpus(tmp_path)
+    assert found(draft, "malformed-line") == [("SPEAKERS.TXT", 2)]
+    assert found(draft, "no-gender") == [("SPEAKERS.TXT", None)] * 2
+
+
+def test_a_tree_without_its_list_of_speakers_says_so(tmp_path):
+    corpora.librispeech(tmp_path)
+    (tmp_path / "SPEAKERS.TXT").unlink()
+    assert detect_layout(tmp_path) is Layout.LIBRISPEECH
+    assert found(read_corpus(tmp_path), "missing-file") == [("SPEAKERS.TXT", None)]
+
+
+def test_the_same_utterance_in_two_subsets_is_a_duplicate(tmp_path):
+    corpora.librispeech(tmp_path, "dev-other")
+    corpora.librispeech(tmp_path, "dev-clean", (("11", "F"),))
+    corpora.librispeech(tmp_path / "speakers")
+    (tmp_path / "speakers" / "SPEAKERS.TXT").rename(tmp_path / "SPEAKERS.TXT")
+    draft = read_corpus(tmp_path)
+    assert found(draft, "duplicate-utterance")[0] == ("dev-other/11/100/11-100-0000.flac", None)
+
+
+def test_vctk_takes_microphone_two_and_keeps_common_sentences_apart(tmp_path):
+    draft = read_corpus(corpora.vctk(tmp_path))
+    assert (draft.layout, draft.problems) == (Layout.VCTK, ())
+    assert [each.name for each in draft.utterances[:3]] == [
+        "p225_001_mic2",
+        "p225_024_mic2",
+        "p225_025_mic2",
+    ]
+    assert sizes(draft) == {
+        "vctk_enrolls": 8,
+        "vctk_trials_f": 8,
+        "vctk_trials_m": 8,
+        "vctk_trials_f_common": 4,
+        "vctk_trials_m_common": 4,
+    }
+    sets = {each.name: each.utterances for each in draft.data_sets}
+    assert {name[5:8] for name in sets["vctk_trials_f_common"]} == {"001", "024"}
+    assert all(int(name[5:8]) > 24 for name in sets["vctk_enrolls"] + sets["vctk_trials_m"])
+    assert corpora.counts(draft)["vctk_enrolls-vctk_trials_f_common"] == (
+        "same-gender-product",
+        4,
+        4,
+    )
+
+
+@pytest.mark.parametrize("audio", ["wav48", "wav16"])
+def test_older_vctk_releases_are_read(tmp_path, audio):
+    corpora.vctk(tmp_path / "VCTK-Corpus", audio=audio)
+    info = tmp_path / "VCTK-Corpus" / "speaker-info.txt"
+    info.write_text(info.read_text().replace("\np", "\n"))  # ids without their p
+    draft = read_corpus(tmp_path)
+    assert draft.problems == ()
+    assert draft.utterances[0].name == "p225_001"
+    assert draft.utterances[0].file == f"VCTK-Corpus/{audio}/p225/p225_001.wav"
+
+
+def test_vctk_with_common_sentences_only_is_split_without_them(tmp_path):
+    draft = read_corpus(corpora.vctk(tmp_path, sentences=range(1, 9)))
+    assert sizes(draft) == {"vctk_enrolls": 8, "vctk_trials_f": 12, "vctk_trials_m": 12}
+
+
+def test_vctk_faults_come_at_once_with_their_places(tmp_path):
+    corpora.vctk(tmp_path)
+    audio = tmp_path / "wav48_silence_trimmed"
+    (audio / "p225" / "p225_025_mic2.flac").unlink()
+    for microphone in ("mic1", "mic2"):
+        (audio / "p226" / f"p226_026_{microphone}.flac").unlink()
+    (tmp_path / "txt" / "p227" / "p227_027.txt").unlink()
+    (tmp_path / "txt" / "p227" / "p227_028.txt").write_bytes(b"CAF\xc9")
+    corpora.write_text(audio / "notes.wav", "")
+    corpora.edit(tmp_path / "speaker-info.txt", "p228  23  F    English    Surrey\n", "")
+    draft = read_corpus(tmp_path)
+    assert found(draft, "other-microphone") == [("wav48_silence_trimmed/p225/p225_025_mic1.flac", None)]
+    assert found(draft, "no-recording") == [("txt/p226/p226_026.txt", None)]
+    assert ("txt/p227/p227_027.txt", None) in found(draft, "no-transcript")
+    assert found(draft, "wrong-encoding") == [("txt/p227/p227_028.txt", 1)]
+    assert found(draft, "no-gender") == [("speaker-info.txt", None)]
+    assert "such as wav48_silence_trimmed/notes.wav" in sentence(draft, "not-listed")
+
+
+def test_a_folder_of_text_files_is_no_corpus(tmp_path):
+    for number in range(4):
+        corpora.write_text(tmp_path / f"chapter{number}.txt", "It was a dark night.")
+    draft = read_corpus(tmp_path)
+    (problem,) = draft.problems
+    assert (draft.layout, problem.code, problem.file) == (None, "unknown-layout", str(tmp_path))
+    assert problem.found == ("a folder of 4 entries such as chapter0.txt, chapter1.txt, chapter2.txt")
+    for word in ("LibriSpeech", "VCTK", "Kaldi", "utterances.csv"):
+        assert word in problem.expected
+
+
+def test_what_is_no_folder_is_no_corpus(tmp_path):
+    file = corpora.write_text(tmp_path / "utterances.csv", "")
+    (tmp_path / "empty").mkdir()
+    cases = {file: "a file", tmp_path / "none": "nothing of this name"}
+    for path, words in cases.items():
+        (problem,) = read_corpus(path).problems
+        assert (problem.code, problem.found) == ("missing-folder", words)
+    (problem,) = read_corpus(tmp_path / "empty").problems
+    assert problem.found == "an empty folder"
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+def test_a_folder_read_as_another_layout_gives_one_problem(tmp_path, layout):
+    corpora.write_text(tmp_path / "chapter.txt", "It was a dark night.")
+    draft = read_corpus(tmp_path, layout)
+    assert (draft.layout, len(draft.problems), draft.is_usable) == (layout, 1, False)
+
+
+def test_a_layout_may_be_named_by_its_value(tmp_path):
+    corpora.librispeech(tmp_path)
+    assert read_corpus(tmp_path, "librispeech") == read_corpus(tmp_path)
+    with pytest.raises(ValueError, match="timit"):
+        read_corpus(tmp_path, "timit")

@@ -1,0 +1,251 @@
+"""Audio files: facts, and a typed error for every way in which a file lies."""
+
+import hashlib
+import io
+import struct
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.formats.audio import (
+    AudioError,
+    inspect_audio,
+    read_pcm16,
+    resample,
+    write_flac16,
+)
+
+RATE = 16000
+
+
+@pytest.fixture
+def speech():
+    """Two seconds of noise: it does not compress, so that a cut always hits samples."""
+    return (np.random.default_rng(7).standard_normal(2 * RATE) * 3000).astype(np.int16)
+
+
+def encoded(samples, form="WAV", subtype="PCM_16", rate=RATE):
+    buffer = io.BytesIO()
+    soundfile.write(buffer, samples, rate, format=form, subtype=subtype)
+    return bytearray(buffer.getvalue())
+
+
+def saved(folder, data, name="a.audio"):
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def refused(source):
+    with pytest.raises(AudioError) as caught:
+        inspect_audio(source)
+    assert str(caught.value) == (f"expected {caught.value.expected}, found {caught.value.found}. {caught.value.remedy}")
+    return caught.value.code
+
+
+@pytest.mark.parametrize("form", ["WAV", "FLAC"])
+def test_inspect_states_what_is_in_the_file(tmp_path, speech, form):
+    data = encoded(speech, form)
+    facts = inspect_audio(saved(tmp_path, data))
+    scaled = speech / 32768
+    assert (facts.rate_hz, facts.channels, facts.samples) == (RATE, 1, 2 * RATE)
+    assert (facts.encoding, facts.format, facts.duration_s) == ("PCM_16", form, 2.0)
+    assert facts.sha256 == hashlib.sha256(data).hexdigest()
+    assert facts.peak == np.abs(scaled).max()
+    assert facts.rms == pytest.approx(np.sqrt(np.mean(scaled**2)), rel=1e-12)
+    assert facts.is_silent is False
+
+
+def test_inspect_takes_an_open_file_as_a_path(tmp_path, speech):
+    data = encoded(speech, "FLAC")
+    assert inspect_audio(io.BytesIO(data)) == inspect_audio(saved(tmp_path, data))
+
+
+def test_inspect_counts_channels_and_finds_other_rates(speech):
+    facts = inspect_audio(io.BytesIO(encoded(speech.reshape(-1, 2), "FLAC", rate=44100)))
+    assert (facts.channels, facts.samples, facts.rate_hz) == (2, RATE, 44100)
+
+
+def test_digital_silence_and_faint_noise_are_silent_but_quiet_speech_is_not(speech):
+    silence, noise = np.zeros(RATE, np.int16), (speech[:RATE] % 3).astype(np.int16)
+    quiet = (speech // 100).astype(np.int16)
+    assert [inspect_audio(io.BytesIO(encoded(samples))).is_silent for samples in (silence, noise, quiet)] == [
+        True,
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("form", ["WAV", "FLAC"])
+@pytest.mark.parametrize("kept", [0.3, 0.5, 0.9, 0.99])
+def test_a_cut_file_is_truncated(tmp_path, speech, form, kept):
+    data = encoded(speech, form)
+    assert refused(saved(tmp_path, data[: int(len(data) * kept)])) == "truncated"
+
+
+@pytest.mark.parametrize("form", ["WAV", "FLAC"])
+def test_a_file_that_lacks_its_last_byte_is_truncated(tmp_path, speech, form):
+    assert refused(saved(tmp_path, encoded(speech, form)[:-1])) == "truncated"
+
+
+@pytest.mark.parametrize(("form", "codes"), [("WAV", {"truncated"}), ("FLAC", {"not-audio"})])
+def test_a_file_cut_within_its_header_is_refused(tmp_path, speech, form, codes):
+    for size in (12, 20, 40):
+        assert refused(saved(tmp_path, encoded(speech, form)[:size])) in codes
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", "empty"),
+        (b"This is a text about speech.", "not-audio"),
+        (b"\x7fELF\x02\x01\x01\x00" * 10, "not-audio"),
+        (b"OggS" + bytes(60), "not-audio"),
+        (b"fLaC" + bytes(60), "not-audio"),
+        (b"RIFF\x24\0\0\0WAVE", "truncated"),
+    ],
+)
+def test_what_is_no_audio_is_refused(tmp_path, data, code):
+    assert refused(saved(tmp_path, data, "a.wav")) == code
+
+
+def test_a_missing_file_is_named(tmp_path):
+    assert refused(tmp_path / "none.wav") == "missing-file"
+
+
+def test_a_header_without_samples_is_empty():
+    assert refused(io.BytesIO(encoded(np.zeros(0, np.int16)))) == "empty"
+
+
+def test_a_wav_header_that_states_too_much_is_truncated(speech):
+    data = encoded(speech)
+    struct.pack_into("<I", data, 40, 2 * len(data))
+    assert refused(io.BytesIO(data)) == "truncated"
+
+
+@pytest.mark.parametrize("stated", [0, 100])
+def test_a_wav_header_that_states_too_little_is_damaged(speech, stated):
+    data = encoded(speech)
+    struct.pack_into("<I", data, 40, stated)
+    assert refused(io.BytesIO(data)) == "damaged"
+
+
+@pytest.mark.parametrize("stated", [0x7FFFF000, 0xFFFFFFFF])
+def test_a_wav_file_from_a_pipe_is_read_to_its_end(speech, stated):
+    data = encoded(speech)
+    struct.pack_into("<I", data, 40, stated)
+    assert inspect_audio(io.BytesIO(data)).samples == len(speech)
+
+
+def flac_with_length(samples, total):
+    data = encoded(samples, "FLAC")
+    field = int.from_bytes(data[18:26], "big") >> 36 << 36 | total
+    data[18:26] = field.to_bytes(8, "big")
+    return io.BytesIO(data)
+
+
+@pytest.mark.parametrize(
+    ("total", "code"),
+    [(0, "unknown-length"), (1000, "damaged"), (10**9, "truncated"), (2**36 - 1, "truncated")],
+)
+def test_a_flac_header_that_lies_is_refused(speech, total, code):
+    assert refused(flac_with_length(speech, total)) == code
+
+
+def test_flac_samples_are_held_against_their_checksum(speech):
+    data = encoded(speech, "FLAC")
+    data[26] ^= 1
+    assert refused(io.BytesIO(data)) == "damaged"
+    data[26:42] = bytes(16)  # an encoder may leave the checksum out
+    assert inspect_audio(io.BytesIO(data)).samples == len(speech)
+
+
+def test_numbers_that_are_none_are_refused(speech):
+    samples = speech / 32768
+    samples[5] = np.nan
+    assert refused(io.BytesIO(encoded(samples, subtype="FLOAT"))) == "not-finite"
+
+
+def test_the_error_becomes_a_problem_of_a_file(tmp_path):
+    with pytest.raises(AudioError) as caught:
+        inspect_audio(saved(tmp_path, b""))
+    assert caught.value.problem("p225/a.wav").sentence() == (
+        "p225/a.wav: expected a WAV or FLAC file, found a file of 0 bytes. Send it again."
+    )
+
+
+@pytest.mark.parametrize("form", ["WAV", "FLAC"])
+def test_read_pcm16_gives_the_stored_samples(tmp_path, speech, form):
+    samples, rate = read_pcm16(saved(tmp_path, encoded(speech, form)))
+    assert (samples.dtype, rate) == (np.int16, RATE)
+    assert np.array_equal(samples, speech)
+
+
+@pytest.mark.parametrize("subtype", ["PCM_24", "PCM_32", "FLOAT", "DOUBLE"])
+def test_read_pcm16_rounds_other_encodings(speech, subtype):
+    samples, _ = read_pcm16(io.BytesIO(encoded(speech / 32768, subtype=subtype)))
+    assert np.array_equal(samples, speech)
+
+
+def test_read_pcm16_clips_what_exceeds_full_scale():
+    data = encoded(np.array([2.0, -2.0, 0.5]), subtype="FLOAT")
+    assert read_pcm16(io.BytesIO(data))[0].tolist() == [32767, -32768, 16384]
+
+
+def test_read_pcm16_refuses_stereo_and_hours(speech):
+    with pytest.raises(AudioError, match="found 2"):
+        read_pcm16(io.BytesIO(encoded(speech.reshape(-1, 2))))
+    with pytest.raises(AudioError, match="at most 1 s"):
+        read_pcm16(io.BytesIO(encoded(speech)), longest_s=1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(-32768, 32767), min_size=1, max_size=300))
+def test_flac_keeps_every_sample(values):
+    samples, buffer = np.array(values, np.int16), io.BytesIO()
+    write_flac16(buffer, samples, RATE)
+    buffer.seek(0)
+    assert read_pcm16(buffer)[0].tolist() == values
+
+
+def test_flac_of_the_same_samples_has_the_same_bytes(tmp_path, speech):
+    buffer = io.BytesIO()
+    write_flac16(buffer, speech, RATE)
+    write_flac16(tmp_path / "a.flac", speech, RATE)
+    assert (tmp_path / "a.flac").read_bytes() == buffer.getvalue()
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(0, np.int16), np.zeros((2, 2), np.int16), np.zeros(9)])
+def test_write_flac16_refuses_other_arrays(wrong):
+    with pytest.raises(ValueError, match="expected int16 samples"):
+        write_flac16(io.BytesIO(), wrong, RATE)
+
+
+@pytest.mark.parametrize(("from_hz", "to_hz"), [(48000, 16000), (44100, 16000), (8000, 16000), (22050, 16000)])
+def test_resample_keeps_a_tone_and_the_duration(from_hz, to_hz):
+    for extra in (0, 1, 7):
+        length = from_hz + extra
+        tone = np.rint(8000 * np.sin(2 * np.pi * 440 * np.arange(length) / from_hz))
+        changed = resample(tone.astype(np.int16), from_hz, to_hz)
+        assert changed.dtype == np.int16
+        assert len(changed) == round(length * to_hz / from_hz)
+        wanted = 8000 * np.sin(2 * np.pi * 440 * np.arange(len(changed)) / to_hz)
+        inner = slice(400, -400)
+        assert np.abs(changed[inner] - wanted[inner]).max() < 3
+
+
+def test_resample_is_repeatable_and_never_wraps_around():
+    square = np.where(np.arange(44100) // 50 % 2, 32767, -32768).astype(np.int16)
+    first = resample(square, 44100, RATE)
+    assert np.array_equal(first, resample(square, 44100, RATE))
+    assert np.array_equal(resample(square, RATE, RATE), square)
+    middle = slice(10, 17)  # within the first half wave, all negative
+    assert (first[middle] < -20000).all()
+
+
+def test_resample_refuses_a_rate_of_zero(speech):
+    with pytest.raises(ValueError, match="above 0 Hz"):
+        resample(speech, 0, RATE)

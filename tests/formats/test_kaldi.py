@@ -1,0 +1,191 @@
+"""Kaldi files: what is read, and the sentence and line of each fault."""
+
+import hashlib
+import io
+import time
+from pathlib import Path
+
+import pytest
+
+from evaluation.formats import kaldi
+from evaluation.formats.kaldi import Trial
+from evaluation.formats.problems import Severity
+
+DATA = Path("../shared/vpc-librispeech/data")
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not here")
+
+# protocol: utterances, model speakers, target, nontarget, SHA-256 of the sorted ids, of the trials
+TRIAL_SETS = {
+    "libri_dev_trials_f": (1018, 15, 704, 14566, "3f42ebf4c66ab4b1", "898c53ef8b2661cf"),
+    "libri_dev_trials_m": (960, 14, 644, 12796, "c7cdc7d6f1b5b25f", "1b9cee0389354978"),
+    "libri_test_trials_f": (734, 16, 548, 11196, "0ba702549ac77b38", "9e4042b057124c58"),
+    "libri_test_trials_m": (762, 13, 449, 9457, "3fb17c8f10c193bf", "dde784ccca67b484"),
+}
+ENROLMENT_SETS = {
+    "libri_dev_enrolls": (343, 29, "778e7d708a4c5b36"),
+    "libri_test_enrolls": (438, 29, "60bc4a31f5d81be0"),
+}
+
+
+def digest(lines):
+    text = "".join(f"{line}\n" for line in sorted(lines))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def only(parsed):
+    (problem,) = parsed.problems
+    return problem
+
+
+@needs_data
+@pytest.mark.parametrize("name", TRIAL_SETS)
+def test_trial_sets_agree_with_the_protocol(name):
+    speakers = kaldi.read_utt2spk(DATA / name / "utt2spk")
+    trials = kaldi.read_trials(DATA / name / "trials")
+    assert speakers.problems == trials.problems == ()
+    written = io.StringIO()
+    kaldi.write_trials(trials.content, written)
+    assert written.getvalue() == (DATA / name / "trials").read_text()
+    targets = sum(trial.target for trial in trials.content)
+    assert (
+        len(speakers.content),
+        len({trial.model for trial in trials.content}),
+        targets,
+        len(trials.content) - targets,
+        digest(speakers.content),
+        digest(written.getvalue().splitlines()),
+    ) == TRIAL_SETS[name]
+
+
+@needs_data
+@pytest.mark.parametrize("name", ENROLMENT_SETS)
+def test_enrolment_sets_agree_with_the_protocol(name):
+    enrolls = kaldi.read_enrolls(DATA / name / "enrolls")
+    genders = kaldi.read_spk2gender(DATA / name / "spk2gender")
+    found = len(enrolls.content), len(genders.content), digest(enrolls.content)
+    assert found == ENROLMENT_SETS[name]
+
+
+@needs_data
+def test_every_real_file_is_read_without_a_problem():
+    readers = {
+        "wav.scp": kaldi.read_wav_scp,
+        "utt2spk": kaldi.read_utt2spk,
+        "spk2utt": kaldi.read_spk2utt,
+        "spk2gender": kaldi.read_spk2gender,
+        "text": kaldi.read_text,
+        "utt2dur": kaldi.read_utt2dur,
+    }
+    for directory in sorted(DATA.iterdir()):
+        parsed = {name: read(directory / name) for name, read in readers.items()}
+        assert [each.problems for each in parsed.values()] == [()] * 6
+        speakers = parsed["utt2spk"].content
+        assert set(parsed["text"].content) == set(parsed["utt2dur"].content) == set(speakers)
+        inverse = parsed["spk2utt"].content
+        assert speakers == {name: speaker for speaker in inverse for name in inverse[speaker]}
+
+
+def test_a_pipe_is_refused_and_never_run(tmp_path):
+    proof = tmp_path / "proof"
+    parsed = kaldi.read_wav_scp(io.StringIO(f"a a.wav\nb touch {proof} |\n"), "wav.scp")
+    assert parsed.content == {"a": "a.wav"}
+    assert only(parsed).code == "pipe-refused"
+    assert only(parsed).sentence() == (
+        f"wav.scp, line 2: expected the path of a file, found the command “touch {proof} |”. "
+        "Commands are never run: make the file and name its path."
+    )
+    assert not proof.exists()
+
+
+def test_paths_with_blanks_are_kept():
+    assert kaldi.read_wav_scp(io.StringIO("a my audio/a.wav\n")).content == {"a": "my audio/a.wav"}
+
+
+def test_durations_may_end_in_a_blank():
+    parsed = kaldi.read_utt2dur(io.StringIO("a 4.715 \nb 6.45 \n"))
+    assert (parsed.content, parsed.lines, parsed.problems) == ({"a": 4.715, "b": 6.45}, (1, 2), ())
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "code"),
+    [
+        (kaldi.read_utt2spk, "a 1\nb\n", "malformed-line"),
+        (kaldi.read_utt2spk, "a 1\nb 1 2\n", "malformed-line"),
+        (kaldi.read_utt2spk, "a 1\na 2\n", "repeated-entry"),
+        (kaldi.read_spk2utt, "1 a\n2\n", "malformed-line"),
+        (kaldi.read_spk2gender, "1 f\n2 x\n", "unknown-gender"),
+        (kaldi.read_utt2dur, "a 1\nb long\n", "malformed-line"),
+        (kaldi.read_utt2dur, "a 1\nb -1\n", "wrong-duration"),
+        (kaldi.read_utt2dur, "a 1\nb nan\n", "wrong-duration"),
+        (kaldi.read_enrolls, "a\nb 1\n", "malformed-line"),
+        (kaldi.read_trials, "1 a target\n1 b yes\n", "malformed-line"),
+        (kaldi.read_trials, "1 a target\n1 a nontarget\n", "repeated-entry"),
+        (kaldi.read_wav_scp, "a a.wav\nb\n", "malformed-line"),
+    ],
+)
+def test_a_faulty_line_is_reported_and_left_out(read, text, code):
+    parsed = read(io.StringIO(text), "the_file")
+    assert len(parsed.content) == 1
+    assert parsed.lines == (1,)
+    assert (only(parsed).code, only(parsed).file, only(parsed).line) == (code, "the_file", 2)
+
+
+def test_all_faults_are_found_at_once_and_capped():
+    parsed = kaldi.read_trials(io.StringIO("1 a target\n" + "wrong\n" * 15000), "trials")
+    assert parsed.content == (Trial("1", "a", True),)
+    assert [problem.line for problem in parsed.problems] == [2, 3, 4, 5, 6, None]
+    assert parsed.problems[-1].found == "14995 more"
+
+
+def test_an_utterance_alone_has_an_empty_transcript():
+    assert kaldi.read_text(io.StringIO("a\nb HE SAID\n")).content == {"a": "", "b": "HE SAID"}
+
+
+def test_blank_lines_are_noted():
+    parsed = kaldi.read_utt2spk(io.StringIO("a 1\n\nb 1\n"))
+    assert parsed.lines == (1, 3)
+    assert (only(parsed).code, only(parsed).severity) == ("blank-line", Severity.NOTE)
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "line"),
+    [
+        (b"a 1\r\nb 2\r\n", "windows-line-ends", 1),
+        (b"\xef\xbb\xbfa 1\nb 2\n", "byte-order-mark", 1),
+    ],
+)
+def test_bytes_of_other_editors_are_tolerated(tmp_path, data, code, line):
+    path = tmp_path / "utt2spk"
+    path.write_bytes(data)
+    parsed = kaldi.read_utt2spk(path)
+    assert parsed.content == {"a": "1", "b": "2"}
+    assert (only(parsed).code, only(parsed).line) == (code, line)
+    assert only(parsed).severity is Severity.NOTE
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "line"),
+    [
+        (b"a ONE\nb CAF\xc9\n", "wrong-encoding", 2),
+        ("a ONE\n".encode("utf-16"), "wrong-encoding", 1),
+        (b"a ONE\nb \0\n", "not-text", 2),
+        (b"", "empty-file", None),
+    ],
+)
+def test_a_file_that_is_no_text_gives_one_problem(tmp_path, data, code, line):
+    path = tmp_path / "text"
+    path.write_bytes(data)
+    parsed = kaldi.read_text(path)
+    assert parsed.content == {}
+    assert (only(parsed).code, only(parsed).file, only(parsed).line) == (code, "text", line)
+
+
+def test_a_missing_file_gives_one_problem(tmp_path):
+    assert only(kaldi.read_text(tmp_path / "text")).code == "missing-file"
+
+
+def test_thirty_thousand_lines_are_read_quickly():
+    text = "".join(f"{i % 30} u{i:05d} {'target' if i % 9 else 'nontarget'}\n" for i in range(30000))
+    begin = time.perf_counter()
+    assert len(kaldi.read_trials(io.StringIO(text)).content) == 30000
+    assert time.perf_counter() - begin < 2.0
