@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
+
+from portal.challenges.importing import start_import
+from portal.challenges.readers.corpus import detect_layout
+from portal.challenges.readers.draft import Layout
+from portal.jobs.models import Job
+from portal.jobs.services import NotPossible
 
 LAYOUTS = (
     ("", "find out"),
@@ -16,6 +23,9 @@ LAYOUTS = (
     ("vctk", "VCTK tree"),
     ("kaldi", "Kaldi data directories"),
 )
+
+
+_LAYOUT_NAMES = dict(LAYOUTS)
 
 
 class ImportForm(forms.Form):
@@ -55,6 +65,24 @@ class ImportForm(forms.Form):
         required=False,
     )
 
+    def start(self, *, by: Any) -> Job | None:
+        """Start the import of a valid form; None with an error of the form where one of this name is under way."""
+        try:
+            return start_import(by=by, **self.cleaned_data)
+        except NotPossible as reason:
+            self.add_error("name", str(reason))
+            return None
+
+    def clean(self) -> dict[str, Any]:
+        wanted = super().clean() or {}
+        if "folder" not in wanted or not (wanted.get("audio_root") or wanted.get("without_audio")):
+            return wanted
+        layout = wanted.get("layout") or detect_layout(Path(wanted["folder"]))
+        if layout not in {None, Layout.KALDI}:
+            option = "audio_root" if wanted.get("audio_root") else "without_audio"
+            self.add_error(option, f"Only for Kaldi data directories; this is read as a {_LAYOUT_NAMES[layout]}.")
+        return wanted
+
     def clean_folder(self) -> str:
         return _allowed_folder(self.cleaned_data["folder"])
 
@@ -72,9 +100,7 @@ def _allowed_folder(text: str) -> str:
         )
     folder = Path(text).resolve()
     if not any(folder.is_relative_to(root) for root in roots):
-        raise ValidationError(
-            f"Expected a folder below {' or '.join(map(str, roots))}, found {text}."
-        )
+        raise ValidationError(f"Expected a folder below {' or '.join(map(str, roots))}, found {text}.")
     if not folder.is_dir():
         raise ValidationError(f"There is no folder {text}.")
     return str(folder)

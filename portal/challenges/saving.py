@@ -128,6 +128,7 @@ class _Writer:
         ]
         Speaker.objects.bulk_create(new, batch_size=BATCH)
         self.speakers = {speaker.name: speaker for speaker in self.corpus.speakers.all()}
+        self.speakers_by_key = {speaker.pk: speaker for speaker in self.speakers.values()}
         return len(new)
 
     def _write_utterances(self) -> int:
@@ -190,13 +191,19 @@ class _Writer:
             gained += is_new
         return gained
 
+    def _members(self, data_set: str) -> tuple[str, ...]:
+        return next(draft.utterances for draft in self.draft.data_sets if draft.name == data_set)
+
+    def _speaker_of(self, utterance: str) -> Speaker:
+        return self.speakers_by_key[self.utterances[utterance].speaker_id]
+
     def _trial_list_values(self, draft: DraftTrialList) -> dict[str, Any]:
-        enrolled = next(s.utterances for s in self.draft.data_sets if s.name == draft.enrolment_set)
-        models = (
-            {trial.model for trial in draft.trials}
-            if draft.trials is not None
-            else {self.utterances[name].speaker_id for name in enrolled}
-        )
+        if draft.trials is not None:
+            models = {trial.model for trial in draft.trials}
+        else:
+            genders = {self._speaker_of(name).gender for name in self._members(draft.trial_set)}
+            enrolled = {self._speaker_of(name) for name in self._members(draft.enrolment_set)}
+            models = {speaker.name for speaker in enrolled if speaker.gender in genders}
         return {
             "origin": draft.origin,
             "model_count": len(models),

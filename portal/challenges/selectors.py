@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,15 +11,12 @@ from django.db.models import Count, F, Q, QuerySet, Sum
 from django.http import Http404
 
 from portal.challenges.models import Corpus, DataSet, Gender, Role, Speaker, TrialList, Utterance
+from portal.jobs.models import Job, State
 
 
 def corpora_for(user: Any) -> QuerySet[Corpus]:
     """The corpora that this person may see: speech is personal data, so organizers only."""
-    return (
-        Corpus.objects.all()
-        if user.is_authenticated and user.is_organizer
-        else Corpus.objects.none()
-    )
+    return Corpus.objects.all() if user.is_authenticated and user.is_organizer else Corpus.objects.none()
 
 
 def corpus_for(user: Any, name: str) -> Corpus:
@@ -29,10 +28,13 @@ def data_set_for(user: Any, corpus: str, name: str) -> DataSet:
     return _or_404(sets.filter(corpus__name=corpus, name=name))
 
 
+def imports_of(corpus: Corpus) -> QuerySet[Job]:
+    """The jobs that imported this corpus, newest first."""
+    return Job.objects.filter(kind="import-corpus", state=State.SUCCEEDED, parameters__name=corpus.name)
+
+
 def utterance_for(user: Any, corpus: str, name: str) -> Utterance:
-    utterances = Utterance.objects.select_related("corpus", "speaker").filter(
-        corpus__in=corpora_for(user)
-    )
+    utterances = Utterance.objects.select_related("corpus", "speaker").filter(corpus__in=corpora_for(user))
     return _or_404(utterances.filter(corpus__name=corpus, name=name))
 
 
@@ -58,18 +60,11 @@ class CorpusSummary:
 
 def summaries(corpora: QuerySet[Corpus]) -> list[CorpusSummary]:
     """Speakers, utterances and duration of each corpus, in three queries whatever their number."""
-    speakers = dict(
-        Speaker.objects.filter(corpus__in=corpora)
-        .order_by()
-        .values_list("corpus")
-        .annotate(Count("pk"))
-    )
+    speakers = dict(Speaker.objects.filter(corpus__in=corpora).order_by().values_list("corpus").annotate(Count("pk")))
     rows = Utterance.objects.filter(corpus__in=corpora).order_by().values("corpus")
     totals = {
         row["corpus"]: row
-        for row in rows.annotate(
-            n=Count("pk"), seconds=Sum("duration_s"), with_audio=Count("pk", filter=~Q(audio=""))
-        )
+        for row in rows.annotate(n=Count("pk"), seconds=Sum("duration_s"), with_audio=Count("pk", filter=~Q(audio="")))
     }
     return [
         CorpusSummary(
@@ -83,9 +78,16 @@ def summaries(corpora: QuerySet[Corpus]) -> list[CorpusSummary]:
     ]
 
 
+_ROLE_IN_NAME = {
+    Role.ENROLMENT: re.compile(r"(?P<subset>.+)_(?:enrolls?|enrolments?)(?P<rest>(?:_.+)?)"),
+    Role.TRIAL: re.compile(r"(?P<subset>.+)_trials?(?P<rest>(?:_.+)?)"),
+    Role.TRAINING: re.compile(r"(?P<subset>.+)_(?:train|training)(?P<rest>(?:_.+)?)"),
+}
+
+
 @dataclass(frozen=True)
 class DataSetRow:
-    """A line of table 1 of the 2022 evaluation plan: speakers by gender and utterances of a data set."""
+    """Speakers by gender and utterances of a data set; `subset` and `part` say where the plan's tables show it."""
 
     data_set: DataSet
     female: int
@@ -98,14 +100,48 @@ class DataSetRow:
     def speakers(self) -> int:
         return self.female + self.male
 
+    @property
+    def gender(self) -> str:
+        """Of its speakers: female, male or mixed."""
+        return "mixed" if self.female and self.male else "female" if self.female else "male"
+
+    @property
+    def subset(self) -> str:
+        return self._name_parts[0]
+
+    @property
+    def part(self) -> str:
+        """Such as ``Trial (common)``: the role, and what the name says beyond subset, role and gender."""
+        role, rest = self.data_set.get_role_display(), self._name_parts[1]
+        return f"{role} ({rest})" if rest else role
+
+    @property
+    def heading(self) -> str:
+        """Subset and, where there are several of the role, which of them."""
+        subset, rest = self._name_parts
+        return f"{subset} ({rest})" if rest else subset
+
+    @property
+    def _name_parts(self) -> tuple[str, str]:
+        """Of ``vctk_dev_trials_f_common``: ``vctk_dev`` and ``common``; of any other name all of it and nothing."""
+        found = _ROLE_IN_NAME[self.data_set.role].fullmatch(self.data_set.name)
+        if found is None:
+            return self.data_set.name, ""
+        words = [word for word in found["rest"].split("_") if word]
+        if self.gender != "mixed" and words and words[0] == self.gender[0]:
+            words = words[1:]
+        return found["subset"], " ".join(words)
+
 
 def data_set_table(corpus: Corpus) -> list[DataSetRow]:
-    """Table 1 of the plan for this corpus, enrolment before trial before training."""
-    members = (
-        DataSet.utterances.through.objects.filter(dataset__corpus=corpus)
-        .order_by()
-        .values("dataset")
-    )
+    """A line for each data set of the corpus, subset by subset, enrolment before trial before training."""
+    rows = data_set_rows(corpus.data_sets.select_related("corpus"))
+    return sorted(rows, key=lambda row: (row.data_set.split, row.subset, _position(row), row.data_set.name))
+
+
+def data_set_rows(data_sets: QuerySet[DataSet]) -> list[DataSetRow]:
+    """A line for each of the data sets, in two queries whatever their number."""
+    members = DataSet.utterances.through.objects.filter(dataset__in=data_sets).order_by().values("dataset")
     counts = {
         row["dataset"]: row
         for row in members.annotate(
@@ -116,13 +152,7 @@ def data_set_table(corpus: Corpus) -> list[DataSetRow]:
             male=_speakers(Gender.MALE),
         )
     }
-    order = {role: position for position, role in enumerate(Role.values)}
-    rows = [
-        _data_set_row(data_set, counts.get(data_set.pk, {})) for data_set in corpus.data_sets.all()
-    ]
-    return sorted(
-        rows, key=lambda row: (row.data_set.split, order[row.data_set.role], row.data_set.name)
-    )
+    return [_data_set_row(data_set, counts.get(data_set.pk, {})) for data_set in data_sets]
 
 
 def _speakers(gender: Gender) -> Count:
@@ -138,6 +168,47 @@ def _data_set_row(data_set: DataSet, counts: dict[str, Any]) -> DataSetRow:
         with_audio=counts.get("with_audio", 0),
         seconds=counts.get("seconds") or 0.0,
     )
+
+
+def _position(row: DataSetRow) -> int:
+    return Role.values.index(row.data_set.role)
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """A line of table 1 of the 2022 evaluation plan: one part of a subset, the genders' data sets side by side."""
+
+    subset: str
+    part: str
+    members: list[DataSetRow]
+
+    @property
+    def female(self) -> int:
+        return sum(row.female for row in self.members)
+
+    @property
+    def male(self) -> int:
+        return sum(row.male for row in self.members)
+
+    @property
+    def speakers(self) -> int:
+        return self.female + self.male
+
+    @property
+    def utterances(self) -> int:
+        return sum(row.utterances for row in self.members)
+
+    @property
+    def seconds(self) -> float:
+        return sum(row.seconds for row in self.members)
+
+
+def plan_table(rows: Iterable[DataSetRow]) -> list[PlanRow]:
+    """Table 1 of the plan: the data sets of one part are put together when each holds one gender only."""
+    parts: dict[tuple[str, str], list[DataSetRow]] = {}
+    for row in rows:
+        parts.setdefault((row.subset, row.part), []).append(row)
+    return [PlanRow(subset, part, members) for (subset, part), members in parts.items()]
 
 
 @dataclass(frozen=True)
@@ -158,51 +229,34 @@ class TrialRow:
 
 def trial_table(corpus: Corpus, rows: list[DataSetRow]) -> list[TrialRow]:
     """Table 3 of the plan: same-speaker and different-speaker trials of each trial set, genders side by side."""
-    lists = TrialList.objects.filter(trial_set__corpus=corpus).select_related(
-        "trial_set", "enrolment_set"
-    )
-    genders = {row.data_set.pk: _gender_of(row) for row in rows}
+    by_set = {row.data_set.pk: row for row in rows}
+    lists = TrialList.objects.filter(trial_set__corpus=corpus).select_related("trial_set", "enrolment_set")
     subsets: dict[str, list[TrialList]] = {}
-    for trial_list in lists:
-        name = _without_gender(
-            trial_list.trial_set.name, genders.get(trial_list.trial_set_id, "mixed")
-        )
-        subsets.setdefault(name, []).append(trial_list)
-    table = []
-    for subset, members in subsets.items():
-        origin = " and ".join(sorted({member.get_origin_display() for member in members}))
-        for kind, attribute in (
-            ("Same-speaker", "target_count"),
-            ("Different-speaker", "nontarget_count"),
-        ):
-            counts = {"female": 0, "male": 0, "mixed": 0}
-            for member in members:
-                counts[genders.get(member.trial_set_id, "mixed")] += getattr(member, attribute)
-            table.append(TrialRow(subset=subset, kind=kind, origin=origin, **counts))
-    return table
+    for trial_list in sorted(lists, key=lambda one: list(by_set).index(one.trial_set_id)):
+        subsets.setdefault(by_set[trial_list.trial_set_id].heading, []).append(trial_list)
+    return [
+        _trial_row(subset, members, kind, counts, by_set)
+        for subset, members in subsets.items()
+        for kind, counts in (("Same-speaker", "target_count"), ("Different-speaker", "nontarget_count"))
+    ]
 
 
-def _gender_of(row: DataSetRow) -> str:
-    if row.female and row.male:
-        return "mixed"
-    return "female" if row.female else "male"
-
-
-def _without_gender(name: str, gender: str) -> str:
-    mark = {"female": "_f", "male": "_m"}.get(gender, "")
-    return name.replace(f"trials{mark}", "trials", 1) if mark else name
+def _trial_row(
+    subset: str, members: list[TrialList], kind: str, counts: str, by_set: dict[int, DataSetRow]
+) -> TrialRow:
+    origin = " and ".join(sorted({member.get_origin_display().lower() for member in members}))
+    number = {"female": 0, "male": 0, "mixed": 0}
+    for member in members:
+        number[by_set[member.trial_set_id].gender] += getattr(member, counts)
+    return TrialRow(subset=subset, kind=kind, origin=origin, **number)
 
 
 def speaker_table(corpus: Corpus) -> QuerySet[Speaker]:
     """Speakers with the number and duration of their utterances."""
-    return corpus.speakers.annotate(
-        utterance_count=Count("utterances"), seconds=Sum("utterances__duration_s")
-    )
+    return corpus.speakers.annotate(utterance_count=Count("utterances"), seconds=Sum("utterances__duration_s"))
 
 
-def search_utterances(
-    utterances: QuerySet[Utterance], text: str, gender: str, speaker: str
-) -> QuerySet[Utterance]:
+def search_utterances(utterances: QuerySet[Utterance], text: str, gender: str, speaker: str) -> QuerySet[Utterance]:
     """Utterances whose name or transcript holds `text`, of a gender or a speaker where given."""
     found = utterances.select_related("speaker")
     if text:

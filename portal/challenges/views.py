@@ -14,7 +14,6 @@ from django.views.decorators.http import require_safe
 from portal.accounts.access import organizer_page
 from portal.challenges import selectors
 from portal.challenges.forms import ImportForm
-from portal.challenges.importing import start_import
 from portal.challenges.models import Gender, Utterance
 from portal.core.media import signed_address
 
@@ -33,15 +32,13 @@ def corpus_list(request: HttpRequest) -> HttpResponse:
 
 @organizer_page
 def import_corpus(request: HttpRequest) -> HttpResponse:
-    """Choose a folder on the server; its import is a job."""
-    form = ImportForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        job = start_import(by=request.user, **form.cleaned_data)
+    """Choose a folder on the server; its import is a job. The address may fill in fields (``?name=…&folder=…``)."""
+    form = ImportForm(request.POST or None, initial=request.GET.dict())
+    job = form.start(by=request.user) if form.is_valid() else None
+    if job is not None:
         messages.success(request, "The import has begun. This page shows how far it is.")
         return redirect(job)
-    return render(
-        request, "corpora/import.html", {"form": form}, status=422 if form.errors else 200
-    )
+    return render(request, "corpora/import.html", {"form": form}, status=422 if form.errors else 200)
 
 
 @require_safe
@@ -54,8 +51,10 @@ def corpus_detail(request: HttpRequest, name: str) -> HttpResponse:
         "corpus": corpus,
         "summary": summary,
         "data_sets": sets,
+        "plan": selectors.plan_table(sets),
         "trials": selectors.trial_table(corpus, sets),
         "systems": corpus.systems.order_by("name"),
+        "imports": selectors.imports_of(corpus),
     }
     return render(request, "corpora/detail.html", context)
 
@@ -64,7 +63,9 @@ def corpus_detail(request: HttpRequest, name: str) -> HttpResponse:
 @organizer_page
 def data_set_detail(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
     chosen = selectors.data_set_for(request.user, name, data_set)
-    context = {"corpus": chosen.corpus, "data_set": chosen}
+    [row] = selectors.data_set_rows(chosen.corpus.data_sets.filter(pk=chosen.pk))
+    context = {"corpus": chosen.corpus, "data_set": chosen, "row": row}
+    context["trial_lists"] = chosen.trial_lists.select_related("enrolment_set__corpus")
     return render(
         request,
         "corpora/data_set.html",
@@ -95,11 +96,19 @@ def utterance_detail(request: HttpRequest, name: str, utterance: str) -> HttpRes
     context = {
         "corpus": chosen.corpus,
         "utterance": chosen,
-        "data_sets": chosen.data_sets.all(),
-        "audio": signed_address(request, chosen.audio) if chosen.audio else "",
+        "data_sets": chosen.data_sets.select_related("corpus"),
+        "player": _player(request, chosen),
         "versions": chosen.submitted_files.select_related("submission__system", "data_set"),
     }
     return render(request, "corpora/utterance.html", context)
+
+
+def _player(request: HttpRequest, utterance: Utterance) -> dict[str, Any] | None:
+    """What the player component needs; None while the audio is missing."""
+    if not utterance.audio:
+        return None
+    source = {"url": signed_address(request, utterance.audio), "name": "Original", "voice": "original"}
+    return {"title": utterance.name, "note": f"Speaker {utterance.speaker}", "sources": [source]}
 
 
 def _utterance_page(request: HttpRequest, utterances: QuerySet[Utterance]) -> dict[str, Any]:

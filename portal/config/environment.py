@@ -16,7 +16,7 @@ from typing import Any
 PREFIX = "PORTAL_"
 
 
-class EnvironmentProblem(ValueError):
+class SettingsError(ValueError):
     """One or more variables of the environment cannot be used; the message names each."""
 
 
@@ -175,7 +175,7 @@ def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     """Value of every variable, by its name without the prefix.
 
     Raises:
-        EnvironmentProblem: names every variable that is unknown or does not parse.
+        SettingsError: names every variable that is unknown or does not parse.
     """
     known = {PREFIX + variable.name for variable in VARIABLES}
     problems = [
@@ -195,7 +195,7 @@ def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     if not problems and not values["JOB_HEARTBEAT_S"] * 2 < values["JOB_LOST_AFTER_S"]:
         problems.append("PORTAL_JOB_LOST_AFTER_S: expected more than twice PORTAL_JOB_HEARTBEAT_S.")
     if problems:
-        raise EnvironmentProblem("\n".join(["The environment cannot be used:", *problems]))
+        raise SettingsError("\n".join(["The environment cannot be used:", *problems]))
     return values
 
 

@@ -2,15 +2,19 @@
 
 import os
 import secrets
+import sys
 from pathlib import Path
 
 import dj_database_url
 from csp.constants import NONE, SELF
 
-from portal.config.environment import read_environment
+from portal.config.environment import SettingsError, read_environment
 
 BASE_DIR = Path(__file__).resolve().parents[2]
-ENVIRONMENT = read_environment(os.environ)
+try:
+    ENVIRONMENT = read_environment(os.environ)
+except SettingsError as problem:
+    sys.exit(str(problem))
 
 
 def _kept_secret(file: Path) -> str:

@@ -1,0 +1,94 @@
+"""The environment is read strictly, and its documentation says what the code does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from portal.config.environment import PREFIX, VARIABLES, SettingsError, read_environment, settings_table
+
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCTION = {
+    "PORTAL_HTTPS": "true",
+    "PORTAL_BEHIND_PROXY": "true",
+    "PORTAL_ALLOWED_HOSTS": "portal.example.org",
+    "PORTAL_DATABASE_URL": "postgresql://portal:secret@db.example.org:5432/portal",
+    "PORTAL_BROKER_URL": "redis://queue.example.org:6379/0",
+}
+
+
+def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=clean | {"DJANGO_SETTINGS_MODULE": "portal.config.settings"} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_empty_environment_gives_every_default():
+    assert set(read_environment({})) == {variable.name for variable in VARIABLES}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("DEBUG", "maybe", "PORTAL_DEBUG: expected true or false, found 'maybe'."),
+        ("WEB_THREADS", "0", "PORTAL_WEB_THREADS: expected a whole number of at least 1, found '0'."),
+        ("ADDRESS", "8000", "PORTAL_ADDRESS: expected HOST:PORT, such as 127.0.0.1:8000, found '8000'."),
+        ("LOG_LEVEL", "loud", "PORTAL_LOG_LEVEL: expected DEBUG, INFO, WARNING or ERROR, found 'loud'."),
+        ("JOB_HARD_LIMIT_S", "60", "PORTAL_JOB_SOFT_LIMIT_S: expected less than PORTAL_JOB_HARD_LIMIT_S."),
+        ("JOB_LOST_AFTER_S", "10", "PORTAL_JOB_LOST_AFTER_S: expected more than twice PORTAL_JOB_HEARTBEAT_S."),
+    ],
+)
+def test_value_that_does_not_parse_is_named(name, text, sentence):
+    with pytest.raises(SettingsError) as raised:
+        read_environment({PREFIX + name: text})
+    assert str(raised.value) == f"The environment cannot be used:\n{sentence}"
+
+
+def test_misspelt_name_is_refused_with_the_nearest_one():
+    with pytest.raises(SettingsError) as raised:
+        read_environment({"PORTAL_DEBUGG": "true"})
+    assert "PORTAL_DEBUGG: there is no such setting. Did you mean PORTAL_DEBUG?" in str(raised.value)
+
+
+def test_all_problems_are_told_at_once():
+    with pytest.raises(SettingsError) as raised:
+        read_environment({"PORTAL_DEBUG": "x", "PORTAL_HTTPS": "y", "PORTAL_NOTHING": "z"})
+    assert [line.split(":")[0] for line in str(raised.value).splitlines()[1:]] == [
+        "PORTAL_NOTHING",
+        "PORTAL_HTTPS",
+        "PORTAL_DEBUG",
+    ]
+
+
+def test_documentation_holds_the_table_of_the_code():
+    assert settings_table() in (ROOT / "docs" / "settings.md").read_text()
+
+
+def test_wrong_setting_stops_the_portal_with_a_sentence_and_no_traceback(tmp_path):
+    answer = manage("check", PORTAL_DATA_DIR=str(tmp_path), PORTAL_DEBUGG="true")
+    assert answer.returncode == 1
+    assert "PORTAL_DEBUGG: there is no such setting. Did you mean PORTAL_DEBUG?" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_deploy_check_is_clean_with_production_settings(tmp_path):
+    answer = manage("check", "--deploy", "--fail-level", "WARNING", PORTAL_DATA_DIR=str(tmp_path), **PRODUCTION)
+    assert (answer.returncode, answer.stdout) == (0, "System check identified no issues (0 silenced).\n"), answer.stderr
+
+
+def test_secret_key_is_made_once_and_readable_by_its_owner_only(tmp_path):
+    for _ in range(2):
+        assert manage("check", PORTAL_DATA_DIR=str(tmp_path)).returncode == 0
+    secret = tmp_path / "secret_key"
+    assert (secret.stat().st_mode & 0o777, len(secret.read_text())) == (0o600, 64)
