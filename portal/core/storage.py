@@ -65,10 +65,14 @@ def store_file(path: Path, sha256: str, suffix: str) -> str:
 
 def replace_named(name: str, data: bytes) -> None:
     """Store bytes under a fixed name, replacing what was there; for derived files that can be made again."""
-    default_storage._save(name, File(io.BytesIO(data)))  # `save` would pick another name
+    default_storage.delete(name)
+    default_storage.save(name, File(io.BytesIO(data)))
 
 
 def _store(key: str, content: File) -> str:
-    if not default_storage.exists(key):
-        default_storage._save(key, content)  # `save` would rename when another process was faster
+    if default_storage.exists(key):
+        return key
+    saved = default_storage.save(key, content)
+    if saved != key:  # another process stored the same content meanwhile
+        default_storage.delete(saved)
     return key
