@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
-from django.core.files.storage import default_storage
 from django.db import transaction
 
 from anonymization.methods.errors import MethodError
-from anonymization.methods.pseudo_speakers import PseudoSpeaker
+from anonymization.methods.pseudo_speakers import PseudoSpeaker, Role
 from anonymization.methods.registry import Method, get_method
 from anonymization.models import AnonymizationRun
-from evaluation.formats.audio import AudioError, read_pcm16, write_flac16
+from evaluation.formats.audio import AudioError
 from evaluation.formats.problems import Problem
 from portal.challenges.models import DataSet, Utterance
 from portal.core import audit
-from portal.core.storage import store_bytes
+from portal.core.audio import keep_audio, load_audio
 from portal.core.version import code_version
 from portal.jobs.kinds import JobFailure
 from portal.jobs.models import Actor
@@ -101,20 +99,13 @@ def run_anonymization(context: JobContext) -> dict[str, Any]:
 
 
 def _anonymize_one(run: AnonymizationRun, method: Method, utterance: Utterance) -> None:
-    with default_storage.open(utterance.audio) as file:
-        samples, rate = read_pcm16(file)
+    samples, rate = load_audio(utterance.audio)
     output = method.anonymize(samples, rate, pseudo_speaker_of(run, utterance))
-    flac = io.BytesIO()
-    write_flac16(flac, output, rate)
     SubmittedFile.objects.get_or_create(
         submission=run.submission,
         data_set=run.data_set,
         utterance=utterance,
-        defaults={
-            "audio": store_bytes(flac.getvalue(), ".flac"),
-            "samples": output.size,
-            "rate_hz": rate,
-        },
+        defaults={"audio": keep_audio(output, rate), "samples": output.size, "rate_hz": rate},
     )
 
 
@@ -122,7 +113,7 @@ def pseudo_speaker_of(run: AnonymizationRun, utterance: Utterance) -> PseudoSpea
     """The voice that this utterance gets in this run; it follows from the run's seed and needs no storage."""
     return get_method(run.method).pseudo_speaker(
         seed=run.seed,
-        role=run.data_set.role,
+        role=cast("Role", run.data_set.role),
         split=run.data_set.split or "undivided",
         speaker=utterance.speaker.name,
         utterance=utterance.name,

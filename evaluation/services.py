@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from django.core.files.storage import default_storage
 from django.db import transaction
 
 from evaluation.figures.histogram import pitch_histogram
-from evaluation.formats.audio import AudioError, read_pcm16
+from evaluation.figures.style import ImageFormat, Theme
+from evaluation.formats.audio import AudioError
 from evaluation.formats.problems import Problem, Severity
 from evaluation.metrics.audio_checks import audio_problems, check_audio
 from evaluation.metrics.catalogue import (
@@ -33,6 +33,7 @@ from evaluation.metrics.summary import summarise
 from evaluation.models import EvaluationRun, MetricValue, UtteranceMeasure
 from portal.challenges.models import DataSet, Gender
 from portal.core import audit
+from portal.core.audio import Samples, load_audio
 from portal.core.storage import replace_named
 from portal.core.version import code_version
 from portal.jobs.kinds import JobFailure
@@ -42,8 +43,7 @@ from portal.jobs.services import create_job
 from portal.submissions.models import Submission, SubmittedFile
 
 RECIPE, RECIPE_VERSION = "basic", "1"
-FIGURE_THEMES = ("light", "dark")
-Samples = npt.NDArray[np.int16]
+FIGURE_THEMES: tuple[Theme, ...] = ("light", "dark")
 
 
 @transaction.atomic
@@ -107,8 +107,8 @@ def run_evaluation(context: JobContext) -> dict[str, Any]:
 
 def _measure_one(run: EvaluationRun, file: SubmittedFile) -> list[Problem]:
     """Store the measures of one utterance; what is out of order in it."""
-    original, rate = _read(file.utterance.audio)
-    anonymised, anonymised_rate = _read(file.audio)
+    original, rate = load_audio(file.utterance.audio)
+    anonymised, anonymised_rate = load_audio(file.audio)
     if rate != anonymised_rate:
         raise MetricInputError(
             f"Expected {rate} Hz as in the original, found {anonymised_rate} Hz."
@@ -147,11 +147,6 @@ def _pitch_values(
         "f0_original": key_original,
         "f0_anonymised": key_anonymised,
     }
-
-
-def _read(key: str) -> tuple[Samples, int]:
-    with default_storage.open(key) as file:
-        return read_pcm16(file)
 
 
 def _f0(audio_key: str, extract: Callable[[], F0Track]) -> tuple[str, F0Track]:
@@ -248,7 +243,8 @@ def draw_figures(run: EvaluationRun) -> None:
     groups = rho_by_gender(run)
     for theme in FIGURE_THEMES:
         replace_named(figure_key(run, theme), pitch_histogram(groups, theme=theme))
-    for image_format in ("png", "pdf"):
+    formats: tuple[ImageFormat, ...] = ("png", "pdf")
+    for image_format in formats:
         replace_named(
             figure_key(run, "light", image_format),
             pitch_histogram(groups, image_format=image_format),

@@ -33,7 +33,7 @@ class ImportForm(forms.Form):
 
     folder = forms.CharField(
         label="Folder on the server",
-        help_text="A folder below one of those that the operator has opened for imports.",
+        help_text="No folder is open for imports from this page yet; the operator opens one with PORTAL_IMPORT_ROOTS.",
         max_length=400,
     )
     name = forms.CharField(
@@ -64,6 +64,11 @@ class ImportForm(forms.Form):
         help_text="No real person speaks; every page will say so.",
         required=False,
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if settings.IMPORT_ROOTS:
+            self.fields["folder"].help_text = f"A folder below {' or '.join(map(str, settings.IMPORT_ROOTS))}."
 
     def start(self, *, by: Any) -> Job | None:
         """Start the import of a valid form; None with an error of the form where one of this name is under way."""

@@ -7,7 +7,6 @@ folder again changes nothing; importing a larger version of it adds what is new;
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -22,14 +21,14 @@ from evaluation.formats.audio import (
     inspect_audio,
     read_pcm16,
     resample,
-    write_flac16,
 )
 from evaluation.formats.problems import Problem, has_errors
 from portal.challenges.readers.audio_checks import check_duplicates, check_utterance_audio
 from portal.challenges.readers.corpus import read_corpus
 from portal.challenges.readers.draft import CorpusDraft, DraftUtterance, Layout
 from portal.challenges.saving import KeptAudio, save_corpus
-from portal.core.storage import store_bytes, store_file
+from portal.core.audio import keep_audio
+from portal.core.storage import store_file
 from portal.jobs.kinds import JobFailure
 from portal.jobs.models import Actor, Job, State
 from portal.jobs.runner import JobContext
@@ -179,12 +178,9 @@ def _store(audio: Path, facts: AudioFacts) -> KeptAudio:
     if facts.rate_hz == RATE_HZ and facts.encoding == "PCM_16":
         key = store_file(audio, facts.sha256, f".{facts.format.lower()}")
         return KeptAudio(key=key, samples=facts.samples, rate_hz=RATE_HZ)
-    samples, rate_hz = read_pcm16(audio)
-    samples = resample(samples, rate_hz, RATE_HZ)
-    flac = io.BytesIO()
-    write_flac16(flac, samples, RATE_HZ)
+    samples = resample(*read_pcm16(audio), RATE_HZ)
     was = f"{facts.rate_hz} Hz, {facts.encoding}, {facts.format}"
-    return KeptAudio(store_bytes(flac.getvalue(), ".flac"), samples.size, RATE_HZ, was)
+    return KeptAudio(keep_audio(samples, RATE_HZ), samples.size, RATE_HZ, was)
 
 
 def _counted(

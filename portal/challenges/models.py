@@ -10,9 +10,6 @@ from django.conf import settings
 from django.db import models
 from django.urls import reverse
 
-NAME = {"max_length": 120}
-
-
 class Gender(models.TextChoices):
     FEMALE = "f", "female"
     MALE = "m", "male"
@@ -51,7 +48,7 @@ class Corpus(models.Model):
 
 class Speaker(models.Model):
     corpus = models.ForeignKey(Corpus, on_delete=models.CASCADE, related_name="speakers")
-    name = models.CharField(**NAME)
+    name = models.CharField(max_length=120)
     gender = models.CharField(max_length=1, choices=Gender.choices)
 
     class Meta:
@@ -69,7 +66,7 @@ class Utterance(models.Model):
 
     corpus = models.ForeignKey(Corpus, on_delete=models.CASCADE, related_name="utterances")
     speaker = models.ForeignKey(Speaker, on_delete=models.CASCADE, related_name="utterances")
-    name = models.CharField(**NAME)
+    name = models.CharField(max_length=120)
     transcript = models.TextField(blank=True)
     duration_s = models.FloatField(null=True, blank=True)
     audio = models.CharField(max_length=120, blank=True)

@@ -46,7 +46,7 @@ def save_corpus(
         corpus, _ = Corpus.objects.get_or_create(
             name=name,
             defaults={
-                "layout": draft.layout,
+                "layout": draft.layout or "",
                 "source": source,
                 "licence": draft.licence[:200],
                 "is_synthetic": is_synthetic,

@@ -57,6 +57,10 @@ class CorpusSummary:
     def is_complete(self) -> bool:
         return self.with_audio == self.utterances
 
+    @property
+    def without_audio(self) -> int:
+        return self.utterances - self.with_audio
+
 
 def summaries(corpora: QuerySet[Corpus]) -> list[CorpusSummary]:
     """Speakers, utterances and duration of each corpus, in three queries whatever their number."""
@@ -253,7 +257,9 @@ def _trial_row(
 
 def speaker_table(corpus: Corpus) -> QuerySet[Speaker]:
     """Speakers with the number and duration of their utterances."""
-    return corpus.speakers.annotate(utterance_count=Count("utterances"), seconds=Sum("utterances__duration_s"))
+    return corpus.speakers.annotate(
+        utterance_count=Count("utterances"), seconds=Sum("utterances__duration_s")
+    ).order_by("name")
 
 
 def search_utterances(utterances: QuerySet[Utterance], text: str, gender: str, speaker: str) -> QuerySet[Utterance]:

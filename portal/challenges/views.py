@@ -33,7 +33,7 @@ def corpus_list(request: HttpRequest) -> HttpResponse:
 @organizer_page
 def import_corpus(request: HttpRequest) -> HttpResponse:
     """Choose a folder on the server; its import is a job. The address may fill in fields (``?name=…&folder=…``)."""
-    form = ImportForm(request.POST or None, initial=request.GET.dict())
+    form = ImportForm(request.POST if request.method == "POST" else None, initial=request.GET.dict())
     job = form.start(by=request.user) if form.is_valid() else None
     if job is not None:
         messages.success(request, "The import has begun. This page shows how far it is.")
@@ -108,7 +108,7 @@ def _player(request: HttpRequest, utterance: Utterance) -> dict[str, Any] | None
     if not utterance.audio:
         return None
     source = {"url": signed_address(request, utterance.audio), "name": "Original", "voice": "original"}
-    return {"title": utterance.name, "note": f"Speaker {utterance.speaker}", "sources": [source]}
+    return {"title": "Waveform and spectrogram", "sources": [source]}
 
 
 def _utterance_page(request: HttpRequest, utterances: QuerySet[Utterance]) -> dict[str, Any]:

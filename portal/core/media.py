@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, TypeVar
 
 from django.conf import settings
 from django.core import signing
 from django.core.files.storage import default_storage
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
@@ -28,6 +29,7 @@ CONTENT_TYPES = {
     ".png": "image/png",
     ".pdf": "application/pdf",
 }
+Response = TypeVar("Response", bound=HttpResponseBase)
 log = logging.getLogger(__name__)
 
 
@@ -40,7 +42,7 @@ def signed_address(request: HttpRequest, key: str) -> str:
 
 
 @require_safe
-def serve_media(request: HttpRequest, token: str) -> HttpResponse:
+def serve_media(request: HttpRequest, token: str) -> HttpResponseBase:
     """The file behind a signed address, whole or the byte range asked for."""
     try:
         key, mark = signing.loads(token, salt=SALT, max_age=settings.AUDIO_LINK_S)
@@ -58,7 +60,7 @@ def _session_mark(request: HttpRequest) -> str:
     return signing.Signer(salt=SALT).signature(request.session.session_key or "")[:16]
 
 
-def _ranged_response(request: HttpRequest, key: str) -> HttpResponse:
+def _ranged_response(request: HttpRequest, key: str) -> HttpResponseBase:
     size = default_storage.size(key)
     content_type = CONTENT_TYPES.get(key[key.rfind(".") :], "application/octet-stream")
     wanted = _byte_range(request.headers.get("Range", ""), size)
@@ -79,7 +81,7 @@ def _is_byte_range(header: str) -> bool:
     return bool(re.fullmatch(r"bytes=(\d+-\d*|-\d+)", header.strip()))
 
 
-def _secured(response: HttpResponse) -> HttpResponse:
+def _secured(response: Response) -> Response:
     response["Cache-Control"] = f"private, max-age={settings.AUDIO_LINK_S}"
     response["X-Content-Type-Options"] = "nosniff"
     # An SVG opened by itself is a document; it may style itself and do nothing else.

@@ -4,6 +4,7 @@ and one signal ends all of them.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -11,11 +12,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 PATIENCE_S = 25.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 STEADY_AFTER_S = 60.0
+PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 @dataclass
@@ -40,7 +44,7 @@ class Supervisor:
 
     def run(self) -> None:
         """Run until a signal or `stop`; returns when every process has ended."""
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: self.stopping.set())
         try:
             while not self.stopping.wait(0.2):
@@ -60,7 +64,8 @@ class Supervisor:
             return
         process.failures = 1 if now - process.started_at > STEADY_AFTER_S else process.failures + 1
         pause = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (process.failures - 1))
-        self.say(f"{process.name} ended ({_how(code)}); it starts again in {pause:.0f} s")
+        _kill_group(process.running)
+        self._tell(f"{process.name} ended ({_how(code)}); it starts again in {pause:.0f} s")
         process.running, process.start_at = None, now + pause
 
     def _start(self, process: Process, now: float) -> None:
@@ -72,6 +77,7 @@ class Supervisor:
             text=True,
             errors="replace",
             start_new_session=True,
+            preexec_fn=_end_with_parent,
         )
         process.started_at = now
         threading.Thread(
@@ -81,7 +87,11 @@ class Supervisor:
     def _echo(self, name: str, running: subprocess.Popen[str]) -> None:
         assert running.stdout is not None  # noqa: S101
         for line in running.stdout:
-            self.say(f"{name:<9} | {line.rstrip()}")
+            self._tell(f"{name:<9} | {line.rstrip()}")
+
+    def _tell(self, line: str) -> None:
+        with suppress(OSError):  # the terminal is gone; the processes must not wait for it
+            self.say(line)
 
     def _end_all(self) -> None:
         alive = [
@@ -96,8 +106,21 @@ class Supervisor:
             try:
                 process.running.wait(max(0.1, deadline - time.monotonic()))  # type: ignore[union-attr]
             except subprocess.TimeoutExpired:
-                self.say(f"{process.name} did not end in time and is killed")
-                os.killpg(process.running.pid, signal.SIGKILL)  # type: ignore[union-attr]
+                self._tell(f"{process.name} did not end in time and is killed")
+            _kill_group(process.running)  # type: ignore[arg-type]
+
+
+def _kill_group(process: subprocess.Popen[str]) -> None:
+    """End what a program left behind, such as the children of a killed worker, and itself."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _end_with_parent() -> None:
+    """In a new process, on Linux: be asked to end should the supervisor be killed."""
+    if _libc:
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _how(code: int) -> str:

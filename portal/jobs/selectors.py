@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,7 +11,9 @@ from django.db.models import Count, Min, Q, QuerySet
 from django.http import Http404
 from django.utils import timezone
 
+from portal.core.wording import time_left
 from portal.jobs.models import Job, JobEvent, Queue, State
+from portal.jobs.rules import remaining_time
 
 STARVED_AFTER = timedelta(minutes=2)
 
@@ -32,6 +35,15 @@ def job_for(user: Any, pk: Any) -> Job:
 def events_for(user: Any, job: Job) -> QuerySet[JobEvent]:
     """A job's history; technical detail is for the operator."""
     return job.events.all() if user.is_staff else job.events.exclude(level=JobEvent.Level.TRACE)
+
+
+def with_estimates(jobs: Iterable[Job], now: datetime | None = None) -> list[Job]:
+    """The jobs, each with `estimate`, how long its stage still needs in words, and `took`, a timedelta or None."""
+    found, now = list(jobs), now or timezone.now()
+    for job in found:
+        job.estimate = time_left(remaining_time(job, now))  # type: ignore[attr-defined]
+        job.took = job.finished_at - job.started_at if job.finished_at and job.started_at else None  # type: ignore[attr-defined]
+    return found
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
@@ -9,13 +11,13 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from evaluation.formats.problems import Problem
 from portal.accounts.access import staff_page
 from portal.jobs import selectors, services
-from portal.jobs.models import Job, State
-from portal.jobs.rules import can_cancel, can_run_again, remaining_time
+from portal.jobs.models import MAX_ATTEMPTS, Job, State
+from portal.jobs.rules import can_cancel, can_run_again
 
 PAGE_SIZE = 25
 HTMX_STOP_POLLING = 286
@@ -53,12 +55,26 @@ def job_detail(request: HttpRequest, pk: UUID) -> HttpResponse:
 def job_status(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The live part of `job_detail`; tells htmx to stop when the job has ended."""
     job = selectors.job_for(request.user, pk)
-    status = HTMX_STOP_POLLING if job.has_ended else 200
-    return render(request, "jobs/_status.html", _job_context(request, job), status=status)
+    context = _job_context(request, job) | {"is_update": True}
+    return render(request, "jobs/_status.html", context, status=HTMX_STOP_POLLING if job.has_ended else 200)
 
 
-@require_POST
+@require_safe
 @staff_page
+def problems_csv(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The complete problem report of a job."""
+    job = selectors.job_for(request.user, pk)
+    response = HttpResponse(content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="problems-{job.pk}.csv"'
+    columns = [field.name for field in fields(Problem)]
+    writer = csv.DictWriter(response, columns, extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(job.problems)
+    return response
+
+
+@staff_page
+@require_POST
 def cancel_job(request: HttpRequest, pk: UUID) -> HttpResponse:
     return _act(
         request,
@@ -68,12 +84,10 @@ def cancel_job(request: HttpRequest, pk: UUID) -> HttpResponse:
     )
 
 
-@require_POST
 @staff_page
+@require_POST
 def run_job_again(request: HttpRequest, pk: UUID) -> HttpResponse:
-    return _act(
-        request, pk, services.run_again, "The job runs again; it continues from what it had kept."
-    )
+    return _act(request, pk, services.run_again, "The job runs again; it continues from what it had kept.")
 
 
 def _act(request: HttpRequest, pk: UUID, service: Any, sentence: str) -> HttpResponse:
@@ -91,10 +105,10 @@ def _list_context(request: HttpRequest) -> dict[str, Any]:
     state = request.GET.get("state", "")
     shown = jobs.filter(state=state) if state in State.values else jobs
     page = Paginator(shown, PAGE_SIZE).get_page(request.GET.get("page"))
-    rows = list(page.object_list)
+    rows = selectors.with_estimates(page.object_list)
     return {
         "page": page,
-        "jobs": _with_estimates(rows),
+        "jobs": rows,
         "state": state if state in State.values else "",
         "states": State.choices,
         "any_active": any(not job.has_ended for job in rows),
@@ -102,18 +116,12 @@ def _list_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _job_context(request: HttpRequest, job: Job) -> dict[str, Any]:
-    _with_estimates([job])
+    selectors.with_estimates([job])
     return {
         "job": job,
+        "max_attempts": MAX_ATTEMPTS,
         "events": selectors.events_for(request.user, job),
-        "followers": selectors.jobs_for(request.user).filter(after=job),
+        "followers": selectors.with_estimates(selectors.jobs_for(request.user).filter(after=job)),
         "can_cancel": can_cancel(job),
         "can_run_again": can_run_again(job),
     }
-
-
-def _with_estimates(jobs: list[Job]) -> list[Job]:
-    now = timezone.now()
-    for job in jobs:
-        job.remaining = remaining_time(job, now)
-    return jobs

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from evaluation.formats.problem_list import ProblemList
 from evaluation.formats.problems import Problem, Severity
+from evaluation.formats.transcripts import normalise_transcript
 from portal.challenges.readers.draft import DraftSpeaker, DraftUtterance, Gender
-from portal.challenges.readers.transcripts import normalise_transcript
 
 GENDERS: Mapping[str, Gender] = {"f": "f", "female": "f", "m": "m", "male": "m"}
 _NAME = re.compile(r"\w[\w.+=@-]{0,149}")

@@ -1,0 +1,107 @@
+"""How durations, numbers and reports read on a page: pure functions, used by selectors and by the template tags.
+
+Conventions: durations in seconds or as timedelta; a value that is missing reads as an en dash.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+MISSING = "–"
+SHOWN_OF_A_GROUP = 50
+SEVERITIES = ("error", "warning", "note")
+
+
+def duration(length: float | timedelta | None) -> str:
+    """Such as ``3.2 s``, ``48 s``, ``4 min 5 s``, ``3 h 12 min``, ``2 d 4 h``."""
+    if length is None:
+        return MISSING
+    seconds = length.total_seconds() if isinstance(length, timedelta) else float(length)
+    if seconds < 9.95:
+        return f"{max(0.0, seconds):.1f} s"
+    whole = round(seconds)
+    for size, unit, smaller, smaller_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // smaller
+            return f"{whole // size} {unit} {rest} {smaller_unit}" if rest else f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+def time_left(length: timedelta | None) -> str:
+    """An estimate, no finer than it can be: ``about 20 s left``, ``about 3 min left``; empty when unknown."""
+    if length is None:
+        return ""
+    seconds = length.total_seconds()
+    if seconds < 5:
+        return "a few seconds left"
+    if seconds < 58:
+        return f"about {5 * round(seconds / 5)} s left"
+    if seconds < 90 * 60:
+        return f"about {max(1, round(seconds / 60))} min left"
+    return f"about {round(seconds / 3600)} h left"
+
+
+def decimals(value: float | None, digits: int) -> str:
+    """A number with so many digits after the point and a true minus sign."""
+    if value is None:
+        return MISSING
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "\u2212")
+
+
+@dataclass(frozen=True)
+class ProblemGroup:
+    """Problems of one cause with one remedy; `problems` are the first, `more` counts the others."""
+
+    title: str
+    severity: str
+    problems: list[Mapping[str, Any]]
+    count: int
+
+    @property
+    def more(self) -> int:
+        return self.count - len(self.problems)
+
+
+def group_problems(problems: Iterable[Mapping[str, Any]]) -> list[ProblemGroup]:
+    """Problems (as stored with a job) by severity and cause, the worst and the most frequent first."""
+    members: dict[tuple[str, str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for problem in problems:
+        members[problem["severity"], problem["code"], problem["remedy"]].append(problem)
+    groups = [
+        ProblemGroup(_title(code), severity, found[:SHOWN_OF_A_GROUP], len(found))
+        for (severity, code, _), found in members.items()
+    ]
+    return sorted(groups, key=lambda group: (SEVERITIES.index(group.severity), -group.count, group.title))
+
+
+def count_severities(problems: Iterable[Mapping[str, Any]]) -> str:
+    """Such as ``2 errors, 1 warning, 14 notes``."""
+    severities = [problem["severity"] for problem in problems]
+    counts = ((severity, severities.count(severity)) for severity in SEVERITIES)
+    return ", ".join(f"{n} {severity}{'' if n == 1 else 's'}" for severity, n in counts if n)
+
+
+def as_facts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A small JSON object as (label, value) pairs; objects inside it are opened, what is empty is left out."""
+    facts: list[tuple[str, str]] = []
+    for key, value in values.items():
+        label = _title(key)
+        if isinstance(value, Mapping):
+            facts += [(f"{label}: {inner.lower()}", text) for inner, text in as_facts(value)]
+        elif isinstance(value, bool):
+            facts.append((label, "yes" if value else "no"))
+        elif isinstance(value, list):
+            facts.append((label, ", ".join(map(str, value))))
+        elif value not in ("", None):
+            facts.append((label, f"{value:,}" if isinstance(value, int) else str(value)))
+    return facts
+
+
+def _title(code: str) -> str:
+    words = code.replace("-", " ").replace("_", " ")
+    return words[:1].upper() + words[1:]

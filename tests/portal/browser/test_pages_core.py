@@ -1,0 +1,270 @@
+"""Home, corpora, jobs and operations as people meet them: at two widths, by keyboard, live and without script."""
+
+import pytest
+from django.utils import timezone
+
+from portal.challenges.models import Corpus
+from portal.jobs import services
+from portal.jobs.models import Job, JobEvent, State
+from portal.jobs.runner import execute
+from tests.portal.factories import (
+    make_corpus,
+    make_job,
+    make_operator,
+    make_organizer,
+    make_problem,
+    make_system,
+    make_user,
+    write_manifest,
+)
+
+
+def test_visitor_pages_pass_the_check(page, check_page):
+    page.goto("/")
+    assert page.title() == "Voice anonymisation, measured and heard · VoicePrivacy Portal"
+    check_page(page, "home-visitor")
+    page.goto("/log-in/")
+    check_page(page, "log-in")
+
+
+@pytest.mark.parametrize("address", ["/", "/corpora/", "/jobs/"])
+def test_first_pages_of_an_empty_portal_pass_the_check(organizer_page, check_page, address):
+    organizer_page.goto(address)
+    check_page(organizer_page, f"empty-{address.strip('/') or 'home'}")
+
+
+def test_home_of_an_organizer_passes_the_check(organizer_page, check_page):
+    make_system(make_corpus("made", is_synthetic=True))
+    make_corpus("lists", with_audio=False)
+    make_job("failed", title="Import of the corpus broken", failure="The corpus was not imported.")
+    make_job("running", stage="Examining audio", done=3, total=8)
+    organizer_page.goto("/")
+    headings = organizer_page.locator("h2").all_inner_texts()
+    assert headings == ["Next", "Jobs under way", "Systems", "Corpora"]
+    assert organizer_page.locator(".ribbon").count() == 2
+    check_page(organizer_page, "home-organizer")
+
+
+def test_home_of_an_operator_passes_the_check(operator_page, check_page):
+    make_job(waiting_since=timezone.now() - timezone.timedelta(minutes=12))
+    operator_page.goto("/")
+    assert "Nothing takes the jobs of the queue “files”" in operator_page.inner_text("main")
+    check_page(operator_page, "home-operator")
+
+
+def test_home_of_a_member_without_a_role_passes_the_check(new_page, check_page):
+    page = new_page(make_user(name="Tea Member"))
+    page.goto("/")
+    assert "ask the organizer who gave you this account" in page.inner_text("main")
+    check_page(page, "home-member")
+
+
+CORPUS_PAGES = {
+    "corpora": "/corpora/",
+    "corpus": "/corpora/tones/",
+    "data-set": "/corpora/tones/sets/tones_trials_f/",
+    "speakers": "/corpora/tones/speakers/",
+    "utterances": "/corpora/tones/utterances/?text=sentence&gender=f",
+    "utterances-none": "/corpora/tones/utterances/?text=nowhere",
+}
+
+
+@pytest.mark.parametrize("name", CORPUS_PAGES)
+def test_corpus_pages_pass_the_check_and_say_synthetic(organizer_page, check_page, name):
+    make_system(make_corpus(speakers=4, is_synthetic=True, licence="CC0-1.0"))
+    organizer_page.goto(CORPUS_PAGES[name])
+    assert organizer_page.locator(".ribbon").inner_text() == "synthetic speech"
+    check_page(organizer_page, name)
+
+
+def test_utterance_page_shows_player_and_versions(organizer_page, check_page):
+    corpus = make_corpus(is_synthetic=True)
+    system = make_system(corpus)
+    organizer_page.goto("/corpora/tones/utterances/tones-s0-000/")
+    organizer_page.locator("figure[data-player] canvas").wait_for()
+    assert organizer_page.locator(".ribbon").count() == 1
+    check_page(organizer_page, "utterance")
+    file = system.submissions.get().files.get(utterance__name="tones-s0-000")
+    link = organizer_page.get_by_role("link", name="Compare with the original")
+    assert link.get_attribute("href") == f"/systems/b2-tones/files/{file.pk}/"
+
+
+def test_corpus_of_lists_says_that_audio_is_missing_and_leads_to_adding_it(organizer_page, check_page):
+    make_corpus("lists", with_audio=False, layout="kaldi")
+    organizer_page.goto("/corpora/lists/utterances/lists-s0-000/")
+    assert organizer_page.get_by_text("Only the lists of lists are here.").is_visible()
+    check_page(organizer_page, "utterance-without-audio")
+    organizer_page.goto("/corpora/lists/")
+    check_page(organizer_page, "corpus-lists-only")
+    organizer_page.get_by_role("link", name="Add the audio").click()
+    assert organizer_page.get_by_label("Name of the corpus").input_value() == "lists"
+    assert organizer_page.get_by_label("Folder on the server").input_value() == "/speech/lists"
+
+
+def test_import_page_passes_the_check_with_and_without_errors(organizer_page, check_page):
+    organizer_page.goto("/corpora/import/")
+    check_page(organizer_page, "import")
+    organizer_page.get_by_role("button", name="Start the import").click()
+    assert organizer_page.locator(".error-summary li").count() == 2
+    assert organizer_page.evaluate("document.activeElement.className") == "error-summary"
+    check_page(organizer_page, "import-errors")
+
+
+def test_job_pages_pass_the_check_in_every_state(organizer_page, check_page):
+    running = make_job("running", stage="Examining audio", done=3, total=8)
+    waiting = make_job(after=running, title="B2 on tones_trials_f")
+    problems = [make_problem(file=f"{number}.wav") for number in range(60)] + [make_problem("short", "warning")]
+    failed = make_job("failed", failure="The corpus was not imported.", failure_actor="organizer", problems=problems)
+    done = make_job("succeeded", result={"corpus": "tones", "gained": {"speakers": 2, "audio_files": 8}})
+    cancelled = make_job("cancelled", failure="Cancelled by Olga.")
+    for job in (running, waiting, failed, done, cancelled):
+        job.events.create(attempt=1, text="Started, attempt 1.")
+        organizer_page.goto(job.get_absolute_url())
+        check_page(organizer_page, f"job-{job.state}")
+    organizer_page.goto("/jobs/")
+    check_page(organizer_page, "jobs")
+    organizer_page.goto("/jobs/?state=failed")
+    assert organizer_page.locator("tbody tr").count() == 1
+
+
+def test_operator_reads_the_technical_detail_and_the_operations_page(operator_page, check_page):
+    failed = make_job("failed", failure="The portal met a fault of its own.", failure_actor="operator")
+    failed.events.create(attempt=1, level=JobEvent.Level.TRACE, text="Traceback\n" + "x" * 300)
+    operator_page.goto(failed.get_absolute_url())
+    operator_page.get_by_text("Technical detail, attempt 1").click()
+    check_page(operator_page, "job-technical-detail")
+    operator_page.goto("/operations/")
+    check_page(operator_page, "operations")
+
+
+def test_keyboard_alone_logs_in_and_imports_a_corpus(page, tmp_path, settings):
+    settings.IMPORT_ROOTS = [tmp_path]
+    organizer = make_organizer(password="quiet river stone")
+    folder = write_manifest(tmp_path / "speech")
+    keys = page.keyboard
+
+    page.goto("/corpora/import/")
+    _tab_to(page, "E-mail address")
+    keys.type(organizer.email)
+    keys.press("Tab")
+    keys.type("quiet river stone")
+    keys.press("Enter")
+    page.get_by_role("heading", name="Import a corpus").wait_for()
+    keys.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    keys.press("Enter")
+    _tab_to(page, "Folder on the server")
+    keys.type(str(folder))
+    keys.press("Tab")
+    keys.type("tones")
+    keys.press("Enter")
+    page.get_by_role("heading", name="Import of the corpus tones").wait_for()
+
+    execute(Job.objects.get().pk)
+    page.get_by_role("heading", name="Result").wait_for()
+    _tab_to(page, "tones")
+    keys.press("Enter")
+    page.get_by_role("heading", name="Data sets").wait_for()
+    assert Corpus.objects.get().utterances.exclude(audio="").count() == 8
+
+
+def _tab_to(page, name):
+    """Press Tab until the field or link of this name has the focus."""
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(
+            "() => { const e = document.activeElement; return (e.labels?.[0] ?? e).textContent.trim(); }"
+        )
+        if focused == name:
+            return
+    raise AssertionError(f"Tab never came to {name}")
+
+
+def _status_requests(page):
+    requests = []
+    page.on("request", lambda request: request.url.endswith("/status") and requests.append(request.url))
+    return requests
+
+
+def test_job_page_follows_the_job_and_stops_asking_when_it_ends(organizer_page):
+    user = make_organizer()
+    job = services.create_job(kind="import-corpus", title="Import of tones", parameters={}, by=user, run_here=True)
+    requests = _status_requests(organizer_page)
+    organizer_page.goto(job.get_absolute_url())
+    assert organizer_page.get_by_role("button", name="Cancel the job").is_visible()
+
+    claimed = services.claim_job(job.pk)
+    services.report_progress(claimed, stage="Examining audio", done=3, total=8)
+    organizer_page.get_by_text("3 of 8").wait_for(timeout=6000)
+    assert organizer_page.locator("progress").get_attribute("value") == "37"
+
+    services.finish_job(claimed, State.SUCCEEDED, result={"utterances": 8})
+    organizer_page.get_by_role("heading", name="Result").wait_for(timeout=6000)
+    assert organizer_page.get_by_role("button", name="Cancel the job").count() == 0
+    assert organizer_page.locator("#announcer").inner_text() == "Job succeeded"
+    asked = len(requests)
+    organizer_page.wait_for_timeout(4500)
+    assert len(requests) == asked
+
+
+def test_job_list_follows_its_jobs_and_stops_asking_when_none_is_left(organizer_page):
+    job = make_job("running", stage="Examining audio", done=3, total=8)
+    organizer_page.goto("/jobs/")
+    Job.objects.filter(pk=job.pk).update(done=7)
+    organizer_page.get_by_text("7 of 8").wait_for(timeout=6000)
+    Job.objects.filter(pk=job.pk).update(state=State.SUCCEEDED, claim=None, finished_at=timezone.now())
+    with organizer_page.expect_response(lambda response: response.url.endswith("/jobs/table")) as answer:
+        organizer_page.locator("[data-state=succeeded]").wait_for(timeout=6000)
+    assert answer.value.status == 286
+
+
+def test_hidden_page_does_not_ask(organizer_page):
+    job = make_job("running", stage="Examining audio", done=3, total=8)
+    requests = _status_requests(organizer_page)
+    organizer_page.goto(job.get_absolute_url())
+    organizer_page.evaluate("Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
+    organizer_page.wait_for_timeout(4500)
+    assert requests == []
+    organizer_page.evaluate("Object.defineProperty(document, 'hidden', { value: false })")
+    organizer_page.wait_for_timeout(2500)
+    assert len(requests) >= 1
+
+
+def test_cancelling_asks_first(organizer_page):
+    job = make_job()
+    organizer_page.goto(job.get_absolute_url())
+    organizer_page.get_by_role("button", name="Cancel the job").click()
+    organizer_page.get_by_role("button", name="Go back").click()
+    assert Job.objects.get().state == State.WAITING
+    organizer_page.get_by_role("button", name="Cancel the job").click()
+    organizer_page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
+    organizer_page.get_by_role("button", name="Run again").wait_for()
+    assert Job.objects.get().state == State.CANCELLED
+
+
+def test_pages_work_without_javascript(new_page):
+    make_corpus(speakers=2)
+    page = new_page(make_organizer(), java_script_enabled=False)
+    page.goto("/corpora/tones/utterances/")
+    page.get_by_label("Gender").select_option("f")
+    page.get_by_role("button", name="Search").click()
+    assert page.locator("tbody tr").count() == 4
+    page.get_by_role("link", name="tones-s0-000").click()
+    assert page.locator("audio[controls]").count() == 1
+
+    job = make_job("running", stage="Examining audio", done=3, total=8)
+    page.goto(job.get_absolute_url())
+    Job.objects.filter(pk=job.pk).update(done=7)
+    page.get_by_role("link", name="Look again").click()
+    assert page.get_by_text("7 of 8").is_visible()
+    page.get_by_role("button", name="Cancel the job").click()
+    page.get_by_text("Being cancelled: it stops").wait_for()
+    assert Job.objects.get().cancel_requested_at is not None
+
+
+def test_organizer_who_is_operator_too_sees_both_homes(new_page, check_page):
+    page = new_page(make_operator(is_organizer=True))
+    page.goto("/")
+    headings = page.locator("h2").all_inner_texts()
+    assert headings == ["Next", "Queues", "Health", "Jobs under way"]
+    check_page(page, "home-both")

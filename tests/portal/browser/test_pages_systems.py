@@ -1,0 +1,322 @@
+"""Systems and their results in a browser, on speech that B2 really anonymised and the worker really measured."""
+
+import base64
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from django.core.files.storage import default_storage
+from PIL import Image
+
+from evaluation.models import UtteranceMeasure
+from evaluation.services import draw_figures
+from portal.challenges.models import Corpus
+from portal.core.storage import store_bytes
+from portal.jobs.models import Job, State
+from portal.jobs.runner import execute
+from portal.results.services import start_baseline
+from portal.submissions.models import SubmittedFile
+from tests.portal.factories import make_corpus, make_organizer, make_system
+from tests.portal.measured import anonymized, measured
+
+DEMO = Path(__file__).resolve().parents[3] / "demo" / "corpus"
+RATE_HZ = 16_000
+# Keeps what the player makes of Web Audio, to ask it afterwards what can be heard.
+RECORDER = """
+  window.heard = { gains: [], voices: [] };
+  window.GainNode = class extends GainNode { constructor(...given) { super(...given); heard.gains.push(this); } };
+  window.AudioBufferSourceNode = class extends AudioBufferSourceNode {
+    constructor(...given) { super(...given); heard.voices.push(this); }
+    start(when, offset) { this.offset = offset; super.start(when, offset); }
+  };
+"""
+
+
+@pytest.fixture
+def speech(transactional_db):
+    """Two utterances of a woman and two of a man in trial sets, anonymised by B2 and measured."""
+    corpus = Corpus.objects.create(name="voices", layout="manifest", source="demo", is_synthetic=True)
+    with (DEMO / "utterances.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for gender in "fm":
+        data_set = corpus.data_sets.create(name=f"voices_trials_{gender}", role="trial")
+        chosen = [row for row in rows if row["gender"].lower().startswith(gender)][:2]
+        speaker = corpus.speakers.create(name=chosen[0]["speaker"], gender=gender)
+        for row in chosen:
+            data = (DEMO / row["path"]).read_bytes()
+            info = soundfile.info(io.BytesIO(data))
+            utterance = corpus.utterances.create(
+                speaker=speaker, name=row["utterance_id"], transcript=row["transcript"], duration_s=info.duration,
+                audio=store_bytes(data, ".flac"), samples=info.frames, rate_hz=info.samplerate,
+            )  # fmt: skip
+            data_set.utterances.add(utterance)
+    return corpus
+
+
+@pytest.fixture
+def system(speech):
+    system = start_baseline(
+        name="b2-voices", corpus=speech, data_sets=speech.data_sets.all(), method="mcadams-2022", seed=2022
+    )
+    for job in Job.objects.order_by("created_at"):
+        assert execute(job.pk).state == State.SUCCEEDED
+    return system
+
+
+@pytest.fixture
+def file(system):
+    return SubmittedFile.objects.filter(data_set__name="voices_trials_f").select_related("utterance").first()
+
+
+@pytest.fixture
+def player(organizer_page, file):
+    """The page that compares an utterance, its player ready."""
+    organizer_page.add_init_script(RECORDER)
+    organizer_page.goto(f"/systems/b2-voices/files/{file.pk}/")
+    organizer_page.wait_for_selector(".player-controls")
+    return organizer_page
+
+
+def stored(key):
+    with default_storage.open(key) as recording:
+        samples, rate = soundfile.read(io.BytesIO(recording.read()), dtype="float64")
+    assert rate == RATE_HZ
+    return samples
+
+
+def level(samples):
+    return 10 * np.log10(np.mean(np.square(samples)))
+
+
+def pictured(page, source):
+    """The pixels of a source's canvas, shape (height, width, 3), and its width in CSS pixels."""
+    address, css_width = page.evaluate(
+        """(index) => {
+          const canvas = document.querySelectorAll(".player-plot canvas")[index];
+          return [canvas.toDataURL("image/png"), canvas.clientWidth];
+        }""",
+        source,
+    )
+    with Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))) as picture:
+        return np.array(picture, dtype=np.int16)[..., :3], css_width
+
+
+def wait_until(page, condition):
+    """Ask until it holds; the pages forbid what Playwright's own waiting would need."""
+    for _ in range(200):
+        if page.evaluate(f"() => {condition}"):
+            return
+        page.wait_for_timeout(50)
+    pytest.fail(f"This did not become true within 10 s: {condition}")
+
+
+def state_of(page):
+    return page.evaluate(
+        """() => ({
+          position: Number(document.querySelector(".player-controls input").value),
+          playing: document.querySelector(".player").hasAttribute("data-playing"),
+          audible: [...document.querySelectorAll(".player-source")].map((each) => each.dataset.heard),
+          pressed: [...document.querySelectorAll(".player-switch button")].map((each) => each.ariaPressed),
+          gains: heard.gains.map((each) => Math.round(each.gain.value * 100) / 100),
+          voices: heard.voices.length,
+        })"""
+    )
+
+
+# Every page at both widths -------------------------------------------------------------------------
+
+
+def test_pages_of_a_system_pass_the_check(organizer_page, check_page, system, file):
+    for name, address in {
+        "systems-list": "/systems/",
+        "systems-new": "/systems/new/voices/",
+        "systems-detail": "/systems/b2-voices/",
+        "systems-data-set": "/systems/b2-voices/sets/voices_trials_f/?order=louder",
+        "systems-compare": f"/systems/b2-voices/files/{file.pk}/",
+    }.items():
+        organizer_page.goto(address)
+        assert "synthetic speech" in organizer_page.inner_text("main")
+        check_page(organizer_page, name)
+
+
+def test_pages_without_any_system_pass_the_check(organizer_page, check_page):
+    organizer_page.goto("/systems/")
+    check_page(organizer_page, "systems-empty")
+    make_corpus("lists", with_audio=False)
+    make_corpus("tones")
+    organizer_page.goto("/systems/")
+    assert organizer_page.locator(".empty a.button").all_text_contents() == ["Run an anonymiser on tones"]
+    check_page(organizer_page, "systems-first")
+    organizer_page.goto("/systems/new/lists/")
+    check_page(organizer_page, "systems-new-lists")
+
+
+def test_refused_form_passes_the_check_and_leads_to_its_fields(organizer_page, check_page):
+    make_corpus("tones")
+    organizer_page.goto("/systems/new/tones/")
+    for box in organizer_page.locator("input[type=checkbox]").all():
+        box.uncheck()
+    organizer_page.fill("input[name=name]", "with spaces")
+    organizer_page.click("text=Anonymise and measure")
+    links = organizer_page.locator(".error-summary a")
+    assert links.count() == 2
+    for link in links.all():
+        assert organizer_page.locator(link.get_attribute("href")).count() == 1
+    check_page(organizer_page, "systems-new-refused")
+
+
+def test_unfinished_system_passes_the_check_and_renews_itself(organizer_page, check_page):
+    system = make_system(make_corpus("tones", speakers=2, utterances=4))
+    first, second = (system.corpus.data_sets.get(name=f"tones_trials_{gender}") for gender in "fm")
+    anonymized(system, first)
+    draw_figures(measured(system, first, rho=(0.2, 0.7), faults=["clipped", "level-changed"]))
+    running = anonymized(system, second, state="running").job
+    Job.objects.filter(pk=running.pk).update(stage="Anonymising", done=3, total=8)
+    run = measured(system, second, rho=(0.6543,), state="waiting")
+    draw_figures(run)
+    failed = anonymized(system, system.corpus.data_sets.get(name="tones_enrolls"), state="failed").job
+    Job.objects.filter(pk=failed.pk).update(failure="The disk is full.", failure_remedy="Make room.")
+    organizer_page.goto("/systems/b2-tones/")
+    assert "3 of 5 jobs have ended" in organizer_page.inner_text("#progress")
+    assert "0.6543" not in organizer_page.content()
+    check_page(organizer_page, "systems-unfinished")
+    Job.objects.filter(pk=running.pk).update(state=State.SUCCEEDED)
+    wait_until(organizer_page, "document.querySelector('#progress').innerText.includes('4 of 5 jobs')")
+    Job.objects.filter(pk=run.job_id).update(state=State.SUCCEEDED)
+    organizer_page.wait_for_selector("text=0.6543")
+    assert organizer_page.locator("#progress").count() == 0
+    assert "The disk is full." in organizer_page.inner_text("main")
+    check_page(organizer_page, "systems-failed")
+
+
+def test_figures_follow_the_colours_of_the_page(organizer_page, system):
+    organizer_page.goto("/systems/b2-voices/")
+    image = organizer_page.locator(".multiples img").first
+    image.scroll_into_view_if_needed()
+    shown = {}
+    for scheme in ("light", "dark"):
+        organizer_page.emulate_media(color_scheme=scheme)
+        wait_until(organizer_page, "document.querySelector('.multiples img').complete")
+        address = image.evaluate("(each) => each.currentSrc")
+        shown[scheme] = organizer_page.request.get(address).text()
+        assert image.evaluate("(each) => each.naturalWidth") > 300
+    assert "#1f2328" in shown["light"]
+    assert "#e8eaed" in shown["dark"]
+    assert "#1f2328" not in shown["dark"]
+
+
+# Listening -----------------------------------------------------------------------------------------
+
+
+def test_browser_decodes_what_is_stored(player, file):
+    for position, key in enumerate((file.utterance.audio, file.audio)):
+        decoded = player.evaluate(
+            """async (index) => {
+              const address = document.querySelectorAll(".player-source audio")[index].src;
+              const bytes = await (await fetch(address)).arrayBuffer();
+              const buffer = await new OfflineAudioContext(1, 1, 16000).decodeAudioData(bytes);
+              return { duration: buffer.duration, channels: buffer.numberOfChannels,
+                       samples: Array.from(buffer.getChannelData(0)) };
+            }""",
+            position,
+        )
+        expected = stored(key)
+        assert (decoded["channels"], decoded["duration"]) == (1, expected.size / RATE_HZ)
+        np.testing.assert_allclose(decoded["samples"], expected, atol=1 / 32768)
+        assert level(np.array(decoded["samples"])) == pytest.approx(level(expected), abs=0.01)
+    measure = UtteranceMeasure.objects.get(file=file)
+    change = level(stored(file.audio)) - level(stored(file.utterance.audio))
+    assert measure.level_change_db == pytest.approx(change, abs=1e-6)
+
+
+def test_space_plays_and_b_switches_at_the_same_instant(player):
+    player.focus(".player-controls input")
+    assert state_of(player)["playing"] is False
+    player.keyboard.press("Space")
+    wait_until(player, "Number(document.querySelector('.player-controls input').value) > 0.3")
+    before = state_of(player)
+    assert (before["playing"], before["audible"], before["pressed"]) == (True, ["true", "false"], ["true", "false"])
+    assert (before["gains"], before["voices"]) == ([1, 0], 2)
+    player.keyboard.press("b")
+    wait_until(player, "heard.gains[1].gain.value > 0.99")
+    after = state_of(player)
+    assert (after["playing"], after["audible"], after["pressed"]) == (True, ["false", "true"], ["false", "true"])
+    assert after["gains"] == [0, 1]
+    assert after["voices"] == 2  # neither was started anew
+    assert before["position"] <= after["position"] < before["position"] + 1.5
+    player.keyboard.press("a")
+    wait_until(player, "heard.gains[0].gain.value > 0.99")
+    player.keyboard.press("Space")
+    assert state_of(player)["playing"] is False
+
+
+def test_switching_while_paused_keeps_the_position(player):
+    player.focus(".player-controls input")
+    player.keyboard.press("ArrowRight")
+    player.keyboard.press("ArrowRight")
+    before = state_of(player)
+    player.keyboard.press("b")
+    after = state_of(player)
+    assert before["position"] == after["position"] == pytest.approx(0.5)
+    assert after["audible"] == ["false", "true"]
+    player.keyboard.press("Space")
+    wait_until(player, "heard.voices.length === 2")
+    assert player.evaluate("heard.voices.map((each) => each.offset)") == [0.5, 0.5]
+    assert state_of(player)["gains"] == [0, 1]
+
+
+def test_spectrograms_differ_and_are_not_blank(player):
+    pictures = [pictured(player, source)[0] for source in (0, 1)]
+    for picture in pictures:
+        assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 100
+    assert pictures[0].shape == pictures[1].shape
+    assert np.mean(np.any(pictures[0] != pictures[1], axis=2)) > 0.2
+
+
+def test_f0_is_drawn_where_it_was_measured(player, file):
+    answer = player.request.get(f"/systems/b2-voices/files/{file.pk}/f0.json").json()
+    duration_s = max(file.samples, file.utterance.samples) / RATE_HZ
+    for source, side in enumerate(("original", "anonymised")):
+        picture, css_width = pictured(player, source)
+        colour = np.array([0xD9, 0x48, 0x0F])  # --pitch of a light page
+        columns = np.flatnonzero(np.any(np.all(np.abs(picture - colour) <= 2, axis=2), axis=0))
+        scale = picture.shape[1] / css_width
+        left, width = 44 * scale, (css_width - 44 - 50) * scale
+        drawn_s = (columns - left) / width * duration_s
+        track = answer[side]
+        times_s = track["start_s"] + track["step_s"] * np.arange(len(track["hz"]))
+        voiced_s = times_s[np.array(track["hz"]) > 0]
+        assert voiced_s.size > 20
+        nearest = np.abs(drawn_s[:, None] - voiced_s[None, :]).min(axis=1)
+        assert nearest.max() < 0.02
+        covered = np.abs(voiced_s[:, None] - drawn_s[None, :]).min(axis=1) < 0.02
+        assert covered.mean() > 0.95
+
+
+def test_comparison_works_without_script_as_plain_audio(new_page, file):
+    page = new_page(make_organizer(), java_script_enabled=False)
+    page.goto(f"/systems/b2-voices/files/{file.pk}/")
+    sounds = page.locator("audio[controls]")
+    assert sounds.count() == 2
+    for sound, key in zip(sounds.all(), (file.utterance.audio, file.audio), strict=True):
+        assert sound.is_visible()
+        answer = page.request.get(sound.get_attribute("src"))
+        samples, rate = soundfile.read(io.BytesIO(answer.body()))
+        assert (answer.headers["content-type"], rate) == ("audio/flac", RATE_HZ)
+        np.testing.assert_array_equal(samples, stored(key))
+
+
+def test_neighbours_are_reached_by_keyboard(organizer_page, system):
+    organizer_page.goto("/systems/b2-voices/sets/voices_trials_f/?order=highest")
+    names = organizer_page.locator("#utterances ~ .table-scroll tbody th a").all_inner_texts()
+    organizer_page.focus("#utterances ~ .table-scroll tbody th a")
+    organizer_page.keyboard.press("Enter")
+    organizer_page.wait_for_selector(f"h1:has-text('{names[0]}')")
+    wait_until(organizer_page, "document.readyState === 'complete'")
+    organizer_page.focus("a[rel=next]")
+    organizer_page.keyboard.press("Enter")
+    organizer_page.wait_for_selector(f"h1:has-text('{names[1]}')")
+    assert organizer_page.locator("a[rel=next]").count() == 0

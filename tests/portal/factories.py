@@ -1,0 +1,139 @@
+"""Small real objects for tests of the portal: people, corpora whose speech is tones, systems, jobs.
+
+Every corpus has data sets as the challenge has them: `<name>_enrolls`, `<name>_trials_f`, `<name>_trials_m`.
+"""
+
+import csv
+import io
+from itertools import count
+
+import numpy as np
+import soundfile
+from django.utils import timezone
+
+from portal.accounts.models import User
+from portal.challenges.models import Corpus, DataSet, Gender, Role, TrialList
+from portal.core.storage import store_bytes
+from portal.jobs.models import Job, Queue
+from portal.submissions.models import System
+
+RATE_HZ = 16000
+_number = count(1)
+
+
+def make_user(password="a long password", **fields):
+    number = next(_number)
+    fields = {"name": f"Person {number}"} | fields
+    return User.objects.create_user(f"person{number}@test.example", password, **fields)
+
+
+def make_organizer(**fields):
+    return make_user(is_organizer=True, **fields)
+
+
+def make_operator(**fields):
+    return make_user(is_staff=True, is_superuser=True, **fields)
+
+
+def tone(hertz, seconds=0.6):
+    """A voice-like tone with harmonics that swells and fades, different for every frequency."""
+    time = np.arange(int(seconds * RATE_HZ)) / RATE_HZ
+    harmonics = sum(np.sin(2 * np.pi * hertz * n * time) / n for n in range(1, 8))
+    return (4000 * harmonics * np.sin(np.pi * time / seconds)).astype(np.int16)
+
+
+def store_tone(hertz):
+    """The key of a stored FLAC file with that tone."""
+    file = io.BytesIO()
+    soundfile.write(file, tone(hertz), RATE_HZ, format="FLAC", subtype="PCM_16")
+    return store_bytes(file.getvalue(), ".flac")
+
+
+def make_corpus(name="tones", *, speakers=2, utterances=2, with_audio=True, **fields):
+    """Women and men in turn, each with so many utterances in the enrolment set and as many in the trial set."""
+    corpus = Corpus.objects.create(name=name, **{"layout": "manifest", "source": f"/speech/{name}"} | fields)
+    sets = {key: _data_set(corpus, key) for key in ("enrolls", "trials_f", "trials_m")}
+    for number in range(speakers):
+        gender = (Gender.FEMALE, Gender.MALE)[number % 2]
+        speaker = corpus.speakers.create(name=f"{name}-s{number}", gender=gender)
+        for sentence in range(2 * utterances):
+            hertz = 100 + 20 * number + sentence
+            utterance = corpus.utterances.create(
+                speaker=speaker,
+                name=f"{speaker.name}-{sentence:03d}",
+                transcript=f"SENTENCE {sentence} OF SPEAKER {number}",
+                duration_s=0.6,
+                **_audio(hertz) if with_audio else {},
+            )
+            sets["enrolls" if sentence < utterances else f"trials_{gender}"].utterances.add(utterance)
+    for gender in Gender.values:
+        of_gender = corpus.speakers.filter(gender=gender).count()
+        TrialList.objects.create(
+            trial_set=sets[f"trials_{gender}"],
+            enrolment_set=sets["enrolls"],
+            origin=TrialList.Origin.PRODUCT,
+            model_count=of_gender,
+            target_count=of_gender * utterances,
+            nontarget_count=of_gender * (of_gender - 1) * utterances,
+        )
+    return corpus
+
+
+def _data_set(corpus, key):
+    role = Role.ENROLMENT if key == "enrolls" else Role.TRIAL
+    return DataSet.objects.create(corpus=corpus, name=f"{corpus.name}_{key}", role=role)
+
+
+def _audio(hertz):
+    return {"audio": store_tone(hertz), "samples": int(0.6 * RATE_HZ), "rate_hz": RATE_HZ}
+
+
+def make_system(corpus, name="b2-tones"):
+    """A system with one version of every utterance of every data set: the same sentence as a higher tone."""
+    system = System.objects.create(name=name, title="B2: McAdams coefficient (2022)", corpus=corpus, is_baseline=True)
+    submission = system.submissions.create(version=1)
+    audio = _audio(300)
+    for data_set in corpus.data_sets.all():
+        for utterance in data_set.utterances.all():
+            submission.files.create(data_set=data_set, utterance=utterance, **audio)
+    return system
+
+
+def make_job(state="waiting", **fields):
+    """A row as the engine leaves it in that state."""
+    now = timezone.now()
+    defaults = {"kind": "import-corpus", "queue": Queue.IO, "title": "Import of the corpus tones", "waiting_since": now}
+    if state == "running":
+        defaults |= {"claim": "00000000-0000-0000-0000-000000000001", "heartbeat_at": now, "attempt": 1}
+    if state not in {"waiting", "cancelled"}:
+        defaults["started_at"] = now
+    if state in {"succeeded", "failed", "cancelled"}:
+        defaults["finished_at"] = now
+    return Job.objects.create(state=state, **defaults | fields)
+
+
+def make_problem(code="wrong-rate", severity="error", **fields):
+    """One fault as it is stored with a job."""
+    return {
+        "code": code,
+        "severity": severity,
+        "file": "a.wav",
+        "line": None,
+        "expected": "16000 Hz",
+        "found": "44100 Hz",
+        "remedy": "Convert the corpus.",
+    } | fields
+
+
+def write_manifest(folder, *, speakers=2, utterances=4, rate_hz=RATE_HZ):
+    """A folder with a manifest and tones, ready for a real import."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "utterances.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["utterance_id", "speaker", "gender", "transcript", "path"])
+        for number in range(speakers):
+            for sentence in range(utterances):
+                name = f"s{number}-{sentence:03d}"
+                soundfile.write(folder / f"{name}.flac", tone(100 + 20 * number + sentence), rate_hz, subtype="PCM_16")
+                table.writerow([name, f"s{number}", "FM"[number % 2], f"SENTENCE {sentence}", f"{name}.flac"])
+    return folder

@@ -1,0 +1,398 @@
+"""Home, corpora, jobs and operations without a browser: who may see them, how many queries, what they find."""
+
+import csv
+import io
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from portal.challenges.models import DataSet, Role
+from portal.challenges.selectors import data_set_table, plan_table, trial_table
+from portal.jobs.models import Job
+from portal.results.home import home_page
+from tests.portal.factories import (
+    make_corpus,
+    make_job,
+    make_operator,
+    make_organizer,
+    make_problem,
+    make_system,
+    make_user,
+    write_manifest,
+)
+
+pytestmark = pytest.mark.django_db
+
+CORPUS_ADDRESSES = [
+    "/corpora/",
+    "/corpora/import/",
+    "/corpora/tones/",
+    "/corpora/tones/speakers/",
+    "/corpora/tones/utterances/",
+    "/corpora/tones/utterances/tones-s0-000/",
+    "/corpora/tones/sets/tones_enrolls/",
+]
+
+
+@pytest.fixture
+def organizer(client):
+    user = make_organizer()
+    client.force_login(user)
+    return user
+
+
+# Who may see what ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("address", CORPUS_ADDRESSES)
+def test_corpus_pages_are_for_organizers_only(client, address):
+    make_corpus(with_audio=False)
+    assert client.get(address).headers["Location"] == f"/log-in/?next={address}"
+    for user, status in ((make_user(), 404), (make_operator(), 404), (make_organizer(), 200)):
+        client.force_login(user)
+        assert client.get(address).status_code == status
+
+
+def test_job_pages_are_for_organizers_and_operators_only(client):
+    job = make_job()
+    pages = ["", "status", "problems.csv"]
+    addresses = ["/jobs/", "/jobs/table", *(f"/jobs/{job.pk}/{page}" for page in pages)]
+    for user, status in ((make_user(), 404), (make_operator(), 200), (make_organizer(), 200)):
+        client.force_login(user)
+        assert [client.get(address).status_code for address in addresses] == [status] * 5
+
+
+def test_strangers_cannot_cancel_or_repeat_a_job(client):
+    job = make_job()
+    client.force_login(make_user())
+    assert client.post(f"/jobs/{job.pk}/cancel").status_code == 404
+    assert client.post(f"/jobs/{job.pk}/again").status_code == 404
+    assert Job.objects.get().state == "waiting"
+
+
+def test_operations_page_is_for_operators_only(client):
+    for user, status in ((make_user(), 404), (make_organizer(), 404), (make_operator(), 200)):
+        client.force_login(user)
+        assert client.get("/operations/").status_code == status
+
+
+def test_home_without_a_role_shows_nothing_of_others_work(client):
+    make_system(make_corpus("quiet-corpus"), "quiet-system")
+    make_job(title="Quiet job")
+    client.force_login(make_user())
+    page = client.get("/").content.decode()
+    assert "quiet" not in page.lower().replace("button quiet", "")
+    assert "ask the organizer" in page
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/corpora/none/",
+        "/corpora/tones/sets/other_enrolls/",
+        "/corpora/tones/utterances/other-s0-000/",
+        "/jobs/00000000-0000-0000-0000-000000000000/",
+    ],
+)
+def test_unknown_things_are_not_found_even_when_another_corpus_has_them(client, organizer, address):
+    make_corpus("tones", with_audio=False)
+    make_corpus("other", with_audio=False)
+    assert client.get(address).status_code == 404
+
+
+# Queries ------------------------------------------------------------------------------------------
+
+
+def _count_queries(client, assert_num_queries, address, expected):
+    with assert_num_queries(expected):
+        assert client.get(address).status_code == 200
+
+
+@pytest.mark.parametrize("corpora", [1, 3])
+def test_corpus_list_query_count_does_not_grow(client, organizer, django_assert_num_queries, corpora):
+    for number in range(corpora):
+        make_corpus(f"tones{number}", with_audio=False)
+    _count_queries(client, django_assert_num_queries, "/corpora/", 5)
+
+
+@pytest.mark.parametrize("data_sets", [1, 3])
+def test_corpus_page_query_count_does_not_grow(client, organizer, django_assert_num_queries, data_sets):
+    corpus = make_corpus(with_audio=False)
+    for number in range(data_sets):
+        DataSet.objects.create(corpus=corpus, name=f"more{number}_trials", role=Role.TRIAL)
+        make_system(corpus, f"system{number}")
+        make_job("succeeded", parameters={"name": "tones"})
+    _count_queries(client, django_assert_num_queries, "/corpora/tones/", 11)
+
+
+@pytest.mark.parametrize("speakers", [1, 3])
+def test_speaker_list_query_count_does_not_grow(client, organizer, django_assert_num_queries, speakers):
+    make_corpus(speakers=speakers, with_audio=False)
+    _count_queries(client, django_assert_num_queries, "/corpora/tones/speakers/", 5)
+
+
+@pytest.mark.parametrize("speakers", [1, 3])
+def test_utterance_lists_query_count_does_not_grow(client, organizer, django_assert_num_queries, speakers):
+    make_corpus(speakers=speakers, utterances=1, with_audio=False)
+    _count_queries(client, django_assert_num_queries, "/corpora/tones/utterances/", 5)
+    _count_queries(client, django_assert_num_queries, "/corpora/tones/sets/tones_enrolls/", 8)
+
+
+@pytest.mark.parametrize("systems", [1, 3])
+def test_utterance_page_query_count_does_not_grow(client, organizer, django_assert_num_queries, systems):
+    corpus = make_corpus()
+    for number in range(systems):
+        make_system(corpus, f"system{number}")
+    _count_queries(client, django_assert_num_queries, "/corpora/tones/utterances/tones-s0-000/", 5)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_job_list_query_count_does_not_grow(client, organizer, django_assert_num_queries, jobs):
+    first = make_job("running", created_by=organizer)
+    for _ in range(jobs - 1):
+        make_job(after=first, created_by=make_organizer())
+    _count_queries(client, django_assert_num_queries, "/jobs/", 4)
+    _count_queries(client, django_assert_num_queries, "/jobs/table", 4)
+
+
+@pytest.mark.parametrize("followers", [1, 3])
+def test_job_page_query_count_does_not_grow(client, organizer, django_assert_num_queries, followers):
+    job = make_job("running")
+    for number in range(followers):
+        make_job(after=job)
+        job.events.create(attempt=1, text=f"Event {number}")
+    _count_queries(client, django_assert_num_queries, f"/jobs/{job.pk}/", 5)
+
+
+@pytest.mark.parametrize("things", [1, 3])
+def test_home_query_count_does_not_grow(client, organizer, django_assert_num_queries, things):
+    for number in range(things):
+        make_system(make_corpus(f"tones{number}", with_audio=False), f"system{number}")
+        make_job(title=f"Job {number}")
+        make_job("failed", failure="It failed.")
+    _count_queries(client, django_assert_num_queries, "/", 10)
+
+
+# Corpora ------------------------------------------------------------------------------------------
+
+
+def _names(response):
+    return [utterance.name for utterance in response.context["page"]]
+
+
+def test_utterances_are_found_by_text_gender_and_speaker(client, organizer):
+    make_corpus(speakers=3, utterances=1, with_audio=False)
+    find = "/corpora/tones/utterances/"
+    assert len(_names(client.get(find))) == 6
+    assert _names(client.get(find, {"text": "sentence 1 of speaker 2"})) == ["tones-s2-001"]
+    assert _names(client.get(find, {"text": "S1-000"})) == ["tones-s1-000"]
+    assert _names(client.get(find, {"gender": "m"})) == ["tones-s1-000", "tones-s1-001"]
+    assert _names(client.get(find, {"speaker": "tones-s2", "text": "001"})) == ["tones-s2-001"]
+    assert len(_names(client.get(find, {"gender": "x"}))) == 6
+    assert _names(client.get(find, {"text": "nowhere"})) == []
+
+
+def test_search_in_a_data_set_stays_in_it(client, organizer):
+    make_corpus(speakers=2, utterances=1, with_audio=False)
+    response = client.get("/corpora/tones/sets/tones_trials_f/", {"text": "SENTENCE"})
+    assert _names(response) == ["tones-s0-001"]
+
+
+def test_utterances_come_in_pages_that_keep_the_search(client, organizer):
+    make_corpus(speakers=2, utterances=30, with_audio=False)
+    response = client.get("/corpora/tones/utterances/", {"gender": "f", "page": 2})
+    assert _names(response) == [f"tones-s0-{number:03d}" for number in range(50, 60)]
+    assert "gender=f&amp;page=1" in response.content.decode()
+    assert response.context["page"].paginator.count == 60
+    last = client.get("/corpora/tones/utterances/", {"page": 99})
+    assert last.context["page"].number == 3
+
+
+def test_plan_table_merges_genders_and_keeps_data_sets(organizer):
+    corpus = make_corpus(speakers=3, utterances=2, with_audio=False)
+    table = plan_table(data_set_table(corpus))
+    found = [(row.subset, row.part, row.female, row.male, row.speakers, row.utterances) for row in table]
+    assert found == [("tones", "Enrolment", 2, 1, 3, 6), ("tones", "Trial", 2, 1, 3, 6)]
+    assert [row.data_set.name for row in table[1].members] == ["tones_trials_f", "tones_trials_m"]
+    assert sum(row.seconds for row in table) == pytest.approx(12 * 0.6)
+
+
+def test_plan_table_tells_common_from_different_trials(organizer):
+    corpus = make_corpus("vctk_dev", speakers=2, with_audio=False)
+    for gender in "fm":
+        old = corpus.data_sets.get(name=f"vctk_dev_trials_{gender}")
+        more = DataSet.objects.create(corpus=corpus, name=f"{old.name}_common", role=Role.TRIAL)
+        more.utterances.set(old.utterances.all()[:1])
+    free = DataSet.objects.create(corpus=corpus, name="pool", role=Role.TRAINING)
+    free.utterances.set(corpus.utterances.all())
+    table = plan_table(data_set_table(corpus))
+    assert [(row.subset, row.part, row.utterances) for row in table] == [
+        ("pool", "Training", 8),
+        ("vctk_dev", "Enrolment", 4),
+        ("vctk_dev", "Trial", 4),
+        ("vctk_dev", "Trial (common)", 2),
+    ]
+
+
+def test_trial_table_counts_by_kind_and_gender_and_names_the_origin(organizer):
+    corpus = make_corpus(speakers=5, utterances=2, with_audio=False)
+    rows = trial_table(corpus, data_set_table(corpus))
+    found = [(row.subset, row.kind, row.female, row.male, row.total, row.origin) for row in rows]
+    assert found == [
+        ("tones", "Same-speaker", 6, 4, 10, "full product of the same gender"),
+        ("tones", "Different-speaker", 12, 4, 16, "full product of the same gender"),
+    ]
+
+
+def test_corpus_without_audio_says_so_and_one_with_audio_does_not(client, organizer):
+    make_corpus("lists", with_audio=False)
+    make_corpus("whole", speakers=1, utterances=1)
+    assert "the audio is missing" in client.get("/corpora/lists/").content.decode()
+    whole = client.get("/corpora/whole/").content.decode()
+    assert "missing" not in whole
+    assert "/systems/new/whole/" in whole
+
+
+def test_synthetic_is_said_only_of_synthetic_corpora(client, organizer):
+    make_corpus("made", with_audio=False, is_synthetic=True)
+    make_corpus("real", with_audio=False)
+    for name, count in (("made", 1), ("real", 0)):
+        for page in ("", "speakers/", "utterances/", f"utterances/{name}-s0-000/", f"sets/{name}_enrolls/"):
+            assert client.get(f"/corpora/{name}/{page}").content.decode().count("synthetic speech") == count
+
+
+# Import -------------------------------------------------------------------------------------------
+
+
+def test_import_form_starts_a_job(client, organizer, tmp_path, settings):
+    settings.IMPORT_ROOTS = [tmp_path]
+    folder = write_manifest(tmp_path / "speech")
+    response = client.post("/corpora/import/", {"folder": folder, "name": "tones"})
+    job = Job.objects.get()
+    assert response.headers["Location"] == f"/jobs/{job.pk}/"
+    assert (job.parameters["folder"], job.parameters["name"]) == (str(folder), "tones")
+
+
+def _import_errors(client, **fields):
+    response = client.post("/corpora/import/", fields)
+    assert response.status_code == 422
+    return {name: list(errors) for name, errors in response.context["form"].errors.items()}
+
+
+def test_import_form_refuses_folders_that_are_not_open(client, organizer, tmp_path, settings):
+    settings.IMPORT_ROOTS = [tmp_path]
+    errors = _import_errors(client, folder="/etc", name="tones")
+    assert errors == {"folder": [f"Expected a folder below {tmp_path}, found /etc."]}
+    errors = _import_errors(client, folder=f"{tmp_path}/../..", name="tones")
+    assert errors == {"folder": [f"Expected a folder below {tmp_path}, found {tmp_path}/../..."]}
+    errors = _import_errors(client, folder=f"{tmp_path}/none", name="a name")
+    assert list(errors) == ["folder", "name"]
+
+
+def test_import_form_keeps_kaldi_options_to_kaldi(client, organizer, tmp_path, settings):
+    settings.IMPORT_ROOTS = [tmp_path]
+    folder = write_manifest(tmp_path / "speech")
+    errors = _import_errors(client, folder=folder, name="tones", without_audio="on")
+    assert errors == {"without_audio": ["Only for Kaldi data directories; this is read as a CSV manifest."]}
+    assert Job.objects.count() == 0
+
+
+def test_import_form_says_when_the_same_import_is_under_way(client, organizer, tmp_path, settings):
+    settings.IMPORT_ROOTS = [tmp_path]
+    make_job(parameters={"name": "tones"})
+    errors = _import_errors(client, folder=write_manifest(tmp_path / "speech"), name="tones")
+    assert list(errors) == ["name"]
+    assert Job.objects.count() == 1
+
+
+# Jobs ---------------------------------------------------------------------------------------------
+
+
+def test_job_list_is_filtered_by_state_and_ignores_unknown_states(client, organizer):
+    make_job("running")
+    make_job("failed", title="The failed one")
+    found = client.get("/jobs/", {"state": "failed"}).context["jobs"]
+    assert [job.title for job in found] == ["The failed one"]
+    assert len(client.get("/jobs/", {"state": "odd"}).context["jobs"]) == 2
+    assert "No job is cancelled." in client.get("/jobs/", {"state": "cancelled"}).content.decode()
+
+
+def test_job_list_comes_in_pages(client, organizer):
+    for _ in range(26):
+        make_job("succeeded")
+    assert len(client.get("/jobs/").context["jobs"]) == 25
+    assert len(client.get("/jobs/", {"page": 2}).context["jobs"]) == 1
+
+
+def test_polled_parts_stop_when_nothing_is_under_way(client, organizer):
+    job = make_job("running")
+    assert [client.get(f"/jobs/{part}").status_code for part in ("table", f"{job.pk}/status")] == [200, 200]
+    Job.objects.update(state="succeeded", claim=None, finished_at=timezone.now())
+    assert [client.get(f"/jobs/{part}").status_code for part in ("table", f"{job.pk}/status")] == [286, 286]
+
+
+def test_polled_status_brings_the_buttons_only_once_the_job_has_ended(client, organizer):
+    job = make_job("running")
+    assert "hx-swap-oob" not in client.get(f"/jobs/{job.pk}/status").content.decode()
+    Job.objects.update(state="failed", claim=None)
+    status = client.get(f"/jobs/{job.pk}/status").content.decode()
+    assert 'id="job-actions" hx-swap-oob="innerHTML"' in status
+    assert "Run again" in status
+
+
+def test_job_page_groups_problems_and_the_csv_has_all_of_them(client, organizer):
+    problems = [make_problem(file=f"{number}.wav") for number in range(60)]
+    problems += [make_problem("short", "note"), make_problem(remedy="Resample it.")]
+    job = make_job("failed", problems=problems, failure="It failed.")
+    page = client.get(f"/jobs/{job.pk}/").content.decode()
+    assert "61 errors, 1 note, by cause." in page
+    assert [page.count(text) for text in ("60 ×", "1 ×", "and 10 more")] == [1, 2, 1]
+    table = list(csv.DictReader(io.StringIO(client.get(f"/jobs/{job.pk}/problems.csv").content.decode())))
+    assert [row["file"] for row in table[:60]] == [f"{number}.wav" for number in range(60)]
+    assert len(table) == 62
+
+
+def test_technical_detail_of_a_job_is_for_the_operator(client, organizer):
+    job = make_job("failed", failure="It failed.")
+    job.events.create(attempt=1, level="trace", text="Traceback of a secret place")
+    address = f"/jobs/{job.pk}/"
+    assert "secret place" not in client.get(address).content.decode()
+    client.force_login(make_operator())
+    assert "secret place" in client.get(address).content.decode()
+
+
+# Home and operations ------------------------------------------------------------------------------
+
+
+def _steps(user):
+    return [(step.title, step.url) for step in home_page(user)["steps"]]
+
+
+def test_next_steps_lead_from_import_to_a_baseline(organizer):
+    assert _steps(organizer) == [("Import your first corpus", "/corpora/import/")]
+    corpus = make_corpus(speakers=1, utterances=1)
+    make_corpus("lists", with_audio=False)
+    assert _steps(organizer) == [
+        ("Add the audio of lists", "/corpora/import/?name=lists&folder=%2Fspeech%2Flists&layout=manifest"),
+        ("Anonymise tones", "/systems/new/tones/"),
+    ]
+    make_system(corpus)
+    assert [title for title, _ in _steps(organizer)] == ["Add the audio of lists"]
+
+
+def test_next_steps_begin_with_failures(organizer):
+    job = make_job("failed", title="Import of x", failure="Nothing was imported.")
+    assert _steps(organizer)[0] == ("“Import of x” failed", f"/jobs/{job.pk}/")
+    make_job("failed")
+    assert _steps(organizer)[0] == ("2 jobs failed", "/jobs/?state=failed")
+
+
+def test_operator_is_warned_of_a_queue_that_nobody_serves(client):
+    client.force_login(make_operator())
+    make_job(queue="cpu", waiting_since=timezone.now() - timedelta(minutes=1))
+    assert "Nothing takes the jobs" not in client.get("/operations/").content.decode()
+    Job.objects.update(waiting_since=timezone.now() - timedelta(minutes=5))
+    page = client.get("/operations/").content.decode()
+    assert "Nothing takes the jobs of the queue “computing”" in page
+    assert "worker --queues cpu" in page

@@ -1,0 +1,33 @@
+"""How durations, estimates, numbers and facts read on a page."""
+
+from datetime import timedelta
+
+from portal.core import wording
+
+
+def test_durations_read_as_people_say_them():
+    found = [wording.duration(seconds) for seconds in (0.04, 9.94, 9.96, 59.6, 61, 3600, 7390, 90000, None)]
+    assert found == ["0.0 s", "9.9 s", "10 s", "1 min", "1 min 1 s", "1 h", "2 h 3 min", "1 d 1 h", "–"]
+
+
+def test_estimates_are_no_finer_than_they_can_be():
+    found = [wording.time_left(timedelta(seconds=seconds)) for seconds in (1, 7, 57, 70, 5000, 6000)]
+    assert found == [
+        "a few seconds left", "about 5 s left", "about 55 s left", "about 1 min left", "about 83 min left",
+        "about 2 h left",
+    ]  # fmt: skip
+    assert wording.time_left(None) == ""
+
+
+def test_decimals_have_a_true_minus_and_no_negative_zero():
+    assert [wording.decimals(value, 2) for value in (-0.001, -1.234, 3, None)] == ["0.00", "−1.23", "3.00", "–"]
+
+
+def test_facts_open_inner_objects_and_leave_out_what_is_empty():
+    values = {"corpus": "tones", "gained": {"audio_files": 1200}, "resample": False, "layout": "", "sets": ["a", "b"]}
+    assert wording.as_facts(values) == [
+        ("Corpus", "tones"),
+        ("Gained: audio files", "1,200"),
+        ("Resample", "no"),
+        ("Sets", "a, b"),
+    ]
