@@ -239,8 +239,10 @@ def figure_key(run: EvaluationRun, theme: str, image_format: str = "svg") -> str
 
 
 def draw_figures(run: EvaluationRun) -> None:
-    """Draw and keep the run's histogram of ρF0 for light and dark pages and for print."""
+    """Draw and keep the run's histogram of ρF0 for light and dark pages and for print; none without a value."""
     groups = rho_by_gender(run)
+    if not groups:
+        return
     for theme in FIGURE_THEMES:
         replace_named(figure_key(run, theme), pitch_histogram(groups, theme=theme))
     formats: tuple[ImageFormat, ...] = ("png", "pdf")

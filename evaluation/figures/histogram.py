@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Narrow, so that the text stays readable when the figure shrinks to the width of a phone.
-WIDTH_INCHES = 5.2
+WIDTH_INCHES = 4.2
 ROW_INCHES = 1.3
 _MEAN_MARK = "▼"  # text, so that it reads the same in the heading of a row
 

@@ -66,6 +66,21 @@ def summarise(values: Iterable[float]) -> Summary:
     return Summary(float(array.mean()), float(array.std()), int(array.size))
 
 
+def pool(summaries: Iterable[Summary]) -> Summary:
+    """The summary of all values of several sets together, from the summaries of the sets alone.
+
+    Raises:
+        MetricInputError: no summary.
+    """
+    parts = list(summaries)
+    n = sum(part.n for part in parts)
+    if n == 0:
+        raise MetricInputError("Sets without utterances have no mean: expected at least one value, found none.")
+    mean = sum(part.n * part.mean for part in parts) / n
+    variance = sum(part.n * (part.std**2 + (part.mean - mean) ** 2) for part in parts) / n
+    return Summary(mean, math.sqrt(variance), n)
+
+
 def distribute(
     values_by_group: Mapping[str, Iterable[float]],
     *,

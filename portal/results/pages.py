@@ -2,218 +2,241 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, F, Q, QuerySet
+from django.core.paginator import Paginator
+from django.db.models import Count, Q
 from django.http import Http404, HttpRequest
 from django.utils import timezone
 
-from anonymization.methods.pseudo_speakers import PseudoSpeaker
+from anonymization.methods.pseudo_speakers import Parameter
+from anonymization.methods.registry import get_method
 from anonymization.models import AnonymizationRun
-from anonymization.services import pseudo_speaker_of
-from evaluation.metrics.catalogue import METRICS, PITCH_CORRELATION
+from evaluation import selectors
+from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, describe
+from evaluation.metrics.catalogue import PITCH_CORRELATION
+from evaluation.metrics.pitch import MINIMUM_OF_2022
 from evaluation.metrics.summary import Distribution, distribute
-from evaluation.models import EvaluationRun, MetricValue, UtteranceMeasure
-from evaluation.selectors import extremes, faulty_measures, finished_runs, measures_of, result_table
-from evaluation.services import figure_key, load_f0, rho_by_gender
+from evaluation.models import EvaluationRun
+from evaluation.services import FIGURE_THEMES, figure_key
+from portal.challenges.models import Gender, Role
+from portal.challenges.selectors import corpora_for, summaries
 from portal.core.media import signed_address
+from portal.core.wording import time_left
 from portal.jobs.models import Job, State
 from portal.jobs.rules import remaining_time
-from portal.submissions.models import SubmittedFile, System
+from portal.jobs.selectors import with_estimates
+from portal.submissions.models import Submission, SubmittedFile, System
 from portal.submissions.selectors import systems_for
 
-# Order by name in an address: what it says on the page, and the order itself. Missing values always come last.
-MEASURE_ORDERS = {
-    "lowest": ("lowest pitch correlation first", F("pitch_correlation").asc(nulls_last=True)),
-    "highest": ("highest pitch correlation first", F("pitch_correlation").desc(nulls_last=True)),
-    "louder": ("louder than the original first", F("level_change_db").desc(nulls_last=True)),
-    "softer": ("softer than the original first", F("level_change_db").asc(nulls_last=True)),
-    "name": ("by name", F("file__utterance__name").asc()),
-}
+PAGE_SIZE = 50
 
 
-def system_rows(user: Any) -> QuerySet[System]:
-    """Systems with the state of their jobs, newest first."""
-    return (
-        systems_for(user)
-        .annotate(
-            files=Count("submissions__files", distinct=True),
-            jobs_ahead=Count(
-                "submissions__evaluation_runs__job",
-                distinct=True,
-                filter=Q(
-                    submissions__evaluation_runs__job__state__in=[State.WAITING, State.RUNNING]
-                ),
-            ),
-            jobs_failed=Count(
-                "submissions__evaluation_runs__job",
-                distinct=True,
-                filter=Q(
-                    submissions__evaluation_runs__job__state__in=[State.FAILED, State.CANCELLED]
-                ),
-            ),
-        )
-        .order_by("-created_at")
-    )
+# The list of systems -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SystemRow:
+    """A system in a list: its files, and how far its jobs are."""
+
+    system: System
+    files: int
+    jobs: dict[str, int]
+
+    @property
+    def jobs_total(self) -> int:
+        return sum(self.jobs.values())
+
+    @property
+    def jobs_ended(self) -> int:
+        return self.jobs_total - self.jobs.get(State.WAITING, 0) - self.jobs.get(State.RUNNING, 0)
+
+    @property
+    def state(self) -> str:
+        """The state that most asks for attention; nothing where there is no job."""
+        order = (State.RUNNING, State.WAITING, State.FAILED, State.CANCELLED, State.SUCCEEDED)
+        return next((state.value for state in order if self.jobs.get(state)), "")
+
+    @property
+    def state_text(self) -> str:
+        if self.state in {State.RUNNING, State.WAITING}:
+            return f"{self.state}, {self.jobs_ended} of {self.jobs_total} jobs ended"
+        if self.state in {State.FAILED, State.CANCELLED}:
+            return f"{self.jobs[self.state]} of {self.jobs_total} jobs {self.state}"
+        return "measured" if self.state else "no jobs"
+
+
+def list_page(request: HttpRequest) -> dict[str, Any]:
+    systems = systems_for(request.user).order_by("-created_at", "-pk")
+    page = Paginator(systems, PAGE_SIZE).get_page(request.GET.get("page"))
+    return {
+        "page": page,
+        "rows": system_rows(list(page.object_list)),
+        "corpora": summaries(corpora_for(request.user)),
+    }
+
+
+def system_rows(systems: list[System]) -> list[SystemRow]:
+    """Files and jobs of these systems, in three queries whatever their number."""
+    counted = SubmittedFile.objects.filter(submission__system__in=systems).order_by()
+    files = dict(counted.values_list("submission__system").annotate(Count("pk")))
+    states: dict[int, dict[str, int]] = {system.pk: {} for system in systems}
+    for run_model in (AnonymizationRun, EvaluationRun):
+        rows = run_model.objects.filter(submission__system__in=systems, job__isnull=False).order_by()
+        for system, state, n in rows.values_list("submission__system", "job__state").annotate(Count("pk")):
+            states[system][state] = states[system].get(state, 0) + n
+    return [SystemRow(system, files.get(system.pk, 0), states[system.pk]) for system in systems]
+
+
+# A system ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What made the files of a system. `titles`: the words of the method, or its bare name where it is gone."""
+
+    title: str
+    reference: str
+    runs: int
+    method: str
+    recipe_version: str
+    code_version: str
+    seed: int
+    parameters: tuple[Parameter, ...]
 
 
 @dataclass(frozen=True)
 class SetFigure:
-    """The histogram of one data set with its numbers and its extreme utterances."""
+    """The histogram of a data set for light and dark pages, with its words."""
 
     run: EvaluationRun
-    light: str
+    image: str
     dark: str
-    downloads: list[tuple[str, str]]
-    distribution: Distribution
-    worst: list[UtteranceMeasure]
-    best: list[UtteranceMeasure]
+    alt: str
 
 
 def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
-    submission = system.submissions.first()
-    if submission is None:
-        raise Http404
-    runs = finished_runs(submission)
-    jobs = jobs_of(system)
+    submission = submission_of(system)
+    runs = selectors.finished_runs(submission)
+    values = selectors.values_of(runs)
+    judged = selectors.trial_runs(runs) or runs
+    worst, best = selectors.extremes(judged)
     return {
         "system": system,
         "corpus": system.corpus,
         "submission": submission,
-        "anonymization_runs": submission.anonymization_runs.select_related("data_set", "job"),
-        "jobs": jobs,
-        "any_active": any(not job.has_ended for job in jobs),
-        "table": result_table(runs),
-        "figures": [_set_figure(request, run) for run in runs],
-        "faulty": faulty_measures(runs)[:50],
+        "files": submission.files.count(),
+        "provenance": provenance_of(submission),
+        "progress": progress_of(system),
+        "runs": runs,
+        "judged_are_trials": any(run.data_set.role == Role.TRIAL for run in judged),
+        "comparison": selectors.compare_pitch(runs, values),
+        "minimum": MINIMUM_OF_2022,
+        "table": selectors.result_table(runs, values),
+        "figures": [figure for run in judged if (figure := set_figure(request, run, values))],
+        **_numbers_of(judged),
+        "worst": worst,
+        "best": best,
+        "faults": selectors.fault_groups(runs),
     }
 
 
-def jobs_of(system: System) -> list[Job]:
-    """The jobs of a system in the order of their work, with their estimates."""
-    jobs = Job.objects.filter(
-        Q(anonymization_run__submission__system=system)
-        | Q(evaluation_run__submission__system=system)
-    ).order_by("created_at")
-    found = list(jobs)
-    now = timezone.now()
-    for job in found:
-        job.remaining = remaining_time(job, now)
-    return found
+def submission_of(system: System) -> Submission:
+    """The newest submission of a system, or "not found"."""
+    submission = system.submissions.first()
+    if submission is None:
+        raise Http404
+    return submission
 
 
-def _set_figure(request: HttpRequest, run: EvaluationRun) -> SetFigure:
-    worst, best = extremes(run)
-    light = signed_address(request, figure_key(run, "light"))
-    downloads = [("SVG", light)]
-    downloads += [
-        (kind.upper(), signed_address(request, figure_key(run, "light", kind)))
-        for kind in ("png", "pdf")
-    ]
-    return SetFigure(
-        run=run,
-        light=light,
-        dark=signed_address(request, figure_key(run, "dark")),
-        downloads=downloads,
-        distribution=distribute(rho_by_gender(run)),
-        worst=worst,
-        best=best,
+def provenance_of(submission: Submission) -> Provenance | None:
+    """How the portal itself made these files; None for files made elsewhere."""
+    runs = list(submission.anonymization_runs.order_by("pk"))
+    if not runs:
+        return None
+    method = get_method(runs[0].method)
+    return Provenance(
+        title=method.title,
+        reference=method.reference,
+        runs=len(runs),
+        method=method.name,
+        recipe_version=", ".join(sorted({run.recipe_version for run in runs})),
+        code_version=", ".join(sorted({run.code_version for run in runs})),
+        seed=runs[0].seed,
+        parameters=method.parameters,
     )
 
 
-def run_of(system: System, data_set: str) -> EvaluationRun:
-    """The finished run of a system on a data set, or "not found"."""
-    submission = system.submissions.first()
-    for run in finished_runs(submission) if submission else ():
-        if run.data_set.name == data_set:
-            return run
-    raise Http404
-
-
-def pseudo_speaker_of_file(file: SubmittedFile) -> PseudoSpeaker | None:
-    """The voice that the portal's own method gave this file; None for files made elsewhere."""
-    run = AnonymizationRun.objects.filter(
-        submission=file.submission, data_set=file.data_set
-    ).first()
-    return pseudo_speaker_of(run, file.utterance) if run else None
-
-
-def f0_as_json(measure: UtteranceMeasure) -> dict[str, Any]:
-    return {
-        side: {
-            "start_s": track.start_s,
-            "step_s": track.step_s,
-            "hz": [round(hz, 1) for hz in track.hz.tolist()],
-        }
-        for side, track in (
-            ("original", load_f0(measure.f0_original)),
-            ("anonymised", load_f0(measure.f0_anonymised)),
-        )
+def set_figure(request: HttpRequest, run: EvaluationRun, values: selectors.RunValues) -> SetFigure | None:
+    groups = {
+        str(Gender(gender).label): summary
+        for gender in values.genders_of(run)
+        if (summary := values.pitch(run, gender))
     }
+    if not groups:
+        return None
+    drawn = Distribution(groups=tuple(groups), summaries=tuple(groups.values()), bins=())
+    light, dark = (signed_address(request, figure_key(run, theme)) for theme in FIGURE_THEMES)
+    words = f"Histogram of {PITCH_CORRELATION.label} in {run.data_set.name}. "
+    return SetFigure(run=run, image=light, dark=dark, alt=words + describe(drawn, MINIMUM_PITCH_CORRELATION))
 
 
-def value_rows(system: System) -> Iterator[list[Any]]:
-    """Every number of a system with all that identifies it, as rows of a CSV file."""
-    yield [
-        "system",
-        "version",
-        "data_set",
-        "gender",
-        "metric",
-        "estimator",
-        "unit",
-        "better",
-        "value",
-        "spread",
-        "n",
-    ] + [
-        "recipe",
-        "code",
-    ]
-    submission = system.submissions.first()
-    runs = finished_runs(submission) if submission else []
-    for value in (
-        MetricValue.objects.filter(run__in=runs)
-        .select_related("run__data_set")
-        .order_by("run__data_set__name", "metric", "gender")
-    ):
-        metric = METRICS[value.metric]
-        yield [
-            system.name,
-            submission.version,
-            value.run.data_set.name,
-            value.get_gender_display(),
-            value.metric,
-            value.estimator,
-            metric.unit,
-            metric.direction,
-            value.value,
-            value.spread,
-            value.n,
-            f"{value.run.recipe} {value.run.recipe_version}",
-            value.run.code_version,
-        ]
+def _numbers_of(runs: list[EvaluationRun]) -> dict[str, Any]:
+    """The bars of all these histograms in common bins: a row for each data set and gender."""
+    rho = selectors.rho_by_set(runs)
+    if not rho:
+        return {}
+    numbers = distribute(rho)
+    counts = zip(*(each.counts for each in numbers.bins), strict=True)
+    return {"bins": numbers.bins, "number_rows": list(zip(numbers.groups, numbers.summaries, counts, strict=True))}
 
 
-def measure_rows(run: EvaluationRun) -> Iterator[list[Any]]:
-    """Every utterance of a run with its measures, as rows of a CSV file."""
-    yield [
-        "utterance", "speaker", "gender", PITCH_CORRELATION.key, "pitch_correlation_voiced", "lag_frames",
-        "duration_difference_ms", "level_change_db", "peak_dbfs", "faults",
-    ]  # fmt: skip
-    for measure in measures_of(run).order_by("file__utterance__name"):
-        utterance = measure.file.utterance
-        yield [
-            utterance.name,
-            utterance.speaker.name,
-            utterance.speaker.gender,
-            measure.pitch_correlation,
-            measure.voiced_pitch_correlation,
-            measure.lag_frames,
-            measure.duration_difference_ms,
-            measure.level_change_db,
-            measure.peak_dbfs,
-            " ".join(measure.faults),
-        ]
+# Progress of a system ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the jobs of a system are. Jobs stand in the order of their work."""
+
+    jobs: list[Job]
+    estimate: str
+
+    @property
+    def is_active(self) -> bool:
+        return any(not job.has_ended for job in self.jobs)
+
+    @property
+    def ended(self) -> int:
+        return sum(job.has_ended for job in self.jobs)
+
+    @property
+    def running(self) -> list[Job]:
+        return [job for job in self.jobs if job.state == State.RUNNING]
+
+    @property
+    def failed(self) -> list[Job]:
+        return [job for job in self.jobs if job.state == State.FAILED]
+
+    @property
+    def cancelled(self) -> int:
+        return sum(job.state == State.CANCELLED for job in self.jobs)
+
+
+def progress_of(system: System, now: datetime | None = None) -> Progress:
+    of_system = Q(anonymization_run__submission__system=system) | Q(evaluation_run__submission__system=system)
+    now = now or timezone.now()
+    jobs = with_estimates(Job.objects.filter(of_system).order_by("created_at", "pk"), now)
+    return Progress(jobs, time_left(_remaining(jobs, now)))
+
+
+def _remaining(jobs: list[Job], now: datetime) -> timedelta | None:
+    """Time until all jobs have ended, from what the ended ones took; unknown before the first has."""
+    took = [job.finished_at - job.started_at for job in jobs if job.finished_at and job.started_at]
+    running = [remaining_time(job, now) or timedelta() for job in jobs if job.state == State.RUNNING]
+    waiting = sum(job.state == State.WAITING for job in jobs)
+    if not took or not (running or waiting):
+        return None
+    each = sum(took, timedelta()) / len(took)
+    return (sum(running, timedelta()) + waiting * each) / max(1, len(running))

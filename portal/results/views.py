@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from evaluation.selectors import measure_of, measures_of
+from evaluation.selectors import measure_of
 from portal.accounts.access import operator_page, organizer_page
-from portal.challenges.selectors import corpora_for, corpus_for, summaries
+from portal.challenges.selectors import corpus_for
 from portal.core.health import check_all
-from portal.core.media import signed_address
 from portal.core.version import code_version
-from portal.jobs.selectors import jobs_for, queue_states
-from portal.results import pages
+from portal.jobs.selectors import queue_states
+from portal.results import exports, pages, utterances
 from portal.results.forms import BaselineForm
+from portal.results.home import home_page
 from portal.results.services import start_baseline
-from portal.submissions.selectors import file_for, system_for, systems_for
+from portal.submissions.selectors import file_for, system_for
 
-PAGE_SIZE = 50
+HTMX_STOP_POLLING = 286
 
 
 @require_safe
@@ -31,15 +31,7 @@ def home(request: HttpRequest) -> HttpResponse:
     """What matters to this visitor: an organizer's work, the operator's queues, or what the portal is."""
     if not request.user.is_authenticated:
         return render(request, "home/visitor.html")
-    context: dict[str, Any] = {"jobs": jobs_for(request.user)[:5]}
-    if request.user.is_organizer:
-        context |= {
-            "summaries": summaries(corpora_for(request.user)),
-            "systems": systems_for(request.user)[:10],
-        }
-    if request.user.is_staff:
-        context["queues"] = queue_states()
-    return render(request, "home/member.html", context)
+    return render(request, "home/member.html", home_page(request.user))
 
 
 @require_safe
@@ -53,23 +45,19 @@ def operations(request: HttpRequest) -> HttpResponse:
 @require_safe
 @organizer_page
 def system_list(request: HttpRequest) -> HttpResponse:
-    page = Paginator(pages.system_rows(request.user), PAGE_SIZE).get_page(request.GET.get("page"))
-    return render(
-        request, "systems/list.html", {"page": page, "corpora": corpora_for(request.user)}
-    )
+    return render(request, "systems/list.html", pages.list_page(request))
 
 
 @organizer_page
 def new_baseline(request: HttpRequest, corpus: str) -> HttpResponse:
     """Run an anonymiser over data sets of a corpus."""
     chosen = corpus_for(request.user, corpus)
-    form = BaselineForm(request.POST or None, corpus=chosen)
+    form = BaselineForm(request.POST if request.method == "POST" else None, corpus=chosen)
     if request.method == "POST" and form.is_valid():
         system = start_baseline(corpus=chosen, by=request.user, **form.cleaned_data)
         messages.success(request, "The system is being made. This page shows how far it is.")
         return redirect(system)
-    context = {"form": form, "corpus": chosen}
-    return render(request, "systems/new.html", context, status=422 if form.errors else 200)
+    return render(request, "systems/new.html", {"form": form, "corpus": chosen}, status=422 if form.errors else 200)
 
 
 @require_safe
@@ -81,17 +69,21 @@ def system_detail(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_safe
 @organizer_page
+def system_progress(request: HttpRequest, name: str) -> HttpResponse:
+    """The live part of `system_detail`; once all jobs have ended, htmx stops asking and loads the whole page anew."""
+    system = system_for(request.user, name)
+    progress = pages.progress_of(system)
+    if progress.is_active:
+        return render(request, "systems/_progress.html", {"system": system, "progress": progress})
+    return HttpResponse(status=HTMX_STOP_POLLING, headers={"HX-Refresh": "true"})
+
+
+@require_safe
+@organizer_page
 def measure_list(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
     """Every utterance of a data set with its measures, in the order asked for."""
     system = system_for(request.user, name)
-    run = pages.run_of(system, data_set)
-    order = request.GET.get("order", "")
-    order = order if order in pages.MEASURE_ORDERS else "lowest"
-    measures = measures_of(run).order_by(pages.MEASURE_ORDERS[order][1], "pk")
-    page = Paginator(measures, PAGE_SIZE).get_page(request.GET.get("page"))
-    context = {"system": system, "corpus": system.corpus, "run": run, "page": page, "order": order}
-    context["orders"] = [(key, text) for key, (text, _) in pages.MEASURE_ORDERS.items()]
-    return render(request, "systems/data_set.html", context)
+    return render(request, "systems/data_set.html", utterances.data_set_page(request, system, data_set))
 
 
 @require_safe
@@ -99,45 +91,35 @@ def measure_list(request: HttpRequest, name: str, data_set: str) -> HttpResponse
 def compare(request: HttpRequest, name: str, pk: int) -> HttpResponse:
     """Original and anonymised utterance side by side, to listen and to look at."""
     file = file_for(request.user, name, pk)
-    context = {
-        "file": file,
-        "system": file.submission.system,
-        "corpus": file.submission.system.corpus,
-        "measure": measure_of(file),
-        "original": signed_address(request, file.utterance.audio),
-        "anonymised": signed_address(request, file.audio),
-        "pseudo_speaker": pages.pseudo_speaker_of_file(file),
-    }
-    return render(request, "systems/compare.html", context)
+    return render(request, "systems/compare.html", utterances.compare_page(request, file))
 
 
 @require_safe
 @organizer_page
 def f0_contours(request: HttpRequest, name: str, pk: int) -> JsonResponse:
-    """The F0 contours of original and anonymised utterance: start_s, step_s and hz, 0 where unvoiced."""
+    """The F0 contours of original and anonymised utterance, or of the one that `side` names."""
     measure = measure_of(file_for(request.user, name, pk))
     if measure is None or not measure.f0_original:
         raise Http404
-    return JsonResponse(pages.f0_as_json(measure))
+    return JsonResponse(utterances.f0_as_json(measure, request.GET.get("side", "")))
 
 
 @require_safe
 @organizer_page
 def values_csv(request: HttpRequest, name: str) -> HttpResponse:
     system = system_for(request.user, name)
-    return _csv(f"{system.name}-values.csv", pages.value_rows(system))
+    return _csv(f"{system.name}-values.csv", exports.value_rows(system))
 
 
 @require_safe
 @organizer_page
 def measures_csv(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
     system = system_for(request.user, name)
-    return _csv(
-        f"{system.name}-{data_set}-measures.csv", pages.measure_rows(pages.run_of(system, data_set))
-    )
+    rows = exports.measure_rows(utterances.run_of(system, data_set))
+    return _csv(f"{system.name}-{data_set}-measures.csv", rows)
 
 
-def _csv(filename: str, rows: Any) -> HttpResponse:
+def _csv(filename: str, rows: Iterable[Iterable[Any]]) -> HttpResponse:
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{filename}"'
     csv.writer(response).writerows(rows)

@@ -71,6 +71,11 @@ document.addEventListener("click", (event) => {
   if (menu && !menu.contains(event.target)) menu.open = false;
 });
 
+// Pages that renew themselves rest while nobody looks at them.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (document.hidden && event.detail.requestConfig.verb === "get") event.preventDefault();
+});
+
 // Parts of a page that renew themselves: new content gets its comforts, a change of state is spoken once,
 // and a portal that stops answering is said so beside the numbers that are now old.
 document.addEventListener("htmx:confirm", async (event) => {
