@@ -14,3 +14,4 @@ from portal.config.settings import *  # noqa: F403
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}  # noqa: F405
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.jobkit"]  # noqa: F405

@@ -13,9 +13,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings")
 folder_queue.install()
 app = Celery("portal")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.conf.task_queues = [
-    Queue(name, Exchange("jobs"), routing_key=name) for name in ("io", "cpu", "gpu")
-]
+app.conf.task_queues = [Queue(name, Exchange("jobs"), routing_key=name) for name in ("io", "cpu", "gpu")]
 app.autodiscover_tasks(["portal.jobs"])
 
 

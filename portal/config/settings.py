@@ -118,19 +118,18 @@ JOB_SOFT_LIMIT_S = ENVIRONMENT["JOB_SOFT_LIMIT_S"]
 JOB_HARD_LIMIT_S = ENVIRONMENT["JOB_HARD_LIMIT_S"]
 SWEEP_EVERY_S = ENVIRONMENT["SWEEP_EVERY_S"]
 if CELERY_BROKER_URL.startswith("filesystem"):
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"data_folder_in": BROKER_DIR / "messages", "polling_interval": 0.5}
+elif CELERY_BROKER_URL.startswith("redis"):
     CELERY_BROKER_TRANSPORT_OPTIONS = {
-        "data_folder_in": BROKER_DIR / "messages",
-        "data_folder_out": BROKER_DIR / "messages",
-        "control_folder": BROKER_DIR / "control",
-        "polling_interval": 0.5,
+        # A page that makes a job waits for the queue no longer than this; the scheduler sends the job later.
+        "max_retries": 0,
+        "socket_connect_timeout": 3,
+        "socket_timeout": 5,
+        # Redis gives a message back after this time; no job may run longer.
+        "visibility_timeout": JOB_HARD_LIMIT_S + 600,
     }
 else:
-    # Redis gives a message back after this time; no job may run longer.
-    CELERY_BROKER_TRANSPORT_OPTIONS = (
-        {"visibility_timeout": JOB_HARD_LIMIT_S + 600, "socket_connect_timeout": 3}
-        if CELERY_BROKER_URL.startswith("redis")
-        else {}
-    )
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"max_retries": 0, "read_timeout": 5, "write_timeout": 5}
 CELERY_BROKER_CONNECTION_TIMEOUT = 3
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None

@@ -78,7 +78,7 @@ def check_queue() -> str | None:
     if settings.CELERY_BROKER_URL.startswith("filesystem"):
         folder = settings.BROKER_DIR / "messages"
         if not folder.is_dir():
-            return f"The queue's folder {folder} is missing. The scheduler makes it again within seconds."
+            return f"The queue's folder {folder} is missing. The worker makes it again within seconds; start it if it does not run."
         return None
     from kombu import Connection
 

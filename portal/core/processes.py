@@ -80,9 +80,7 @@ class Supervisor:
             preexec_fn=_end_with_parent,
         )
         process.started_at = now
-        threading.Thread(
-            target=self._echo, args=(process.name, process.running), daemon=True
-        ).start()
+        threading.Thread(target=self._echo, args=(process.name, process.running), daemon=True).start()
 
     def _echo(self, name: str, running: subprocess.Popen[str]) -> None:
         assert running.stdout is not None  # noqa: S101
@@ -94,11 +92,7 @@ class Supervisor:
             self.say(line)
 
     def _end_all(self) -> None:
-        alive = [
-            process
-            for process in self.processes
-            if process.running and process.running.poll() is None
-        ]
+        alive = [process for process in self.processes if process.running and process.running.poll() is None]
         for process in alive:
             process.running.terminate()  # type: ignore[union-attr]
         deadline = time.monotonic() + PATIENCE_S

@@ -46,12 +46,8 @@ class Job(models.Model):
     queue = models.CharField(max_length=8, choices=Queue.choices)
     title = models.CharField(max_length=200)
     parameters = models.JSONField(default=dict)
-    after = models.ForeignKey(
-        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="followers"
-    )
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
-    )
+    after = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="followers")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
 
     state = models.CharField(max_length=12, choices=State.choices, default=State.WAITING)
@@ -88,9 +84,7 @@ class Job(models.Model):
             models.CheckConstraint(
                 name="job_running_has_claim",
                 condition=~models.Q(state="running")
-                | models.Q(
-                    claim__isnull=False, heartbeat_at__isnull=False, started_at__isnull=False
-                ),
+                | models.Q(claim__isnull=False, heartbeat_at__isnull=False, started_at__isnull=False),
             ),
         ]
 

@@ -20,7 +20,7 @@ class Limits:
 
 
 class Verdict(Enum):
-    """What becomes of a running job that gives no sign of life."""
+    """What becomes of a running job that gives no sign of life or runs for too long."""
 
     ALIVE = "alive"
     CANCEL = "cancel"
@@ -30,9 +30,15 @@ class Verdict(Enum):
 
 
 def judge_running(job: Job, limits: Limits, now: datetime) -> Verdict:
-    """Whether a running job still lives, and if not, what to do with it."""
-    assert job.heartbeat_at is not None and job.started_at is not None  # noqa: S101 - a database constraint
-    if now - job.heartbeat_at <= limits.lost_after:
+    """Whether a running job still lives, and if not, what to do with it.
+
+    The worker ends a job's process at the hard limit; where nothing did, its signs of life do not help it.
+    """
+    assert job.heartbeat_at is not None  # noqa: S101 - a database constraint
+    assert job.started_at is not None  # noqa: S101
+    is_silent = now - job.heartbeat_at > limits.lost_after
+    is_overdue = now - job.started_at > limits.hard_limit + limits.lost_after
+    if not is_silent and not is_overdue:
         return Verdict.ALIVE
     if job.cancel_requested_at:
         return Verdict.CANCEL
@@ -49,8 +55,8 @@ def is_ready(job: Job) -> bool:
 def must_send(job: Job, *, queue_is_idle: bool, now: datetime) -> bool:
     """Whether a waiting job needs a (further) message: none was sent, or the one sent seems lost.
 
-    A queue in which nothing runs although something waits has lost its messages or has no worker; both call for a quick
-    repetition. Behind a busy worker a message is repeated ever more rarely, so that the queue does not fill with copies.
+    A queue in which nothing runs although something waits has lost its messages or has no worker; both call for a
+    quick repetition. Behind a busy worker a message is repeated ever more rarely, so that copies do not pile up.
     """
     if job.sent_at is None:
         return True

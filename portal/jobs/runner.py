@@ -13,7 +13,7 @@ from typing import Any
 
 from billiard.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.db import Error, InterfaceError, OperationalError, connection
 
 from evaluation.formats.problems import Problem
 from portal.jobs import services
@@ -104,8 +104,9 @@ class Heartbeat(threading.Thread):
                 self.context.cancel_wanted.set()
         except services.ClaimLost:
             self.context.claim_lost.set()
-        except DatabaseError as error:
+        except Error as error:
             log.warning("No sign of life for job %s this time: %s", self.context.job.pk, error)
+            connection.close()
 
 
 def execute(job_id: Any, on_progress: Callable[[Job], None] | None = None) -> Job | None:
@@ -124,7 +125,7 @@ def execute(job_id: Any, on_progress: Callable[[Job], None] | None = None) -> Jo
     finally:
         heartbeat.ended.set()
         heartbeat.join()
-    with suppress(DatabaseError):
+    with suppress(Error):
         job.refresh_from_db()
     return job
 
@@ -137,9 +138,7 @@ def _run(context: JobContext) -> None:
             raise JobCancelled
         services.finish_job(job, State.SUCCEEDED, result=result, problems=context.problems)
     except JobReleased:
-        services.release_job(
-            job, "Its worker is stopping; the job waits for another.", attempt_counts=False
-        )
+        services.release_job(job, "Its worker is stopping; the job waits for another.", attempt_counts=False)
     except JobCancelled:
         services.finish_job(job, State.CANCELLED, failure="Cancelled; what was finished is kept.")
     except JobFailure as failure:
@@ -152,13 +151,12 @@ def _run(context: JobContext) -> None:
             problems=failure.problems,
         )
     except SoftTimeLimitExceeded:
+        connection.close()  # it may have come in the midst of a query
         services.finish_job(job, State.FAILED, **timed_out(settings.JOB_SOFT_LIMIT_S))
     except (OperationalError, InterfaceError) as error:
         log.exception("Job %s lost the database.", job.pk)
         connection.close()
-        services.release_job(
-            job, f"The database failed ({error}); the job waits for another attempt."
-        )
+        services.release_job(job, f"The database failed ({error}); the job waits for another attempt.")
     except (services.ClaimLost, KeyboardInterrupt, SystemExit):
         raise
     except Exception as error:
@@ -169,7 +167,7 @@ def _run(context: JobContext) -> None:
             State.FAILED,
             failure=f"The portal met a fault of its own at “{job.stage or 'start'}”: {type(error).__name__}: {error}",
             actor=Actor.OPERATOR,
-            remedy="The technical detail stands in the job's history for the operator. Run the job again when it is mended.",
+            remedy="The technical detail stands in the job's history for the operator. Run it again when it is mended.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Everything that changes a job's row. Each change of state is a conditional update, so that of two processes only one wins."""
+"""Everything that changes a job's row. A change of state is a conditional update: of two processes only one wins."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import uuid
 from collections.abc import Iterable
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -65,7 +66,6 @@ def send(job: Job) -> bool:
     from portal.jobs.tasks import run_job
 
     try:
-        make_queue_folders()
         run_job.apply_async(
             (str(job.pk),),
             queue=job.queue,
@@ -74,19 +74,10 @@ def send(job: Job) -> bool:
             retry=False,
         )
     except Exception as error:
-        log.warning(
-            "The queue did not take job %s (%s); the scheduler will try again.", job.pk, error
-        )
+        log.warning("The queue did not take job %s (%s); the scheduler will try again.", job.pk, error)
         return False
     Job.objects.filter(pk=job.pk).update(sent_at=timezone.now(), times_sent=F("times_sent") + 1)
     return True
-
-
-def make_queue_folders() -> None:
-    """Make the folders of the embedded queue, should somebody have removed them."""
-    if settings.CELERY_BROKER_URL.startswith("filesystem"):
-        for name in ("messages", "control"):
-            (settings.BROKER_DIR / name).mkdir(parents=True, exist_ok=True)
 
 
 def claim_job(job_id: uuid.UUID | str) -> Job | None:
@@ -159,11 +150,11 @@ def finish_job(
         state=state,
         claim=None,
         finished_at=timezone.now(),
-        result=result or {},
-        failure=failure,
+        result=_storable(result or {}),
+        failure=_storable(failure),
         failure_actor=actor,
-        failure_remedy=remedy,
-        problems=[asdict(problem) for problem in problems],
+        failure_remedy=_storable(remedy),
+        problems=_storable([asdict(problem) for problem in problems]),
     )
     if not ended:
         return False
@@ -176,7 +167,13 @@ def finish_job(
 
 @transaction.atomic
 def release_job(job: Job, why: str, *, attempt_counts: bool = True) -> bool:
-    """Give a job held by this process back to the queue; False when it was taken from us or has no attempt left."""
+    """Give a job held by this process back to the queue, or end it when it was cancelled or has no attempt left.
+
+    False when it was taken from us.
+    """
+    row = Job.objects.select_for_update().filter(pk=job.pk)
+    if row.values_list("cancel_requested_at", flat=True).first():
+        return finish_job(job, State.CANCELLED, failure="Cancelled; what was finished is kept.")
     if attempt_counts and job.attempt >= MAX_ATTEMPTS:
         return finish_job(
             job,
@@ -216,13 +213,12 @@ def request_cancel(job: Job, *, by: Any) -> Job:
     Raises:
         NotPossible: the job has ended, or was asked before.
     """
+    job = Job.objects.select_for_update().get(pk=job.pk)
     if not can_cancel(job):
         raise NotPossible("This job has ended or is being cancelled already.")
     audit.record("job.cancelled", job, actor=by)
-    if not _end_waiting(job, f"Cancelled by {by}."):
-        Job.objects.filter(pk=job.pk, state=State.RUNNING).update(
-            cancel_requested_at=timezone.now()
-        )
+    if not _end_waiting(job, f"Cancelled by {by}.", asked_at=timezone.now()):
+        Job.objects.filter(pk=job.pk, state=State.RUNNING).update(cancel_requested_at=timezone.now())
         log_event(job, f"{by} asked to cancel.")
     job.refresh_from_db()
     return job
@@ -239,15 +235,14 @@ def run_again(job: Job, *, by: Any) -> Job:
         raise NotPossible(
             f"This job follows “{job.after.title}”, which {_how_ended(job.after)}. Run that one again first."
         )
-    again = can_run_again(job) and Job.objects.filter(pk=job.pk, state=job.state).update(
-        **_fresh_start()
-    )
+    again = can_run_again(job) and Job.objects.filter(pk=job.pk, state=job.state).update(**_fresh_start())
     if not again:
         raise NotPossible("Only a failed or cancelled job can run again.")
     audit.record("job.run_again", job, actor=by)
     job.refresh_from_db()
     log_event(job, f"{by} let it run again.")
-    for follower in job.followers.filter(state=State.CANCELLED):
+    # Followers that were cancelled with it come back; what somebody cancelled by itself stays cancelled.
+    for follower in job.followers.filter(state=State.CANCELLED, cancel_requested_at=None):
         run_again(follower, by=by)
     if is_ready(job):
         transaction.on_commit(lambda: send(job))
@@ -255,7 +250,16 @@ def run_again(job: Job, *, by: Any) -> Job:
 
 
 def log_event(job: Job, text: str, *, level: JobEvent.Level = JobEvent.Level.INFO) -> None:
-    JobEvent.objects.create(job=job, attempt=job.attempt, level=level, text=text)
+    JobEvent.objects.create(job=job, attempt=job.attempt, level=level, text=_storable(text))
+
+
+def _storable(value: Any) -> Any:
+    """The same with NUL and what is no Unicode escaped: broken files contain both and databases refuse them."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+    if isinstance(value, dict):
+        return {key: _storable(item) for key, item in value.items()}
+    return [_storable(item) for item in value] if isinstance(value, list) else value
 
 
 def _held(job: Job) -> Any:
@@ -279,10 +283,9 @@ def _fresh_start() -> dict[str, Any]:
     }
 
 
-def _end_waiting(job: Job, sentence: str) -> bool:
-    now = timezone.now()
+def _end_waiting(job: Job, sentence: str, *, asked_at: datetime | None = None) -> bool:
     ended = Job.objects.filter(pk=job.pk, state=State.WAITING).update(
-        state=State.CANCELLED, cancel_requested_at=now, finished_at=now, failure=sentence
+        state=State.CANCELLED, cancel_requested_at=asked_at, finished_at=timezone.now(), failure=sentence
     )
     if ended:
         job.refresh_from_db()

@@ -70,15 +70,9 @@ def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
     counts = Counter((problem["severity"], problem["code"]) for problem in problems)
     order = {"error": 0, "warning": 1, "note": 2}
     lines = []
-    for (severity, code), count in sorted(
-        counts.items(), key=lambda item: (order[item[0][0]], item[0][1])
-    ):
+    for (severity, code), count in sorted(counts.items(), key=lambda item: (order[item[0][0]], item[0][1])):
         lines.append(f"{severity}: {code} ({count})")
-        members = [
-            problem
-            for problem in problems
-            if (problem["severity"], problem["code"]) == (severity, code)
-        ]
+        members = [problem for problem in problems if (problem["severity"], problem["code"]) == (severity, code)]
         lines += [f"  {_sentence(problem)}" for problem in members[:SHOWN_OF_A_CAUSE]]
         if count > SHOWN_OF_A_CAUSE:
             lines.append(f"  and {count - SHOWN_OF_A_CAUSE} more of this kind")
@@ -86,7 +80,5 @@ def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
 
 
 def _sentence(problem: dict[str, Any]) -> str:
-    place = (
-        problem["file"] if problem["line"] is None else f"{problem['file']}, line {problem['line']}"
-    )
+    place = problem["file"] if problem["line"] is None else f"{problem['file']}, line {problem['line']}"
     return f"{place}: expected {problem['expected']}, found {problem['found']}. {problem['remedy']}"

@@ -196,10 +196,11 @@ def test_figures_follow_the_colours_of_the_page(organizer_page, system):
     organizer_page.goto("/systems/b2-voices/")
     image = organizer_page.locator(".multiples img").first
     image.scroll_into_view_if_needed()
-    shown = {}
+    shown, address = {}, ""
     for scheme in ("light", "dark"):
         organizer_page.emulate_media(color_scheme=scheme)
-        wait_until(organizer_page, "document.querySelector('.multiples img').complete")
+        drawn = "(({complete, currentSrc: now}) => complete && now && now !== '%s')(document.querySelector('.multiples img'))"
+        wait_until(organizer_page, drawn % address)
         address = image.evaluate("(each) => each.currentSrc")
         shown[scheme] = organizer_page.request.get(address).text()
         assert image.evaluate("(each) => each.naturalWidth") > 300

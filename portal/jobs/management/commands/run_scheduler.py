@@ -1,4 +1,4 @@
-"""Look after the jobs: take back what dead workers held, send again what the queue lost. `manage.py serve` starts it."""
+"""Look after the jobs: take back what dead workers held, send again what the queue lost. `serve` starts it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 
 from portal.jobs.sweeper import sweep
 
@@ -19,14 +19,14 @@ log = logging.getLogger(__name__)
 class Command(BaseCommand):
     help = __doc__
 
-    def handle(self, **options: Any) -> None:
+    def handle(self, **options: Any) -> None:  # noqa: ARG002
         stopping = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopping.set())
         while not stopping.is_set():
             try:
                 sweep()
-            except DatabaseError as error:
+            except Error as error:
                 log.warning("The database did not answer (%s); trying again.", error)
                 connection.close()
             stopping.wait(settings.SWEEP_EVERY_S)

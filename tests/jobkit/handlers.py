@@ -1,0 +1,73 @@
+"""Kinds of jobs for tests that work, wait, fail and die on demand; what was done, and how often, can be read."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from billiard.exceptions import SoftTimeLimitExceeded
+
+from portal.jobs.kinds import JobFailure, job_kind
+from portal.jobs.models import Actor, Queue
+
+
+def read_lines(file):
+    """Pairs of (item, process) of a file that a job wrote."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [tuple(map(int, line.split())) for line in lines]
+
+
+@job_kind("test-steps", title="Steps", queue=Queue.CPU)
+def steps(context):
+    """Append a line for each item that has none yet, after a pause."""
+    file, items = Path(context.parameters["file"]), context.parameters["items"]
+    known = {item for item, _ in read_lines(file)}
+    for item in range(items):
+        context.progress("Stepping", item, items)
+        if item in known:
+            continue
+        time.sleep(context.parameters["pause_s"])
+        with file.open("a") as stream:
+            stream.write(f"{item} {os.getpid()}\n")
+    context.progress("Stepping", items, items)
+    return {"items": items}
+
+
+@job_kind("test-gate", title="Gate", queue=Queue.CPU)
+def gate(context):
+    """Fail until the file exists."""
+    if not Path(context.parameters["file"]).exists():
+        raise JobFailure("The gate is shut.", actor=Actor.ORGANIZER, remedy="Open the gate.")
+
+
+@job_kind("test-fault", title="Fault", queue=Queue.CPU)
+def fault(context):
+    """Meet an error that nobody thought of."""
+    context.progress("Dividing", 0, 1)
+    return {"ratio": 1 / context.parameters["divisor"]}
+
+
+@job_kind("test-death", title="Death", queue=Queue.CPU)
+def death(context):
+    """End the own process as the kernel does when memory is short."""
+    context.progress("Dying", 0, 1)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@job_kind("test-patient", title="Patient", queue=Queue.CPU)
+def patient(context):
+    """Never finish."""
+    context.progress("Waiting", 0, 1)
+    while True:
+        time.sleep(0.05)
+
+
+@job_kind("test-deaf", title="Deaf", queue=Queue.CPU)
+def deaf(context):
+    """Never finish and hear neither the soft limit nor a wish to cancel, like a long call into a C library."""
+    context.progress("Waiting", 0, 1)
+    while True:
+        try:
+            time.sleep(0.05)
+        except SoftTimeLimitExceeded:
+            continue

@@ -1,0 +1,332 @@
+"""What changes a job's row, one change at a time; the queue is real, its messages go nowhere."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+
+from evaluation.formats.problems import Problem
+from portal.core.models import AuditEvent
+from portal.jobs import services
+from portal.jobs.kinds import JobFailure
+from portal.jobs.models import Actor, Job, JobEvent, Queue, State
+from tests.portal.factories import make_organizer
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """Primary keys of the jobs for which a message was sent, in order; the queue takes all."""
+    from portal.jobs.tasks import run_job
+
+    keys = []
+    monkeypatch.setattr(run_job, "apply_async", lambda arguments, **_: keys.append(arguments[0]))
+    return keys
+
+
+def make(kind="test-fault", **fields):
+    return services.create_job(kind=kind, title="Work", parameters={"divisor": 1}, **fields)
+
+
+def claimed(job=None):
+    return services.claim_job((job or make()).pk)
+
+
+def texts(job):
+    return list(job.events.values_list("text", flat=True))
+
+
+def test_created_job_waits_and_is_sent_after_the_transaction(sent, django_capture_on_commit_callbacks):
+    organizer = make_organizer()
+    with django_capture_on_commit_callbacks(execute=True):
+        job = make(by=organizer)
+        assert sent == []
+    job.refresh_from_db()
+    assert (job.state, job.queue, job.times_sent, sent) == (State.WAITING, Queue.CPU, 1, [str(job.pk)])
+    event = AuditEvent.objects.get(action="job.created")
+    assert (event.actor, event.subject_id) == (organizer, str(job.pk))
+
+
+def test_job_that_its_maker_runs_is_not_sent(sent, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        job = make(run_here=True)
+    assert (sent, job.sent_at is not None) == ([], True)
+
+
+def test_job_of_an_unknown_kind_is_refused_with_the_known_ones():
+    with pytest.raises(JobFailure, match=r"no-such.*known are .*anonymize.*import-corpus.*measure"):
+        make(kind="no-such")
+    assert Job.objects.count() == 0
+
+
+def test_queue_that_fails_leaves_the_job_waiting(monkeypatch):
+    from portal.jobs.tasks import run_job
+
+    def refuse(*_, **__):
+        raise ConnectionRefusedError("nobody listens")
+
+    monkeypatch.setattr(run_job, "apply_async", refuse)
+    job = make()
+    assert not services.send(job)
+    job.refresh_from_db()
+    assert (job.state, job.sent_at, job.times_sent) == (State.WAITING, None, 0)
+
+
+def test_claim_starts_an_attempt_once():
+    job = make()
+    first, second = services.claim_job(job.pk), services.claim_job(job.pk)
+    assert (first.state, first.attempt, second) == (State.RUNNING, 1, None)
+    assert texts(job) == ["Started, attempt 1."]
+
+
+def test_claim_of_an_unknown_job_is_nothing():
+    assert services.claim_job("00000000-0000-0000-0000-000000000000") is None
+
+
+def test_follower_is_not_claimed_before_its_parent_has_succeeded():
+    parent = make()
+    follower = make(after=parent)
+    assert services.claim_job(follower.pk) is None
+    services.finish_job(claimed(parent), State.SUCCEEDED)
+    assert services.claim_job(follower.pk).attempt == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_claim_is_won_by_one_of_many(sent):
+    job = make()
+    start, won, faults = threading.Barrier(8), [], []
+
+    def claim():
+        try:
+            start.wait(10)
+            won.append(services.claim_job(job.pk))
+        except Exception as error:
+            faults.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=claim) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    winners = [job for job in won if job]
+    assert (faults, len(won), len(winners)) == ([], 8, 1)
+    job.refresh_from_db()
+    assert (job.state, job.attempt, job.claim) == (State.RUNNING, 1, winners[0].claim)
+
+
+def test_running_job_without_claim_is_refused_by_the_database():
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Job.objects.filter(pk=make().pk).update(state=State.RUNNING)
+
+
+def test_process_that_lost_its_claim_writes_nothing():
+    job = make()
+    old = services.claim_job(job.pk)
+    services.release_job(old, "Lost.")
+    new = services.claim_job(job.pk)
+    with pytest.raises(services.ClaimLost):
+        services.keep_alive(old)
+    with pytest.raises(services.ClaimLost):
+        services.report_progress(old, stage="Old", done=9, total=9)
+    assert not services.finish_job(old, State.SUCCEEDED, result={"from": "old"})
+    assert not services.release_job(old, "Lost again.")
+    job.refresh_from_db()
+    assert (job.state, job.attempt, job.claim, job.stage, job.result) == (State.RUNNING, 2, new.claim, "", {})
+
+
+def test_sign_of_life_tells_of_the_wish_to_cancel():
+    job = claimed()
+    Job.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    assert services.keep_alive(job) is False
+    assert timezone.now() - Job.objects.get().heartbeat_at < timedelta(seconds=10)
+    services.request_cancel(job, by=make_organizer())
+    assert services.keep_alive(job) is True
+
+
+def test_progress_starts_a_new_pace_with_each_stage():
+    job = claimed()
+    services.report_progress(job, stage="Reading", done=5, total=10)
+    since = Job.objects.get().progress_since
+    services.report_progress(job, stage="Reading", done=7, total=10)
+    row = Job.objects.get()
+    assert (row.done, row.progress_from, row.progress_since) == (7, 5, since)
+    services.report_progress(job, stage="Writing", done=0, total=3)
+    row = Job.objects.get()
+    assert (row.stage, row.done, row.total, row.progress_from) == ("Writing", 0, 3, 0)
+    assert row.progress_since > since
+
+
+def test_finish_keeps_result_sentence_and_problems():
+    job = claimed()
+    problem = Problem(code="cut", file="a.wav", expected="3 s", found="1 s", remedy="Record it again.")
+    assert services.finish_job(
+        job, State.FAILED, failure="It is cut.", actor=Actor.TEAM, remedy="Send it again.", problems=[problem]
+    )
+    row = Job.objects.get()
+    assert (row.state, row.claim, row.failure, row.failure_actor) == (State.FAILED, None, "It is cut.", "team")
+    assert (row.failure_remedy, row.problems[0]["file"]) == ("Send it again.", "a.wav")
+    last = row.events.last()
+    assert (last.text, last.level) == ("It is cut.", JobEvent.Level.ERROR)
+
+
+def test_what_no_database_stores_is_escaped_in_results_and_sentences():
+    broken = "caf\udce9\0.wav"
+    job = claimed()
+    problem = Problem(code="bad", file=broken, expected="a name", found=broken, remedy="Rename it.")
+    services.log_event(job, broken)
+    services.finish_job(job, State.FAILED, result={"file": broken}, failure=broken, problems=[problem])
+    row = Job.objects.get()
+    escaped = "caf\\udce9\\x00.wav"
+    assert (row.failure, row.result, row.problems[0]["file"]) == (escaped, {"file": escaped}, escaped)
+    assert texts(row)[1:] == [escaped, escaped]
+
+
+def test_success_sends_the_followers(sent, django_capture_on_commit_callbacks):
+    parent = make()
+    follower = make(after=parent)
+    job = claimed(parent)
+    with django_capture_on_commit_callbacks(execute=True):
+        services.finish_job(job, State.SUCCEEDED)
+    follower.refresh_from_db()
+    assert (sent, follower.state, follower.times_sent) == ([str(follower.pk)], State.WAITING, 1)
+
+
+def test_failure_cancels_all_that_follows():
+    parent = make()
+    child = make(after=parent)
+    grandchild = make(after=child)
+    services.finish_job(claimed(parent), State.FAILED, failure="No.")
+    child.refresh_from_db()
+    grandchild.refresh_from_db()
+    assert (child.state, child.failure) == (State.CANCELLED, "Not run: it follows “Work”, which failed.")
+    assert (grandchild.state, grandchild.failure) == (
+        State.CANCELLED,
+        "Not run: it follows “Work”, which was cancelled.",
+    )
+
+
+def test_released_job_waits_again_and_is_to_be_sent():
+    job = claimed()
+    assert services.release_job(job, "Lost.")
+    row = Job.objects.get()
+    assert (row.state, row.attempt, row.claim, row.sent_at, row.times_sent) == (State.WAITING, 1, None, None, 0)
+    assert texts(row) == ["Started, attempt 1.", "Lost."]
+
+
+def test_release_by_a_stopping_worker_costs_no_attempt():
+    job = claimed()
+    services.release_job(job, "Stopping.", attempt_counts=False)
+    assert claimed(job).attempt == 1
+
+
+def test_release_at_the_last_attempt_fails_the_job():
+    job = make()
+    for _ in range(3):
+        held = services.claim_job(job.pk)
+        services.release_job(held, "The database failed.")
+    row = Job.objects.get()
+    assert (row.state, row.attempt, row.failure) == (State.FAILED, 3, "The database failed.")
+    assert (row.failure_actor, row.failure_remedy) == ("operator", "Mend the cause, then run the job again.")
+
+
+@pytest.mark.parametrize("attempt_counts", [True, False])
+def test_release_of_a_job_that_was_cancelled_ends_it(attempt_counts):
+    job = claimed()
+    services.request_cancel(job, by=make_organizer())
+    services.release_job(job, "Stopping.", attempt_counts=attempt_counts)
+    row = Job.objects.get()
+    assert (row.state, row.failure) == (State.CANCELLED, "Cancelled; what was finished is kept.")
+
+
+def test_cancel_of_a_waiting_job_ends_it_and_its_followers():
+    organizer = make_organizer()
+    job = make()
+    follower = make(after=job)
+    ended = services.request_cancel(job, by=organizer)
+    follower.refresh_from_db()
+    assert (ended.state, ended.failure) == (State.CANCELLED, f"Cancelled by {organizer}.")
+    assert (follower.state, services.claim_job(job.pk)) == (State.CANCELLED, None)
+    assert AuditEvent.objects.filter(action="job.cancelled").count() == 1
+
+
+def test_cancel_of_a_running_job_asks_it_to_stop_once():
+    organizer = make_organizer()
+    job = services.request_cancel(claimed(), by=organizer)
+    assert (job.state, job.cancel_requested_at is not None) == (State.RUNNING, True)
+    with pytest.raises(services.NotPossible, match="being cancelled already"):
+        services.request_cancel(job, by=organizer)
+
+
+def test_cancel_knows_the_job_as_it_is_not_as_the_page_showed_it():
+    job = make()
+    services.claim_job(job.pk)
+    assert job.state == State.WAITING
+    assert services.request_cancel(job, by=make_organizer()).state == State.RUNNING
+
+
+def test_cancel_of_an_ended_job_is_refused():
+    job = claimed()
+    services.finish_job(job, State.SUCCEEDED)
+    with pytest.raises(services.NotPossible):
+        services.request_cancel(job, by=make_organizer())
+    assert AuditEvent.objects.filter(action="job.cancelled").count() == 0
+
+
+def test_run_again_begins_afresh_with_its_followers(sent, django_capture_on_commit_callbacks):
+    parent = make()
+    follower = make(after=parent)
+    held = claimed(parent)
+    services.finish_job(held, State.FAILED, failure="No.", actor=Actor.ORGANIZER, remedy="Mend it.")
+    with django_capture_on_commit_callbacks(execute=True):
+        again = services.run_again(held, by=make_organizer())
+    follower.refresh_from_db()
+    assert (again.state, again.attempt, again.failure, again.failure_remedy) == (State.WAITING, 0, "", "")
+    assert (follower.state, follower.cancel_requested_at, sent) == (State.WAITING, None, [str(parent.pk)])
+    assert claimed(parent).attempt == 1
+
+
+def test_run_again_of_a_follower_waits_for_its_parent():
+    parent = make()
+    follower = make(after=parent)
+    services.finish_job(claimed(parent), State.FAILED, failure="No.")
+    follower.refresh_from_db()
+    with pytest.raises(services.NotPossible, match=r"“Work”, which failed\. Run that one again first"):
+        services.run_again(follower, by=make_organizer())
+
+
+@pytest.mark.parametrize("state", [State.WAITING, State.RUNNING, State.SUCCEEDED])
+def test_run_again_is_for_jobs_that_did_not_succeed(state):
+    job = make()
+    if state != State.WAITING:
+        job = claimed(job)
+    if state == State.SUCCEEDED:
+        services.finish_job(job, State.SUCCEEDED)
+    with pytest.raises(services.NotPossible, match="Only a failed or cancelled job"):
+        services.run_again(job, by=make_organizer())
+
+
+def test_run_again_asked_twice_happens_once():
+    job = claimed()
+    services.finish_job(job, State.FAILED, failure="No.")
+    seen_by_both = Job.objects.get(), Job.objects.get()
+    services.run_again(seen_by_both[0], by=make_organizer())
+    with pytest.raises(services.NotPossible):
+        services.run_again(seen_by_both[1], by=make_organizer())
+    assert AuditEvent.objects.filter(action="job.run_again").count() == 1
+
+
+def test_run_again_leaves_a_follower_cancelled_that_somebody_cancelled_by_itself():
+    parent = make()
+    wanted, unwanted = make(after=parent), make(after=parent)
+    services.request_cancel(unwanted, by=make_organizer())
+    services.request_cancel(parent, by=None)
+    parent.refresh_from_db()
+    services.run_again(parent, by=None)
+    for follower in (wanted, unwanted):
+        follower.refresh_from_db()
+    assert (wanted.state, unwanted.state) == (State.WAITING, State.CANCELLED)

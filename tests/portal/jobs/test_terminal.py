@@ -1,0 +1,73 @@
+"""Jobs on the terminal: a line for progress, a report for failure."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from portal.jobs import services
+from portal.jobs.models import Job, State
+from portal.jobs.terminal import ProgressPrinter, failure_report, follow, problem_lines, progress_line
+from tests.portal.factories import make_problem
+
+
+def running(**fields):
+    known = {"title": "B2 on trials", "state": State.RUNNING, "stage": "Anonymising", "done": 12, "total": 48}
+    return Job(**known | fields)
+
+
+def test_line_tells_stage_count_and_estimate():
+    job = running(progress_from=0, progress_since=timezone.now() - timedelta(seconds=12))
+    assert progress_line(job) == "B2 on trials: Anonymising 12 of 48 (25 %), about 36 s left"
+
+
+def test_line_without_a_pace_has_no_estimate():
+    assert progress_line(running()) == "B2 on trials: Anonymising 12 of 48 (25 %)"
+    assert progress_line(Job(title="B2", state=State.WAITING)) == "B2: Waiting"
+
+
+def test_printer_prints_each_stage_and_end_and_little_between():
+    lines = []
+    show = ProgressPrinter(lines.append)
+    job = running()
+    for done in range(12, 48):
+        job.done = done
+        show(job)
+    job.stage = "Measuring"
+    show(job)
+    job.state = State.SUCCEEDED
+    show(job)
+    assert [line.split(": ")[1].split()[0] for line in lines] == ["Anonymising", "Measuring", "Succeeded"]
+
+
+@pytest.mark.django_db
+def test_follow_gives_the_jobs_in_order_when_all_have_ended():
+    jobs = [services.create_job(kind="test-fault", title=title, parameters={}) for title in "ab"]
+    services.finish_job(services.claim_job(jobs[1].pk), State.SUCCEEDED)
+    services.finish_job(services.claim_job(jobs[0].pk), State.FAILED, failure="No.")
+    lines = []
+    ended = follow(jobs, lines.append, every_s=0.01)
+    assert [(job.title, job.state) for job in ended] == [("a", State.FAILED), ("b", State.SUCCEEDED)]
+    assert lines == ["a: Failed", "b: Succeeded"]
+
+
+def test_report_tells_what_failed_what_to_do_and_each_problem_by_cause():
+    problems = [make_problem(file=f"{number}.wav") for number in range(7)]
+    silent = {"file": "lists/text", "line": 3, "expected": "text", "found": "nothing", "remedy": "Add it."}
+    problems.append(make_problem("no-text", "warning", **silent))
+    report = failure_report(Job(failure="Not imported.", failure_remedy="Mend it.", problems=problems))
+    assert report.splitlines() == [
+        "Not imported.",
+        "Mend it.",
+        "error: wrong-rate (7)",
+        *[f"  {number}.wav: expected 16000 Hz, found 44100 Hz. Convert the corpus." for number in range(5)],
+        "  and 2 more of this kind",
+        "warning: no-text (1)",
+        "  lists/text, line 3: expected text, found nothing. Add it.",
+    ]
+
+
+def test_problems_are_listed_errors_first():
+    problems = [make_problem("b", "note"), make_problem("a", "warning"), make_problem("z", "error")]
+    heads = [line for line in problem_lines(problems) if not line.startswith(" ")]
+    assert heads == ["error: z (1)", "warning: a (1)", "note: b (1)"]

@@ -1,0 +1,48 @@
+"""A worker and a scheduler that stand beside the tests, and a queue that begins empty."""
+
+import sys
+
+import pytest
+
+from portal.jobs.models import Job, State
+from tests.portal.processes.programs import Portal, empty_queue
+
+
+def pytest_collection_modifyitems(items):
+    if sys.platform != "linux":
+        for item in items:
+            item.add_marker(pytest.mark.skip(reason="these tests find processes in /proc"))
+
+
+@pytest.fixture(scope="session")
+def all_programs(django_db_setup, tmp_path_factory):
+    portal = Portal(tmp_path_factory.mktemp("logs"))
+    yield portal
+    portal.kill_all()
+
+
+@pytest.fixture
+def portal(all_programs, transactional_db):
+    """The test's programs; those that a test leaves behind with a job are killed."""
+    empty_queue()
+    standing = {all_programs.worker, all_programs.scheduler}
+    yield all_programs
+    if Job.objects.filter(state=State.RUNNING).exists():
+        all_programs.kill_all()
+    for program in set(all_programs.programs) - {all_programs.worker, all_programs.scheduler} - standing:
+        program.kill()
+        all_programs.programs.remove(program)
+
+
+@pytest.fixture
+def alone(portal):
+    """Nothing runs but what the test starts."""
+    portal.kill_all()
+    return portal
+
+
+@pytest.fixture
+def standing(portal):
+    """A worker with two processes and a scheduler."""
+    portal.stand()
+    return portal

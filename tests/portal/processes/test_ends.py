@@ -1,0 +1,121 @@
+"""How jobs end that do not succeed: cancelled, timed out, failed, met a fault; each with a sentence."""
+
+import pytest
+from django.db import transaction
+
+from portal.jobs.models import Job, State
+from portal.jobs.selectors import events_for
+from portal.jobs.services import create_job, request_cancel, run_again
+from tests.portal.factories import make_operator, make_organizer
+from tests.portal.processes.programs import (
+    items_of,
+    make_steps,
+    wait_for_end,
+    wait_for_items,
+    wait_until,
+)
+
+
+def test_waiting_job_that_is_cancelled_never_starts(standing, tmp_path):
+    file = tmp_path / "steps"
+    organizer = make_organizer()
+    with transaction.atomic():
+        job = make_steps(file)
+        request_cancel(job, by=organizer)
+    # Its message was sent when the transaction ended; another one behind it tells when it has been read.
+    assert wait_for_end(make_steps(tmp_path / "after", items=1)).state == State.SUCCEEDED
+    job.refresh_from_db()
+    assert (job.state, job.failure, job.attempt) == (State.CANCELLED, f"Cancelled by {organizer}.", 0)
+    assert not file.exists()
+
+
+def test_running_job_that_is_cancelled_stops_and_can_run_again(standing, tmp_path):
+    file = tmp_path / "steps"
+    organizer = make_organizer()
+    job = make_steps(file, items=40)
+    wait_for_items(file, 3)
+    request_cancel(job, by=organizer)
+    ended = wait_for_end(job, seconds=8)
+    assert (ended.state, ended.failure) == (
+        State.CANCELLED,
+        "Cancelled; what was finished is kept.",
+    )
+    done = len(items_of(file))
+    assert 3 <= done < 40
+    run_again(ended, by=organizer)
+    wait_for_items(file, done + 1)
+    again = wait_for_end(job)
+    assert (again.state, again.attempt, items_of(file)) == (State.SUCCEEDED, 1, list(range(40)))
+
+
+def test_unexpected_error_ends_in_a_sentence_with_the_trace_for_the_operator_alone(standing):
+    job = create_job(kind="test-fault", title="Division", parameters={"divisor": 0})
+    ended = wait_for_end(job)
+    assert (ended.state, ended.failure_actor) == (State.FAILED, "operator")
+    assert ended.failure == ("The portal met a fault of its own at “Dividing”: ZeroDivisionError: division by zero")
+    operator_reads = [event.text for event in events_for(make_operator(), ended)]
+    organizer_reads = [event.text for event in events_for(make_organizer(), ended)]
+    assert [text.splitlines()[-1] for text in operator_reads if "Traceback" in text] == [
+        "ZeroDivisionError: division by zero"
+    ]
+    assert [text for text in organizer_reads if "Traceback" in text] == []
+    assert ended.failure in organizer_reads
+
+
+def test_follower_is_cancelled_with_its_parent_and_runs_with_it(standing, tmp_path):
+    gate, file = tmp_path / "gate", tmp_path / "steps"
+    parent = create_job(kind="test-gate", title="Gate", parameters={"file": str(gate)})
+    follower = make_steps(file, items=2, after=parent)
+    last = make_steps(tmp_path / "last", items=1, after=follower)
+    ended = [wait_for_end(job) for job in (parent, follower, last)]
+    assert [job.state for job in ended] == [State.FAILED, State.CANCELLED, State.CANCELLED]
+    assert [job.failure for job in ended] == [
+        "The gate is shut.",
+        "Not run: it follows “Gate”, which failed.",
+        "Not run: it follows “Steps to steps”, which was cancelled.",
+    ]
+    gate.touch()
+    run_again(ended[0], by=make_organizer())
+    wait_until(lambda: Job.objects.filter(state=State.SUCCEEDED).count() == 3, "three successful jobs")
+    assert items_of(file) == [0, 1]
+    parent, follower, last = [Job.objects.get(pk=job.pk) for job in (parent, follower, last)]
+    assert parent.finished_at <= follower.started_at
+    assert follower.finished_at <= last.started_at
+
+
+@pytest.fixture
+def short_limits(alone, settings):
+    """A worker and a scheduler for which a job is too long after 2 s and is killed after 5 s."""
+    settings.JOB_SOFT_LIMIT_S, settings.JOB_HARD_LIMIT_S = 2, 5
+    limits = {"PORTAL_JOB_SOFT_LIMIT_S": "2", "PORTAL_JOB_HARD_LIMIT_S": "5"}
+    alone.worker = alone.start_worker(concurrency=3, **limits)
+    alone.scheduler = alone.start_scheduler(**limits)
+    yield alone
+    alone.kill_all()
+
+
+def test_jobs_that_run_too_long_end_and_the_worker_goes_on(short_limits, tmp_path):
+    """Three at once, to save time: one hears the soft limit, one does not, one was cancelled and does not hear that."""
+    jobs = [create_job(kind=kind, title=kind, parameters={}) for kind in ("test-patient", "test-deaf", "test-deaf")]
+    wait_until(lambda: Job.objects.filter(state=State.RUNNING).count() == 3, "three running jobs")
+    request_cancel(jobs[2], by=make_organizer())
+    patient, deaf, cancelled = [wait_for_end(job) for job in jobs]
+    assert (patient.state, patient.attempt, patient.failure) == (
+        State.FAILED,
+        1,
+        "Timed out: it ran longer than the limit of 2 s for one job.",
+    )
+    assert (deaf.state, deaf.attempt, deaf.failure) == (
+        State.FAILED,
+        1,
+        "Timed out: it ran longer than the limit of 5 s for one job.",
+    )
+    assert {patient.failure_actor, deaf.failure_actor} == {"operator"}
+    assert "PORTAL_JOB_SOFT_LIMIT_S" in patient.failure_remedy
+    assert (cancelled.state, cancelled.failure) == (
+        State.CANCELLED,
+        "Cancelled; what was finished is kept.",
+    )
+    file = tmp_path / "steps"
+    assert wait_for_end(make_steps(file, items=2)).state == State.SUCCEEDED
+    assert items_of(file) == [0, 1]

@@ -1,0 +1,96 @@
+"""`manage.py serve`: one command starts web server, worker and scheduler and keeps them up, one signal ends them."""
+
+import json
+import os
+import signal
+import socket
+from urllib.error import HTTPError, URLError
+from urllib.request import urlopen
+
+import pytest
+
+from portal.jobs.models import Job, State
+from tests.portal.processes.programs import (
+    items_of,
+    make_steps,
+    wait_for_end,
+    wait_for_items,
+    wait_until,
+)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def answer(url):
+    """Status and text; None while nobody answers."""
+    try:
+        with urlopen(url, timeout=5) as response:
+            return response.status, response.read().decode()
+    except HTTPError as error:
+        return error.code, error.read().decode()
+    except (URLError, OSError):
+        return None
+
+
+class Served:
+    def __init__(self, portal):
+        address = f"127.0.0.1:{free_port()}"
+        self.url = f"http://{address}"
+        self.program = portal.start("serve", "manage.py", "serve", PORTAL_ADDRESS=address)
+
+    def ready(self):
+        reply = answer(f"{self.url}/health/ready")
+        return reply and reply[0] == 200 and json.loads(reply[1])
+
+    def pids(self, part):
+        return {pid for pid, command in self.program.family().items() if part in command}
+
+
+@pytest.fixture
+def served(alone):
+    served = Served(alone)
+    wait_until(served.ready, "the portal is ready")
+    return served
+
+
+def test_job_goes_on_while_the_web_server_is_killed_and_comes_back(served, tmp_path):
+    file = tmp_path / "steps"
+    job = make_steps(file, items=40)
+    process = wait_for_items(file, 3)
+    before = served.pids("gunicorn")
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: answer(f"{served.url}/health/live") == (200, "live\n"), "the web server")
+    assert served.pids("gunicorn").isdisjoint(before)
+    ended = wait_for_end(job)
+    assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 1, list(range(40)))
+    assert wait_for_items(file, 40) == process
+    assert "web ended (signal SIGKILL); it starts again in 1 s" in served.program.output()
+    served.program.send(signal.SIGKILL)
+    wait_until(lambda: served.program.family() == {}, "the end of what a killed supervisor ran")
+
+
+def test_killed_worker_comes_back_and_one_interrupt_ends_everything(served, alone, tmp_path):
+    file = tmp_path / "steps"
+    job = make_steps(file, items=60)
+    wait_for_items(file, 3)
+    before = served.pids(" worker ")
+    os.kill(min(before), signal.SIGKILL)
+    wait_until(lambda: served.pids(" worker ") and served.pids(" worker ").isdisjoint(before), "a new worker")
+    wait_until(lambda: Job.objects.filter(pk=job.pk, state=State.RUNNING, attempt=2), "the second attempt")
+    done = len(items_of(file))
+    wait_for_items(file, done + 2)
+    served.program.send(signal.SIGINT)
+    assert served.program.wait(30) == 0
+    assert served.program.family() == {}
+    assert answer(f"{served.url}/health/live") is None
+    job.refresh_from_db()
+    assert (job.state, job.attempt, job.claim) == (State.WAITING, 1, None)
+    assert len(items_of(file)) < 60
+    alone.stand()
+    ended = wait_for_end(job)
+    assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 2, list(range(60)))

@@ -1,0 +1,78 @@
+"""Whatever becomes of a worker, its jobs go on where they were: nothing is done twice, nothing hangs."""
+
+import os
+import signal
+
+from portal.jobs.models import State
+from portal.jobs.services import create_job
+from tests.jobkit.handlers import read_lines
+from tests.portal.processes.programs import items_of, make_steps, wait_for_end, wait_for_items, wait_until
+
+
+def test_job_goes_on_after_kill_of_its_process(standing, tmp_path):
+    file = tmp_path / "steps"
+    job = make_steps(file)
+    os.kill(wait_for_items(file, 3), signal.SIGKILL)
+    ended = wait_for_end(job)
+    assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 2, list(range(12)))
+    assert len({process for _, process in read_lines(file)}) == 2
+    assert standing.worker.is_running
+    texts = list(job.events.values_list("text", flat=True))
+    assert "Its process gave no sign of life any more; the job waits for another." in texts
+
+
+def test_job_goes_on_after_kill_of_the_whole_worker(standing, tmp_path):
+    file = tmp_path / "steps"
+    job = make_steps(file)
+    wait_for_items(file, 3)
+    standing.worker.kill()
+    assert standing.worker.family() == {}
+    standing.stand()
+    ended = wait_for_end(job)
+    assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 2, list(range(12)))
+
+
+def test_job_is_done_once_after_kill_of_the_parent_process_alone(standing, tmp_path):
+    file = tmp_path / "steps"
+    job = make_steps(file, items=20)
+    wait_for_items(file, 3)
+    orphaned = standing.worker
+    orphaned.send(signal.SIGKILL)
+    orphaned.wait()
+    standing.stand()
+    ended = wait_for_end(job)
+    assert (ended.state, items_of(file)) == (State.SUCCEEDED, list(range(20)))
+    wait_until(lambda: orphaned.family() == {}, "the end of the orphaned processes")
+
+
+def test_worker_goes_on_after_kill_of_idle_processes(standing, tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    wait_for_end(make_steps(first, items=1))
+    for pid in set(standing.worker.family()) - {standing.worker.pid}:
+        os.kill(pid, signal.SIGKILL)
+    assert wait_for_end(make_steps(second, items=1)).state == State.SUCCEEDED
+    assert (items_of(first), items_of(second)) == ([0], [0])
+
+
+def test_job_goes_back_without_losing_an_attempt_when_its_worker_is_stopped(standing, tmp_path):
+    file = tmp_path / "steps"
+    job = make_steps(file, items=30)
+    wait_for_items(file, 3)
+    standing.scheduler.kill()
+    standing.worker.send(signal.SIGTERM)
+    assert standing.worker.wait(10) == 0
+    assert standing.worker.family() == {}
+    job.refresh_from_db()
+    assert (job.state, job.attempt, job.claim) == (State.WAITING, 0, None)
+    assert len(items_of(file)) < 30
+    standing.stand()
+    ended = wait_for_end(job)
+    assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 1, list(range(30)))
+
+
+def test_job_that_kills_three_processes_fails_with_a_sentence(standing):
+    job = create_job(kind="test-death", title="Deadly", parameters={})
+    ended = wait_for_end(job)
+    assert (ended.state, ended.attempt, ended.failure_actor) == (State.FAILED, 3, "operator")
+    assert ended.failure == ("The worker's process died 3 times while it ran this job, last at “Dying”.")
+    assert "lack of memory" in ended.failure_remedy
