@@ -12,25 +12,19 @@ from portal.submissions.models import Submission
 class AnonymizationRun(models.Model):
     """One method over one data set. The same run gives the same files again, bit by bit."""
 
-    submission = models.ForeignKey(
-        Submission, on_delete=models.CASCADE, related_name="anonymization_runs"
-    )
+    submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="anonymization_runs")
     data_set = models.ForeignKey(DataSet, on_delete=models.PROTECT, related_name="+")
     method = models.CharField(max_length=60)
     recipe_version = models.CharField(max_length=40)
     code_version = models.CharField(max_length=60)
     seed = models.PositiveBigIntegerField()
-    job = models.OneToOneField(
-        Job, null=True, on_delete=models.PROTECT, related_name="anonymization_run"
-    )
+    job = models.OneToOneField(Job, null=True, on_delete=models.PROTECT, related_name="anonymization_run")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         ordering = ["data_set__name"]
         constraints = [
-            models.UniqueConstraint(
-                fields=["submission", "data_set"], name="anonymization_run_once_in_data_set"
-            )
+            models.UniqueConstraint(fields=["submission", "data_set"], name="anonymization_run_once_in_data_set")
         ]
 
     def __str__(self) -> str:

@@ -61,9 +61,7 @@ def run_anonymization(context: JobContext) -> dict[str, Any]:
 
     The first utterance goes alone: when it fails, the others are not tried.
     """
-    run = AnonymizationRun.objects.select_related("data_set", "submission").get(
-        pk=context.parameters["run"]
-    )
+    run = AnonymizationRun.objects.select_related("data_set", "submission").get(pk=context.parameters["run"])
     method = get_method(run.method)
     utterances = list(run.data_set.utterances.select_related("speaker").order_by("name"))
     _require_audio(run.data_set, utterances)
@@ -74,9 +72,7 @@ def run_anonymization(context: JobContext) -> dict[str, Any]:
     )
     missing = [utterance for utterance in utterances if utterance.pk not in kept]
     if kept and missing:
-        context.note(
-            f"{len(kept)} of {len(utterances)} utterances were anonymised before; continuing."
-        )
+        context.note(f"{len(kept)} of {len(utterances)} utterances were anonymised before; continuing.")
     problems: list[Problem] = []
     for done, utterance in enumerate(missing, start=len(kept)):
         context.progress("Anonymising", done, len(utterances))

@@ -192,9 +192,7 @@ def read_sentences(path: Path) -> tuple[list[str], list[str]]:
     return sections["[common]"], sections["[different]"]
 
 
-def plan_corpus(
-    common: list[str], different: list[str], generator: np.random.Generator
-) -> list[Utterance]:
+def plan_corpus(common: list[str], different: list[str], generator: np.random.Generator) -> list[Utterance]:
     """Deal the sentences to the speakers: the common ones to all as trials, the others at random.
 
     Raises CorpusError when there are not exactly as many sentences as the plan needs.
@@ -238,9 +236,7 @@ def check_versions() -> list[str]:
         try:
             found = version(name)
         except PackageNotFoundError as error:
-            raise CorpusError(
-                f"The package {name} is missing: pip install {name}=={wanted}"
-            ) from error
+            raise CorpusError(f"The package {name} is missing: pip install {name}=={wanted}") from error
         if found != wanted:
             remarks.append(f"{name} is {found}, not {wanted}: the audio may differ.")
     return remarks
@@ -281,9 +277,7 @@ class Engine:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        self.session: Any = onnxruntime.InferenceSession(
-            model, options, providers=["CPUExecutionProvider"]
-        )
+        self.session: Any = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self.voices = voices
         self.phonemes = {british: G2P(british=british) for british in (False, True)}
         symbols = Path(ASSETS, "vocab.json").read_text(encoding="utf-8")
@@ -357,14 +351,10 @@ def write_corpus(
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line; 0 when the corpus was written, 1 after a sentence that says what is wrong."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", type=Path, help="folder of the five downloaded files")
     parser.add_argument("output", type=Path, help="folder to write; existing files are replaced")
-    parser.add_argument(
-        "--seed", type=int, default=SEED, help="for dealing and dither (%(default)s)"
-    )
+    parser.add_argument("--seed", type=int, default=SEED, help="for dealing and dither (%(default)s)")
     options = parser.parse_args(arguments)
     try:
         generator = np.random.default_rng(options.seed)

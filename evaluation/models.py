@@ -12,16 +12,12 @@ from portal.submissions.models import Submission, SubmittedFile
 class EvaluationRun(models.Model):
     """One recipe of measures over one data set of one submission; never changed, only followed by another run."""
 
-    submission = models.ForeignKey(
-        Submission, on_delete=models.CASCADE, related_name="evaluation_runs"
-    )
+    submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="evaluation_runs")
     data_set = models.ForeignKey(DataSet, on_delete=models.PROTECT, related_name="+")
     recipe = models.CharField(max_length=40)
     recipe_version = models.CharField(max_length=40)
     code_version = models.CharField(max_length=60)
-    job = models.OneToOneField(
-        Job, null=True, on_delete=models.PROTECT, related_name="evaluation_run"
-    )
+    job = models.OneToOneField(Job, null=True, on_delete=models.PROTECT, related_name="evaluation_run")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -72,9 +68,7 @@ class MetricValue(models.Model):
     gender = models.CharField(max_length=1, choices=Gender.choices, blank=True)
     attack_model = models.CharField(max_length=30, blank=True)
     value = models.FloatField()
-    spread = models.FloatField(
-        null=True, help_text="Population standard deviation over utterances."
-    )
+    spread = models.FloatField(null=True, help_text="Population standard deviation over utterances.")
     low = models.FloatField(null=True)
     high = models.FloatField(null=True)
     n = models.PositiveIntegerField()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
 from django.db.models import Count, F, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
@@ -259,7 +260,7 @@ def rho_by_set(runs: list[EvaluationRun]) -> dict[str, list[float]]:
     groups: dict[str, list[float]] = {name: [] for name in names.values()}
     rows = UtteranceMeasure.objects.filter(run__in=runs, pitch_correlation__isnull=False)
     for run, gender, rho in rows.values_list("run_id", "file__utterance__speaker__gender", "pitch_correlation"):
-        groups[names[run, gender]].append(rho)
+        groups[names[run, gender]].append(cast("float", rho))
     return {name: values for name, values in groups.items() if values}
 
 

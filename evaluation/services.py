@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from django.core.files.storage import default_storage
@@ -72,9 +72,7 @@ def start_evaluation(
 
 def run_evaluation(context: JobContext) -> dict[str, Any]:
     """Body of the job: measure each utterance that has no measure yet, then the values and figures of the set."""
-    run = EvaluationRun.objects.select_related("data_set", "submission").get(
-        pk=context.parameters["run"]
-    )
+    run = EvaluationRun.objects.select_related("data_set", "submission").get(pk=context.parameters["run"])
     files = list(
         SubmittedFile.objects.filter(submission=run.submission, data_set=run.data_set)
         .select_related("utterance__speaker")
@@ -110,9 +108,7 @@ def _measure_one(run: EvaluationRun, file: SubmittedFile) -> list[Problem]:
     original, rate = load_audio(file.utterance.audio)
     anonymised, anonymised_rate = load_audio(file.audio)
     if rate != anonymised_rate:
-        raise MetricInputError(
-            f"Expected {rate} Hz as in the original, found {anonymised_rate} Hz."
-        )
+        raise MetricInputError(f"Expected {rate} Hz as in the original, found {anonymised_rate} Hz.")
     check = check_audio(original, anonymised, rate)
     problems = audio_problems(check, file.utterance.name)
     try:
@@ -134,9 +130,7 @@ def _measure_one(run: EvaluationRun, file: SubmittedFile) -> list[Problem]:
     return problems
 
 
-def _pitch_values(
-    file: SubmittedFile, original: Samples, anonymised: Samples, rate: int
-) -> dict[str, Any]:
+def _pitch_values(file: SubmittedFile, original: Samples, anonymised: Samples, rate: int) -> dict[str, Any]:
     key_original, f0_original = _f0(file.utterance.audio, lambda: track_f0_praat(original, rate))
     key_anonymised, f0_anonymised = _f0(file.audio, lambda: track_f0_praat(anonymised, rate))
     pitch = pitch_correlation(f0_original.hz, f0_anonymised.hz)
@@ -230,7 +224,7 @@ def rho_by_gender(run: EvaluationRun) -> dict[str, list[float]]:
     )
     groups: dict[str, list[float]] = {str(gender.label): [] for gender in Gender}
     for gender, rho in rows:
-        groups[str(Gender(gender).label)].append(rho)
+        groups[str(Gender(gender).label)].append(cast("float", rho))
     return {label: values for label, values in groups.items() if values}
 
 

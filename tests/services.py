@@ -23,9 +23,7 @@ def missing_servers() -> list[str]:
     try:
         psycopg.connect(DATABASE_URL, connect_timeout=3).close()
     except psycopg.Error as error:
-        missing.append(
-            f"PostgreSQL does not answer at {DATABASE_URL}: {str(error).splitlines()[0]}"
-        )
+        missing.append(f"PostgreSQL does not answer at {DATABASE_URL}: {str(error).splitlines()[0]}")
     try:
         redis.Redis.from_url(BROKER_URL, socket_connect_timeout=3).ping()
     except redis.RedisError as error:

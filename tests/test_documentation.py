@@ -51,7 +51,7 @@ def run(command: str, folder: Path, **more: str) -> str:
 
 @contextmanager
 def started(command: str, folder: Path, until: str) -> Iterator[tuple[str, list[str]]]:
-    """A command that runs on: the address it serves and its lines so far; ended by one Ctrl-C, after which it exits with 0."""
+    """A command that runs on: the address that it serves and its lines so far; ended by one Ctrl-C."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -162,7 +162,13 @@ def test_documented_command_does_what_it_says(trial, tmp_path):
 def test_documented_code_runs(tmp_path):
     [code] = blocks("python")
     answer = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert answer.returncode == 0, answer.stderr
     assert 0 < float(answer.stdout) < 1

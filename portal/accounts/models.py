@@ -11,9 +11,7 @@ from django.db.models.functions import Lower
 
 
 class UserManager(DjangoUserManager["User"]):
-    def _create_user_object(
-        self, username: str | None, email: str | None, password: str | None, **fields: Any
-    ) -> User:
+    def _create_user_object(self, username: str | None, email: str | None, password: str | None, **fields: Any) -> User:
         user = self.model(email=self.normalize_email(email or username or ""), **fields)
         user.set_password(password)
         return user
@@ -36,9 +34,7 @@ class User(AbstractUser):
     last_name = None  # type: ignore[assignment]
     email = models.EmailField("e-mail address", unique=True)
     name = models.CharField(max_length=120, blank=True)
-    is_organizer = models.BooleanField(
-        default=False, help_text="May import corpora, run systems and see all results."
-    )
+    is_organizer = models.BooleanField(default=False, help_text="May import corpora, run systems and see all results.")
 
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = []

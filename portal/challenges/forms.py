@@ -83,9 +83,9 @@ class ImportForm(forms.Form):
         if "folder" not in wanted or not (wanted.get("audio_root") or wanted.get("without_audio")):
             return wanted
         layout = wanted.get("layout") or detect_layout(Path(wanted["folder"]))
-        if layout not in {None, Layout.KALDI}:
+        if layout and layout != Layout.KALDI:
             option = "audio_root" if wanted.get("audio_root") else "without_audio"
-            self.add_error(option, f"Only for Kaldi data directories; this is read as a {_LAYOUT_NAMES[layout]}.")
+            self.add_error(option, f"Only for Kaldi data directories; this is read as a {_LAYOUT_NAMES[str(layout)]}.")
         return wanted
 
     def clean_folder(self) -> str:

@@ -1,8 +1,8 @@
 """Import of a corpus: read its lists, examine and keep its audio, then write everything in one transaction.
 
-Nothing is written to the database before all checks have passed, and a failed import reports every fault at once. What was
-examined and kept stands in a journal beside the job, so an interrupted import continues where it was. Importing the same
-folder again changes nothing; importing a larger version of it adds what is new; what contradicts the corpus is refused.
+Nothing is written to the database before all checks have passed, and a failed import reports every fault at once. What
+was examined and kept stands in a journal beside the job, so an interrupted import continues where it was. Importing the
+same folder again changes nothing; importing a larger version of it adds what is new; what contradicts is refused.
 """
 
 from __future__ import annotations
@@ -56,9 +56,7 @@ def start_import(
     """
     under_way = Job.objects.filter(kind="import-corpus", state__in=[State.WAITING, State.RUNNING])
     if any(job.parameters["name"] == name for job in under_way):
-        raise NotPossible(
-            f"An import of the corpus {name} is under way already; see the list of jobs."
-        )
+        raise NotPossible(f"An import of the corpus {name} is under way already; see the list of jobs.")
     parameters = {
         "folder": folder,
         "name": name,
@@ -69,9 +67,7 @@ def start_import(
         "is_synthetic": is_synthetic,
     }
     title = f"Import of the corpus {name}"
-    return create_job(
-        kind="import-corpus", title=title, parameters=parameters, by=by, run_here=run_here
-    )
+    return create_job(kind="import-corpus", title=title, parameters=parameters, by=by, run_here=run_here)
 
 
 def run_import(context: JobContext) -> dict[str, Any]:
@@ -131,9 +127,7 @@ class Journal:
         self.file.unlink(missing_ok=True)
 
 
-def _examine(
-    context: JobContext, draft: CorpusDraft, journal: Journal
-) -> tuple[dict[str, AudioFacts], list[Problem]]:
+def _examine(context: JobContext, draft: CorpusDraft, journal: Journal) -> tuple[dict[str, AudioFacts], list[Problem]]:
     """Decode every file once; facts by utterance and all that is wrong."""
     facts: dict[str, AudioFacts] = {}
     problems: list[Problem] = []

@@ -1,7 +1,7 @@
 """Corpora: the original speech that systems anonymise and that everything is measured against.
 
-A `Corpus` holds speakers and utterances; a `DataSet` is a list of its utterances with one role; a `TrialList` says which
-enrolled speaker (model) is compared with which trial utterance.
+A `Corpus` holds speakers and utterances; a `DataSet` is a list of its utterances with one role; a `TrialList` says
+which enrolled speaker (model) is compared with which trial utterance.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.urls import reverse
+
 
 class Gender(models.TextChoices):
     FEMALE = "f", "female"
@@ -31,9 +32,7 @@ class Corpus(models.Model):
     is_synthetic = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
-    )
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
 
     class Meta:
         ordering = ["name"]
@@ -53,9 +52,7 @@ class Speaker(models.Model):
 
     class Meta:
         ordering = ["name"]
-        constraints = [
-            models.UniqueConstraint(fields=["corpus", "name"], name="speaker_once_in_corpus")
-        ]
+        constraints = [models.UniqueConstraint(fields=["corpus", "name"], name="speaker_once_in_corpus")]
 
     def __str__(self) -> str:
         return self.name
@@ -72,15 +69,11 @@ class Utterance(models.Model):
     audio = models.CharField(max_length=120, blank=True)
     samples = models.PositiveIntegerField(null=True, blank=True)
     rate_hz = models.PositiveIntegerField(null=True, blank=True)
-    converted_from = models.CharField(
-        max_length=80, blank=True, help_text="What the file was before its conversion."
-    )
+    converted_from = models.CharField(max_length=80, blank=True, help_text="What the file was before its conversion.")
 
     class Meta:
         ordering = ["name"]
-        constraints = [
-            models.UniqueConstraint(fields=["corpus", "name"], name="utterance_once_in_corpus")
-        ]
+        constraints = [models.UniqueConstraint(fields=["corpus", "name"], name="utterance_once_in_corpus")]
 
     def __str__(self) -> str:
         return self.name
@@ -97,9 +90,7 @@ class DataSet(models.Model):
 
     class Meta:
         ordering = ["name"]
-        constraints = [
-            models.UniqueConstraint(fields=["corpus", "name"], name="data_set_once_in_corpus")
-        ]
+        constraints = [models.UniqueConstraint(fields=["corpus", "name"], name="data_set_once_in_corpus")]
 
     def __str__(self) -> str:
         return self.name

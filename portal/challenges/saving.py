@@ -71,21 +71,19 @@ class _Writer:
         self.draft = draft
         self.kept = kept
         self.speakers = {speaker.name: speaker for speaker in corpus.speakers.all()}
-        self.utterances = {
-            utterance.name: utterance for utterance in corpus.utterances.select_related("speaker")
-        }
+        self.utterances = {utterance.name: utterance for utterance in corpus.utterances.select_related("speaker")}
         self.data_sets = {data_set.name: data_set for data_set in corpus.data_sets.all()}
 
     def contradictions(self) -> list[Problem]:
         """Everything in which the draft says otherwise than the corpus."""
         found = [
-            _contradiction(f"speaker {new.name}", old.gender, new.gender)
+            _contradiction(f"speaker {new.name}", speaker.gender, new.gender)
             for new in self.draft.speakers
-            if (old := self.speakers.get(new.name)) and old.gender != new.gender
+            if (speaker := self.speakers.get(new.name)) and speaker.gender != new.gender
         ]
         for new in self.draft.utterances:
-            if old := self.utterances.get(new.name):
-                found += self._utterance_contradictions(new, old)
+            if utterance := self.utterances.get(new.name):
+                found += self._utterance_contradictions(new, utterance)
         for data_set in self.draft.data_sets:
             if known := self.data_sets.get(data_set.name):
                 members = set(known.utterances.values_list("name", flat=True))
@@ -104,11 +102,7 @@ class _Writer:
             ("transcript", old.transcript, new.transcript),
             ("audio", old.audio, audio.key if audio and old.audio else old.audio),
         ]
-        return [
-            _contradiction(f"utterance {new.name}, {what}", was, now)
-            for what, was, now in pairs
-            if was != now
-        ]
+        return [_contradiction(f"utterance {new.name}, {what}", was, now) for what, was, now in pairs if was != now]
 
     def write(self) -> dict[str, int]:
         """Add what is missing; how many of each thing were."""
@@ -149,9 +143,7 @@ class _Writer:
 
     def _attach_audio(self) -> int:
         gaining = [
-            (self.utterances[name], audio)
-            for name, audio in self.kept.items()
-            if not self.utterances[name].audio
+            (self.utterances[name], audio) for name, audio in self.kept.items() if not self.utterances[name].audio
         ]
         for utterance, audio in gaining:
             utterance.audio = audio.key
@@ -160,22 +152,15 @@ class _Writer:
             utterance.duration_s = audio.samples / audio.rate_hz
             utterance.converted_from = audio.converted_from
         fields = ["audio", "samples", "rate_hz", "duration_s", "converted_from"]
-        Utterance.objects.bulk_update(
-            [utterance for utterance, _ in gaining], fields, batch_size=BATCH
-        )
+        Utterance.objects.bulk_update([utterance for utterance, _ in gaining], fields, batch_size=BATCH)
         return len(gaining)
 
     def _write_data_sets(self) -> int:
         new = [data_set for data_set in self.draft.data_sets if data_set.name not in self.data_sets]
         members = DataSet.utterances.through
         for draft in new:
-            data_set = DataSet.objects.create(
-                corpus=self.corpus, name=draft.name, role=draft.role, split=draft.split
-            )
-            rows = [
-                members(dataset_id=data_set.pk, utterance_id=self.utterances[name].pk)
-                for name in draft.utterances
-            ]
+            data_set = DataSet.objects.create(corpus=self.corpus, name=draft.name, role=draft.role, split=draft.split)
+            rows = [members(dataset_id=data_set.pk, utterance_id=self.utterances[name].pk) for name in draft.utterances]
             members.objects.bulk_create(rows, batch_size=BATCH)
         self.data_sets = {data_set.name: data_set for data_set in self.corpus.data_sets.all()}
         return len(new)
@@ -231,5 +216,5 @@ def _contradiction(what: str, was: str, now: str) -> Problem:
         file=what,
         expected=f"“{was}”, as the corpus has it",
         found=f"“{now}”",
-        remedy="What a corpus holds does not change, because results rest on it: import this as a corpus of another name.",
+        remedy="A corpus does not change, because results rest on it: import this as a corpus of another name.",
     )

@@ -66,8 +66,8 @@ def summaries(corpora: QuerySet[Corpus]) -> list[CorpusSummary]:
     """Speakers, utterances and duration of each corpus, in three queries whatever their number."""
     speakers = dict(Speaker.objects.filter(corpus__in=corpora).order_by().values_list("corpus").annotate(Count("pk")))
     rows = Utterance.objects.filter(corpus__in=corpora).order_by().values("corpus")
-    totals = {
-        row["corpus"]: row
+    totals: dict[int, dict[str, Any]] = {
+        row["corpus"]: dict(row)
         for row in rows.annotate(n=Count("pk"), seconds=Sum("duration_s"), with_audio=Count("pk", filter=~Q(audio="")))
     }
     return [
@@ -128,7 +128,7 @@ class DataSetRow:
     @property
     def _name_parts(self) -> tuple[str, str]:
         """Of ``vctk_dev_trials_f_common``: ``vctk_dev`` and ``common``; of any other name all of it and nothing."""
-        found = _ROLE_IN_NAME[self.data_set.role].fullmatch(self.data_set.name)
+        found = _ROLE_IN_NAME[Role(self.data_set.role)].fullmatch(self.data_set.name)
         if found is None:
             return self.data_set.name, ""
         words = [word for word in found["rest"].split("_") if word]
@@ -146,8 +146,8 @@ def data_set_table(corpus: Corpus) -> list[DataSetRow]:
 def data_set_rows(data_sets: QuerySet[DataSet]) -> list[DataSetRow]:
     """A line for each of the data sets, in two queries whatever their number."""
     members = DataSet.utterances.through.objects.filter(dataset__in=data_sets).order_by().values("dataset")
-    counts = {
-        row["dataset"]: row
+    counts: dict[int, dict[str, Any]] = {
+        row["dataset"]: dict(row)
         for row in members.annotate(
             n=Count("pk"),
             with_audio=Count("pk", filter=~Q(utterance__audio="")),

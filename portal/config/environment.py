@@ -146,9 +146,7 @@ VARIABLES = (
         _whole_number,
         "Seconds for which a signed audio address stays good.",
     ),
-    Variable(
-        "JOB_HEARTBEAT_S", "5", _whole_number, "Seconds between two signs of life of a running job."
-    ),
+    Variable("JOB_HEARTBEAT_S", "5", _whole_number, "Seconds between two signs of life of a running job."),
     Variable(
         "JOB_LOST_AFTER_S",
         "30",
@@ -178,11 +176,7 @@ def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         SettingsError: names every variable that is unknown or does not parse.
     """
     known = {PREFIX + variable.name for variable in VARIABLES}
-    problems = [
-        _unknown(name, known)
-        for name in sorted(environ)
-        if name.startswith(PREFIX) and name not in known
-    ]
+    problems = [_unknown(name, known) for name in sorted(environ) if name.startswith(PREFIX) and name not in known]
     values: dict[str, Any] = {}
     for variable in VARIABLES:
         text = environ.get(PREFIX + variable.name, variable.default).strip()

@@ -86,9 +86,7 @@ TEMPLATES = [
 # Database -----------------------------------------------------------------------------------------
 
 DATABASES = {
-    "default": dj_database_url.parse(
-        ENVIRONMENT["DATABASE_URL"] or f"sqlite:///{DATA_DIR / 'portal.sqlite3'}"
-    )
+    "default": dj_database_url.parse(ENVIRONMENT["DATABASE_URL"] or f"sqlite:///{DATA_DIR / 'portal.sqlite3'}")
 }
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     DATABASES["default"]["OPTIONS"] = {

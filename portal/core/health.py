@@ -78,20 +78,16 @@ def check_queue() -> str | None:
     if settings.CELERY_BROKER_URL.startswith("filesystem"):
         folder = settings.BROKER_DIR / "messages"
         if not folder.is_dir():
-            return f"The queue's folder {folder} is missing. The worker makes it again within seconds; start it if it does not run."
+            return f"The queue's folder {folder} is missing. A running worker makes it again; start one."
         return None
     from kombu import Connection
 
     options = settings.CELERY_BROKER_TRANSPORT_OPTIONS
     try:
-        with Connection(
-            settings.CELERY_BROKER_URL, connect_timeout=2, transport_options=options
-        ) as broker:
+        with Connection(settings.CELERY_BROKER_URL, connect_timeout=2, transport_options=options) as broker:
             broker.ensure_connection(max_retries=1, timeout=2)
     except Exception as error:
-        return (
-            f"The queue does not answer ({_first_line(error)}). Start it or mend PORTAL_BROKER_URL."
-        )
+        return f"The queue does not answer ({_first_line(error)}). Start it or mend PORTAL_BROKER_URL."
     return None
 
 
@@ -101,9 +97,7 @@ def check_scheduler() -> str | None:
         return "The scheduler has never run. Start it with manage.py run_scheduler (manage.py serve does)."
     silence = timezone.now() - pulse
     if silence > timedelta(seconds=settings.SWEEP_EVERY_S * 3 + 10):
-        return (
-            f"The scheduler has been silent for {silence.seconds} s. Start manage.py run_scheduler."
-        )
+        return f"The scheduler has been silent for {silence.seconds} s. Start manage.py run_scheduler."
     return None
 
 

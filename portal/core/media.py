@@ -47,9 +47,7 @@ def serve_media(request: HttpRequest, token: str) -> HttpResponseBase:
     try:
         key, mark = signing.loads(token, salt=SALT, max_age=settings.AUDIO_LINK_S)
     except signing.BadSignature as error:
-        raise Http404(
-            "This address is not valid any more; reload the page that led here."
-        ) from error
+        raise Http404("This address is not valid any more; reload the page that led here.") from error
     if mark != _session_mark(request) or not default_storage.exists(key):
         raise Http404("This address is not valid here; reload the page that led here.")
     log.info("media %s to session %s", key, mark)

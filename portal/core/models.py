@@ -8,9 +8,7 @@ class AuditEvent(models.Model):
     """One thing that a person or a process did; written in the transaction of the deed and never changed."""
 
     at = models.DateTimeField(auto_now_add=True, db_index=True)
-    actor = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
-    )
+    actor = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
     action = models.CharField(max_length=60)
     subject_type = models.CharField(max_length=60)
     subject_id = models.CharField(max_length=60)

@@ -61,10 +61,10 @@ class Transport(virtual.Transport):
     Channel = Channel
     driver_type = driver_name = "filesystem"
     implements = virtual.Transport.implements.extend(asynchronous=True)
-    connection_errors = (*virtual.Transport.connection_errors, OSError)
+    connection_errors: tuple[type[Exception], ...] = (*virtual.Transport.connection_errors, OSError)  # type: ignore[assignment]
 
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:  # noqa: ARG002
-        loop.call_repeatedly(self.polling_interval, _take_all, self.cycle.get, self._deliver)
+        loop.call_repeatedly(self.polling_interval, _take_all, self.cycle.get, self._deliver)  # type: ignore[union-attr]
 
     def driver_version(self) -> str:
         return "1"

@@ -61,8 +61,8 @@ class QueueState:
 def queue_states(now: datetime | None = None) -> list[QueueState]:
     now = now or timezone.now()
     ready = Q(state=State.WAITING) & (Q(after=None) | Q(after__state=State.SUCCEEDED))
-    rows = {
-        row["queue"]: row
+    rows: dict[str, dict[str, Any]] = {
+        row["queue"]: dict(row)
         for row in Job.objects.order_by()
         .values("queue")
         .annotate(

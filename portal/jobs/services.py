@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -57,7 +58,7 @@ def create_job(
     )
     audit.record("job.created", job, actor=by)
     if is_ready(job) and not run_here:
-        transaction.on_commit(lambda: send(job))
+        transaction.on_commit(partial(send, job))
     return job
 
 
@@ -201,7 +202,7 @@ def settle_followers(job: Job) -> None:
     for follower in job.followers.filter(state=State.WAITING):
         follower.after = job
         if job.state == State.SUCCEEDED:
-            transaction.on_commit(lambda waiting=follower: send(waiting))
+            transaction.on_commit(partial(send, follower))
         elif job.has_ended:
             _end_waiting(follower, f"Not run: it follows “{job.title}”, which {_how_ended(job)}.")
 
@@ -245,7 +246,7 @@ def run_again(job: Job, *, by: Any) -> Job:
     for follower in job.followers.filter(state=State.CANCELLED, cancel_requested_at=None):
         run_again(follower, by=by)
     if is_ready(job):
-        transaction.on_commit(lambda: send(job))
+        transaction.on_commit(partial(send, job))
     return job
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 
@@ -48,18 +48,20 @@ class BaselineForm(forms.Form):
         self.ready = [row for row in rows if 0 < row.utterances == row.with_audio]
         self.without_audio = [row for row in rows if row not in self.ready]
         ready = [row.data_set.pk for row in self.ready]
-        self.fields["method"].choices = [(method.name, method.title) for method in methods()]
+        cast("forms.ChoiceField", self.fields["method"]).choices = [(method.name, method.title) for method in methods()]
         self.fields["method"].initial = methods()[0].name
-        self.fields["data_sets"].queryset = corpus.data_sets.filter(pk__in=ready)
+        cast("forms.ModelMultipleChoiceField", self.fields["data_sets"]).queryset = corpus.data_sets.filter(
+            pk__in=ready
+        )
         self.fields["data_sets"].initial = ready
         self.fields["name"].initial = _free_name(f"b2-{corpus.name}")
         self.fields["seed"].initial = secrets.randbelow(10**9)
 
-    def method_choices(self) -> Iterator[tuple[forms.BoundField, Method]]:
+    def method_choices(self) -> Iterator[tuple[forms.boundfield.BoundWidget, Method]]:
         """Each method's radio button with what the method says of itself."""
         yield from zip(self["method"], methods(), strict=True)
 
-    def data_set_choices(self) -> Iterator[tuple[forms.BoundField, DataSetRow]]:
+    def data_set_choices(self) -> Iterator[tuple[forms.boundfield.BoundWidget, DataSetRow]]:
         """Each ready data set's checkbox with its numbers, in the order of the corpus page."""
         buttons = {int(str(button.data["value"])): button for button in self["data_sets"]}
         yield from ((buttons[row.data_set.pk], row) for row in self.ready)

@@ -27,8 +27,6 @@ def start_baseline(
 ) -> System:
     """Create a system and the jobs that anonymise and then measure each of the data sets."""
     submission = create_baseline(name=name, title=get_method(method).title, corpus=corpus, by=by)
-    for run in start_anonymization(
-        submission=submission, data_sets=data_sets, method=method, seed=seed, by=by
-    ):
+    for run in start_anonymization(submission=submission, data_sets=data_sets, method=method, seed=seed, by=by):
         start_evaluation(submission=submission, data_set=run.data_set, after=run.job, by=by)
     return submission.system

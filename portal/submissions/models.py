@@ -17,9 +17,7 @@ class System(models.Model):
     corpus = models.ForeignKey(Corpus, on_delete=models.PROTECT, related_name="systems")
     is_baseline = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
-    )
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
 
     class Meta:
         ordering = ["name"]
@@ -40,9 +38,7 @@ class Submission(models.Model):
 
     class Meta:
         ordering = ["-version"]
-        constraints = [
-            models.UniqueConstraint(fields=["system", "version"], name="submission_version_once")
-        ]
+        constraints = [models.UniqueConstraint(fields=["system", "version"], name="submission_version_once")]
 
     def __str__(self) -> str:
         return f"{self.system} version {self.version}"
@@ -53,9 +49,7 @@ class SubmittedFile(models.Model):
 
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="files")
     data_set = models.ForeignKey(DataSet, on_delete=models.PROTECT, related_name="+")
-    utterance = models.ForeignKey(
-        Utterance, on_delete=models.PROTECT, related_name="submitted_files"
-    )
+    utterance = models.ForeignKey(Utterance, on_delete=models.PROTECT, related_name="submitted_files")
     audio = models.CharField(max_length=120)
     samples = models.PositiveIntegerField()
     rate_hz = models.PositiveIntegerField()

@@ -14,8 +14,6 @@ from portal.submissions.models import Submission, System
 @transaction.atomic
 def create_baseline(*, name: str, title: str, corpus: Corpus, by: Any = None) -> Submission:
     """A system of the organizer's own with its first, still empty submission."""
-    system = System.objects.create(
-        name=name, title=title, corpus=corpus, is_baseline=True, created_by=by
-    )
+    system = System.objects.create(name=name, title=title, corpus=corpus, is_baseline=True, created_by=by)
     audit.record("system.created", system, actor=by)
     return Submission.objects.create(system=system, version=1)

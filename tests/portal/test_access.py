@@ -99,7 +99,9 @@ def addresses() -> dict[str, str]:
     corpus = Corpus.objects.create(name="little", layout="manifest", source="somewhere")
     speaker = Speaker.objects.create(corpus=corpus, name="a", gender="f")
     audio = store_bytes(b"not to be heard", ".flac")
-    utterance = Utterance.objects.create(corpus=corpus, speaker=speaker, name="a-1", audio=audio, samples=1, rate_hz=16000)
+    utterance = Utterance.objects.create(
+        corpus=corpus, speaker=speaker, name="a-1", audio=audio, samples=1, rate_hz=16000
+    )
     data_set = DataSet.objects.create(corpus=corpus, name="x_trials_f", role="trial")
     data_set.utterances.add(utterance)
     submission = create_baseline(name="b2", title="B2", corpus=corpus)
@@ -128,7 +130,9 @@ def addresses() -> dict[str, str]:
         "systems:compare": ["b2", file.pk],
         "systems:f0": ["b2", file.pk],
     }
-    jobs = {name: [run.job_id] for name in MATRIX if name.startswith("jobs:") and name not in {"jobs:list", "jobs:table"}}
+    jobs = {
+        name: [run.job_id] for name in MATRIX if name.startswith("jobs:") and name not in {"jobs:list", "jobs:table"}
+    }
     return {name: reverse(name, args=(arguments | jobs).get(name, [])) for name in MATRIX}
 
 

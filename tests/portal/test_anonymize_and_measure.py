@@ -115,7 +115,12 @@ def test_measure_is_what_the_metric_gives_for_the_stored_audio(system):
 
 def test_figures_are_drawn_for_light_dark_and_print(system):
     run = EvaluationRun.objects.get(data_set__name="demo_enrolls")
-    starts = {("light", "svg"): b"<?xml", ("dark", "svg"): b"<?xml", ("light", "png"): b"\x89PNG", ("light", "pdf"): b"%PDF"}
+    starts = {
+        ("light", "svg"): b"<?xml",
+        ("dark", "svg"): b"<?xml",
+        ("light", "png"): b"\x89PNG",
+        ("light", "pdf"): b"%PDF",
+    }
     for (theme, image_format), start in starts.items():
         with default_storage.open(figure_key(run, theme, image_format)) as figure:
             assert figure.read().startswith(start)
@@ -158,7 +163,11 @@ def test_same_seed_gives_the_same_files_again(system):
     again = anonymize(system.corpus, name="again", sets=("demo_trials_f",))
     run_waiting_jobs()
     files = [
-        list(SubmittedFile.objects.filter(submission__system=one, data_set__name="demo_trials_f").values_list("audio", flat=True))
+        list(
+            SubmittedFile.objects.filter(submission__system=one, data_set__name="demo_trials_f").values_list(
+                "audio", flat=True
+            )
+        )
         for one in (system, again)
     ]
     assert files[0] == files[1]
@@ -169,7 +178,10 @@ def test_corpus_without_audio_fails_with_a_sentence_and_cancels_the_measures(dem
     anonymize(demo, sets=("demo_trials_f",))
     run_waiting_jobs()
     job, follower = Job.objects.filter(kind__in=["anonymize", "measure"]).order_by("created_at")
-    assert (job.state, job.failure) == (State.FAILED, "1 of 35 utterances of demo_trials_f have no audio in the corpus.")
+    assert (job.state, job.failure) == (
+        State.FAILED,
+        "1 of 35 utterances of demo_trials_f have no audio in the corpus.",
+    )
     assert (follower.state, follower.failure) == (
         State.CANCELLED,
         f"Not run: it follows “{job.title}”, which failed.",
@@ -186,7 +198,8 @@ def test_bad_first_utterance_stops_the_run_as_a_canary(demo):
     job = Job.objects.get(kind="anonymize")
     assert (job.state, SubmittedFile.objects.count()) == (State.FAILED, 0)
     assert job.failure == (
-        "1 of 35 utterances of demo_trials_f could not be anonymised, the first one among them, so the others were not tried."
+        "1 of 35 utterances of demo_trials_f could not be anonymised, the first one among them, "
+        "so the others were not tried."
     )
     Path(default_storage.path(first.audio)).write_bytes(content)
     run_again(job, by=None)
@@ -205,13 +218,15 @@ def test_run_is_followed_not_changed_by_a_new_one(system):
 
 @needs_shared
 def test_pitch_correlation_of_b2_on_real_speech_lies_in_the_published_range():
-    """Published for B2: 0.61 to 0.70 for female, 0.53 to 0.66 for male sets (weighted over many speakers and voices)."""
+    """Published for B2: 0.61 to 0.70 for female, 0.53 to 0.66 for male sets of many speakers and voices."""
     corpus = import_speech(SHARED / "speech", "speech")
     anonymize(corpus, sets=tuple(corpus.data_sets.filter(role="trial").values_list("name", flat=True)))
     assert {job.state for job in run_waiting_jobs()} == {State.SUCCEEDED}
     rho = {
         gender: np.mean(
-            UtteranceMeasure.objects.filter(file__utterance__speaker__gender=gender).values_list("pitch_correlation", flat=True)
+            UtteranceMeasure.objects.filter(file__utterance__speaker__gender=gender).values_list(
+                "pitch_correlation", flat=True
+            )
         )
         for gender in "fm"
     }

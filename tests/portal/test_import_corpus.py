@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 
 from portal.challenges import importing
 from portal.challenges.models import Corpus, DataSet, Speaker, TrialList, Utterance
-from portal.challenges.selectors import data_set_table, trial_table
+from portal.challenges.selectors import data_set_table, plan_table, trial_table
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job, State
 from portal.jobs.runner import JobReleased, execute
@@ -62,7 +62,12 @@ def test_import_brings_speakers_utterances_sets_and_trials(corpus):
     assert counts() == [1, 4, 12, 3, 2]
     assert AuditEvent.objects.filter(action="corpus.imported").count() == 1
     utterance = Utterance.objects.get(name="a-1")
-    assert (utterance.samples, utterance.rate_hz, utterance.duration_s, utterance.transcript) == (16_000, 16_000, 1.0, "HELLO")
+    assert (utterance.samples, utterance.rate_hz, utterance.duration_s, utterance.transcript) == (
+        16_000,
+        16_000,
+        1.0,
+        "HELLO",
+    )
     with default_storage.open(utterance.audio) as stored:
         assert stored.read() == (corpus / "a-1.flac").read_bytes()
 
@@ -82,7 +87,9 @@ def test_same_import_again_changes_nothing(corpus):
     run(corpus)
     before = [list(model.objects.order_by("pk").values()) for model in MODELS[1:]]
     job = run(corpus)
-    assert job.result["gained"] == dict.fromkeys(["speakers", "utterances", "audio_files", "data_sets", "trial_lists"], 0)
+    assert job.result["gained"] == dict.fromkeys(
+        ["speakers", "utterances", "audio_files", "data_sets", "trial_lists"], 0
+    )
     assert [list(model.objects.order_by("pk").values()) for model in MODELS[1:]] == before
 
 
@@ -106,7 +113,9 @@ def test_contradiction_is_refused_and_changes_nothing(corpus):
     before = counts()
     soundfile.write(corpus / "a-1.flac", tone(hertz=333), 16_000)
     manifest = corpus / "utterances.csv"
-    manifest.write_text(manifest.read_text().replace("a-2,a,F,x,x_trials_f,trial,1.000,HELLO", "a-2,a,F,x,x_trials_f,trial,1.000,BYE"))
+    manifest.write_text(
+        manifest.read_text().replace("a-2,a,F,x,x_trials_f,trial,1.000,HELLO", "a-2,a,F,x,x_trials_f,trial,1.000,BYE")
+    )
     job = run(corpus)
     assert (job.state, counts()) == (State.FAILED, before)
     assert {(p["code"], p["file"]) for p in job.problems if p["severity"] == "error"} == {
@@ -176,7 +185,10 @@ def test_all_faults_of_a_corpus_are_told_at_once(corpus):
     soundfile.write(corpus / "b-1.flac", np.stack([tone(), tone()], axis=1), 16_000)
     soundfile.write(corpus / "c-1.flac", tone(rate=44_100), 44_100)
     job = run(corpus)
-    assert {problem["code"] for problem in job.problems if problem["severity"] == "error"} == expected | {"not-mono", "wrong-rate"}
+    assert {problem["code"] for problem in job.problems if problem["severity"] == "error"} == expected | {
+        "not-mono",
+        "wrong-rate",
+    }
 
 
 def test_trials_that_name_unknown_speakers_are_reported(tmp_path):
@@ -208,7 +220,11 @@ def test_other_rate_is_converted_when_asked_and_recorded(corpus):
     job = run(corpus, resample=True)
     assert (job.state, job.failure) == (State.SUCCEEDED, "")
     utterance = Utterance.objects.get(name="a-1")
-    assert (utterance.rate_hz, utterance.samples, utterance.converted_from) == (16_000, 16_000, "48000 Hz, PCM_24, FLAC")
+    assert (utterance.rate_hz, utterance.samples, utterance.converted_from) == (
+        16_000,
+        16_000,
+        "48000 Hz, PCM_24, FLAC",
+    )
     with default_storage.open(utterance.audio) as stored:
         samples, rate = soundfile.read(io.BytesIO(stored.read()), dtype="int16")
     assert (rate, samples.size) == (16_000, 16_000)
@@ -243,7 +259,10 @@ def test_second_import_of_a_corpus_under_way_is_refused(corpus):
 
 def test_command_imports_and_tells_what_was_gained(corpus, capsys):
     call_command("import_corpus", str(corpus), "--name", "little")
-    assert "The corpus little gained 4 speakers, 12 utterances, 12 audio files, 3 data sets, 2 trial lists." in capsys.readouterr().out
+    assert (
+        "The corpus little gained 4 speakers, 12 utterances, 12 audio files, 3 data sets, 2 trial lists."
+        in capsys.readouterr().out
+    )
 
 
 def test_command_ends_with_a_sentence_for_a_bad_corpus(corpus, capsys):
@@ -266,12 +285,18 @@ def test_real_kaldi_directories_give_the_plan_s_tables():
         ("libri_test_trials_f", 20, 0, 734),
         ("libri_test_trials_m", 0, 20, 762),
     ]
+    assert [(p.subset, p.part, p.female, p.male, p.speakers, p.utterances) for p in plan_table(rows)] == [
+        ("libri_dev", "Enrolment", 15, 14, 29, 343),
+        ("libri_dev", "Trial", 20, 20, 40, 1978),
+        ("libri_test", "Enrolment", 16, 13, 29, 438),
+        ("libri_test", "Trial", 20, 20, 40, 1496),
+    ]
     trials = trial_table(Corpus.objects.get(), rows)
-    assert [(t.subset, t.kind, t.female, t.male, t.total) for t in trials] == [
-        ("libri_dev_trials", "Same-speaker", 704, 644, 1348),
-        ("libri_dev_trials", "Different-speaker", 14566, 12796, 27362),
-        ("libri_test_trials", "Same-speaker", 548, 449, 997),
-        ("libri_test_trials", "Different-speaker", 11196, 9457, 20653),
+    assert [(t.subset, t.kind, t.female, t.male, t.total, t.origin) for t in trials] == [
+        ("libri_dev", "Same-speaker", 704, 644, 1348, "given"),
+        ("libri_dev", "Different-speaker", 14566, 12796, 27362, "given"),
+        ("libri_test", "Same-speaker", 548, 449, 997, "given"),
+        ("libri_test", "Different-speaker", 11196, 9457, 20653, "given"),
     ]
 
 

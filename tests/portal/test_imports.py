@@ -19,7 +19,13 @@ def modules_after(code: str, data_dir: Path) -> list[str]:
     program = f"{code}\nimport sys\nprint('HELD', *[name for name in {HEAVY!r} if name in sys.modules])"
     environment = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings", "PORTAL_DATA_DIR": str(data_dir)}
     answer = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert answer.returncode == 0, answer.stderr
     [held] = [line for line in answer.stdout.splitlines() if line.startswith("HELD")]
@@ -46,9 +52,7 @@ def test_probe_sees_a_heavy_library(tmp_path):
 
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     program = Path(sys.executable).with_name("lint-imports")
-    return subprocess.run(
-        [program, "--no-cache"], cwd=folder, capture_output=True, text=True, timeout=300, check=False
-    )
+    return subprocess.run([program, "--no-cache"], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.fixture

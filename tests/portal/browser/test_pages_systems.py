@@ -199,8 +199,9 @@ def test_figures_follow_the_colours_of_the_page(organizer_page, system):
     shown, address = {}, ""
     for scheme in ("light", "dark"):
         organizer_page.emulate_media(color_scheme=scheme)
-        drawn = "(({complete, currentSrc: now}) => complete && now && now !== '%s')(document.querySelector('.multiples img'))"
-        wait_until(organizer_page, drawn % address)
+        first = "document.querySelector('.multiples img')"
+        drawn = f"(({{complete, currentSrc: now}}) => complete && now && now !== '{address}')({first})"
+        wait_until(organizer_page, drawn)
         address = image.evaluate("(each) => each.currentSrc")
         shown[scheme] = organizer_page.request.get(address).text()
         assert image.evaluate("(each) => each.naturalWidth") > 300

@@ -30,15 +30,9 @@ class Command(BaseCommand):
             choices=[layout.value for layout in Layout],
             help="found out where not given",
         )
-        parser.add_argument(
-            "--audio-root", type=Path, help="where the audio of Kaldi directories lies"
-        )
-        parser.add_argument(
-            "--without-audio", action="store_true", help="import the lists only; audio can follow"
-        )
-        parser.add_argument(
-            "--resample", action="store_true", help="convert audio that is not 16 kHz"
-        )
+        parser.add_argument("--audio-root", type=Path, help="where the audio of Kaldi directories lies")
+        parser.add_argument("--without-audio", action="store_true", help="import the lists only; audio can follow")
+        parser.add_argument("--resample", action="store_true", help="convert audio that is not 16 kHz")
         parser.add_argument("--synthetic", action="store_true", help="no real person speaks")
 
     def handle(self, **options: Any) -> None:
@@ -49,9 +43,7 @@ class Command(BaseCommand):
         self.stdout.write("\n".join(problem_lines(job.problems)))
         if job.state != State.SUCCEEDED:
             raise CommandError(failure_report(job).splitlines()[0])
-        gained = ", ".join(
-            f"{count} {what.replace('_', ' ')}" for what, count in job.result["gained"].items()
-        )
+        gained = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in job.result["gained"].items())
         self.stdout.write(f"The corpus {name} gained {gained}.")
 
     def _run(self, folder: Path, name: str, options: dict[str, Any]) -> Job:

@@ -14,7 +14,7 @@ from portal.core.processes import Supervisor, portal_processes
 class Command(BaseCommand):
     help = __doc__
 
-    def handle(self, **options: Any) -> None:
+    def handle(self, **_: Any) -> None:
         call_command("migrate", verbosity=0)
         call_command("collectstatic", interactive=False, verbosity=0)
         address = settings.ADDRESS

@@ -58,15 +58,11 @@ class Command(BaseCommand):
         _require_free(settings.ADDRESS)
         folder: Path = (options["speech"] or DEMO_CORPUS).absolute()
         if not folder.exists():
-            raise CommandError(
-                f"There is no folder {folder}. Name one with make demo SPEECH=<folder with a manifest>."
-            )
+            raise CommandError(f"There is no folder {folder}. Name one with make demo SPEECH=<folder with a manifest>.")
         self._say("Preparing the database and the static files")
         call_command("migrate", verbosity=0)
         call_command("collectstatic", interactive=False, verbosity=0)
-        guide = _Guide(
-            folder, synthetic=options["speech"] is None, and_exit=options["and_exit"], say=self._say
-        )
+        guide = _Guide(folder, synthetic=options["speech"] is None, and_exit=options["and_exit"], say=self._say)
         threading.Thread(target=guide.run, name="guide", daemon=True).start()
         processes = portal_processes(
             settings.ADDRESS,
@@ -114,9 +110,7 @@ class _Guide:
         accounts = {}
         for role, rights in ROLES.items():
             email = f"{role}@demo.example"
-            user, _ = User.objects.get_or_create(
-                email=email, defaults={"name": f"Demo {role}", **rights}
-            )
+            user, _ = User.objects.get_or_create(email=email, defaults={"name": f"Demo {role}", **rights})
             user.set_password(demo_password(email))
             user.save()
             accounts[role] = user
@@ -170,9 +164,7 @@ class _Guide:
 
 def demo_password(email: str) -> str:
     """Password of a demo account: stable for this installation, known to nobody else."""
-    digest = hmac.new(
-        settings.SECRET_KEY.encode(), f"demo {email}".encode(), hashlib.sha256
-    ).digest()
+    digest = hmac.new(settings.SECRET_KEY.encode(), f"demo {email}".encode(), hashlib.sha256).digest()
     return base64.b32encode(digest).decode().lower()[:12]
 
 
@@ -190,7 +182,8 @@ def _require_free(address: str) -> None:
             probe.bind((host, int(port)))
         except OSError as error:
             raise CommandError(
-                f"The address {address} cannot be used ({error.strerror}). Choose another with make demo ADDRESS=127.0.0.1:8001"
+                f"The address {address} cannot be used ({error.strerror}). "
+                "Choose another with make demo ADDRESS=127.0.0.1:8001"
             ) from None
 
 
@@ -201,6 +194,4 @@ def _wait_until_open(address: str) -> None:
                 return
         except (URLError, OSError):
             time.sleep(0.5)
-    raise CommandError(
-        f"The web server did not open {address} within a minute; its lines above tell why."
-    )
+    raise CommandError(f"The web server did not open {address} within a minute; its lines above tell why.")
