@@ -61,4 +61,6 @@ $(VENV)/portal: $(VENV)/bin/python requirements.txt
 $(VENV)/dev: $(VENV)/portal requirements-dev.txt
 	@echo "Installing the packages for tests and checks into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check pyworld==0.3.5 "setuptools<81" 2>/dev/null \
+		|| echo "pyworld could not be built (it needs a C++ compiler): the tests of its F0 estimators will be skipped."
 	@touch $@

@@ -1,0 +1,183 @@
+"""F0 estimators by name: what each says, how it is named, and what they refuse."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from evaluation.metrics.errors import MetricInputError
+from evaluation.metrics.f0 import ESTIMATORS, track_f0, track_f0_praat
+from evaluation.metrics.pitch_pair import compare_pitch
+from tests.evaluation.reference import RATE, SHARED, needs_shared, read_speech
+
+UTTERANCE = "3080-5032-0000"
+WORLD = ["dio", "harvest"]
+
+
+@pytest.fixture(autouse=True)
+def _with_pyworld(request):
+    if "estimator" in request.fixturenames and request.getfixturevalue("estimator") in WORLD:
+        pytest.importorskip("pyworld")
+
+
+def voice(hz: np.ndarray | float, seconds: float, rate: int = RATE) -> np.ndarray:
+    """Ten falling harmonics of a constant or moving F0."""
+    phase = 2 * np.pi * np.cumsum(np.broadcast_to(hz, round(seconds * rate))) / rate
+    return sum(0.3 / k * np.cos(k * phase) for k in range(1, 11))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("rate", [16000, 44100])
+@pytest.mark.parametrize("hz", [120.0, 220.0])
+def test_each_estimator_finds_the_pitch_of_a_voice(estimator, rate, hz):
+    track = track_f0(voice(hz, 1.0, rate), rate, estimator)
+    voiced = track.hz[track.hz > 0]
+    assert voiced.size > 0.8 * track.hz.size
+    assert np.median(voiced) == pytest.approx(hz, rel=0.01)
+    assert track.step_s == pytest.approx(0.01)
+    assert track.times_s[-1] <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_each_estimator_names_itself_with_versions(estimator):
+    name = track_f0(voice(120, 0.2), RATE, estimator).estimator
+    program = {"praat": "praat 6.", "dio": "world (pyworld 0.", "harvest": "world (pyworld 0."}[estimator]
+    method = {"praat": "to-pitch-ac", "dio": "dio+stonemask", "harvest": "harvest"}[estimator]
+    assert name.startswith(program)
+    assert name.endswith(f"{method} 75-500 Hz")
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_each_estimator_is_the_same_for_int16(estimator):
+    samples = np.round(voice(150, 0.5) * 32768).astype(np.int16)
+    assert np.array_equal(track_f0(samples, RATE, estimator).hz, track_f0(samples / 32768, RATE, estimator).hz)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_each_estimator_takes_silence_for_unvoiced(estimator):
+    assert not track_f0(np.zeros(RATE, np.int16), RATE, estimator).hz.any()
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_each_estimator_needs_forty_milliseconds(estimator):
+    assert track_f0(np.zeros(640, np.int16), RATE, estimator).hz.size >= 1
+    with pytest.raises(MetricInputError, match=r"at least 640 samples.*found 639"):
+        track_f0(np.zeros(639, np.int16), RATE, estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(
+    ("samples", "rate", "sentence"),
+    [
+        (np.zeros((700, 2), np.int16), RATE, "one channel"),
+        (np.zeros(700, np.int32), RATE, "found int32"),
+        (np.full(700, np.nan), RATE, "700 of 700"),
+        (np.zeros(700), 0, "positive sampling rate"),
+    ],
+)
+def test_each_estimator_refuses_what_is_no_speech_signal(estimator, samples, rate, sentence):
+    with pytest.raises(MetricInputError, match=sentence):
+        track_f0(samples, rate, estimator)
+
+
+@pytest.mark.parametrize("estimator", WORLD)
+def test_world_needs_a_rate_above_its_range(estimator):
+    with pytest.raises(MetricInputError, match="at least 1000 Hz, found 800"):
+        track_f0(np.zeros(800), 800, estimator)
+
+
+def test_the_default_estimator_is_that_of_the_challenge():
+    samples = voice(120, 0.5)
+    assert np.array_equal(track_f0(samples, RATE).hz, track_f0_praat(samples, RATE).hz)
+
+
+def test_an_unknown_estimator_is_refused_with_the_known_ones():
+    with pytest.raises(MetricInputError, match="praat, dio, harvest; found “yin”"):
+        track_f0(np.zeros(RATE), RATE, "yin")
+
+
+@needs_shared
+@pytest.mark.parametrize("estimator", WORLD)
+def test_world_agrees_with_praat_on_real_speech(estimator):
+    samples = read_speech(UTTERANCE)
+    praat, world = track_f0(samples, RATE), track_f0(samples, RATE, estimator)
+    by_time = np.interp(praat.times_s, world.times_s, world.hz)
+    both = (praat.hz > 0) & (by_time > 75)
+    assert both.sum() > 0.5 * (praat.hz > 0).sum()
+    assert np.median(np.abs(by_time[both] - praat.hz[both]) / praat.hz[both]) < 0.02
+
+
+ABSENT = """
+import sys
+sys.modules["{module}"] = None
+import numpy as np
+from evaluation.metrics.errors import MetricInputError
+from evaluation.metrics.f0 import track_f0
+try:
+    track_f0(np.zeros(1600), 16000, "harvest")
+except MetricInputError as error:
+    print(error)
+"""
+
+
+def run_python(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, check=True)
+
+
+@pytest.mark.parametrize(
+    ("module", "remedy"),
+    [("pyworld", 'Install pyworld and "setuptools<81".'), ("pkg_resources", 'Install "setuptools<81".')],
+)
+def test_an_absent_package_is_named_with_the_remedy(module, remedy):
+    pytest.importorskip("pyworld")
+    printed = run_python(ABSENT.format(module=module)).stdout
+    assert printed.strip() == f"F0 by WORLD needs the package {module}, which is absent. {remedy}"
+
+
+def test_world_is_imported_without_warnings():
+    pytest.importorskip("pyworld")
+    program = "import numpy; from evaluation.metrics.f0 import track_f0; track_f0(numpy.zeros(1600), 16000, 'dio')"
+    assert "pkg_resources" not in run_python(program).stderr
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_pair_says_which_estimator_was_used(estimator):
+    samples = voice(150 + 30 * np.sin(np.arange(2 * RATE) / 5000), 2.0)
+    pair = compare_pitch(samples, samples // 1e-9 * 1e-9, RATE, estimator=estimator)
+    assert pair.estimator == pair.anonymised.estimator == track_f0(samples, RATE, estimator).estimator
+    assert pair.correlation.rho > 0.99
+    assert pair.realigned is None
+
+
+def test_a_pair_may_differ_in_rate_and_length():
+    moving = 150 + 30 * np.sin(np.arange(3 * RATE) / RATE * 4)
+    original = voice(moving, 3.0)
+    stretched = np.interp(np.linspace(0, 3, round(2.7 * 22050)), np.arange(3 * RATE) / RATE, moving)
+    faster = voice(stretched, 2.7, 22050)
+    pair = compare_pitch(original, faster, RATE, rate_anonymised=22050, realign=True)
+    assert pair.correlation.rho > 0.95
+    assert pair.realigned.rho > 0.95
+
+
+def test_a_silent_side_gives_zero_and_a_short_one_is_named():
+    pair = compare_pitch(voice(120, 1.0), np.zeros(RATE, np.int16), RATE, realign=True)
+    assert (pair.correlation.rho, pair.correlation.rho_voiced) == (0.0, None)
+    assert (pair.realigned.rho, pair.realigned.rho_voiced) == (0.0, None)
+    with pytest.raises(MetricInputError, match=r"^The anonymised utterance: .*at least 640 samples"):
+        compare_pitch(voice(120, 1.0), np.zeros(100, np.int16), RATE)
+    with pytest.raises(MetricInputError, match=r"^The original utterance: "):
+        compare_pitch(np.zeros(100, np.int16), voice(120, 1.0), RATE)
+
+
+@needs_shared
+def test_published_anonymised_speech_keeps_its_pitch():
+    path = next((SHARED / "speech" / "anonymised").rglob("1272-128104-0000.flac"))
+    import soundfile
+
+    anonymised, rate = soundfile.read(path, dtype="int16")
+    pair = compare_pitch(read_speech("1272-128104-0000"), anonymised, rate, realign=True)
+    assert pair.correlation.rho > 0.3
+    assert pair.realigned.rho_voiced > pair.correlation.rho_voiced

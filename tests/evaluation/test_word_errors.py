@@ -1,0 +1,177 @@
+"""Word errors: Kaldi's counts, its tie rule fuzzed against the plain algorithm, missing hypotheses."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.formats.transcripts import normalise_transcript, split_words
+from evaluation.metrics.errors import MetricInputError
+from evaluation.metrics.word_errors import (
+    AlignedWord,
+    WordErrorCounts,
+    align_words,
+    count_word_errors,
+    kaldi_line,
+    pool_word_errors,
+)
+from tests.evaluation.reference import SHARED, load_json, needs_shared
+
+
+def kaldi_counts(reference: list[str], hypothesis: list[str]) -> tuple[int, int, int]:
+    """Insertions, deletions, substitutions by Kaldi's rule, column by column without shortcuts."""
+    column = [(0, i, 0, i) for i in range(len(reference) + 1)]
+    for heard in hypothesis:
+        above = column
+        column = [(above[0][0] + 1, *above[0][1:3], above[0][3] + 1)]
+        for i, word in enumerate(reference, start=1):
+            inserted, deleted = above[i][3] + 1, column[i - 1][3] + 1
+            substituted = above[i - 1][3] + (heard != word)
+            if substituted < inserted and substituted < deleted:
+                old = above[i - 1]
+                column.append((old[0], old[1], old[2] + (heard != word), substituted))
+            elif deleted < inserted:
+                old = column[i - 1]
+                column.append((old[0], old[1] + 1, old[2], deleted))
+            else:
+                old = above[i]
+                column.append((old[0] + 1, old[1], old[2], inserted))
+    return column[-1][:3]
+
+
+def counts_of(reference: str, hypothesis: str) -> WordErrorCounts:
+    return count_word_errors({"u": reference}, {"u": hypothesis}).present
+
+
+@needs_shared
+def test_word_errors_equal_kaldi_in_every_stored_case():
+    cases = load_json("word_errors.json")["cases"]
+    assert len(cases) == 60
+    for case in cases:
+        expected = WordErrorCounts(case["ref_words"], case["ins"], case["del"], case["sub"])
+        assert counts_of(case["ref"], case["hyp"]) == expected, case
+        assert expected.errors == case["errors"]
+
+
+few_words = st.lists(st.sampled_from("ABCDE"), max_size=14)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(few_words, few_words)
+def test_word_errors_equal_the_plain_algorithm_of_kaldi(reference, hypothesis):
+    counts = counts_of(" ".join(reference), " ".join(hypothesis))
+    assert (counts.insertions, counts.deletions, counts.substitutions) == kaldi_counts(reference, hypothesis)
+
+
+@settings(deadline=None)
+@given(few_words, few_words)
+def test_alignment_holds_both_texts_in_order(reference, hypothesis):
+    alignment = align_words(reference, hypothesis)
+    assert [word.reference for word in alignment if word.reference is not None] == reference
+    assert [word.hypothesis for word in alignment if word.hypothesis is not None] == hypothesis
+
+
+@settings(deadline=None)
+@given(few_words, few_words)
+def test_word_errors_do_not_change_when_words_are_renamed(reference, hypothesis):
+    renamed = {word: f"W{word}W" for word in "ABCDE"}
+    counts = counts_of(" ".join(reference), " ".join(hypothesis))
+    other = counts_of(" ".join(renamed[w] for w in reference), " ".join(renamed[w] for w in hypothesis))
+    assert other == counts
+
+
+@pytest.mark.parametrize(
+    ("reference", "hypothesis", "steps"),
+    [
+        ("A B", "B A", [("A", None), ("B", "B"), (None, "A")]),
+        ("A B", "C A", [(None, "C"), ("A", "A"), ("B", None)]),
+        ("C A", "A B", [("C", None), ("A", "A"), (None, "B")]),
+        ("THE CAT SAT", "THE HAT SAT", [("THE", "THE"), ("CAT", "HAT"), ("SAT", "SAT")]),
+        ("", "NOISE", [(None, "NOISE")]),
+        ("", "", []),
+    ],
+)
+def test_alignment_follows_the_tie_rule(reference, hypothesis, steps):
+    alignment = align_words(reference.split(), hypothesis.split())
+    assert alignment == tuple(AlignedWord(*step) for step in steps)
+    assert sum(not word.is_correct for word in alignment) == counts_of(reference, hypothesis).errors
+
+
+def test_word_errors_of_a_long_text_stay_exact():
+    words = [f"W{i % 700}" for i in range(4000)]
+    heard = [word for i, word in enumerate(words) if i % 50]
+    assert counts_of(" ".join(words), " ".join(heard)) == WordErrorCounts(4000, 0, 80, 0)
+
+
+def test_missing_hypotheses_are_left_out_and_counted_as_deleted_side_by_side():
+    errors = count_word_errors(
+        {"a": "THE CAT SAT", "b": "TWO WORDS", "c": "ONE"}, {"a": "THE HAT SAT", "c": "", "x": "EXTRA"}
+    )
+    assert errors.present == WordErrorCounts(4, 0, 1, 1)
+    assert errors.honest == WordErrorCounts(6, 0, 3, 1)
+    assert (errors.missing, errors.unexpected, errors.is_partial) == (("b",), ("x",), True)
+    assert (errors.present.error_rate, errors.honest.error_rate) == (0.5, pytest.approx(4 / 6))
+    assert kaldi_line(errors) == "%WER 50.00 [ 2 / 4, 0 ins, 1 del, 1 sub ] [PARTIAL]"
+    assert errors.sentence_error_rate == 1.0
+
+
+def test_complete_hypotheses_make_no_difference():
+    errors = count_word_errors({"a": "ONE TWO"}, {"a": "ONE TWO"})
+    assert errors.present == errors.honest == WordErrorCounts(2, 0, 0, 0)
+    assert (errors.is_partial, errors.missing, errors.sentence_error_rate) == (False, (), 0.0)
+    assert kaldi_line(errors) == "%WER 0.00 [ 0 / 2, 0 ins, 0 del, 0 sub ]"
+
+
+def test_every_word_inserted_exceeds_one():
+    assert counts_of("ONE", "TWO THREE FOUR").error_rate == 3.0
+
+
+def test_word_errors_without_a_reference_word_have_no_rate():
+    errors = count_word_errors({"a": ""}, {"a": "NOISE"})
+    assert errors.present == WordErrorCounts(0, 1, 0, 0)
+    assert errors.present.error_rate is None
+    assert kaldi_line(errors).startswith("%WER inf ")
+
+
+def test_word_errors_of_no_hypothesis_at_all():
+    errors = count_word_errors({"a": "ONE TWO"}, {})
+    assert errors.present == WordErrorCounts(0, 0, 0, 0)
+    assert errors.honest.error_rate == 1.0
+
+
+def test_word_errors_need_a_reference():
+    with pytest.raises(MetricInputError, match="at least one reference"):
+        count_word_errors({}, {"a": "ONE"})
+
+
+def test_pooled_word_errors_are_the_sum_of_the_utterances():
+    errors = count_word_errors({"a": "ONE TWO", "b": "THREE"}, {"a": "ONE", "b": "THREE FOUR"})
+    assert pool_word_errors(utterance.counts for utterance in errors.utterances) == WordErrorCounts(3, 1, 1, 0)
+    assert [utterance.has_errors for utterance in errors.utterances] == [True, True]
+
+
+PRINTED = re.compile(r"%WER (\S+) \[ (\d+) / (\d+), (\d+) ins, (\d+) del, (\d+) sub \]")
+
+
+@needs_shared
+def test_rates_of_counts_print_as_in_every_published_result():
+    files = [path for path in (SHARED / "vpc2022" / "results").rglob("*") if path.is_file()]
+    lines = [match.groups() for path in files for match in PRINTED.finditer(path.read_text())]
+    assert len(lines) > 40
+    for rate, errors, words, *edits in lines:
+        counts = WordErrorCounts(int(words), *map(int, edits))
+        assert (str(counts.errors), f"{100 * counts.error_rate:.2f}") == (errors, rate)
+
+
+def test_transcripts_are_normalised_as_the_challenge_does():
+    assert normalise_transcript("  Well, isn't it?  Yes!No. ") == "WELL ISN'T IT YES NO"
+    assert normalise_transcript("semi-colon; stays") == "SEMI-COLON; STAYS"
+
+
+def test_words_are_split_as_kaldi_splits_them():
+    assert split_words(" A\tB  C\n") == ["A", "B", "C"]
+    assert split_words("A\u00a0B") == ["A\u00a0B"]
+    assert split_words(" ") == []
