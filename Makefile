@@ -54,7 +54,7 @@ $(VENV)/bin/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/portal: $(VENV)/bin/python requirements.txt
-	@echo "Installing the portal's packages (about 450 MB) into $(VENV)"
+	@echo "Installing the portal's packages (about 700 MB) into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
 	@touch $@
 
