@@ -79,6 +79,125 @@ LEVEL_CHANGE = Metric(
 )
 
 METRICS = {
-    metric.key: metric
-    for metric in (PITCH_CORRELATION, PITCH_CORRELATION_VOICED, DURATION_DIFFERENCE, LEVEL_CHANGE)
+    metric.key: metric for metric in (PITCH_CORRELATION, PITCH_CORRELATION_VOICED, DURATION_DIFFERENCE, LEVEL_CHANGE)
 }
+
+KALDI_EER = Metric(
+    key="kaldi_eer",
+    label="EER (Kaldi)",
+    unit="%",
+    direction=Direction.HIGHER,
+    decimals=3,
+    definition=(
+        "Equal error rate of an attacker as Kaldi's compute-eer reads it, k of all targets at the first crossing; "
+        "ranks VoicePrivacy 2020 and 2022."
+    ),
+)
+ROCCH_EER = Metric(
+    key="rocch_eer",
+    label="EER (ROCCH)",
+    unit="%",
+    direction=Direction.HIGHER,
+    decimals=3,
+    definition=(
+        "Equal error rate of an attacker on the convex hull of the ROC, at most 50 %; below the other two estimators "
+        "(Brümmer & du Preez 2006)."
+    ),
+)
+SPEECHBRAIN_EER = Metric(
+    key="speechbrain_eer",
+    label="EER (SpeechBrain)",
+    unit="%",
+    direction=Direction.HIGHER,
+    decimals=3,
+    definition=(
+        "Equal error rate of an attacker where false alarms and misses are closest, the mean of both, as SpeechBrain "
+        "computes it; ranks VoicePrivacy 2024 and suits ratings of listeners."
+    ),
+)
+CLLR = Metric(
+    key="cllr",
+    label="C_llr",
+    unit="bit",
+    direction=Direction.HIGHER,
+    decimals=3,
+    definition="Cost of an attacker's scores as log-likelihood ratios, not calibrated (Brümmer & du Preez 2006).",
+)
+MIN_CLLR = Metric(
+    key="min_cllr",
+    label="min C_llr",
+    unit="bit",
+    direction=Direction.HIGHER,
+    decimals=3,
+    definition="C_llr after the best monotone calibration (PAV): 0 is no privacy, 1 is no information.",
+)
+LINKABILITY = Metric(
+    key="linkability",
+    label="Linkability D_sys",
+    unit="",
+    direction=Direction.LOWER,
+    decimals=3,
+    definition=(
+        "How well score histograms tell pairs of one speaker from others (Gomez-Barrero et al. 2018); one outlying "
+        "score makes it useless."
+    ),
+)
+ZEBRA_POPULATION = Metric(
+    key="zebra_population",
+    label="ZEBRA population",
+    unit="bit",
+    direction=Direction.LOWER,
+    decimals=3,
+    definition="Expected disclosure of an attacker's scores, 0 to 0.721 bit (Nautsch et al. 2020).",
+)
+ZEBRA_INDIVIDUAL = Metric(
+    key="zebra_individual",
+    label="ZEBRA individual",
+    unit="log10",
+    direction=Direction.LOWER,
+    decimals=3,
+    definition="Worst-case disclosure: base-10 logarithm of the strongest likelihood ratio (Nautsch et al. 2020).",
+)
+AUC = Metric(
+    key="auc",
+    label="AUC",
+    unit="",
+    direction=Direction.LOWER,
+    decimals=4,
+    definition="Chance that a trial of one speaker scores above one of two speakers; 0.5 is no information.",
+)
+MIN_DCF_01 = Metric(
+    key="min_dcf_01",
+    label="minDCF (p = 0.01)",
+    unit="",
+    direction=Direction.HIGHER,
+    decimals=3,
+    definition="Least detection cost of an attacker at a target prior of 0.01, 1 is no better than chance (NIST).",
+)
+MIN_DCF_001 = Metric(
+    key="min_dcf_001",
+    label="minDCF (p = 0.001)",
+    unit="",
+    direction=Direction.HIGHER,
+    decimals=3,
+    definition="Least detection cost of an attacker at a target prior of 0.001, 1 is no better than chance (NIST).",
+)
+
+DETECTION_METRICS = {
+    metric.key: metric
+    for metric in (
+        KALDI_EER,
+        ROCCH_EER,
+        SPEECHBRAIN_EER,
+        CLLR,
+        MIN_CLLR,
+        LINKABILITY,
+        ZEBRA_POPULATION,
+        ZEBRA_INDIVIDUAL,
+        AUC,
+        MIN_DCF_01,
+        MIN_DCF_001,
+    )
+}
+# METRICS above are those of the basic recipe.
+ALL_METRICS = METRICS | DETECTION_METRICS

@@ -1,0 +1,363 @@
+"""How far a number would move with other speakers: bootstrap over speakers, paired across systems.
+
+Trials of one speaker are alike, so speakers are drawn, not trials: `draw_speakers` says how often each one occurs in a
+resample, and every measure of every system takes the same draws. Two measures with the same draws may be subtracted, as
+`weighted_sum` does, and what the difference varies by is then the systems alone.
+
+Conventions: names of speakers are text, or ASCII bytes; rates are shares; a measure of resamples is NaN where it is not
+defined (no target trial drawn, say).
+Sources: Bisani & Ney, "Bootstrap estimates for confidence intervals in ASR performance evaluation", ICASSP 2004 (word
+errors, paired differences); Bolle, Ratha & Pankanti, "Error analysis of pattern recognition systems: the subsets
+bootstrap", Computer Vision and Image Understanding 93 (2004) (verification, by subject); Efron & Tibshirani, "An
+Introduction to the Bootstrap" (1993), chapters 13 and 14 (intervals).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evaluation.metrics.calibration import cllr, min_cllr_of, pool_adjacent_violators, rocch_eer_of
+from evaluation.metrics.detection import kaldi_eer_of, speechbrain_eer_of
+from evaluation.metrics.errors import MetricInputError
+from evaluation.metrics.sorted_scores import Flags, Floats, SortedScores, validate_scores
+
+Counts = NDArray[np.int64]
+Method = Literal["percentile", "basic", "bca"]
+Drawing = Literal["models and speakers", "trial speakers"]
+
+DETECTION_MEASURES: Mapping[str, Callable[[SortedScores], float]] = {
+    "kaldi_eer": lambda scores: kaldi_eer_of(scores).rate,
+    "rocch_eer": lambda scores: rocch_eer_of(pool_adjacent_violators(scores.is_target)),
+    "speechbrain_eer": lambda scores: speechbrain_eer_of(scores).rate,
+    "cllr": lambda scores: cllr(scores.targets, scores.nontargets),
+    "min_cllr": lambda scores: min_cllr_of(pool_adjacent_violators(scores.is_target), scores.is_target),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A measure with the interval that covers it.
+
+    Attributes:
+        estimate: the measure of all speakers, each once.
+        lower, upper: limits, in the unit of the measure.
+        level: nominal coverage, in (0, 1).
+        method: ``percentile``, ``basic`` or ``bca``.
+        n_resamples: resamples in which the measure is defined.
+        n_undefined: resamples in which it is not; they are left out.
+    """
+
+    estimate: float
+    lower: float
+    upper: float
+    level: float
+    method: Method
+    n_resamples: int
+    n_undefined: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpeakerDraws:
+    """Which speakers each resample holds.
+
+    Attributes:
+        speakers: names in ascending order.
+        counts: shape (resamples, speakers), how often each was drawn; each row sums to the number of speakers.
+    """
+
+    speakers: tuple[str, ...]
+    counts: Counts
+
+    def positions(self, names: ArrayLike) -> NDArray[np.intp]:
+        """Where the speakers stand in a row of `counts`.
+
+        Raises:
+            MetricInputError: a speaker that was not among those drawn from.
+        """
+        found, inverse = np.unique(np.asarray(names, dtype=np.str_), return_inverse=True)
+        index = {speaker: position for position, speaker in enumerate(self.speakers)}
+        strangers = [str(name) for name in found if str(name) not in index]
+        if strangers:
+            raise MetricInputError(
+                f"Expected speakers that were drawn from, found {len(strangers)} others, such as {strangers[0]!r}. "
+                "Draw from the speakers of all trials and models together."
+            )
+        return np.array([index[str(name)] for name in found], dtype=np.intp)[inverse]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replicates:
+    """A measure of a set, of each of its resamples, and without each of its speakers.
+
+    Attributes:
+        estimate: the measure of all speakers, each once.
+        resampled: shape (resamples,), NaN where the measure is not defined.
+        draws: what was drawn; more than one where measures of several sets are combined. Measures are paired if they
+            hold these very objects.
+        left_out: for each of `draws`, shape (speakers,), the measure without that speaker; ``bca`` needs it.
+    """
+
+    estimate: float
+    resampled: Floats
+    draws: tuple[SpeakerDraws, ...]
+    left_out: tuple[Floats, ...]
+
+    def interval(self, level: float = 0.95, method: Method = "percentile") -> Interval:
+        """The interval that covers the measure.
+
+        ``percentile`` takes quantiles of the resamples (Bisani & Ney 2004); ``basic`` mirrors them at the estimate and
+        may leave the range of the measure; ``bca`` corrects them for bias and skewness (Efron 1987). With 15 speakers
+        all of them are somewhat too short.
+
+        Raises:
+            MetricInputError: a level outside of (0, 1), an unknown method, an estimate that is not defined, or fewer
+                than two resamples in which the measure is.
+        """
+        defined = self._defined()
+        if not 0 < level < 1:
+            raise MetricInputError(f"Expected a level between 0 and 1, found {level}.")
+        tails = (1 - level) / 2, (1 + level) / 2
+        if method == "bca":
+            tails = self._corrected(tails[0], defined), self._corrected(tails[1], defined)
+        elif method not in ("percentile", "basic"):
+            raise MetricInputError(f"Expected the method percentile, basic or bca, found {method!r}.")
+        lower, upper = (float(limit) for limit in np.quantile(defined, tails))
+        if method == "basic":
+            lower, upper = 2 * self.estimate - upper, 2 * self.estimate - lower
+        undefined = self.resampled.size - defined.size
+        return Interval(self.estimate, lower, upper, level, method, int(defined.size), int(undefined))
+
+    def share_below(self, limit: float = 0.0) -> float:
+        """Share of the defined resamples below a limit, those at it counted half.
+
+        Of the difference of two word error rates this is Bisani & Ney's probability of improvement.
+
+        Raises:
+            MetricInputError: as `interval`.
+        """
+        defined = self._defined()
+        return float(np.mean(defined < limit) + np.mean(defined == limit) / 2)
+
+    def _defined(self) -> Floats:
+        defined = self.resampled[np.isfinite(self.resampled)]
+        if not np.isfinite(self.estimate) or defined.size < 2:
+            raise MetricInputError(
+                f"Expected a measure that is defined for the set and for at least 2 resamples, found {self.estimate} "
+                f"for the set and {defined.size} defined resamples."
+            )
+        return defined
+
+    def _corrected(self, tail: float, defined: Floats) -> float:
+        """Where BCa looks instead of at a tail (Efron & Tibshirani 1993, equations 14.9 to 14.15)."""
+        normal = NormalDist()
+        furthest = 0.5 / defined.size  # keeps the bias finite where no resample lies beyond the estimate
+        share = float(np.mean(defined < self.estimate) + np.mean(defined == self.estimate) / 2)
+        bias = normal.inv_cdf(min(max(share, furthest), 1 - furthest))
+        influence = np.concatenate([np.nanmean(part) - part[np.isfinite(part)] for part in self.left_out])
+        spread = float(influence @ influence) ** 1.5
+        acceleration = float(np.sum(influence**3)) / (6 * spread) if spread > 0 else 0.0
+        shifted = bias + normal.inv_cdf(tail)
+        return normal.cdf(bias + shifted / (1 - acceleration * shifted))
+
+
+def draw_speakers(speakers: ArrayLike, resamples: int, random: np.random.Generator) -> SpeakerDraws:
+    """Draw as many speakers as there are, with replacement, for each resample.
+
+    Draw once for all systems and measures of a set, and for all sets of the same speakers (VCTK common and different);
+    sets of other speakers get draws of their own from the same generator.
+
+    Args:
+        speakers: those of all trials and models; repeated names count once, the order does not matter.
+        resamples: how many, 1,000 as a rule.
+        random: the same state gives the same draws.
+
+    Raises:
+        MetricInputError: fewer than two speakers, or fewer than one resample.
+    """
+    names = tuple(np.unique(np.asarray(speakers, dtype=np.str_)).tolist())
+    if len(names) < 2:
+        raise MetricInputError(f"Expected at least 2 speakers to draw from, found {len(names)}.")
+    if resamples < 1:
+        raise MetricInputError(f"Expected at least 1 resample, found {resamples}.")
+    counts = random.multinomial(len(names), np.full(len(names), 1 / len(names)), size=resamples)
+    return SpeakerDraws(names, counts.astype(np.int64))
+
+
+def bootstrap_detection(
+    scores: ArrayLike,
+    is_target: ArrayLike,
+    models: ArrayLike,
+    trial_speakers: ArrayLike,
+    draws: SpeakerDraws,
+    *,
+    measures: Collection[str] = ("kaldi_eer", "min_cllr"),
+    drawing: Drawing = "models and speakers",
+) -> dict[str, Replicates]:
+    """Detection measures of the resamples of one test, from one sort.
+
+    A speaker who is drawn twice is two speakers. So a target trial occurs as often as its speaker; a nontarget trial
+    as often as its model times its trial speaker, because it varies with both (``models and speakers``). Pairs of two
+    copies of one speaker are no trials. ``trial speakers`` repeats every trial with its trial speaker alone, as in the
+    subsets bootstrap of Bolle et al. 2004, as if all models were known for good.
+
+    Args:
+        scores: shape (trials,).
+        is_target: shape (trials,), bool.
+        models: shape (trials,), speaker that the model was enrolled from.
+        trial_speakers: shape (trials,), speaker of the trial utterance.
+        draws: from the speakers of both.
+        measures: keys of `DETECTION_MEASURES`; rates are shares.
+
+    Raises:
+        MetricInputError: columns of different lengths, an unknown measure, drawing or speaker, a test without targets
+            or without nontargets, or scores that are not finite.
+    """
+    unknown = sorted(set(measures) - set(DETECTION_MEASURES))
+    if unknown:
+        raise MetricInputError(f"Expected measures among {', '.join(DETECTION_MEASURES)}, found {unknown[0]!r}.")
+    if drawing not in ("models and speakers", "trial speakers"):
+        raise MetricInputError(f"Expected drawing by models and speakers or by trial speakers, found {drawing!r}.")
+    all_scores, targets = validate_scores(scores, "trial"), _validate_targets(is_target)
+    _validate_lengths(all_scores.size, targets.size, np.size(models), np.size(trial_speakers))
+    order = np.lexsort((targets, all_scores))  # nontargets first among equal scores
+    trials = SortedScores(all_scores[order], targets[order])
+    speaker, model = draws.positions(trial_speakers)[order], draws.positions(models)[order]
+    model[trials.is_target | (drawing == "trial speakers")] = -1  # times 1: these follow their speaker alone
+
+    def measure(counts: Counts) -> list[float]:
+        drawn = trials.repeat(counts[speaker] * np.append(counts, 1)[model])
+        if not 0 < drawn.n_target < drawn.values.size:
+            return [np.nan] * len(measures)
+        return [DETECTION_MEASURES[name](drawn) for name in measures]
+
+    columns = np.array([measure(counts) for counts in count_rows(draws)]).T
+    return {name: replicates_of(column, draws) for name, column in zip(measures, columns, strict=True)}
+
+
+def bootstrap_ratio(
+    numerators: ArrayLike, denominators: ArrayLike, speakers: ArrayLike, draws: SpeakerDraws
+) -> Replicates:
+    """Sum of numerators over sum of denominators of the resamples.
+
+    Word errors over reference words give the WER, pooled as the challenge pools it (a share, lower is better).
+
+    Args:
+        numerators, denominators: shape (utterances,), finite; denominators not negative.
+        speakers: shape (utterances,).
+
+    Raises:
+        MetricInputError: columns of different lengths, an unknown speaker, or values out of range.
+    """
+    above, below = np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
+    _validate_lengths(above.size, below.size, np.size(speakers))
+    if not (np.isfinite(above).all() and np.isfinite(below).all() and (below >= 0).all()):
+        raise MetricInputError("Expected finite values and denominators of 0 or above, found others.")
+    positions, n = draws.positions(speakers), len(draws.speakers)
+    rows = count_rows(draws)
+    totals = rows @ np.bincount(positions, weights=above, minlength=n)
+    sizes = rows @ np.bincount(positions, weights=below, minlength=n)
+    return replicates_of(np.divide(totals, sizes, out=np.full(totals.size, np.nan), where=sizes > 0), draws)
+
+
+def bootstrap_mean(values: ArrayLike, speakers: ArrayLike, draws: SpeakerDraws) -> Replicates:
+    """Mean over all utterances of the resamples, such as that of ρF0.
+
+    Args:
+        values: shape (utterances,), finite.
+        speakers: shape (utterances,).
+
+    Raises:
+        MetricInputError: columns of different lengths, an unknown speaker, or values that are not finite.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    return bootstrap_ratio(array, np.ones(array.size), speakers, draws)
+
+
+def bootstrap_statistic(statistic: Callable[[Counts], float], draws: SpeakerDraws) -> Replicates:
+    """Any measure of the resamples.
+
+    Args:
+        statistic: the measure for how often each of `draws.speakers` occurs, shape (speakers,); NaN or
+            `MetricInputError` where it is not defined.
+    """
+
+    def guarded(counts: Counts) -> float:
+        try:
+            return float(statistic(counts))
+        except MetricInputError:
+            return np.nan
+
+    return replicates_of(np.array([guarded(counts) for counts in count_rows(draws)]), draws)
+
+
+def weighted_sum(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
+    """The sum of weight times measure: an average over sets, a difference of systems, a change of unit.
+
+    Parts that share draws vary together; parts with draws of their own vary independently.
+
+    Raises:
+        MetricInputError: no part, or different numbers of resamples.
+    """
+    sizes = {part.resampled.size for _, part in parts}
+    if len(sizes) != 1:
+        raise MetricInputError(f"Expected parts with one number of resamples, found {sorted(sizes)}.")
+    estimate = sum(weight * part.estimate for weight, part in parts)
+    all_draws = {id(draws): draws for _, part in parts for draws in part.draws}
+    left_out = {key: np.full(len(draws.speakers), estimate) for key, draws in all_draws.items()}
+    for weight, part in parts:
+        for draws, without in zip(part.draws, part.left_out, strict=True):
+            left_out[id(draws)] += weight * (without - part.estimate)
+    resampled = np.sum([weight * part.resampled for weight, part in parts], axis=0)
+    return Replicates(estimate, resampled, tuple(all_draws.values()), tuple(left_out.values()))
+
+
+def difference(first: Replicates, second: Replicates) -> Replicates:
+    """The first measure less the second on the same resamples.
+
+    Raises:
+        MetricInputError: they come from different draws, so that their difference would not be paired.
+    """
+    if {id(draws) for draws in first.draws} != {id(draws) for draws in second.draws}:
+        raise MetricInputError(
+            "Expected two measures of the same draws, found different ones. Draw once and hand the draws to both."
+        )
+    return weighted_sum([(1.0, first), (-1.0, second)])
+
+
+def count_rows(draws: SpeakerDraws) -> Counts:
+    """All speakers once, then all but one, then the resamples."""
+    n = len(draws.speakers)
+    everyone = np.ones((1, n), dtype=np.int64)
+    return np.concatenate([everyone, everyone - np.eye(n, dtype=np.int64), draws.counts])
+
+
+def replicates_of(values: Floats, draws: SpeakerDraws) -> Replicates:
+    """Values in the order of `count_rows`."""
+    resamples = 1 + len(draws.speakers)
+    values = np.where(np.isfinite(values), values, np.nan)
+    return Replicates(float(values[0]), values[resamples:], (draws,), (values[1:resamples],))
+
+
+def _validate_targets(is_target: ArrayLike) -> Flags:
+    targets = np.asarray(is_target)
+    if targets.dtype != np.bool_ or targets.ndim != 1:
+        raise MetricInputError(
+            f"Expected True for targets and False for nontargets in one dimension, found {targets.dtype} of shape "
+            f"{targets.shape}."
+        )
+    if targets.all() or not targets.any():
+        raise MetricInputError(
+            f"Expected targets and nontargets, found {np.count_nonzero(targets)} targets of {targets.size} trials."
+        )
+    return targets
+
+
+def _validate_lengths(*lengths: int) -> None:
+    if len(set(lengths)) != 1 or lengths[0] == 0:
+        raise MetricInputError(f"Expected columns of one length, at least one entry, found {lengths}.")

@@ -1,0 +1,370 @@
+"""Detection metrics of a speaker verification test: three equal error rates, AUC, minDCF and the DET curve.
+
+No number here is called just "EER": the challenges of 2020 and 2022 rank by Kaldi's, that of 2024 by SpeechBrain's, and
+both print the ROCCH-EER of `calibration` beside it. `detection_metrics` computes them all, with C_llr, min C_llr, D_sys
+and ZEBRA, from one sort.
+
+Conventions: a higher score says "same speaker"; rates are shares in [0, 1]; a higher equal error rate means that an
+attacker fails more often.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evaluation.metrics import calibration
+from evaluation.metrics.calibration import Compatibility, min_cllr_of, pool_adjacent_violators, rocch_eer_of
+from evaluation.metrics.errors import MetricInputError
+from evaluation.metrics.linkability import linkability_of
+from evaluation.metrics.sorted_scores import Floats, SortedScores, single_precision, sort_scores, tie_starts
+from evaluation.metrics.zebra import Zebra, zebra_of
+
+Estimator = Literal["kaldi", "rocch", "speechbrain"]
+
+
+@dataclass(frozen=True, slots=True)
+class EqualErrorRate:
+    """An equal error rate by a named estimator.
+
+    Attributes:
+        estimator: whose definition it is.
+        rate: in [0, 1].
+        threshold: score at which it was read, in single precision as the official tools hold scores; None for
+            ``rocch``, which lies between two thresholds.
+    """
+
+    estimator: Estimator
+    rate: float
+    threshold: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoint:
+    """What happens if scores at or above a threshold are accepted: shares of targets missed, nontargets accepted."""
+
+    threshold: float
+    miss_rate: float
+    false_alarm_rate: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DetCurve:
+    """Detection error trade-off: one point for each distinct score, from accepting all trials to accepting none.
+
+    Attributes:
+        thresholds: shape (points,), ascending, the last one inf; scores at or above it are accepted.
+        miss_rate: shape (points,), share of targets below the threshold, from 0 to 1.
+        false_alarm_rate: shape (points,), share of nontargets at or above it, from 1 to 0.
+    """
+
+    thresholds: Floats
+    miss_rate: Floats
+    false_alarm_rate: Floats
+
+    def at_threshold(self, threshold: float) -> OperatingPoint:
+        """The rates if scores at or above a threshold are accepted.
+
+        Raises:
+            MetricInputError: NaN.
+        """
+        if np.isnan(threshold):
+            raise MetricInputError("Expected a threshold, found NaN.")
+        return self._point(int(np.searchsorted(self.thresholds, threshold, side="left")), threshold)
+
+    def at_false_alarm_rate(self, limit: float) -> OperatingPoint:
+        """The point with the fewest misses among those whose false alarm rate is not above a limit.
+
+        Raises:
+            MetricInputError: a limit that is negative or NaN.
+        """
+        _validate_limit(limit, "false alarm rate")
+        return self._point(int(np.argmax(self.false_alarm_rate <= limit)))
+
+    def at_miss_rate(self, limit: float) -> OperatingPoint:
+        """The point with the fewest false alarms among those whose miss rate is not above a limit.
+
+        Raises:
+            MetricInputError: a limit that is negative or NaN.
+        """
+        _validate_limit(limit, "miss rate")
+        return self._point(int(np.searchsorted(self.miss_rate, limit, side="right")) - 1)
+
+    def corners(self) -> DetCurve:
+        """The same line with the fewest points, for drawing: no point between two of equal rate."""
+        kept = np.ones(self.thresholds.size, dtype=np.bool_)
+        straight_down = np.diff(self.miss_rate) == 0
+        straight_on = np.diff(self.false_alarm_rate) == 0
+        kept[1:-1] = ~(straight_down[:-1] & straight_down[1:]) & ~(straight_on[:-1] & straight_on[1:])
+        return DetCurve(self.thresholds[kept], self.miss_rate[kept], self.false_alarm_rate[kept])
+
+    def _point(self, index: int, threshold: float | None = None) -> OperatingPoint:
+        return OperatingPoint(
+            float(self.thresholds[index]) if threshold is None else threshold,
+            float(self.miss_rate[index]),
+            float(self.false_alarm_rate[index]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionMetrics:
+    """Everything that the challenges say about the scores of one test.
+
+    Attributes:
+        n_target, n_nontarget: trials.
+        kaldi_eer, rocch_eer, speechbrain_eer: equal error rates, shares in [0, 1].
+        kaldi_threshold, speechbrain_threshold: scores at which they were read, single precision.
+        cllr, min_cllr: bits.
+        linkability: D_sys, in [0, 1].
+        zebra: population, individual, category.
+        auc: area under the ROC curve, in [0, 1].
+        min_dcf_01, min_dcf_001: normalised minimum detection cost at target priors of 0.01 and 0.001.
+        det: the whole curve; no part of equality.
+    """
+
+    n_target: int
+    n_nontarget: int
+    kaldi_eer: float
+    kaldi_threshold: float
+    rocch_eer: float
+    speechbrain_eer: float
+    speechbrain_threshold: float
+    cllr: float
+    min_cllr: float
+    linkability: float
+    zebra: Zebra
+    auc: float
+    min_dcf_01: float
+    min_dcf_001: float
+    det: DetCurve = field(compare=False, repr=False)
+
+    def values(self) -> Mapping[str, float]:
+        """The numbers by their key in the catalogue and in its units: equal error rates in percent."""
+        return {
+            "kaldi_eer": 100 * self.kaldi_eer,
+            "rocch_eer": 100 * self.rocch_eer,
+            "speechbrain_eer": 100 * self.speechbrain_eer,
+            "cllr": self.cllr,
+            "min_cllr": self.min_cllr,
+            "linkability": self.linkability,
+            "zebra_population": self.zebra.population_bit,
+            "zebra_individual": self.zebra.individual_log10,
+            "auc": self.auc,
+            "min_dcf_01": self.min_dcf_01,
+            "min_dcf_001": self.min_dcf_001,
+        }
+
+
+def detection_metrics(
+    target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compatibility = "documented"
+) -> DetectionMetrics:
+    """All detection metrics of a test from one sort of its scores.
+
+    Args:
+        target: shape (targets,), scores of same-speaker trials; natural log-likelihood ratios for C_llr, else of any
+            scale.
+        nontarget: shape (nontargets,), scores of different-speaker trials.
+        compatibility: ``official`` gives what the official code gives where it overflows (C_llr inf) or returns NaN
+            (D_sys), and raises where it stops with an error.
+
+    Raises:
+        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+
+    Example:
+        >>> detection_metrics([1.0, 3.0], [0.0, 2.0]).kaldi_eer
+        0.5
+    """
+    scores = sort_scores(target, nontarget)
+    pools = pool_adjacent_violators(scores.is_target)
+    if compatibility == "official":
+        calibration.refuse_single_pools(pools)
+    kaldi, speechbrain = kaldi_eer_of(scores), speechbrain_eer_of(scores)
+    det = det_curve_of(scores)
+    return DetectionMetrics(
+        n_target=scores.n_target,
+        n_nontarget=scores.n_nontarget,
+        kaldi_eer=kaldi.rate,
+        kaldi_threshold=_threshold(kaldi),
+        rocch_eer=rocch_eer_of(pools),
+        speechbrain_eer=speechbrain.rate,
+        speechbrain_threshold=_threshold(speechbrain),
+        cllr=calibration.cllr(scores.targets, scores.nontargets, compatibility=compatibility),
+        min_cllr=min_cllr_of(pools, scores.is_target),
+        linkability=linkability_of(scores, compatibility=compatibility),
+        zebra=zebra_of(scores, pools, compatibility=compatibility),
+        auc=_area(det),
+        min_dcf_01=_least_cost(det, 0.01),
+        min_dcf_001=_least_cost(det, 0.001),
+        det=det,
+    )
+
+
+def equal_error_rate(target: ArrayLike, nontarget: ArrayLike, *, estimator: Estimator) -> EqualErrorRate:
+    """The equal error rate of a test by the estimator that a protocol names, with its threshold.
+
+    Raises:
+        MetricInputError: an unknown estimator, or a side that is empty, not one-dimensional, not of real numbers or
+            not finite.
+    """
+    scores = sort_scores(target, nontarget)
+    if estimator == "kaldi":
+        return kaldi_eer_of(scores)
+    if estimator == "speechbrain":
+        return speechbrain_eer_of(scores)
+    if estimator == "rocch":
+        return EqualErrorRate("rocch", rocch_eer_of(pool_adjacent_violators(scores.is_target)), None)
+    raise MetricInputError(f"Expected the estimator kaldi, rocch or speechbrain, found {estimator!r}.")
+
+
+def kaldi_eer(target: ArrayLike, nontarget: ArrayLike) -> float:
+    """Equal error rate as Kaldi's ``compute-eer``, by which 2020 and 2022 rank: k/T at the first crossing.
+
+    Neither interpolated nor on the convex hull; a multiple of 1 / targets up to (T - 1) / T; above 0.5 where targets
+    score lower than nontargets. Ties count against the system: all scores tied give (T - 1) / T. A single target always
+    gives 0.
+
+    Args:
+        target, nontarget: shape (trials,), scores of any scale, rounded to single precision as Kaldi reads them.
+
+    Raises:
+        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+    """
+    return kaldi_eer_of(sort_scores(target, nontarget)).rate
+
+
+def speechbrain_eer(target: ArrayLike, nontarget: ArrayLike) -> float:
+    """Equal error rate as SpeechBrain's ``EER``, by which 2024 ranks: (P_fa + P_miss) / 2 where they are closest.
+
+    The definition of the 2020 evaluation plan; treats ties evenly, so it suits ratings of listeners: all scores tied
+    give 0.5. Inverted scores give up to 1.
+
+    Args:
+        target, nontarget: shape (trials,), scores of any scale, rounded to single precision as SpeechBrain holds them.
+
+    Raises:
+        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+    """
+    return speechbrain_eer_of(sort_scores(target, nontarget)).rate
+
+
+def auc(target: ArrayLike, nontarget: ArrayLike) -> float:
+    """Area under the ROC curve: the chance that a target scores above a nontarget, ties counted half.
+
+    1 for separable scores, 0 for inverted ones, 0.5 where all are tied.
+    Source: Hanley & McNeil, "The meaning and use of the area under a ROC curve", Radiology 143 (1982).
+
+    Args:
+        target, nontarget: shape (trials,), scores of any scale.
+
+    Raises:
+        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+    """
+    return _area(det_curve(target, nontarget))
+
+
+def min_dcf(
+    target: ArrayLike,
+    nontarget: ArrayLike,
+    *,
+    p_target: float = 0.01,
+    miss_cost: float = 1.0,
+    false_alarm_cost: float = 1.0,
+) -> float:
+    """Least detection cost over all thresholds, divided by that of deciding without scores; in [0, 1].
+
+    Tied scores share one threshold. (Kaldi's script puts one between them, so that it may find less.)
+    Source: NIST Speaker Recognition Evaluation plans; Kaldi ``compute_min_dcf.py``.
+
+    Args:
+        target, nontarget: shape (trials,), scores of any scale.
+        p_target: prior of a target trial, between 0 and 1.
+        miss_cost, false_alarm_cost: above 0.
+
+    Raises:
+        MetricInputError: a prior or a cost out of range, or a side that is empty, not one-dimensional, not of real
+            numbers or not finite.
+    """
+    if not 0 < p_target < 1:
+        raise MetricInputError(f"Expected a prior between 0 and 1, found {p_target}.")
+    if not (0 < miss_cost < np.inf and 0 < false_alarm_cost < np.inf):
+        raise MetricInputError(f"Expected costs above 0, found {miss_cost} and {false_alarm_cost}.")
+    return _least_cost(det_curve(target, nontarget), p_target, miss_cost, false_alarm_cost)
+
+
+def det_curve(target: ArrayLike, nontarget: ArrayLike) -> DetCurve:
+    """The detection error trade-off of a test at each distinct score; all scores tied leave its two ends.
+
+    Source: Martin et al., "The DET curve in assessment of detection task performance", Eurospeech 1997.
+
+    Args:
+        target, nontarget: shape (trials,), scores of any scale.
+
+    Raises:
+        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+    """
+    return det_curve_of(sort_scores(target, nontarget))
+
+
+def kaldi_eer_of(scores: SortedScores) -> EqualErrorRate:
+    """Kaldi's equal error rate of sorted scores."""
+    targets, nontargets = single_precision(scores.targets), single_precision(scores.nontargets)
+
+    def is_crossed(k: int) -> bool:
+        last = max(0, nontargets.size - 1 - nontargets.size * k // targets.size)
+        return bool(nontargets[last] < targets[k])
+
+    # Targets rise and nontargets fall with k: once crossed, always crossed.
+    crossing = bisect_left(range(targets.size - 1), True, key=is_crossed)
+    return EqualErrorRate("kaldi", crossing / targets.size, float(targets[crossing]))
+
+
+def speechbrain_eer_of(scores: SortedScores) -> EqualErrorRate:
+    """SpeechBrain's equal error rate of sorted scores.
+
+    Its thresholds between two scores are left out: the rates there are those at the lower one, and the first counts.
+    """
+    values = single_precision(scores.values)
+    lasts = np.append(tie_starts(values)[1:], values.size) - 1
+    rejected_targets = np.cumsum(scores.is_target)[lasts]
+    miss_rate = rejected_targets / scores.n_target
+    false_alarm_rate = (scores.n_nontarget - (lasts + 1 - rejected_targets)) / scores.n_nontarget
+    best = int(np.argmin(np.abs(false_alarm_rate - miss_rate)))
+    rate = float(false_alarm_rate[best] + miss_rate[best]) / 2
+    return EqualErrorRate("speechbrain", rate, float(values[lasts[best]]))
+
+
+def det_curve_of(scores: SortedScores) -> DetCurve:
+    """The curve of sorted scores."""
+    starts = tie_starts(scores.values)
+    targets_below = np.concatenate([[0], np.cumsum(scores.is_target)])[np.append(starts, scores.values.size)]
+    nontargets_below = np.append(starts, scores.values.size) - targets_below
+    return DetCurve(
+        np.append(scores.values[starts], np.inf),
+        targets_below / scores.n_target,
+        (scores.n_nontarget - nontargets_below) / scores.n_nontarget,
+    )
+
+
+def _area(det: DetCurve) -> float:
+    hits = 1 - det.miss_rate
+    return float(0.5 * (hits[:-1] + hits[1:]) @ -np.diff(det.false_alarm_rate))
+
+
+def _least_cost(det: DetCurve, p_target: float, miss_cost: float = 1.0, false_alarm_cost: float = 1.0) -> float:
+    miss_weight, false_alarm_weight = miss_cost * p_target, false_alarm_cost * (1 - p_target)
+    costs = miss_weight * det.miss_rate + false_alarm_weight * det.false_alarm_rate
+    return float(costs.min()) / min(miss_weight, false_alarm_weight)
+
+
+def _threshold(rate: EqualErrorRate) -> float:
+    return float("nan") if rate.threshold is None else rate.threshold
+
+
+def _validate_limit(limit: float, what: str) -> None:
+    if not limit >= 0:
+        raise MetricInputError(f"Expected a {what} of 0 or above as limit, found {limit}.")

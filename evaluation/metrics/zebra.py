@@ -1,0 +1,130 @@
+"""ZEBRA: what an attacker gains from the scores on average (population) and at worst (individual).
+
+Conventions: lower protects better; population in bits, from 0 to 0.7213; individual as a base-10 logarithm of the
+strongest likelihood ratio, with its category from ``0`` (perfect privacy) over ``A`` to ``F``.
+Source: Nautsch et al., "The Privacy ZEBRA: Zero Evidence Biometric Recognition Assessment", Interspeech 2020; the
+details as in the package ``zebra`` of VoicePrivacy 2022.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evaluation.metrics.calibration import (
+    RAMP,
+    Compatibility,
+    Counts,
+    Pools,
+    mean_ramps,
+    pool_adjacent_violators,
+    refuse_single_pools,
+)
+from evaluation.metrics.errors import MetricInputError
+from evaluation.metrics.sorted_scores import Flags, Floats, SortedScores, sort_scores, tie_starts
+
+# The highest individual value of each category (Nautsch et al. 2020, table 1: likelihood ratios of 10, 10², 10⁴ …).
+CATEGORIES = (("0", float(np.finfo(np.float64).eps)), ("A", 1.0), ("B", 2.0), ("C", 4.0), ("D", 5.0), ("E", 6.0))
+WORST_CATEGORY = "F"
+
+
+@dataclass(frozen=True, slots=True)
+class Zebra:
+    """Privacy disclosed by the scores of a test.
+
+    Attributes:
+        population_bit: expected disclosure, in bits, from 0 to 0.7213.
+        individual_log10: worst-case disclosure: base-10 logarithm of the strongest likelihood ratio.
+        category: letter of the worst case.
+    """
+
+    population_bit: float
+    individual_log10: float
+    category: str
+
+
+def zebra(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compatibility = "documented") -> Zebra:
+    """Population and individual disclosure of calibrated scores.
+
+    Population takes plain PAV with tied targets before nontargets (pessimistic: all scores tied give 0); individual
+    takes Laplace PAV with tied nontargets before targets.
+
+    Args:
+        target, nontarget: shape (trials,), scores of any scale.
+        compatibility: ``official`` raises where the official code stops with an IndexError (one target not below one
+            nontarget).
+
+    Raises:
+        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+
+    Example:
+        >>> zebra([2.0, 3.0], [0.0, 1.0]).category
+        'A'
+    """
+    return zebra_of(sort_scores(target, nontarget), compatibility=compatibility)
+
+
+def zebra_category(individual_log10: float, *, compatibility: Compatibility = "documented") -> str:
+    """The category of a worst-case disclosure: the first whose limit is not below it.
+
+    Args:
+        individual_log10: 0 or above; infinite is ``F``.
+        compatibility: ``official`` raises for exactly 0, as the official code does; the default is ``0``.
+
+    Raises:
+        MetricInputError: a value that is negative or NaN.
+    """
+    if not individual_log10 >= 0:
+        raise MetricInputError(f"Expected an individual disclosure of 0 or above, found {individual_log10}.")
+    if individual_log10 == 0 and compatibility == "official":
+        raise MetricInputError("The official code has no category for exactly 0. Ask for the documented one instead.")
+    return next((letter for letter, limit in CATEGORIES if individual_log10 <= limit), WORST_CATEGORY)
+
+
+def zebra_of(scores: SortedScores, plain: Pools | None = None, *, compatibility: Compatibility = "documented") -> Zebra:
+    """ZEBRA of sorted scores; `plain` are the pools of `scores.is_target` if they are at hand."""
+    labels = targets_first(scores)
+    if plain is None or labels is not scores.is_target:
+        plain = pool_adjacent_violators(labels)
+    if compatibility == "official":
+        refuse_single_pools(pool_adjacent_violators(scores.is_target))
+    strongest = _strongest_llr(pool_adjacent_violators(scores.is_target, laplace=True)) / float(np.log(10))
+    return Zebra(_population(plain, labels), strongest, zebra_category(strongest, compatibility=compatibility))
+
+
+def targets_first(scores: SortedScores) -> Flags:
+    """`is_target` with tied targets before tied nontargets; the same array where no scores are tied."""
+    starts = tie_starts(scores.values)
+    if starts.size == scores.values.size:
+        return scores.is_target
+    sizes = np.diff(starts, append=scores.values.size)
+    tied_targets = np.add.reduceat(scores.is_target, starts, dtype=np.int64)
+    return np.asarray(np.arange(scores.values.size) < np.repeat(starts + tied_targets, sizes))
+
+
+def _population(pools: Pools, is_target: Flags) -> float:
+    target_ramps, nontarget_ramps = mean_ramps(pools, is_target)
+    target_part = _disclosure(pools.llr + target_ramps, pools.targets)
+    nontarget_part = _disclosure(-(pools.llr + nontarget_ramps), pools.nontargets)
+    return (target_part + nontarget_part) / float(np.log(2))
+
+
+def _disclosure(llr: Floats, counts: Counts) -> float:
+    """Z = ¼ + ½ mean g(llr) with g(a) = (a - b) / b², b = e^a - 1; its limits are -½ at 0 and 0 at infinity."""
+    g = np.where(np.abs(llr) <= RAMP, -0.5, 0.0)
+    regular = np.isfinite(llr) & (np.abs(llr) > RAMP)
+    a = llr[regular]
+    b = np.expm1(a)
+    g[regular] = (a - b) / (b * b)
+    return 0.25 + 0.5 * float(g @ counts) / int(counts.sum())
+
+
+def _strongest_llr(pools: Pools) -> float:
+    """The largest |llr| of all trials: at the first or the last trial of a pool, because the ramp rises."""
+    first, last = pools.edges[:-1], pools.edges[1:] - 1
+    real = last >= first
+    step = RAMP / int(pools.edges[-1])
+    ends = np.abs([pools.llr[real] + step * first[real], pools.llr[real] + step * last[real]])
+    return float(ends.max())

@@ -1,0 +1,365 @@
+"""Resampling of speakers: what a resample is, that it is the metric of those trials, pairing, and intervals by hand."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.metrics.bootstrap import (
+    DETECTION_MEASURES,
+    Replicates,
+    SpeakerDraws,
+    bootstrap_detection,
+    bootstrap_mean,
+    bootstrap_ratio,
+    bootstrap_statistic,
+    difference,
+    draw_speakers,
+    weighted_sum,
+)
+from evaluation.metrics.bootstrap_similarity import bootstrap_de_identification, bootstrap_gain_of_distinctiveness
+from evaluation.metrics.detection import detection_metrics
+from evaluation.metrics.errors import MetricInputError
+from evaluation.metrics.sorted_scores import sort_order, sort_scores
+from tests.evaluation.reference import load_json, needs_shared
+from tests.evaluation.score_sets import score_lists
+
+SPEAKERS = ("a", "b", "c", "d")
+
+
+def draws_of(*counts: tuple[int, ...], speakers: tuple[str, ...] = SPEAKERS) -> SpeakerDraws:
+    return SpeakerDraws(speakers, np.array(counts, dtype=np.int64))
+
+
+def trials(seed: int, speakers: tuple[str, ...] = SPEAKERS, utterances: int = 5):
+    """Every model against every utterance of every speaker: scores, is_target, models, trial speakers."""
+    random = np.random.default_rng(seed)
+    models = np.repeat(speakers, len(speakers) * utterances)
+    owners = np.tile(np.repeat(speakers, utterances), len(speakers))
+    is_target = models == owners
+    return random.normal(1.0 * is_target).round(1), is_target, models.tolist(), owners.tolist()
+
+
+def replicates(*resampled: float, estimate: float = 0.0, left_out: tuple[float, ...] = (0.0,)) -> Replicates:
+    return Replicates(estimate, np.array(resampled), (draws_of((1, 1, 1, 1)),), (np.array(left_out),))
+
+
+@settings(deadline=None)
+@given(score_lists(20), score_lists(20), st.data())
+def test_repeated_trials_give_the_metrics_of_a_set_that_holds_them_so_often(target, nontarget, data):
+    times = [data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)) for n in (len(nontarget), len(target))]
+    several_nontargets, several_targets = (
+        np.repeat(scores, count) for scores, count in zip((nontarget, target), times, strict=True)
+    )
+    if several_nontargets.size and several_targets.size:
+        order = sort_order(np.array(target), np.array(nontarget))
+        repeated = sort_scores(target, nontarget).repeat(np.array(times[0] + times[1])[order])
+        expected = detection_metrics(several_targets, several_nontargets)
+        for name in ("kaldi_eer", "rocch_eer", "speechbrain_eer", "min_cllr"):
+            assert DETECTION_MEASURES[name](repeated) == getattr(expected, name)
+        assert DETECTION_MEASURES["cllr"](repeated) == pytest.approx(expected.cllr, abs=1e-12)
+
+
+def test_draws_hold_as_many_speakers_as_there_are():
+    draws = draw_speakers(["b", "a", "c", "a"], 500, np.random.default_rng(1))
+    assert draws.speakers == ("a", "b", "c")
+    assert draws.counts.shape == (500, 3)
+    assert set(draws.counts.sum(axis=1)) == {3}
+    assert draws.counts.mean(axis=0) == pytest.approx([1.0, 1.0, 1.0], abs=0.15)
+
+
+def test_same_seed_gives_the_same_draws_in_any_order_of_speakers():
+    first, again, other = (
+        draw_speakers(list(names), 20, np.random.default_rng(seed)).counts.tolist()
+        for names, seed in (("abcd", 7), ("dcba", 7), ("abcd", 8))
+    )
+    assert first == again
+    assert first != other
+
+
+@pytest.mark.parametrize(("speakers", "resamples"), [(["a", "a"], 10), ([], 10), (["a", "b"], 0)])
+def test_draws_need_speakers_and_resamples(speakers, resamples):
+    with pytest.raises(MetricInputError, match="Expected at least"):
+        draw_speakers(speakers, resamples, np.random.default_rng(1))
+
+
+def test_detection_estimate_is_the_metric_of_the_set():
+    scores, is_target, models, owners = trials(1)
+    found = bootstrap_detection(
+        scores, is_target, models, owners, draws_of((1, 1, 1, 1)), measures=tuple(DETECTION_MEASURES)
+    )
+    expected = detection_metrics(scores[is_target], scores[~is_target])
+    for name, measure in found.items():
+        assert measure.estimate == getattr(expected, name)
+        assert measure.resampled.tolist() == [measure.estimate]
+
+
+def expected_of_weights(scores, is_target, weights) -> float:
+    return detection_metrics(
+        np.repeat(scores[is_target], weights[is_target]), np.repeat(scores[~is_target], weights[~is_target])
+    ).min_cllr
+
+
+@pytest.mark.parametrize("drawing", ["models and speakers", "trial speakers"])
+def test_detection_resample_repeats_trials_by_their_speakers(drawing):
+    scores, is_target, models, owners = trials(2)
+    counts = dict(zip(SPEAKERS, (2, 0, 1, 1), strict=True))
+    weights = np.array([counts[owner] for owner in owners])
+    if drawing == "models and speakers":
+        weights = np.where(is_target, weights, weights * [counts[model] for model in models])
+    found = bootstrap_detection(
+        scores, is_target, models, owners, draws_of((2, 0, 1, 1)), measures=["min_cllr"], drawing=drawing
+    )["min_cllr"]
+    assert found.resampled.tolist() == [expected_of_weights(scores, is_target, weights)]
+
+
+def test_detection_left_out_speaker_is_neither_model_nor_trial():
+    scores, is_target, models, owners = trials(3)
+    found = bootstrap_detection(scores, is_target, models, owners, draws_of((1, 1, 1, 1)), measures=["min_cllr"])
+    without_b = np.array([int("b" not in pair) for pair in zip(models, owners, strict=True)])
+    assert found["min_cllr"].left_out[0][1] == expected_of_weights(scores, is_target, without_b)
+
+
+def test_detection_resample_without_targets_is_undefined():
+    scores, is_target, models, owners = trials(4, speakers=("a", "b"))
+    keep = ~(is_target & (np.array(owners) == "b"))
+    draws = draws_of((0, 2), (1, 1), (2, 0), (1, 1), speakers=("a", "b"))
+    arguments = scores[keep], is_target[keep], np.array(models)[keep].tolist(), np.array(owners)[keep].tolist(), draws
+    found = bootstrap_detection(*arguments, measures=["kaldi_eer"])["kaldi_eer"]
+    # Twice b: no target. Twice a: no pair of two speakers, so no nontarget.
+    assert np.isnan(found.resampled).tolist() == [True, False, True, False]
+    interval = found.interval()
+    assert (interval.n_resamples, interval.n_undefined) == (2, 2)
+    assert interval.lower == interval.upper == interval.estimate
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"models": ["a"]}, "columns of one length"),
+        ({"measures": ["wer"]}, "found 'wer'"),
+        ({"drawing": "trials"}, "found 'trials'"),
+        ({"trial_speakers": ["x"] * 80}, "found 1 others, such as 'x'"),
+        ({"is_target": np.zeros(80, dtype=bool)}, "found 0 targets of 80"),
+        ({"is_target": ["target"] * 80}, "True for targets"),
+        ({"scores": np.full(80, np.nan)}, "finite trial scores, found 80 of 80"),
+    ],
+)
+def test_detection_refuses_senseless_columns(change, sentence):
+    names = ("scores", "is_target", "models", "trial_speakers")
+    arguments = dict(zip(names, trials(5), strict=True)) | {"draws": draws_of((1, 1, 1, 1))} | change
+    with pytest.raises(MetricInputError, match=sentence):
+        bootstrap_detection(**arguments)
+
+
+def test_names_may_be_bytes_as_score_files_hold_them():
+    scores, is_target, models, owners = trials(7)
+    texts = draw_speakers(SPEAKERS, 20, np.random.default_rng(1))
+    raw = draw_speakers(np.array(owners, dtype=bytes), 20, np.random.default_rng(1))
+    assert raw.speakers == texts.speakers
+    columns = np.array(models, dtype=bytes), np.array(owners, dtype=bytes)
+    found = bootstrap_detection(scores, is_target, *columns, raw)["min_cllr"]
+    expected = bootstrap_detection(scores, is_target, models, owners, texts)["min_cllr"]
+    assert found.resampled.tolist() == expected.resampled.tolist()
+
+
+def test_1000_resamples_of_a_real_size_set_take_seconds():
+    speakers = tuple(f"s{i:02}" for i in range(15))
+    columns = trials(6, speakers=speakers, utterances=67)
+    assert columns[0].size == 15_075
+    draws = draw_speakers(speakers, 1000, np.random.default_rng(1))
+    start = time.perf_counter()
+    found = bootstrap_detection(*columns, draws)
+    assert time.perf_counter() - start < 10
+    for name in ("kaldi_eer", "min_cllr"):
+        interval = found[name].interval()
+        assert interval.lower < interval.estimate < interval.upper
+
+
+def test_ratio_pools_word_errors_of_the_drawn_speakers():
+    errors, words, speakers = [1, 2, 3, 4], [10, 10, 20, 40], ["a", "a", "b", "c"]
+    draws = draws_of((0, 2, 0, 2), (1, 0, 3, 0), (0, 0, 0, 4))
+    found = bootstrap_ratio(errors, words, speakers, draws)
+    assert found.estimate == 10 / 80
+    assert found.resampled.tolist()[:2] == [6 / 40, 15 / 140]
+    assert np.isnan(found.resampled[2])  # d has no utterance
+    assert found.left_out[0].tolist() == [7 / 60, 7 / 60, 6 / 40, 10 / 80]
+
+
+def test_mean_is_that_of_all_utterances_of_the_drawn_speakers():
+    found = bootstrap_mean([0.5, 0.7, 0.9], ["a", "b", "b"], draws_of((1, 0, 0, 3), (0, 1, 0, 3), (2, 1, 0, 1)))
+    assert found.resampled.tolist() == pytest.approx([0.5, 0.8, 2.6 / 4])
+
+
+@pytest.mark.parametrize(
+    ("errors", "words", "speakers"),
+    [([1], [1, 2], ["a"]), ([np.nan], [1], ["a"]), ([1], [-1], ["a"]), ([], [], []), ([1], [1], ["x"])],
+)
+def test_ratio_refuses_senseless_counts(errors, words, speakers):
+    with pytest.raises(MetricInputError, match="Expected"):
+        bootstrap_ratio(errors, words, speakers, draws_of((1, 1, 1, 1)))
+
+
+@needs_shared
+@pytest.mark.parametrize("name", ["5spk_6utt_distinct", "8spk_uneven"])
+def test_similarity_estimates_equal_official(name):
+    case = load_json("voice_distinctiveness.json")[name]
+    oo, op, pp = (np.array(case[f"matrix_{which}"]) for which in ("osp_osp", "osp_psp", "psp_psp"))
+    speakers = [f"s{i}" for i in range(len(oo))]
+    draws = draw_speakers(speakers, 10, np.random.default_rng(1))
+    gain = bootstrap_gain_of_distinctiveness(oo, pp, speakers, draws)
+    assert gain.estimate == pytest.approx(case["gain_of_voice_distinctiveness"], abs=1e-12)
+    hidden = bootstrap_de_identification(oo, op, speakers, draws)
+    assert hidden.estimate == pytest.approx(case["de_identification"], abs=1e-12)
+
+
+def test_gain_of_a_resample_takes_the_blocks_of_its_speakers():
+    random = np.random.default_rng(2)
+    oo, pp = (np.eye(4) * 0.5 + random.random((4, 4)) * 0.3 for _ in range(2))
+
+    def dominance(matrix: np.ndarray, chosen: list[int]) -> float:
+        own = [matrix[i, i] for i in chosen]
+        others = [matrix[i, j] for i in chosen for j in chosen if i != j]
+        return abs(np.mean(own) - np.mean(others))
+
+    found = bootstrap_gain_of_distinctiveness(oo, pp, SPEAKERS, draws_of((2, 1, 0, 1), (4, 0, 0, 0)))
+    chosen = [0, 0, 1, 3]
+    assert found.resampled[0] == pytest.approx(10 * np.log10(dominance(pp, chosen) / dominance(oo, chosen)))
+    assert np.isnan(found.resampled[1])
+
+
+def test_gain_leaves_out_a_speaker_without_a_pair_of_their_own():
+    oo = np.full((4, 4), 0.2) + 0.6 * np.eye(4)
+    oo[3, 3] = np.nan
+    found = bootstrap_de_identification(oo, oo, SPEAKERS, draws_of((1, 1, 1, 1)))
+    assert found.estimate == 0.0
+    with pytest.raises(MetricInputError, match="finite similarities of different speakers"):
+        bootstrap_de_identification(oo, np.full((4, 4), np.nan), SPEAKERS, draws_of((1, 1, 1, 1)))
+    with pytest.raises(MetricInputError, match=r"each pair of 4 speakers, found shape \(3, 3\)"):
+        bootstrap_de_identification(oo, oo[:3, :3], SPEAKERS, draws_of((1, 1, 1, 1)))
+
+
+def test_statistic_sees_how_often_each_speaker_occurs():
+    def statistic(counts: np.ndarray) -> float:
+        if counts[0] == 0:
+            raise MetricInputError("nobody")
+        return float(counts @ [1, 10, 100, 1000])
+
+    found = bootstrap_statistic(statistic, draws_of((1, 0, 3, 0), (0, 4, 0, 0)))
+    assert found.estimate == 1111
+    assert found.resampled[0] == 301
+    assert np.isnan(found.resampled[1])
+    assert found.left_out[0].tolist()[1:] == [1101, 1011, 111]
+
+
+def test_percentile_and_basic_intervals_by_hand():
+    measure = replicates(*range(101), estimate=40.0)
+    percentile = measure.interval(level=0.9)
+    assert (percentile.lower, percentile.upper) == pytest.approx((5.0, 95.0))
+    basic = measure.interval(level=0.9, method="basic")
+    assert (basic.lower, basic.upper) == pytest.approx((-15.0, 75.0))
+    assert (basic.estimate, basic.level, basic.method, basic.n_resamples) == (40.0, 0.9, "basic", 101)
+
+
+def test_bca_equals_percentile_without_bias_and_skewness():
+    measure = replicates(*range(101), estimate=50.0, left_out=(49.0, 51.0))
+    bca, percentile = measure.interval(method="bca"), measure.interval()
+    assert (bca.lower, bca.upper) == pytest.approx((percentile.lower, percentile.upper))
+
+
+def test_bca_equals_scipy():
+    from scipy.stats import bootstrap
+
+    values = np.random.default_rng(3).exponential(size=25)
+    reference = bootstrap((values,), np.mean, n_resamples=4000, method="BCa", rng=np.random.default_rng(4))
+    speakers = [f"s{i:02}" for i in range(25)]
+    draws = draw_speakers(speakers, 4000, np.random.default_rng(5))
+    interval = bootstrap_mean(values, speakers, draws).interval(method="bca")
+    limits = reference.confidence_interval
+    assert (interval.lower, interval.upper) == pytest.approx((limits.low, limits.high), abs=0.05)
+
+
+@pytest.mark.parametrize("method", ["percentile", "basic", "bca"])
+def test_interval_of_a_constant_measure_is_that_value(method):
+    interval = replicates(0.25, 0.25, 0.25, estimate=0.25, left_out=(0.25, 0.25)).interval(method=method)
+    assert (interval.lower, interval.upper) == (0.25, 0.25)
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_intervals_cover_the_truth_about_as_often_as_they_say(method):
+    random = np.random.default_rng(6)
+    speakers = [f"s{i:02}" for i in range(30)]
+    covered = 0
+    for _ in range(200):
+        draws = draw_speakers(speakers, 300, random)
+        interval = bootstrap_mean(random.normal(size=30), speakers, draws).interval(level=0.9, method=method)
+        covered += interval.lower <= 0.0 <= interval.upper
+    assert 0.8 <= covered / 200 <= 0.97
+
+
+@pytest.mark.parametrize(
+    ("measure", "options", "sentence"),
+    [
+        (replicates(0.1, 0.2), {"level": 1.0}, "level between 0 and 1, found 1.0"),
+        (replicates(0.1, 0.2), {"method": "normal"}, "found 'normal'"),
+        (replicates(0.1, np.nan), {}, "1 defined resamples"),
+        (replicates(0.1, 0.2, estimate=np.nan), {}, "found nan for the set"),
+    ],
+)
+def test_interval_refuses_what_it_cannot_say(measure, options, sentence):
+    with pytest.raises(MetricInputError, match=sentence):
+        measure.interval(**options)
+
+
+def test_difference_is_paired():
+    speakers = [f"s{i:02}" for i in range(12)]
+    draws = draw_speakers(speakers, 400, np.random.default_rng(7))
+    hard = np.random.default_rng(8).uniform(0, 50, size=12)  # speakers differ much more than the systems do
+    first, second = (bootstrap_ratio(hard + extra, np.full(12, 100), speakers, draws) for extra in (2.0, 1.0))
+    gap = difference(first, second).interval()
+    assert (gap.lower, gap.estimate, gap.upper) == pytest.approx((0.01, 0.01, 0.01))
+    assert first.interval().lower < second.interval().upper
+    assert difference(first, second).share_below(0.0) == 0.0
+    assert difference(first, first).share_below(0.0) == 0.5
+
+
+def test_difference_of_other_draws_is_refused():
+    draws = [draw_speakers(SPEAKERS, 5, np.random.default_rng(9)) for _ in range(2)]
+    first, second = (bootstrap_mean([1, 2, 3, 4], SPEAKERS, each) for each in draws)
+    with pytest.raises(MetricInputError, match="the same draws, found different ones"):
+        difference(first, second)
+
+
+def test_weighted_sum_of_independent_sets_adds_their_variances():
+    random = np.random.default_rng(10)
+    parts = []
+    for _ in range(2):
+        draws = draw_speakers([f"s{i:02}" for i in range(30)], 4000, random)
+        parts.append(bootstrap_mean(random.normal(size=30), draws.speakers, draws))
+    total = weighted_sum([(0.5, parts[0]), (0.5, parts[1])])
+    assert total.estimate == pytest.approx((parts[0].estimate + parts[1].estimate) / 2)
+    variances = [part.resampled.var() for part in parts]
+    assert total.resampled.var() == pytest.approx(sum(variances) / 4, rel=0.1)
+    assert [left_out.size for left_out in total.left_out] == [30, 30]
+    assert total.interval(method="bca").lower < total.estimate
+
+
+def test_weighted_sum_of_shared_draws_is_the_measure_of_the_sum():
+    draws = draw_speakers(SPEAKERS, 50, np.random.default_rng(11))
+    first, second = (bootstrap_mean(values, SPEAKERS, draws) for values in ([1.0, 2, 3, 4], [4.0, 1, 0, 2]))
+    both = bootstrap_mean([0.25 + 3, 0.5 + 0.75, 0.75, 1 + 1.5], SPEAKERS, draws)
+    total = weighted_sum([(0.25, first), (0.75, second)])
+    assert total.resampled.tolist() == pytest.approx(both.resampled.tolist())
+    assert len(total.draws) == 1
+    assert total.left_out[0].tolist() == pytest.approx(both.left_out[0].tolist())
+
+
+@pytest.mark.parametrize("sizes", [(), (2, 3)])
+def test_weighted_sum_needs_one_number_of_resamples(sizes):
+    parts = [(1.0, replicates(*range(size))) for size in sizes]
+    with pytest.raises(MetricInputError, match="one number of resamples"):
+        weighted_sum(parts)

@@ -1,0 +1,246 @@
+"""Equal error rates, DET curve, AUC and minDCF against official values, the protocol's words, and at their edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from evaluation.metrics.catalogue import DETECTION_METRICS
+from evaluation.metrics.detection import (
+    OperatingPoint,
+    auc,
+    det_curve,
+    detection_metrics,
+    equal_error_rate,
+    kaldi_eer,
+    min_dcf,
+    speechbrain_eer,
+)
+from evaluation.metrics.errors import MetricInputError
+from tests.evaluation import plain_detection as plain
+from tests.evaluation.reference import SHARED, needs_shared
+from tests.evaluation.score_sets import normal_scores, reference_cases, reference_scores, score_lists
+
+LIBRISPEECH = SHARED / "vpc-librispeech"
+# Percent, as the README there prints them.
+OHNN_EERS = {
+    "libri_dev_enrolls-libri_dev_trials_f": "2.983",
+    "libri_dev_enrolls-libri_dev_trials_f_anon": "64.35",
+    "libri_dev_enrolls_anon-libri_dev_trials_f_anon": "3.125",
+    "libri_dev_enrolls-libri_dev_trials_m": "0.1553",
+    "libri_dev_enrolls-libri_dev_trials_m_anon": "74.22",
+    "libri_dev_enrolls_anon-libri_dev_trials_m_anon": "0.1553",
+}
+
+
+@needs_shared
+@pytest.mark.parametrize("name", reference_cases())
+def test_equal_error_rates_equal_official(name):
+    case, scores = reference_cases()[name], reference_scores(name)
+    kaldi = equal_error_rate(*scores, estimator="kaldi")
+    assert kaldi.rate == case["kaldi_eer"]
+    assert f"{100 * kaldi.rate:.4g}" == case["kaldi_eer_percent_printed"]
+    assert kaldi.threshold == pytest.approx(case["kaldi_threshold"], rel=1e-8)
+    speechbrain = equal_error_rate(*scores, estimator="speechbrain")
+    assert speechbrain.rate == pytest.approx(case["speechbrain_eer"], abs=1e-12)
+    assert speechbrain.threshold == case["speechbrain_threshold"]
+
+
+@needs_shared
+@pytest.mark.parametrize("name", OHNN_EERS)
+def test_kaldi_eer_of_real_score_files_is_the_published_one(name):
+    trial_set = name.split("-")[1].removesuffix("_anon")
+    trials = dict(map(split_last, (LIBRISPEECH / "data" / trial_set / "trials").read_text().splitlines()))
+    scores = dict(map(split_last, (LIBRISPEECH / "scores-ohnn" / f"ASV-{name}" / "scores").read_text().splitlines()))
+    assert scores.keys() == trials.keys()
+    target = [float(score) for pair, score in scores.items() if trials[pair] == "target"]
+    nontarget = [float(score) for pair, score in scores.items() if trials[pair] == "nontarget"]
+    assert f"{100 * kaldi_eer(target, nontarget):.4g}" == OHNN_EERS[name]
+
+
+def split_last(line: str) -> tuple[str, str]:
+    pair, last = line.rsplit(" ", 1)
+    return pair, last
+
+
+@settings(deadline=None)
+@given(score_lists(), score_lists())
+def test_kaldi_eer_is_the_protocols(target, nontarget):
+    found = equal_error_rate(target, nontarget, estimator="kaldi")
+    assert (found.rate, found.threshold) == plain.kaldi_eer(target, nontarget)
+
+
+@settings(deadline=None)
+@given(score_lists(), score_lists())
+def test_speechbrain_eer_is_the_protocols(target, nontarget):
+    found = equal_error_rate(target, nontarget, estimator="speechbrain")
+    assert (found.rate, found.threshold) == plain.speechbrain_eer(target, nontarget)
+
+
+def test_kaldi_eer_takes_scores_as_single_precision():
+    barely_above = 1.0 + 1e-9
+    assert kaldi_eer([barely_above, barely_above], [1.0, 1.0]) == kaldi_eer([1.0, 1.0], [1.0, 1.0]) == 0.5
+
+
+def test_scores_beyond_single_precision_are_tied_not_an_error():
+    assert kaldi_eer([1e300, 1e301], [1e299, -1e300]) == kaldi_eer([1.0, 1.0], [1.0, -1.0]) == 0.5
+    assert speechbrain_eer([1e300], [1e299]) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("target", "nontarget", "kaldi", "speechbrain"),
+    [
+        ([1.0], [5.0, 6.0], 0.0, 1.0),
+        ([2.0] * 20, [2.0] * 30, 0.95, 0.5),
+        ([3.0, 4.0], [1.0, 2.0], 0.0, 0.0),
+        ([1.0, 2.0], [3.0, 4.0], 0.5, 1.0),
+    ],
+    ids=["single target", "all tied", "separable", "inverted"],
+)
+def test_equal_error_rates_at_their_edges(target, nontarget, kaldi, speechbrain):
+    assert kaldi_eer(target, nontarget) == kaldi
+    assert speechbrain_eer(target, nontarget) == speechbrain
+
+
+def test_rocch_eer_has_no_threshold():
+    assert equal_error_rate([1.0, 3.0], [0.0, 2.0], estimator="rocch").threshold is None
+
+
+def test_unknown_estimator_is_refused():
+    with pytest.raises(MetricInputError, match="kaldi, rocch or speechbrain, found 'plain'"):
+        equal_error_rate([1.0], [0.0], estimator="plain")
+
+
+@pytest.mark.parametrize(
+    ("target", "nontarget", "sentence"),
+    [
+        ([], [1.0], r"target scores in one dimension, at least one of them, found shape \(0,\)"),
+        ([1.0], [], r"nontarget scores in one dimension, at least one of them, found shape \(0,\)"),
+        ([[1.0]], [1.0], r"found shape \(1, 1\)"),
+        ([1.0, np.nan], [1.0], "finite target scores, found 1 of 2"),
+        ([1.0], [np.inf, -np.inf], "finite nontarget scores, found 2 of 2"),
+        (["1.0"], [1.0], "real numbers as target scores"),
+        ([True], [1.0], "real numbers as target scores, found bool"),
+        ([1j], [1.0], "real numbers as target scores, found complex128"),
+    ],
+)
+@pytest.mark.parametrize("metric", [detection_metrics, kaldi_eer, speechbrain_eer, auc, det_curve, min_dcf])
+def test_senseless_scores_are_refused(metric, target, nontarget, sentence):
+    with pytest.raises(MetricInputError, match=sentence):
+        metric(target, nontarget)
+
+
+def test_integer_ratings_are_taken():
+    assert speechbrain_eer(np.array([5, 6, 7]), np.array([4, 5, 6], dtype=np.int8)) == pytest.approx(1 / 3)
+
+
+@settings(deadline=None)
+@given(score_lists(), score_lists())
+def test_auc_counts_pairs(target, nontarget):
+    pairs = [(t > n) + (t == n) / 2 for t in target for n in nontarget]
+    assert auc(target, nontarget) == pytest.approx(sum(pairs) / len(pairs), abs=1e-12)
+
+
+@settings(deadline=None)
+@given(score_lists(20), score_lists(20))
+def test_det_curve_has_the_rates_at_each_threshold(target, nontarget):
+    curve = det_curve(target, nontarget)
+    assert curve.thresholds.tolist() == [*sorted({*target, *nontarget}), np.inf]
+    for threshold, miss, false_alarm in zip(curve.thresholds, curve.miss_rate, curve.false_alarm_rate, strict=True):
+        assert miss == sum(t < threshold for t in target) / len(target)
+        assert false_alarm == sum(n >= threshold for n in nontarget) / len(nontarget)
+        assert curve.at_threshold(threshold) == OperatingPoint(threshold, miss, false_alarm)
+
+
+def test_operating_points_keep_their_limit():
+    curve = det_curve([1.0, 2.0, 3.0, 4.0], [0.0, 1.5, 2.5, 2.5])
+    assert curve.at_threshold(2.2) == OperatingPoint(2.2, 0.5, 0.5)
+    assert curve.at_false_alarm_rate(0.25) == OperatingPoint(3.0, 0.5, 0.0)
+    assert curve.at_false_alarm_rate(0.5) == OperatingPoint(2.0, 0.25, 0.5)
+    assert curve.at_miss_rate(0.25) == OperatingPoint(2.0, 0.25, 0.5)
+    assert curve.at_miss_rate(0.0) == OperatingPoint(1.0, 0.0, 0.75)
+    assert curve.at_miss_rate(1.0) == OperatingPoint(np.inf, 1.0, 0.0)
+
+
+def test_operating_point_refuses_nan_and_negative_limits():
+    curve = det_curve([1.0], [0.0])
+    with pytest.raises(MetricInputError, match="found NaN"):
+        curve.at_threshold(np.nan)
+    with pytest.raises(MetricInputError, match=r"miss rate of 0 or above as limit, found -0\.1"):
+        curve.at_miss_rate(-0.1)
+    with pytest.raises(MetricInputError, match="false alarm rate of 0 or above as limit, found nan"):
+        curve.at_false_alarm_rate(np.nan)
+
+
+@settings(deadline=None)
+@given(score_lists(20), score_lists(20))
+def test_corners_draw_the_same_line(target, nontarget):
+    curve = det_curve(target, nontarget)
+    corners = curve.corners()
+    kept = set(zip(corners.miss_rate, corners.false_alarm_rate, strict=True))
+    for miss, false_alarm in zip(curve.miss_rate, curve.false_alarm_rate, strict=True):
+        between = [(m, f) for m, f in kept if m == miss or f == false_alarm]
+        assert any(m <= miss and f >= false_alarm for m, f in between)
+        assert any(m >= miss and f <= false_alarm for m, f in between)
+    assert corners.thresholds.size <= curve.thresholds.size
+    assert (corners.miss_rate[0], corners.false_alarm_rate[-1]) == (0.0, 0.0)
+
+
+@settings(deadline=None)
+@given(score_lists(20), score_lists(20))
+def test_min_dcf_is_the_least_cost_of_all_thresholds(target, nontarget):
+    costs = [
+        0.2 * 3 * sum(t < threshold for t in target) / len(target)
+        + 0.8 * sum(n >= threshold for n in nontarget) / len(nontarget)
+        for threshold in [*target, *nontarget, np.inf]
+    ]
+    assert min_dcf(target, nontarget, p_target=0.2, miss_cost=3.0) == pytest.approx(min(costs) / 0.6, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"p_target": 0.0}, "prior between 0 and 1, found 0.0"),
+        ({"p_target": 1.0}, "prior between 0 and 1, found 1.0"),
+        ({"miss_cost": 0.0}, "costs above 0, found 0.0 and 1.0"),
+        ({"false_alarm_cost": np.inf}, "costs above 0, found 1.0 and inf"),
+    ],
+)
+def test_min_dcf_refuses_senseless_costs(options, sentence):
+    with pytest.raises(MetricInputError, match=sentence):
+        min_dcf([1.0], [0.0], **options)
+
+
+def test_detection_metrics_equal_each_metric_alone():
+    scores = normal_scores(1, 200, 1500)
+    metrics = detection_metrics(*scores)
+    assert (metrics.n_target, metrics.n_nontarget) == (200, 1500)
+    assert metrics.kaldi_eer == kaldi_eer(*scores)
+    assert metrics.kaldi_threshold == equal_error_rate(*scores, estimator="kaldi").threshold
+    assert metrics.speechbrain_eer == speechbrain_eer(*scores)
+    assert metrics.auc == auc(*scores)
+    assert (metrics.min_dcf_01, metrics.min_dcf_001) == (min_dcf(*scores), min_dcf(*scores, p_target=0.001))
+    point = metrics.det.at_threshold(metrics.speechbrain_threshold)
+    assert (point.miss_rate + point.false_alarm_rate) / 2 == pytest.approx(metrics.speechbrain_eer, abs=1 / 200)
+
+
+def test_detection_metrics_know_the_catalogue_and_its_units():
+    metrics = detection_metrics([1.0, 3.0], [0.0, 2.0])
+    values = metrics.values()
+    assert values.keys() == DETECTION_METRICS.keys()
+    assert (values["rocch_eer"], values["auc"]) == (25.0, 0.75)
+
+
+def test_detection_metrics_of_equal_scores_are_equal():
+    target, nontarget = normal_scores(2, 30, 40)
+    assert detection_metrics(target, nontarget) == detection_metrics(target[::-1], nontarget[::-1])
+    assert detection_metrics(target, nontarget) != detection_metrics(nontarget, target)
+
+
+def test_scores_are_left_as_they_are():
+    target, nontarget = normal_scores(3, 5, 6)
+    before = target.copy(), nontarget.copy()
+    detection_metrics(target, nontarget)
+    assert target.tolist() == before[0].tolist()
+    assert nontarget.tolist() == before[1].tolist()

@@ -1,0 +1,139 @@
+"""Linkability and ZEBRA against the official values, the protocol's words, and at their edges."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.metrics.detection import detection_metrics
+from evaluation.metrics.errors import MetricInputError
+from evaluation.metrics.linkability import linkability
+from evaluation.metrics.zebra import zebra, zebra_category
+from tests.evaluation import plain_detection as plain
+from tests.evaluation.reference import needs_shared
+from tests.evaluation.score_sets import eighths, normal_scores, reference_cases, reference_scores, score_lists
+
+
+@needs_shared
+@pytest.mark.parametrize("name", reference_cases())
+def test_linkability_equals_official(name):
+    expected = reference_cases()[name]["dsys"]
+    scores = reference_scores(name)
+    if expected == "nan":
+        assert math.isnan(linkability(*scores, compatibility="official"))
+        assert linkability(*scores) == 0.0
+    else:
+        assert linkability(*scores) == pytest.approx(expected, abs=1e-9)
+        assert linkability(*scores, compatibility="official") == linkability(*scores)
+
+
+@needs_shared
+@pytest.mark.parametrize("name", reference_cases())
+def test_zebra_equals_official(name):
+    expected, scores = reference_cases()[name]["zebra"], reference_scores(name)
+    if "raises" in expected:
+        with pytest.raises(MetricInputError, match="IndexError"):
+            zebra(*scores, compatibility="official")
+        return
+    found = zebra(*scores)
+    assert found.population_bit == pytest.approx(expected["population_bit"], abs=1e-9)
+    assert found.individual_log10 == pytest.approx(expected["individual_log10"], abs=1e-9)
+    assert found.category == expected["category"]
+    assert zebra(*scores, compatibility="official") == found
+
+
+@settings(deadline=None)
+@given(st.lists(eighths, min_size=1, max_size=80), score_lists())
+def test_linkability_is_the_protocols(target, nontarget):
+    expected = plain.linkability(target, nontarget)
+    found = linkability(target, nontarget, compatibility="official")
+    assert found == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+def test_linkability_of_many_targets_has_100_bins():
+    scores = normal_scores(1, 3000, 5000)
+    assert linkability(*scores) == pytest.approx(plain.linkability(*scores), abs=1e-12)
+
+
+def test_linkability_of_scores_that_span_all_of_double_precision():
+    huge = np.linspace(0.8, 1.0, 40) * np.finfo(float).max
+    assert linkability(huge, -huge) == pytest.approx(linkability(huge / 2**1000, -huge / 2**1000), abs=1e-12)
+
+
+def test_linkability_of_neighbouring_numbers_is_finite():
+    target = np.repeat(np.nextafter(1.0, 2.0), 40)
+    assert 0.0 <= linkability(target, np.ones(40)) <= 1.0
+
+
+def test_linkability_of_fewer_than_20_targets_is_0():
+    assert linkability(np.arange(19.0) + 100, np.arange(19.0)) == 0.0
+    assert linkability(np.arange(20.0) + 100, np.arange(19.0)) > 0.0
+
+
+@settings(deadline=None)
+@given(score_lists(), score_lists())
+def test_zebra_is_the_protocols(target, nontarget):
+    found = zebra(target, nontarget)
+    assert found.population_bit == pytest.approx(plain.zebra_population(target, nontarget), abs=1e-10)
+    assert found.individual_log10 == pytest.approx(plain.zebra_individual(target, nontarget), abs=1e-12)
+
+
+def test_zebra_of_one_pair_is_defined():
+    found = zebra([1.0], [0.0])
+    assert found.population_bit == pytest.approx(0.5 / math.log(2))
+    assert found.individual_log10 == pytest.approx(math.log10(2), abs=1e-6)
+    assert found.category == "A"
+
+
+@pytest.mark.parametrize(
+    ("individual", "category"),
+    [
+        (0.0, "0"),
+        (2.0**-52, "0"),
+        (2.0**-51, "A"),
+        (1.0, "A"),
+        (np.nextafter(1.0, 2.0), "B"),
+        (2.0, "B"),
+        (4.0, "C"),
+        (5.0, "D"),
+        (6.0, "E"),
+        (6.1, "F"),
+        (math.inf, "F"),
+    ],
+)
+def test_zebra_category_includes_its_upper_limit(individual, category):
+    assert zebra_category(individual) == category
+
+
+def test_zebra_category_of_exactly_0_is_an_error_officially():
+    with pytest.raises(MetricInputError, match="no category for exactly 0"):
+        zebra_category(0.0, compatibility="official")
+    assert zebra_category(1e-300, compatibility="official") == "0"
+
+
+@pytest.mark.parametrize("individual", [-1e-9, math.nan])
+def test_zebra_category_refuses_what_is_no_disclosure(individual):
+    with pytest.raises(MetricInputError, match="0 or above, found"):
+        zebra_category(individual)
+
+
+@pytest.mark.parametrize("metric", [linkability, zebra])
+def test_senseless_scores_are_refused(metric):
+    with pytest.raises(MetricInputError, match="finite target scores, found 1 of 1"):
+        metric([math.nan], [0.0])
+    with pytest.raises(MetricInputError, match="at least one of them"):
+        metric([1.0], [])
+
+
+@pytest.mark.parametrize("with_ties", [False, True])
+def test_detection_metrics_hold_both(with_ties):
+    target, nontarget = normal_scores(4, 300, 900)
+    if with_ties:
+        target, nontarget = target.round(1), nontarget.round(1)
+    metrics = detection_metrics(target, nontarget)
+    assert metrics.linkability == linkability(target, nontarget)
+    assert metrics.zebra == zebra(target, nontarget)

@@ -1,0 +1,164 @@
+"""Recipes: what the shipped ones say, what they agree with, and the sentence of each fault of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evaluation.formats.data_directories import check_data_directory
+from evaluation.protocols import recipes
+from evaluation.protocols.recipes import RecipeError, load_recipe, read_recipe, shipped_editions
+
+DATA = Path("../shared/vpc-librispeech/data")
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not here")
+SETS_2022 = 12
+
+
+def test_four_editions_are_shipped():
+    assert shipped_editions() == ("2020", "2022", "2024", "2026")
+    assert [load_recipe(edition).edition for edition in shipped_editions()] == list(shipped_editions())
+
+
+def test_unknown_edition_is_refused():
+    with pytest.raises(RecipeError, match="one of the editions 2020, 2022, 2024, 2026, found “2023”"):
+        load_recipe("2023")
+
+
+def test_2022_holds_the_sets_of_the_protocol():
+    recipe = load_recipe("2022")
+    assert [one.name for one in recipe.sets("trial", "test")] == [
+        "libri_test_trials_f", "libri_test_trials_m", "vctk_test_trials_f", "vctk_test_trials_m",
+        "vctk_test_trials_f_common", "vctk_test_trials_m_common",
+    ]  # fmt: skip
+    # columns of protocol 1.1: every count and every hash is there, and trials add up
+    assert len(recipe.sets("trial")) == SETS_2022
+    assert sum(one.trials or 0 for one in recipe.sets("trial")) == 131266
+    assert sum(one.utterances or 0 for one in recipe.sets("enrolment")) == 343 + 438 + 600 + 600
+    assert all(len(one.id_hash) == 16 for one in (*recipe.sets("trial"), *recipe.sets("enrolment")))
+    assert {one.name: one.words for one in recipe.sets("recognition")} == {
+        "libri_dev_asr": 39783, "libri_test_asr": 35042, "vctk_dev_asr": 86627, "vctk_test_asr": 86642,
+    }  # fmt: skip
+    # what is anonymised together is what is tried, different and common; what is recognised is all of it
+    joint = {one.name: one.utterances for one in recipe.sets("joint")}
+    for one in recipe.sets("trial"):
+        if one.name.startswith("vctk") and not one.name.endswith("common"):
+            common = recipe.data_sets[f"{one.name}_common"].utterances
+            assert one.utterances + common == joint[f"{one.name}_all"]
+    files = sum(joint.values()) + sum(one.utterances for one in recipe.sets("enrolment"))
+    libri = sum(one.utterances for one in recipe.sets("trial") if one.name.startswith("libri"))
+    assert files + libri == 28275
+    assert recipe.data_sets["vctk_dev_asr"].utterances == 5766 + 5606
+
+
+def test_2022_ranks_as_its_plan_says():
+    track = load_recipe("2022").track
+    assert track.ranking.minimum_eers == (15, 20, 25, 30)
+    assert (track.ranking.policy, track.ranking.inclusive, track.ranking.note_within) == ("cumulative", True, 0.05)
+    (one,) = track.ranking.gates
+    assert (one.metric, one.minimum, one.inclusive, len(one.groups)) == ("pitch_correlation", 0.3, False, 6)
+    assert track.average("eer").weights["test"]["vctk_test_trials_m_common"] == 0.05
+    assert track.average("wer").weights["dev"] == {"libri_dev_asr": 0.5, "vctk_dev_asr": 0.5}
+    with pytest.raises(RecipeError, match="no average of “uar”"):
+        track.average("uar")
+
+
+def test_2020_has_the_sets_of_2022_and_no_ranking():
+    old, new = load_recipe("2020"), load_recipe("2022")
+    for one in (*old.sets("trial"), *old.sets("enrolment")):
+        other = new.data_sets[one.name]
+        assert (one.targets, one.nontargets, one.id_hash) == (other.targets, other.nontargets, other.id_hash)
+    assert old.track.ranking is None
+
+
+def test_uncertain_fields_are_marked():
+    assert load_recipe("2022").uncertain == ()
+    recipe = load_recipe("2024")
+    assert recipe.is_uncertain("tracks.main.ranking.minimum_eers")
+    assert not recipe.is_uncertain("tracks.main.averages")
+    later = load_recipe("2026")
+    assert later.is_uncertain("tracks.track1.ranking.minimum_eers")
+    assert later.tracks["track1"].ranking.minimum_eers == ()
+    for edition in shipped_editions():
+        text = (recipes.FOLDER / f"{edition}.toml").read_text().lower()
+        assert bool(load_recipe(edition).uncertain) is ("from memory" in text or "not found" in text)
+
+
+def test_2026_has_two_tracks_and_their_languages():
+    recipe = load_recipe("2026")
+    assert recipe.tracks["track1"].languages == ("en",)
+    assert recipe.tracks["track2"].languages == ("en", "es", "fr", "de")
+    assert recipe.tracks["track2"].surprise_languages == ("cn", "ja")
+    assert {one.gender for one in recipe.sets("trial")} == {"mixed"}
+    assert recipe.data_sets["emodata_dev"].directory == "emodata_track2_dev"
+    with pytest.raises(RecipeError, match="tracks track1, track2"):
+        _ = recipe.track
+
+
+@needs_data
+@pytest.mark.parametrize("edition", ["2020", "2022", "2024"])
+def test_real_data_directories_match_their_recipe(edition):
+    recipe = load_recipe(edition)
+    folders = sorted(DATA.iterdir())
+    assert len(folders) == 6
+    for folder in folders:
+        assert check_data_directory(folder, recipe.data_sets[folder.name]) == ()
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("file", "change", "expected"),
+    [
+        ("utt2spk", lambda lines: lines[1:], {"wrong-count", "wrong-ids", "unknown-utterance"}),
+        ("utt2spk", lambda lines: [*lines[1:], "1462-0-0 1462\n"],
+         {"wrong-ids", "unknown-utterance", "incomplete-wav-scp"}),
+        ("trials", lambda lines: lines[1:], {"wrong-count", "wrong-trials"}),
+        ("trials", lambda lines: [lines[0].replace("nontarget", "target").replace(" target", " nontarget"), *lines[1:]],
+         {"wrong-count", "wrong-trials"}),
+        ("wav.scp", lambda lines: [], {"empty-file"}),
+        ("wav.scp", lambda lines: lines[:-7], {"incomplete-wav-scp"}),
+    ],
+)  # fmt: skip
+def test_damaged_data_directory_is_named(tmp_path, file, change, expected):
+    name = "libri_dev_trials_f"
+    folder = tmp_path / name
+    folder.mkdir()
+    for path in (DATA / name).iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    lines = (folder / file).read_text().splitlines(keepends=True)
+    (folder / file).write_text("".join(change(lines)))
+    problems = check_data_directory(folder, load_recipe("2022").data_sets[name])
+    assert {problem.code for problem in problems} == expected
+    assert all(problem.file.startswith(f"{name}/") for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("edition = ", "edition == "), "readable TOML file"),
+        (('edition = "2022"', "edition = 2022"), "recipe.edition: expected str, found “2022”"),
+        (('title = "VoicePrivacy 2022"', ""), "expected the field “title”, found none"),
+        (("utterances = 343", 'utterances = "343"'), "libri_dev_enrolls.utterances: expected int"),
+        (("utterances = 343", "utterance = 343"), "found “utterance”"),
+        (('role = "enrolment", split = "dev"', 'role = "x", split = "dev"'), "expected one of enrolment, trial"),
+        (("vctk_test_trials_m = 0.20", "vctk_test_trials_m = 0.25"), "add up to 1, found 1.05"),
+        (("vctk_test_trials_m = 0.20", "vctk_test_trials_x = 0.20"), "found “vctk_test_trials_x”"),
+        (('policy = "cumulative"', 'policy = "best"'), "expected one of cumulative, interval, found “best”"),
+        (("[15, 20, 25, 30]", "[15, 15, 25, 30]"), "expected ascending limits"),
+        (('enrolment = "libri_dev_enrolls"', 'enrolment = "nobody"'), "expected a data set, found “nobody”"),
+        (("inclusive = true", "inclusive = 1"), "inclusive: expected bool, found “1”"),
+    ],
+)
+def test_fault_of_a_recipe_is_named(tmp_path, change, sentence):
+    text = (recipes.FOLDER / "2022.toml").read_text()
+    assert change[0] in text
+    path = tmp_path / "mine.toml"
+    path.write_text(text.replace(*change))
+    with pytest.raises(RecipeError, match=sentence) as caught:
+        read_recipe(path)
+    assert str(caught.value).startswith("mine.toml: ")
+
+
+def test_missing_recipe_is_refused(tmp_path):
+    with pytest.raises(RecipeError, match="mine.toml: expected a readable TOML file"):
+        read_recipe(tmp_path / "mine.toml")
