@@ -8,7 +8,7 @@ VoicePrivacy 2022 data directories and Kaldi's "Data preparation" page.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TextIO, TypeVar
 
@@ -98,6 +98,30 @@ def write_trials(trials: Iterable[Trial], file: TextIO) -> None:
     file.writelines(
         f"{model} {utterance} {'target' if target else 'nontarget'}\n" for model, utterance, target in trials
     )
+
+
+def write_listing(entries: Mapping[str, str], file: TextIO) -> None:
+    """``wav.scp``, ``utt2spk``, ``spk2gender`` or ``text``: key and value, sorted bytewise as Kaldi expects."""
+    file.writelines(f"{key} {entries[key]}".rstrip() + "\n" for key in _in_byte_order(entries))
+
+
+def write_spk2utt(entries: Mapping[str, Iterable[str]], file: TextIO) -> None:
+    """``spk2utt``: speaker and utterances, both sorted bytewise."""
+    file.writelines(f"{key} {' '.join(_in_byte_order(entries[key]))}\n" for key in _in_byte_order(entries))
+
+
+def write_utt2dur(entries: Mapping[str, float], file: TextIO) -> None:
+    """``utt2dur``: utterance and seconds, in the shortest form that reads back the same."""
+    file.writelines(f"{key} {entries[key]!r}\n" for key in _in_byte_order(entries))
+
+
+def write_enrolls(utterances: Iterable[str], file: TextIO) -> None:
+    """``enrolls``: one utterance a line, sorted bytewise."""
+    file.writelines(f"{utterance}\n" for utterance in _in_byte_order(utterances))
+
+
+def _in_byte_order(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=str.encode)
 
 
 def _read(source: Source, name: str | None, parse_line: Callable[[str], tuple[K, V]]) -> Parsed[dict[K, V]]:

@@ -115,7 +115,7 @@ def test_real_data_directories_match_their_recipe(edition):
         ("trials", lambda lines: lines[1:], {"wrong-count", "wrong-trials"}),
         ("trials", lambda lines: [lines[0].replace("nontarget", "target").replace(" target", " nontarget"), *lines[1:]],
          {"wrong-count", "wrong-trials"}),
-        ("wav.scp", lambda lines: [], {"empty-file"}),
+        ("wav.scp", lambda _: [], {"empty-file"}),
         ("wav.scp", lambda lines: lines[:-7], {"incomplete-wav-scp"}),
     ],
 )  # fmt: skip
@@ -160,5 +160,5 @@ def test_fault_of_a_recipe_is_named(tmp_path, change, sentence):
 
 
 def test_missing_recipe_is_refused(tmp_path):
-    with pytest.raises(RecipeError, match="mine.toml: expected a readable TOML file"):
+    with pytest.raises(RecipeError, match="expected a readable TOML file"):
         read_recipe(tmp_path / "mine.toml")

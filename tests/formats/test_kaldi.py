@@ -189,3 +189,38 @@ def test_thirty_thousand_lines_are_read_quickly():
     begin = time.perf_counter()
     assert len(kaldi.read_trials(io.StringIO(text)).content) == 30000
     assert time.perf_counter() - begin < 2.0
+
+
+def test_written_lists_read_back_sorted():
+    def round_trip(write, read, content):
+        file = io.StringIO()
+        write(content, file)
+        parsed = read(io.StringIO(file.getvalue()))
+        assert parsed.problems == ()
+        return file.getvalue(), parsed.content
+
+    pairs = {"b-1": "b", "a-10": "a", "a-1": "a", "é-1": "é"}
+    text, content = round_trip(kaldi.write_listing, kaldi.read_utt2spk, pairs)
+    assert text == "a-1 a\na-10 a\nb-1 b\né-1 é\n"
+    assert content == pairs
+    assert round_trip(kaldi.write_listing, kaldi.read_text, {"u": "A WORD", "t": ""})[1] == {"t": "", "u": "A WORD"}
+    assert round_trip(kaldi.write_listing, kaldi.read_spk2gender, {"s": "f"}) == ("s f\n", {"s": "f"})
+    assert round_trip(kaldi.write_listing, kaldi.read_wav_scp, {"u": "wav/u 1.wav"})[1] == {"u": "wav/u 1.wav"}
+    assert round_trip(kaldi.write_spk2utt, kaldi.read_spk2utt, {"s": ["s-2", "s-1"]})[1] == {"s": ("s-1", "s-2")}
+    assert round_trip(kaldi.write_utt2dur, kaldi.read_utt2dur, {"u": 1.2345678901234567})[1] == {
+        "u": 1.2345678901234567
+    }
+    assert round_trip(kaldi.write_enrolls, kaldi.read_enrolls, ["b", "a"]) == ("a\nb\n", ("a", "b"))
+
+
+@needs_data
+def test_written_lists_are_the_published_files():
+    folder = DATA / "libri_dev_trials_f"
+    for name, read in (("utt2spk", kaldi.read_utt2spk), ("text", kaldi.read_text), ("wav.scp", kaldi.read_wav_scp),
+                       ("spk2gender", kaldi.read_spk2gender)):  # fmt: skip
+        file = io.StringIO()
+        kaldi.write_listing(read(folder / name).content, file)
+        assert file.getvalue() == (folder / name).read_text()
+    file = io.StringIO()
+    kaldi.write_spk2utt(kaldi.read_spk2utt(folder / "spk2utt").content, file)
+    assert file.getvalue() == (folder / "spk2utt").read_text()

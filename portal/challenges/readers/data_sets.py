@@ -24,9 +24,10 @@ from portal.challenges.readers.draft import (
     Layout,
     Role,
 )
-from portal.challenges.readers.rows import Place, check_name
+from portal.challenges.readers.rows import Place
 
 FEWEST_TO_ENROL = 4
+_SET_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")  # it becomes part of addresses
 
 
 def data_set(name: str, role: Role, utterances: Iterable[str]) -> DraftDataSet:
@@ -174,7 +175,9 @@ def check_data_sets(
     """What deserves a look in data sets and trial lists of any origin."""
     sets = {each.name: each for each in data_sets}
     for name in sets:
-        check_name("data set", name, listing, problems)
+        if not _SET_NAME.fullmatch(name):
+            expected = "a data set name of at most 80 letters a to z, digits, - and _"
+            problems.add(listing.problem("bad-name", expected, f"“{name[:80]}”", "Rename the data set."))
     for each in lists:
         enrolment, trial = sets[each.enrolment_set], sets[each.trial_set]
         for count, kind in ((each.target_count, "target"), (each.nontarget_count, "nontarget")):

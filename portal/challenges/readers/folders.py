@@ -22,13 +22,21 @@ _LICENCES = {
 }
 
 
+def is_file(path: Path) -> bool:
+    """Whether a regular file is there: no pipe and no device, which can be read for ever, and no impossible name."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def audio_files(folder: Path) -> Iterator[str]:
     """Every WAV and FLAC file below `folder`, as a sorted relative path with forward slashes."""
     for place, folders, files in os.walk(folder):
         folders.sort()
         below = Path(place).relative_to(folder).as_posix()
         for name in sorted(files):
-            if name.lower().endswith(AUDIO_SUFFIXES) and not name.startswith("."):
+            if name.lower().endswith(AUDIO_SUFFIXES) and not name.startswith(".") and is_file(Path(place, name)):
                 yield name if below == "." else f"{below}/{name}"
 
 
@@ -69,7 +77,7 @@ def _agreement(file: PurePosixPath, wanted: PurePosixPath) -> tuple[int, bool]:
 def stated_licence(folder: Path) -> str:
     """The licence that a file beside the data states, or that file's name if the text is new."""
     for file in sorted(folder.iterdir()):
-        if file.is_file() and file.name.lower().startswith(("license", "licence", "copying")):
+        if is_file(file) and file.name.lower().startswith(("license", "licence", "copying")):
             text = " ".join(read_text_file(file)[0].lower().split())
             known = (n for n, marks in _LICENCES.items() if any(m in text for m in marks))
             return next(known, f"see {file.name}")

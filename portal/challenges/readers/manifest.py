@@ -28,7 +28,7 @@ from portal.challenges.readers.draft import (
     Role,
     empty_draft,
 )
-from portal.challenges.readers.folders import audio_files
+from portal.challenges.readers.folders import audio_files, is_file
 from portal.challenges.readers.rows import (
     Place,
     SourceRow,
@@ -60,7 +60,7 @@ def find_manifest(folder: Path) -> Path | None:
     for name in USUAL_NAMES:
         if (folder / name).is_file():
             return folder / name
-    others = sorted(folder.glob("*.csv"))
+    others = sorted(filter(is_file, folder.glob("*.csv")))
     return others[0] if len(others) == 1 else None
 
 
@@ -160,7 +160,7 @@ def _row(folder: Path, audio: set[str], line: Line, problems: ProblemList) -> So
         expected = "a path below the manifest's folder"
         remedy = "Write it relative to that folder, with forward slashes."
         problems.add(place.problem("path-outside", expected, f"“{stated}”", remedy))
-    elif stated in audio or (stated and (folder / stated).is_file()):
+    elif stated in audio or (stated and is_file(folder / stated)):
         found = folder / stated
     return SourceRow(
         values["utterance_id"],
@@ -211,7 +211,7 @@ def _is_synthetic(place: Place, written: str, problems: ProblemList) -> bool:
 
 def _corpus_name(folder: Path) -> str:
     """The folder's name, fit to begin the names of data sets."""
-    return re.sub(r"[^\w.+=@-]+", "-", folder.resolve().name).strip("-.") or "corpus"
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", folder.resolve().name).strip("-")[:60] or "corpus"
 
 
 def _data_sets(

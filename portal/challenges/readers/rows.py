@@ -18,7 +18,7 @@ from evaluation.formats.transcripts import normalise_transcript
 from portal.challenges.readers.draft import DraftSpeaker, DraftUtterance, Gender
 
 GENDERS: Mapping[str, Gender] = {"f": "f", "female": "f", "m": "m", "male": "m"}
-_NAME = re.compile(r"\w[\w.+=@-]{0,149}")
+_NAME = re.compile(r"\w[\w.+=@-]{0,119}")
 
 
 class Place(NamedTuple):
@@ -126,7 +126,7 @@ def check_name(kind: str, name: str, place: Place, problems: ProblemList) -> Non
         expected = f"the name of the {kind}"
         problems.add(place.problem(f"no-{kind}", expected, "none", "Fill in the name."))
     elif not _NAME.fullmatch(name):
-        expected = f"a {kind} name of at most 150 letters, digits and . _ - + = @"
+        expected = f"a {kind} name of at most 120 letters, digits and . _ - + = @"
         problems.add(place.problem("bad-name", expected, f"“{_short(name)}”", "Rename it everywhere."))
 
 
@@ -141,7 +141,7 @@ def _check_gender(row: SourceRow, first: SourceRow, problems: ProblemList) -> No
     elif gender not in GENDERS:
         found = f"“{row.gender}”"
         problems.add(place.problem("unknown-gender", expected, found, "Correct the gender."))
-    elif first is not row:
+    elif first is not row and before in GENDERS:
         expected = f"one gender for speaker {row.speaker}"
         found = f"“{row.gender}” after “{first.gender}” in {first.gender_place}"
         problems.add(place.problem("contradicting-gender", expected, found, "Correct one of the two."))

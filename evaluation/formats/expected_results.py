@@ -1,0 +1,177 @@
+"""What a complete 2020 or 2022 result file holds, line by line, as the recipe of the edition has it.
+
+Reading, checking and writing use the same list: a line that it lacks is unexpected, one that the file lacks is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import lru_cache
+
+from evaluation.formats.claims import ClaimIdentity, Gender, Speech
+from evaluation.formats.result_lines import KINDS
+from evaluation.protocols.recipes import Average, DataSet, Recipe, RecipeError
+
+SHORT = {Speech.ORIGINAL: "orig", Speech.ANONYMISED: "anon"}
+_PAIRS = (
+    (Speech.ORIGINAL, Speech.ORIGINAL),
+    (Speech.ORIGINAL, Speech.ANONYMISED),
+    (Speech.ANONYMISED, Speech.ANONYMISED),
+)
+
+
+class ResultKind(StrEnum):
+    """Which of the three files: their models were trained on original or anonymised speech, or it sums up both."""
+
+    ORIGINAL = "original"
+    RETRAINED = "retrained"
+    SUMMARY = "summary"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedLine:
+    """One line: its block, kind, language model, whether the block's name stands in it, and what it measures."""
+
+    name: str
+    kind: str
+    language_model: str
+    inline: bool
+    identities: tuple[ClaimIdentity, ...]
+
+    @property
+    def slot(self) -> tuple[str, str, str]:
+        return self.name, self.kind, self.language_model
+
+
+def expected_lines(recipe: Recipe, kind: ResultKind) -> tuple[ExpectedLine, ...]:
+    """Every line in the order of the official scripts.
+
+    Raises:
+        RecipeError: the edition has no such file.
+    """
+    if recipe.results is None or (kind is not ResultKind.ORIGINAL and not recipe.results.trial_set):
+        raise RecipeError(f"{recipe.title} has no result file of the kind “{kind}”.")
+    return _expected_lines(_Edition(recipe), kind)
+
+
+@dataclass(frozen=True, eq=False)
+class _Edition:
+    recipe: Recipe
+
+    def __hash__(self) -> int:
+        return id(self.recipe)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Edition) and other.recipe is self.recipe
+
+
+@lru_cache(maxsize=32)
+def _expected_lines(edition: _Edition, kind: ResultKind) -> tuple[ExpectedLine, ...]:
+    recipe = edition.recipe
+    if kind is ResultKind.SUMMARY:
+        return tuple(_summary(recipe))
+    training = Speech.ANONYMISED if kind is ResultKind.RETRAINED else Speech.ORIGINAL
+    lines = [*_detection(recipe, training), *_recognition(recipe, training)]
+    if kind is ResultKind.RETRAINED:
+        lines += _trial_sets(recipe)
+    return tuple(lines)
+
+
+def detection_name(recipe: Recipe, trials: DataSet, enrolment: Speech, speech: Speech) -> str:
+    """Name of the block and directory of a verification test, such as ``ASV-libri_dev_enrolls-libri_dev_trials_f``."""
+    suffix = {Speech.ORIGINAL: "", Speech.ANONYMISED: recipe.anonymised_suffix}
+    return f"ASV-{trials.enrolment}{suffix[enrolment]}-{trials.name}{suffix[speech]}"
+
+
+def recognition_name(recipe: Recipe, data_set: DataSet, speech: Speech) -> str:
+    """Name of the block and file of one recognition test, such as ``ASR-libri_dev_asr``."""
+    return f"ASR-{data_set.name}{recipe.anonymised_suffix if speech is Speech.ANONYMISED else ''}"
+
+
+def _detection(recipe: Recipe, training: Speech) -> Iterator[ExpectedLine]:
+    assert recipe.results is not None  # noqa: S101
+    tests = {
+        detection_name(recipe, trials, enrolment, speech): (trials, enrolment, speech)
+        for trials in recipe.sets("trial")
+        for enrolment, speech in _PAIRS
+    }
+    for name in sorted(tests):
+        for kind in recipe.results.detection:
+            yield _detection_line(name, kind, tests[name], training, inline=False)
+
+
+def _detection_line(
+    name: str, kind: str, test: tuple[DataSet, Speech, Speech], training: Speech, *, inline: bool
+) -> ExpectedLine:
+    trials, enrolment, speech = test
+    identities = tuple(
+        ClaimIdentity(trials.name, Gender(trials.gender), n.metric, n.estimator, training, enrolment, speech)
+        for n in KINDS[kind].numbers
+    )
+    return ExpectedLine(name, kind, "", inline, identities)
+
+
+def _recognition(recipe: Recipe, training: Speech) -> Iterator[ExpectedLine]:
+    assert recipe.results is not None  # noqa: S101
+    tests = {
+        recognition_name(recipe, one, speech): (one, speech) for one in recipe.sets("recognition") for speech in Speech
+    }
+    for name in sorted(tests):
+        for model in recipe.results.recognition:
+            yield _recognition_line(name, model, *tests[name], training, inline=False)
+
+
+def _recognition_line(
+    name: str, model: str, data_set: DataSet, speech: Speech, training: Speech, *, inline: bool
+) -> ExpectedLine:
+    identity = ClaimIdentity(data_set.name, Gender.ALL, "wer", model, training, None, speech)
+    return ExpectedLine(name, "wer", model, inline, (identity,))
+
+
+def _trial_sets(recipe: Recipe) -> Iterator[ExpectedLine]:
+    assert recipe.results is not None  # noqa: S101
+    for trials in recipe.sets("trial"):
+        for kind in recipe.results.trial_set:
+            yield _trial_set_line(trials, kind, inline=True)
+    for trials in recipe.sets("trial"):
+        for kind in recipe.results.distinctiveness:
+            yield _trial_set_line(trials, kind, inline=False)
+
+
+def _trial_set_line(trials: DataSet, kind: str, *, inline: bool) -> ExpectedLine:
+    numbers = KINDS[kind].numbers
+    identities = (ClaimIdentity(trials.name, Gender(trials.gender), n.metric, n.estimator) for n in numbers)
+    return ExpectedLine(trials.name, kind, "", inline, tuple(identities))
+
+
+def _summary(recipe: Recipe) -> Iterator[ExpectedLine]:
+    assert recipe.results is not None  # noqa: S101
+    every = recipe.sets("trial")
+    by_name = [one for split in ("dev", "test") for one in sorted(recipe.sets("trial", split), key=lambda s: s.name)]
+    for speech, tests in zip(Speech, (every, by_name), strict=True):
+        for trials in tests:
+            name = detection_name(recipe, trials, speech, speech)
+            yield _detection_line(name, "eer", (trials, speech, speech), speech, inline=True)
+    for speech in Speech:
+        for one in recipe.sets("recognition"):
+            name = recognition_name(recipe, one, speech)
+            yield _recognition_line(name, recipe.results.ranked_recognition, one, speech, speech, inline=True)
+    for kind in ("pitch", "gain"):
+        for trials in every:
+            yield _trial_set_line(trials, kind, inline=True)
+    for average in recipe.track.averages:
+        yield from _averages(average)
+
+
+def _averages(average: Average) -> Iterator[ExpectedLine]:
+    speeches = tuple(Speech) if average.metric in ("eer", "wer") else (None,)
+    for speech in speeches:
+        for split in average.weights:
+            identity = ClaimIdentity(f"average_{split}", Gender.ALL, average.metric, average.estimator)
+            if speech is not None:
+                enrolment = speech if average.metric == "eer" else None
+                identity = replace(identity, training=speech, enrolment=enrolment, speech=speech)
+            label = f"{average.label} {split}" + ("" if speech is None else f" {SHORT[speech]}")
+            yield ExpectedLine(label, "average", "", True, (identity,))

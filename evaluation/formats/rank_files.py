@@ -1,0 +1,337 @@
+"""Result files of the 2024 and 2026 editions (``result_for_rank*``): read whole into claims, checked, written.
+
+A file is a sequence of sections under ``---- … ----`` lines, each with a text table of fixed columns as pandas prints
+it: the row index may be absent or jump, columns come in any order, and a section may come again, once per language.
+Formats: protocol 4 and 4.1. Data sets are named ``<dataset>_<split>`` with ``_trials_<gender>`` or ``_asr``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TextIO
+
+from evaluation.formats.claims import Claim, ClaimIdentity, Gender, Speech
+from evaluation.formats.problem_list import ProblemList
+from evaluation.formats.problems import Problem, Severity
+from evaluation.formats.text_files import Source, read_text_file, source_name
+from evaluation.protocols.recipes import Recipe, load_recipe
+
+_RULE = re.compile(r"---- (?P<title>.+?) ----\Z")
+_TIME = re.compile(r"Time: (?P<time>\d\d-\d\d-\d\d_\d\d:\d\d)\Z")
+_SPEECH = {"original": Speech.ORIGINAL, "orig": Speech.ORIGINAL, "anon": Speech.ANONYMISED}
+_WRITTEN_SPEECH = {Speech.ORIGINAL: "original", Speech.ANONYMISED: "anon"}
+_WHERE = ("dataset", "split")
+UAR_TOLERANCE = 0.0015  # per cent: what three decimals allow
+
+
+@dataclass(frozen=True, slots=True)
+class SectionKind:
+    """A section: its title, the columns that say where and how, those with numbers, and the decimals of these."""
+
+    title: str
+    keys: tuple[str, ...]
+    decimals: int
+    training: Speech | None
+
+
+SER = SectionKind("SER results", (*_WHERE, "ser"), 4, Speech.ORIGINAL)
+ASV = SectionKind("ASV_eval results", (*_WHERE, "gender", "enrollment", "trial"), 3, Speech.ORIGINAL)
+ASR = SectionKind("ASR results", (*_WHERE, "asr"), 3, Speech.ORIGINAL)
+ASV_ANON = SectionKind("ASV_eval^anon results", ASV.keys, 3, Speech.ANONYMISED)
+SECTIONS = {kind.title: kind for kind in (SER, ASV, ASR, ASV_ANON)}
+
+
+@dataclass(frozen=True, slots=True)
+class RankFile:
+    """A ``result_for_rank*`` file that was read.
+
+    Attributes:
+        name: the file as its owner knows it.
+        edition: such as ``2024``.
+        suffix: of the anonymised sets, from the file's name; empty where the name has none.
+        times: as written, in file order.
+        sections: titles in file order, repeated ones included.
+        rows: number of table rows that were read.
+        claims: every number, in file order; of a repeated row the first one.
+        repeated: the numbers of the repetitions.
+        problems: everything that could be seen from this file alone.
+    """
+
+    name: str
+    edition: str
+    suffix: str
+    times: tuple[str, ...]
+    sections: tuple[str, ...]
+    rows: int
+    claims: tuple[Claim, ...]
+    repeated: tuple[Claim, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Names of the data sets of the retrained attackers, in file order: languages in track 2 of 2026."""
+        names = (one.identity.data_set for one in self.claims if one.identity.training is Speech.ANONYMISED)
+        return tuple(dict.fromkeys(name.split("_")[0] for name in names))
+
+
+@dataclass(slots=True)
+class _Table:
+    kind: SectionKind
+    header: list[str] = field(default_factory=list)
+    broken: bool = False  # the header is; its rows are passed over
+
+
+@dataclass(slots=True)
+class _Reading:
+    name: str
+    problems: ProblemList = field(default_factory=ProblemList)
+    times: list[str] = field(default_factory=list)
+    sections: list[str] = field(default_factory=list)
+    claims: dict[ClaimIdentity, Claim] = field(default_factory=dict)
+    repeated: list[Claim] = field(default_factory=list)
+    rows: int = 0
+    table: _Table | None = None
+
+    def fault(self, code: str, expected: str, found: str, remedy: str, line: int) -> None:
+        self.problems.add(Problem(code, self.name, expected, found, remedy, line=line))
+
+
+def read_rank_file(source: Source, *, recipe: Recipe | None = None, name: str | None = None) -> RankFile:
+    """Read a result file of 2024 or 2026 and check it.
+
+    Args:
+        recipe: of the edition; without one, 2026 where a trial list mixes the genders, else 2024.
+
+    Faults reported, each with file and line: ``unknown-line``, ``unknown-section``, ``missing-column``,
+    ``malformed-row``, ``not-a-number``, ``out-of-range``, ``hand-typed-value`` (not the official number of decimals),
+    ``repeated-result``, ``missing-result``, ``wrong-uar`` (not the mean of the recalls beside it), ``empty-file``.
+    """
+    name = name or source_name(source)
+    text, file_problems = read_text_file(source, name)
+    reading = _Reading(name)
+    reading.problems.keep(file_problems)
+    if not text.strip() and not file_problems:
+        reading.fault("empty-file", "at least one section", "none", "Add the file with its results.", 1)
+    for number, line in enumerate(text.splitlines(), start=1):
+        _read_line(reading, line, number)
+    claims = tuple(reading.claims.values())
+    is_mixed = any(claim.identity.gender is Gender.MIXED for claim in claims)
+    recipe = recipe or load_recipe("2026" if is_mixed else "2024")
+    for problem in (*_missing(name, claims, recipe), *_wrong_recalls(name, claims)) if claims else ():
+        reading.problems.add(problem)
+    base = name.rpartition("/")[2]
+    suffix = base.removeprefix("result_for_rank") if base.startswith("result_for_rank") else ""
+    return RankFile(
+        name, recipe.edition, suffix, tuple(reading.times), tuple(reading.sections), reading.rows,
+        claims, tuple(reading.repeated), reading.problems.report(),
+    )  # fmt: skip
+
+
+def write_rank_file(claims: Iterable[Claim], time: str, file: TextIO, *, time_anonymised: str | None = None) -> None:
+    """Write claims in the official form, the retrained attackers in one section for each language.
+
+    Args:
+        claims: in the order wanted within each section.
+        time: such as ``29-03-24_10:45``.
+        time_anonymised: of the retrained attackers; `time` where not given.
+    """
+    every = list(claims)
+    file.write(f"---- Time: {time} ----\n")
+    for kind in (SER, ASV, ASR):
+        if chosen := [claim for claim in every if _section(claim.identity) is kind]:
+            file.write(f"\n---- {kind.title} ----\n")
+            file.writelines(f"{line}\n" for line in _table_lines(kind, chosen))
+    retrained = [claim for claim in every if _section(claim.identity) is ASV_ANON]
+    for corpus in dict.fromkeys(claim.identity.data_set.split("_")[0] for claim in retrained):
+        chosen = [claim for claim in retrained if claim.identity.data_set.split("_")[0] == corpus]
+        file.write(f"\n---- Time: {time_anonymised or time} ----\n\n---- {ASV_ANON.title} ----\n")
+        file.writelines(f"{line}\n" for line in _table_lines(ASV_ANON, chosen))
+
+
+def _section(identity: ClaimIdentity) -> SectionKind:
+    if identity.metric == "eer":
+        return ASV_ANON if identity.training is Speech.ANONYMISED else ASV
+    return ASR if identity.metric == "wer" else SER
+
+
+def _read_line(reading: _Reading, line: str, number: int) -> None:
+    text = line.strip()
+    if not text:
+        return
+    if rule := _RULE.match(text):
+        _open_section(reading, rule["title"], number)
+    elif reading.table is None:
+        shown = text if len(text) <= 60 else text[:57] + "…"
+        reading.fault("unknown-line", "a line of a section", f"“{shown}”", "Restore the official form.", number)
+    elif not reading.table.header:
+        _read_header(reading, reading.table, text.split(), number)
+    elif not reading.table.broken and set(text.split()) != {"mean"}:
+        _read_row(reading, reading.table, text.split(), number)
+
+
+def _open_section(reading: _Reading, title: str, number: int) -> None:
+    reading.table = None
+    if time := _TIME.match(title):
+        reading.times.append(time["time"])
+    elif title in SECTIONS:
+        reading.sections.append(title)
+        reading.table = _Table(SECTIONS[title])
+    else:
+        expected = f"a time or one of {', '.join(SECTIONS)}"
+        reading.fault("unknown-section", expected, f"“{title}”", "Correct the title.", number)
+
+
+def _read_header(reading: _Reading, table: _Table, columns: list[str], number: int) -> None:
+    missing = [column for column in table.kind.keys if column not in columns]
+    numbers = [column for column in columns if _number_of(table.kind, column)]
+    unknown = [column for column in columns if column not in table.kind.keys and column not in numbers]
+    if missing or unknown or not numbers or len(set(columns)) != len(columns):
+        expected = f"the columns {', '.join(table.kind.keys)} and the numbers"
+        reading.fault("missing-column", expected, f"“{' '.join(columns)}”", "Restore the header.", number)
+        table.broken = True
+    table.header = columns
+
+
+def _number_of(kind: SectionKind, column: str) -> tuple[str, str] | None:
+    """Metric and estimator of a column; None where the section has no such number."""
+    if kind is SER:
+        known = column == "UAR" or re.fullmatch(r"ACC_[A-Za-z]+", column)
+        return (("uar", "") if column == "UAR" else (f"accuracy_{column[4:]}", "")) if known else None
+    wanted = {"WER": ("wer", "")} if kind is ASR else {"EER": ("eer", "speechbrain")}
+    return wanted.get(column)
+
+
+def _read_row(reading: _Reading, table: _Table, cells: list[str], number: int) -> None:
+    if len(cells) == len(table.header) + 1 and cells[0].isdigit():
+        cells = cells[1:]
+    row = dict(zip(table.header, cells, strict=False))
+    genders = [gender.value for gender in Gender]
+    speeches = [row.get(key, "anon") for key in table.kind.keys if key in ("enrollment", "trial", "ser", "asr")]
+    if (
+        len(cells) != len(table.header)
+        or any(speech not in _SPEECH for speech in speeches)
+        or row.get("gender", "f") not in genders
+    ):
+        expected = f"a row with {', '.join(table.header)}"
+        reading.fault("malformed-row", expected, f"“{' '.join(cells)}”", "Restore the row.", number)
+        return
+    reading.rows += 1
+    for column in table.header:
+        if named := _number_of(table.kind, column):
+            _read_number(reading, table.kind, _identity(table.kind, row, named), row[column], number)
+
+
+def _identity(kind: SectionKind, row: dict[str, str], named: tuple[str, str]) -> ClaimIdentity:
+    base = f"{row['dataset']}_{row['split']}"
+    if kind in (ASV, ASV_ANON):
+        gender = Gender(row["gender"])
+        speeches = _SPEECH[row["enrollment"]], _SPEECH[row["trial"]]
+        return ClaimIdentity(f"{base}_trials_{gender}", gender, *named, kind.training, *speeches)
+    name, speech = (f"{base}_asr", row["asr"]) if kind is ASR else (base, row["ser"])
+    return ClaimIdentity(name, Gender.ALL, *named, kind.training, None, _SPEECH[speech])
+
+
+def _read_number(reading: _Reading, kind: SectionKind, identity: ClaimIdentity, written: str, number: int) -> None:
+    try:
+        value = float(written)
+    except ValueError:
+        value = math.nan
+    what = f"the {identity.metric} of {identity.data_set}"
+    if not math.isfinite(value):
+        reading.fault("not-a-number", f"{what}, in per cent", f"“{written}”", "Evaluate it again.", number)
+        return
+    highest = math.inf if identity.metric == "wer" else 100
+    if not 0 <= value <= highest:
+        reading.fault("out-of-range", f"{what} within 0 to {highest:g}", f"“{written}”", "Evaluate it again.", number)
+    elif len(written.partition(".")[2]) not in (3, 4) or not re.fullmatch(r"\d+\.\d+", written):
+        remedy = "Hand in the number as the official script printed it."
+        expected = f"{kind.decimals} decimals, as the official script prints {what}"
+        found = f"“{written}”"
+        problem = Problem("hand-typed-value", reading.name, expected, found, remedy, Severity.WARNING, number)
+        reading.problems.add(problem)
+    claim = Claim(identity, value, "%", written, reading.name, number)
+    if identity in reading.claims:
+        first = reading.claims[identity].line
+        remedy = "Keep the row of one run."
+        reading.fault("repeated-result", "each result once", f"{what} again (first in line {first})", remedy, number)
+        reading.repeated.append(claim)
+    else:
+        reading.claims[identity] = claim
+
+
+def _missing(name: str, claims: Sequence[Claim], recipe: Recipe) -> Iterator[Problem]:
+    """What the ranking of a track needs and the file lacks; the track is the one that the file is of."""
+    found = {claim.identity for claim in claims}
+    named = {identity.data_set for identity in found}
+    averages = [
+        average
+        for track in recipe.tracks.values()
+        if any(one in named for average in track.averages for split in average.weights.values() for one in split)
+        for average in track.averages
+    ]
+    for average in averages:
+        for weights in average.weights.values():
+            for data_set in weights:
+                if not any(
+                    _is_ranked(one) and one.data_set == data_set and one.metric == average.metric for one in found
+                ):
+                    expected = f"the {average.metric} of {data_set}, anonymised"
+                    remedy = "Run that part of the evaluation; nothing is averaged over gaps."
+                    yield Problem("missing-result", name, expected, "nothing", remedy)
+
+
+def _wrong_recalls(name: str, claims: Sequence[Claim]) -> Iterator[Problem]:
+    """UAR is the mean of the class recalls where every speaker has every class, as in the official sets."""
+    recalls: dict[ClaimIdentity, list[float]] = {}
+    for claim in claims:
+        if claim.identity.metric.startswith("accuracy_"):
+            recalls.setdefault(replace(claim.identity, metric="uar"), []).append(claim.value)
+    for claim in claims:
+        if claim.identity in recalls:
+            mean = sum(recalls[claim.identity]) / len(recalls[claim.identity])
+            if abs(claim.value - mean) > UAR_TOLERANCE:
+                expected = f"{mean:.4f} %, the mean of the recalls beside it"
+                found = f"“{claim.written}”"
+                remedy = "Hand in the numbers as the official script printed them."
+                yield Problem("wrong-uar", name, expected, found, remedy, Severity.WARNING, claim.line)
+
+
+def _is_ranked(identity: ClaimIdentity) -> bool:
+    if identity.metric == "eer":
+        return identity.training is identity.enrolment is identity.speech is Speech.ANONYMISED
+    return identity.speech is Speech.ANONYMISED
+
+
+def _table_lines(kind: SectionKind, claims: Sequence[Claim]) -> list[str]:
+    """The rows of claims as pandas prints a table: columns flush right, an index flush left."""
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    for claim in claims:
+        rows.setdefault(_keys(kind, claim.identity), {})[_column(claim.identity)] = claim.written
+    numbers = list(dict.fromkeys(column for row in rows.values() for column in row))
+    header = [*kind.keys, *numbers]
+    body = [[*keys, *(row.get(name, "") for name in numbers)] for keys, row in rows.items()]
+    above = [header, [*("" for _ in kind.keys), *("mean" for _ in numbers)]] if kind is SER else [header]
+    widths = [max(len(header[i]), *(len(row[i]) + 1 for row in body)) for i in range(len(header))]
+    index_width = len(str(len(body) - 1))
+    indices = ["" for _ in above] + [str(number) for number in range(len(body))]
+    return [
+        " ".join([index.ljust(index_width), *(cell.rjust(width) for cell, width in zip(row, widths, strict=True))])
+        for index, row in zip(indices, [*above, *body], strict=True)
+    ]
+
+
+def _keys(kind: SectionKind, identity: ClaimIdentity) -> tuple[str, ...]:
+    base = identity.data_set.removesuffix("_asr").removesuffix(f"_trials_{identity.gender}")
+    where = base.rpartition("_")[::2]
+    speech = _WRITTEN_SPEECH[identity.speech]
+    if kind in (ASV, ASV_ANON) and identity.enrolment:
+        return (*where, identity.gender.value, _WRITTEN_SPEECH[identity.enrolment], speech)
+    return (*where, speech)
+
+
+def _column(identity: ClaimIdentity) -> str:
+    known = {"eer": "EER", "wer": "WER", "uar": "UAR"}
+    return known.get(identity.metric) or f"ACC_{identity.metric.removeprefix('accuracy_')}"

@@ -1,0 +1,255 @@
+"""What is wrong with the numbers of a 2020 or 2022 result file: protocol 1.2 (checks) and 1.3 (defects).
+
+Codes: ``repeated-result``, ``missing-result``, ``copied-asr``, ``wrong-model``, ``eer-not-countable``,
+``hand-typed-value``, ``wrong-category``, ``out-of-range``, ``not-finite``, ``wrong-sum-of-errors``, ``wrong-wer``,
+``wrong-words``, ``partial-recognition``, ``wrong-decoding``, ``undefined-average``, ``wrong-average`` and
+``unlike-baseline``. Each names the file and, but for the number of a missing block, the line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from evaluation.formats.claims import AttackModel, Claim, Speech
+from evaluation.formats.expected_results import ExpectedLine, ResultKind, expected_lines
+from evaluation.formats.problem_list import ProblemList
+from evaluation.formats.problems import Problem, Severity
+from evaluation.formats.result_file import ResultFile, is_member, path_training
+from evaluation.formats.result_lines import AVERAGE_DECIMALS, KINDS, Entry, zebra_category
+from evaluation.metrics.averages import AverageError, weighted_average
+from evaluation.protocols.recipes import Recipe, ResultLines
+
+BASELINE_TOLERANCE = 0.1
+_RETYPE = "Hand in the number as the official script printed it."
+
+
+def check_results(file: ResultFile, recipe: Recipe) -> tuple[Problem, ...]:
+    """Every fault of the numbers of one file, as a report."""
+    expected = expected_lines(recipe, file.kind)
+    problems = ProblemList()
+    checks = (
+        _repeated(file),
+        _missing(file, expected),
+        _printed(file),
+        _countable(file, recipe),
+        _words(file, recipe),
+        _models(file, recipe),
+        _averages(file, recipe),
+        _originals(file, recipe),
+    )
+    for problem in (problem for check in checks for problem in check):
+        problems.add(problem)
+    return problems.report()
+
+
+def _title(entry: Entry | ExpectedLine) -> str:
+    name, kind, model = entry.slot
+    return f"{name}, {kind} ({model})" if model else f"{name}, {kind}" if kind != "average" else name
+
+
+def _repeated(file: ResultFile) -> Iterator[Problem]:
+    first: dict[tuple[str, str, str], int] = {}
+    for entry in file.entries:
+        if entry.slot in first:
+            found = f"{_title(entry)} again (first in line {first[entry.slot]})"
+            remedy = "Keep the lines of one run: the official script would add both to the average."
+            yield Problem("repeated-result", file.name, "each result once", found, remedy, line=entry.line)
+        first.setdefault(entry.slot, entry.line)
+
+
+def _missing(file: ResultFile, expected: tuple[ExpectedLine, ...]) -> Iterator[Problem]:
+    """One problem for each line; for a block of which nothing is there, one for all of it."""
+    lines = {entry.slot: entry.line for entry in reversed(file.entries)}
+    present = {line.name for line in expected if line.slot in lines and not line.inline}
+    reported, place = set(), 0
+    remedy = "Run that part of the evaluation: the official script would silently lower the average."
+    for line in expected:
+        place = lines.get(line.slot, place)
+        if line.slot in lines:
+            continue
+        whole = not line.inline and line.name not in present
+        title = line.name if whole else _title(line)
+        if title not in reported:
+            yield Problem("missing-result", file.name, title, "nothing", remedy, line=place + 1)
+        reported.add(title)
+
+
+def _printed(file: ResultFile) -> Iterator[Problem]:
+    for entry in file.entries:
+        if entry.kind == "average":
+            shows = [(entry.values[0], f"{float(entry.values[0]):.{AVERAGE_DECIMALS}f}", -math.inf, math.inf)]
+        elif entry.kind == "wer":
+            shows = [(entry.values[0], f"{float(entry.values[0]):.2f}", 0, math.inf)]
+        else:
+            numbers = [n for n in KINDS[entry.kind].numbers if n.metric != "zebra_category"]
+            shows = [
+                (written, n.show(float(written)), n.lowest, n.highest)
+                for n, written in zip(numbers, entry.values, strict=False)
+            ]
+        for written, official, lowest, highest in shows:
+            value = float(written)
+            if not math.isfinite(value):
+                remedy = "Find out why the evaluation gave no number."
+                yield Problem("not-finite", file.name, "a finite number", f"“{written}”", remedy, line=entry.line)
+            elif not lowest <= value <= highest:
+                expected = f"{_title(entry)} within {lowest:g} to {highest:g}"
+                yield Problem("out-of-range", file.name, expected, f"“{written}”", _RETYPE, line=entry.line)
+            elif written != official:
+                yield _typed(file, entry, f"“{official}”, the official form", written)
+        if entry.kind == "individual" and entry.values[1] not in _categories(float(entry.values[0])):
+            expected = f"category {zebra_category(float(entry.values[0]))} for {entry.values[0]}"
+            yield Problem("wrong-category", file.name, expected, entry.values[1], _RETYPE, line=entry.line)
+
+
+def _categories(printed: float) -> set[str]:
+    """Categories of the values that are printed so."""
+    return {zebra_category(max(0.0, value)) for value in (printed - 5e-4, printed, printed + 5e-4)}
+
+
+def _typed(file: ResultFile, entry: Entry, expected: str, found: str) -> Problem:
+    return Problem("hand-typed-value", file.name, expected, f"“{found}”", _RETYPE, Severity.WARNING, entry.line)
+
+
+def _countable(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
+    """Kaldi's EER is a whole number of targets by their count (protocol 2.1)."""
+    for claim in (*file.claims, *file.repeated):
+        if (claim.identity.metric, claim.identity.estimator) != ("eer", "kaldi") or not math.isfinite(claim.value):
+            continue
+        one = recipe.data_sets.get(claim.identity.data_set)
+        if one is None or not one.targets or not 0 <= claim.value <= 100:
+            continue
+        near = round(claim.value * one.targets / 100)
+        close = [f"{100 * k / one.targets:.4g}" for k in range(near - 1, near + 2)]
+        if claim.written not in close and f"{claim.value:.4g}" not in close:
+            expected = f"a whole number of {one.targets} targets, such as {close[1]} %"
+            remedy = "It was typed by hand or comes from another tool: " + _RETYPE[0].lower() + _RETYPE[1:]
+            found = f"“{claim.written}”"
+            yield Problem("eer-not-countable", file.name, expected, found, remedy, Severity.WARNING, claim.line)
+
+
+def _words(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
+    for claim in (*file.claims, *file.repeated):
+        if (counts := claim.counts) is None:
+            continue
+        parts = counts.insertions + counts.deletions + counts.substitutions
+        if parts != counts.errors:
+            expected = f"{parts} errors, the sum of insertions, deletions and substitutions"
+            yield Problem("wrong-sum-of-errors", file.name, expected, str(counts.errors), _RETYPE, line=claim.line)
+        if not counts.words or not _same_rate(claim.value, 100 * counts.errors / counts.words):
+            rate = f"{100 * counts.errors / counts.words:.2f} %" if counts.words else "at least one word"
+            expected = f"{rate}, {counts.errors} errors in {counts.words} words"
+            yield Problem("wrong-wer", file.name, expected, f"{claim.written} %", _RETYPE, line=claim.line)
+        yield from _reference_words(file, claim, recipe)
+
+
+def _same_rate(printed: float, exact: float) -> bool:
+    return abs(printed - exact) <= 0.005 + 1e-9
+
+
+def _reference_words(file: ResultFile, claim: Claim, recipe: Recipe) -> Iterator[Problem]:
+    assert claim.counts is not None  # noqa: S101
+    wanted = recipe.data_sets[claim.identity.data_set].words
+    if claim.partial:
+        found = f"[PARTIAL], {claim.counts.words} of {wanted} words" if wanted else "[PARTIAL]"
+        remedy = "Recognise every utterance: those without a hypothesis were left out, not counted as deleted."
+        yield Problem("partial-recognition", file.name, "all utterances", found, remedy, Severity.WARNING, claim.line)
+    elif wanted and claim.counts.words != wanted:
+        found = f"{claim.counts.words} words"
+        remedy = "Score the whole set with its own transcripts."
+        expected = f"{wanted} words in {claim.identity.data_set}"
+        yield Problem("wrong-words", file.name, expected, found, remedy, line=claim.line)
+
+
+def _models(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
+    """Which recognizer each WER names, and with which of the official settings (protocol 1.3, 2 and 2.8)."""
+    copied = []
+    for entry in file.entries:
+        if (said := entry.recognition) is None:
+            continue
+        is_anon = entry.name.endswith("_anon")
+        training = path_training(said.path)
+        if file.kind is ResultKind.ORIGINAL and training is Speech.ANONYMISED:
+            copied.append(entry)
+        elif _wrong_model(file.kind, training, is_anon):
+            wanted = "original" if training is Speech.ANONYMISED else "anonymised"
+            expected = f"the recognizer trained on {wanted} speech"
+            remedy = "Hand in the results of that recognizer."
+            yield Problem("wrong-model", file.name, expected, f"“{said.path}”", remedy, line=entry.line)
+        if recipe.results:
+            yield from _settings(file, entry, recipe.results)
+        if f"decode_{entry.name.removeprefix('ASR-')}_" not in said.path:
+            expected = f"a decoding of {entry.name.removeprefix('ASR-')}"
+            yield Problem("wrong-decoding", file.name, expected, f"“{said.path}”", _RETYPE, line=entry.line)
+    if copied:
+        found = f"{len(copied)} lines of the recognizer retrained on anonymised speech, such as “{copied[0].name}”"
+        remedy = "Known fault of the official script; the original recognizer's WERs are in ASR-* and the summary."
+        expected = "WERs of the recognizer trained on original speech"
+        yield Problem("copied-asr", file.name, expected, found, remedy, Severity.WARNING, copied[0].line)
+
+
+def _wrong_model(kind: ResultKind, training: Speech | None, is_anonymised: bool) -> bool:
+    if training is None:
+        return False
+    if kind is ResultKind.SUMMARY:
+        return is_anonymised is not (training is Speech.ANONYMISED)
+    return kind is ResultKind.RETRAINED and training is Speech.ORIGINAL
+
+
+def _settings(file: ResultFile, entry: Entry, lines: ResultLines) -> Iterator[Problem]:
+    assert entry.recognition is not None  # noqa: S101
+    settings = entry.recognition.settings
+    low, high = lines.lm_weights
+    if settings is None or not low <= settings[0] <= high or settings[1] not in lines.word_insertion_penalties:
+        expected = f"wer_<{low} to {high}>_<{', '.join(lines.word_insertion_penalties)}>"
+        found = f"“{entry.recognition.path.rpartition('/')[2]}”"
+        remedy = "Score with the official settings."
+        yield Problem("wrong-decoding", file.name, expected, found, remedy, Severity.WARNING, entry.line)
+
+
+def _averages(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
+    """Each printed average against the weighted sum of the printed values of this file (protocol 2.9)."""
+    numbers = (*file.claims, *file.repeated)
+    for claim in numbers:
+        if not claim.identity.data_set.startswith("average_"):
+            continue
+        split = claim.identity.data_set.removeprefix("average_")
+        weights = recipe.track.average(claim.identity.metric).weights[split]
+        values = [
+            (one.identity.data_set, one.value)
+            for one in numbers
+            if one.identity.data_set in weights and is_member(one.identity, claim.identity)
+        ]
+        try:
+            average = weighted_average(values, weights)
+        except AverageError as error:
+            remedy = "Complete the lines, then average again."
+            yield Problem("undefined-average", file.name, "an average of complete lines", _faults(error), remedy,
+                          line=claim.line)  # fmt: skip
+            continue
+        if abs(claim.value - average.value) > 0.5 * 10**-AVERAGE_DECIMALS + 1e-9:
+            expected = f"{average.value:.{AVERAGE_DECIMALS}f}, the weighted sum of the lines above"
+            remedy = "Average the lines of this file."
+            yield Problem("wrong-average", file.name, expected, f"“{claim.written}”", remedy, line=claim.line)
+
+
+def _faults(error: AverageError) -> str:
+    named = {"without": error.missing, "twice": error.repeated, "not finite": error.not_finite}
+    return "; ".join(f"{what} {', '.join(who)}" for what, who in named.items() if who)
+
+
+def _originals(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
+    """Original speech with the original models must give every team about the published values (protocol 1.2)."""
+    ranked = recipe.results.ranked_recognition if recipe.results else ""
+    for claim in file.claims:
+        identity = claim.identity
+        one = recipe.data_sets.get(identity.data_set)
+        is_original = identity.training is identity.speech is Speech.ORIGINAL
+        is_eer = identity.estimator == "kaldi" and identity.attack_model is AttackModel.UNPROTECTED
+        if one is None or one.original_value is None or not is_original or not (is_eer or identity.estimator == ranked):
+            continue
+        if abs(claim.value - one.original_value) > BASELINE_TOLERANCE + 1e-9:
+            expected = f"about {one.original_value:g} %, as published for original speech"
+            remedy = "Check models and data: this number does not depend on the anonymiser."
+            found = f"“{claim.written}”"
+            yield Problem("unlike-baseline", file.name, expected, found, remedy, Severity.WARNING, claim.line)

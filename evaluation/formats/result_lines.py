@@ -1,0 +1,203 @@
+"""The lines of 2020 and 2022 result files: one table that both reads and writes them.
+
+Each kind of line has a template as the official scripts print it; its numbers are metrics with a printed form of their
+own. Conventions: EERs and WERs in per cent; ZEBRA population in bit, individual in powers of ten.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evaluation.formats.claims import WordCounts
+
+NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf)"
+CATEGORIES = "0ABCDEF"
+_CATEGORY_UPPER = (2.2e-16, 1.0, 2.0, 4.0, 5.0, 6.0)
+
+
+def print_zebra(value: float) -> str:
+    """A ZEBRA value as the official script prints it (protocol 1.2)."""
+    if value == 0:
+        return "0"
+    return f"{value:.3f}" if abs(value) > 5e-4 else f"{value:.0e}"
+
+
+def zebra_category(value: float) -> str:
+    """The category of a ZEBRA individual value (protocol 2.4): “0”, then A to F."""
+    return CATEGORIES[sum(value > upper for upper in _CATEGORY_UPPER)]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One number of a line: its metric, estimator, unit, printed form, and the range that it must lie in."""
+
+    metric: str
+    estimator: str
+    unit: str
+    show: Callable[[float], str]
+    lowest: float = float("-inf")
+    highest: float = float("inf")
+
+
+def _fixed(decimals: int) -> Callable[[float], str]:
+    return lambda value: f"{value:.{decimals}f}"
+
+
+@dataclass(frozen=True, slots=True)
+class LineKind:
+    """A kind of line: ``{}`` in the template stands for each number, in order."""
+
+    key: str
+    template: str
+    numbers: tuple[Number, ...]
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        return _PATTERNS[self.key]
+
+
+_KINDS = (
+    LineKind("eer", "EER: {}%", (Number("eer", "kaldi", "%", lambda value: f"{value:.4g}", 0, 100),)),
+    LineKind(
+        "cllr",
+        "Cllr (min/act): {}/{}",
+        (Number("min_cllr", "pav", "bit", _fixed(3), 0), Number("cllr", "", "bit", _fixed(3), 0)),
+    ),
+    LineKind("rocch", "ROCCH-EER: {}%", (Number("eer", "rocch", "%", _fixed(3), 0, 50),)),
+    LineKind("linkability", "linkability: {}", (Number("linkability", "", "", _fixed(6), 0, 1),)),
+    LineKind("population", "Population: {} bit", (Number("zebra_population", "", "bit", print_zebra, 0, 0.722),)),
+    LineKind(
+        "individual",
+        "Individual: {} ({})",
+        (
+            Number("zebra_individual", "", "log10", print_zebra, 0),
+            Number("zebra_category", "", "", lambda value: CATEGORIES[int(value)], 0, 6),
+        ),
+    ),
+    LineKind(
+        "pitch",
+        "Pitch_correlation: mean={} std={}",
+        (
+            Number("pitch_correlation", "praat", "", _fixed(4), -1, 1),
+            Number("pitch_correlation_std", "praat", "", _fixed(4), 0, 1),
+        ),
+    ),
+    LineKind("de_identification", "De-Identification : {}", (Number("de_identification", "official", "", repr),)),
+    LineKind(
+        "gain",
+        "Gain of voice distinctiveness : {}",
+        (Number("gain_of_voice_distinctiveness", "official", "dB", repr),),
+    ),
+)
+KINDS = {kind.key: kind for kind in _KINDS}
+AVERAGE_DECIMALS = 3
+
+_HEADER = re.compile(r"(?P<name>(?:ASV-\S+|ASR-\S+|\S+_trials_\S+))\Z")
+_AVERAGE = re.compile(rf"(?P<label>(?:Weighted a|A)verage [^:]+): (?P<value>{NUMBER})\Z")
+_NAMED = re.compile(r"(?P<name>\S+) {1,2}(?P<value>\S.*)\Z")
+_WER = re.compile(
+    rf"%WER (?P<wer>{NUMBER}) \[ (?P<errors>\d+) / (?P<words>\d+), (?P<ins>\d+) ins, (?P<dels>\d+) del, "
+    r"(?P<subs>\d+) sub \](?P<partial> \[PARTIAL\])?(?: (?P<path>\S+))?\Z"
+)
+_MODEL = re.compile(r"_(?P<model>tgsmall|tglarge)(?:/|\Z)")
+_SETTINGS = re.compile(r"/wer_(?P<weight>\d+)_(?P<penalty>[\d.]+)\Z")
+
+
+def _compile(kind: LineKind) -> re.Pattern[str]:
+    parts = [re.escape(part) for part in kind.template.split("{}")]
+    groups = [f"([{CATEGORIES}])" if number.metric == "zebra_category" else f"({NUMBER})" for number in kind.numbers]
+    pattern = parts[0] + "".join(group + part for group, part in zip(groups, parts[1:], strict=True))
+    return re.compile(pattern + r"\Z")
+
+
+_PATTERNS = {kind.key: _compile(kind) for kind in _KINDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Recognition:
+    """What a ``%WER`` line says beside the rate."""
+
+    counts: WordCounts
+    partial: bool
+    path: str
+
+    @property
+    def language_model(self) -> str:
+        """``tgsmall``, ``tglarge``, or empty where the path names none."""
+        found = _MODEL.search(self.path)
+        return found["model"] if found else ""
+
+    @property
+    def settings(self) -> tuple[int, str] | None:
+        """Language model weight and word insertion penalty; None where the path does not end in them."""
+        found = _SETTINGS.search(self.path)
+        return (int(found["weight"]), found["penalty"]) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line that was understood.
+
+    Attributes:
+        name: of the block that it belongs to; the label of an average.
+        kind: a key of `KINDS`, ``wer`` or ``average``.
+        values: its numbers as written.
+        line: line number, from 1.
+        inline: whether the name stands in the same line.
+    """
+
+    name: str
+    kind: str
+    values: tuple[str, ...]
+    line: int
+    inline: bool
+    recognition: Recognition | None = None
+
+    @property
+    def slot(self) -> tuple[str, str, str]:
+        """What may stand in a file once: block, kind of line, language model."""
+        return self.name, self.kind, self.recognition.language_model if self.recognition else ""
+
+
+def header_name(line: str) -> str | None:
+    """The name of the block that a line opens, or None where it opens none."""
+    found = None if line[:1].isspace() else _HEADER.match(line.rstrip())
+    return found["name"] if found else None
+
+
+def parse_line(line: str, number: int, block: str | None) -> Entry | None:
+    """One line with numbers, or None where it is of no known kind; `block` is the name of the open block."""
+    text = line.strip()
+    if found := _AVERAGE.match(text):
+        return Entry(found["label"], "average", (found["value"],), number, inline=True)
+    if block and (entry := parse_value(text, number, block, inline=False)):
+        return entry
+    named = None if line[:1].isspace() else _NAMED.match(text)
+    return parse_value(named["value"], number, named["name"], inline=True) if named else None
+
+
+def parse_value(text: str, number: int, name: str, *, inline: bool) -> Entry | None:
+    """The value part of a line, such as ``EER: 8.665%``."""
+    for kind in _KINDS:
+        if found := kind.pattern.match(text):
+            return Entry(name, kind.key, found.groups(), number, inline)
+    if wer := _WER.match(text):
+        counts = WordCounts(*(int(wer[group]) for group in ("errors", "words", "ins", "dels", "subs")))
+        recognition = Recognition(counts, wer["partial"] is not None, wer["path"] or "")
+        return Entry(name, "wer", (wer["wer"],), number, inline, recognition)
+    return None
+
+
+def write_value(entry: Entry) -> str:
+    """The value part of a line as the official scripts print it; an average is nothing but its value."""
+    if entry.kind == "average":
+        return entry.values[0]
+    if entry.recognition is None:
+        return KINDS[entry.kind].template.format(*entry.values)
+    counts, recognition = entry.recognition.counts, entry.recognition
+    return (
+        f"%WER {entry.values[0]} [ {counts.errors} / {counts.words}, {counts.insertions} ins, {counts.deletions} del, "
+        f"{counts.substitutions} sub ]{' [PARTIAL]' if recognition.partial else ''} {recognition.path}".rstrip()
+    )

@@ -1,0 +1,215 @@
+"""Result files of 2024 and 2026: read whole, written back, every planted defect found and nothing else."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluation.formats.claims import AttackModel, Gender, Speech
+from evaluation.formats.problems import Severity
+from evaluation.formats.rank_files import read_rank_file, write_rank_file
+from evaluation.formats.results import read_results, track_average
+from evaluation.metrics.averages import AverageError
+from evaluation.protocols.recipes import load_recipe
+from tests.formats.published import GENDERS, LETTER, R2024, R2026, needs_results, table
+
+pytestmark = needs_results
+
+FILES = sorted(path for folder in (R2024, R2026) for path in folder.rglob("result_for_rank*"))
+MCADAMS, ENGLISH = R2024 / "result_for_rank_mcadams", R2026 / "track1/result_for_rank_sttts"
+LANGUAGES = R2026 / "track2/result_for_rank_BM1"
+# file name → system of the published table
+TABLE = {"b1b": "2024-B1", "mcadams": "2024-B2", "asrbn_hifigan_bn_tdnnf_wav2vec2_vq_48_v1": "2024-B5",
+         "asrbn_hifigan_bn_tdnnf_600h_vq_48_v1": "2024-B6"}  # fmt: skip
+
+
+def read_text(text: str, name: str = "result_for_rank_x"):
+    return read_rank_file(io.StringIO(text), name=name)
+
+
+def faults(text: str):
+    return [(problem.code, problem.line) for problem in read_text(text).problems]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: "/".join(path.parts[-2:]))
+def test_every_row_of_a_published_file_is_read(path):
+    file = read_rank_file(path)
+    text = path.read_text()
+    rows = len(re.findall(r"\b(?:dev|test) ", text))
+    numbers = len(re.findall(r"\d+\.\d+", text))
+    assert (file.rows, len(file.claims)) == (rows, numbers)
+    assert (file.problems, file.repeated) == ((), ())
+    assert len(file.times) == text.count("Time:")
+    assert len(file.sections) == text.count(" results ----")
+    assert file.edition == path.relative_to("../shared").parts[0][3:]
+    assert f"result_for_rank{file.suffix}" == path.name
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: "/".join(path.parts[-2:]))
+def test_written_file_reads_back_the_same(path):
+    file = read_rank_file(path)
+    written = io.StringIO()
+    write_rank_file(file.claims, file.times[0], written, time_anonymised=file.times[-1])
+    again = read_text(written.getvalue(), path.name)
+    assert again.problems == ()
+    assert [(one.identity, one.written) for one in again.claims] == [(one.identity, one.written) for one in file.claims]
+
+
+@pytest.mark.parametrize("path", sorted(R2024.glob("*")), ids=lambda path: path.name)
+def test_written_file_of_2024_is_the_published_one_but_for_the_row_index(path):
+    file = read_rank_file(path)
+    written = io.StringIO()
+    write_rank_file(file.claims, file.times[0], written, time_anonymised=file.times[-1])
+
+    def without_index(text: str) -> list[str]:
+        return [re.sub(r"^[\d ]+", "", line) for line in text.rstrip("\n").split("\n")]
+
+    assert without_index(written.getvalue()) == without_index(path.read_text())
+
+
+@pytest.mark.parametrize(("name", "system"), TABLE.items())
+def test_claims_are_the_rows_of_the_published_table(name, system):
+    found = {}
+    for claim in read_rank_file(R2024 / f"result_for_rank_{name}").claims:
+        one = claim.identity
+        if one.metric == "eer":
+            training = {Speech.ORIGINAL: "orig", Speech.ANONYMISED: "anon"}[one.training]
+            metric = f"eer_percent.{training}.{LETTER[one.enrolment]}-{LETTER[one.speech]}"
+        elif one.metric == "wer":
+            metric = f"wer_percent.{LETTER[one.speech]}"
+        else:
+            metric = f"ser_{one.metric.replace('accuracy', 'ACC').replace('uar', 'UAR')}_percent.{LETTER[one.speech]}"
+        where = re.sub(r"_asr$|_trials_.*$", "", one.data_set)
+        found[where, GENDERS[one.gender], metric] = claim.written
+    assert found == table(2024, system)
+
+
+def test_a_claim_knows_what_it_measures():
+    file = read_rank_file(LANGUAGES)
+    retrained = [one for one in file.claims if one.identity.training is Speech.ANONYMISED]
+    assert [(one.identity.data_set, one.value, one.line) for one in retrained[:2]] == [
+        ("en_dev_trials_mixed", 1.398, 45), ("en_test_trials_mixed", 3.734, 46),
+    ]  # fmt: skip
+    assert {one.identity.attack_model for one in retrained} == {AttackModel.SEMI_INFORMED}
+    assert {one.identity.gender for one in retrained} == {Gender.MIXED}
+    assert file.languages == ("en", "de", "es", "fr")
+    others = {one.identity.attack_model for one in file.claims if one.identity.training is Speech.ORIGINAL}
+    assert others == {AttackModel.LAZY_INFORMED, None}
+
+
+def test_averages_of_the_tracks():
+    recipe = load_recipe("2024")
+    claims = read_rank_file(MCADAMS).claims
+    assert track_average(claims, recipe, "eer", "test").value == pytest.approx((7.483 + 1.557) / 2, abs=1e-12)
+    assert track_average(claims, recipe, "wer", "test").value == 9.954
+    assert track_average(claims, recipe, "uar", "dev").value == 55.6146
+    later = load_recipe("2026")
+    several = read_rank_file(LANGUAGES).claims
+    average = track_average(several, later, "eer", "test", track="track2")
+    assert average.value == pytest.approx((3.734 + 1.750 + 1.830 + 2.630) / 4, abs=1e-12)
+    gap = [one for one in several if not one.identity.data_set.startswith("fr_test")]
+    with pytest.raises(AverageError) as caught:
+        track_average(gap, later, "eer", "test", track="track2")
+    assert caught.value.missing == ("fr_test_trials_mixed",)
+
+
+def test_folders_of_rank_files_are_read_by_system():
+    systems = [one.system for one in read_results(R2026)]
+    assert [one for one in systems if one.startswith("track2")] == ["track2/BM1", "track2/BM3"]
+    assert len(systems) == 5
+    assert all(one.problems == () for folder in (R2024, R2026) for one in read_results(folder))
+
+
+def damaged(path: Path, line: int, old: str, new: str) -> str:
+    lines = path.read_text().splitlines(keepends=True)
+    assert old in lines[line - 1]
+    lines[line - 1] = lines[line - 1].replace(old, new)
+    return "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "old", "new", "expected"),
+    [
+        (MCADAMS, 1, "29-03-24_10:45", "yesterday", [("unknown-section", 1)]),
+        (MCADAMS, 6, "55.6146", "nan", [("not-a-number", 6), ("missing-result", None)]),
+        (MCADAMS, 6, "55.6146", "155.6146", [("out-of-range", 6), ("wrong-uar", 6)]),
+        (MCADAMS, 6, "55.6146", "55.6", [("hand-typed-value", 6), ("wrong-uar", 6)]),
+        (MCADAMS, 6, "55.6146", "56.6146", [("wrong-uar", 6)]),
+        (MCADAMS, 15, "8.761", "8.76", [("hand-typed-value", 15)]),
+        (MCADAMS, 16, "original  original", "original  unknown", [("malformed-row", 16)]),
+        (MCADAMS, 16, " m ", " x ", [("malformed-row", 16)]),
+        (MCADAMS, 16, "0.418", "", [("malformed-row", 16)]),
+        (MCADAMS, 16, "0.418", "0.418 0.5", [("malformed-row", 16)]),
+        (MCADAMS, 19, "WER", "CER", [("missing-column", 19), ("missing-result", None), ("missing-result", None)]),
+        (MCADAMS, 28, "gender", "sex", [("missing-column", 28), *[("missing-result", None)] * 4]),
+        (MCADAMS, 2, "", "surprise", []),
+        (MCADAMS, 32, "test      m", "test      f", [("repeated-result", 32), ("missing-result", None)]),
+        (LANGUAGES, 59, "es   dev", "de   dev", [("repeated-result", 59), ("missing-result", None)]),
+    ],
+)  # fmt: skip
+def test_planted_defect_is_found_and_nothing_else(path, line, old, new, expected):
+    if not old:
+        lines = path.read_text().splitlines(keepends=True)
+        text, expected = "".join([*lines[: line - 1], f"{new}\n", *lines[line - 1 :]]), [("unknown-line", line)]
+    else:
+        text = damaged(path, line, old, new)
+    found = faults(text)
+    assert sorted(found, key=str) == sorted(expected, key=str)
+
+
+def test_a_missing_language_is_named():
+    text = LANGUAGES.read_text()
+    start = text.rindex("---- Time:")
+    problems = read_text(text[:start]).problems
+    assert [problem.expected for problem in problems] == [
+        "the eer of fr_dev_trials_mixed, anonymised", "the eer of fr_test_trials_mixed, anonymised",
+    ]  # fmt: skip
+    assert {problem.severity for problem in problems} == {Severity.ERROR}
+
+
+def test_a_repeated_section_counts_once_and_is_named():
+    text = LANGUAGES.read_text()
+    again = text[text.rindex("---- Time:") :]
+    file = read_text(text + again)
+    number = text.count("\n")
+    assert [(one.code, one.line) for one in file.problems] == [
+        ("repeated-result", number + 5),
+        ("repeated-result", number + 6),
+    ]
+    assert len(file.claims) == 52
+    assert len(file.repeated) == 2
+
+
+def test_surprise_languages_are_read_and_not_required():
+    text = LANGUAGES.read_text()
+    again = text[text.rindex("---- Time:") :].replace("     fr ", "     ja ")
+    file = read_text(text + again)
+    assert file.problems == ()
+    assert file.languages == ("en", "de", "es", "fr", "ja")
+
+
+def test_columns_may_come_in_any_order_and_without_an_index():
+    text = re.sub(r"(?m)^\d+ +", "", ENGLISH.read_text())
+    file, original = read_text(text), read_rank_file(ENGLISH)
+    assert file.problems == ()
+    assert [(one.identity, one.value) for one in file.claims] == [(one.identity, one.value) for one in original.claims]
+
+
+def test_empty_file_is_refused():
+    assert faults("") == [("empty-file", 1)]
+    assert faults("nothing\n") == [("unknown-line", 1)]
+
+
+def test_damaged_files_never_raise():
+    random = np.random.default_rng(2)
+    for path in FILES:
+        data = path.read_text()
+        for _ in range(20):
+            letters = list(data)
+            for place in random.integers(0, len(letters), 4):
+                letters[place] = str(random.choice(list("0 .-m\n")))
+            assert read_text("".join(letters)).claims

@@ -1,0 +1,478 @@
+"""Result files of 2020 and 2022: every published number is read, every planted defect is found and nothing else."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+from decimal import ROUND_HALF_EVEN, Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluation.formats.claims import AttackModel, Gender, Speech
+from evaluation.formats.expected_results import ResultKind
+from evaluation.formats.problems import Severity
+from evaluation.formats.result_lines import print_zebra, zebra_category
+from evaluation.formats.results import read_results, track_average
+from evaluation.formats.results_2022 import ResultWriteError, new_claim, read_result_file, write_result_file
+from evaluation.protocols.recipes import load_recipe
+from tests.formats.published import R2022, SHARED, needs_results, table, table_rows
+
+pytestmark = needs_results
+
+SYSTEMS = {"B1.a": "tts_old_c", "B1.b": "tts_joint_nsf_hifigan", "B2": "mcadams"}
+RECIPE = load_recipe("2022")
+SUMMARY, RETRAINED, ORIGINAL = (
+    R2022 / f"{part}_mcadams" for part in ("RESULTS_summary", "results.anon", "results.orig")
+)
+
+
+def read_text(text: str, name: str):
+    return read_result_file(io.StringIO(text), name=name)
+
+
+def faults(text: str, name: str):
+    """What is wrong with a text beyond what is wrong with every published file."""
+    problems = read_text(text, name).problems
+    return [(problem.code, problem.line) for problem in problems if problem.code != "copied-asr"]
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_line_of_a_published_file_is_read(system):
+    counts = {"RESULTS_summary": (68, 80), "results.anon": (324, 352), "results.orig": (276, 304)}
+    for part, expected in counts.items():
+        file = read_result_file(R2022 / f"{part}_{SYSTEMS[system]}")
+        assert (file.lines, len(file.claims)) == expected
+        assert (file.edition, file.repeated) == ("2022", ())
+        codes = [problem.code for problem in file.problems]
+        assert codes == (["copied-asr"] if part == "results.orig" else [])
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_claims_are_the_rows_of_the_published_table(system):
+    found: dict[tuple[str, str, str], str] = {}
+    for part in ("RESULTS_summary", "results.anon", "results.orig"):
+        for claim in read_result_file(R2022 / f"{part}_{SYSTEMS[system]}").claims:
+            for row, value in table_rows(claim).items():
+                assert found.setdefault(row, value) == value
+    assert found == table(2022, system)
+
+
+@pytest.mark.parametrize("system", SYSTEMS.values())
+def test_every_printed_average_follows_from_its_lines(system):
+    """With decimal arithmetic of its own, to all digits printed."""
+    file = read_result_file(R2022 / f"RESULTS_summary_{system}")
+    averages = [claim for claim in file.claims if claim.identity.data_set.startswith("average_")]
+    assert len(averages) == 12
+    for claim in averages:
+        split = claim.identity.data_set.removeprefix("average_")
+        total = Decimal(0)
+        for other in file.claims:
+            same = (
+                other.identity.metric == claim.identity.metric
+                and other.identity.speech is claim.identity.speech
+                and other.identity.data_set.split("_")[1] == split
+                and other not in averages
+            )
+            if not same:
+                continue
+            if other.identity.metric == "wer":
+                weight = "0.5"
+            elif other.identity.data_set.startswith("libri"):
+                weight = "0.25"
+            else:
+                weight = "0.05" if other.identity.data_set.endswith("common") else "0.20"
+            total += Decimal(weight) * Decimal(other.written)
+        assert str(total.quantize(Decimal("0.001"), ROUND_HALF_EVEN)) == claim.written
+
+
+@pytest.mark.parametrize(
+    ("system", "eer", "wer"),
+    [("tts_old_c", 11.809, 8.285), ("tts_joint_nsf_hifigan", 9.183, 7.56), ("mcadams", 7.769, 9.03)],
+)
+def test_ranked_averages_are_those_of_the_protocol(system, eer, wer):
+    (results,) = [one for one in read_results(R2022) if one.system == system]
+    assert round(track_average(results.claims, RECIPE, "eer", "test").value, 3) == eer
+    assert round(track_average(results.claims, RECIPE, "wer", "test").value, 3) == wer
+
+
+def test_published_systems_are_told_apart_and_agree_with_themselves():
+    results = read_results(R2022)
+    assert [one.system for one in results] == sorted(SYSTEMS.values())
+    for one in results:
+        assert len(one.files) == 3
+        assert [problem.code for problem in one.problems] == ["copied-asr"]
+        assert len({claim.identity for claim in one.claims}) == len(one.claims) == 656
+
+
+def test_a_claim_knows_what_it_measures_and_where_it_stands():
+    claim = read_result_file(RETRAINED).claims[4 * 8]
+    one = claim.identity
+    assert (one.data_set, one.gender, one.metric, one.estimator) == (
+        "libri_dev_trials_f",
+        Gender.FEMALE,
+        "eer",
+        "kaldi",
+    )
+    assert (one.training, one.attack_model) == (Speech.ANONYMISED, AttackModel.SEMI_INFORMED)
+    assert (claim.value, claim.unit, claim.written, claim.file, claim.line) == (
+        11.36, "%", "11.36", "results.anon_mcadams", 30,
+    )  # fmt: skip
+    models = {claim.identity.attack_model for claim in read_result_file(ORIGINAL).claims if claim.identity.enrolment}
+    assert models == {AttackModel.UNPROTECTED, AttackModel.IGNORANT, AttackModel.LAZY_INFORMED}
+
+
+def test_copied_recognition_is_not_taken_for_that_of_the_original_model():
+    file = read_result_file(ORIGINAL)
+    words = [claim for claim in file.claims if claim.counts]
+    assert {claim.identity.training for claim in words} == {Speech.ANONYMISED}
+    (problem,) = file.problems
+    assert (problem.code, problem.severity, problem.line) == ("copied-asr", Severity.WARNING, 254)
+    assert problem.found.startswith("16 lines")
+
+
+@pytest.mark.parametrize("path", sorted(R2022.glob("*")), ids=lambda path: path.name)
+def test_written_results_are_the_published_file(path):
+    text = path.read_text()
+    if path.name.startswith("results.orig"):  # mend the known fault first
+        text = text.replace("user_asr_eval_anon", "asr_eval")
+    file = read_text(text, path.name)
+    assert {problem.code for problem in file.problems} <= {"unlike-baseline"}  # the copies are still of another model
+    written = io.StringIO()
+    write_result_file(file.claims, file.kind, RECIPE, written)
+    assert written.getvalue() == text
+
+
+def test_averages_are_written_from_the_lines():
+    file = read_result_file(SUMMARY)
+    written = io.StringIO()
+    claims = [claim for claim in reversed(file.claims) if not claim.identity.data_set.startswith("average_")]
+    write_result_file(claims, ResultKind.SUMMARY, RECIPE, written)
+    assert written.getvalue() == SUMMARY.read_text()
+
+
+def test_own_numbers_are_written_as_the_official_scripts_print_them():
+    again = [
+        new_claim(one.identity, one.value, counts=one.counts, decoding=one.decoding)
+        for one in read_result_file(RETRAINED).claims
+    ]
+    written = io.StringIO()
+    write_result_file(again, ResultKind.RETRAINED, RECIPE, written)
+    assert written.getvalue() == RETRAINED.read_text()
+
+
+def test_incomplete_or_contradicting_claims_are_not_written():
+    claims = read_result_file(RETRAINED).claims
+    with pytest.raises(ResultWriteError, match="missing: ASV-libri_dev_enrolls-libri_dev_trials_f"):
+        write_result_file(claims[1:], ResultKind.RETRAINED, RECIPE, io.StringIO())
+    other = new_claim(claims[0].identity, 20.31)
+    with pytest.raises(ResultWriteError, match=r"found 14\.91, 20\.31"):
+        write_result_file([*claims, other], ResultKind.RETRAINED, RECIPE, io.StringIO())
+
+
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [(0.0, "0"), (3e-5, "3e-05"), (4.99e-4, "5e-04"), (5.01e-4, "0.001"), (0.492, "0.492"), (0.7213, "0.721")],
+)
+def test_zebra_values_are_printed_as_the_official_script_does(value, printed):
+    assert print_zebra(value) == printed
+
+
+@pytest.mark.parametrize(
+    ("value", "category"),
+    [(0, "0"), (1e-17, "0"), (0.5, "A"), (1, "A"), (1.001, "B"), (2, "B"), (4, "C"), (4.01, "D"), (5.5, "E"), (7, "F")],
+)
+def test_zebra_categories_have_closed_upper_ends(value, category):
+    assert zebra_category(value) == category
+
+
+def replace_line(path: Path, number: int, old: str, new: str) -> str:
+    lines = path.read_text().splitlines(keepends=True)
+    assert old in lines[number - 1]
+    lines[number - 1] = lines[number - 1].replace(old, new)
+    return "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "old", "new", "expected"),
+    [
+        # the rate of a libri_dev_trials_f block is a whole number of 704 targets: 14.91 is 105, 14.95 is none
+        (RETRAINED, 2, "14.91%", "14.95%", [("eer-not-countable", 2)]),
+        (RETRAINED, 2, "14.91%", "14.910%", [("hand-typed-value", 2)]),
+        (RETRAINED, 2, "EER: 14.91%", "EER: 14.91 %", [("unknown-line", 2), ("missing-result", 1)]),
+        (RETRAINED, 2, "14.91%", "nan%", [("not-finite", 2)]),
+        (RETRAINED, 2, "14.91%", "114.9%", [("out-of-range", 2)]),
+        (RETRAINED, 3, "0.466/12.520", "0.466/12.52", [("hand-typed-value", 3)]),
+        (RETRAINED, 3, "0.466/12.520", "0.466/inf", [("not-finite", 3)]),
+        (RETRAINED, 4, "14.793", "14.79", [("hand-typed-value", 4)]),
+        (RETRAINED, 4, "14.793", "54.793", [("out-of-range", 4)]),
+        (RETRAINED, 5, "0.661233", "0.66", [("hand-typed-value", 5)]),
+        (RETRAINED, 6, "0.375 bit", "0.950 bit", [("out-of-range", 6)]),
+        (RETRAINED, 7, "3.452 (C)", "3.452 (B)", [("wrong-category", 7)]),
+        (RETRAINED, 7, "3.452 (C)", "3.452 (G)", [("unknown-line", 7), ("missing-result", 7)]),
+        (RETRAINED, 254, "%WER 5.86", "%WER 5.68", [("wrong-wer", 254)]),
+        (RETRAINED, 254, "221 ins", "211 ins", [("wrong-sum-of-errors", 254)]),
+        (RETRAINED, 254, "/ 39783", "/ 39785", [("wrong-words", 254)]),
+        (RETRAINED, 254, "sub ]", "sub ] [PARTIAL]", [("partial-recognition", 254)]),
+        (RETRAINED, 254, "wer_12_0.0", "wer_18_0.0", [("wrong-decoding", 254)]),
+        (RETRAINED, 254, "wer_12_0.0", "wer_12_2.0", [("wrong-decoding", 254)]),
+        (RETRAINED, 254, "decode_libri_dev_asr_", "decode_vctk_dev_asr_", [("wrong-decoding", 254)]),
+        (RETRAINED, 254, "user_asr_eval_anon", "asr_eval", [("wrong-model", 254)]),
+        (RETRAINED, 277, "mean=0.6374", "mean=0.64", [("hand-typed-value", 277)]),
+        (RETRAINED, 277, "mean=0.6374", "mean=1.6374", [("out-of-range", 277)]),
+        (RETRAINED, 290, "0.7805323634528221", "0.78053236345282210", [("hand-typed-value", 290)]),
+        (RETRAINED, 1, "libri_dev_trials_f", "libri_dev_trials_x",
+         [("unexpected-block", line) for line in range(2, 7)] + [("unexpected-block", None), ("missing-result", 1)]),
+        (ORIGINAL, 2, "8.665%", "8.807%", [("unlike-baseline", 2)]),
+        (SUMMARY, 1, "8.665%", "8.807%", [("wrong-average", 57), ("unlike-baseline", 1)]),
+        (SUMMARY, 21, "16.92%", "16.99%", [("eer-not-countable", 21), ("wrong-average", 60)]),
+        (SUMMARY, 57, "3.539", "3.551", [("wrong-average", 57)]),
+        (SUMMARY, 57, "3.539", "3.54", [("hand-typed-value", 57), ("wrong-average", 57)]),
+        (SUMMARY, 64, "9.030", "9.031", [("wrong-average", 64)]),
+        (SUMMARY, 68, "-1.633", "1.633", [("wrong-average", 68)]),
+        (SUMMARY, 25, "models/asr_eval", "models/user_asr_eval_anon",
+         [("missing-result", 25), ("wrong-model", 25), ("undefined-average", 61)]),
+    ],
+)  # fmt: skip
+def test_planted_defect_is_found_and_nothing_else(path, line, old, new, expected):
+    found = faults(replace_line(path, line, old, new), path.name)
+    if path is SUMMARY and old == "models/asr_eval":  # the claim moved to the other model; its line is there
+        found = [fault for fault in found if fault[0] != "missing-result"]
+        expected = expected[1:]
+    assert found == expected
+
+
+@pytest.mark.parametrize("number", [1, 5, 12, 25, 30, 33, 68])
+def test_missing_summary_line_is_found_with_its_average(number):
+    lines = SUMMARY.read_text().splitlines(keepends=True)
+    averages = {1: 56, 5: 56, 12: 57, 25: 60, 30: 63, 33: 64}
+    expected = [("missing-result", number)] + ([("undefined-average", averages[number])] if number < 57 else [])
+    assert faults("".join(lines[: number - 1] + lines[number:]), SUMMARY.name) == expected
+
+
+def test_missing_block_is_one_fault():
+    lines = RETRAINED.read_text().splitlines(keepends=True)
+    assert faults("".join(lines[7:]), RETRAINED.name) == [("missing-result", 1)]
+    assert faults("".join(lines[:7] + lines[14:]), RETRAINED.name) == [("missing-result", 8)]
+
+
+def test_repeated_line_is_found_with_its_average():
+    lines = SUMMARY.read_text().splitlines(keepends=True)
+    assert faults("".join([*lines[:21], lines[20], *lines[21:]]), SUMMARY.name) == [
+        ("repeated-result", 22), ("undefined-average", 61),
+    ]  # fmt: skip
+
+
+def test_a_second_run_appended_is_found():
+    text = RETRAINED.read_text()
+    file = read_text(text + text, RETRAINED.name)
+    assert len(file.repeated) == len(file.claims) == 352
+    assert {problem.code for problem in file.problems} == {"repeated-result"}
+    assert file.problems[0].line == 324 + 2
+    assert file.problems[-1].found == "263 more"
+
+
+def test_average_of_a_lowered_sum_is_not_believed():
+    """The official script prints the sum over what it finds: a missing set lowers the average without a word."""
+    lines = [
+        line for line in SUMMARY.read_text().splitlines(keepends=True) if not re.match(r"ASV-vctk_test.*f_anon", line)
+    ]
+    lowered = f"{7.769 - 0.2 * 16.92:.3f}"
+    text = "".join(lines).replace("test anon: 7.769", f"test anon: {lowered}")
+    assert lowered in text
+    assert faults(text, SUMMARY.name) == [("missing-result", 21), ("undefined-average", 59)]
+
+
+def test_blank_lines_are_noted_and_an_empty_file_is_refused():
+    text = SUMMARY.read_text().replace("\n", "\n\n", 1)
+    (problem,) = read_text(text, SUMMARY.name).problems
+    assert (problem.code, problem.severity, problem.line) == ("blank-line", Severity.NOTE, 2)
+    assert [problem.code for problem in read_text("", SUMMARY.name).problems] == ["empty-file"]
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "kind"),
+    [
+        ("results_summary.txt", SUMMARY, ResultKind.SUMMARY),
+        ("RESULTS_summary_x", SUMMARY, ResultKind.SUMMARY),
+        ("results-2022-01-01-00-00-00/results.txt", RETRAINED, ResultKind.RETRAINED),
+        ("results-2022-01-01-00-00-00.orig/results.txt", ORIGINAL, ResultKind.ORIGINAL),
+        ("anything", SUMMARY, ResultKind.SUMMARY),
+        ("anything", RETRAINED, ResultKind.RETRAINED),
+        ("anything", ORIGINAL, ResultKind.ORIGINAL),
+    ],
+)
+def test_kind_follows_from_the_name_or_what_is_in_it(name, path, kind):
+    assert read_text(path.read_text(), name).kind is kind
+
+
+def results_2020(system: str) -> str:
+    """A results.txt of 2020 in the form of protocol 1.2, from the published table."""
+    values = table(2020, system)
+    blocks = []
+    for one in load_recipe("2020").sets("trial"):
+        corpus, _, rest = one.name.partition("_trials_")
+        part = "_common" if rest.endswith("_common") else "_diff" if corpus.startswith("vctk") else ""
+        gender = {"f": "female", "m": "male"}[one.gender]
+        for enrolment, speech, pair in (("", "", "o-o"), ("", "_anon", "o-a"), ("_anon", "_anon", "a-a")):
+            get = lambda metric: values[f"{corpus}{part}", gender, f"{metric}.orig.{pair}"]  # noqa: B023, E731
+            blocks.append(
+                f"ASV-{one.enrolment}{enrolment}-{one.name}{speech}\n  EER: {get('eer_percent')}%\n"
+                f"  Cllr (min/act): {get('cllr_min')}/{get('cllr_act')}\n  ROCCH-EER: {get('rocch_eer_percent')}%\n"
+            )
+    for one in load_recipe("2020").sets("recognition"):
+        for suffix, letter in (("", "o"), ("_anon", "a")):
+            lines = [f"ASR-{one.name}{suffix}\n"]
+            for model in ("tgsmall", "tglarge"):
+                get = lambda key: values[one.name[:-4], "all", f"wer_{key}.orig.{letter}.{model}"]  # noqa: B023, E731
+                lines.append(
+                    f"  %WER {get('percent')} [ {get('errors')} / {get('ref_words')}, {get('ins')} ins, "
+                    f"{get('del')} del, {get('sub')} sub ] exp/models/asr_eval/decode_{one.name}{suffix}_{model}/"
+                    f"wer_{get('lmwt')}_{get('wip')}\n"
+                )
+            blocks.append("".join(lines))
+    return "".join(sorted(blocks, key=lambda block: (block.startswith("ASR"), block.partition("\n")[0])))
+
+
+@pytest.mark.parametrize("system", ["2020-B1", "2020-B1-cosine", "2020-B2"])
+def test_results_of_2020_are_read_and_written(system):
+    text = results_2020(system)
+    file = read_text(text, "results.txt")
+    assert (file.edition, file.kind, file.lines, file.problems) == ("2020", ResultKind.ORIGINAL, 168, ())
+    found: dict[tuple[str, str, str], str] = {}
+    for claim in file.claims:
+        found |= table_rows(claim)
+    assert found == table(2020, system)
+    written = io.StringIO()
+    write_result_file(file.claims, file.kind, load_recipe("2020"), written)
+    assert read_text(written.getvalue(), "results.txt").claims == file.claims
+
+
+STAMP = "results-2022-05-01-10-20-30"
+
+
+@pytest.fixture
+def submission(tmp_path):
+    """The results directories of B2 as its team would hand them in, but for the plots."""
+    recipe = RECIPE
+    for folder, path in ((STAMP, RETRAINED), (f"{STAMP}.orig", ORIGINAL)):
+        root = tmp_path / folder
+        root.mkdir()
+        (root / "config.info").write_text("baseline B2\n")
+        shutil.copyfile(path, root / "results.txt")
+        text = path.read_text()
+        if folder.endswith(".orig"):
+            text = text.replace("user_asr_eval_anon", "asr_eval")
+        for block in re.split(r"(?m)^(?=\S)", text):
+            name, _, body = block.partition("\n")
+            values = [line.strip() for line in body.splitlines()]
+            if name.startswith("ASV-"):
+                (root / name).mkdir()
+                eer, cllr, rocch, linkability, population, individual = values
+                (root / name / "EER").write_text(f"{eer}\nminDCF(p-target=0.01): 0.5\nminDCF(p-target=0.001): \n")
+                (root / name / "Cllr").write_text(f"{cllr}\n     {rocch}\n\n")
+                (root / name / "linkability_log").write_text(f"{linkability}\n\n")
+                (root / name / "zebra").write_text(f"\nZEBRA of {name}\n{population}\n{individual}\n\n")
+                trials = recipe.data_sets[name.rpartition("-")[2].removesuffix("_anon")].trials
+                (root / name / "scores").write_text("a b 0\n" * trials)
+            elif name.startswith("ASR-"):
+                (root / name).write_text("\n".join(values) + "\n")
+            elif values:
+                matrices = root / "similarity_matrices_DeID_Gvd" / name
+                matrices.mkdir(parents=True)
+                (matrices / "DeIDentification").write_text(f"{values[0]}\n")
+                (matrices / "gain_of_voice_distinctiveness").write_text(f"{values[1]}\n")
+    shutil.copyfile(SUMMARY, tmp_path / STAMP / "results_summary.txt")
+    return tmp_path
+
+
+def directory_faults(folder):
+    (results,) = read_results(folder)
+    return [(one.code, one.file, one.line) for one in results.problems if one.code != "copied-asr"]
+
+
+def consistent(root):
+    """Original WERs of the single files agree with the summary's, which are of another language model table."""
+    for line in SUMMARY.read_text().splitlines()[24:28]:
+        name, _, value = line.partition("  ")
+        path = root / f"{STAMP}.orig" / name
+        path.write_text(path.read_text().splitlines()[0] + "\n" + value + "\n")
+
+
+def test_whole_submission_is_read(submission):
+    consistent(submission)
+    (results,) = read_results(submission)
+    assert directory_faults(submission) == []
+    assert (results.system, results.edition, len(results.files), len(results.scores)) == (STAMP, "2022", 3, 72)
+    # the recognizer trained on original speech stands in the single files alone: 4 more sets, 2 language models
+    assert len(results.claims) == 656 + 12
+    assert {one.training for one in results.scores} == set(Speech)
+    for folder in (STAMP, f"{STAMP}.orig"):  # one of the two finds its partner
+        assert read_results(submission / folder) == (results,)
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "expected"),
+    [
+        (f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/EER", lambda text: text.replace("14.91", "14.77"),
+         [("contradicting-results", 1)]),
+        (f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/zebra", lambda text: text.replace("0.375", "0.376"),
+         [("contradicting-results", 3)]),
+        (f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/Cllr", lambda text: text.partition("\n")[0],
+         [("missing-result", None)]),
+        (f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/linkability_log", lambda text: text + "surprise\n",
+         [("unknown-line", 3)]),
+        (f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/scores", lambda text: text[6:],
+         [("wrong-score-count", None)]),
+        (f"{STAMP}/ASR-libri_dev_asr", lambda text: text.replace("%WER 5.86 [ 2333", "%WER 5.87 [ 2334"),
+         [("contradicting-results", 1)]),
+        (f"{STAMP}/similarity_matrices_DeID_Gvd/libri_dev_trials_f/DeIDentification", lambda _: None,
+         [("missing-file", None)]),
+        (f"{STAMP}/config.info", lambda _: None, [("missing-file", None)]),
+    ],
+)  # fmt: skip
+def test_damaged_submission_is_named(submission, file, change, expected):
+    consistent(submission)
+    path = submission / file
+    changed = change(path.read_text())
+    if changed is None:
+        path.unlink()
+    else:
+        path.write_text(changed)
+    assert directory_faults(submission) == [(code, file, line) for code, line in expected]
+
+
+def test_original_directory_may_be_missing_or_hold_a_summary(submission):
+    consistent(submission)
+    shutil.copyfile(SUMMARY, submission / f"{STAMP}.orig" / "results_summary.txt")
+    assert directory_faults(submission) == [("unexpected-summary", f"{STAMP}.orig/results_summary.txt", None)]
+    shutil.rmtree(submission / f"{STAMP}.orig")
+    assert directory_faults(submission) == [("missing-directory", f"{STAMP}.orig", None)]
+    (submission / STAMP).rename(submission / "results-mine")
+    assert [fault[0] for fault in directory_faults(submission)] == ["unexpected-name", "missing-directory"]
+
+
+def test_folder_without_results_is_a_problem(tmp_path):
+    assert directory_faults(tmp_path) == [("no-results", tmp_path.name, None)]
+
+
+def test_damaged_files_never_raise():
+    """Random damage is read or reported, never an exception."""
+    random = np.random.default_rng(1)
+    for path in (SUMMARY, RETRAINED, ORIGINAL):
+        data = path.read_text()
+        for _ in range(15):
+            letters = list(data)
+            for place in random.integers(0, len(letters), 4):
+                letters[place] = str(random.choice(list("0 .-%eA\n[")))
+            file = read_text("".join(letters), path.name)
+            assert file.claims
+
+
+def test_tables_of_the_editions_are_here():
+    assert {path.parent.name for path in SHARED.glob("vpc*/baseline-results.csv")} >= {"vpc2020", "vpc2022", "vpc2024"}
+    with (SHARED / "vpc2022/baseline-results.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 2388

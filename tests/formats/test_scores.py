@@ -1,0 +1,236 @@
+"""Kaldi scores: what is read, how it joins its trials, and every fault with file and line."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.formats import scores as module
+from evaluation.formats.problems import Severity
+from evaluation.formats.scores import join_scores, read_scores, read_trial_table, write_scores
+
+REAL = Path("../shared/vpc-librispeech")
+needs_real = pytest.mark.skipif(not REAL.is_dir(), reason=f"{REAL} is not here")
+
+TRIALS = """\
+a a-1 target
+a b-1 nontarget
+b a-1 nontarget
+b b-1 target
+"""
+SCORES = """\
+a a-1 12.5
+a b-1 -3.25
+b a-1 -1e-05
+b b-1 7
+"""
+
+
+def join(scores: str, trials: str = TRIALS):
+    table = read_scores(io.StringIO(scores), "scores")
+    return join_scores(table, read_trial_table(io.StringIO(trials), "trials"))
+
+
+def faults(joined):
+    return [(problem.code, problem.file, problem.line) for problem in joined.problems]
+
+
+def test_scores_join_their_trials():
+    joined = join(SCORES)
+    assert joined.scores.dtype == np.float64
+    assert joined.scores.tolist() == [12.5, -3.25, -1e-5, 7]
+    assert joined.targets.tolist() == [True, False, False, True]
+    assert joined.models.tolist() == [b"a", b"a", b"b", b"b"]
+    assert joined.utterances.tolist() == [b"a-1", b"b-1", b"a-1", b"b-1"]
+    assert (joined.complete, joined.problems) == (True, ())
+    assert joined.target_scores.tolist() == [12.5, 7]
+    assert len(joined.nontarget_scores) == 2
+
+
+def test_scores_in_another_order_give_the_same():
+    turned = "".join(reversed(SCORES.splitlines(keepends=True)))
+    assert join(turned).scores.tolist() == join(SCORES).scores.tolist()
+    assert join(turned).problems == ()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        SCORES.replace(" ", "\t"),
+        SCORES.replace(" ", "  "),
+        SCORES.replace("\n", " \n"),
+        SCORES.rstrip("\n"),
+    ],
+    ids=["tabs", "two spaces", "space at the end", "no line end"],
+)
+def test_scores_allow_any_space(written):
+    assert join(written).scores.tolist() == join(SCORES).scores.tolist()
+    assert join(written).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        (SCORES.replace("a b-1 -3.25\n", ""), [("missing-score", "trials", 2)]),
+        (SCORES + "c a-1 3\n", [("extra-score", "scores", 5)]),
+        (SCORES + "a a-1 12.5\n", [("repeated-score", "scores", 5)]),
+        (SCORES.replace("-3.25", "nan"), [("not-finite-score", "scores", 2)]),
+        (SCORES.replace("-3.25", "-inf"), [("not-finite-score", "scores", 2)]),
+        (SCORES.replace("-3.25", "1e39"), [("not-finite-score", "scores", 2)]),
+        (SCORES.replace("-3.25", "3,25"), [("not-finite-score", "scores", 2)]),
+        (SCORES.replace("-3.25", "3_25"), [("not-finite-score", "scores", 2)]),
+        (SCORES.replace("b b-1 7", "b b-1"), [("malformed-line", "scores", 4), ("missing-score", "trials", 4)]),
+        (SCORES + "\n", [("blank-line", "scores", 5)]),
+        ("", [("empty-file", "scores", None), *(("missing-score", "trials", line) for line in (1, 2, 3, 4))]),
+    ],
+)
+def test_fault_is_named_with_its_line(scores, expected):
+    assert faults(join(scores)) == expected
+
+
+def test_all_faults_are_named_at_once():
+    scores = SCORES.replace("a b-1 -3.25\n", "a b-1 nan\n").replace("b b-1 7\n", "b c-1 7\nb a-1 2\n")
+    joined = join(scores)
+    assert faults(joined) == [
+        ("missing-score", "trials", 4),
+        ("extra-score", "scores", 4),
+        ("repeated-score", "scores", 5),
+        ("not-finite-score", "scores", 2),
+    ]
+    assert (joined.missing, joined.extra, joined.repeated, joined.not_finite) == (1, 1, 1, 1)
+    assert joined.scores.tolist() == [12.5, -1e-5]
+    assert not joined.complete
+
+
+def test_repeated_score_says_where_the_first_one_is():
+    (problem,) = join(SCORES + "a a-1 -5\n").problems
+    assert problem.found == "“a a-1” again (first in line 1)"
+    assert join(SCORES + "a a-1 -5\n").scores[0] == 12.5
+
+
+def test_trial_faults_are_named_with_their_line():
+    trials = TRIALS.replace("b a-1 nontarget", "b a-1 impostor") + "a a-1 target\n"
+    assert faults(join(SCORES, trials)) == [
+        ("wrong-kind", "trials", 3),
+        ("repeated-trial", "trials", 5),
+        ("extra-score", "scores", 3),
+    ]
+    only_targets = TRIALS.replace("nontarget", "target")
+    assert faults(join(SCORES, only_targets)) == [("one-class", "trials", None)]
+
+
+def test_many_missing_scores_are_examples_and_a_count():
+    trials = "".join(f"a u{number} {'target' if number % 2 else 'nontarget'}\n" for number in range(1000))
+    joined = join("a u0 1\na u1 2\n", trials)
+    assert joined.missing == 998
+    assert faults(joined)[:5] == [("missing-score", "trials", line) for line in range(3, 8)]
+    assert (joined.problems[5].line, joined.problems[5].found) == (None, "993 more")
+    assert len(joined.problems) == 6
+
+
+def test_inverted_scores_are_a_warning():
+    random = np.random.default_rng(3)
+    targets = np.arange(400) % 10 == 0
+    values = np.where(targets, 2.0, -2.0) + random.normal(size=400)
+    trials = "".join(f"m u{i} {'target' if target else 'nontarget'}\n" for i, target in enumerate(targets))
+
+    def rows(values):
+        return "".join(f"m u{i} {value:.6g}\n" for i, value in enumerate(values))
+
+    assert join(rows(values), trials).problems == ()
+    (problem,) = join(rows(-values), trials).problems
+    assert (problem.code, problem.severity, problem.file) == ("inverted-scores", Severity.WARNING, "scores")
+    assert join(rows(-values), trials).inverted
+    assert join(rows(np.zeros(400)), trials).problems == ()
+
+
+def test_pairs_with_one_hash_are_still_told_apart(monkeypatch):
+    monkeypatch.setattr(module, "_hash", lambda words: np.zeros(len(words), np.uint64))
+    turned = "".join(reversed(SCORES.splitlines(keepends=True)))
+    assert join(turned).scores.tolist() == [12.5, -3.25, -1e-5, 7]
+    assert faults(join(turned + "a a-1 3\nx y 3\n")) == [("extra-score", "scores", 6), ("repeated-score", "scores", 5)]
+
+
+def test_a_name_that_continues_another_is_another_pair():
+    joined = join("a b 1\na bb 2\naa b 3\n", "aa b target\na bb nontarget\na b nontarget\n")
+    assert joined.scores.tolist() == [3, 2, 1]
+
+
+def test_names_may_be_longer_than_a_word_or_not_ascii():
+    trials = f"{'m' * 40} {'ü' * 30} target\nm u nontarget\n"
+    joined = join(f"m u 1\n{'m' * 40} {'ü' * 30} 2\n", trials)
+    assert joined.scores.tolist() == [2, 1]
+    assert joined.utterances[0].decode() == "ü" * 30
+
+
+def test_written_scores_read_back(tmp_path):
+    rows = [("a", "a-1", 12.5), ("a", "b-1", -3.1415927), ("b", "a-1", 1.25e-7), ("b", "b-1", 123456789.0)]
+    path = tmp_path / "scores"
+    with path.open("w") as file:
+        write_scores(rows, file)
+    assert path.read_text() == "a a-1 12.5\na b-1 -3.14159\nb a-1 1.25e-07\nb b-1 1.23457e+08\n"
+    again = read_scores(path)
+    assert again.problems == ()
+    assert [f"{score:.6g}" for score in again.scores] == ["12.5", "-3.14159", "1.25e-07", "1.23457e+08"]
+    assert again.lines.tolist() == [1, 2, 3, 4]
+
+
+def test_missing_file_is_a_problem(tmp_path):
+    (problem,) = read_scores(tmp_path / "scores").problems
+    assert (problem.code, problem.file) == ("missing-file", "scores")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.text("ab-_7é", min_size=1, max_size=12),
+            st.text("xyz-_0", min_size=1, max_size=20),
+            st.floats(width=32, allow_nan=False, allow_infinity=False),
+        ),
+        min_size=1,
+        max_size=30,
+        unique_by=lambda row: row[:2],
+    ),
+    st.randoms(),
+)
+def test_any_table_joins_in_any_order(rows, random):
+    file = io.StringIO()
+    write_scores(rows, file)
+    shuffled = file.getvalue().splitlines(keepends=True)
+    random.shuffle(shuffled)
+    trials = "".join(f"{model} {utterance} target\n" for model, utterance, _ in rows)
+    joined = join("".join(shuffled), trials)
+    assert joined.scores.tolist() == [float(f"{np.float32(score):.6g}") for _, _, score in rows]
+    assert (joined.missing, joined.extra, joined.repeated, joined.not_finite) == (0, 0, 0, 0)
+
+
+@needs_real
+@pytest.mark.parametrize("folder", sorted(path.name for path in REAL.glob("scores-ohnn/ASV-*")))
+def test_real_scores_join_without_a_fault(folder):
+    name = folder.rpartition("-")[2].removesuffix("_anon")
+    trials = read_trial_table(REAL / "data" / name / "trials")
+    table = read_scores(REAL / "scores-ohnn" / folder / "scores")
+    joined = join_scores(table, trials)
+    counts = {"libri_dev_trials_f": (704, 14566), "libri_dev_trials_m": (644, 12796)}[name]
+    assert (len(joined.target_scores), len(joined.nontarget_scores)) == counts
+    assert (joined.missing, joined.extra, joined.repeated, joined.not_finite) == (0, 0, 0, 0)
+    misled = "enrolls-" in folder and folder.endswith("_anon")
+    assert [problem.code for problem in joined.problems] == (["inverted-scores"] if misled else [])
+    order = np.random.default_rng(0).permutation(len(table.pairs))
+    lines = (REAL / "scores-ohnn" / folder / "scores").read_text().splitlines(keepends=True)
+    turned = read_scores(io.StringIO("".join(lines[i] for i in order)))
+    assert np.array_equal(join_scores(turned, trials).scores, joined.scores)
+
+
+def test_score_files_import_no_pandas():
+    code = "import sys, evaluation.formats.scores; print('pandas' in sys.modules, 'scipy' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.split() == ["False", "False"]
