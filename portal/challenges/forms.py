@@ -41,6 +41,7 @@ class ImportForm(forms.Form):
         help_text="Letters, digits, hyphens; it becomes part of addresses. An existing name continues that corpus.",
         max_length=60,
         validators=[validate_slug],
+        error_messages={"invalid": "Use letters a to z, digits, hyphens and underscores only, such as libri-dev."},
     )
     layout = forms.ChoiceField(label="Layout", choices=LAYOUTS, required=False)
     audio_root = forms.CharField(
@@ -106,6 +107,13 @@ def _allowed_folder(text: str) -> str:
     folder = Path(text).resolve()
     if not any(folder.is_relative_to(root) for root in roots):
         raise ValidationError(f"Expected a folder below {' or '.join(map(str, roots))}, found {text}.")
-    if not folder.is_dir():
+    if not _is_folder(folder):
         raise ValidationError(f"There is no folder {text}.")
     return str(folder)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # such as a name that is too long, or a folder that may not be read
+        return False

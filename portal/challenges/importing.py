@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 
 from evaluation.formats.audio import (
     AudioError,
@@ -37,6 +38,7 @@ from portal.jobs.services import NotPossible, create_job
 RATE_HZ = 16_000
 
 
+@transaction.atomic
 def start_import(
     *,
     folder: str,
@@ -52,8 +54,10 @@ def start_import(
     """Create the job that imports the corpus `name` from a folder on this server; `run_here` as in `create_job`.
 
     Raises:
-        NotPossible: an import of this corpus is under way.
+        NotPossible: an import of this corpus is under way, or the name is that of a page.
     """
+    if name == "import":
+        raise NotPossible("A corpus cannot be called import, because a page has that address; choose another name.")
     under_way = Job.objects.filter(kind="import-corpus", state__in=[State.WAITING, State.RUNNING])
     if any(job.parameters["name"] == name for job in under_way):
         raise NotPossible(f"An import of the corpus {name} is under way already; see the list of jobs.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from django.db import transaction
@@ -20,6 +21,7 @@ from portal.core import audit
 from portal.core.storage import store_bytes
 
 BATCH = 500
+GAINED = ("speakers", "utterances", "audio_files", "data_sets", "trial_lists")
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ def save_corpus(
                 "created_by": by,
             },
         )
+        # Two imports of one corpus write one after the other.
+        corpus = Corpus.objects.select_for_update().get(pk=corpus.pk)
         writer = _Writer(corpus, draft, kept)
         contradictions = writer.contradictions()
         if contradictions:
@@ -100,19 +104,20 @@ class _Writer:
         pairs = [
             ("speaker", old.speaker.name, new.speaker),
             ("transcript", old.transcript, new.transcript),
-            ("audio", old.audio, audio.key if audio and old.audio else old.audio),
+            ("audio", _recording(old.audio), _recording(audio.key if audio and old.audio else old.audio)),
         ]
         return [_contradiction(f"utterance {new.name}, {what}", was, now) for what, was, now in pairs if was != now]
 
     def write(self) -> dict[str, int]:
-        """Add what is missing; how many of each thing were."""
-        return {
-            "speakers": self._write_speakers(),
-            "utterances": self._write_utterances(),
-            "audio_files": self._attach_audio(),
-            "data_sets": self._write_data_sets(),
-            "trial_lists": self._write_trial_lists(),
-        }
+        """Add what is missing; how many of each thing were, by the names of `GAINED`."""
+        writers = (
+            self._write_speakers,
+            self._write_utterances,
+            self._attach_audio,
+            self._write_data_sets,
+            self._write_trial_lists,
+        )
+        return {what: write() for what, write in zip(GAINED, writers, strict=True)}
 
     def _write_speakers(self) -> int:
         new = [
@@ -204,6 +209,11 @@ def _store_trials(draft: DraftTrialList) -> str:
     text = io.StringIO()
     write_trials(draft.trials, text)
     return store_bytes(text.getvalue().encode(), ".trials")
+
+
+def _recording(key: str) -> str:
+    """A stored file as a reader may compare it: by the beginning of its hash."""
+    return f"SHA-256 {Path(key).stem[:16]}…" if key else "no audio"
 
 
 def _describe(role: str, names: Iterable[str]) -> str:

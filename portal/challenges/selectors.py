@@ -34,6 +34,8 @@ def imports_of(corpus: Corpus) -> QuerySet[Job]:
 
 
 def utterance_for(user: Any, corpus: str, name: str) -> Utterance:
+    if "\0" in name:  # PostgreSQL refuses to look for it
+        raise Http404
     utterances = Utterance.objects.select_related("corpus", "speaker").filter(corpus__in=corpora_for(user))
     return _or_404(utterances.filter(corpus__name=corpus, name=name))
 

@@ -112,7 +112,7 @@ def _player(request: HttpRequest, utterance: Utterance) -> dict[str, Any] | None
 
 
 def _utterance_page(request: HttpRequest, utterances: QuerySet[Utterance]) -> dict[str, Any]:
-    search = {key: request.GET.get(key, "").strip() for key in ("text", "gender", "speaker")}
+    search = {key: request.GET.get(key, "").replace("\0", "").strip() for key in ("text", "gender", "speaker")}
     found = selectors.search_utterances(utterances, **search)
     page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
     return {"page": page, "search": search, "genders": Gender.choices}

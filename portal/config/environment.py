@@ -31,6 +31,8 @@ def _boolean(text: str) -> bool:
 def _whole_number(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise ValueError("a whole number of at least 1")
+    if int(text) > 10**9:
+        raise ValueError("a whole number of at most 1000000000")
     return int(text)
 
 
@@ -39,7 +41,12 @@ def _list(text: str) -> list[str]:
 
 
 def _folder(text: str) -> Path:
-    return Path(text).expanduser().absolute()
+    if not text:
+        raise ValueError("a folder")
+    try:
+        return Path(text).expanduser().absolute()
+    except RuntimeError:
+        raise ValueError("a folder of a user whom this machine knows") from None
 
 
 def _folders(text: str) -> list[Path]:
@@ -183,7 +190,8 @@ def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         try:
             values[variable.name] = variable.read(text)
         except ValueError as error:
-            problems.append(f"{PREFIX}{variable.name}: expected {error}, found {text!r}.")
+            found = f"{text.partition('://')[0]}://…" if "://" in text else text  # a URL may hold a password
+            problems.append(f"{PREFIX}{variable.name}: expected {error}, found {found!r}.")
     if not problems and not values["JOB_SOFT_LIMIT_S"] < values["JOB_HARD_LIMIT_S"]:
         problems.append("PORTAL_JOB_SOFT_LIMIT_S: expected less than PORTAL_JOB_HARD_LIMIT_S.")
     if not problems and not values["JOB_HEARTBEAT_S"] * 2 < values["JOB_LOST_AFTER_S"]:

@@ -17,21 +17,31 @@ except SettingsError as problem:
     sys.exit(str(problem))
 
 
+def _ready_folder(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(None, "it may not be written")
+    except OSError as error:
+        sys.exit(f"The data folder {folder} cannot be used ({error.strerror}). Mend it, or set PORTAL_DATA_DIR.")
+    return folder
+
+
 def _kept_secret(file: Path) -> str:
     """The secret of this installation; made at the first start, readable by its owner only."""
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        return file.read_text()
+        if not (kept := file.read_text().strip()):
+            sys.exit(f"The file {file} is empty. Remove it and start again; everybody has to log in anew.")
+        return kept
     secret = secrets.token_urlsafe(48)
     with os.fdopen(descriptor, "w") as stream:
         stream.write(secret)
     return secret
 
 
-DATA_DIR: Path = ENVIRONMENT["DATA_DIR"]
-DATA_DIR.mkdir(parents=True, exist_ok=True)
-
+DATA_DIR = _ready_folder(ENVIRONMENT["DATA_DIR"])
 DEBUG = ENVIRONMENT["DEBUG"]
 SECRET_KEY = ENVIRONMENT["SECRET_KEY"] or _kept_secret(DATA_DIR / "secret_key")
 ALLOWED_HOSTS = ENVIRONMENT["ALLOWED_HOSTS"]

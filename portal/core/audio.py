@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from django.core.files.storage import default_storage
 
-from evaluation.formats.audio import read_pcm16, write_flac16
+from evaluation.formats.audio import AudioError, read_pcm16, write_flac16
 from portal.core.storage import store_bytes
 
 Samples = npt.NDArray[np.int16]
@@ -19,10 +19,15 @@ def load_audio(key: str) -> tuple[Samples, int]:
     """Samples, int16, shape (n,), and rate in Hz of a stored file.
 
     Raises:
-        AudioError: what is stored is not mono audio.
-        OSError: the file is missing.
+        AudioError: the file is missing, or what is stored is not mono audio.
+        OSError: the storage does not answer.
     """
-    with default_storage.open(key) as file:
+    try:
+        stored = default_storage.open(key)
+    except FileNotFoundError as error:
+        remedy = "Bring the portal's files back from a backup; originals also come back with another import."
+        raise AudioError("missing-file", "the stored recording", "none", remedy) from error
+    with stored as file:
         return read_pcm16(cast("BinaryIO", file))
 
 

@@ -1,7 +1,8 @@
 """Signed addresses of stored audio and figures.
 
 An address is made for one session by a page that has checked the visitor's right, holds no name, ends after
-`AUDIO_LINK_S` and is worthless in any other session. Files are sent with byte ranges, as players need them.
+`AUDIO_LINK_S` or with its session, and is worthless in any other session. Files are sent with byte ranges, as players
+need them.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def serve_media(request: HttpRequest, token: str) -> HttpResponseBase:
         key, mark = signing.loads(token, salt=SALT, max_age=settings.AUDIO_LINK_S)
     except signing.BadSignature as error:
         raise Http404("This address is not valid any more; reload the page that led here.") from error
+    request.session.load()  # a session that has ended on the server loses its key here, whatever the cookie says
     if mark != _session_mark(request) or not default_storage.exists(key):
         raise Http404("This address is not valid here; reload the page that led here.")
     log.info("media %s to session %s", key, mark)
@@ -76,7 +78,7 @@ def _ranged_response(request: HttpRequest, key: str) -> HttpResponseBase:
 
 
 def _is_byte_range(header: str) -> bool:
-    return bool(re.fullmatch(r"bytes=(\d+-\d*|-\d+)", header.strip()))
+    return bool(re.fullmatch(r"bytes=(\d{1,18}-\d{0,18}|-\d{1,18})", header.strip()))
 
 
 def _secured(response: Response) -> Response:

@@ -7,11 +7,22 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from django import forms
+from django.db import IntegrityError
+from django.db.models import QuerySet
 
 from anonymization.methods.registry import Method, methods
 from portal.challenges.models import Corpus, DataSet
 from portal.challenges.selectors import DataSetRow, data_set_table
+from portal.results.services import start_baseline
 from portal.submissions.models import System
+
+
+class _DataSetsField(forms.ModelMultipleChoiceField):
+    def clean(self, value: Any) -> QuerySet[DataSet]:
+        try:
+            return super().clean(value)
+        except OverflowError:  # a number that no database can hold
+            raise forms.ValidationError("Choose data sets of this list.") from None
 
 
 class BaselineForm(forms.Form):
@@ -21,7 +32,7 @@ class BaselineForm(forms.Form):
     """
 
     method = forms.ChoiceField(label="Method", widget=forms.RadioSelect)
-    data_sets = forms.ModelMultipleChoiceField(
+    data_sets = _DataSetsField(
         label="Data sets",
         queryset=DataSet.objects.none(),
         widget=forms.CheckboxSelectMultiple,
@@ -44,6 +55,7 @@ class BaselineForm(forms.Form):
 
     def __init__(self, *args: Any, corpus: Corpus, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.corpus = corpus
         rows = data_set_table(corpus)
         self.ready = [row for row in rows if 0 < row.utterances == row.with_audio]
         self.without_audio = [row for row in rows if row not in self.ready]
@@ -54,7 +66,7 @@ class BaselineForm(forms.Form):
             pk__in=ready
         )
         self.fields["data_sets"].initial = ready
-        self.fields["name"].initial = _free_name(f"b2-{corpus.name}")
+        self.fields["name"].initial = _free_name(f"b2-{corpus.name}"[:60])
         self.fields["seed"].initial = secrets.randbelow(10**9)
 
     def method_choices(self) -> Iterator[tuple[forms.boundfield.BoundWidget, Method]]:
@@ -69,8 +81,23 @@ class BaselineForm(forms.Form):
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
         if System.objects.filter(name=name).exists():
-            raise forms.ValidationError(f"There is a system {name} already. {_free_name(name)} is free.")
+            raise forms.ValidationError(_taken(name))
         return name
+
+    def start(self, *, by: Any) -> System | None:
+        """Start what a valid form asks for; None with an error of the form where the name was taken meanwhile."""
+        name = self.cleaned_data["name"]
+        try:
+            return start_baseline(corpus=self.corpus, by=by, **self.cleaned_data)
+        except IntegrityError:
+            if not System.objects.filter(name=name).exists():
+                raise
+            self.add_error("name", _taken(name))
+            return None
+
+
+def _taken(name: str) -> str:
+    return f"There is a system {name} already. {_free_name(name)} is free."
 
 
 def _free_name(wanted: str) -> str:

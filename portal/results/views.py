@@ -20,7 +20,6 @@ from portal.jobs.selectors import queue_states
 from portal.results import exports, pages, utterances
 from portal.results.forms import BaselineForm
 from portal.results.home import home_page
-from portal.results.services import start_baseline
 from portal.submissions.selectors import file_for, system_for
 
 HTMX_STOP_POLLING = 286
@@ -53,8 +52,8 @@ def new_baseline(request: HttpRequest, corpus: str) -> HttpResponse:
     """Run an anonymiser over data sets of a corpus."""
     chosen = corpus_for(request.user, corpus)
     form = BaselineForm(request.POST if request.method == "POST" else None, corpus=chosen)
-    if request.method == "POST" and form.is_valid():
-        system = start_baseline(corpus=chosen, by=request.user, **form.cleaned_data)
+    system = form.start(by=request.user) if form.is_valid() else None
+    if system is not None:
         messages.success(request, "The system is being made. This page shows how far it is.")
         return redirect(system)
     return render(request, "systems/new.html", {"form": form, "corpus": chosen}, status=422 if form.errors else 200)
@@ -101,7 +100,10 @@ def f0_contours(request: HttpRequest, name: str, pk: int) -> JsonResponse:
     measure = measure_of(file_for(request.user, name, pk))
     if measure is None or not measure.f0_original:
         raise Http404
-    return JsonResponse(utterances.f0_as_json(measure, request.GET.get("side", "")))
+    try:
+        return JsonResponse(utterances.f0_as_json(measure, request.GET.get("side", "")))
+    except FileNotFoundError as error:  # the page then shows the sound without it
+        raise Http404 from error
 
 
 @require_safe

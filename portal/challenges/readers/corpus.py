@@ -18,8 +18,16 @@ def detect_layout(folder: Path) -> Layout | None:
     """The layout of a folder, by the names of its files; None where none fits.
 
     ``utterances.csv`` or ``manifest.csv`` win over everything else, since somebody wrote them for
-    this folder; any other CSV file counts only where nothing else fits.
+    this folder; any other CSV file counts only where nothing else fits. A folder that cannot be
+    read has no layout.
     """
+    try:
+        return _detect(folder)
+    except OSError:
+        return None
+
+
+def _detect(folder: Path) -> Layout | None:
     if not folder.is_dir():
         return None
     if any((folder / name).is_file() for name in manifest.USUAL_NAMES):
@@ -57,10 +65,22 @@ def read_corpus(
     if not 0 < enrolment_share < 1:
         raise ValueError(f"expected an enrolment share between 0 and 1, found {enrolment_share}")
     layout = None if layout is None else Layout(layout)
+    try:
+        return _read(folder, layout, audio_root, without_audio, enrolment_share)
+    except OSError as error:
+        expected, found = "files that the portal may read", f"“{error.strerror}”"
+        remedy = "Mend the folder, or let the account of the portal's processes read it."
+        place = Place(str(error.filename or folder))
+        return empty_draft(layout, (place.problem("not-readable", expected, found, remedy),))
+
+
+def _read(
+    folder: Path, layout: Layout | None, audio_root: Path | None, without_audio: bool, enrolment_share: float
+) -> CorpusDraft:
     if not folder.is_dir():
         found = "a file" if folder.exists() else "nothing of this name"
         return _not_a_corpus(folder, layout, "missing-folder", found)
-    layout = layout or detect_layout(folder)
+    layout = layout or _detect(folder)
     if layout is None:
         return _not_a_corpus(folder, None, "unknown-layout", _content(folder))
     if layout is Layout.KALDI:

@@ -5,14 +5,16 @@ The import runs in this process and shows its progress. Interrupted, it continue
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.core.validators import validate_slug
 
 from portal.challenges.importing import start_import
+from portal.challenges.readers.corpus import detect_layout
 from portal.challenges.readers.draft import Layout
+from portal.challenges.saving import GAINED
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
@@ -23,7 +25,7 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("folder", type=Path, help="the folder, or the manifest file in it")
+        parser.add_argument("folder", type=Path, help="the folder that holds the corpus")
         parser.add_argument("--name", help="name of the corpus; the folder's name where not given")
         parser.add_argument(
             "--layout",
@@ -38,12 +40,13 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         folder: Path = options["folder"].absolute()
         name = options["name"] or folder.name
-        validate_slug(name)
+        _require_usable(name, folder, options)
         job = self._run(folder, name, options)
         self.stdout.write("\n".join(problem_lines(job.problems)))
         if job.state != State.SUCCEEDED:
             raise CommandError(failure_report(job).splitlines()[0])
-        gained = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in job.result["gained"].items())
+        counts = job.result["gained"]
+        gained = ", ".join(f"{counts[what]} {what.replace('_', ' ')}" for what in GAINED)
         self.stdout.write(f"The corpus {name} gained {gained}.")
 
     def _run(self, folder: Path, name: str, options: dict[str, Any]) -> Job:
@@ -62,3 +65,15 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         finished = execute(job.pk, ProgressPrinter(self.stdout.write))
         return finished or Job.objects.get(pk=job.pk)
+
+
+def _require_usable(name: str, folder: Path, options: dict[str, Any]) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", name):
+        raise CommandError(
+            f"Expected a name of at most 60 letters a to z, digits, - and _, found “{name}”. Choose one with --name."
+        )
+    layout = options["layout"] or detect_layout(folder)
+    if (options["audio_root"] or options["without_audio"]) and layout not in {None, Layout.KALDI}:
+        raise CommandError(
+            f"--audio-root and --without-audio are for Kaldi data directories; this is read as {layout}."
+        )

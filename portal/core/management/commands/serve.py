@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
 from portal.core.processes import Supervisor, portal_processes
+from portal.core.starting import prepare, require_free
 
 
 class Command(BaseCommand):
     help = __doc__
 
     def handle(self, **_: Any) -> None:
-        call_command("migrate", verbosity=0)
-        call_command("collectstatic", interactive=False, verbosity=0)
         address = settings.ADDRESS
+        require_free(address)
+        prepare()
         self.stdout.write(f"The portal opens at http://{address}/ (Ctrl-C ends it)")
         processes = portal_processes(
             address, web_threads=settings.WEB_THREADS, worker_processes=settings.WORKER_PROCESSES

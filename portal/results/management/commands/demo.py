@@ -11,7 +11,6 @@ import hashlib
 import hmac
 import os
 import signal
-import socket
 import threading
 import time
 from pathlib import Path
@@ -20,7 +19,6 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from django.conf import settings
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 from django.utils.text import slugify
@@ -29,6 +27,7 @@ from portal.accounts.models import User
 from portal.challenges.importing import start_import
 from portal.challenges.models import Corpus
 from portal.core.processes import Supervisor, portal_processes
+from portal.core.starting import prepare, require_free
 from portal.jobs.models import Job, State
 from portal.jobs.terminal import failure_report, follow
 from portal.results.services import start_baseline
@@ -55,13 +54,12 @@ class Command(BaseCommand):
         )
 
     def handle(self, **options: Any) -> None:
-        _require_free(settings.ADDRESS)
+        require_free(settings.ADDRESS)
         folder: Path = (options["speech"] or DEMO_CORPUS).absolute()
         if not folder.exists():
             raise CommandError(f"There is no folder {folder}. Name one with make demo SPEECH=<folder with a manifest>.")
         self._say("Preparing the database and the static files")
-        call_command("migrate", verbosity=0)
-        call_command("collectstatic", interactive=False, verbosity=0)
+        prepare()
         guide = _Guide(folder, synthetic=options["speech"] is None, and_exit=options["and_exit"], say=self._say)
         threading.Thread(target=guide.run, name="guide", daemon=True).start()
         processes = portal_processes(
@@ -87,7 +85,7 @@ class _Guide:
         self.and_exit = and_exit
         self.say = say
         self.failure = ""
-        self.name = "demo" if synthetic else slugify(folder.name) or "speech"
+        self.name = "demo" if synthetic else slugify(folder.name)[:57] or "speech"
 
     def run(self) -> None:
         try:
@@ -172,19 +170,6 @@ def _newest(kind: str, name: str) -> Job | None:
     """An import of this corpus that is still under way, from a run that was interrupted."""
     jobs = Job.objects.filter(kind=kind, state__in=[State.WAITING, State.RUNNING])
     return next((job for job in jobs if job.parameters["name"] == name), None)
-
-
-def _require_free(address: str) -> None:
-    host, _, port = address.rpartition(":")
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, int(port)))
-        except OSError as error:
-            raise CommandError(
-                f"The address {address} cannot be used ({error.strerror}). "
-                "Choose another with make demo ADDRESS=127.0.0.1:8001"
-            ) from None
 
 
 def _wait_until_open(address: str) -> None:

@@ -1,0 +1,332 @@
+"""What careless and hostile users send gets a sentence, never a fault of the portal or a page that breaks later."""
+
+import csv
+import os
+from threading import Thread
+
+import pytest
+from django.core.files.storage import default_storage
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, connection
+
+from evaluation.models import EvaluationRun
+from portal.challenges import importing
+from portal.challenges.models import Corpus, DataSet
+from portal.challenges.readers.corpus import detect_layout, read_corpus
+from portal.config.environment import SettingsError, read_environment
+from portal.core import starting
+from portal.jobs.models import Job, State
+from portal.jobs.runner import execute
+from portal.jobs.services import NotPossible
+from portal.results import forms
+from portal.results.services import start_baseline
+from portal.submissions.models import System
+from tests.portal.factories import make_corpus, make_job, make_organizer, make_system, write_manifest
+
+pytestmark = pytest.mark.django_db(transaction=True)
+COLUMNS = ["utterance_id", "speaker", "gender", "transcript", "path"]
+
+
+@pytest.fixture
+def organizer(client):
+    user = make_organizer()
+    client.force_login(user)
+    return user
+
+
+def edit_manifest(folder, row=0, **values):
+    """Change fields of one row, or of all rows where `row` is None; new columns are added."""
+    path = folder / "utterances.csv"
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for each in rows if row is None else [rows[row]]:
+        each.update(values)
+    with path.open("w", newline="") as file:
+        table = csv.DictWriter(file, list(dict.fromkeys([*COLUMNS, *values])), lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+
+
+def run(folder, name="little", **options):
+    return execute(importing.start_import(folder=str(folder), name=name, run_here=True, **options).pk)
+
+
+def codes(job):
+    return [problem["code"] for problem in job.problems if problem["severity"] == "error"]
+
+
+# Corpora ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["speech v1.2", "日本", "<img src=x onerror=alert(1)>", "x" * 200])
+def test_folder_of_any_name_becomes_a_corpus_whose_pages_open(name, client, organizer, tmp_path):
+    assert run(write_manifest(tmp_path / name)).failure == ""
+    assert client.get("/corpora/little/").status_code == 200
+    for data_set in DataSet.objects.all():
+        assert client.get(data_set.get_absolute_url()).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["my.set", "süt", "a b", "a/b", "s" * 81])
+def test_data_set_whose_name_fits_no_address_is_refused(name, tmp_path):
+    folder = write_manifest(tmp_path / "speech")
+    edit_manifest(folder, None, role="training", data_set=name)
+    job = run(folder)
+    assert (job.state, codes(job), Corpus.objects.count()) == (State.FAILED, ["bad-name"], 0)
+
+
+def test_names_are_no_longer_than_their_columns(tmp_path):
+    folder = write_manifest(tmp_path / "speech")
+    edit_manifest(folder, utterance_id="x" * 120)
+    assert run(folder).failure == ""
+    edit_manifest(folder, utterance_id="x" * 121)
+    assert codes(run(folder, "other")) == ["bad-name"]
+
+
+def test_name_of_the_import_page_is_not_for_corpora():
+    with pytest.raises(NotPossible, match="cannot be called import"):
+        importing.start_import(folder="/speech", name="import")
+    assert Job.objects.count() == 0
+
+
+def test_pipe_or_device_in_place_of_a_recording_is_a_missing_file(tmp_path):
+    folder = write_manifest(tmp_path / "speech")
+    for name in ("s0-000.flac", "s0-001.flac"):
+        (folder / name).unlink()
+    os.mkfifo(folder / "s0-000.flac")
+    (folder / "s0-001.flac").symlink_to("/dev/zero")
+    os.mkfifo(folder / "stray.wav")
+    assert codes(run(folder)) == ["missing-file", "missing-file"]
+
+
+def test_pipe_or_device_in_place_of_the_manifest_is_not_opened(tmp_path):
+    (tmp_path / "list.csv").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "utterances.csv")
+    assert codes(run(tmp_path)) == ["unknown-layout"]
+
+
+def test_path_that_no_file_system_can_hold_is_a_missing_file(tmp_path):
+    folder = write_manifest(tmp_path / "speech")
+    edit_manifest(folder, path="x" * 5000)
+    assert codes(run(folder)) == ["missing-file"]
+
+
+def test_folder_that_cannot_be_read_is_one_problem(tmp_path, monkeypatch):
+    def refuse(_):
+        raise PermissionError(13, "Permission denied", "/speech/secret")
+
+    monkeypatch.setattr("portal.challenges.readers.vctk.find_root", refuse)
+    [problem] = read_corpus(tmp_path).problems
+    assert (problem.code, problem.file, problem.found) == ("not-readable", "/speech/secret", "“Permission denied”")
+    assert detect_layout(tmp_path) is None
+
+
+def test_speaker_without_gender_does_not_make_the_other_rows_contradict(tmp_path):
+    folder = write_manifest(tmp_path / "speech")
+    edit_manifest(folder, gender="")
+    assert codes(run(folder)) == ["no-gender"]
+
+
+def test_contradicting_recording_is_told_by_its_hash_not_by_its_place_in_storage(tmp_path):
+    assert run(write_manifest(tmp_path / "one")).failure == ""
+    other = write_manifest(tmp_path / "two")
+    (other / "s0-000.flac").write_bytes((other / "s1-000.flac").read_bytes())
+    [found] = [problem for problem in run(other).problems if problem["file"] == "utterance s0-000, audio"]
+    assert found["expected"].startswith("“SHA-256 ")
+    assert "content/" not in found["expected"] + found["found"]
+
+
+def test_same_import_started_from_many_browsers_at_once_is_one_job():
+    started, refused = [], []
+
+    def start():
+        try:
+            started.append(importing.start_import(folder="/speech", name="race", run_here=True))
+        except NotPossible as error:
+            refused.append(str(error))
+        finally:
+            connection.close()
+
+    if connection.vendor != "sqlite":
+        pytest.skip(
+            "only SQLite runs transactions that write one after the other; elsewhere the second import adds nothing"
+        )
+    threads = [Thread(target=start) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(started), len(refused), Job.objects.count()) == (1, 5, 1)
+
+
+@pytest.mark.parametrize("name", ["a.b", "ü", "x" * 61, ""])
+def test_command_refuses_a_name_that_fits_no_address(name, tmp_path):
+    folder = write_manifest(tmp_path / "a.b")
+    with pytest.raises(CommandError, match="Choose one with --name"):
+        call_command("import_corpus", str(folder), name=name or None)
+
+
+def test_command_keeps_kaldi_options_to_kaldi(tmp_path):
+    folder = write_manifest(tmp_path / "speech")
+    with pytest.raises(CommandError, match="this is read as manifest"):
+        call_command("import_corpus", str(folder), without_audio=True)
+    assert Job.objects.count() == 0
+
+
+# Forms and addresses ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["x" * 300, "x/" * 150, "..", "\0"])
+def test_import_form_refuses_impossible_folders(text, client, organizer, tmp_path, settings):
+    settings.IMPORT_ROOTS = [tmp_path]
+    response = client.post("/corpora/import/", {"folder": f"{tmp_path}/{text}", "name": "x"})
+    assert (response.status_code, list(response.context["form"].errors)) == (422, ["folder"])
+
+
+def test_import_root_is_not_left_by_a_link(client, organizer, tmp_path, settings):
+    settings.IMPORT_ROOTS = [tmp_path / "open"]
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open" / "link").symlink_to(write_manifest(tmp_path / "closed"))
+    response = client.post("/corpora/import/", {"folder": f"{tmp_path}/open/link", "name": "x"})
+    assert (response.status_code, Job.objects.count()) == (422, 0)
+
+
+def baseline(client, corpus, **fields):
+    values = {"method": "mcadams-2022", "data_sets": [corpus.data_sets.first().pk], "name": "b2", "seed": "1"} | fields
+    return client.post(f"/systems/new/{corpus.name}/", values)
+
+
+@pytest.mark.parametrize("seed", ["", "-1", "1e9", "1.5", "0x10", str(2**63), "9" * 5000])
+def test_seed_must_be_a_number_that_every_database_holds(seed, client, organizer):
+    response = baseline(client, make_corpus(), seed=seed)
+    assert (response.status_code, list(response.context["form"].errors)) == (422, ["seed"])
+
+
+@pytest.mark.parametrize("key", ["-1", "999999", "abc", "1.5", "\0", str(2**70), "9" * 5000])
+def test_data_set_that_is_not_in_the_list_is_refused(key, client, organizer):
+    response = baseline(client, make_corpus(), data_sets=[key])
+    assert (response.status_code, list(response.context["form"].errors)) == (422, ["data_sets"])
+
+
+def test_data_set_of_another_corpus_or_without_audio_is_refused(client, organizer):
+    corpus, other, lists = make_corpus(), make_corpus("other"), make_corpus("lists", with_audio=False)
+    for key in (other.data_sets.first().pk, lists.data_sets.first().pk):
+        assert baseline(client, corpus, data_sets=[key]).status_code == 422
+    assert baseline(client, lists).status_code == 422
+    assert System.objects.count() == 0
+
+
+def test_system_whose_name_is_taken_between_check_and_creation_is_an_error_of_the_form(client, organizer, monkeypatch):
+    corpus = make_corpus()
+    check = forms.BaselineForm.clean_name
+
+    def taken_meanwhile(form):
+        name = check(form)
+        make_system(corpus, name)
+        return name
+
+    monkeypatch.setattr(forms.BaselineForm, "clean_name", taken_meanwhile)
+    response = baseline(client, corpus)
+    assert response.status_code == 422
+    assert response.context["form"].errors["name"] == ["There is a system b2 already. b2-2 is free."]
+    assert (System.objects.count(), Job.objects.count()) == (1, 0)
+
+
+def test_suggested_name_of_a_system_is_never_too_long(client, organizer):
+    corpus = make_corpus("c" * 60)
+    suggested = client.get(f"/systems/new/{corpus.name}/").context["form"]["name"].value()
+    assert baseline(client, corpus, name=suggested).status_code == 302
+
+
+@pytest.mark.parametrize("value", ["\0", "%", "_", "'", '"><script>alert(1)</script>', "-1", "9" * 400, "\ud800x"])
+def test_no_page_fails_at_odd_parameters(value, client, organizer):
+    make_system(make_corpus())
+    query = dict.fromkeys(("page", "text", "speaker", "gender", "order", "state", "side", "name"), value)
+    sets = "tones_trials_f"
+    for address in ("/corpora/tones/utterances/", f"/corpora/tones/sets/{sets}/", "/corpora/tones/speakers/",
+                    "/corpora/import/", "/systems/", "/systems/b2-tones/", "/jobs/", "/"):  # fmt: skip
+        response = client.get(address, {key: text.encode("utf-8", "replace") for key, text in query.items()})
+        assert response.status_code == 200
+        assert "<script>alert" not in response.content.decode()
+
+
+def test_zero_byte_in_an_address_is_no_page(client, organizer):
+    make_corpus()
+    assert client.get("/corpora/tones/utterances/a%00b/").status_code == 404
+
+
+def test_byte_range_of_absurd_length_is_ignored(client, organizer):
+    corpus = make_corpus()
+    page = client.get(f"/corpora/tones/utterances/{corpus.utterances.first().name}/")
+    address = page.context["player"]["sources"][0]["url"]
+    for digits in ("9" * 19, "9" * 5000):
+        assert client.get(address, headers={"Range": f"bytes={digits}-"}).status_code == 200
+    assert client.get(address, headers={"Range": f"bytes={'9' * 18}-"}).status_code == 416
+
+
+def test_lost_recording_is_one_problem_of_the_run_without_the_place_of_the_file(organizer):
+    corpus = make_corpus(speakers=1, utterances=1)
+    default_storage.delete(corpus.utterances.order_by("name").first().audio)
+    sets = corpus.data_sets.filter(name="tones_enrolls")
+    start_baseline(name="b2", corpus=corpus, data_sets=sets, method="mcadams-2022", seed=1, by=organizer)
+    job = execute(Job.objects.get(kind="anonymize").pk)
+    [problem] = job.problems
+    assert (job.state, problem["code"]) == (State.FAILED, "not-anonymised")
+    assert problem["found"].startswith("expected the stored recording, found none.")
+
+
+def test_lost_contour_is_no_page_and_the_comparison_opens_without_it(client, organizer):
+    file = make_system(make_corpus(speakers=1, utterances=1)).submissions.get().files.first()
+    run = EvaluationRun.objects.create(
+        submission=file.submission, data_set=file.data_set, job=make_job("succeeded", kind="measure")
+    )
+    run.measures.create(file=file, duration_difference_ms=0, f0_original="lost.npz", f0_anonymised="lost.npz")
+    address = f"/systems/b2-tones/files/{file.pk}/"
+    assert [client.get(address).status_code, client.get(f"{address}f0.json").status_code] == [200, 404]
+
+
+def test_audio_address_ends_with_its_session_even_for_who_kept_the_cookie(client, organizer):
+    corpus = make_corpus()
+    page = client.get(f"/corpora/tones/utterances/{corpus.utterances.first().name}/")
+    address = page.context["player"]["sources"][0]["url"]
+    cookie = client.cookies["sessionid"].value
+    assert client.get(address).status_code == 200
+    client.post("/log-out/")
+    client.cookies["sessionid"] = cookie
+    assert client.get(address).status_code == 404
+
+
+# Start --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("DATA_DIR", "", "expected a folder, found ''."),
+        ("IMPORT_ROOTS", "~nobody-here/x", "expected a folder of a user whom this machine knows, found"),
+        ("AUDIO_LINK_S", "9" * 20, "expected a whole number of at most 1000000000, found"),
+        ("DATABASE_URL", "mysql://u:secret@h/x", "found 'mysql://…'."),
+        ("BROKER_URL", "ftp://u:secret@h/x", "found 'ftp://…'."),
+    ],
+)
+def test_settings_that_cannot_be_used_are_told_without_their_secrets(name, text, sentence):
+    with pytest.raises(SettingsError) as raised:
+        read_environment({f"PORTAL_{name}": text})
+    assert sentence in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("error", [DatabaseError("file is not a database"), OSError(28, "No space left on device")])
+def test_start_with_a_broken_database_or_a_full_disk_is_one_sentence(error, monkeypatch):
+    def fail(*args, **options):
+        raise error
+
+    monkeypatch.setattr(starting, "call_command", fail)
+    with pytest.raises(CommandError, match=r"file is not a database|No space left on device"):
+        starting.prepare()
+
+
+def test_start_at_a_taken_address_is_one_sentence(live_server):
+    address = live_server.url.removeprefix("http://")
+    with pytest.raises(CommandError, match=f"The address {address} cannot be used"):
+        starting.require_free(address)
+    starting.require_free("127.0.0.1:0")
