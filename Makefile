@@ -5,7 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 ADDRESS ?= 127.0.0.1:8000
 SPEECH ?=
-TESTS ?= tests
+PYTEST := $(BIN)/python -m pytest -q
+SERVICES := $(BIN)/python -m tests.services --
 PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
@@ -22,11 +23,14 @@ run: $(VENV)/portal ## start the portal: web server, worker and scheduler
 
 test: lint test-embedded test-services ## check style, types and contracts, then run every test
 
+# Tests with processes of their own share one queue and one machine: they run alone, all others two at a time.
 test-embedded: $(VENV)/dev browser
-	$(BIN)/python -m pytest $(TESTS)
+	$(PYTEST) -n 2 --dist loadfile tests --ignore=tests/portal/processes --ignore=tests/test_documentation.py
+	$(PYTEST) tests/portal/processes tests/test_documentation.py
 
 test-services: $(VENV)/dev browser
-	$(BIN)/python -m tests.services -- $(BIN)/python -m pytest tests/portal
+	$(SERVICES) $(PYTEST) -n 2 --dist loadfile tests/portal --ignore=tests/portal/processes
+	$(SERVICES) $(PYTEST) tests/portal/processes
 
 lint: $(VENV)/dev ## check style, types, import contracts and migrations
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ told from a whole one. Conventions: full scale is 1.0 (int16 / 32768); `samples`
 from __future__ import annotations
 
 import hashlib
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ class AudioError(Exception):
     """A file that cannot be used as audio.
 
     Attributes:
-        code: ``missing-file``, ``empty``, ``not-audio``, ``truncated``, ``damaged``,
+        code: ``missing-file``, ``not-a-file``, ``empty``, ``not-audio``, ``truncated``, ``damaged``,
             ``unknown-length``, ``not-finite``, ``not-mono`` or ``too-long``.
         expected, found, remedy: the parts of the sentence, as in `Problem`.
     """
@@ -185,6 +186,8 @@ def resample(samples: NDArray[np.int16], from_hz: int, to_hz: int) -> NDArray[np
 def _opened(source: Path | BinaryIO) -> Iterator[tuple[BinaryIO, SoundFile]]:
     if isinstance(source, Path):
         try:
+            if not stat.S_ISREG(source.stat().st_mode):
+                raise AudioError("not-a-file", "a file", "a folder, pipe or device", "Put a file there.")
             file: BinaryIO = source.open("rb")
         except OSError as error:
             found = f"“{error.strerror}”"

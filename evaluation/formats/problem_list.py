@@ -27,7 +27,7 @@ class _Cause:
         same_file = all(problem.file == last.file for problem in self.examples)
         file = last.file if same_file else _top(last.file)
         expected, found = "no further fault of this kind", f"{self.left_out} more"
-        rest = replace(last, file=file, line=None, expected=expected, found=found)
+        rest = replace(last, file=file, line=None, expected=expected, found=found, count=self.left_out)
         return [*self.examples, rest]
 
 

@@ -8,6 +8,7 @@ owner knows it; line numbers count from 1.
 from __future__ import annotations
 
 import codecs
+import stat
 from pathlib import Path
 from typing import TextIO
 
@@ -35,6 +36,8 @@ def read_text_file(source: Source, name: str | None = None) -> tuple[str, list[P
     if not isinstance(source, Path):
         return _tidy(source.read(), name)
     try:
+        if not stat.S_ISREG(source.stat().st_mode):
+            return "", [Problem("not-a-file", name, "a text file", "a folder, pipe or device", "Put a file there.")]
         data = source.read_bytes()
     except OSError as error:
         reason = error.strerror or "an unreadable file"

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.cache import patch_cache_control
 
 View = Callable[..., HttpResponse]
 
@@ -20,7 +21,10 @@ def _page_for(allowed: Callable[[Any], bool]) -> Callable[[View], View]:
                 return redirect_to_login(request.get_full_path())
             if not allowed(request.user):
                 raise Http404
-            return view(request, *args, **kwargs)
+            response = view(request, *args, **kwargs)
+            if not response.has_header("Cache-Control"):
+                patch_cache_control(response, private=True, no_store=True)
+            return response
 
         return guarded
 

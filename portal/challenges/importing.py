@@ -7,6 +7,7 @@ same folder again changes nothing; importing a larger version of it adds what is
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -23,13 +24,13 @@ from evaluation.formats.audio import (
     read_pcm16,
     resample,
 )
-from evaluation.formats.problems import Problem, has_errors
+from evaluation.formats.problems import Problem, Severity, count_faults, has_errors
 from portal.challenges.readers.audio_checks import check_duplicates, check_utterance_audio
 from portal.challenges.readers.corpus import read_corpus
 from portal.challenges.readers.draft import CorpusDraft, DraftUtterance, Layout
 from portal.challenges.saving import KeptAudio, save_corpus
 from portal.core.audio import keep_audio
-from portal.core.storage import store_file
+from portal.core.storage import store_bytes
 from portal.jobs.kinds import JobFailure
 from portal.jobs.models import Actor, Job, State
 from portal.jobs.runner import JobContext
@@ -174,7 +175,14 @@ def _keep(
 
 def _store(audio: Path, facts: AudioFacts) -> KeptAudio:
     if facts.rate_hz == RATE_HZ and facts.encoding == "PCM_16":
-        key = store_file(audio, facts.sha256, f".{facts.format.lower()}")
+        content = audio.read_bytes()
+        if hashlib.sha256(content).hexdigest() != facts.sha256:
+            raise JobFailure(
+                f"The file {audio.name} changed while the corpus was imported. Nothing was changed.",
+                actor=Actor.ORGANIZER,
+                remedy="Start the import again once nobody writes to the folder.",
+            )
+        key = store_bytes(content, f".{facts.format.lower()}")
         return KeptAudio(key=key, samples=facts.samples, rate_hz=RATE_HZ)
     samples = resample(*read_pcm16(audio), RATE_HZ)
     was = f"{facts.rate_hz} Hz, {facts.encoding}, {facts.format}"
@@ -194,11 +202,11 @@ def _counted(
 
 
 def _refused(problems: list[Problem]) -> JobFailure:
-    errors = [problem for problem in problems if problem.severity == "error"]
-    causes = len({problem.code for problem in errors})
+    errors = count_faults(problems, Severity.ERROR)
+    causes = len({problem.code for problem in problems if problem.severity is Severity.ERROR})
     return JobFailure(
-        f"The corpus was not imported: {len(errors)} error{'s' if len(errors) != 1 else ''} "
-        f"of {causes} kind{'s' if causes != 1 else ''} were found. Nothing was changed.",
+        f"The corpus was not imported: {errors} error{'s' if errors != 1 else ''} "
+        f"of {causes} kind{'s' if causes != 1 else ''} {'were' if errors != 1 else 'was'} found. Nothing was changed.",
         actor=Actor.ORGANIZER,
         remedy="Mend what the report lists and start the import again.",
         problems=problems,

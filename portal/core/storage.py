@@ -1,6 +1,6 @@
 """Files by content: what is stored is named by its SHA-256, so nothing is stored twice and nothing is ever half there.
 
-`store_file` and `store_bytes` return the key under which `default_storage` holds the content. A key that exists is
+`store_bytes` returns the key under which `default_storage` holds the content. A key that exists is
 complete: a file gets its name only when its last byte is on disk.
 """
 
@@ -37,12 +37,6 @@ class AtomicFileSystemStorage(FileSystemStorage):
         return name
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def content_key(sha256: str, suffix: str) -> str:
     """Name under which the content with this hash is stored; `suffix` tells its format, such as ``.flac``."""
     return f"content/{sha256[:2]}/{sha256}{suffix}"
@@ -52,15 +46,6 @@ def store_bytes(data: bytes, suffix: str) -> str:
     """Store the bytes unless they are there already and return their key."""
     key = content_key(hashlib.sha256(data).hexdigest(), suffix)
     return _store(key, File(io.BytesIO(data)))
-
-
-def store_file(path: Path, sha256: str, suffix: str) -> str:
-    """Store a copy of the file, whose hash the caller has computed, unless it is there already; return its key."""
-    key = content_key(sha256, suffix)
-    if default_storage.exists(key):
-        return key
-    with path.open("rb") as stream:
-        return _store(key, File(stream))
 
 
 def replace_named(name: str, data: bytes) -> None:

@@ -5,7 +5,7 @@ Conventions: durations in seconds or as timedelta; a value that is missing reads
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -73,16 +73,24 @@ def group_problems(problems: Iterable[Mapping[str, Any]]) -> list[ProblemGroup]:
     for problem in problems:
         members[problem["severity"], problem["code"], problem["remedy"]].append(problem)
     groups = [
-        ProblemGroup(_title(code), severity, found[:SHOWN_OF_A_GROUP], len(found))
+        ProblemGroup(_title(code), severity, _examples(found), sum(problem.get("count", 1) for problem in found))
         for (severity, code, _), found in members.items()
     ]
     return sorted(groups, key=lambda group: (SEVERITIES.index(group.severity), -group.count, group.title))
 
 
+def _examples(problems: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The first of a group; what only counts further ones is no example, unless there is nothing else."""
+    single = [problem for problem in problems if problem.get("count", 1) == 1]
+    return (single or problems)[:SHOWN_OF_A_GROUP]
+
+
 def count_severities(problems: Iterable[Mapping[str, Any]]) -> str:
     """Such as ``2 errors, 1 warning, 14 notes``."""
-    severities = [problem["severity"] for problem in problems]
-    counts = ((severity, severities.count(severity)) for severity in SEVERITIES)
+    totals: Counter[str] = Counter()
+    for problem in problems:
+        totals[problem["severity"]] += problem.get("count", 1)
+    counts = ((severity, totals[severity]) for severity in SEVERITIES)
     return ", ".join(f"{n} {severity}{'' if n == 1 else 's'}" for severity, n in counts if n)
 
 

@@ -67,15 +67,18 @@ def failure_report(job: Job) -> str:
 
 def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
     """Problems grouped by severity and cause, the first few of each in full."""
-    counts = Counter((problem["severity"], problem["code"]) for problem in problems)
+    counts: Counter[tuple[str, str]] = Counter()
+    for problem in problems:
+        counts[problem["severity"], problem["code"]] += problem.get("count", 1)
     order = {"error": 0, "warning": 1, "note": 2}
     lines = []
     for (severity, code), count in sorted(counts.items(), key=lambda item: (order[item[0][0]], item[0][1])):
         lines.append(f"{severity}: {code} ({count})")
         members = [problem for problem in problems if (problem["severity"], problem["code"]) == (severity, code)]
-        lines += [f"  {_sentence(problem)}" for problem in members[:SHOWN_OF_A_CAUSE]]
-        if count > SHOWN_OF_A_CAUSE:
-            lines.append(f"  and {count - SHOWN_OF_A_CAUSE} more of this kind")
+        shown = [problem for problem in members if problem.get("count", 1) == 1][:SHOWN_OF_A_CAUSE]
+        lines += [f"  {_sentence(problem)}" for problem in shown]
+        if count > len(shown):
+            lines.append(f"  and {count - len(shown)} more of this kind")
     return lines
 
 

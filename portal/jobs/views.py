@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import fields
 from typing import Any
 from uuid import UUID
@@ -15,6 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from evaluation.formats.problems import Problem
 from portal.accounts.access import staff_page
+from portal.core.exports import csv_response
 from portal.jobs import selectors, services
 from portal.jobs.models import MAX_ATTEMPTS, Job, State
 from portal.jobs.rules import can_cancel, can_run_again
@@ -64,13 +64,9 @@ def job_status(request: HttpRequest, pk: UUID) -> HttpResponse:
 def problems_csv(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The complete problem report of a job."""
     job = selectors.job_for(request.user, pk)
-    response = HttpResponse(content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="problems-{job.pk}.csv"'
     columns = [field.name for field in fields(Problem)]
-    writer = csv.DictWriter(response, columns, extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows(job.problems)
-    return response
+    rows = ([problem.get(column) for column in columns] for problem in job.problems)
+    return csv_response(f"problems-{job.pk}.csv", [columns, *rows])
 
 
 @staff_page

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable
-from typing import Any
-
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
@@ -14,6 +10,7 @@ from django.views.decorators.http import require_safe
 from evaluation.selectors import measure_of
 from portal.accounts.access import operator_page, organizer_page
 from portal.challenges.selectors import corpus_for
+from portal.core.exports import csv_response
 from portal.core.health import check_all
 from portal.core.version import code_version
 from portal.jobs.selectors import queue_states
@@ -110,7 +107,7 @@ def f0_contours(request: HttpRequest, name: str, pk: int) -> JsonResponse:
 @organizer_page
 def values_csv(request: HttpRequest, name: str) -> HttpResponse:
     system = system_for(request.user, name)
-    return _csv(f"{system.name}-values.csv", exports.value_rows(system))
+    return csv_response(f"{system.name}-values.csv", exports.value_rows(system))
 
 
 @require_safe
@@ -118,11 +115,4 @@ def values_csv(request: HttpRequest, name: str) -> HttpResponse:
 def measures_csv(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
     system = system_for(request.user, name)
     rows = exports.measure_rows(utterances.run_of(system, data_set))
-    return _csv(f"{system.name}-{data_set}-measures.csv", rows)
-
-
-def _csv(filename: str, rows: Iterable[Iterable[Any]]) -> HttpResponse:
-    response = HttpResponse(content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{filename}"'
-    csv.writer(response).writerows(rows)
-    return response
+    return csv_response(f"{system.name}-{data_set}-measures.csv", rows)

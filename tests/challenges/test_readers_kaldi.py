@@ -258,3 +258,11 @@ def test_a_wrong_gender_is_one_problem_however_many_utterances_the_speaker_has(t
     corpora.edit(tmp_path / TRIALS / "spk2gender", "11 f", "11 m")
     corpora.edit(tmp_path / ENROLLS / "spk2gender", "11 m\n", "")
     assert found(read_corpus(tmp_path), "no-gender") == [(f"{ENROLLS}/spk2gender", None)]
+
+
+def test_directory_without_utt2spk_beside_others_is_named(tmp_path):
+    corpora.kaldi(tmp_path)
+    (tmp_path / "toy_dev_trials_f" / "utt2spk").unlink()
+    draft = read_corpus(tmp_path, without_audio=True)
+    assert ("missing-file", "toy_dev_trials_f/utt2spk") in {(problem.code, problem.file) for problem in draft.problems}
+    assert not draft.is_usable

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 import struct
 
 import numpy as np
@@ -249,3 +250,10 @@ def test_resample_is_repeatable_and_never_wraps_around():
 def test_resample_refuses_a_rate_of_zero(speech):
     with pytest.raises(ValueError, match="above 0 Hz"):
         resample(speech, 0, RATE)
+
+
+def test_pipe_is_refused_without_waiting_for_it(tmp_path):
+    os.mkfifo(tmp_path / "a.wav")
+    with pytest.raises(AudioError) as raised:
+        inspect_audio(tmp_path / "a.wav")
+    assert raised.value.code == "not-a-file"

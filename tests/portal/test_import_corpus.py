@@ -267,7 +267,7 @@ def test_command_imports_and_tells_what_was_gained(corpus, capsys):
 
 def test_command_ends_with_a_sentence_for_a_bad_corpus(corpus, capsys):
     _missing(corpus)
-    with pytest.raises(CommandError, match="The corpus was not imported: 1 error of 1 kind were found"):
+    with pytest.raises(CommandError, match="The corpus was not imported: 1 error of 1 kind was found"):
         call_command("import_corpus", str(corpus))
     assert "error: missing-file (1)" in capsys.readouterr().out
 
@@ -313,3 +313,16 @@ def test_demo_corpus_is_imported_as_synthetic_speech():
     job = run(Path(__file__).resolve().parents[2] / "demo" / "corpus", name="demo")
     assert (job.state, job.failure) == (State.SUCCEEDED, "")
     assert Corpus.objects.get().is_synthetic
+
+
+def test_file_that_changes_during_the_import_is_refused(corpus, monkeypatch):
+    original = importing._keep
+
+    def change_then_keep(context, draft, facts, journal):
+        soundfile.write(corpus / "a-1.flac", tone(hertz=777), 16_000)
+        return original(context, draft, facts, journal)
+
+    monkeypatch.setattr(importing, "_keep", change_then_keep)
+    job = run(corpus)
+    assert (job.state, counts()) == (State.FAILED, [0, 0, 0, 0, 0])
+    assert job.failure == "The file a-1.flac changed while the corpus was imported. Nothing was changed."

@@ -64,6 +64,14 @@ def find_directories(folder: Path) -> list[Path]:
     return []
 
 
+def _half_directories(directories: list[Path]) -> list[Path]:
+    """Directories beside the found ones that hold lists of a data directory but no ``utt2spk``."""
+    beside = {path for directory in directories for path in _inside(directory.parent)}
+    marks = ("wav.scp", "trials", "enrolls", "spk2utt")
+    halves = (path for path in beside.difference(directories) if any((path / mark).is_file() for mark in marks))
+    return sorted(halves)
+
+
 def _inside(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
@@ -84,6 +92,12 @@ def read_kaldi_directories(folder: Path, *, audio_root: Path | None = None, with
         problem = Place(str(root)).problem("missing-folder", "a folder", "none", _AUDIO_REMEDY)
         return empty_draft(Layout.KALDI, (problem,))
     problems = ProblemList()
+    for directory in _half_directories(directories):
+        problems.add(
+            Place(f"{directory.name}/utt2spk").problem(
+                "missing-file", "utt2spk beside the other lists", "none", "Add it, or take the directory away."
+            )
+        )
     index = None if without_audio else AudioIndex(root)
     rows: dict[str, SourceRow] = {}
     sets: list[KaldiSet] = []
