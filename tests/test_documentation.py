@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+
+from evaluation.formats.score_measures import measure_scores
+from tests.evaluation.commands import RANK_FILE, write_test
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
@@ -132,6 +136,42 @@ def production_settings(folder: Path) -> None:
     run(f"{block}\n.venv/bin/python manage.py check --deploy --fail-level WARNING", folder)
 
 
+def science_command(line: str) -> Callable[[Path], None]:
+    """A command of the README beside files as it names them, which ends well and prints something."""
+
+    def trial(folder: Path) -> None:
+        write_science_files(folder)
+        command = line.replace(".venv/bin/python", str(ROOT / ".venv/bin/python"))
+        answer = subprocess.run(
+            ["bash", "-c", command],
+            cwd=folder,
+            env=environment(folder, PYTHONPATH=str(ROOT)),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert (answer.returncode, answer.stderr) == (0, "")
+        assert answer.stdout.strip()
+        for ending in re.findall(r"--(?:det|csv) (\S+)", line):
+            assert (folder / ending).stat().st_size > 0
+
+    return trial
+
+
+def write_science_files(folder: Path) -> None:
+    """What the README's section on Python and the shell finds in its folder."""
+    write_test(folder)
+    for name in ("original", "anonymised"):
+        (folder / name).mkdir()
+    for path in sorted((ROOT / "demo/corpus/d01").glob("*.flac"))[:2]:
+        shutil.copy(path, folder / "original")
+        shutil.copy(path, folder / "anonymised")
+    (folder / "results").mkdir()
+    for name in ("a", "b"):
+        (folder / "results" / f"result_for_rank_{name}").write_text(RANK_FILE)
+
+
 COMMANDS = {
     "make demo": make_demo,
     "make demo SPEECH=../shared/speech": make_demo_with_real_speech,
@@ -140,6 +180,15 @@ COMMANDS = {
     ".venv/bin/python manage.py import_corpus demo/corpus --name demo": import_corpus,
     ".venv/bin/python manage.py createsuperuser": create_superuser,
     "export": production_settings,
+} | {
+    line: science_command(line)
+    for line in (
+        ".venv/bin/python -m evaluation score --scores scores --trials trials --bootstrap 1000 --det det.svg",
+        ".venv/bin/python -m evaluation pitch original anonymised --csv pitch.csv",
+        ".venv/bin/python -m evaluation verify results",
+        ".venv/bin/python -m evaluation compare results/result_for_rank_a results/result_for_rank_b",
+        ".venv/bin/python -m evaluation list",
+    )
 }
 
 
@@ -159,19 +208,34 @@ def test_documented_command_does_what_it_says(trial, tmp_path):
     trial(tmp_path)
 
 
-def test_documented_code_runs(tmp_path):
-    [code] = blocks("python")
+def run_code(code: str, folder: Path, where: Path) -> list[float]:
+    """The numbers that a piece of documented code prints."""
     answer = subprocess.run(
         [sys.executable, "-c", code],
-        cwd=ROOT,
-        env=environment(tmp_path),
+        cwd=where,
+        env=environment(folder, PYTHONPATH=str(ROOT)),
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
     assert answer.returncode == 0, answer.stderr
-    assert 0 < float(answer.stdout) < 1
+    return [float(word) for word in answer.stdout.split()]
+
+
+def test_documented_code_for_score_files_runs_in_under_five_lines(tmp_path):
+    code, _ = blocks("python")
+    write_science_files(tmp_path)
+    assert len([line for line in code.splitlines() if line]) < 5
+    measured = measure_scores(tmp_path / "scores", tmp_path / "trials")
+    assert run_code(code, tmp_path, tmp_path) == [measured.kaldi_eer, measured.min_cllr]
+    assert (tmp_path / "det.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_documented_code_for_an_anonymiser_runs(tmp_path):
+    _, code = blocks("python")
+    [rho] = run_code(code, tmp_path, ROOT)
+    assert 0 < rho < 1
 
 
 def test_links_between_pages_lead_somewhere():

@@ -22,7 +22,7 @@ from evaluation.formats.result_lines import Entry, parse_value
 from evaluation.formats.results_2022 import entry_claims, read_result_file
 from evaluation.formats.text_files import read_text_file
 from evaluation.metrics.averages import WeightedAverage, weighted_average
-from evaluation.protocols.recipes import Recipe, load_recipe
+from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
 
 SIMILARITY_FOLDER = "similarity_matrices_DeID_Gvd"
 _DETECTION_FILES = {"EER": ("eer",), "Cllr": ("cllr", "rocch"), "linkability_log": ("linkability",),
@@ -71,20 +71,28 @@ class SystemResults:
         return next((one for one in self.claims if one.identity == identity), None)
 
 
-def read_results(path: Path) -> tuple[SystemResults, ...]:
+def read_results(path: Path, *, edition: str | None = None) -> tuple[SystemResults, ...]:
     """Read a result file, a results directory, the folder of a submission, or a folder of published files.
+
+    Args:
+        path: of any of these.
+        edition: whose recipe the files are held against; without one, each file tells.
 
     Faults besides those of the files: ``contradicting-results`` (one number, two values), ``missing-directory``
     (``.orig`` or its partner), ``missing-file``, ``unexpected-name``, ``unexpected-summary`` (a note: no official
     script writes a summary into ``.orig``), ``wrong-score-count``, and ``no-results`` for a folder
     without a result file.
+
+    Raises:
+        RecipeError: no such edition, or one that has no files of this kind.
     """
+    recipe = load_recipe(edition) if edition else None
     if path.is_file():
-        return (_system(path.name, [_read_file(path, path.name)], [], [], []),)
+        return (_system(path.name, [_read_file(path, path.name, recipe)], [], [], []),)
     if _is_results_directory(path):
         stamp = path.name.removesuffix(".orig")
         both = (path.parent / stamp, path.parent / f"{stamp}.orig")
-        return (_read_submission(path.parent, [one for one in both if one.is_dir()]),)
+        return (_read_submission(path.parent, [one for one in both if one.is_dir()], recipe),)
     folders = (
         [one for one in sorted(path.iterdir()) if one.is_dir() and _is_results_directory(one)] if path.is_dir() else []
     )
@@ -92,8 +100,8 @@ def read_results(path: Path) -> tuple[SystemResults, ...]:
         by_stamp: dict[str, list[Path]] = {}
         for folder in folders:
             by_stamp.setdefault(folder.name.removesuffix(".orig"), []).append(folder)
-        return tuple(_read_submission(path, group) for group in by_stamp.values())
-    return _read_published(path)
+        return tuple(_read_submission(path, group, recipe) for group in by_stamp.values())
+    return _read_published(path, recipe)
 
 
 def track_average(
@@ -129,20 +137,22 @@ def _is_results_directory(path: Path) -> bool:
     return (path / "results.txt").is_file() or any(path.glob("ASV-*")) or any(path.glob("ASR-*"))
 
 
-def _read_file(path: Path, name: str) -> ResultFile | RankFile:
-    if path.name.startswith("result_for_rank"):
-        return read_rank_file(path, name=name)
-    return read_result_file(path, name=name)
+def _read_file(path: Path, name: str, recipe: Recipe | None) -> ResultFile | RankFile:
+    if not path.name.startswith("result_for_rank"):
+        return read_result_file(path, recipe=recipe, name=name)
+    if recipe and recipe.results:
+        raise RecipeError(f"{name}: {recipe.title} has no such result file. Name 2024 or 2026 as edition.")
+    return read_rank_file(path, recipe=recipe, name=name)
 
 
-def _read_published(path: Path) -> tuple[SystemResults, ...]:
+def _read_published(path: Path, recipe: Recipe | None) -> tuple[SystemResults, ...]:
     systems: dict[str, list[ResultFile | RankFile]] = {}
     names = sorted(path.rglob("*")) if path.is_dir() else []
     for file in names:
         if file.is_file() and (found := _PUBLISHED.match(file.name)):
             name = file.relative_to(path).as_posix()
             key = f"{name.rpartition('/')[0]}/{found['system']}".lstrip("/")
-            systems.setdefault(key, []).append(_read_file(file, name))
+            systems.setdefault(key, []).append(_read_file(file, name, recipe))
     if not systems:
         remedy = "Name a results directory, a submission, or a folder of published result files."
         problem = Problem("no-results", path.name, "result files", "none", remedy)
@@ -150,7 +160,7 @@ def _read_published(path: Path) -> tuple[SystemResults, ...]:
     return tuple(_system(name, files, [], [], []) for name, files in systems.items())
 
 
-def _read_submission(root: Path, folders: Sequence[Path]) -> SystemResults:
+def _read_submission(root: Path, folders: Sequence[Path], recipe: Recipe | None) -> SystemResults:
     problems: list[Problem] = []
     files: list[ResultFile | RankFile] = []
     claims: list[Claim] = []
@@ -163,11 +173,11 @@ def _read_submission(root: Path, folders: Sequence[Path]) -> SystemResults:
             problems.append(
                 Problem("unexpected-summary", name, "results.txt alone", "a summary", remedy, Severity.NOTE)
             )
-        files += [_read_file(one, one.relative_to(root).as_posix()) for one in found]
+        files += [_read_file(one, one.relative_to(root).as_posix(), recipe) for one in found]
         if not _STAMP.match(folder.name.removesuffix(".orig")):
             expected, remedy = "results-<YYYY-MM-DD-HH-MM-SS>", "Keep the name that the recipe gave."
             problems.append(Problem("unexpected-name", folder.name, expected, folder.name, remedy, Severity.WARNING))
-    recipe = load_recipe(files[0].edition if files else "2022")
+    recipe = recipe or load_recipe(files[0].edition if files else "2022")
     for folder in folders:
         kind = ResultKind.ORIGINAL
         if recipe.edition == "2022" and not folder.name.endswith(".orig"):

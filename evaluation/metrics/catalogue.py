@@ -1,11 +1,13 @@
 """What each metric is called, which way is better and in which unit it is given.
 
-Tables, boards and figures read name, unit and direction here and nowhere else.
+Tables, boards and figures read name, unit and direction here and nowhere else. Files, recipes and stored numbers name a
+metric and its estimator apart (``eer`` by ``kaldi``); `find_metric` leads from there to the description, so that every
+number has one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -15,6 +17,7 @@ class Direction(StrEnum):
     HIGHER = "higher"
     LOWER = "lower"
     NEAR_ZERO = "near zero"
+    NEITHER = "neither"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,5 +202,132 @@ DETECTION_METRICS = {
         MIN_DCF_001,
     )
 }
+
+WER = Metric(
+    key="wer",
+    label="WER",
+    unit="%",
+    direction=Direction.LOWER,
+    decimals=2,
+    definition=(
+        "Word errors (insertions, deletions, substitutions) per reference word, pooled over the set; its estimator "
+        "names the language model where an edition has several (2022 counts tglarge)."
+    ),
+)
+UAR = Metric(
+    key="uar",
+    label="UAR",
+    unit="%",
+    direction=Direction.HIGHER,
+    decimals=3,
+    definition=(
+        "Unweighted average recall of emotion recognition: mean over speakers of the mean recall of their classes "
+        "(VoicePrivacy 2024); chance is 25 % for four classes."
+    ),
+)
+ACCURACY = Metric(
+    key="accuracy",
+    label="Recall",
+    unit="%",
+    direction=Direction.HIGHER,
+    decimals=3,
+    definition="Recall of one emotion, mean over the speakers that have it (ACC in VoicePrivacy 2024).",
+)
+PITCH_CORRELATION_STD = Metric(
+    key="pitch_correlation_std",
+    label="ρF0, standard deviation",
+    unit="",
+    direction=Direction.NEITHER,
+    decimals=4,
+    definition="Standard deviation over the utterances of a set of the pitch correlation ρF0 (population, ddof 0).",
+)
+PITCH_CORRELATION_REALIGNED = Metric(
+    key="pitch_correlation_realigned",
+    label="Pitch correlation, realigned",
+    unit="",
+    direction=Direction.HIGHER,
+    decimals=4,
+    definition=(
+        "Pearson correlation of the F0 contours over the frames voiced in both after dynamic time warping (results "
+        "paper of VoicePrivacy 2022, section VI.C); unrelated utterances reach about 0.53, so read it beside that."
+    ),
+)
+DE_IDENTIFICATION = Metric(
+    key="de_identification",
+    label="De-Identification",
+    unit="",
+    direction=Direction.HIGHER,
+    decimals=3,
+    definition=(
+        "1 less the diagonal dominance of the similarities of original and anonymised voices over that of original "
+        "ones; 1 is perfect (Noé et al. 2020)."
+    ),
+)
+GAIN_OF_VOICE_DISTINCTIVENESS = Metric(
+    key="gain_of_voice_distinctiveness",
+    label="Gain of voice distinctiveness G_VD",
+    unit="dB",
+    direction=Direction.HIGHER,
+    decimals=2,
+    definition=(
+        "10 log10 of the diagonal dominance of the similarities of anonymised voices over that of original ones; 0 is "
+        "as distinct as the speakers were (VoicePrivacy 2022 evaluation plan, equation 3)."
+    ),
+)
+ZEBRA_CATEGORY = Metric(
+    key="zebra_category",
+    label="ZEBRA category",
+    unit="",
+    direction=Direction.LOWER,
+    decimals=0,
+    definition="Letter of the worst-case disclosure, from 0 (none) over A to F (Nautsch et al. 2020), here 0 to 6.",
+)
+
+PITCH_METRICS = {
+    metric.key: metric
+    for metric in (
+        PITCH_CORRELATION,
+        PITCH_CORRELATION_STD,
+        PITCH_CORRELATION_VOICED,
+        PITCH_CORRELATION_REALIGNED,
+    )
+}
+VOICE_METRICS = {metric.key: metric for metric in (DE_IDENTIFICATION, GAIN_OF_VOICE_DISTINCTIVENESS)}
+CONTENT_METRICS = {metric.key: metric for metric in (WER, UAR, ACCURACY)}
 # METRICS above are those of the basic recipe.
-ALL_METRICS = METRICS | DETECTION_METRICS
+ALL_METRICS = (
+    DETECTION_METRICS
+    | {ZEBRA_CATEGORY.key: ZEBRA_CATEGORY}
+    | CONTENT_METRICS
+    | PITCH_METRICS
+    | VOICE_METRICS
+    | {metric.key: metric for metric in (DURATION_DIFFERENCE, LEVEL_CHANGE)}
+)
+
+
+class UnknownMetricError(LookupError):
+    """A metric without a description: names it, and what is known."""
+
+
+def find_metric(metric: str, estimator: str = "") -> Metric:
+    """The description of a metric as claims, recipes and stored numbers name it.
+
+    The description of ``<estimator>_<metric>`` if there is one (the EERs are metrics of their own, for they differ),
+    else that of the metric, which all of its estimators share. ``accuracy_<emotion>`` is the recall of that emotion.
+
+    Raises:
+        UnknownMetricError: no description; an EER without its estimator has none.
+
+    Example:
+        >>> find_metric("eer", "rocch").label, find_metric("wer", "tglarge").label
+        ('EER (ROCCH)', 'WER')
+    """
+    for key in (f"{estimator}_{metric}", metric):
+        if key in ALL_METRICS:
+            return ALL_METRICS[key]
+    family, _, emotion = metric.partition("_")
+    if family == ACCURACY.key and emotion:
+        return replace(ACCURACY, key=metric, label=f"Recall of {emotion}")
+    known = ", ".join(ALL_METRICS)
+    named = f"“{metric}” by “{estimator}”" if estimator else f"“{metric}”"
+    raise UnknownMetricError(f"Expected a metric among {known}; an EER names its estimator. Found {named}.")

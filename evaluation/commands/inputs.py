@@ -1,0 +1,51 @@
+"""The result that a person names: a file, a directory, or one system among several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evaluation.commands.terminal import CommandError
+from evaluation.formats.results import SystemResults, read_results
+
+_UNREADABLE = {"no-results", "empty-file", "wrong-encoding", "not-text", "missing-file", "not-a-file"}
+
+
+def results_at(path: Path, edition: str | None = None) -> tuple[SystemResults, ...]:
+    """Everything that lies at a path; ``FOLDER/SYSTEM`` is one system of a folder of published files.
+
+    Raises:
+        CommandError: nothing there, or nothing that can be read as results.
+    """
+    if path.exists():
+        return _readable(path, read_results(path, edition=edition))
+    folder = next((each for each in path.parents if each.is_dir()), None)
+    wanted = path.relative_to(folder).as_posix() if folder else ""
+    found = read_results(folder, edition=edition) if folder and folder != Path() else ()
+    chosen = tuple(one for one in found if one.system == wanted and one.claims)
+    if not chosen:
+        known = ", ".join(one.system for one in found if one.claims)
+        hint = f"{folder} holds the systems {known}." if known else "Name a result file or a results directory."
+        raise CommandError(f"{path}: expected results, found no such file, directory or system. {hint}")
+    return chosen
+
+
+def one_result_at(path: Path, edition: str | None = None) -> SystemResults:
+    """The only system at a path.
+
+    Raises:
+        CommandError: as `results_at`, or several systems.
+    """
+    found = results_at(path, edition)
+    if len(found) > 1:
+        names = ", ".join(one.system for one in found)
+        raise CommandError(f"{path}: expected one system, found {names}. Name one, such as {path / found[0].system}.")
+    return found[0]
+
+
+def _readable(path: Path, found: tuple[SystemResults, ...]) -> tuple[SystemResults, ...]:
+    if not any(one.claims for one in found):
+        faults = [problem for one in found for problem in one.problems]
+        first = next((one for one in faults if one.code in _UNREADABLE), faults[0] if faults else None)
+        reason = f" {first.sentence()}" if first else ""
+        raise CommandError(f"{path}: expected results of a challenge, found no number.{reason}")
+    return found

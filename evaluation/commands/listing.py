@@ -1,0 +1,106 @@
+"""``list``: every metric with its unit and definition, every edition, every estimator."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from evaluation.commands.terminal import NONE, say, say_json, say_table, say_wrapped
+from evaluation.metrics.catalogue import ALL_METRICS, find_metric
+from evaluation.protocols.recipes import Recipe, load_recipe, shipped_editions
+
+DESCRIPTION = "Metrics with unit, direction and definition; editions and what they rank by; estimators."
+# of what, name, what it is
+ESTIMATORS = (
+    ("EER", "kaldi", "first crossing, k of all targets; ranks 2020 and 2022"),
+    ("EER", "rocch", "convex hull of the ROC, at most 50 %"),
+    ("EER", "speechbrain", "mean of the closest two rates; ranks 2024 and 2026"),
+    ("F0", "praat", "Praat's autocorrelation, the challenge's (praat-parselmouth)"),
+    ("F0", "dio", "WORLD's DIO, refined by StoneMask (pyworld)"),
+    ("F0", "harvest", "WORLD's Harvest (pyworld)"),
+    ("pitch correlation", "official", "all frames, zeros included, after rotation by the best lag"),
+    ("pitch correlation", "voiced", "frames voiced in both, at the same lag, as the papers say"),
+    ("pitch correlation", "realigned", "frames voiced in both, after dynamic time warping"),
+    ("G_VD, De-Identification", "official", "pair scores calibrated by Laplace PAV, as the script does"),
+    ("G_VD, De-Identification", "plan", "equations 1 to 3 of the plan, without calibration"),
+    ("WER", "tglarge", "rescored by the large language model; counts in 2020 and 2022"),
+    ("WER", "tgsmall", "first pass with the small language model"),
+    ("interval", "percentile", "quantiles of resampled speakers (default); also basic and bca"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command has no arguments of its own."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the lists; the exit code is always 0."""
+    recipes = [load_recipe(edition) for edition in shipped_editions()]
+    if options.json:
+        say_json(
+            {
+                "metrics": [asdict(metric) for metric in ALL_METRICS.values()],
+                "editions": [_edition(recipe) for recipe in recipes],
+                "estimators": [dict(zip(("of", "name", "definition"), row, strict=True)) for row in ESTIMATORS],
+            }
+        )
+        return 0
+    say("Metrics")
+    for metric in ALL_METRICS.values():
+        unit = f", {metric.unit}" if metric.unit else ""
+        better = {"higher": "higher is better", "lower": "lower is better", "near zero": "best near zero"}
+        say(f"\n  {metric.key}  {metric.label}{unit}; {better.get(metric.direction, 'neither way is better')}")
+        say_wrapped(metric.definition, indent="    ")
+    say("\nEditions\n")
+    rows = [
+        [recipe.edition, name, _ranks_by(recipe, name), _minima(recipe, name)]
+        for recipe in recipes
+        for name in recipe.tracks
+    ]
+    say_table(["edition", "track", "metrics that decide the rank", "minimum EERs, %"], rows, indent="  ")
+    say("\nEstimators\n")
+    say_table(["of", "name", "definition"], ESTIMATORS, indent="  ")
+    return 0
+
+
+def _ranks_by(recipe: Recipe, track: str) -> str:
+    if recipe.tracks[track].ranking is None:
+        return "no ranking"
+    return ", ".join(find_metric(rule.key, rule.estimator).label for rule in recipe.metrics if rule.primary)
+
+
+def _minima(recipe: Recipe, track: str) -> str:
+    ranking = recipe.tracks[track].ranking
+    if ranking is None:
+        return NONE
+    if not ranking.minimum_eers:
+        return "set by the organizer"
+    doubt = " (not confirmed)" if recipe.is_uncertain(f"tracks.{track}.ranking.minimum_eers") else ""
+    return ", ".join(f"{minimum:g}" for minimum in ranking.minimum_eers) + doubt
+
+
+def _edition(recipe: Recipe) -> dict[str, object]:
+    tracks = {
+        name: {
+            "languages": list(track.languages),
+            "averages": [
+                {
+                    "metric": average.metric,
+                    "estimator": average.estimator,
+                    "label": average.label,
+                    "weights": {split: dict(row) for split, row in average.weights.items()},
+                }
+                for average in track.averages
+            ],
+            "minimum_eers": list(track.ranking.minimum_eers) if track.ranking else [],
+        }
+        for name, track in recipe.tracks.items()
+    }
+    return {
+        "edition": recipe.edition,
+        "title": recipe.title,
+        "metrics": [asdict(rule) for rule in recipe.metrics],
+        "data_sets": list(recipe.data_sets),
+        "tracks": tracks,
+        "uncertain": list(recipe.uncertain),
+    }

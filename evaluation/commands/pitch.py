@@ -1,0 +1,184 @@
+"""``pitch``: the pitch correlation of each utterance of two folders, and of the set."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, astuple, dataclass, fields
+from functools import partial
+from pathlib import Path
+
+from evaluation.commands.terminal import (
+    FINE,
+    PROBLEMS,
+    CommandError,
+    heading,
+    problem_rows,
+    report_problems,
+    say,
+    say_json,
+    say_table,
+    show,
+    warn,
+    with_progress,
+)
+from evaluation.formats.audio import AudioError, read_pcm16
+from evaluation.formats.audio_pairs import AudioPair, match_audio
+from evaluation.formats.problems import Problem
+from evaluation.metrics.catalogue import PITCH_METRICS, Metric
+from evaluation.metrics.errors import MetricInputError
+from evaluation.metrics.f0 import ESTIMATORS
+from evaluation.metrics.pitch_dtw import BAND_S, FLOORS_OF_UNRELATED_SPEECH
+from evaluation.metrics.pitch_pair import compare_pitch
+from evaluation.metrics.summary import Summary, summarise
+
+DESCRIPTION = (
+    "Pitch correlation of the utterances of two folders (WAV or FLAC files, matched by name in any layout) or two "
+    "Kaldi directories (matched by the ids of wav.scp)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One utterance; None where a correlation is not defined or was not asked for."""
+
+    utterance: str
+    pitch_correlation: float
+    pitch_correlation_voiced: float | None
+    pitch_correlation_realigned: float | None
+    lag_frames: int
+    n_jointly_voiced: int
+    duration_difference_ms: float
+    estimator: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument("original", type=Path, metavar="ORIGINAL_DIR", help="folder of audio, or Kaldi directory")
+    parser.add_argument("anonymised", type=Path, metavar="ANONYMISED_DIR", help="the same utterances, anonymised")
+    parser.add_argument(
+        "--estimator", choices=tuple(ESTIMATORS), default="praat", help="of F0 (default praat, official)"
+    )
+    parser.add_argument("--realign", action="store_true", help="also after dynamic time warping (slower)")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the numbers of each utterance")
+    parser.add_argument(
+        "--jobs", type=_jobs, default=1, metavar="N", help="processes (default 1; 0: one for each core)"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure every pair; the exit code."""
+    matched = match_audio(options.original, options.anonymised)
+    if not matched.pairs:
+        reasons = [problem.sentence() for problem in matched.problems]
+        found = f"{options.original} and {options.anonymised}: expected the same utterances in both, found none."
+        raise CommandError(next((reason for reason in reasons if "expected WAV" in reason), found))
+    rows: list[Row] = []
+    failures: list[str] = []
+    for outcome in _measured(matched.pairs, options):
+        (rows if isinstance(outcome, Row) else failures).append(outcome)  # type: ignore[arg-type]
+    if not rows:
+        raise CommandError(failures[0])
+    if options.csv:
+        _write(options.csv, rows)
+    if options.json:
+        say_json(_content(rows, failures, matched.problems))
+    else:
+        _say_summary(rows, options)
+    for sentence in failures:
+        warn(f"error: {sentence}")
+    code = report_problems(matched.problems)
+    return PROBLEMS if failures else code or FINE
+
+
+def _jobs(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"expected a number of processes, found “{text}”")
+    return int(text) or len(os.sched_getaffinity(0))
+
+
+def _measured(pairs: Sequence[AudioPair], options: argparse.Namespace) -> Iterator[Row | str]:
+    """Outcomes in the order of the pairs: a row, or a sentence that says why there is none."""
+    measure = partial(_measure, estimator=options.estimator, realign=options.realign)
+    jobs = min(options.jobs, len(pairs))
+    if jobs == 1:
+        yield from map(measure, with_progress(pairs, len(pairs), "utterances"))
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        chunk = max(1, min(20, len(pairs) // (4 * jobs)))
+        yield from with_progress(pool.map(measure, pairs, chunksize=chunk), len(pairs), "utterances")
+
+
+def _measure(pair: AudioPair, *, estimator: str, realign: bool) -> Row | str:
+    place = pair.original
+    try:
+        original, rate = read_pcm16(pair.original)
+        place = pair.anonymised
+        anonymised, other_rate = read_pcm16(pair.anonymised)
+    except AudioError as error:
+        return error.problem(str(place)).sentence()
+    try:
+        compared = compare_pitch(
+            original, anonymised, rate, rate_anonymised=other_rate, estimator=estimator, realign=realign
+        )
+    except MetricInputError as error:
+        return f"{pair.utterance}: {error}"
+    found = compared.correlation
+    return Row(
+        utterance=pair.utterance,
+        pitch_correlation=found.rho,
+        pitch_correlation_voiced=found.rho_voiced,
+        pitch_correlation_realigned=compared.realigned.rho_voiced if compared.realigned else None,
+        lag_frames=found.lag_frames,
+        n_jointly_voiced=found.n_jointly_voiced,
+        duration_difference_ms=1000 * (anonymised.size / other_rate - original.size / rate),
+        estimator=compared.estimator,
+    )
+
+
+def _summaries(rows: Sequence[Row]) -> dict[str, tuple[Metric, Summary]]:
+    """Mean, deviation and number of the utterances for which each correlation is defined."""
+    values = {key: [getattr(row, key) for row in rows] for key in _keys()}
+    defined = {key: [value for value in column if value is not None] for key, column in values.items()}
+    return {key: (PITCH_METRICS[key], summarise(column)) for key, column in defined.items() if column}
+
+
+def _keys() -> list[str]:
+    return [field.name for field in fields(Row) if field.name in PITCH_METRICS]
+
+
+def _say_summary(rows: Sequence[Row], options: argparse.Namespace) -> None:
+    table = [
+        [heading(metric), show(summary.mean, metric), show(summary.std, metric), str(summary.n)]
+        for metric, summary in _summaries(rows).values()
+    ]
+    say_table(["", "mean", "std", "n"], table)
+    say(f"\nF0 by {rows[0].estimator}. Unrelated utterances reach about 0.25 in the first row.")
+    if options.realign:
+        mean, std = FLOORS_OF_UNRELATED_SPEECH["slope-limited", BAND_S]
+        say(f"Realigned within {BAND_S:g} s, slopes 1/2 to 2: unrelated speech reaches {mean:.2f} ± {std:.2f} there.")
+    if options.csv:
+        say(f"Each utterance: {options.csv}")
+
+
+def _write(path: Path, rows: Sequence[Row]) -> None:
+    try:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([field.name for field in fields(Row)])
+            writer.writerows(astuple(row) for row in rows)
+    except OSError as error:
+        raise CommandError(f"{path}: expected a file that can be written, found “{error.strerror}”.") from error
+
+
+def _content(rows: Sequence[Row], failures: Sequence[str], problems: Sequence[Problem]) -> dict[str, object]:
+    return {
+        "estimator": rows[0].estimator,
+        "summaries": {key: asdict(summary) for key, (_, summary) in _summaries(rows).items()},
+        "utterances": [asdict(row) for row in rows],
+        "failed": list(failures),
+        "problems": problem_rows(problems),
+    }

@@ -1,0 +1,224 @@
+"""``verify``: a result held against its edition: every number, every fault, averages recomputed, conditions met."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from evaluation.commands.inputs import results_at
+from evaluation.commands.tables import claim_row, say_claims
+from evaluation.commands.terminal import (
+    FINE,
+    NONE,
+    heading,
+    problem_lines,
+    problem_rows,
+    say,
+    say_json,
+    say_table,
+    show,
+)
+from evaluation.formats.claims import AttackModel, Claim, ClaimIdentity
+from evaluation.formats.problems import Severity
+from evaluation.formats.results import SystemResults, track_average
+from evaluation.metrics.averages import AverageError, Condition, GateResult, Policy, conditions, gate
+from evaluation.metrics.catalogue import find_metric
+from evaluation.metrics.errors import MetricInputError
+from evaluation.protocols.recipes import Average, Gate, Recipe, Track, load_recipe, shipped_editions
+
+DESCRIPTION = (
+    "Check the results of a challenge: a result file, a results directory, a submission, a folder of published files, "
+    "or FOLDER/SYSTEM for one of these. Every number, every fault by kind, averages recomputed, conditions met."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecomputedAverage:
+    """An average as claimed and as it follows from the numbers of its data sets; None where there is none."""
+
+    track: str
+    metric: str
+    estimator: str
+    split: str
+    claimed: float | None
+    written: str
+    recomputed: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a system may compete in.
+
+    Attributes:
+        attack_model: whose average EER counts.
+        conditions: empty where the edition has none or the average is not defined.
+        gates: minima on other metrics, by group of data sets.
+        note: why something is not decided.
+    """
+
+    track: str
+    attack_model: str
+    conditions: tuple[Condition, ...]
+    gates: tuple[GateResult, ...]
+    note: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument("results", type=Path, metavar="RESULTS", help="file, directory, submission, or FOLDER/SYSTEM")
+    parser.add_argument(
+        "--edition", choices=shipped_editions(), help="whose recipe to hold it against (default: by the files)"
+    )
+    parser.add_argument("--brief", action="store_true", help="without the tables of all numbers")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Report on every system; the exit code."""
+    systems = results_at(options.results, options.edition)
+    if options.json:
+        say_json({"systems": [_content(system) for system in systems]})
+    else:
+        for number, system in enumerate(systems):
+            if number:
+                say("\n")
+            _say_system(system, brief=options.brief)
+    faults = any(problem.severity is Severity.ERROR for system in systems for problem in system.problems)
+    undecided = any(average.reason for system in systems for average in averages_of(system))
+    return FINE + int(faults or undecided)
+
+
+def averages_of(system: SystemResults) -> tuple[RecomputedAverage, ...]:
+    """Each average of the tracks that the system has numbers of."""
+    recipe = load_recipe(system.edition)
+    return tuple(
+        _recomputed(system.claims, recipe, track, average, split)
+        for track in _tracks(system, recipe)
+        for average in track.averages
+        for split in average.weights
+    )
+
+
+def standing_of(system: SystemResults) -> tuple[Standing, ...]:
+    """Conditions and gates of each ranked track, from recomputed averages."""
+    recipe = load_recipe(system.edition)
+    return tuple(_standing(system, recipe, track) for track in _tracks(system, recipe) if track.ranking)
+
+
+def _tracks(system: SystemResults, recipe: Recipe) -> list[Track]:
+    named = {claim.identity.data_set for claim in system.claims}
+    return [
+        track
+        for track in recipe.tracks.values()
+        if any(name in named for average in track.averages for split in average.weights.values() for name in split)
+    ]
+
+
+def _recomputed(
+    claims: Sequence[Claim], recipe: Recipe, track: Track, average: Average, split: str
+) -> RecomputedAverage:  # fmt: skip
+    claim = next((one for one in claims if _is_claimed(one.identity, average, split)), None)
+    claimed, written = (claim.value, claim.written) if claim else (None, "")
+    try:
+        value, reason = track_average(claims, recipe, average.metric, split, track=track.name).value, ""
+    except AverageError as error:
+        value, reason = None, str(error)
+    return RecomputedAverage(track.name, average.metric, average.estimator, split, claimed, written, value, reason)
+
+
+def _is_claimed(identity: ClaimIdentity, average: Average, split: str) -> bool:
+    if identity.data_set != f"average_{split}" or identity.metric != average.metric:
+        return False
+    if average.metric == "eer":
+        return identity.attack_model is AttackModel.SEMI_INFORMED
+    return average.metric != "wer" or identity.training == identity.speech == "anonymised"
+
+
+def _standing(system: SystemResults, recipe: Recipe, track: Track) -> Standing:
+    ranking = track.ranking
+    assert ranking is not None  # noqa: S101
+    met: tuple[Condition, ...] = ()
+    gates: list[GateResult] = []
+    notes = [] if ranking.minimum_eers else ["The minimum EERs are set by the organizer."]
+    model = AttackModel(ranking.attack_model)
+    try:
+        privacy = ranking.privacy.metric
+        average = track_average(
+            system.claims, recipe, privacy, ranking.split, track=track.name, attack_model=model
+        ).value
+        policy: Policy = "interval" if ranking.policy == "interval" else "cumulative"
+        met = conditions(
+            average, ranking.minimum_eers, policy=policy, inclusive=ranking.inclusive, note_within=ranking.note_within
+        )
+        for one in ranking.gates:
+            gates += _gate(system.claims, one)
+    except MetricInputError as error:
+        notes.append(f"Not decided: {error}")
+    return Standing(track.name, ranking.attack_model, met, tuple(gates), " ".join(notes))
+
+
+def _gate(claims: Sequence[Claim], one: Gate) -> tuple[GateResult, ...]:
+    wanted = one.metric, one.estimator
+    values = {
+        claim.identity.data_set: claim.value
+        for claim in claims
+        if (claim.identity.metric, claim.identity.estimator) == wanted
+    }
+    return gate(values, one.groups, one.minimum, inclusive=one.inclusive)
+
+
+def _say_system(system: SystemResults, *, brief: bool) -> None:
+    recipe = load_recipe(system.edition)
+    files = ", ".join(f"{file.name}" for file in system.files)
+    say(f"{system.system}: {recipe.title}, {len(system.claims)} numbers")
+    say(f"Read: {files or 'single files of the results directory'}")
+    if not brief:
+        say_claims(system.claims)
+    say("\nAverages\n")
+    averages = averages_of(system)
+    if averages:
+        header = ["track", "split", "metric", "claimed", "recomputed"]
+        say_table(header, [_average_row(one) for one in averages], indent="  ")
+    else:
+        say("  none in this edition")
+    for reason in dict.fromkeys(one.reason for one in averages if one.reason):
+        say(f"  {reason}")
+    for standing in standing_of(system):
+        _say_standing(standing, several=len(recipe.tracks) > 1)
+    say("\nProblems\n")
+    lines = list(problem_lines(system.problems)) or ["none"]
+    for line in lines:
+        say(f"  {line}")
+
+
+def _average_row(one: RecomputedAverage) -> list[str]:
+    metric = find_metric(one.metric, one.estimator)
+    return [one.track, one.split, heading(metric), one.written or NONE, show(one.recomputed, metric)]
+
+
+def _say_standing(standing: Standing, *, several: bool) -> None:
+    where = f" of {standing.track}" if several else ""
+    say(f"\nConditions{where} ({standing.attack_model} attacker)\n")
+    for one in standing.conditions:
+        span = f"EER from {one.minimum:g} %" + (f" to below {one.upper:g} %" if one.upper is not None else "")
+        note = "; close to the limit" if one.near_limit else ""
+        say(f"  {span}: {'met' if one.met else 'not met'}{note}")
+    for result in standing.gates:
+        verdict = "passed" if result.passed else "not passed"
+        say(f"  {' and '.join(result.group)}: {result.value:.4f} against {result.minimum:g}, {verdict}")
+    if standing.note:
+        say(f"  {standing.note}")
+
+
+def _content(system: SystemResults) -> dict[str, object]:
+    return {
+        "system": system.system,
+        "edition": system.edition,
+        "files": [file.name for file in system.files],
+        "claims": [claim_row(claim) for claim in system.claims],
+        "averages": [asdict(one) for one in averages_of(system)],
+        "standing": [asdict(one) for one in standing_of(system)],
+        "problems": problem_rows(system.problems),
+    }

@@ -1,0 +1,185 @@
+"""Heat maps of the voice similarity matrices M_oo, M_op and M_pp on one scale, speakers grouped by gender.
+
+Rows are the first side of each matrix, columns the second. Colours go from that of the page to its opposite, steadily
+in lightness, so that they keep their order in grey print and without colour vision; a cell without a value is crossed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.figures.numbers import Cell, NumberTable
+from evaluation.figures.style import ImageFormat, Palette, Theme, drawing, render
+from evaluation.metrics.catalogue import DE_IDENTIFICATION, GAIN_OF_VOICE_DISTINCTIVENESS
+from evaluation.metrics.errors import MetricInputError
+from evaluation.metrics.voice_similarity import SimilarityMatrix, VoiceDistinctiveness
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MATRIX_INCHES = 2.35
+GENDERS = {"f": "female", "m": "male"}
+_SIDES = {"oo": "original, original", "op": "original, anonymised", "pp": "anonymised, anonymised"}
+_LEVELS = 64
+_COLOURS: dict[Theme, tuple[str, ...]] = {
+    "light": ("#f4f6f8", "#9cc7e4", "#2f7fb5", "#0b3c63", "#051a2c"),
+    "dark": ("#161b22", "#174a72", "#2f86c0", "#8ccdf5", "#f2faff"),
+}
+
+
+def draw_similarity(
+    voices: VoiceDistinctiveness,
+    *,
+    genders: Mapping[str, str] | None = None,
+    theme: Theme = "light",
+    image_format: ImageFormat = "svg",
+) -> bytes:
+    """Draw the matrices side by side.
+
+    Args:
+        voices: of one set of speakers.
+        genders: speaker → ``f`` or ``m``; speakers of one gender then stand together, with a line between.
+        theme: for a light or a dark page; the background is transparent.
+        image_format: ``svg``, ``png`` or ``pdf``.
+
+    Raises:
+        MetricInputError: a speaker without a gender where genders are given.
+    """
+    order = _order(voices.oo.speakers, genders)
+    matrices = _matrices(voices)
+    with drawing(theme) as palette:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(0.75 + MATRIX_INCHES * len(matrices), MATRIX_INCHES + 0.62), layout="constrained")
+        all_axes = figure.subplots(1, len(matrices), squeeze=False)[0]
+        speakers = [voices.oo.speakers[place] for place in order]
+        for number, (axes, (name, matrix)) in enumerate(zip(all_axes, matrices.items(), strict=True)):
+            values = matrix.values[np.ix_(order, order)]
+            _draw_matrix(axes, values, theme, palette)
+            _draw_groups(axes, speakers, genders, palette, named=number == 0)
+            axes.set_title(f"M_{name}", loc="left", fontsize=10.5, fontweight="bold")
+            axes.set_title(_SIDES[name], loc="right", fontsize=9.5, color=palette.muted)
+            axes.set_xlabel(f"diagonal dominance {matrix.diagonal_dominance:.3f}", fontsize=9.5, color=palette.muted)
+        _draw_scale(figure, list(all_axes), theme, palette)
+        title = "Voice similarity matrices"
+        return render(figure, image_format, title=title, description=describe(voices))
+
+
+def similarity_numbers(voices: VoiceDistinctiveness, *, genders: Mapping[str, str] | None = None) -> NumberTable:
+    """Every cell of every matrix in the order of the figure; None where there is no value.
+
+    Raises:
+        MetricInputError: as `draw_similarity`.
+    """
+    order = _order(voices.oo.speakers, genders)
+    names = voices.oo.speakers
+    rows: list[tuple[Cell, ...]] = []
+    for name, matrix in _matrices(voices).items():
+        for row in order:
+            for column in order:
+                value = float(matrix.values[row, column])
+                rows.append((f"M_{name}", names[row], names[column], None if np.isnan(value) else value))
+    return NumberTable(("matrix", "row_speaker", "column_speaker", "similarity"), tuple(rows))
+
+
+def describe(voices: VoiceDistinctiveness) -> str:
+    """The matrices in words, for those who cannot see them."""
+    sentences = [f"{len(voices.oo.speakers)} speakers, {voices.oo.form} form."]
+    sentences += [
+        f"Diagonal dominance of M_{name}: {matrix.diagonal_dominance:.3f}."
+        for name, matrix in _matrices(voices).items()
+    ]
+    if voices.de_identification_score is not None:
+        sentences.append(f"{DE_IDENTIFICATION.label}: {voices.de_identification_score:.3f}.")
+    sentences.append(f"{GAIN_OF_VOICE_DISTINCTIVENESS.label}: {voices.gain_db:.2f} dB.")
+    return " ".join(sentences)
+
+
+def _matrices(voices: VoiceDistinctiveness) -> dict[str, SimilarityMatrix]:
+    every = {"oo": voices.oo, "op": voices.op, "pp": voices.pp}
+    return {name: matrix for name, matrix in every.items() if matrix is not None}
+
+
+def _order(speakers: Sequence[str], genders: Mapping[str, str] | None) -> list[int]:
+    """Places of the speakers: as they stand, or female before male."""
+    if genders is None:
+        return list(range(len(speakers)))
+    without = [name for name in speakers if genders.get(name) not in GENDERS]
+    if without:
+        raise MetricInputError(
+            f"Expected the gender f or m of {len(speakers)} speakers, found none for {len(without)}, "
+            f"such as {without[0]}."
+        )
+    return sorted(range(len(speakers)), key=lambda place: (genders[speakers[place]], place))
+
+
+def _draw_cells(axes: Axes, values: NDArray[np.float64], theme: Theme) -> None:
+    """Cells of 0 to 1 as squares, all of one shade in one path: an SVG stays small and holds no picture."""
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    shades = LinearSegmentedColormap.from_list("similarity", _COLOURS[theme], _LEVELS)
+    levels = np.clip(np.nan_to_num(values, nan=-1.0) * _LEVELS, -1, _LEVELS - 1).astype(int)
+    square = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
+    codes = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
+    for level in np.unique(levels[np.isfinite(values)]).tolist():
+        corners = np.argwhere((levels == level) & np.isfinite(values))[:, ::-1]
+        path = Path((corners[:, None] + square).reshape(-1, 2), codes * len(corners))
+        colour = shades(level)
+        axes.add_patch(PathPatch(path, facecolor=colour, edgecolor=colour, linewidth=0.25))
+    axes.set_xlim(0, values.shape[1])
+    axes.set_ylim(0, values.shape[0])
+
+
+def _draw_matrix(axes: Axes, values: NDArray[np.float64], theme: Theme, palette: Palette) -> None:
+    _draw_cells(axes, values, theme)
+    for row, column in np.argwhere(~np.isfinite(values)).tolist():
+        axes.plot([column + 0.5], [row + 0.5], "x", color=palette.warning, markersize=3)
+    axes.invert_yaxis()
+    axes.set_aspect("equal")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_visible(True)
+
+
+def _draw_groups(
+    axes: Axes, speakers: Sequence[str], genders: Mapping[str, str] | None, palette: Palette, *, named: bool
+) -> None:  # fmt: skip
+    size = len(speakers)
+    if genders is None:
+        if named:
+            axes.set_ylabel(f"{size} speakers")
+        return
+    counts = {gender: sum(genders[name] == gender for name in speakers) for gender in GENDERS}
+    border = counts["f"]
+    if 0 < border < size:
+        for draw in (axes.axhline, axes.axvline):
+            draw(border, color=palette.warning, linewidth=1.2)
+    if named:
+        places = {"f": border / 2, "m": border + counts["m"] / 2}
+        present = [gender for gender in GENDERS if counts[gender]]
+        names = [f"{counts[gender]} {GENDERS[gender]}" for gender in present]
+        axes.set_yticks([places[gender] for gender in present], names, rotation=90, va="center")
+        axes.tick_params(axis="y", length=0, pad=5, labelcolor=palette.ink)
+
+
+def _draw_scale(figure: Figure, all_axes: list[Axes], theme: Theme, palette: Palette) -> None:
+    """The shades from 0 to 1 beside the last matrix."""
+    from matplotlib.cm import ScalarMappable
+
+    axes = figure.colorbar(ScalarMappable(), ax=all_axes, shrink=0.85, aspect=22, pad=0.02).ax
+    axes.clear()
+    _draw_cells(axes, (np.arange(_LEVELS)[:, None] + 0.5) / _LEVELS, theme)
+    axes.set_xticks([])
+    axes.set_yticks(np.linspace(0, _LEVELS, 5), ["0", "0.25", "0.5", "0.75", "1"])
+    axes.yaxis.tick_right()
+    axes.tick_params(length=0, pad=4, labelsize=9)
+    axes.set_ylabel("similarity", fontsize=9.5, color=palette.ink)
+    axes.yaxis.set_label_position("right")

@@ -1,0 +1,86 @@
+"""Every number that anybody writes has one description."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluation.formats.expected_results import ResultKind, expected_lines
+from evaluation.formats.rank_files import read_rank_file
+from evaluation.formats.result_lines import KINDS
+from evaluation.formats.results import read_results
+from evaluation.metrics.bootstrap import DETECTION_MEASURES
+from evaluation.metrics.catalogue import ALL_METRICS, METRICS, Direction, UnknownMetricError, find_metric
+from evaluation.metrics.detection import detection_metrics
+from evaluation.protocols.recipes import load_recipe, shipped_editions
+from tests.evaluation.reference import SHARED
+
+RESULTS = [path for path in (SHARED / f"vpc{year}" / "results" for year in (2022, 2024, 2026)) if path.is_dir()]
+
+
+def test_find_metric_keeps_the_eers_apart_and_other_estimators_together():
+    assert find_metric("eer", "kaldi").key == "kaldi_eer"
+    assert find_metric("eer", "rocch").key == "rocch_eer"
+    assert find_metric("eer", "speechbrain").key == "speechbrain_eer"
+    assert find_metric("wer", "tglarge") == find_metric("wer", "tgsmall") == find_metric("wer") == ALL_METRICS["wer"]
+    assert find_metric("min_cllr", "pav").key == "min_cllr"
+    assert find_metric("kaldi_eer") == find_metric("eer", "kaldi")
+    assert find_metric("accuracy_sad").label == "Recall of sad"
+
+
+@pytest.mark.parametrize(("metric", "estimator"), [("eer", ""), ("eer", "praat"), ("accuracy_", ""), ("nonsense", "x")])
+def test_find_metric_refuses_what_has_no_description(metric, estimator):
+    with pytest.raises(UnknownMetricError, match=f"Found “{metric}”"):
+        find_metric(metric, estimator)
+
+
+def test_each_key_is_that_of_its_description():
+    assert [metric.key for metric in ALL_METRICS.values()] == list(ALL_METRICS)
+    assert METRICS.items() <= ALL_METRICS.items()
+    assert all(metric.label and metric.definition.endswith(".") for metric in ALL_METRICS.values())
+    assert [key for key, metric in ALL_METRICS.items() if metric.direction is Direction.NEITHER] == [
+        "pitch_correlation_std"
+    ]
+
+
+def test_each_detection_metric_and_each_bootstrap_measure_is_described():
+    measured = detection_metrics([1.0, 3.0], [0.0, 2.0]).values()
+    assert measured.keys() <= ALL_METRICS.keys()
+    assert DETECTION_MEASURES.keys() <= measured.keys()
+
+
+def test_each_number_of_a_result_line_is_described_with_its_unit():
+    for kind in KINDS.values():
+        for number in kind.numbers:
+            assert find_metric(number.metric, number.estimator).unit == number.unit
+
+
+@pytest.mark.parametrize("edition", shipped_editions())
+def test_each_metric_of_a_recipe_is_described(edition):
+    recipe = load_recipe(edition)
+    named = [(rule.key, rule.estimator) for rule in recipe.metrics]
+    for track in recipe.tracks.values():
+        named += [(average.metric, average.estimator) for average in track.averages]
+        if ranking := track.ranking:
+            named += [(one.metric, one.estimator) for one in (ranking.privacy, *ranking.gates)]
+            for utility in ranking.utilities:
+                assert find_metric(utility.metric, utility.estimator).direction == utility.better
+    if recipe.results:
+        for kind in ResultKind if recipe.results.trial_set else [ResultKind.ORIGINAL]:
+            lines = expected_lines(recipe, kind)
+            named += [(one.metric, one.estimator) for line in lines for one in line.identities]
+    assert {find_metric(*one).key for one in named} <= ALL_METRICS.keys()
+
+
+def test_each_number_of_a_rank_file_is_described(tmp_path):
+    path = tmp_path / "result_for_rank_x"
+    path.write_text("---- SER results ----\ndataset split ser UAR ACC_joy\nx dev anon 50.0000 50.0000\n")
+    labels = [find_metric(one.identity.metric).label for one in read_rank_file(path).claims]
+    assert labels == ["UAR", "Recall of joy"]
+
+
+@pytest.mark.skipif(not RESULTS, reason="no published results in ../shared")
+def test_each_published_number_is_described_with_its_unit():
+    claims = [claim for path in RESULTS for system in read_results(path) for claim in system.claims]
+    assert len(claims) > 2000
+    for claim in claims:
+        assert find_metric(claim.identity.metric, claim.identity.estimator).unit == claim.unit

@@ -1,0 +1,149 @@
+"""``python -m evaluation pitch``: folders of any layout and Kaldi directories, in one process and in several."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+from evaluation.formats.audio import read_pcm16, write_flac16
+from evaluation.formats.audio_pairs import match_audio
+from evaluation.metrics.pitch_pair import compare_pitch
+from evaluation.metrics.summary import summarise
+from tests.evaluation.commands import refusal
+
+RATE = 16000
+
+
+def voice(hz: float, seconds: float = 0.8) -> np.ndarray:
+    """A gliding tone with a harmonic and a pause."""
+    time = np.arange(int(seconds * RATE)) / RATE
+    phase = 2 * np.pi * np.cumsum(hz * (1 + 0.2 * np.sin(5 * time))) / RATE
+    return (9000 * (np.cos(phase) + 0.5 * np.cos(2 * phase)) * (np.abs(time - 0.4) > 0.05)).astype(np.int16)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Three utterances, flat on one side and by speaker on the other, WAV or FLAC."""
+    original, anonymised = tmp_path / "original", tmp_path / "anonymised"
+    (anonymised / "s1").mkdir(parents=True)
+    original.mkdir()
+    for number, hz in enumerate((110.0, 150.0, 210.0)):
+        write_flac16(original / f"u{number}.flac", voice(hz), RATE)
+        write_flac16(anonymised / "s1" / f"u{number}.flac", voice(1.1 * hz, 0.75), RATE)
+    return original, anonymised
+
+
+def expected_rows(folders, **how):
+    original, anonymised = folders
+    for number in range(3):
+        first, rate = read_pcm16(original / f"u{number}.flac")
+        second, _ = read_pcm16(anonymised / "s1" / f"u{number}.flac")
+        yield compare_pitch(first, second, rate, **how)
+
+
+def test_pitch_json_holds_each_utterance_and_the_set(shell, folders):
+    answer = shell("pitch", *folders, "--realign", "--json")
+    expected = list(expected_rows(folders, realign=True))
+    rows = answer.json["utterances"]
+    assert (answer.code, answer.json["problems"], answer.json["failed"]) == (0, [], [])
+    assert [row["utterance"] for row in rows] == ["u0", "u1", "u2"]
+    assert [row["pitch_correlation"] for row in rows] == [one.correlation.rho for one in expected]
+    assert [row["pitch_correlation_voiced"] for row in rows] == [one.correlation.rho_voiced for one in expected]
+    assert [row["pitch_correlation_realigned"] for row in rows] == [one.realigned.rho_voiced for one in expected]
+    assert [row["duration_difference_ms"] for row in rows] == pytest.approx([-50.0] * 3)
+    summary = summarise(one.correlation.rho for one in expected)
+    assert answer.json["summaries"]["pitch_correlation"] == {"mean": summary.mean, "std": summary.std, "n": 3}
+    assert answer.json["estimator"] == expected[0].estimator
+
+
+def test_pitch_in_processes_gives_the_same(shell, folders):
+    assert shell("pitch", *folders, "--jobs", 2, "--json").out == shell("pitch", *folders, "--json").out
+
+
+def test_pitch_table_and_csv_show_the_same_numbers(shell, folders, tmp_path):
+    path = tmp_path / "rows.csv"
+    answer = shell("pitch", *folders, "--csv", path)
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    summary = summarise(float(row["pitch_correlation"]) for row in rows)
+    [line] = [line for line in answer.out.splitlines() if line.startswith("Pitch correlation ρF0")]
+    assert line.split()[-3:] == [f"{summary.mean:.4f}", f"{summary.std:.4f}", "3"]
+    assert {row["pitch_correlation_realigned"] for row in rows} == {""}  # not asked for
+    assert "F0 by praat" in answer.out
+    assert answer.err == ""  # no bar where nobody watches
+
+
+def test_pitch_reads_kaldi_directories(shell, folders, tmp_path, monkeypatch):
+    original, anonymised = folders
+    monkeypatch.chdir(tmp_path)
+    for name, prefix in (("one", "original/"), ("two", "anonymised/s1/")):
+        (tmp_path / name).mkdir()
+        lines = [f"id-{number} {prefix}u{number}.flac\n" for number in range(3)]
+        (tmp_path / name / "wav.scp").write_text("".join(lines))
+    rows = shell("pitch", "one", "two", "--json").json["utterances"]
+    direct = shell("pitch", original, anonymised, "--json").json["utterances"]
+    assert [row["utterance"] for row in rows] == ["id-0", "id-1", "id-2"]
+    assert [row["pitch_correlation"] for row in rows] == [row["pitch_correlation"] for row in direct]
+
+
+def test_pitch_names_what_is_missing_repeated_or_broken_and_measures_the_rest(shell, folders):
+    original, anonymised = folders
+    (anonymised / "s1" / "u0.flac").rename(anonymised / "extra.flac")
+    (anonymised / "s1" / "u1.flac").write_bytes(b"fLaC, cut here")
+    (original / "copy").mkdir()
+    write_flac16(original / "copy" / "u2.flac", voice(100.0), RATE)
+    answer = shell("pitch", original, anonymised)
+    assert answer.code == 1
+    assert f"{anonymised}: expected the utterance u0, found none" in answer.err
+    assert "found extra, which" in answer.err
+    assert "u2 also as " in answer.err
+    assert f"error: {anonymised / 's1' / 'u1.flac'}: expected a WAV or FLAC file" in answer.err
+    assert answer.out.splitlines()[2].split()[-1] == "1"
+
+
+def test_pitch_of_a_short_utterance_says_which(shell, folders):
+    original, anonymised = folders
+    write_flac16(anonymised / "s1" / "u0.flac", voice(100.0)[:600], RATE)
+    answer = shell("pitch", original, anonymised, "--json")
+    assert answer.code == 1
+    assert "error: u0: The anonymised utterance: F0 by Praat needs at least 640 samples" in answer.err
+    assert len(answer.json["utterances"]) == 2
+    assert answer.json["failed"][0].startswith("u0: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["original"], "the following arguments are required: ANONYMISED_DIR"),
+        (["original", "nowhere"], "nowhere: expected WAV or FLAC files, or wav.scp, found no such folder"),
+        (["empty", "anonymised"], "empty: expected WAV or FLAC files, or wav.scp, found none"),
+        (["original", "other"], "original and other: expected the same utterances in both, found none"),
+        (["original", "anonymised", "--estimator", "yin"], "invalid choice: 'yin'"),
+        (["original", "anonymised", "--jobs", "two"], "expected a number of processes, found “two”"),
+        (["original", "anonymised", "--csv", "no/x.csv"], "no/x.csv: expected a file that can be written"),
+    ],
+)
+def test_pitch_refuses_in_one_sentence(shell, folders, tmp_path, monkeypatch, arguments, sentence):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other").mkdir()
+    write_flac16(tmp_path / "other" / "elsewhere.flac", voice(100.0), RATE)
+    monkeypatch.chdir(tmp_path)
+    assert sentence in refusal(shell("pitch", *arguments))
+
+
+def test_pitch_shows_a_bar_only_on_a_terminal(shell, folders, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    answer = shell("pitch", *folders)
+    assert answer.err.endswith("3/3 utterances\n")
+
+
+def test_commands_in_wav_scp_are_never_run(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "wav.scp").write_text(f"u1 touch {tmp_path / 'run'} |\nu2 nowhere.wav\n")
+    found = match_audio(folder, folder)
+    assert found.pairs == ()
+    assert {problem.code for problem in found.problems} == {"pipe-refused", "missing-file", "no-audio"}
+    assert not (tmp_path / "run").exists()

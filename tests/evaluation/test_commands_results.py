@@ -1,0 +1,208 @@
+"""``verify``, ``compare`` and ``list``: published results as they are, and every refusal with its sentence."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from evaluation.metrics.catalogue import ALL_METRICS
+from tests.evaluation.commands import RANK_FILE, refusal
+from tests.evaluation.reference import SHARED
+from tests.formats import test_results_2022
+
+R2022, R2024, R2026 = (SHARED / f"vpc{year}" / "results" for year in (2022, 2024, 2026))
+STAMP, submission = test_results_2022.STAMP, test_results_2022.submission
+needs_results = pytest.mark.skipif(not R2022.is_dir(), reason=f"{R2022} is not here")
+
+
+@pytest.fixture
+def rank_file(tmp_path):
+    path = tmp_path / "result_for_rank_mine"
+    path.write_text(RANK_FILE)
+    return path
+
+
+def test_verify_recomputes_averages_and_conditions(shell, rank_file):
+    answer = shell("verify", rank_file, "--json")
+    [system] = answer.json["systems"]
+    assert (answer.code, system["edition"], system["problems"]) == (0, "2024", [])
+    assert len(system["claims"]) == 16
+    averages = {(one["metric"], one["split"]): one["recomputed"] for one in system["averages"]}
+    assert averages == {("eer", "dev"): 25, ("eer", "test"): 20, ("wer", "dev"): 4, ("wer", "test"): 5,
+                        ("uar", "dev"): 50, ("uar", "test"): 60}  # fmt: skip
+    [standing] = system["standing"]
+    assert [(one["minimum"], one["met"], one["near_limit"]) for one in standing["conditions"]] == [
+        (10, True, False), (20, True, True), (30, False, False), (40, False, False)
+    ]  # fmt: skip
+
+
+def test_verify_prints_every_number_and_verdict(shell, rank_file):
+    answer = shell("verify", rank_file)
+    assert answer.code == 0
+    for line in RANK_FILE.splitlines():
+        value = line.split()[-1] if line[:1].isdigit() else ""
+        assert value in answer.out
+    assert "EER from 20 %: met; close to the limit" in answer.out
+    assert "EER from 30 %: not met" in answer.out
+    assert answer.out.rstrip().endswith("Problems\n\n  none")
+    assert "Speaker verification" not in shell("verify", rank_file, "--brief").out
+
+
+def test_verify_groups_problems_by_kind_and_fails(shell, rank_file):
+    lines = RANK_FILE.splitlines(keepends=True)
+    rank_file.write_text("".join([*lines[:-2], lines[-3], "4 libri test m anon anon twelve\n", "nonsense\n"]))
+    answer = shell("verify", rank_file)
+    assert answer.code == 1
+    assert "error: missing result\n" in answer.out
+    assert "error: not a number\n" in answer.out
+    assert "result_for_rank_mine, line 20: expected" in answer.out
+    assert "Not decided: Expected one finite value" in answer.out
+    problems = shell("verify", rank_file, "--json").json["systems"][0]["problems"]
+    assert all(problem["sentence"] in answer.out for problem in problems)
+    assert {problem["line"] for problem in problems if problem["code"] == "malformed-row"} == {20}
+
+
+@needs_results
+@pytest.mark.parametrize("system", ["mcadams", "tts_old_c", "tts_joint_nsf_hifigan"])
+def test_verify_reads_published_results_whole(shell, system):
+    answer = shell("verify", R2022 / system, "--json")
+    [found] = answer.json["systems"]
+    assert answer.code == 0  # a warning is no error
+    assert len(found["claims"]) == 656
+    assert [problem["code"] for problem in found["problems"]] == ["copied-asr"]
+    assert {claim["key"] for claim in found["claims"]} <= ALL_METRICS.keys()
+    for average in found["averages"]:
+        assert average["recomputed"] == pytest.approx(average["claimed"], abs=0.00051)
+        assert average["written"] == f"{average['claimed']:.3f}"
+
+
+@needs_results
+def test_verify_agrees_with_the_table_of_published_numbers(shell):
+    averages = shell("verify", R2022 / "mcadams", "--json").json["systems"][0]["averages"]
+    with (SHARED / "vpc2022" / "baseline-results.csv").open(newline="") as file:
+        written = {row["value"] for row in csv.DictReader(file) if row["system"] == "B2"}
+    assert {average["written"] for average in averages} <= written
+
+
+@needs_results
+@pytest.mark.parametrize("folder", [R2022, R2024, R2026], ids=["2022", "2024", "2026"])
+def test_verify_reads_a_folder_of_systems(shell, folder):
+    systems = shell("verify", folder, "--json").json["systems"]
+    assert len(systems) == {"vpc2022": 3, "vpc2024": 4, "vpc2026": 5}[folder.parent.name]
+    text = shell("verify", folder)
+    assert all(f"{one['system']}: VoicePrivacy" in text.out for one in systems)
+    assert text.code == 0
+
+
+@needs_results
+def test_compare_names_the_better_one_by_the_metrics_direction(shell):
+    answer = shell("compare", R2022 / "mcadams", R2022 / "tts_old_c", "--json")
+    numbers = {
+        (one["data_set"], one["metric"], one["training"]): one
+        for one in answer.json["numbers"]
+        if one["data_set"] == "average_test"
+    }
+    eer = numbers["average_test", "eer", "anonymised"]
+    assert (answer.code, eer["first"], eer["second"]) == (0, 7.769, 11.809)
+    assert eer["difference"] == 11.809 - 7.769
+    text = shell("compare", R2022 / "mcadams", R2022 / "tts_old_c").out
+    [eer_line, wer_line] = [
+        line.split() for line in text.splitlines()
+        if "average_test" in line and ("semi-informed" in line or ("WER" in line and "anonymised model" in line))
+    ]  # fmt: skip
+    assert eer_line[-4:] == ["7.769", "11.809", "+4.040", "tts_old_c"]
+    assert wer_line[-4:] == ["9.030", "8.285", "-0.74", "tts_old_c"]
+
+
+def test_compare_leaves_gaps_open(shell, rank_file, tmp_path):
+    other = tmp_path / "result_for_rank_other"
+    other.write_text(RANK_FILE.replace("0   libri   dev  anon  4.000\n", "").replace("19.000", "29.500"))
+    answer = shell("compare", rank_file, other)
+    lines = [line.split() for line in answer.out.splitlines()]
+    assert [
+        "libri_dev_asr",
+        "all",
+        "original",
+        "model,",
+        "anonymised",
+        "speech",
+        "WER,",
+        "%",
+        "4.000",
+        "–",
+        "–",
+    ] in lines
+    assert ["libri_test_trials_f", "f", "semi-informed", "EER", "(SpeechBrain),", "%", "19.000", "29.500", "+10.500",
+            "result_for_rank_other"] in lines  # fmt: skip
+    assert answer.code == 1
+    assert "result_for_rank_other: the files have errors" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["verify"], "the following arguments are required: RESULTS"),
+        (["verify", "nowhere"], "nowhere: expected results, found no such file, directory or system"),
+        (["verify", "folder"], "folder: expected results of a challenge, found no number"),
+        (["verify", "text"], "text: expected results of a challenge, found no number. text, line 1"),
+        (["verify", "folder/system"], "folder/system: expected results, found no such file, directory or system"),
+        (["verify", "result_for_rank_mine", "--edition", "1999"], "invalid choice: '1999'"),
+        (["verify", "result_for_rank_mine", "--edition", "2022"], "Name 2024 or 2026 as edition"),
+        (["compare", "result_for_rank_mine"], "the following arguments are required: B"),
+        (["compare", "result_for_rank_mine", "nowhere"], "nowhere: expected results"),
+        (["compare", "result_for_rank_mine", "result_for_rank_mine", "--metric", "x"], "expected one of uar, "),
+        (["nonsense"], "invalid choice: 'nonsense'"),
+        ([], "the following arguments are required: command"),
+    ],
+)
+def test_commands_refuse_in_one_sentence(shell, rank_file, monkeypatch, arguments, sentence):
+    monkeypatch.chdir(rank_file.parent)
+    (rank_file.parent / "folder").mkdir()
+    (rank_file.parent / "text").write_text("a line that is no result\n")
+    assert sentence in refusal(shell(*arguments))
+
+
+@needs_results
+def test_compare_refuses_several_systems_and_different_editions(shell):
+    several = refusal(shell("compare", R2022, R2024 / "b1b"))
+    assert "expected one system, found mcadams, tts_joint_nsf_hifigan, tts_old_c. Name one, such as" in several
+    different = refusal(shell("compare", R2022 / "mcadams", R2024 / "b1b"))
+    assert "found none in common (2022 and 2024)" in different
+
+
+def test_list_names_every_metric_edition_and_estimator(shell):
+    answer = shell("list", "--json")
+    assert [metric["key"] for metric in answer.json["metrics"]] == list(ALL_METRICS)
+    assert [edition["edition"] for edition in answer.json["editions"]] == ["2020", "2022", "2024", "2026"]
+    text = shell("list").out
+    for key, metric in ALL_METRICS.items():
+        assert f"\n  {key}  {metric.label}" in text
+    for row in answer.json["estimators"]:
+        assert row["definition"] in text
+    weights = answer.json["editions"][1]["tracks"]["main"]["averages"][0]["weights"]["test"]
+    assert weights["vctk_test_trials_f_common"] == 0.05
+    assert json.loads(json.dumps(answer.json)) == answer.json
+
+
+@needs_results
+def test_verify_reads_a_submission_whole_and_names_a_missing_file(shell, submission):
+    whole = shell("verify", submission, "--json")
+    [system] = whole.json["systems"]
+    codes = {problem["code"] for problem in system["problems"] if problem["severity"] == "error"}
+    (submission / STAMP / "ASV-libri_dev_enrolls-libri_dev_trials_f" / "scores").unlink()
+    (submission / STAMP / "results.txt").unlink()
+    answer = shell("verify", submission, "--brief")
+    assert answer.code == 1
+    assert codes <= {"contradicting-results", "repeated-result"}
+    assert f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/scores: expected the file, found none" in answer.out
+    assert f"{STAMP}/results.txt: expected the file, found none" in answer.out
+
+
+def test_verify_of_an_impossible_average_decides_nothing(shell, rank_file):
+    rank_file.write_text(RANK_FILE.replace("19.000", "190.000").replace("21.000", "210.000"))
+    answer = shell("verify", rank_file)
+    assert answer.code == 1
+    assert "Not decided: Expected an average EER of 0 to 100 %, found 200.0." in answer.out
+    assert "error: out of range" in answer.out

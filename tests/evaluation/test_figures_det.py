@@ -1,0 +1,86 @@
+"""The DET figure: sound files, its curves and the numbers beside them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from functools import partial
+
+import numpy as np
+import pytest
+
+from evaluation.figures.det import MOST_CURVES, describe, det_numbers, draw_det
+from evaluation.metrics.detection import detection_metrics
+from evaluation.metrics.errors import MetricInputError
+from evaluation.notebook import save_det
+from tests.evaluation.score_sets import normal_scores
+from tests.evaluation.svg import assert_sound, texts, title_and_description
+
+TESTS = {
+    "unprotected": detection_metrics(*(side * 2 for side in normal_scores(1, 300, 2000))),
+    "lazy <a> & $x$": detection_metrics(*reversed(normal_scores(2, 300, 2000))),
+}
+
+
+def test_det_is_a_sound_figure():
+    assert_sound(partial(draw_det, TESTS))
+
+
+def test_det_names_each_test_with_its_numbers():
+    svg = draw_det(TESTS)
+    first = TESTS["unprotected"]
+    assert f"unprotected: EER {100 * first.kaldi_eer:.3f} %, min C_llr {first.min_cllr:.3f}" in texts(svg)
+    assert any(text.startswith("lazy <a> & $x$: EER") for text in texts(svg))
+    assert title_and_description(svg) == ("DET curves", describe(TESTS))
+    assert "300 target and 2000 nontarget trials" in describe(TESTS)
+
+
+@pytest.mark.parametrize("estimator", ["kaldi", "rocch", "speechbrain"])
+def test_det_numbers_are_those_of_the_curve(estimator):
+    table = det_numbers(TESTS, estimator=estimator)
+    for label, test in TESTS.items():
+        (_, key, _, *rates), *points = [row for row in table.rows if row[0] == label]
+        assert (key, *rates) == (f"{estimator}_eer", *[getattr(test, f"{estimator}_eer")] * 2)
+        corners = test.det.corners()
+        assert [row[2] for row in points] == corners.thresholds.tolist()
+        assert [row[3] for row in points] == corners.false_alarm_rate.tolist()
+        assert [row[4] for row in points] == corners.miss_rate.tolist()
+
+
+def test_det_csv_reads_back_the_same():
+    table = det_numbers(TESTS)
+    header, *rows = csv.reader(io.StringIO(table.csv()))
+    assert tuple(header) == table.columns
+    assert [float(row[4]) for row in rows] == [row[4] for row in table.rows]
+    assert [row[0] for row in rows] == [row[0] for row in table.rows]
+
+
+def test_det_of_separable_tied_and_tiny_scores_is_drawn():
+    for target, nontarget in (([2.0, 3.0], [0.0, 1.0]), ([1.0] * 4, [1.0] * 9), ([0.0], [1.0])):
+        assert draw_det({"x": detection_metrics(target, nontarget)}).startswith(b"<?xml")
+
+
+def test_det_ticks_follow_the_attacker():
+    strong = detection_metrics(*(side * 3 for side in normal_scores(1, 3000, 20000)))
+    assert {"1", "10", "60"} < set(texts(draw_det({"x": detection_metrics([5.0, 6.0], [0.0, 1.0])})))
+    assert {"20", "50", "80"} < set(texts(draw_det({"x": TESTS["lazy <a> & $x$"]})))
+    assert len(draw_det({"x": strong})) < 400_000  # drawn no finer than an eye can tell
+
+
+def test_det_refuses_nothing_too_much_and_unknown_estimators():
+    one = TESTS["unprotected"]
+    with pytest.raises(MetricInputError, match="1 to 8 tests in a DET figure, found 0"):
+        draw_det({})
+    with pytest.raises(MetricInputError, match="found 9"):
+        draw_det({str(number): one for number in range(MOST_CURVES + 1)})
+    with pytest.raises(MetricInputError, match="found 'cosine'"):
+        draw_det({"x": one}, estimator="cosine")
+    with pytest.raises(MetricInputError, match="expected a figure as svg, pdf, png, csv"):
+        save_det("x.jpeg", {"x": one})
+
+
+def test_det_of_eight_tests_gives_each_its_own_line():
+    random = np.random.default_rng(0)
+    tests = {f"system {n}": detection_metrics(random.normal(1, 1, 50), random.normal(0, 1, 80)) for n in range(8)}
+    svg = draw_det(tests)
+    assert sum(text.startswith("system ") for text in texts(svg)) == MOST_CURVES
