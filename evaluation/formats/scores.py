@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.formats.columns import PADDING, WORD_BYTES, Columns, Field, as_words, gather, read_columns
-from evaluation.formats.problem_list import EXAMPLES_PER_CAUSE
+from evaluation.formats.problem_list import ROWS_PER_CAUSE
 from evaluation.formats.problems import Problem, Severity, has_errors
 from evaluation.formats.text_files import Source
 
@@ -294,12 +294,13 @@ def _places(pairs: Field) -> tuple[Rows, Rows, Rows]:
 
 
 def _examples(rows: NDArray[np.integer], describe: Callable[[int], Problem]) -> Iterator[Problem]:
-    """The first few rows as problems, and one more that counts the others."""
-    for row in rows[:EXAMPLES_PER_CAUSE].tolist():
+    """The rows as problems, and one more that counts those beyond what a report keeps."""
+    for row in rows[:ROWS_PER_CAUSE].tolist():
         yield describe(row)
-    if rows.size > EXAMPLES_PER_CAUSE:
-        expected, found = "no further fault of this kind", f"{rows.size - EXAMPLES_PER_CAUSE:,} more"
-        yield replace(describe(int(rows[0])), line=None, expected=expected, found=found)
+    if rows.size > ROWS_PER_CAUSE:
+        more = int(rows.size) - ROWS_PER_CAUSE
+        expected, found = "no further fault of this kind", f"{more:,} more"
+        yield replace(describe(int(rows[0])), line=None, expected=expected, found=found, count=more)
 
 
 def _wrong_kind(columns: Columns, kind: bytes, row: int) -> Problem:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from evaluation.formats.audio import (
     read_pcm16,
     resample,
 )
+from evaluation.formats.problem_list import ProblemList
 from evaluation.formats.problems import Problem, Severity, count_faults, has_errors
 from portal.challenges.readers.audio_checks import check_duplicates, check_utterance_audio
 from portal.challenges.readers.corpus import read_corpus
@@ -86,8 +87,11 @@ def run_import(context: JobContext) -> dict[str, Any]:
         without_audio=wanted["without_audio"],
     )
     journal = Journal(settings.DATA_DIR / "imports" / f"{context.job.pk}.jsonl")
-    facts, found = _examine(context, draft, journal)
-    problems = [*draft.problems, *found, *check_duplicates({name: fact.sha256 for name, fact in facts.items()})]
+    report = ProblemList()
+    report.keep(draft.problems)
+    facts = _examine(context, draft, journal, report)
+    report.keep(check_duplicates({name: fact.sha256 for name, fact in facts.items()}))
+    problems = report.report()
     if has_errors(problems) or not draft.utterances:
         raise _refused(problems)
     kept = _keep(context, draft, facts, journal)
@@ -101,7 +105,8 @@ def run_import(context: JobContext) -> dict[str, Any]:
         by=context.job.created_by,
     )
     if isinstance(gained, list):
-        raise _refused([*problems, *gained])
+        report.keep(gained)
+        raise _refused(report.report())
     context.progress("Writing the corpus", 1, 1)
     journal.forget()
     context.problems += problems
@@ -132,21 +137,20 @@ class Journal:
         self.file.unlink(missing_ok=True)
 
 
-def _examine(context: JobContext, draft: CorpusDraft, journal: Journal) -> tuple[dict[str, AudioFacts], list[Problem]]:
-    """Decode every file once; facts by utterance and all that is wrong."""
+def _examine(context: JobContext, draft: CorpusDraft, journal: Journal, report: ProblemList) -> dict[str, AudioFacts]:
+    """Decode every file once; facts by utterance, and all that is wrong into the report."""
     facts: dict[str, AudioFacts] = {}
-    problems: list[Problem] = []
     for utterance, audio in _counted(context, "Examining audio", draft.utterances):
         try:
             known = _facts(audio, journal)
         except AudioError as error:
-            problems.append(error.problem(utterance.file or str(audio)))
+            report.add(error.problem(utterance.file or str(audio)))
             continue
         facts[utterance.name] = known
-        problems += check_utterance_audio(
-            utterance, known, expected_rate=RATE_HZ, resample=context.parameters["resample"]
+        report.keep(
+            check_utterance_audio(utterance, known, expected_rate=RATE_HZ, resample=context.parameters["resample"])
         )
-    return facts, problems
+    return facts
 
 
 def _facts(audio: Path, journal: Journal) -> AudioFacts:
@@ -201,11 +205,11 @@ def _counted(
         context.progress(stage, len(with_audio), len(with_audio))
 
 
-def _refused(problems: list[Problem]) -> JobFailure:
+def _refused(problems: Sequence[Problem]) -> JobFailure:
     errors = count_faults(problems, Severity.ERROR)
     causes = len({problem.code for problem in problems if problem.severity is Severity.ERROR})
     return JobFailure(
-        f"The corpus was not imported: {errors} error{'s' if errors != 1 else ''} "
+        f"The corpus was not imported: {errors:,} error{'s' if errors != 1 else ''} "
         f"of {causes} kind{'s' if causes != 1 else ''} {'were' if errors != 1 else 'was'} found. Nothing was changed.",
         actor=Actor.ORGANIZER,
         remedy="Mend what the report lists and start the import again.",

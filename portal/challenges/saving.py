@@ -81,7 +81,7 @@ class _Writer:
     def contradictions(self) -> list[Problem]:
         """Everything in which the draft says otherwise than the corpus."""
         found = [
-            _contradiction(f"speaker {new.name}", speaker.gender, new.gender)
+            _contradiction("gender", f"speaker {new.name}", speaker.gender, new.gender)
             for new in self.draft.speakers
             if (speaker := self.speakers.get(new.name)) and speaker.gender != new.gender
         ]
@@ -96,7 +96,7 @@ class _Writer:
                         _describe(known.role, members),
                         _describe(data_set.role, data_set.utterances),
                     )
-                    found.append(_contradiction(f"data set {data_set.name}", was, now))
+                    found.append(_contradiction("data-set", f"data set {data_set.name}", was, now))
         return found
 
     def _utterance_contradictions(self, new: DraftUtterance, old: Utterance) -> list[Problem]:
@@ -106,7 +106,8 @@ class _Writer:
             ("transcript", old.transcript, new.transcript),
             ("audio", _recording(old.audio), _recording(audio.key if audio and old.audio else old.audio)),
         ]
-        return [_contradiction(f"utterance {new.name}, {what}", was, now) for what, was, now in pairs if was != now]
+        place = f"utterance {new.name}"
+        return [_contradiction(what, f"{place}, {what}", was, now) for what, was, now in pairs if was != now]
 
     def write(self) -> dict[str, int]:
         """Add what is missing; how many of each thing were, by the names of `GAINED`."""
@@ -220,9 +221,9 @@ def _describe(role: str, names: Iterable[str]) -> str:
     return f"{role}, {len(set(names))} utterances"
 
 
-def _contradiction(what: str, was: str, now: str) -> Problem:
+def _contradiction(kind: str, what: str, was: str, now: str) -> Problem:
     return Problem(
-        code="contradicts-corpus",
+        code=f"corpus-has-other-{kind}",
         file=what,
         expected=f"“{was}”, as the corpus has it",
         found=f"“{now}”",

@@ -5,14 +5,21 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
+from django.urls import reverse
 from django.utils import timezone
 
+from evaluation.formats.problem_list import EXAMPLES_PER_CAUSE, ROWS_PER_CAUSE
+from evaluation.formats.problems import Problem
+from portal.core.exports import csv_response
 from portal.jobs.models import Job, State
 from portal.jobs.rules import remaining_time
 
-SHOWN_OF_A_CAUSE = 5
+SHOWN_OF_A_CAUSE = EXAMPLES_PER_CAUSE
+_MORE = "more of this kind"
 
 
 def progress_line(job: Job) -> str:
@@ -65,6 +72,34 @@ def failure_report(job: Job) -> str:
     return "\n".join(line for line in lines if line)
 
 
+def report_lines(job: Job, file: Path | None = None) -> list[str]:
+    """The job's problems as `problem_lines`, and where the whole report is if these are not all of it.
+
+    Args:
+        file: where `write_report` wrote it.
+    """
+    lines = problem_lines(job.problems)
+    address = reverse("jobs:problems-csv", args=[job.pk])
+    if file is not None:
+        is_cut = any(problem.get("count", 1) > 1 for problem in job.problems)
+        rest = f", the first {ROWS_PER_CAUSE:,} faults of each kind by name and the others by number" if is_cut else ""
+        lines.append(f"The whole report is in {file}{rest}.")
+    elif any(line.endswith(_MORE) for line in lines):
+        lines.append(f"The whole report is on the portal at {address}, or in a file with --report FILE.")
+    return lines
+
+
+def write_report(job: Job, file: Path) -> None:
+    """Write every problem of the job as CSV, the same as its page gives.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    columns = [column.name for column in fields(Problem)]
+    rows = ([problem.get(column) for column in columns] for problem in job.problems)
+    file.write_bytes(csv_response(file.name, [columns, *rows]).content)
+
+
 def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
     """Problems grouped by severity and cause, the first few of each in full."""
     counts: Counter[tuple[str, str]] = Counter()
@@ -73,12 +108,12 @@ def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
     order = {"error": 0, "warning": 1, "note": 2}
     lines = []
     for (severity, code), count in sorted(counts.items(), key=lambda item: (order[item[0][0]], item[0][1])):
-        lines.append(f"{severity}: {code} ({count})")
+        lines.append(f"{severity}: {code} ({count:,})")
         members = [problem for problem in problems if (problem["severity"], problem["code"]) == (severity, code)]
         shown = [problem for problem in members if problem.get("count", 1) == 1][:SHOWN_OF_A_CAUSE]
         lines += [f"  {_sentence(problem)}" for problem in shown]
         if count > len(shown):
-            lines.append(f"  and {count - len(shown)} more of this kind")
+            lines.append(f"  and {count - len(shown):,} {_MORE}")
     return lines
 
 

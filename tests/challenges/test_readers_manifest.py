@@ -41,7 +41,7 @@ def test_real_speech_gives_the_expected_remarks_only():
         (Severity.NOTE, "transcript-not-normalised"),
         (Severity.WARNING, "one-sided-trials"),
     }
-    assert [p.found for p in draft.problems if p.code == "no-transcript"][-1] == "35 more"
+    assert len(found(draft, "no-transcript")) == 40
 
 
 def test_without_roles_a_quarter_of_each_speaker_is_enrolment(tmp_path):
@@ -212,9 +212,59 @@ def test_names_of_data_sets_must_be_fit_for_files(tmp_path):
 def test_a_speaker_needs_a_gender(tmp_path, gender, code):
     rows = [{**row, "gender": gender if row["speaker"] == "b" else row["gender"]} for row in corpora.manifest_rows()]
     draft = read_corpus(corpora.manifest(tmp_path, rows))
-    assert found(draft, code) == [("utterances.csv", 6)]
+    assert found(draft, code) == [("utterances.csv", line) for line in (6, 7, 8, 9)]
     assert [speaker.name for speaker in draft.speakers] == ["a", "c", "d"]
     assert not draft.is_usable
+
+
+def test_the_gender_that_most_lines_give_is_right(tmp_path):
+    rows = corpora.manifest_rows()
+    rows[4]["gender"] = "male"
+    draft = read_corpus(corpora.manifest(tmp_path, rows))
+    assert sentence(draft, "contradicting-gender") == (
+        "utterances.csv, line 6: expected one gender for speaker b, "
+        "found “male”, but “F” in utterances.csv, line 7 and 2 more. Correct one of the two."
+    )
+
+
+def test_an_unusable_gender_accuses_its_own_line_only(tmp_path):
+    rows = corpora.manifest_rows()
+    rows[4]["gender"] = "X"
+    rows[6]["gender"] = "M"
+    draft = read_corpus(corpora.manifest(tmp_path, rows))
+    assert {(each.code, each.line) for each in draft.problems} == {("unknown-gender", 6), ("contradicting-gender", 8)}
+
+
+def broken_corpus(folder):
+    """Roles are given and sets are not named; one speaker has no gender, others a fault in one row each."""
+    rows = [{**row, "role": "trial" if row["path"][-6] in "123" else "enrolment"} for row in corpora.manifest_rows()]
+    for row in rows[4:8]:
+        row["gender"] = ""
+    rows[8]["role"] = "judge"
+    rows[9]["path"] = "../c_1.flac"
+    rows[12]["utterance_id"] = ""
+    rows[13]["utterance_id"] = ""
+    return corpora.manifest(folder, rows, (*corpora.COLUMNS, "role"))
+
+
+def test_a_broken_row_is_one_fault_and_makes_no_set(tmp_path):
+    draft = read_corpus(broken_corpus(tmp_path / "broken"))
+    assert sorted((each.line, each.code) for each in draft.problems) == [
+        *[(line, "no-gender") for line in (6, 7, 8, 9)],
+        (10, "unknown-role"),
+        (11, "path-outside"),
+        (14, "no-utterance"),
+        (15, "no-utterance"),
+    ]
+    assert corpora.sizes(draft) == {"broken_enrolls": 1, "broken_trials_f": 3, "broken_trials_m": 5}
+    assert draft.trial_lists == ()
+
+
+def test_every_missing_file_is_a_row(tmp_path):
+    folder = corpora.manifest(tmp_path, corpora.manifest_rows(each=50))
+    for file in folder.glob("?/*.flac"):
+        file.unlink()
+    assert found(read_corpus(folder), "missing-file") == [("utterances.csv", line) for line in range(2, 202)]
 
 
 def test_a_missing_file_is_named(tmp_path):

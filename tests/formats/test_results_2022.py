@@ -225,7 +225,7 @@ def replace_line(path: Path, number: int, old: str, new: str) -> str:
         (RETRAINED, 277, "mean=0.6374", "mean=1.6374", [("out-of-range", 277)]),
         (RETRAINED, 290, "0.7805323634528221", "0.78053236345282210", [("hand-typed-value", 290)]),
         (RETRAINED, 1, "libri_dev_trials_f", "libri_dev_trials_x",
-         [("unexpected-block", line) for line in range(2, 7)] + [("unexpected-block", None), ("missing-result", 1)]),
+         [("unexpected-block", line) for line in range(2, 8)] + [("missing-result", 1)]),
         (ORIGINAL, 2, "8.665%", "8.807%", [("unlike-baseline", 2)]),
         (SUMMARY, 1, "8.665%", "8.807%", [("wrong-average", 57), ("unlike-baseline", 1)]),
         (SUMMARY, 21, "16.92%", "16.99%", [("eer-not-countable", 21), ("wrong-average", 60)]),
@@ -272,7 +272,7 @@ def test_a_second_run_appended_is_found():
     assert len(file.repeated) == len(file.claims) == 352
     assert {problem.code for problem in file.problems} == {"repeated-result"}
     assert file.problems[0].line == 324 + 2
-    assert file.problems[-1].found == "263 more"
+    assert len(file.problems) == 268
 
 
 def test_average_of_a_lowered_sum_is_not_believed():

@@ -126,13 +126,13 @@ def test_trial_faults_are_named_with_their_line():
     assert faults(join(SCORES, only_targets)) == [("one-class", "trials", None)]
 
 
-def test_many_missing_scores_are_examples_and_a_count():
-    trials = "".join(f"a u{number} {'target' if number % 2 else 'nontarget'}\n" for number in range(1000))
+def test_each_missing_score_is_named_and_those_beyond_the_bound_are_counted():
+    trials = "".join(f"a u{number} {'target' if number % 2 else 'nontarget'}\n" for number in range(10_102))
     joined = join("a u0 1\na u1 2\n", trials)
-    assert joined.missing == 998
-    assert faults(joined)[:5] == [("missing-score", "trials", line) for line in range(3, 8)]
-    assert (joined.problems[5].line, joined.problems[5].found) == (None, "993 more")
-    assert len(joined.problems) == 6
+    assert joined.missing == 10_100
+    assert faults(joined)[:-1] == [("missing-score", "trials", line) for line in range(3, 10_003)]
+    last = joined.problems[-1]
+    assert (last.line, last.found, last.count) == (None, "100 more", 100)
 
 
 def test_inverted_scores_are_a_warning():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from portal.core.models import AuditEvent
 from portal.jobs.models import Job, State
 from portal.jobs.runner import JobReleased, execute
 from portal.jobs.services import NotPossible
+from portal.jobs.terminal import report_lines
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SHARED = Path(__file__).resolve().parents[3] / "shared"
@@ -119,8 +121,8 @@ def test_contradiction_is_refused_and_changes_nothing(corpus):
     job = run(corpus)
     assert (job.state, counts()) == (State.FAILED, before)
     assert {(p["code"], p["file"]) for p in job.problems if p["severity"] == "error"} == {
-        ("contradicts-corpus", "utterance a-1, audio"),
-        ("contradicts-corpus", "utterance a-2, transcript"),
+        ("corpus-has-other-audio", "utterance a-1, audio"),
+        ("corpus-has-other-transcript", "utterance a-2, transcript"),
     }
 
 
@@ -270,6 +272,37 @@ def test_command_ends_with_a_sentence_for_a_bad_corpus(corpus, capsys):
     with pytest.raises(CommandError, match="The corpus was not imported: 1 error of 1 kind was found"):
         call_command("import_corpus", str(corpus))
     assert "error: missing-file (1)" in capsys.readouterr().out
+
+
+def test_command_shows_some_of_each_cause_and_writes_all(corpus, capsys, tmp_path):
+    for file in corpus.glob("*.flac"):
+        file.unlink()
+    with pytest.raises(CommandError, match="12 errors of 1 kind"):
+        call_command("import_corpus", str(corpus), "--report", str(tmp_path / "report.csv"))
+    shown = capsys.readouterr().out
+    assert "error: missing-file (12)" in shown
+    assert "  and 7 more of this kind\n" in shown
+    assert f"The whole report is in {tmp_path / 'report.csv'}." in shown
+    with (tmp_path / "report.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["code"], row["line"]) for row in rows] == [("missing-file", str(line)) for line in range(2, 14)]
+
+
+def test_command_refuses_a_report_that_cannot_be_written_before_it_begins(corpus, tmp_path):
+    with pytest.raises(CommandError, match="existing folder after --report"):
+        call_command("import_corpus", str(corpus), "--report", str(tmp_path / "nowhere" / "report.csv"))
+    assert not Job.objects.exists()
+
+
+def test_shell_names_where_the_whole_report_is(corpus):
+    for file in corpus.glob("*.flac"):
+        file.unlink()
+    job = run(corpus)
+    assert len(job.problems) == 12
+    whole = report_lines(job)[-1]
+    assert (
+        whole == f"The whole report is on the portal at /jobs/{job.pk}/problems.csv, or in a file with --report FILE."
+    )
 
 
 @needs_shared

@@ -27,6 +27,8 @@ from portal.challenges.readers.draft import (
 from portal.challenges.readers.rows import Place
 
 FEWEST_TO_ENROL = 4
+# Errors that leave a row its identifier, speaker, gender and role.
+_BESIDE_SETS = {"missing-file", "path-outside", "file-listed-twice", "wrong-duration", "unknown-word"}
 _SET_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")  # it becomes part of addresses
 
 
@@ -45,7 +47,7 @@ def split_into_sets(
     enrolment_share: float,
     common: Collection[str] = (),
 ) -> list[DraftDataSet]:
-    """Enrolment and trial sets of a corpus that states none.
+    """Enrolment and trial sets of a corpus that states none, without speakers whose gender is not known.
 
     Of every speaker with at least 4 utterances, `enrolment_share` (rounded, at least one, never
     all) is enrolment: those with the smallest SHA-256 of their identifier, so that the choice is
@@ -59,7 +61,7 @@ def split_into_sets(
     """
     by_speaker: dict[str, list[str]] = defaultdict(list)
     for utterance in utterances:
-        if utterance.name not in common:
+        if utterance.name not in common and utterance.speaker in genders:
             by_speaker[utterance.speaker].append(utterance.name)
     enrolled = {
         name
@@ -165,6 +167,11 @@ def no_enrolment_set(trial_set: str, enrolment_sets: Iterable[str], listing: Pla
     )
 
 
+def rows_are_sound(genders: Mapping[str, Gender], utterances: Iterable[DraftUtterance], problems: ProblemList) -> bool:
+    """Whether every row came into its set; where one did not, its fault explains what the sets lack."""
+    return problems.error_codes() <= _BESIDE_SETS and all(each.speaker in genders for each in utterances)
+
+
 def check_data_sets(
     data_sets: Iterable[DraftDataSet],
     lists: Iterable[DraftTrialList],
@@ -211,11 +218,13 @@ def finish_draft(
     problems: ProblemList,
     synthetic: bool = False,
 ) -> CorpusDraft:
-    """The draft of a corpus whose trial lists are products."""
+    """The draft of a corpus whose trial lists are products; where `rows_are_sound` says no, none are made."""
     speakers, utterances = checked
     speaker_of = {each.name: each.speaker for each in utterances}
     genders = {each.name: each.gender for each in speakers}
-    lists = product_trial_lists(data_sets, speaker_of, genders, listing, problems)
+    lists: list[DraftTrialList] = []
+    if rows_are_sound(genders, utterances, problems):
+        lists = product_trial_lists(data_sets, speaker_of, genders, listing, problems)
     check_data_sets(data_sets, lists, speaker_of, listing, problems)
     return CorpusDraft(
         layout,

@@ -7,7 +7,7 @@ audio of ``wav.scp`` is found by basename below the audio root; commands are ref
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -15,13 +15,15 @@ from typing import TypeVar
 from evaluation.formats import kaldi
 from evaluation.formats.kaldi import Parsed, Trial
 from evaluation.formats.problem_list import ProblemList
-from evaluation.formats.problems import Severity
+from evaluation.formats.problems import Severity, has_errors
+from evaluation.formats.text_files import read_text_file
 from portal.challenges.readers.data_sets import (
     check_data_sets,
     data_set,
     enrolment_set_of,
     no_enrolment_set,
     product_trial_list,
+    rows_are_sound,
 )
 from portal.challenges.readers.draft import (
     CorpusDraft,
@@ -127,17 +129,19 @@ def _draft(
     data_sets = {each.name: data_set(each.name, each.role, each.utterances) for each in sets}
     enrolment = [each.name for each in sets if each.role == "enrolment"]
     lists: list[DraftTrialList] = []
+    sound = rows_are_sound(genders, utterances, problems)
     for each in (each for each in sets if each.role == "trial"):
         name = enrolment_set_of(each.name, enrolment)
         if name is None:
-            problems.add(no_enrolment_set(each.name, enrolment, each.place))
+            if sound:
+                problems.add(no_enrolment_set(each.name, enrolment, each.place))
             continue
         pair = data_sets[name], data_sets[each.name]
         if each.trials is None:
             lists.append(product_trial_list(*pair, speaker_of, genders))
         else:
             lists.append(given_trial_list(*pair, each.trials, speaker_of, genders, each.place, problems))
-    check_data_sets(data_sets.values(), lists, speaker_of, Place("."), problems)
+    check_data_sets(data_sets.values(), lists if sound else (), speaker_of, Place("."), problems)
     return CorpusDraft(
         Layout.KALDI,
         speakers,
@@ -168,12 +172,16 @@ def _read_rows(folder: Path, directory: Path, index: AudioIndex | None, problems
     durations: Parsed[dict[str, float]] = Parsed({}, (), ())
     if (directory / "utt2dur").is_file():
         durations = keep(kaldi.read_utt2dur(directory / "utt2dur", place("utt2dur").file))
+    faulty_speakers = _faulty_keys(directory / "utt2spk", speakers)
     for name, parsed in (("wav.scp", paths), ("text", texts), ("utt2dur", durations)):
         numbered = zip(parsed.content, parsed.lines, strict=True)
-        _warn_of_unknown(place(name), numbered, speakers.content, problems)
+        if faulty_speakers is not None:
+            _warn_of_unknown(place(name), numbered, speakers.content.keys() | faulty_speakers, problems)
     if (directory / "spk2utt").is_file():
         inverse = keep(kaldi.read_spk2utt(directory / "spk2utt", place("spk2utt").file))
         _check_inverse(place("spk2utt"), inverse, speakers.content, problems)
+    lists = (("audio", "wav.scp", paths), ("gender", "spk2gender", genders), ("transcript", "text", texts))
+    faulty = {what: _faulty_keys(directory / name, parsed) for what, name, parsed in lists}
     path_lines = dict(zip(paths.content, paths.lines, strict=True))
     gender_lines = dict(zip(genders.content, genders.lines, strict=True))
     text_lines = dict(zip(texts.content, texts.lines, strict=True))
@@ -192,8 +200,27 @@ def _read_rows(folder: Path, directory: Path, index: AudioIndex | None, problems
             place("spk2gender", gender_lines.get(speaker)),
             place("text", text_lines.get(utterance)),
             durations.content.get(utterance),
+            _told(faulty, utterance, speaker),
         )
     return rows
+
+
+def _told(faulty: Mapping[str, set[str] | None], utterance: str, speaker: str) -> frozenset[str]:
+    """`SourceRow.told`: what lists lack of the utterance because they hold faults."""
+    return frozenset(
+        what for what, keys in faulty.items() if keys is None or (speaker if what == "gender" else utterance) in keys
+    )
+
+
+def _faulty_keys(path: Path, parsed: Parsed[T]) -> set[str] | None:
+    """The first words of the lines that were refused; None, for any, where nothing could be read."""
+    if not has_errors(parsed.problems):
+        return set()
+    if not parsed.lines:
+        return None
+    refused = {problem.line for problem in parsed.problems if problem.severity is Severity.ERROR}
+    lines = enumerate(read_text_file(path)[0].split("\n"), start=1)
+    return {words[0] for number, line in lines if number in refused and (words := line.split(None, 1))}
 
 
 def _relative(directory: Path, folder: Path) -> str:
@@ -213,7 +240,7 @@ def _find_audio(index: AudioIndex, stated: str, place: Place, problems: ProblemL
 def _warn_of_unknown(
     place: Place,
     numbered: Iterable[tuple[str, int]],
-    known: Mapping[str, str],
+    known: Container[str],
     problems: ProblemList,
 ) -> None:
     for utterance, line in numbered:

@@ -17,6 +17,7 @@ from portal.challenges.readers.folders import audio_files, stated_licence
 from portal.challenges.readers.rows import (
     Place,
     SourceRow,
+    SpeakerList,
     check_rows,
     note_stray_files,
 )
@@ -67,7 +68,7 @@ def _subset(root: Path, folder: Path, row: SourceRow) -> str:
 
 
 def _rows(folder: Path, root: Path, problems: ProblemList) -> list[SourceRow]:
-    genders = _read_speakers(folder, root / _SPEAKERS, problems)
+    speakers = _read_speakers(folder, root / _SPEAKERS, problems)
     transcripts: dict[str, tuple[str, Place]] = {}
     for path in sorted(root.glob("*/*/*/*.trans.txt")):
         name = path.relative_to(folder).as_posix()
@@ -85,10 +86,10 @@ def _rows(folder: Path, root: Path, problems: ProblemList) -> list[SourceRow]:
             heard.add(key)
             name = (root / file).relative_to(folder).as_posix()
             transcript = transcripts.get(key, ("", Place(name)))
-            rows.append(_row(name, root / file, transcript, Place(name), genders))
+            rows.append(_row(name, root / file, transcript, Place(name), speakers))
     for key, transcript in transcripts.items():
         if key not in heard:
-            rows.append(_row(f"{key}.flac", None, transcript, transcript[1], genders))
+            rows.append(_row(f"{key}.flac", None, transcript, transcript[1], speakers))
     note_stray_files(stray, Place("."), problems)
     _check_folders(rows, problems)
     return rows
@@ -99,12 +100,23 @@ def _row(
     audio: Path | None,
     transcript: tuple[str, Place],
     place: Place,
-    genders: dict[str, tuple[str, Place]],
+    speakers: SpeakerList,
 ) -> SourceRow:
     path = PurePosixPath(name)
     speaker = path.parts[-3]
-    gender, gender_place = genders.get(speaker, ("", Place(_SPEAKERS)))
-    return SourceRow(path.stem, speaker, gender, transcript[0], audio, name, place, gender_place, transcript[1])
+    gender, gender_place = speakers.genders.get(speaker, ("", Place(_SPEAKERS)))
+    return SourceRow(
+        path.stem,
+        speaker,
+        gender,
+        transcript[0],
+        audio,
+        name,
+        place,
+        gender_place,
+        transcript[1],
+        told=speakers.told(speaker),
+    )
 
 
 def _check_folders(rows: list[SourceRow], problems: ProblemList) -> None:
@@ -116,18 +128,20 @@ def _check_folders(rows: list[SourceRow], problems: ProblemList) -> None:
             problems.add(row.place.problem("wrong-folder", expected, row.utterance, remedy))
 
 
-def _read_speakers(folder: Path, path: Path, problems: ProblemList) -> dict[str, tuple[str, Place]]:
+def _read_speakers(folder: Path, path: Path, problems: ProblemList) -> SpeakerList:
     """``<id> | <sex> | <subset> | <minutes> | <name>``; lines beginning with ``;`` are comments."""
     file = path.relative_to(folder).as_posix()
     text, faults = read_text_file(path, file)
     problems.keep(faults)
-    genders: dict[str, tuple[str, Place]] = {}
+    speakers = SpeakerList(is_read=bool(text))
+    genders = speakers.genders
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip() or line.startswith(";"):
             continue
         place = Place(file, number)
         fields = [field.strip() for field in line.split("|", 4)]
         if len(fields) < 3:
+            speakers.faulty.add(fields[0])
             found, remedy = f"“{line.strip()[:50]}”", "Correct the line."
             problems.add(place.problem("malformed-line", "“<id> | F or M | <subset> | …”", found, remedy))
         elif fields[0] in genders and genders[fields[0]][0] != fields[1]:
@@ -136,4 +150,4 @@ def _read_speakers(folder: Path, path: Path, problems: ProblemList) -> dict[str,
             problems.add(place.problem("contradicting-gender", expected, found, "Correct one of the two."))
         else:
             genders[fields[0]] = fields[1], place
-    return genders
+    return speakers

@@ -156,10 +156,12 @@ def _row(folder: Path, audio: set[str], line: Line, problems: ProblemList) -> So
     place, values = line
     stated = values["path"]
     found: Path | None = None
+    told: frozenset[str] = frozenset()
     if stated and _leaves_folder(stated):
         expected = "a path below the manifest's folder"
         remedy = "Write it relative to that folder, with forward slashes."
         problems.add(place.problem("path-outside", expected, f"“{stated}”", remedy))
+        told = frozenset({"audio"})
     elif stated in audio or (stated and is_file(folder / stated)):
         found = folder / stated
     return SourceRow(
@@ -173,6 +175,7 @@ def _row(folder: Path, audio: set[str], line: Line, problems: ProblemList) -> So
         place,
         place,
         _duration(place, values["duration_s"], problems),
+        told,
     )
 
 
@@ -226,7 +229,8 @@ def _data_sets(
     members: dict[str, dict[str, Line]] = defaultdict(dict)
     for line in lines:
         values = line[1]
-        members[values["corpus"] or folder_name].setdefault(values["utterance_id"], line)
+        if values["utterance_id"]:
+            members[values["corpus"] or folder_name].setdefault(values["utterance_id"], line)
     sets: list[DraftDataSet] = []
     for corpus in sorted(members):
         given = [line for line in members[corpus].values() if line[1]["role"] or line[1]["data_set"]]
@@ -244,14 +248,18 @@ def _given_sets(
     genders: Mapping[str, Gender],
     problems: ProblemList,
 ) -> list[DraftDataSet]:
-    """Sets from the columns data_set and role; one of the two is enough, if it is always given."""
+    """Sets from the columns data_set and role; one of the two is enough, if it is always given.
+
+    A row without a usable role, and one whose speaker has no usable gender, is in no set.
+    """
     names: dict[str, list[str]] = defaultdict(list)
     roles: dict[str, tuple[Role, Place]] = {}
     for place, values in lines:
         role = _role(place, values, problems)
-        if role is None:
+        gender = genders.get(values["speaker"])
+        if role is None or gender is None:
             continue
-        name = values["data_set"] or _usual_name(corpus, role, genders.get(values["speaker"]))
+        name = values["data_set"] or _usual_name(corpus, role, gender)
         first_role, first_place = roles.setdefault(name, (role, place))
         if role != first_role:
             expected = f"one role for data set {name}"
@@ -277,6 +285,6 @@ def _role(place: Place, values: Mapping[str, str], problems: ProblemList) -> Rol
     return None
 
 
-def _usual_name(corpus: str, role: Role, gender: Gender | None) -> str:
+def _usual_name(corpus: str, role: Role, gender: Gender) -> str:
     endings = {"enrolment": "enrolls", "training": "train"}
     return f"{corpus}_{endings.get(role) or f'trials_{gender}'}"

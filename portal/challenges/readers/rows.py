@@ -7,8 +7,9 @@ one gender each, one file per utterance, names that can be file names, transcrip
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,6 +52,7 @@ class SourceRow:
         audio: the file found for it; None where none was found.
         file: the audio as its owner knows it.
         place, gender_place, transcript_place: where the row, the gender and the transcript stand.
+        told: what of gender, transcript and audio a problem names as the cause already; its absence is no further one.
     """
 
     utterance: str
@@ -63,6 +65,24 @@ class SourceRow:
     gender_place: Place
     transcript_place: Place
     duration_s: float | None = None
+    told: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class SpeakerList:
+    """What a file of speakers states: gender and place of each, and of whom a fault of the file was told.
+
+    Attributes:
+        is_read: whether the file could be read at all.
+    """
+
+    is_read: bool
+    genders: dict[str, tuple[str, Place]] = field(default_factory=dict)
+    faulty: set[str] = field(default_factory=set)
+
+    def told(self, speaker: str) -> frozenset[str]:
+        """`SourceRow.told` of the speaker's rows."""
+        return frozenset() if self.is_read and speaker not in self.faulty else frozenset({"gender"})
 
 
 def check_rows(
@@ -74,30 +94,28 @@ def check_rows(
 ) -> tuple[tuple[DraftSpeaker, ...], tuple[DraftUtterance, ...]]:
     """Check all rows and turn them into speakers and utterances, both in order of their names.
 
-    A second row of an utterance and a speaker without a usable gender are reported and left out.
+    A second row of an utterance, a row without one and a speaker without a usable gender are reported and left out.
     """
     seen: dict[str, SourceRow] = {}
-    first_of_speaker: dict[str, SourceRow] = {}
     files: dict[Path, SourceRow] = {}
+    of_speaker: dict[str, list[SourceRow]] = defaultdict(list)
     for row in rows:
         if row.utterance in seen:
             problems.add(_repeated(row, seen[row.utterance]))
             continue
-        seen[row.utterance] = row
+        if row.utterance:
+            seen[row.utterance] = row
         check_name("utterance", row.utterance, row.place, problems)
         check_name("speaker", row.speaker, row.place, problems)
         if row.speaker:
-            _check_gender(row, first_of_speaker.setdefault(row.speaker, row), problems)
+            of_speaker[row.speaker].append(row)
         _check_transcript(row, problems)
         if row.audio is not None:
             _check_file(row, files.setdefault(row.audio, row), problems)
-        elif not without_audio:
+        elif not without_audio and "audio" not in row.told:
             problems.add(_missing(row, audio_remedy))
-    speakers = tuple(
-        DraftSpeaker(name, GENDERS[first_of_speaker[name].gender.lower()])
-        for name in sorted(first_of_speaker)
-        if first_of_speaker[name].gender.lower() in GENDERS
-    )
+    genders = {name: _gender(name, of_speaker[name], problems) for name in sorted(of_speaker)}
+    speakers = tuple(DraftSpeaker(name, gender) for name, gender in genders.items() if gender)
     return speakers, tuple(_utterance(seen[name]) for name in sorted(seen))
 
 
@@ -130,24 +148,37 @@ def check_name(kind: str, name: str, place: Place, problems: ProblemList) -> Non
         problems.add(place.problem("bad-name", expected, f"“{_short(name)}”", "Rename it everywhere."))
 
 
-def _check_gender(row: SourceRow, first: SourceRow, problems: ProblemList) -> None:
-    """Every speaker once; rows that agree with the speaker's first row have nothing to add."""
-    place, gender, before = row.gender_place, row.gender.lower(), first.gender.lower()
-    if first is not row and GENDERS.get(gender, gender) == GENDERS.get(before, before):
-        return
-    expected = f"f or m as gender of speaker {row.speaker}"
-    if not gender:
-        problems.add(place.problem("no-gender", expected, "none", "Add the speaker's gender."))
-    elif gender not in GENDERS:
-        found = f"“{row.gender}”"
-        problems.add(place.problem("unknown-gender", expected, found, "Correct the gender."))
-    elif first is not row and before in GENDERS:
-        expected = f"one gender for speaker {row.speaker}"
-        found = f"“{row.gender}” after “{first.gender}” in {first.gender_place}"
-        problems.add(place.problem("contradicting-gender", expected, found, "Correct one of the two."))
+def _gender(speaker: str, rows: list[SourceRow], problems: ProblemList) -> Gender | None:
+    """The gender that most places give, the first of as many; every other place is the one at fault."""
+    expected = f"f or m as gender of speaker {speaker}"
+    places: dict[Gender, dict[Place, str]] = {}
+    for row in rows:
+        gender = GENDERS.get(row.gender.lower())
+        if gender:
+            places.setdefault(gender, {})[row.gender_place] = row.gender
+        elif row.gender:
+            problems.add(row.gender_place.problem("unknown-gender", expected, f"“{row.gender}”", "Correct the gender."))
+        elif "gender" not in row.told:
+            problems.add(row.gender_place.problem("no-gender", expected, "none", "Add the speaker's gender."))
+    if not places:
+        return None
+    right = max(places, key=lambda gender: len(places[gender]))
+    like, written = next(iter(places[right].items()))
+    for gender, wrong in places.items():
+        for place, other in wrong.items() if gender != right else ():
+            found = f"“{other}”, but “{written}” in {like}{_and_more(len(places[right]) - 1)}"
+            remedy = "Correct one of the two."
+            problems.add(place.problem("contradicting-gender", f"one gender for speaker {speaker}", found, remedy))
+    return right
+
+
+def _and_more(count: int) -> str:
+    return f" and {count} more" if count else ""
 
 
 def _check_transcript(row: SourceRow, problems: ProblemList) -> None:
+    if "transcript" in row.told:
+        return
     if not row.transcript.strip():
         problems.add(
             row.transcript_place.problem(

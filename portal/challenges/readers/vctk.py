@@ -11,12 +11,12 @@ import re
 from pathlib import Path
 
 from evaluation.formats.problem_list import ProblemList
-from evaluation.formats.problems import Severity
+from evaluation.formats.problems import Severity, has_errors
 from evaluation.formats.text_files import read_text_file
 from portal.challenges.readers.data_sets import finish_draft, split_into_sets
 from portal.challenges.readers.draft import CorpusDraft, Layout, empty_draft
 from portal.challenges.readers.folders import audio_files, stated_licence
-from portal.challenges.readers.rows import Place, SourceRow, check_rows, note_stray_files
+from portal.challenges.readers.rows import Place, SourceRow, SpeakerList, check_rows, note_stray_files
 
 SHAPE = "a VCTK tree (wav48_silence_trimmed, wav48 or wav16 beside txt and speaker-info.txt)"
 LAST_COMMON_SENTENCE = 24
@@ -48,8 +48,8 @@ def read_vctk(folder: Path, *, enrolment_share: float) -> CorpusDraft:
         return empty_draft(Layout.VCTK, (problem,))
     problems = ProblemList()
     chosen = _choose_microphone(folder, audio_folder, problems)
-    genders = _read_speakers(folder, root / _SPEAKERS, problems)
-    rows = [_row(folder, root, file, genders, problems) for file in chosen]
+    speakers = _read_speakers(folder, root / _SPEAKERS, problems)
+    rows = [_row(folder, root, file, speakers, problems) for file in chosen]
     _warn_of_missing_audio(folder, root, rows, problems)
     checked = check_rows(rows, problems)
     common = {each.name for each in checked[1] if _sentence(each.name) <= LAST_COMMON_SENTENCE}
@@ -103,18 +103,19 @@ def _row(
     folder: Path,
     root: Path,
     audio: Path,
-    genders: dict[str, tuple[str, Place]],
+    speakers: SpeakerList,
     problems: ProblemList,
 ) -> SourceRow:
     speaker, sentence = audio.stem.split("_")[:2]
     file = audio.relative_to(folder).as_posix()
     path = root / "txt" / speaker / f"{speaker}_{sentence}.txt"
     place = Place(path.relative_to(folder).as_posix())
-    transcript = ""
+    transcript, told = "", speakers.told(speaker)
     if path.is_file():
         transcript, faults = read_text_file(path, place.file)
         problems.keep(faults)
-    gender, gender_place = genders.get(speaker, ("", Place(_SPEAKERS)))
+        told |= {"transcript"} if has_errors(faults) else frozenset()
+    gender, gender_place = speakers.genders.get(speaker, ("", Place(_SPEAKERS)))
     return SourceRow(
         audio.stem,
         speaker,
@@ -125,6 +126,7 @@ def _row(
         Place(file),
         gender_place,
         place,
+        told=told,
     )
 
 
@@ -139,21 +141,22 @@ def _warn_of_missing_audio(folder: Path, root: Path, rows: list[SourceRow], prob
             problems.add(place.problem("no-recording", expected, "none", remedy, Severity.WARNING))
 
 
-def _read_speakers(folder: Path, path: Path, problems: ProblemList) -> dict[str, tuple[str, Place]]:
+def _read_speakers(folder: Path, path: Path, problems: ProblemList) -> SpeakerList:
     """``<id> <age> <gender> …`` under a heading; early releases leave the ``p`` of the id out."""
     file = path.relative_to(folder).as_posix()
     text, faults = read_text_file(path, file)
     problems.keep(faults)
-    genders = {}
+    speakers = SpeakerList(is_read=bool(text))
     for number, line in enumerate(text.split("\n"), start=1):
         fields = line.split()
         if not fields or fields[0].upper() == "ID":
             continue
+        speaker = f"p{fields[0]}" if fields[0].isdigit() else fields[0]
         if len(fields) < 3:
             expected = "“<id> <age> <gender> …”"
             found = f"“{line.strip()[:50]}”"
             problems.add(Place(file, number).problem("malformed-line", expected, found, "Correct the line."))
+            speakers.faulty.add(speaker)
             continue
-        speaker = f"p{fields[0]}" if fields[0].isdigit() else fields[0]
-        genders[speaker] = fields[2], Place(file, number)
-    return genders
+        speakers.genders[speaker] = fields[2], Place(file, number)
+    return speakers

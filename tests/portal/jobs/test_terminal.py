@@ -7,7 +7,15 @@ from django.utils import timezone
 
 from portal.jobs import services
 from portal.jobs.models import Job, State
-from portal.jobs.terminal import ProgressPrinter, failure_report, follow, problem_lines, progress_line
+from portal.jobs.terminal import (
+    ProgressPrinter,
+    failure_report,
+    follow,
+    problem_lines,
+    progress_line,
+    report_lines,
+    write_report,
+)
 from tests.portal.factories import make_problem
 
 
@@ -65,6 +73,18 @@ def test_report_tells_what_failed_what_to_do_and_each_problem_by_cause():
         "warning: no-text (1)",
         "  lists/text, line 3: expected text, found nothing. Add it.",
     ]
+
+
+def test_written_report_has_every_row_and_no_formula(tmp_path):
+    problems = [make_problem(file=f"={number}.wav") for number in range(7)]
+    write_report(Job(problems=problems), tmp_path / "report.csv")
+    head, *rows = (tmp_path / "report.csv").read_text().splitlines()
+    assert head == "code,file,expected,found,remedy,severity,line,count"
+    assert [row.split(",")[1] for row in rows] == [f"'={number}.wav" for number in range(7)]
+
+
+def test_complete_list_names_no_further_report():
+    assert not any("whole report" in line for line in report_lines(Job(problems=[make_problem()])))
 
 
 def test_problems_are_listed_errors_first():

@@ -18,7 +18,7 @@ from portal.challenges.saving import GAINED
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
-from portal.jobs.terminal import ProgressPrinter, failure_report, problem_lines
+from portal.jobs.terminal import ProgressPrinter, failure_report, report_lines, write_report
 
 
 class Command(BaseCommand):
@@ -35,14 +35,19 @@ class Command(BaseCommand):
         parser.add_argument("--audio-root", type=Path, help="where the audio of Kaldi directories lies")
         parser.add_argument("--without-audio", action="store_true", help="import the lists only; audio can follow")
         parser.add_argument("--resample", action="store_true", help="convert audio that is not 16 kHz")
+        parser.add_argument("--report", type=Path, metavar="FILE", help="write every problem found to this CSV file")
         parser.add_argument("--synthetic", action="store_true", help="no real person speaks")
 
     def handle(self, **options: Any) -> None:
         folder: Path = options["folder"].absolute()
         name = options["name"] or folder.name
         _require_usable(name, folder, options)
+        report: Path | None = options["report"]
         job = self._run(folder, name, options)
-        self.stdout.write("\n".join(problem_lines(job.problems)))
+        if report is not None:
+            _write_report(job, report)
+        for line in report_lines(job, report):
+            self.stdout.write(line)
         if job.state != State.SUCCEEDED:
             raise CommandError(failure_report(job).splitlines()[0])
         counts = job.result["gained"]
@@ -67,11 +72,24 @@ class Command(BaseCommand):
         return finished or Job.objects.get(pk=job.pk)
 
 
+def _write_report(job: Job, file: Path) -> None:
+    try:
+        write_report(job, file)
+    except OSError as error:
+        raise CommandError(
+            f"The report could not be written to {file}: {error.strerror}. It is whole on the portal at "
+            f"{job.get_absolute_url()}."
+        ) from None
+
+
 def _require_usable(name: str, folder: Path, options: dict[str, Any]) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", name):
         raise CommandError(
             f"Expected a name of at most 60 letters a to z, digits, - and _, found “{name}”. Choose one with --name."
         )
+    report: Path | None = options["report"]
+    if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
+        raise CommandError(f"Expected a file in an existing folder after --report, found “{report}”.")
     layout = options["layout"] or detect_layout(folder)
     if (options["audio_root"] or options["without_audio"]) and layout not in {None, Layout.KALDI}:
         raise CommandError(
