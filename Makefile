@@ -15,39 +15,48 @@ PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-link
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# exec: Ctrl-C then reaches the portal itself, which ends in order, and make has nothing to say about it.
 demo: $(VENV)/portal ## run the main job on the demo corpus (or SPEECH=<folder with a manifest>) and open the portal
-	PORTAL_ADDRESS=$(ADDRESS) $(BIN)/python manage.py demo $(if $(SPEECH),--speech "$(SPEECH)")
+	@echo "Starting the portal with $(if $(SPEECH),the speech in $(SPEECH),its demo corpus)"
+	@exec env PORTAL_ADDRESS="$(ADDRESS)" $(BIN)/python manage.py demo $(if $(SPEECH),--speech "$(SPEECH)")
 
 run: $(VENV)/portal ## start the portal: web server, worker and scheduler
-	PORTAL_ADDRESS=$(ADDRESS) $(BIN)/python manage.py serve
+	@echo "Starting the portal"
+	@exec env PORTAL_ADDRESS="$(ADDRESS)" $(BIN)/python manage.py serve
 
 test: lint test-embedded test-services ## check style, types and contracts, then run every test
 
 # Tests with processes of their own share one queue and one machine: they run alone, all others two at a time.
 test-embedded: $(VENV)/dev browser
-	$(PYTEST) -n 2 --dist loadfile tests --ignore=tests/portal/processes --ignore=tests/test_documentation.py
-	$(PYTEST) tests/portal/processes tests/test_documentation.py
+	@echo "Running the tests on SQLite and the folder queue, two at a time"
+	@$(PYTEST) -n 2 --dist loadfile tests --ignore=tests/portal/processes --ignore=tests/test_documentation.py
+	@echo "Running the tests with processes of their own and those of the documentation, one at a time"
+	@$(PYTEST) tests/portal/processes tests/test_documentation.py
 
 test-services: $(VENV)/dev browser
-	$(SERVICES) $(PYTEST) -n 2 --dist loadfile tests/portal --ignore=tests/portal/processes
-	$(SERVICES) $(PYTEST) tests/portal/processes
+	@$(SERVICES) $(PYTEST) -n 2 --dist loadfile tests/portal --ignore=tests/portal/processes
+	@$(SERVICES) $(PYTEST) tests/portal/processes
 
 lint: $(VENV)/dev ## check style, types, import contracts and migrations
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	PORTAL_DATA_DIR=$$(mktemp -d) $(BIN)/python manage.py makemigrations --check --dry-run
+	@echo "Checking style, types, import contracts and migrations"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@PORTAL_DATA_DIR=$$(mktemp -d) $(BIN)/python manage.py makemigrations --check --dry-run
 
 bench: $(VENV)/dev ## measure speed as ratios to a yardstick in the same run
-	$(BIN)/python -m benchmarks
+	@echo "Measuring speed; this takes some minutes"
+	@$(BIN)/python -m benchmarks
 
 clean: ## remove the virtual environment and caches; the portal's data in var/ stays
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@echo "Removing $(VENV) and caches; the portal's data in var/ stays"
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 requirements: ## pin the newest versions that pyproject.toml allows
-	$(BIN)/pip-compile $(PINS) --output-file requirements.txt pyproject.toml
-	$(BIN)/pip-compile $(PINS) --extra dev --constraint requirements.txt --output-file requirements-dev.txt pyproject.toml
+	@echo "Pinning the newest versions in requirements.txt and requirements-dev.txt"
+	@$(BIN)/pip-compile $(PINS) --output-file requirements.txt pyproject.toml
+	@$(BIN)/pip-compile $(PINS) --extra dev --constraint requirements.txt --output-file requirements-dev.txt pyproject.toml
 
 browser:
 	@sh tests/install_chromium.sh

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
+import numpy as np
 from django.db import transaction
 
 from anonymization.methods.errors import MethodError
@@ -22,6 +23,10 @@ from portal.jobs.models import Actor
 from portal.jobs.runner import JobContext
 from portal.jobs.services import create_job
 from portal.submissions.models import Submission, SubmittedFile
+
+# A method compiles or loads what it needs at its first call; this one is shown as a stage of its own.
+PREPARING = "Preparing the method (the first time on a machine takes some 15 s)"
+SILENCE = (np.zeros(1600, np.int16), 16_000)
 
 
 @transaction.atomic
@@ -46,7 +51,7 @@ def start_anonymization(
         )
         run.job = create_job(
             kind="anonymize",
-            title=f"{recipe.title} on {data_set} for {submission.system}",
+            title=f"Anonymise {data_set} · {submission.system}",
             parameters={"run": run.pk},
             by=by,
         )
@@ -73,6 +78,9 @@ def run_anonymization(context: JobContext) -> dict[str, Any]:
     missing = [utterance for utterance in utterances if utterance.pk not in kept]
     if kept and missing:
         context.note(f"{len(kept)} of {len(utterances)} utterances were anonymised before; continuing.")
+    if missing:
+        context.progress(PREPARING, 0, 0)
+        method.anonymize(*SILENCE, pseudo_speaker_of(run, missing[0]))
     problems: list[Problem] = []
     for done, utterance in enumerate(missing, start=len(kept)):
         context.progress("Anonymising", done, len(utterances))

@@ -7,26 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
-from django.db.models import Count, F, Q, QuerySet, Window
-from django.db.models.functions import RowNumber
+from django.db.models import Count, Exists, OuterRef, QuerySet
 
-from evaluation.formats.problems import Severity
-from evaluation.metrics.audio_checks import MAX_CLIPPED_SHARE, MAX_DURATION_DIFFERENCE_MS, MAX_LEVEL_CHANGE_DB
-from evaluation.metrics.catalogue import (
-    DURATION_DIFFERENCE,
-    LEVEL_CHANGE,
-    METRICS,
-    PITCH_CORRELATION,
-    Direction,
-    Metric,
-)
+from evaluation.metrics.catalogue import METRICS, PITCH_CORRELATION, Direction, Metric
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from evaluation.metrics.summary import Summary, pool
 from evaluation.models import EvaluationRun, MetricValue, UtteranceMeasure
 from portal.challenges.models import Gender, Role
 from portal.core.wording import decimals
 from portal.jobs.models import State
-from portal.submissions.models import Submission, SubmittedFile
+from portal.submissions.models import Submission, SubmittedFile, System
 
 ROLE_ORDER = (Role.TRIAL, Role.ENROLMENT, Role.TRAINING)
 
@@ -73,6 +63,31 @@ def values_of(runs: Iterable[EvaluationRun]) -> RunValues:
 
 
 @dataclass(frozen=True)
+class SetCounts:
+    """Files and speakers of a submission by data set and gender."""
+
+    by_row: dict[tuple[int, str], tuple[int, int]]
+
+    @property
+    def files(self) -> int:
+        return sum(files for files, _ in self.by_row.values())
+
+    def speakers(self, data_set: int, gender: str = "") -> int:
+        """Of one gender, or of all; 0 where nothing is known."""
+        genders = [gender] if gender else Gender.values
+        return sum(self.by_row.get((data_set, each), (0, 0))[1] for each in genders)
+
+
+def counts_of(submission_id: int) -> SetCounts:
+    """How many files and speakers each data set of a submission has, in one query."""
+    rows = SubmittedFile.objects.filter(submission=submission_id).order_by()
+    counted = rows.values_list("data_set", "utterance__speaker__gender").annotate(
+        Count("pk"), Count("utterance__speaker", distinct=True)
+    )
+    return SetCounts({(data_set, gender): (files, speakers) for data_set, gender, files, speakers in counted})
+
+
+@dataclass(frozen=True)
 class ResultCell:
     """One number of a table as a reader meets it; empty where nothing could be measured."""
 
@@ -100,22 +115,29 @@ def number_text(number: float | None, metric: Metric) -> str:
 class ResultRow:
     """One line of a system's table: the cells of a data set and gender in the order of the metrics.
 
-    `n`: utterances; `span`: how many lines this data set has, 0 except in its first one.
+    `n`: utterances.
     """
 
-    run: EvaluationRun
     gender: str
     n: int
+    speakers: int
     cells: list[ResultCell]
-    span: int
+
+
+@dataclass(frozen=True)
+class ResultSet:
+    """The rows of one data set: women, men and all, or the only gender there is."""
+
+    run: EvaluationRun
+    rows: list[ResultRow]
 
 
 @dataclass(frozen=True)
 class ResultGroup:
-    """The rows of all data sets of one role."""
+    """All data sets of one role."""
 
     role: Role
-    rows: list[ResultRow]
+    sets: list[ResultSet]
 
 
 @dataclass(frozen=True)
@@ -128,52 +150,51 @@ class ResultTable:
 
     @property
     def width(self) -> int:
-        """Columns: data set, gender and n before the metrics."""
-        return 3 + len(self.metrics)
+        """Columns: data set, gender, n and speakers before the metrics."""
+        return 4 + len(self.metrics)
 
 
-def result_table(runs: list[EvaluationRun], values: RunValues) -> ResultTable:
+def result_table(runs: list[EvaluationRun], values: RunValues, counts: SetCounts) -> ResultTable:
     """All numbers of these runs, trial sets first: one row for each data set and gender that has utterances."""
     metrics = list(METRICS.values())
-    groups = [
-        ResultGroup(role, [row for run in runs if run.data_set.role == role for row in _rows_of(run, values)])
-        for role in ROLE_ORDER
-    ]
+    sets = [ResultSet(run, rows) for run in runs if (rows := _rows_of(run, values, counts))]
+    groups = [ResultGroup(role, [each for each in sets if each.run.data_set.role == role]) for role in ROLE_ORDER]
     return ResultTable(
         metrics=metrics,
-        groups=[group for group in groups if group.rows],
+        groups=[group for group in groups if group.sets],
         estimators=[(metric, "; ".join(values.estimators(metric))) for metric in metrics],
     )
 
 
-def _rows_of(run: EvaluationRun, values: RunValues) -> list[ResultRow]:
+def _rows_of(run: EvaluationRun, values: RunValues, counts: SetCounts) -> list[ResultRow]:
     """Women, men and all; only the one gender where a set has one."""
     present = values.genders_of(run)
     shown = present if len(present) == 1 else [*present, ""]
-    found = [(gender, values.of(run, gender)) for gender in shown if values.of(run, gender)]
     return [
         ResultRow(
-            run=run,
             gender=str(MetricValue.Gender(gender).label),
             n=max(value.n for value in row.values()),
+            speakers=counts.speakers(run.data_set_id, gender),
             cells=[ResultCell(metric, row.get(metric.key)) for metric in METRICS.values()],
-            span=0 if position else len(found),
         )
-        for position, (gender, row) in enumerate(found)
+        for gender in shown
+        if (row := values.of(run, gender))
     ]
 
 
 @dataclass(frozen=True)
 class PitchComparison:
-    """Pitch correlation of one trial set by gender, beside the minimum of 2022."""
+    """Pitch correlation of one trial set by gender, beside the minimum of 2022; speakers where they were counted."""
 
     subset: str
     female: Summary | None
     male: Summary | None
+    speakers: tuple[int, int] = (0, 0)
 
     @property
-    def genders(self) -> tuple[tuple[str, Summary | None], ...]:
-        return ("female", self.female), ("male", self.male)
+    def genders(self) -> tuple[tuple[str, Summary | None, int], ...]:
+        women, men = self.speakers
+        return ("female", self.female, women), ("male", self.male, men)
 
     @property
     def average(self) -> float:
@@ -201,10 +222,29 @@ class PitchTable:
     rows: list[PitchComparison]
     total: PitchComparison | None
 
+    @property
+    def overall(self) -> PitchComparison | None:
+        """All trial sets together, or the only one; None where none was measured."""
+        return self.total or (self.rows[0] if self.rows else None)
 
-def compare_pitch(runs: list[EvaluationRun], values: RunValues) -> PitchTable:
+    @property
+    def n_above(self) -> int:
+        return sum(row.is_above for row in self.rows)
+
+    @property
+    def n_not_above(self) -> int:
+        return len(self.rows) - self.n_above
+
+    @property
+    def is_above(self) -> bool:
+        """Whether every trial set is above the minimum, as VoicePrivacy 2022 asks."""
+        return bool(self.rows) and not self.n_not_above
+
+
+def compare_pitch(runs: list[EvaluationRun], values: RunValues, counts: SetCounts | None = None) -> PitchTable:
     """The trial sets beside the minimum of 2022; the total takes the utterances of all sets together."""
     parts: dict[str, dict[str, list[Summary]]] = {}
+    speakers: Counter[tuple[str, str]] = Counter()
     for run in trial_runs(runs):
         genders = values.genders_of(run)
         for gender in genders:
@@ -212,9 +252,40 @@ def compare_pitch(runs: list[EvaluationRun], values: RunValues) -> PitchTable:
             if summary is not None:
                 subset = _subset_name(run.data_set.name, genders)
                 parts.setdefault(subset, {}).setdefault(gender, []).append(summary)
-    rows = [PitchComparison(subset, *_pooled([found])) for subset, found in parts.items()]
+                speakers[subset, gender] += counts.speakers(run.data_set_id, gender) if counts else 0
+    rows = [
+        PitchComparison(subset, *_pooled([found]), (speakers[subset, Gender.FEMALE], speakers[subset, Gender.MALE]))
+        for subset, found in parts.items()
+    ]
     total = PitchComparison("All trial sets", *_pooled(parts.values())) if len(rows) > 1 else None
     return PitchTable(rows, total)
+
+
+def compare_systems(systems: Iterable[System]) -> dict[int, PitchTable]:
+    """`compare_pitch` of the newest submission of each system by its key, in one query whatever their number."""
+    run = EvaluationRun.objects.filter(submission=OuterRef("run__submission"), data_set=OuterRef("run__data_set"))
+    newer_run = run.filter(job__state=State.SUCCEEDED, pk__gt=OuterRef("run"))
+    newer_submission = Submission.objects.filter(
+        system=OuterRef("run__submission__system"), version__gt=OuterRef("run__submission__version")
+    )
+    values = MetricValue.objects.filter(
+        ~Exists(newer_run),
+        ~Exists(newer_submission),
+        metric=PITCH_CORRELATION.key,
+        run__submission__system__in=list(systems),
+        run__data_set__role=Role.TRIAL,
+        run__job__state=State.SUCCEEDED,
+    ).select_related("run__data_set", "run__submission")
+    found: dict[int, list[MetricValue]] = {}
+    for value in values.order_by("run__data_set__name"):
+        found.setdefault(value.run.submission.system_id, []).append(value)
+    return {system: _compare_values(of_system) for system, of_system in found.items()}
+
+
+def _compare_values(values: list[MetricValue]) -> PitchTable:
+    runs = {value.run_id: value.run for value in values}
+    by_row = {(value.run_id, value.gender): {value.metric: value} for value in values}
+    return compare_pitch(list(runs.values()), RunValues(by_row))
 
 
 def _pooled(parts: Iterable[dict[str, list[Summary]]]) -> tuple[Summary | None, Summary | None]:
@@ -262,87 +333,6 @@ def rho_by_set(runs: list[EvaluationRun]) -> dict[str, list[float]]:
     for run, gender, rho in rows.values_list("run_id", "file__utterance__speaker__gender", "pitch_correlation"):
         groups[names[run, gender]].append(cast("float", rho))
     return {name: values for name, values in groups.items() if values}
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What a code of `UtteranceMeasure.faults` means to a reader."""
-
-    title: str
-    meaning: str
-    severity: Severity
-
-
-FAULTS = {
-    "not-finite": Fault("Samples that are no numbers", "Some samples are NaN or infinite.", Severity.ERROR),
-    "silent": Fault("Silent", "The anonymised utterance is empty or digital silence.", Severity.ERROR),
-    "identical-to-original": Fault(
-        "Not anonymised", "Every sample equals the original: this speech is not protected at all.", Severity.ERROR
-    ),
-    "duration-differs": Fault(
-        "Another duration",
-        f"The duration differs by more than {MAX_DURATION_DIFFERENCE_MS:g} ms, where the recipe of 2022 warns.",
-        Severity.WARNING,
-    ),
-    "clipped": Fault(
-        "Clipped", f"More than {MAX_CLIPPED_SHARE:.1%} of the samples are at full scale.", Severity.WARNING
-    ),
-    "pitch-not-measured": Fault(
-        "Without pitch correlation",
-        "Too short for an F0 contour; left out of the pitch correlation, as n tells.",
-        Severity.WARNING,
-    ),
-    "level-changed": Fault(
-        f"Level changed by more than {MAX_LEVEL_CHANGE_DB:g} dB",
-        "Fine where the anonymiser normalises levels on purpose, as B2 does with the peak of each utterance.",
-        Severity.NOTE,
-    ),
-}
-_SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
-
-
-def audio_text(measure: UtteranceMeasure) -> str:
-    """Level, duration and peak of an utterance in words."""
-    level = number_text(measure.level_change_db, LEVEL_CHANGE)
-    parts = [f"level {level} dB" if level else "level not comparable"]
-    parts.append(f"duration {number_text(measure.duration_difference_ms, DURATION_DIFFERENCE)} ms")
-    if measure.peak_dbfs is not None:
-        parts.append(f"peak {decimals(measure.peak_dbfs, 1)} dBFS")
-    return ", ".join(parts)
-
-
-@dataclass(frozen=True)
-class FaultGroup:
-    """All utterances with one fault: how many, and the first of them, each with its audio in words."""
-
-    fault: Fault
-    count: int
-    examples: list[tuple[UtteranceMeasure, str]]
-
-    @property
-    def more(self) -> int:
-        return self.count - len(self.examples)
-
-
-def fault_groups(runs: list[EvaluationRun], count: int = 10) -> list[FaultGroup]:
-    """Utterances with anything out of order by cause, the gravest first, in two queries whatever their number."""
-    faulty = UtteranceMeasure.objects.filter(~Q(faults=[]), run__in=runs)
-    counts: Counter[str] = Counter()
-    for codes, n in faulty.order_by().values_list("faults").annotate(Count("pk")):
-        counts.update(dict.fromkeys(codes, n))
-    rank = Window(RowNumber(), partition_by=F("faults"), order_by=F("pk").asc())
-    first = faulty.annotate(rank=rank).filter(rank__lte=count).values("pk")
-    shown = list(measures_of(*runs).filter(pk__in=first).order_by("file__data_set__name", "file__utterance__name"))
-    groups = [
-        FaultGroup(fault_of(code), n, [(m, audio_text(m)) for m in shown if code in m.faults][:count])
-        for code, n in counts.items()
-    ]
-    return sorted(groups, key=lambda group: (_SEVERITIES.index(group.fault.severity), -group.count))
-
-
-def fault_of(code: str) -> Fault:
-    """What a code means; a code of another version of the portal stands for itself."""
-    return FAULTS.get(code, Fault(code, "", Severity.WARNING))
 
 
 def measure_of(file: SubmittedFile) -> UtteranceMeasure | None:

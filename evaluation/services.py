@@ -60,7 +60,7 @@ def start_evaluation(
     )
     run.job = create_job(
         kind="measure",
-        title=f"Measures of {submission.system} on {data_set}",
+        title=f"Measure {data_set} · {submission.system}",
         parameters={"run": run.pk},
         by=by,
         after=after,
@@ -98,6 +98,7 @@ def run_evaluation(context: JobContext) -> dict[str, Any]:
             remedy="The report names each with its reason.",
             problems=problems,
         )
+    context.progress("Drawing the figures", 0, 0)
     _write_values(run)
     draw_figures(run)
     return {"utterances": len(files)}

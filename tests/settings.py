@@ -5,12 +5,14 @@ import os
 import shutil
 import tempfile
 
-if "PORTAL_DATA_DIR" not in os.environ:
-    _folder = tempfile.mkdtemp(prefix="portal-tests-")
-    os.environ["PORTAL_DATA_DIR"] = _folder
+# Processes of pytest-xdist inherit the folder of the one that started them; each takes another.
+_process = os.environ.get("PYTEST_XDIST_WORKER", "main")
+if "PORTAL_DATA_DIR" not in os.environ or os.environ.get("TESTS_PROCESS", _process) != _process:
+    _folder = tempfile.mkdtemp(prefix=f"portal-tests-{_process}-")
+    os.environ |= {"PORTAL_DATA_DIR": _folder, "TESTS_PROCESS": _process}
     atexit.register(shutil.rmtree, _folder, ignore_errors=True)
 
-from portal.config.settings import *  # noqa: F403
+from portal.config.settings import *  # noqa: E402, F403
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}  # noqa: F405

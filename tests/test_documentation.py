@@ -99,7 +99,7 @@ def wait_for(address: str) -> bytes:
 def make_demo(folder: Path, speech: str = "") -> None:
     with started(f"make demo {speech}", folder, until="The portal is open at") as (address, lines):
         assert b"VoicePrivacy Portal" in wait_for(f"{address}/log-in/")
-        assert any("Measures of b2-" in line and line.endswith("Succeeded") for line in lines)
+        assert any("Measure " in line and "· b2-" in line and line.endswith("Succeeded") for line in lines)
 
 
 def make_demo_with_real_speech(folder: Path) -> None:

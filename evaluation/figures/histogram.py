@@ -2,6 +2,9 @@
 
 Draws a `Distribution` from `evaluation.metrics.summary`, whose bins are the rows of the table
 beside the figure. Groups have a row each, so they are told apart without colour.
+
+Conventions: bars are shares of the utterances of their group in percent, on a scale from 0 to 40 that does not follow
+the data, so that figures of different sets can be compared; where a share is higher the scale goes to 100.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 # Narrow, so that the text stays readable when the figure shrinks to the width of a phone.
 WIDTH_INCHES = 4.2
 ROW_INCHES = 1.3
+SCALES_PERCENT = (40, 100)
 _MEAN_MARK = "▼"  # text, so that it reads the same in the heading of a row
 
 
@@ -55,6 +59,7 @@ def pitch_histogram(
         distribute(rho_by_group),
         axis_label=PITCH_CORRELATION.label,
         threshold=MINIMUM_PITCH_CORRELATION,
+        decimals=PITCH_CORRELATION.decimals,
         theme=theme,
         image_format=image_format,
     )
@@ -65,6 +70,7 @@ def draw_histogram(
     *,
     axis_label: str,
     threshold: Threshold | None = None,
+    decimals: int = 3,
     theme: Theme = "light",
     image_format: ImageFormat = "svg",
 ) -> bytes:
@@ -74,6 +80,7 @@ def draw_histogram(
         distribution: what to draw, from `evaluation.metrics.summary.distribute`.
         axis_label: what was measured, with its unit.
         threshold: drawn through all rows; None for no line.
+        decimals: of the means, as in the table beside the figure.
         theme: for a light or a dark page; the background is transparent.
         image_format: ``svg``, ``png`` or ``pdf``.
     """
@@ -85,24 +92,27 @@ def draw_histogram(
         all_axes = figure.subplots(rows, 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         for row, axes in enumerate(all_axes):
             _draw_group(axes, distribution, row, palette)
+            heading = _numbers(distribution.summaries[row], decimals, mark=_MEAN_MARK + " ")
+            axes.set_title(heading, loc="right", fontsize=10, color=palette.muted)
             if threshold is not None:
                 axes.axvline(threshold.value, color=palette.warning, linewidth=1.1, dashes=(4, 3))
         if threshold is not None:
             _label_threshold(all_axes[0], threshold, palette)
+        _scale(all_axes[0], distribution)
         all_axes[-1].set_xlabel(axis_label)
-        figure.supylabel("Utterances", fontsize=10)
+        figure.supylabel("Share of utterances, %", fontsize=10)
         return render(
             figure,
             image_format,
             title=f"Histogram of {axis_label}",
-            description=describe(distribution, threshold),
+            description=describe(distribution, threshold, decimals),
         )
 
 
-def describe(distribution: Distribution, threshold: Threshold | None = None) -> str:
+def describe(distribution: Distribution, threshold: Threshold | None = None, decimals: int = 3) -> str:
     """The histogram in words, for those who cannot see it."""
     sentences = [
-        f"{group}: {_numbers(summary)}, standard deviation {summary.std:.3f}."
+        f"{group}: {_numbers(summary, decimals)}, standard deviation {summary.std:.{decimals}f}."
         for group, summary in zip(distribution.groups, distribution.summaries, strict=True)
     ]
     if threshold is not None:
@@ -113,17 +123,11 @@ def describe(distribution: Distribution, threshold: Threshold | None = None) -> 
 def _draw_group(axes: Axes, distribution: Distribution, row: int, palette: Palette) -> None:
     summary = distribution.summaries[row]
     lower = [each.lower for each in distribution.bins]
-    counts = [each.counts[row] for each in distribution.bins]
+    shares = _shares(distribution, row)
     width = distribution.bins[0].upper - distribution.bins[0].lower
     colour = palette.series[row % len(palette.series)]
-    axes.bar(
-        [edge + 0.04 * width for edge in lower], counts, 0.92 * width, align="edge", color=colour
-    )
-    near = [
-        n
-        for edge, n in zip(lower, counts, strict=True)
-        if -1.5 < (edge - summary.mean) / width < 0.5
-    ]
+    axes.bar([edge + 0.04 * width for edge in lower], shares, 0.92 * width, align="edge", color=colour)
+    near = [share for edge, share in zip(lower, shares, strict=True) if -1.5 < (edge - summary.mean) / width < 0.5]
     axes.annotate(
         _MEAN_MARK,
         (summary.mean, max(near, default=0)),
@@ -134,15 +138,23 @@ def _draw_group(axes: Axes, distribution: Distribution, row: int, palette: Palet
         color=palette.ink,
     )
     axes.set_title(distribution.groups[row], loc="left", fontsize=10.5, fontweight="bold")
-    axes.set_title(
-        _numbers(summary, mark=_MEAN_MARK + " "), loc="right", fontsize=10, color=palette.muted
-    )
     axes.set_xlim(lower[0], distribution.bins[-1].upper)
-    axes.margins(y=0.16)
     axes.grid(axis="y")
-    axes.locator_params(axis="y", nbins=4, integer=True)
     axes.tick_params(axis="both", length=0, pad=5)
     axes.spines["left"].set_visible(False)
+
+
+def _shares(distribution: Distribution, row: int) -> list[float]:
+    """Of each bin, in percent of the utterances of the group."""
+    return [100 * each.counts[row] / distribution.summaries[row].n for each in distribution.bins]
+
+
+def _scale(axes: Axes, distribution: Distribution) -> None:
+    """The same scale whatever the figure shows, with room above it for the mark of a mean."""
+    highest = max(max(_shares(distribution, row)) for row in range(len(distribution.groups)))
+    top = next(scale for scale in SCALES_PERCENT if highest <= scale)
+    axes.set_ylim(0, 1.16 * top)
+    axes.set_yticks([0, top // 2, top])
 
 
 def _label_threshold(axes: Axes, threshold: Threshold, palette: Palette) -> None:
@@ -159,5 +171,5 @@ def _label_threshold(axes: Axes, threshold: Threshold, palette: Palette) -> None
     )
 
 
-def _numbers(summary: Summary, mark: str = "") -> str:
-    return f"n = {summary.n}, {mark}mean {summary.mean:.3f}"
+def _numbers(summary: Summary, decimals: int, mark: str = "") -> str:
+    return f"n = {summary.n}, {mark}mean {summary.mean:.{decimals}f}"

@@ -137,9 +137,7 @@ def _without_styles(svg: bytes, *, title: str, description: str) -> bytes:
             if child.tag == f"{{{_SVG}}}style" or child.tag.endswith("}metadata"):
                 element.remove(child)
         if element.tag == f"{{{_SVG}}}g":
-            element.attrib.pop(
-                "id", None
-            )  # nothing refers to it; two figures in a page would clash
+            element.attrib.pop("id", None)  # nothing refers to it; two figures in a page would clash
         for declaration in filter(None, element.attrib.pop("style", "").split(";")):
             name, value = (part.strip() for part in declaration.split(":", 1))
             element.set(name, "sans-serif" if name == "font-family" else value)

@@ -75,9 +75,7 @@ class AudioCheck:
         return self.level_anonymised_dbfs is None
 
 
-def check_audio(
-    original: NDArray[np.generic], anonymised: NDArray[np.generic], rate: int
-) -> AudioCheck:
+def check_audio(original: NDArray[np.generic], anonymised: NDArray[np.generic], rate: int) -> AudioCheck:
     """Measure an anonymised utterance beside its original.
 
     Args:

@@ -24,14 +24,12 @@ def to_unit_scale(samples: NDArray[np.generic]) -> NDArray[np.float64]:
     """
     if samples.ndim != 1:
         raise MetricInputError(
-            f"Expected the samples of one channel, shape (samples,), found shape {samples.shape}. "
-            "Mix down to mono."
+            f"Expected the samples of one channel, shape (samples,), found shape {samples.shape}. Mix down to mono."
         )
     if samples.dtype == np.int16:
         return samples.astype(np.float64) / INT16_FULL_SCALE
     if np.issubdtype(samples.dtype, np.floating):
         return samples.astype(np.float64)
     raise MetricInputError(
-        f"Expected int16 or floating point samples, found {samples.dtype}. "
-        "Convert them to 16 bit first."
+        f"Expected int16 or floating point samples, found {samples.dtype}. Convert them to 16 bit first."
     )

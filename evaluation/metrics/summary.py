@@ -60,9 +60,7 @@ def summarise(values: Iterable[float]) -> Summary:
     """
     array = _validate(values)
     if array.size == 0:
-        raise MetricInputError(
-            "A set without utterances has no mean: expected at least one value, found none."
-        )
+        raise MetricInputError("A set without utterances has no mean: expected at least one value, found none.")
     return Summary(float(array.mean()), float(array.std()), int(array.size))
 
 
@@ -118,7 +116,5 @@ def _validate(values: Iterable[float]) -> NDArray[np.float64]:
     array = np.array(values if isinstance(values, np.ndarray) else list(values), dtype=np.float64)
     wrong = int(np.count_nonzero(~np.isfinite(array)))
     if wrong:
-        raise MetricInputError(
-            f"Expected finite values, found {wrong} of {array.size} that are NaN or infinite."
-        )
+        raise MetricInputError(f"Expected finite values, found {wrong} of {array.size} that are NaN or infinite.")
     return array

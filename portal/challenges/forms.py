@@ -1,15 +1,15 @@
-"""The form that starts an import."""
+"""The form that starts an import: a corpus that was found on the server, or a folder that is named."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from django import forms
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 
+from portal.challenges import places
 from portal.challenges.importing import start_import
 from portal.challenges.readers.corpus import detect_layout
 from portal.challenges.readers.draft import Layout
@@ -23,25 +23,44 @@ LAYOUTS = (
     ("vctk", "VCTK tree"),
     ("kaldi", "Kaldi data directories"),
 )
-
-
 _LAYOUT_NAMES = dict(LAYOUTS)
+_OTHER = "other"
+
+
+class CorpusField(forms.ChoiceField):
+    """One of the corpora that were found on the server, or another folder, which is what an empty answer means."""
+
+    def clean(self, value: Any) -> Any:
+        return super().clean(value or _OTHER)
+
+
+class FolderField(forms.CharField):
+    """The path of a folder; empty where a corpus is chosen instead, so the form asks for one of the two."""
+
+    def validate(self, value: Any) -> None:
+        pass
 
 
 class ImportForm(forms.Form):
     """Where a corpus lies on the server and what to call it."""
 
-    folder = forms.CharField(
-        label="Folder on the server",
-        help_text="No folder is open for imports from this page yet; the operator opens one with PORTAL_IMPORT_ROOTS.",
-        max_length=400,
+    found = CorpusField(
+        label="Corpus on the server",
+        widget=forms.RadioSelect,
+        initial=_OTHER,
+        error_messages={"invalid_choice": "This corpus is not there any more. Choose another one."},
     )
+    folder = FolderField(label="Folder on the server", max_length=400)
     name = forms.CharField(
         label="Name of the corpus",
         help_text="Letters, digits, hyphens; it becomes part of addresses. An existing name continues that corpus.",
         max_length=60,
         validators=[validate_slug],
-        error_messages={"invalid": "Use letters a to z, digits, hyphens and underscores only, such as libri-dev."},
+        error_messages={
+            "required": "Give the corpus a name, such as libri-dev.",
+            "invalid": "Use letters a to z, digits, hyphens and underscores only, such as libri-dev.",
+            "max_length": "Use at most 60 characters.",
+        },
     )
     layout = forms.ChoiceField(label="Layout", choices=LAYOUTS, required=False)
     audio_root = forms.CharField(
@@ -68,13 +87,23 @@ class ImportForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if settings.IMPORT_ROOTS:
-            self.fields["folder"].help_text = f"A folder below {' or '.join(map(str, settings.IMPORT_ROOTS))}."
+        self.roots = places.open_roots()
+        self.fields["folder"].help_text = f"A folder below {_either(self.roots)}."
+        corpora = places.find_corpora()
+        if not corpora:
+            del self.fields["found"]
+            return
+        choices = {str(corpus.folder): f"{corpus.folder} ({_LAYOUT_NAMES[corpus.layout]})" for corpus in corpora}
+        found = cast("CorpusField", self.fields["found"])
+        found.choices = [*choices.items(), (_OTHER, "Another folder, named below")]
+        if self.initial.get("folder") in choices:
+            self.initial["found"] = self.initial.pop("folder")
 
     def start(self, *, by: Any) -> Job | None:
         """Start the import of a valid form; None with an error of the form where one of this name is under way."""
         try:
-            return start_import(by=by, **self.cleaned_data)
+            wanted = {name: value for name, value in self.cleaned_data.items() if name != "found"}
+            return start_import(by=by, **wanted)
         except NotPossible as reason:
             self.add_error("name", str(reason))
             return None
@@ -90,7 +119,15 @@ class ImportForm(forms.Form):
         return wanted
 
     def clean_folder(self) -> str:
-        return _allowed_folder(self.cleaned_data["folder"])
+        """The folder that was chosen or named."""
+        named, found = self.cleaned_data["folder"], self.cleaned_data.get("found", _OTHER)
+        if named and found != _OTHER:
+            raise ValidationError("Choose a corpus above or name a folder here, not both.")
+        if found != _OTHER:
+            return _allowed_folder(found)
+        if not named and "found" not in self.errors:
+            raise ValidationError("Name the folder of the corpus, or choose a corpus above where one is listed.")
+        return _allowed_folder(named) if named else ""
 
     def clean_audio_root(self) -> str:
         text = self.cleaned_data["audio_root"]
@@ -98,22 +135,13 @@ class ImportForm(forms.Form):
 
 
 def _allowed_folder(text: str) -> str:
-    roots = [root.resolve() for root in settings.IMPORT_ROOTS]
-    if not roots:
-        raise ValidationError(
-            "No folder is open for imports from this page. The operator opens one with PORTAL_IMPORT_ROOTS; "
-            "manage.py import_corpus works with any folder."
-        )
     folder = Path(text).resolve()
-    if not any(folder.is_relative_to(root) for root in roots):
-        raise ValidationError(f"Expected a folder below {' or '.join(map(str, roots))}, found {text}.")
-    if not _is_folder(folder):
+    if not places.is_open(folder):
+        raise ValidationError(f"Expected a folder below {_either(places.open_roots())}, found {text}.")
+    if not places.is_folder(folder):
         raise ValidationError(f"There is no folder {text}.")
     return str(folder)
 
 
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:  # such as a name that is too long, or a folder that may not be read
-        return False
+def _either(roots: list[Path]) -> str:
+    return " or ".join(map(str, roots))

@@ -86,7 +86,7 @@ def run_import(context: JobContext) -> dict[str, Any]:
         audio_root=Path(wanted["audio_root"]) if wanted["audio_root"] else None,
         without_audio=wanted["without_audio"],
     )
-    journal = Journal(settings.DATA_DIR / "imports" / f"{context.job.pk}.jsonl")
+    journal = Journal(settings.DATA_DIR / "journals" / f"{context.job.pk}.jsonl")
     report = ProblemList()
     report.keep(draft.problems)
     facts = _examine(context, draft, journal, report)

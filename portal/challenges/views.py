@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -36,7 +35,6 @@ def import_corpus(request: HttpRequest) -> HttpResponse:
     form = ImportForm(request.POST if request.method == "POST" else None, initial=request.GET.dict())
     job = form.start(by=request.user) if form.is_valid() else None
     if job is not None:
-        messages.success(request, "The import has begun. This page shows how far it is.")
         return redirect(job)
     return render(request, "corpora/import.html", {"form": form}, status=422 if form.errors else 200)
 

@@ -50,7 +50,11 @@ def _folder(text: str) -> Path:
 
 
 def _folders(text: str) -> list[Path]:
-    return [_folder(part) for part in _list(text)]
+    folders = [_folder(part) for part in _list(text)]
+    for part, folder in zip(_list(text), folders, strict=True):
+        if not part.startswith(("/", "~")) or not folder.is_dir():
+            raise ValueError(f"absolute paths of existing folders with commas between them ({part} is none)")
+    return folders
 
 
 def _database(text: str) -> str:
@@ -145,7 +149,8 @@ VARIABLES = (
         "IMPORT_ROOTS",
         "",
         _folders,
-        "Folders on the server from which an organizer may import a corpus on a page.",
+        "Folders below which an organizer may choose a corpus on a page, with commas between them, "
+        "beside `import` in the data folder.",
     ),
     Variable(
         "AUDIO_LINK_S",
@@ -153,12 +158,12 @@ VARIABLES = (
         _whole_number,
         "Seconds for which a signed audio address stays good.",
     ),
-    Variable("JOB_HEARTBEAT_S", "5", _whole_number, "Seconds between two signs of life of a running job."),
+    Variable("JOB_HEARTBEAT_S", "5", _whole_number, "Seconds between two signs of life of a running job or a worker."),
     Variable(
         "JOB_LOST_AFTER_S",
         "30",
         _whole_number,
-        "Seconds without a sign of life after which a job is taken back.",
+        "Seconds without a sign of life after which a job is taken back and a worker is called silent.",
     ),
     Variable(
         "JOB_SOFT_LIMIT_S",

@@ -162,7 +162,7 @@ STORAGES = {
         else "portal.core.static.ModuleManifestStorage",
     },
 }
-IMPORT_ROOTS = ENVIRONMENT["IMPORT_ROOTS"]
+IMPORT_ROOTS = [_ready_folder(DATA_DIR / "import"), *ENVIRONMENT["IMPORT_ROOTS"]]
 AUDIO_LINK_S = ENVIRONMENT["AUDIO_LINK_S"]
 STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"
@@ -226,5 +226,9 @@ LOGGING = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": ENVIRONMENT["LOG_LEVEL"]},
-    "loggers": {"fontTools": {"level": "WARNING"}},
+    "loggers": {
+        "fontTools": {"level": "WARNING"},
+        # A form that was filled in wrongly, or a page that does not exist, is no event of the server.
+        "django.request": {"level": "ERROR"},
+    },
 }

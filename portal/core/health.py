@@ -1,6 +1,7 @@
 """Health: is the process alive, is everything that it needs within reach, what do the parts beside it say.
 
-A check returns None when all is well and else one sentence for the operator.
+A check returns None when all is well and else one sentence for the operator. An app above this one adds its own in
+`checks.py`, found by Django's start-up.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.core.files.base import ContentFile
@@ -20,6 +22,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from portal.core.models import Pulse
+
+Check = Callable[[], str | None]
+_checks: dict[str, Check] = {}
 
 
 @require_safe
@@ -42,17 +47,22 @@ def ready(request: HttpRequest) -> JsonResponse:  # noqa: ARG001
     return JsonResponse(body, status=503 if failed else 200)
 
 
+def health_check(name: str) -> Callable[[Check], Check]:
+    """Let the decorated function be one of the checks."""
+
+    def register(check: Check) -> Check:
+        _checks[name] = check
+        return check
+
+    return register
+
+
 def check_all() -> dict[str, str | None]:
     """Every check by name, with its sentence or None."""
-    checks: dict[str, Callable[[], str | None]] = {
-        "database": check_database,
-        "files": check_files,
-        "queue": check_queue,
-        "scheduler": check_scheduler,
-    }
-    return {name: check() for name, check in checks.items()}
+    return {name: check() for name, check in _checks.items()}
 
 
+@health_check("database")
 def check_database() -> str | None:
     try:
         executor = MigrationExecutor(connection)
@@ -64,6 +74,7 @@ def check_database() -> str | None:
     return None
 
 
+@health_check("files")
 def check_files() -> str | None:
     name = f"health/{uuid.uuid4().hex}"
     try:
@@ -74,6 +85,7 @@ def check_files() -> str | None:
     return None
 
 
+@health_check("queue")
 def check_queue() -> str | None:
     if settings.CELERY_BROKER_URL.startswith("filesystem"):
         folder = settings.BROKER_DIR / "messages"
@@ -91,6 +103,7 @@ def check_queue() -> str | None:
     return None
 
 
+@health_check("scheduler")
 def check_scheduler() -> str | None:
     pulse = last_pulse("scheduler")
     if pulse is None:
@@ -108,9 +121,9 @@ def last_pulse(name: str) -> datetime | None:
         return None
 
 
-def beat(name: str) -> None:
+def beat(name: str, *, kind: str = "", **details: Any) -> None:
     """Leave a sign of life."""
-    Pulse.objects.update_or_create(name=name, defaults={"at": timezone.now()})
+    Pulse.objects.update_or_create(name=name, defaults={"kind": kind, "at": timezone.now(), "details": details})
 
 
 def _first_line(error: BaseException) -> str:

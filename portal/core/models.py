@@ -24,10 +24,12 @@ class AuditEvent(models.Model):
 
 
 class Pulse(models.Model):
-    """Last sign of life of a process that runs beside the web server."""
+    """Last sign of life of a process that runs beside the web server; `details` is what that kind tells of itself."""
 
-    name = models.CharField(max_length=60, unique=True)
+    name = models.CharField(max_length=200, unique=True)
+    kind = models.CharField(max_length=20, blank=True)
     at = models.DateTimeField()
+    details = models.JSONField(default=dict)
 
     def __str__(self) -> str:
         return f"{self.name} at {self.at:%H:%M:%S}"

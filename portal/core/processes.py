@@ -24,10 +24,11 @@ _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 @dataclass
 class Process:
-    """One supervised program."""
+    """One supervised program; the lines in `hushed` are not worth telling."""
 
     name: str
     command: list[str]
+    hushed: frozenset[str] = frozenset()
     running: subprocess.Popen[str] | None = None
     started_at: float = 0.0
     failures: int = 0
@@ -80,12 +81,13 @@ class Supervisor:
             preexec_fn=_end_with_parent,
         )
         process.started_at = now
-        threading.Thread(target=self._echo, args=(process.name, process.running), daemon=True).start()
+        threading.Thread(target=self._echo, args=(process, process.running), daemon=True).start()
 
-    def _echo(self, name: str, running: subprocess.Popen[str]) -> None:
+    def _echo(self, process: Process, running: subprocess.Popen[str]) -> None:
         assert running.stdout is not None  # noqa: S101
-        for line in running.stdout:
-            self._tell(f"{name:<9} | {line.rstrip()}")
+        for line in map(str.rstrip, running.stdout):
+            if line and line not in process.hushed:
+                self._tell(f"{process.name:<9} | {line}")
 
     def _tell(self, line: str) -> None:
         with suppress(OSError):  # the terminal is gone; the processes must not wait for it
@@ -135,6 +137,6 @@ def portal_processes(address: str, *, web_threads: int, worker_processes: int) -
     return [
         Process("web", web),
         # Speech is computed at low priority, so that pages stay quick.
-        Process("worker", ["nice", "-n", "10", *worker]),
+        Process("worker", ["nice", "-n", "10", *worker], frozenset({"worker: Warm shutdown (MainProcess)"})),
         Process("scheduler", [python, "manage.py", "run_scheduler"]),
     ]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from django.core.management import CommandError, call_command
 from django.db import Error
@@ -26,6 +31,37 @@ def prepare() -> None:
         raise CommandError(
             f"The data folder cannot be written ({error.strerror or error}). Make room or mend its rights."
         ) from error
+
+
+@contextmanager
+def hold(folder: Path, address: str) -> Iterator[None]:
+    """Hold the data folder for this portal, whose processes share one queue and one database in it.
+
+    The lock ends with this process, however that ends; those that it starts do not inherit it. Ctrl-C ends it quietly.
+
+    Raises:
+        CommandError: another portal holds the folder, or it cannot be locked.
+    """
+    with (folder / "lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise CommandError(
+                f"Another portal runs on the data folder {folder}: {file.read().strip() or 'it is just starting'}. "
+                "Use that one, end it, or set PORTAL_DATA_DIR to another folder."
+            ) from None
+        except OSError as error:
+            raise CommandError(
+                f"The data folder {folder} cannot be locked ({error.strerror}). Set PORTAL_DATA_DIR to a local one."
+            ) from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()}, http://{address}/\n")
+        file.flush()
+        try:
+            yield
+        except KeyboardInterrupt:  # Ctrl-C before the processes run
+            raise SystemExit(130) from None
 
 
 def require_free(address: str) -> None:

@@ -17,12 +17,14 @@ SEVERITIES = ("error", "warning", "note")
 
 
 def duration(length: float | timedelta | None) -> str:
-    """Such as ``3.2 s``, ``48 s``, ``4 min 5 s``, ``3 h 12 min``, ``2 d 4 h``."""
+    """Such as ``under 0.1 s``, ``3.2 s``, ``48 s``, ``4 min 5 s``, ``3 h 12 min``, ``2 d 4 h``."""
     if length is None:
         return MISSING
     seconds = length.total_seconds() if isinstance(length, timedelta) else float(length)
+    if seconds < 0.05:
+        return "under 0.1 s" if seconds > 0 else "0 s"
     if seconds < 9.95:
-        return f"{max(0.0, seconds):.1f} s"
+        return f"{seconds:.1f} s"
     whole = round(seconds)
     for size, unit, smaller, smaller_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
         if whole >= size:
@@ -33,16 +35,18 @@ def duration(length: float | timedelta | None) -> str:
 
 def time_left(length: timedelta | None) -> str:
     """An estimate, no finer than it can be: ``about 20 s left``, ``about 3 min left``; empty when unknown."""
-    if length is None:
-        return ""
-    seconds = length.total_seconds()
+    return "" if length is None else f"{roughly(length.total_seconds())} left"
+
+
+def roughly(seconds: float) -> str:
+    """A length of time that is only estimated: ``a few seconds``, ``about 20 s``, ``about 3 min``, ``about 2 h``."""
     if seconds < 5:
-        return "a few seconds left"
+        return "a few seconds"
     if seconds < 58:
-        return f"about {5 * round(seconds / 5)} s left"
+        return f"about {5 * round(seconds / 5)} s"
     if seconds < 90 * 60:
-        return f"about {max(1, round(seconds / 60))} min left"
-    return f"about {round(seconds / 3600)} h left"
+        return f"about {max(1, round(seconds / 60))} min"
+    return f"about {round(seconds / 3600)} h"
 
 
 def decimals(value: float | None, digits: int) -> str:
@@ -51,6 +55,14 @@ def decimals(value: float | None, digits: int) -> str:
         return MISSING
     text = f"{value:.{digits}f}"
     return text.lstrip("-") if float(text) == 0 else text.replace("-", "\u2212")
+
+
+SYMBOLS = {"alpha": "α"}
+
+
+def symbol(name: str) -> str:
+    """A parameter as the papers write it: ``α`` for ``alpha``; a name without a symbol stays."""
+    return SYMBOLS.get(name, name)
 
 
 @dataclass(frozen=True)
@@ -95,17 +107,17 @@ def count_severities(problems: Iterable[Mapping[str, Any]]) -> str:
 
 
 def as_facts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """A small JSON object as (label, value) pairs; objects inside it are opened, what is empty is left out."""
+    """A small JSON object as (label, value) pairs; objects inside it are opened, what is empty or false is left out."""
     facts: list[tuple[str, str]] = []
     for key, value in values.items():
         label = _title(key)
         if isinstance(value, Mapping):
             facts += [(f"{label}: {inner.lower()}", text) for inner, text in as_facts(value)]
-        elif isinstance(value, bool):
-            facts.append((label, "yes" if value else "no"))
+        elif value is True:
+            facts.append((_title(key.removeprefix("is_")), "yes"))
         elif isinstance(value, list):
             facts.append((label, ", ".join(map(str, value))))
-        elif value not in ("", None):
+        elif value is not False and value not in ("", None):
             facts.append((label, f"{value:,}" if isinstance(value, int) else str(value)))
     return facts
 

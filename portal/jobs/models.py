@@ -38,6 +38,7 @@ class Job(models.Model):
     """One piece of background work: what to do, how far it is, how it ended.
 
     `claim` is the token of the process that holds the job; whoever lost it writes nothing any more.
+    `worker` is the worker that runs it, or ran it last; empty in a shell.
     `progress_from` and `progress_since` say where this attempt's current stage began, for the estimate.
     """
 
@@ -56,6 +57,7 @@ class Job(models.Model):
     times_sent = models.PositiveSmallIntegerField(default=0)
 
     claim = models.UUIDField(null=True, blank=True)
+    worker = models.CharField(max_length=200, blank=True)
     attempt = models.PositiveSmallIntegerField(default=0)
     started_at = models.DateTimeField(null=True, blank=True)
     heartbeat_at = models.DateTimeField(null=True, blank=True)

@@ -14,6 +14,7 @@ from django.utils import timezone
 from portal.core.wording import time_left
 from portal.jobs.models import Job, JobEvent, Queue, State
 from portal.jobs.rules import remaining_time
+from portal.jobs.workers import Worker, known_workers
 
 STARVED_AFTER = timedelta(minutes=2)
 
@@ -48,14 +49,25 @@ def with_estimates(jobs: Iterable[Job], now: datetime | None = None) -> list[Job
 
 @dataclass(frozen=True)
 class QueueState:
-    """How one queue stands; `is_starved` when something waits and nothing takes it."""
+    """How one queue stands; `is_starved` when something waits for long and nothing takes it."""
 
     name: str
     title: str
     waiting: int
     running: int
     oldest_waiting: timedelta | None
-    is_starved: bool
+    workers: list[Worker]
+
+    @property
+    def living(self) -> list[Worker]:
+        return [worker for worker in self.workers if not worker.is_silent]
+
+    @property
+    def is_starved(self) -> bool:
+        """A job waits for longer than `STARVED_AFTER`, and no living worker serves the queue or one with room does."""
+        if self.oldest_waiting is None or self.oldest_waiting <= STARVED_AFTER:
+            return False
+        return not self.living or any(worker.has_room for worker in self.living)
 
 
 def queue_states(now: datetime | None = None) -> list[QueueState]:
@@ -71,17 +83,16 @@ def queue_states(now: datetime | None = None) -> list[QueueState]:
             since=Min("waiting_since", filter=ready),
         )
     }
-    return [_queue_state(queue, rows.get(queue.value, {}), now) for queue in Queue]
+    workers = known_workers(now)
+    return [_queue_state(queue, rows.get(queue.value, {}), workers, now) for queue in Queue]
 
 
-def _queue_state(queue: Queue, row: dict[str, Any], now: datetime) -> QueueState:
-    oldest = now - row["since"] if row.get("since") else None
-    running = row.get("running", 0)
+def _queue_state(queue: Queue, row: dict[str, Any], workers: list[Worker], now: datetime) -> QueueState:
     return QueueState(
         name=queue.value,
         title=str(queue.label),
         waiting=row.get("waiting", 0),
-        running=running,
-        oldest_waiting=oldest,
-        is_starved=oldest is not None and oldest > STARVED_AFTER and not running,
+        running=row.get("running", 0),
+        oldest_waiting=now - row["since"] if row.get("since") else None,
+        workers=[worker for worker in workers if queue.value in worker.queues],
     )

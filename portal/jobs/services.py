@@ -20,6 +20,7 @@ from portal.core import audit
 from portal.jobs.kinds import get_kind
 from portal.jobs.models import MAX_ATTEMPTS, Actor, Job, JobEvent, State
 from portal.jobs.rules import can_cancel, can_run_again, is_ready
+from portal.jobs.workers import this_worker
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +91,7 @@ def claim_job(job_id: uuid.UUID | str) -> Job | None:
     taken = Job.objects.filter(pk=job_id, state=State.WAITING, cancel_requested_at=None).update(
         state=State.RUNNING,
         claim=uuid.uuid4(),
+        worker=this_worker(),
         attempt=F("attempt") + 1,
         started_at=now,
         heartbeat_at=now,

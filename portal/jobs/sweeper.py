@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from portal.core.health import beat
-from portal.jobs import services
+from portal.jobs import services, workers
 from portal.jobs.models import Actor, Job, State
 from portal.jobs.rules import Limits, Verdict, is_ready, judge_running, must_send
 from portal.jobs.runner import timed_out
@@ -37,6 +37,7 @@ def sweep(now: datetime | None = None) -> int:
             if not services.send(job):
                 break  # the queue is down; each further try would cost its time-out
             touched += 1
+    workers.forget_silent(now)
     beat("scheduler")
     return touched
 

@@ -19,6 +19,7 @@ from portal.jobs.models import Job, State
 from portal.jobs.rules import remaining_time
 
 SHOWN_OF_A_CAUSE = EXAMPLES_PER_CAUSE
+PRINT_EVERY_S = 1.0
 _MORE = "more of this kind"
 
 
@@ -26,7 +27,9 @@ def progress_line(job: Job) -> str:
     """Such as ``B2 on demo_trials_f: Anonymising 12 of 48 (25 %), about 20 s left``."""
     line = f"{job.title}: {job.get_state_display()}"
     if job.state == State.RUNNING and job.stage:
-        line = f"{job.title}: {job.stage} {job.done} of {job.total} ({job.percent or 0} %)"
+        line = f"{job.title}: {job.stage}"
+        if job.total:
+            line += f" {job.done} of {job.total} ({job.percent} %)"
         remaining = remaining_time(job, timezone.now())
         if remaining is not None:
             line += f", about {remaining.total_seconds():.0f} s left"
@@ -34,7 +37,7 @@ def progress_line(job: Job) -> str:
 
 
 class ProgressPrinter:
-    """Prints a job's progress, at most one line each two seconds and one for each stage and end."""
+    """Prints a job's progress, at most one line each second and one for each stage and end."""
 
     def __init__(self, write: Callable[[str], Any]) -> None:
         self.write = write
@@ -42,7 +45,8 @@ class ProgressPrinter:
 
     def __call__(self, job: Job) -> None:
         state, stage, at = self._last.get(job.pk, ("", "", 0.0))
-        if (state, stage) == (job.state, job.stage) and time.monotonic() - at < 2:
+        is_news = (state, stage) != (job.state, job.stage)
+        if not is_news and (not job.total or time.monotonic() - at < PRINT_EVERY_S):
             return
         self._last[job.pk] = (job.state, job.stage, time.monotonic())
         self.write(progress_line(job))

@@ -72,25 +72,20 @@ def problems_csv(request: HttpRequest, pk: UUID) -> HttpResponse:
 @staff_page
 @require_POST
 def cancel_job(request: HttpRequest, pk: UUID) -> HttpResponse:
-    return _act(
-        request,
-        pk,
-        services.request_cancel,
-        "The job is being cancelled; what it finished is kept.",
-    )
+    return _act(request, pk, services.request_cancel)
 
 
 @staff_page
 @require_POST
 def run_job_again(request: HttpRequest, pk: UUID) -> HttpResponse:
-    return _act(request, pk, services.run_again, "The job runs again; it continues from what it had kept.")
+    return _act(request, pk, services.run_again)
 
 
-def _act(request: HttpRequest, pk: UUID, service: Any, sentence: str) -> HttpResponse:
+def _act(request: HttpRequest, pk: UUID, service: Any) -> HttpResponse:
+    """Change a job; its page then shows the state it has come to, which no message could know."""
     job = selectors.job_for(request.user, pk)
     try:
         service(job, by=request.user)
-        messages.success(request, sentence)
     except services.NotPossible as reason:
         messages.error(request, str(reason))
     return redirect(job)

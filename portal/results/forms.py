@@ -13,6 +13,8 @@ from django.db.models import QuerySet
 from anonymization.methods.registry import Method, methods
 from portal.challenges.models import Corpus, DataSet
 from portal.challenges.selectors import DataSetRow, data_set_table
+from portal.core.wording import roughly
+from portal.results.pages import work_per_second
 from portal.results.services import start_baseline
 from portal.submissions.models import System
 
@@ -28,22 +30,32 @@ class _DataSetsField(forms.ModelMultipleChoiceField):
 class BaselineForm(forms.Form):
     """Which method over which data sets of one corpus.
 
-    `ready` and `without_audio`: the data sets that can be anonymised, and those that lack audio.
+    `ready` and `without_audio`: the data sets that can be anonymised, and those that lack audio. `cost`: seconds of
+    work for a second of speech, None where nothing tells.
     """
 
-    method = forms.ChoiceField(label="Method", widget=forms.RadioSelect)
+    method = forms.ChoiceField(
+        label="Method",
+        widget=forms.RadioSelect,
+        error_messages=dict.fromkeys(("required", "invalid_choice"), "Choose a method of this list."),
+    )
     data_sets = _DataSetsField(
         label="Data sets",
         queryset=DataSet.objects.none(),
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": "Choose at least one data set."},
+        error_messages={"required": "Choose at least one data set."}
+        | dict.fromkeys(("invalid_choice", "invalid_pk_value"), "Choose data sets of this list."),
         help_text="Each becomes two jobs: one anonymises, the next measures. Trial sets are what the protocol judges.",
     )
     name = forms.SlugField(
         label="Name of the system",
         max_length=60,
         help_text="Letters, digits, hyphens and underscores; it becomes part of addresses.",
-        error_messages={"invalid": "Use letters, digits, hyphens and underscores only, such as b2-speech."},
+        error_messages={
+            "required": "Give the system a name, such as b2-speech.",
+            "invalid": "Use letters, digits, hyphens and underscores only, such as b2-speech.",
+            "max_length": "Use at most %(limit_value)s characters; this name has %(show_value)s.",
+        },
     )
     seed = forms.IntegerField(
         label="Seed",
@@ -51,6 +63,12 @@ class BaselineForm(forms.Form):
         max_value=2**63 - 1,
         help_text="The same seed gives every speaker the same pseudo-speaker again. "
         "Who knows it can undo the choice of voices: keep it secret while results count.",
+        error_messages={
+            "required": "Give a seed: any whole number from 0 on.",
+            "invalid": "A seed is a whole number from 0 on, such as 2022.",
+            "min_value": "A seed is 0 or more.",
+            "max_value": "A seed is at most %(limit_value)s.",
+        },
     )
 
     def __init__(self, *args: Any, corpus: Corpus, **kwargs: Any) -> None:
@@ -59,6 +77,7 @@ class BaselineForm(forms.Form):
         rows = data_set_table(corpus)
         self.ready = [row for row in rows if 0 < row.utterances == row.with_audio]
         self.without_audio = [row for row in rows if row not in self.ready]
+        self.cost = work_per_second()
         ready = [row.data_set.pk for row in self.ready]
         cast("forms.ChoiceField", self.fields["method"]).choices = [(method.name, method.title) for method in methods()]
         self.fields["method"].initial = methods()[0].name
@@ -77,6 +96,16 @@ class BaselineForm(forms.Form):
         """Each ready data set's checkbox with its numbers, in the order of the corpus page."""
         buttons = {int(str(button.data["value"])): button for button in self["data_sets"]}
         yield from ((buttons[row.data_set.pk], row) for row in self.ready)
+
+    def extent(self) -> str:
+        """How much the chosen data sets are, and how long it will take; app.js keeps it true while boxes are ticked."""
+        wanted = {str(pk) for pk in self["data_sets"].value() or []}
+        chosen = [row for row in self.ready if str(row.data_set.pk) in wanted]
+        if not chosen:
+            return "No data set chosen."
+        seconds = sum(row.seconds for row in chosen)
+        sets = f"{len(chosen)} data set{'s' if len(chosen) > 1 else ''}, {roughly(seconds)} of speech"
+        return f"{sets}; the work takes {roughly(seconds * self.cost)}." if self.cost else f"{sets}."
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import F
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import urlencode
 
+from evaluation.metrics.pitch import MINIMUM_OF_2022
+from evaluation.selectors import compare_systems
 from portal.challenges.selectors import CorpusSummary, corpora_for, summaries
 from portal.core.health import check_all
 from portal.jobs.models import Job, State
@@ -17,6 +22,7 @@ from portal.submissions.models import System
 from portal.submissions.selectors import systems_for
 
 SHOWN = 8
+FAILURES_CONCERN_FOR = timedelta(days=7)
 
 
 @dataclass(frozen=True)
@@ -37,20 +43,40 @@ def home_page(user: Any) -> dict[str, Any]:
         page |= {"jobs": with_estimates(active[:SHOWN]), "jobs_under_way": active.count()}
     if user.is_organizer:
         corpora, systems = summaries(corpora_for(user)), list(systems_for(user).order_by("-created_at"))
-        failed = jobs_for(user).filter(state=State.FAILED)
-        page |= {"summaries": corpora, "systems": systems[:SHOWN], "more_systems": len(systems) > SHOWN}
-        page["steps"] = list(next_steps(corpora, systems, failed.first(), failed.count()))
+        pitch = compare_systems(systems[:SHOWN])
+        page |= {
+            "summaries": corpora,
+            "systems": [(system, pitch.get(system.pk)) for system in systems[:SHOWN]],
+            "more_systems": len(systems) > SHOWN,
+            "minimum": MINIMUM_OF_2022,
+            "steps": list(next_steps(corpora, systems, open_failures(user, timezone.now()))),
+        }
     if user.is_staff:
         page |= {"queues": queue_states(), "checks": check_all()}
     return page
 
 
-def next_steps(
-    corpora: list[CorpusSummary], systems: list[System], failed: Job | None, failures: int
-) -> Iterator[NextStep]:
+def open_failures(user: Any, now: datetime) -> list[Job]:
+    """The failed jobs that still concern somebody, newest first.
+
+    Not the older ones, nor the import of a corpus that a later import of the same name has mended.
+    """
+    recent = jobs_for(user).filter(finished_at__gt=now - FAILURES_CONCERN_FOR)
+    imports = recent.filter(kind="import-corpus", state=State.SUCCEEDED, finished_at__isnull=False)
+    imported = dict(imports.order_by("finished_at").values_list("parameters__name", "finished_at"))
+    failed = recent.filter(state=State.FAILED).defer("problems", "result").order_by(F("finished_at").desc(), "pk")
+    return [job for job in failed if not _is_mended(job, imported)]
+
+
+def _is_mended(job: Job, imported: dict[str, Any]) -> bool:
+    later = imported.get(job.parameters.get("name", "")) if job.kind == "import-corpus" else None
+    return later is not None and job.finished_at is not None and later > job.finished_at
+
+
+def next_steps(corpora: list[CorpusSummary], systems: list[System], failed: list[Job]) -> Iterator[NextStep]:
     """What an organizer does next: first what is broken, then what is missing."""
-    if failed is not None:
-        yield _look_at_failures(failed, failures)
+    if failed:
+        yield _look_at_failures(failed)
     if not corpora:
         yield NextStep(
             title="Import your first corpus",
@@ -64,16 +90,16 @@ def next_steps(
         if not summary.with_audio:
             yield _add_audio(summary)
         elif summary.corpus.pk not in anonymised:
-            yield _run_a_baseline(summary)
+            yield _run_an_anonymiser(summary)
 
 
-def _look_at_failures(failed: Job, failures: int) -> NextStep:
-    several = failures > 1
+def _look_at_failures(failed: list[Job]) -> NextStep:
+    newest, several = failed[0], len(failed) > 1
     return NextStep(
-        title=f"{failures} jobs failed" if several else f"“{failed.title}” failed",
-        text="Each says what was wrong, who must act and what to do." if several else failed.failure,
+        title=f"{len(failed)} jobs failed" if several else f"“{newest.title}” failed",
+        text="Each says what was wrong, who must act and what to do." if several else newest.failure,
         action="See the failed jobs" if several else "See the job",
-        url=f"{reverse('jobs:list')}?state=failed" if several else failed.get_absolute_url(),
+        url=f"{reverse('jobs:list')}?state=failed" if several else newest.get_absolute_url(),
     )
 
 
@@ -88,11 +114,11 @@ def _add_audio(summary: CorpusSummary) -> NextStep:
     )
 
 
-def _run_a_baseline(summary: CorpusSummary) -> NextStep:
+def _run_an_anonymiser(summary: CorpusSummary) -> NextStep:
     name = summary.corpus.name
     return NextStep(
         title=f"Anonymise {name}",
-        text=f"Run a baseline anonymiser over {name}; its measures follow by themselves.",
-        action="Run a baseline",
+        text="No system has anonymised it yet; the measures follow by themselves.",
+        action="Run an anonymiser",
         url=reverse("systems:new", args=[name]),
     )

@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.paginator import Paginator
-from django.db.models import Count, Q
+from django.db.models import Count, Q, Sum
 from django.http import Http404, HttpRequest
 from django.utils import timezone
 
 from anonymization.methods.pseudo_speakers import Parameter
 from anonymization.methods.registry import get_method
 from anonymization.models import AnonymizationRun
-from evaluation import selectors
+from evaluation import faults, selectors
 from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, describe
 from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.pitch import MINIMUM_OF_2022
@@ -32,6 +32,18 @@ from portal.submissions.models import Submission, SubmittedFile, System
 from portal.submissions.selectors import systems_for
 
 PAGE_SIZE = 50
+RUNS_THAT_TELL_THE_PACE = 20
+
+
+# What to expect of the numbers of a method (docs/methods.md).
+EXPECTATIONS = {
+    "mcadams-2022": (
+        "Each speaker of an enrolment or trial set has one α for all utterances, and ρF0 follows α more than anything "
+        "else: from about 0.4 at α = 0.5 to 0.8 at α = 0.9. The published means of B2 are 0.61 to 0.70 for female and "
+        "0.53 to 0.66 for male sets. They average over many speakers; a set of a few has only a few values of α, so "
+        "its mean can lie anywhere between 0.3 and 0.8 with nothing wrong. Compare systems on sets with many speakers."
+    ),
+}
 
 
 # The list of systems -------------------------------------------------------------------------------
@@ -39,11 +51,12 @@ PAGE_SIZE = 50
 
 @dataclass(frozen=True)
 class SystemRow:
-    """A system in a list: its files, and how far its jobs are."""
+    """A system in a list: its files, how far its jobs are, and its pitch correlation where trial sets were measured."""
 
     system: System
     files: int
     jobs: dict[str, int]
+    pitch: selectors.PitchTable | None
 
     @property
     def jobs_total(self) -> int:
@@ -74,12 +87,13 @@ def list_page(request: HttpRequest) -> dict[str, Any]:
     return {
         "page": page,
         "rows": system_rows(list(page.object_list)),
+        "minimum": MINIMUM_OF_2022,
         "corpora": summaries(corpora_for(request.user)),
     }
 
 
 def system_rows(systems: list[System]) -> list[SystemRow]:
-    """Files and jobs of these systems, in three queries whatever their number."""
+    """Files, jobs and results of these systems, in four queries whatever their number."""
     counted = SubmittedFile.objects.filter(submission__system__in=systems).order_by()
     files = dict(counted.values_list("submission__system").annotate(Count("pk")))
     states: dict[int, dict[str, int]] = {system.pk: {} for system in systems}
@@ -87,7 +101,8 @@ def system_rows(systems: list[System]) -> list[SystemRow]:
         rows = run_model.objects.filter(submission__system__in=systems, job__isnull=False).order_by()
         for system, state, n in rows.values_list("submission__system", "job__state").annotate(Count("pk")):
             states[system][state] = states[system].get(state, 0) + n
-    return [SystemRow(system, files.get(system.pk, 0), states[system.pk]) for system in systems]
+    pitch = selectors.compare_systems(systems)
+    return [SystemRow(system, files.get(system.pk, 0), states[system.pk], pitch.get(system.pk)) for system in systems]
 
 
 # A system ------------------------------------------------------------------------------------------
@@ -95,7 +110,7 @@ def system_rows(systems: list[System]) -> list[SystemRow]:
 
 @dataclass(frozen=True)
 class Provenance:
-    """What made the files of a system. `titles`: the words of the method, or its bare name where it is gone."""
+    """What made the files of a system; `expectation`: what a reader should know before comparing its numbers."""
 
     title: str
     reference: str
@@ -105,6 +120,7 @@ class Provenance:
     code_version: str
     seed: int
     parameters: tuple[Parameter, ...]
+    expectation: str
 
 
 @dataclass(frozen=True)
@@ -121,25 +137,26 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
     submission = submission_of(system)
     runs = selectors.finished_runs(submission)
     values = selectors.values_of(runs)
+    counts = selectors.counts_of(submission.pk)
     judged = selectors.trial_runs(runs) or runs
     worst, best = selectors.extremes(judged)
     return {
         "system": system,
         "corpus": system.corpus,
         "submission": submission,
-        "files": submission.files.count(),
+        "files": counts.files,
         "provenance": provenance_of(submission),
         "progress": progress_of(system),
         "runs": runs,
         "judged_are_trials": any(run.data_set.role == Role.TRIAL for run in judged),
-        "comparison": selectors.compare_pitch(runs, values),
+        "comparison": selectors.compare_pitch(runs, values, counts),
         "minimum": MINIMUM_OF_2022,
-        "table": selectors.result_table(runs, values),
+        "table": selectors.result_table(runs, values, counts),
         "figures": [figure for run in judged if (figure := set_figure(request, run, values))],
         **_numbers_of(judged),
         "worst": worst,
         "best": best,
-        "faults": selectors.fault_groups(runs),
+        "faults": faults.fault_groups(runs),
     }
 
 
@@ -166,6 +183,7 @@ def provenance_of(submission: Submission) -> Provenance | None:
         code_version=", ".join(sorted({run.code_version for run in runs})),
         seed=runs[0].seed,
         parameters=method.parameters,
+        expectation=EXPECTATIONS.get(method.name, ""),
     )
 
 
@@ -180,7 +198,12 @@ def set_figure(request: HttpRequest, run: EvaluationRun, values: selectors.RunVa
     drawn = Distribution(groups=tuple(groups), summaries=tuple(groups.values()), bins=())
     light, dark = (signed_address(request, figure_key(run, theme)) for theme in FIGURE_THEMES)
     words = f"Histogram of {PITCH_CORRELATION.label} in {run.data_set.name}. "
-    return SetFigure(run=run, image=light, dark=dark, alt=words + describe(drawn, MINIMUM_PITCH_CORRELATION))
+    return SetFigure(
+        run=run,
+        image=light,
+        dark=dark,
+        alt=words + describe(drawn, MINIMUM_PITCH_CORRELATION, PITCH_CORRELATION.decimals),
+    )
 
 
 def _numbers_of(runs: list[EvaluationRun]) -> dict[str, Any]:
@@ -191,6 +214,23 @@ def _numbers_of(runs: list[EvaluationRun]) -> dict[str, Any]:
     numbers = distribute(rho)
     counts = zip(*(each.counts for each in numbers.bins), strict=True)
     return {"bins": numbers.bins, "number_rows": list(zip(numbers.groups, numbers.summaries, counts, strict=True))}
+
+
+# A new system --------------------------------------------------------------------------------------
+
+
+def work_per_second() -> float | None:
+    """Seconds that anonymising and measuring one second of speech took lately; None before this portal did both."""
+    costs = [_cost(run_model) for run_model in (AnonymizationRun, EvaluationRun)]
+    return None if None in costs else sum(cost for cost in costs if cost)
+
+
+def _cost(run_model: type[AnonymizationRun] | type[EvaluationRun]) -> float | None:
+    runs = run_model.objects.filter(job__state=State.SUCCEEDED).annotate(speech=Sum("data_set__utterances__duration_s"))
+    rows = runs.order_by("-pk").values_list("job__started_at", "job__finished_at", "speech")[:RUNS_THAT_TELL_THE_PACE]
+    known = [(ended - started, speech) for started, ended, speech in rows if started and ended and speech]
+    speech_s = sum(speech for _, speech in known)
+    return sum(took.total_seconds() for took, _ in known) / speech_s if speech_s else None
 
 
 # Progress of a system ------------------------------------------------------------------------------

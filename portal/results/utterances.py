@@ -15,6 +15,7 @@ from anonymization.methods.registry import get_method
 from anonymization.models import AnonymizationRun
 from anonymization.services import pseudo_speaker_of
 from evaluation import selectors
+from evaluation.faults import fault_of
 from evaluation.metrics.catalogue import (
     DURATION_DIFFERENCE,
     LEVEL_CHANGE,
@@ -122,12 +123,13 @@ def data_set_page(request: HttpRequest, system: System, data_set: str) -> dict[s
     run = run_of(system, data_set)
     order = _order_of(request)
     values = selectors.values_of([run])
+    counts = selectors.counts_of(run.submission_id)
     page = _measure_page(request, run, order)
     return {
         "system": system,
         "corpus": system.corpus,
         "run": run,
-        "table": selectors.result_table([run], values),
+        "table": selectors.result_table([run], values, counts),
         "figure": _whole_figure(request, run, values),
         "page": page,
         "rows": [_measure_row(measure) for measure in page.object_list],
@@ -152,7 +154,7 @@ def _measure_row(measure: UtteranceMeasure) -> dict[str, Any]:
     return {
         "measure": measure,
         "texts": [*numbers, lag_text(measure)],
-        "faults": ", ".join(selectors.fault_of(code).title for code in measure.faults),
+        "faults": ", ".join(fault_of(code).title for code in measure.faults),
     }
 
 
@@ -198,9 +200,9 @@ def _whole_figure(request: HttpRequest, run: EvaluationRun, values: selectors.Ru
         "alt": drawn.alt,
         "title": "Pitch correlation of each utterance",
         "caption": (
-            f"Histogram of ρF0, official form, over the utterances of {run.data_set.name}. ▼ marks the mean, the "
-            f"dashed line the minimum of {MINIMUM_OF_2022:g} that VoicePrivacy 2022 asked of the mean, not of each "
-            "utterance."
+            f"Histogram of ρF0, official form: the share of the utterances of {run.data_set.name} in each interval. "
+            f"▼ marks the mean, the dashed line the minimum of {MINIMUM_OF_2022:g} that VoicePrivacy 2022 asked of "
+            "the mean, not of each utterance."
         ),
         "columns": ["From", "to below", *(f"{group} (n = {summary.n})" for group, summary in groups)],
         "rows": [[f"{each.lower:.2f}", f"{each.upper:.2f}", *each.counts] for each in distribution.bins],
@@ -220,7 +222,7 @@ def compare_page(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
         "corpus": file.submission.system.corpus,
         "measure": measure,
         "measures": _measured(measure),
-        "faults": [selectors.fault_of(code) for code in measure.faults] if measure else [],
+        "faults": [fault_of(code) for code in measure.faults] if measure else [],
         "lag": lag_text(measure) if measure else "",
         "player": _player(request, file, measure),
         "voice": _voice_of(file),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
@@ -51,7 +50,6 @@ def new_baseline(request: HttpRequest, corpus: str) -> HttpResponse:
     form = BaselineForm(request.POST if request.method == "POST" else None, corpus=chosen)
     system = form.start(by=request.user) if form.is_valid() else None
     if system is not None:
-        messages.success(request, "The system is being made. This page shows how far it is.")
         return redirect(system)
     return render(request, "systems/new.html", {"form": form, "corpus": chosen}, status=422 if form.errors else 200)
 

@@ -71,6 +71,37 @@ document.addEventListener("click", (event) => {
   if (menu && !menu.contains(event.target)) menu.open = false;
 });
 
+// A list of boxes to tick: buttons that tick several, and how much the ticked ones are. As in portal.core.wording.
+function roughly(seconds) {
+  if (seconds < 5) return "a few seconds";
+  if (seconds < 58) return `about ${5 * Math.round(seconds / 5)} s`;
+  if (seconds < 90 * 60) return `about ${Math.max(1, Math.round(seconds / 60))} min`;
+  return `about ${Math.round(seconds / 3600)} h`;
+}
+
+function tellExtent(output, boxes) {
+  const ticked = boxes.filter((box) => box.checked);
+  if (!ticked.length) return void (output.textContent = "No data set chosen.");
+  const seconds = ticked.reduce((sum, box) => sum + Number(box.closest("[data-seconds]").dataset.seconds), 0);
+  const work = output.dataset.cost && `; the work takes ${roughly(seconds * output.dataset.cost)}`;
+  output.textContent = `${ticked.length} data set${ticked.length > 1 ? "s" : ""}, ${roughly(seconds)} of speech${work}.`;
+}
+
+document.querySelectorAll("[data-choose]").forEach((chooser) => {
+  const form = chooser.closest("form");
+  const boxes = [...form.querySelectorAll(`input[name="${chooser.dataset.choose}"]`)];
+  const output = form.querySelector("[data-extent]");
+  const tell = () => tellExtent(output, boxes);
+  chooser.hidden = false;
+  chooser.addEventListener("click", ({ target }) => {
+    if (!target.matches("button")) return;
+    for (const box of boxes) box.checked = !target.value || box.closest("[data-role]").dataset.role === target.value;
+    tell();
+  });
+  boxes.forEach((box) => box.addEventListener("change", tell));
+  tell(); // the browser may have kept ticks of before
+});
+
 // Pages that renew themselves rest while nobody looks at them.
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (document.hidden && event.detail.requestConfig.verb === "get") event.preventDefault();

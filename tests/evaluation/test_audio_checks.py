@@ -65,9 +65,7 @@ def test_audio_check_notes_a_level_change_beyond_24_db(gain, expected):
     assert codes(gain * quiet[::-1], quiet) == expected
 
 
-@pytest.mark.parametrize(
-    ("clipped", "expected"), [(0, []), (16, []), (17, ["clipped"]), (400, ["clipped"])]
-)
+@pytest.mark.parametrize(("clipped", "expected"), [(0, []), (16, []), (17, ["clipped"]), (400, ["clipped"])])
 def test_audio_check_flags_clipping_beyond_one_in_a_thousand(clipped, expected):
     loud = OTHER.copy()
     loud[:clipped:2] = 32767

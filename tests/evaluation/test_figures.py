@@ -37,14 +37,10 @@ def test_histogram_is_an_svg_without_script_and_style(theme):
 
 def test_histogram_keeps_text_as_text_in_a_generic_font():
     svg = pitch_histogram(VALUES)
-    assert {"Female", "Male", "Pitch correlation ρF0", "2022 minimum", "Utterances"} < set(
-        texts(svg)
-    )
-    assert "n = 4, ▼ mean 0.695" in texts(svg)
-    assert "n = 3, ▼ mean 0.393" in texts(svg)
-    assert {element.get("font-family") for element in parse(svg).iter(f"{SVG}text")} == {
-        "sans-serif"
-    }
+    assert {"Female", "Male", "Pitch correlation ρF0", "2022 minimum", "Share of utterances, %"} < set(texts(svg))
+    assert "n = 4, ▼ mean 0.6950" in texts(svg)
+    assert "n = 3, ▼ mean 0.3933" in texts(svg)
+    assert {element.get("font-family") for element in parse(svg).iter(f"{SVG}text")} == {"sans-serif"}
 
 
 def test_histogram_has_a_name_and_a_description():
@@ -54,8 +50,8 @@ def test_histogram_has_a_name_and_a_description():
         "Histogram of Pitch correlation ρF0",
     )
     assert root.findtext(f"{SVG}desc") == (
-        "Female: n = 4, mean 0.695, standard deviation 0.052. "
-        "Male: n = 3, mean 0.393, standard deviation 0.150. "
+        "Female: n = 4, mean 0.6950, standard deviation 0.0522. "
+        "Male: n = 3, mean 0.3933, standard deviation 0.1497. "
         "Dashed line: 2022 minimum, 0.3."
     )
 
@@ -81,15 +77,41 @@ def test_histogram_draws_one_bar_for_each_filled_bin():
     colours = PALETTES["light"].series
     root = parse(pitch_histogram(VALUES))
     bars = {
-        colour: [p for p in root.iter(f"{SVG}path") if p.get("fill") == colour and is_tall(p)]
-        for colour in colours
+        colour: [p for p in root.iter(f"{SVG}path") if p.get("fill") == colour and is_tall(p)] for colour in colours
     }
     assert [len(bars[colour]) for colour in colours] == [3, 3, 0, 0]
 
 
-def is_tall(path: ElementTree.Element) -> bool:
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([0.1, 0.2, 0.3, 0.4], ["0", "20", "40"]),
+        ([number / 100 for number in range(0, 100, 2)] * 20, ["0", "20", "40"]),
+        ([0.11, 0.12, 0.5, 0.6, 0.7], ["0", "20", "40"]),
+        ([0.11, 0.12, 0.13, 0.6, 0.7], ["0", "50", "100"]),
+        ([0.5], ["0", "50", "100"]),
+    ],
+)
+def test_histogram_has_the_same_scale_for_few_and_many_utterances(values, scale):
+    found = texts(pitch_histogram({"all": values}))
+    assert [text for text in found if text.isdigit()] == scale
+
+
+def test_bars_are_shares_of_their_group():
+    root = parse(pitch_histogram({"few": [0.52, 0.62, 0.72], "many": [0.52, 0.62, 0.72] * 50}))
+    tall = [[p for p in root.iter(f"{SVG}path") if p.get("fill") == colour] for colour in PALETTES["light"].series[:2]]
+    few, many = ([round(height(path), 2) for path in paths if height(path) > 1] for paths in tall)
+    assert few == many
+    assert len(few) == 3
+
+
+def height(path: ElementTree.Element) -> float:
     numbers = [float(word) for word in path.get("d", "").split() if word[-1].isdigit()]
-    return max(numbers[1::2]) - min(numbers[1::2]) > 1
+    return max(numbers[1::2]) - min(numbers[1::2])
+
+
+def is_tall(path: ElementTree.Element) -> bool:
+    return height(path) > 1
 
 
 def test_histogram_takes_any_label_as_it_is():

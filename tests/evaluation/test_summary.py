@@ -18,9 +18,7 @@ def test_summary_has_the_population_deviation():
     assert summarise(np.array([0.7])) == Summary(mean=0.7, std=0.0, n=1)
 
 
-@pytest.mark.parametrize(
-    ("values", "sentence"), [([], "found none"), ([0.1, np.nan], "1 of 2"), ([np.inf], "1 of 1")]
-)
+@pytest.mark.parametrize(("values", "sentence"), [([], "found none"), ([0.1, np.nan], "1 of 2"), ([np.inf], "1 of 1")])
 def test_summary_refuses_nothing_and_what_is_not_finite(values, sentence):
     with pytest.raises(MetricInputError, match=sentence):
         summarise(values)
@@ -31,9 +29,7 @@ def test_distribution_counts_by_group_in_common_bins():
     result = distribute(values, bins_per_unit=10)
     assert result.groups == ("F", "M")
     assert [summary.n for summary in result.summaries] == [4, 1]
-    assert [(row.lower, row.upper) for row in result.bins] == [
-        (i / 10, (i + 1) / 10) for i in range(10)
-    ]
+    assert [(row.lower, row.upper) for row in result.bins] == [(i / 10, (i + 1) / 10) for i in range(10)]
     assert [row.counts for row in result.bins] == [
         (1, 0), (0, 0), (0, 1), (2, 0), (0, 0), (0, 0), (0, 0), (0, 0), (0, 0), (1, 0),
     ]  # fmt: skip

@@ -5,6 +5,7 @@ import os
 from threading import Thread
 
 import pytest
+from django.conf import settings
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
@@ -12,6 +13,7 @@ from django.db import DatabaseError, connection
 from evaluation.models import EvaluationRun
 from portal.challenges import importing
 from portal.challenges.models import Corpus, DataSet
+from portal.challenges.places import find_corpora
 from portal.challenges.readers.corpus import detect_layout, read_corpus
 from portal.config.environment import SettingsError, read_environment
 from portal.core import starting
@@ -19,9 +21,10 @@ from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
 from portal.results import forms
+from portal.results.management.commands.demo import DEMO_CORPUS, open_for_imports
 from portal.results.services import start_baseline
 from portal.submissions.models import System
-from tests.portal.factories import make_corpus, make_job, make_organizer, make_system, write_manifest
+from tests.portal.factories import make_corpus, make_job, make_organizer, make_system, store_tone, write_manifest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 COLUMNS = ["utterance_id", "speaker", "gender", "transcript", "path"]
@@ -182,6 +185,31 @@ def test_import_form_refuses_impossible_folders(text, client, organizer, tmp_pat
     assert (response.status_code, list(response.context["form"].errors)) == (422, ["folder"])
 
 
+def test_search_for_corpora_ends_soon_and_follows_no_link(tmp_path, settings):
+    root = tmp_path / "open"
+    write_manifest(tmp_path / "closed", speakers=1)
+    for number in range(300):
+        (root / f"empty-{number:03d}").mkdir(parents=True)
+    (root / "empty-000" / "loop").symlink_to(root)
+    (root / "link").symlink_to(tmp_path / "closed")
+    write_manifest(root / "a" / "b", speakers=1)
+    write_manifest(root / "a" / "c" / "too deep", speakers=1)
+    (root / "a" / "sheet").mkdir()
+    (root / "a" / "sheet" / "prices.csv").write_text("a,b")
+    os.mkfifo(root / "a" / "utterances.csv")
+    settings.IMPORT_ROOTS = [root]
+    assert find_corpora() == []  # 200 folders come before
+    for number in range(150):
+        (root / f"empty-{number + 100:03d}").rmdir()
+    assert [corpus.folder for corpus in find_corpora()] == [root / "a" / "b"]
+
+
+def test_import_root_that_has_gone_ends_no_search(tmp_path, settings):
+    write_manifest(tmp_path / "speech", speakers=1)
+    settings.IMPORT_ROOTS = [tmp_path / "gone", tmp_path]
+    assert [corpus.folder for corpus in find_corpora()] == [tmp_path / "speech"]
+
+
 def test_import_root_is_not_left_by_a_link(client, organizer, tmp_path, settings):
     settings.IMPORT_ROOTS = [tmp_path / "open"]
     (tmp_path / "open").mkdir()
@@ -265,7 +293,9 @@ def test_byte_range_of_absurd_length_is_ignored(client, organizer):
 
 def test_lost_recording_is_one_problem_of_the_run_without_the_place_of_the_file(organizer):
     corpus = make_corpus(speakers=1, utterances=1)
-    default_storage.delete(corpus.utterances.order_by("name").first().audio)
+    lost = store_tone(1234)  # a sound that no test beside this one stores again
+    default_storage.delete(lost)
+    corpus.utterances.update(audio=lost)
     sets = corpus.data_sets.filter(name="tones_enrolls")
     start_baseline(name="b2", corpus=corpus, data_sets=sets, method="mcadams-2022", seed=1, by=organizer)
     job = execute(Job.objects.get(kind="anonymize").pk)
@@ -323,6 +353,38 @@ def test_start_with_a_broken_database_or_a_full_disk_is_one_sentence(error, monk
     monkeypatch.setattr(starting, "call_command", fail)
     with pytest.raises(CommandError, match=r"file is not a database|No space left on device"):
         starting.prepare()
+
+
+def test_second_portal_on_a_data_folder_is_refused_until_the_first_has_ended(tmp_path):
+    for _ in range(2):
+        with starting.hold(tmp_path, "127.0.0.1:8000"):
+            with pytest.raises(CommandError) as raised, starting.hold(tmp_path, "127.0.0.1:8001"):
+                pass
+            assert str(raised.value) == (
+                f"Another portal runs on the data folder {tmp_path}: process {os.getpid()}, http://127.0.0.1:8000/. "
+                "Use that one, end it, or set PORTAL_DATA_DIR to another folder."
+            )
+
+
+def test_demo_opens_its_folders_beside_those_of_the_operator(tmp_path, monkeypatch):
+    names = ("set", "speech", "a,b")
+    for name in names:
+        (tmp_path / name).mkdir()
+    known, speech, odd = (tmp_path / name for name in names)
+    monkeypatch.setitem(settings.ENVIRONMENT, "IMPORT_ROOTS", [known])
+    monkeypatch.setenv("PORTAL_IMPORT_ROOTS", "")
+    open_for_imports(DEMO_CORPUS, speech, speech, odd, tmp_path / "none")
+    assert read_environment({"PORTAL_IMPORT_ROOTS": os.environ["PORTAL_IMPORT_ROOTS"]})["IMPORT_ROOTS"] == [
+        known,
+        DEMO_CORPUS,
+        speech,
+    ]
+
+
+def test_interrupt_before_the_processes_run_is_no_traceback(tmp_path):
+    with pytest.raises(SystemExit) as raised, starting.hold(tmp_path, "127.0.0.1:8000"):
+        raise KeyboardInterrupt
+    assert raised.value.code == 130
 
 
 def test_start_at_a_taken_address_is_one_sentence(live_server):

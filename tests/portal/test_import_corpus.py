@@ -250,7 +250,7 @@ def test_interrupted_import_continues_without_examining_again(corpus, monkeypatc
     monkeypatch.setattr(importing, "inspect_audio", lambda path: examined.append(path.name) or original(path))
     assert execute(job.pk).state == State.SUCCEEDED
     assert len(examined) == len(set(examined)) == 12
-    assert not list((importing.settings.DATA_DIR / "imports").glob(f"{job.pk}*"))
+    assert not list((importing.settings.DATA_DIR / "journals").glob(f"{job.pk}*"))
 
 
 def test_second_import_of_a_corpus_under_way_is_refused(corpus):

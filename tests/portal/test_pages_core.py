@@ -10,7 +10,7 @@ from django.utils import timezone
 from portal.challenges.models import DataSet, Role
 from portal.challenges.selectors import data_set_table, plan_table, trial_table
 from portal.jobs.models import Job
-from portal.results.home import home_page
+from portal.results.home import home_page, open_failures
 from tests.portal.factories import (
     make_corpus,
     make_job,
@@ -21,6 +21,7 @@ from tests.portal.factories import (
     make_user,
     write_manifest,
 )
+from tests.portal.measured import measured
 
 pytestmark = pytest.mark.django_db
 
@@ -171,7 +172,7 @@ def test_home_query_count_does_not_grow(client, organizer, django_assert_num_que
         make_system(make_corpus(f"tones{number}", with_audio=False), f"system{number}")
         make_job(title=f"Job {number}")
         make_job("failed", failure="It failed.")
-    _count_queries(client, django_assert_num_queries, "/", 10)
+    _count_queries(client, django_assert_num_queries, "/", 11)
 
 
 # Corpora ------------------------------------------------------------------------------------------
@@ -245,6 +246,13 @@ def test_trial_table_counts_by_kind_and_gender_and_names_the_origin(organizer):
     ]
 
 
+def test_table_1_links_every_data_set_by_its_own_name(client, organizer):
+    make_corpus(with_audio=False)
+    page = client.get("/corpora/tones/").content.decode()
+    for name in ("tones_enrolls", "tones_trials_f", "tones_trials_m"):
+        assert f'<a href="/corpora/tones/sets/{name}/">{name}</a>' in page
+
+
 def test_corpus_without_audio_says_so_and_one_with_audio_does_not(client, organizer):
     make_corpus("lists", with_audio=False)
     make_corpus("whole", speakers=1, utterances=1)
@@ -290,6 +298,58 @@ def test_import_form_refuses_folders_that_are_not_open(client, organizer, tmp_pa
     assert list(errors) == ["folder", "name"]
 
 
+def _choices(client, query=""):
+    return [str(text) for _, text in client.get(f"/corpora/import/{query}").context["form"].fields["found"].choices]
+
+
+def test_import_form_offers_what_looks_like_a_corpus(client, organizer, tmp_path, settings):
+    settings.IMPORT_ROOTS = [tmp_path]
+    assert "found" not in client.get("/corpora/import/").context["form"].fields
+    folder = write_manifest(tmp_path / "more" / "speech")
+    (tmp_path / "LibriSpeech" / "dev" / "1" / "2").mkdir(parents=True)
+    (tmp_path / "LibriSpeech" / "dev" / "1" / "2" / "1-2.trans.txt").touch()
+    assert _choices(client) == [
+        f"{tmp_path}/LibriSpeech (LibriSpeech tree)",
+        f"{folder} (CSV manifest)",
+        "Another folder, named below",
+    ]
+    client.post("/corpora/import/", {"found": folder, "folder": "", "name": "tones"})
+    assert Job.objects.get().parameters["folder"] == str(folder)
+
+
+def test_import_form_takes_one_answer_for_the_folder(client, organizer, tmp_path, settings):
+    settings.IMPORT_ROOTS = [tmp_path]
+    folder = write_manifest(tmp_path / "speech")
+    missing = "Name the folder of the corpus, or choose a corpus above where one is listed."
+    assert _import_errors(client, name="tones") == {"folder": [missing]}
+    both = "Choose a corpus above or name a folder here, not both."
+    assert _import_errors(client, found=folder, folder=folder, name="tones") == {"folder": [both]}
+    gone = "This corpus is not there any more. Choose another one."
+    assert _import_errors(client, found="/etc", name="tones") == {"found": [gone]}
+    assert _import_errors(client, folder=folder) == {"name": ["Give the corpus a name, such as libri-dev."]}
+
+
+def test_import_page_says_where_a_corpus_must_lie_and_chooses_the_one_that_a_link_names(
+    client, organizer, tmp_path, settings
+):
+    settings.IMPORT_ROOTS = [tmp_path / "import", tmp_path / "more"]
+    folder = write_manifest(tmp_path / "more" / "speech")
+    page = client.get("/corpora/import/", {"folder": str(folder), "name": "tones"})
+    assert [root in page.content.decode() for root in (f"{tmp_path}/import</code>", f"{tmp_path}/more</code>")] == [
+        True
+    ] * 2
+    form = page.context["form"]
+    assert (form["found"].value(), form["folder"].value()) == (str(folder), None)
+    other = client.get("/corpora/import/", {"folder": "/elsewhere"}).context["form"]
+    assert (other["found"].value(), other["folder"].value()) == ("other", "/elsewhere")
+
+
+def test_wrong_answer_in_a_form_is_not_logged(client, organizer, caplog):
+    _import_errors(client, name="a name")
+    assert client.get("/corpora/none/").status_code == 404
+    assert caplog.records == []
+
+
 def test_import_form_keeps_kaldi_options_to_kaldi(client, organizer, tmp_path, settings):
     settings.IMPORT_ROOTS = [tmp_path]
     folder = write_manifest(tmp_path / "speech")
@@ -330,6 +390,40 @@ def test_polled_parts_stop_when_nothing_is_under_way(client, organizer):
     assert [client.get(f"/jobs/{part}").status_code for part in ("table", f"{job.pk}/status")] == [200, 200]
     Job.objects.update(state="succeeded", claim=None, finished_at=timezone.now())
     assert [client.get(f"/jobs/{part}").status_code for part in ("table", f"{job.pk}/status")] == [286, 286]
+
+
+def test_acting_on_a_job_leaves_its_state_to_speak(client, organizer):
+    job = make_job()
+    page = client.post(f"/jobs/{job.pk}/cancel", follow=True).content.decode()
+    assert ("Cancelled by" in page, 'class="notice note"' in page) == (True, True)
+    assert not any(f'class="notice {kind}"' in page for kind in ("success", "error"))
+    page = client.post(f"/jobs/{job.pk}/again", follow=True).content.decode()
+    assert not any(part in page for part in ('class="messages"', '<div class="notice'))
+    page = client.post(f"/jobs/{job.pk}/again", follow=True).content.decode()
+    assert 'class="notice error">Only a failed or cancelled job can run again.' in page
+
+
+def test_started_import_leaves_its_state_to_speak(client, organizer, tmp_path, settings):
+    settings.IMPORT_ROOTS = [tmp_path]
+    folder = write_manifest(tmp_path / "speech")
+    page = client.post("/corpora/import/", {"folder": folder, "name": "tones"}, follow=True).content.decode()
+    assert "Import of the corpus tones" in page
+    assert 'class="messages"' not in page
+
+
+@pytest.mark.parametrize(("state", "bars"), [("running", 1), ("failed", 0), ("cancelled", 0), ("succeeded", 0)])
+def test_bar_is_shown_only_while_more_is_to_come(client, organizer, state, bars):
+    job = make_job(state, stage="Examining audio", done=8, total=8, failure="" if bars else "Ended.")
+    page = client.get(f"/jobs/{job.pk}/").content.decode()
+    assert page.count("<progress") == bars
+    assert page.count('class="notice error"') == (state == "failed")
+
+
+def test_facts_of_a_job_leave_out_options_that_were_not_taken(client, organizer):
+    job = make_job("running", parameters={"name": "tones", "is_synthetic": True, "without_audio": False})
+    page = client.get(f"/jobs/{job.pk}/").content.decode()
+    assert "<dt>Synthetic</dt><dd>yes</dd>" in page
+    assert "Without audio" not in page
 
 
 def test_polled_status_brings_the_buttons_only_once_the_job_has_ended(client, organizer):
@@ -386,6 +480,29 @@ def test_next_steps_begin_with_failures(organizer):
     assert _steps(organizer)[0] == ("“Import of x” failed", f"/jobs/{job.pk}/")
     make_job("failed")
     assert _steps(organizer)[0] == ("2 jobs failed", "/jobs/?state=failed")
+
+
+def test_failures_leave_the_home_page_when_they_are_mended_or_old(organizer):
+    now = timezone.now()
+    old = make_job("failed", finished_at=now - timedelta(days=7, seconds=1), failure="Old.")
+    mended = make_job("failed", parameters={"name": "tones"}, finished_at=now - timedelta(hours=2))
+    make_job("succeeded", parameters={"name": "tones"}, finished_at=now - timedelta(hours=1))
+    make_job("succeeded", parameters={"name": "other"})
+    assert open_failures(organizer, now) == []
+    again = make_job("failed", parameters={"name": "tones"}, finished_at=now - timedelta(minutes=30))
+    recent = make_job("failed", kind="measure", parameters={"run": 1}, finished_at=now - timedelta(days=6))
+    assert open_failures(organizer, now) == [again, recent]
+    assert open_failures(organizer, now - timedelta(seconds=2)) == [again, recent, old]
+    assert mended not in open_failures(organizer, now)
+
+
+def test_home_shows_what_the_systems_reached(client, organizer):
+    system = make_system(make_corpus("tones"))
+    assert "not measured" in client.get("/").content.decode()
+    measured(system, system.corpus.data_sets.get(name="tones_trials_f"), rho=(0.61,))
+    page = client.get("/").content.decode()
+    assert "0.6100" in page
+    assert "in 1 of 1 trial set<" in page
 
 
 def test_operator_is_warned_of_a_queue_that_nobody_serves(client):

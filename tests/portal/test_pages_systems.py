@@ -4,6 +4,7 @@ import csv
 import io
 import statistics
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,13 +13,15 @@ from django.core.files.storage import default_storage
 from django.utils import timezone
 
 from anonymization.models import AnonymizationRun
+from evaluation.faults import FAULTS, fault_groups
 from evaluation.metrics.audio_checks import AudioCheck, audio_problems
 from evaluation.metrics.catalogue import LEVEL_CHANGE, METRICS, PITCH_CORRELATION
 from evaluation.metrics.errors import MetricInputError
 from evaluation.metrics.summary import pool, summarise
 from evaluation.models import EvaluationRun, MetricValue, UtteranceMeasure
-from evaluation.selectors import FAULTS, compare_pitch, fault_groups, finished_runs, number_text, values_of
+from evaluation.selectors import compare_pitch, finished_runs, number_text, values_of
 from portal.jobs.models import Job, State
+from portal.results.pages import EXPECTATIONS
 from portal.submissions.models import System
 from tests.portal.factories import make_corpus, make_operator, make_organizer, make_system, make_user
 from tests.portal.measured import anonymized, measured
@@ -113,11 +116,11 @@ def test_empty_list_leads_to_the_corpora(organizer):
 
 
 @pytest.mark.parametrize("others", [0, 2, 40])
-def test_list_costs_ten_queries_whatever_its_length(organizer, system, django_assert_num_queries, others):
+def test_list_costs_eleven_queries_whatever_its_length(organizer, system, django_assert_num_queries, others):
     for number in range(others):
         other = make_system(system.corpus, name=f"b2-{number}")
         measured(other, data_set_of(system, "trials_f"))
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(11):
         page = organizer.get("/systems/")
     assert len(page.context["rows"]) == others + 1
 
@@ -140,6 +143,51 @@ def test_list_tells_files_and_the_state_that_asks_for_attention(organizer, syste
         "broken": (16, "failed", "1 of 2 jobs failed"),
         "bare": (16, "", "no jobs"),
     }
+
+
+def listed(organizer):
+    """The pitch columns of the list: means of all trial sets by gender, and in how many sets it is above."""
+    return {
+        row.system.name: (
+            None if row.pitch is None else (
+                *(summary and round(summary.mean, 4) for summary in (row.pitch.overall.female, row.pitch.overall.male)),
+                row.pitch.is_above, row.pitch.n_above, len(row.pitch.rows),
+            )
+        )
+        for row in organizer.get("/systems/").context["rows"]
+    }  # fmt: skip
+
+
+def test_list_shows_the_result_of_trial_sets_as_the_page_of_the_system_does(organizer, system):
+    page = organizer.get("/systems/b2-tones/").context["comparison"]
+    assert listed(organizer) == {"b2-tones": (0.475, 0.475, True, 1, 1)}
+    assert [row.average for row in page.rows] == [pytest.approx(0.475)]
+    text = text_of(organizer.get("/systems/"))
+    assert "0.4750" in text
+    assert '<th scope="col">State</th>' in text
+    assert '>above</span> <span class="soft">in 1 of 1 trial set</span>' in text
+    low = system.corpus.data_sets.create(name="low_trials", role="trial")
+    for file in system.submissions.get().files.filter(data_set__name="tones_enrolls")[:4]:
+        system.submissions.get().files.create(
+            data_set=low, utterance=file.utterance, audio=file.audio, samples=file.samples, rate_hz=file.rate_hz
+        )
+    measured(system, low, rho=(0.1,))
+    assert listed(organizer)["b2-tones"][2:] == (False, 1, 2)
+    assert '>not above</span> <span class="soft">in 1 of 2 trial sets</span>' in text_of(organizer.get("/systems/"))
+
+
+def test_list_takes_only_the_newest_finished_run_of_the_newest_submission(organizer):
+    system = make_system(make_corpus("tones", speakers=2))
+    women = data_set_of(system, "trials_f")
+    measured(system, women, rho=(0.6,))
+    measured(system, data_set_of(system, "enrolls"), rho=(0.9,))
+    assert listed(organizer)["b2-tones"] == (0.6, None, True, 1, 1)
+    measured(system, women, rho=(0.2,))
+    measured(system, women, rho=(0.8,), state="running")
+    assert listed(organizer)["b2-tones"] == (0.2, None, False, 0, 1)
+    system.submissions.create(version=2)
+    assert listed(organizer)["b2-tones"] is None
+    assert "not measured" in text_of(organizer.get("/systems/"))
 
 
 # A new system --------------------------------------------------------------------------------------
@@ -170,7 +218,7 @@ def test_form_of_a_corpus_of_lists_leads_to_the_import(organizer):
     make_corpus("lists", with_audio=False)
     page = text_of(organizer.get("/systems/new/lists/"))
     assert "This corpus has no audio yet" in page
-    assert '<button class="button">Anonymise and measure' not in page
+    assert '<button class="button">Run an anonymiser' not in page
 
 
 def test_form_describes_the_method_and_the_levels(organizer):
@@ -178,14 +226,72 @@ def test_form_describes_the_method_and_the_levels(organizer):
     page = text_of(organizer.get("/systems/new/tones/"))
     for words in (
         "B2: McAdams coefficient (2022)",
-        "alpha</i> from 0.5 to 0.9",
+        "α</i> from 0.5 to 0.9",
         "Interspeech 2021",
         "Speaker level",
         "Utterance level",
-        "enrolment · 4 utterances",
-        "trial · 2 utterances",
+        "enrolment · 4 utterances · 2.4 s",
+        "trial · 2 utterances · 1.2 s",
+        "3 data sets, a few seconds of speech.</output>",
+        "The first run tells how long others will take.",
     ):
         assert words in page
+
+
+def test_form_estimates_the_work_from_earlier_runs(organizer, system):
+    now = timezone.now()
+    # 16 files of 0.6 s: 9.6 s of speech, anonymised in 9 s and measured in 90 s.
+    Job.objects.filter(kind="anonymize").update(started_at=now - timezone.timedelta(seconds=3), finished_at=now)
+    Job.objects.filter(kind="measure").update(started_at=now - timezone.timedelta(seconds=30), finished_at=now)
+    response = organizer.get("/systems/new/tones/")
+    assert response.context["form"].cost == pytest.approx(99 / 9.6)
+    assert "3 data sets, about 10 s of speech; the work takes about 2 min." in text_of(response)
+
+
+def test_form_names_what_is_wrong_in_its_own_words(organizer):
+    make_corpus("tones")
+    address = "/systems/new/tones/"
+    for post, expected in (
+        ({}, {
+            "method": "Choose a method of this list.",
+            "data_sets": "Choose at least one data set.",
+            "name": "Give the system a name, such as b2-speech.",
+            "seed": "Give a seed: any whole number from 0 on.",
+        }),
+        ({"method": "x", "data_sets": ["y"], "name": "a b", "seed": "z"}, {
+            "method": "Choose a method of this list.",
+            "data_sets": "Choose data sets of this list.",
+            "name": "Use letters, digits, hyphens and underscores only, such as b2-speech.",
+            "seed": "A seed is a whole number from 0 on, such as 2022.",
+        }),
+        ({"name": "a" * 61, "seed": -1, "data_sets": [10**6]}, {
+            "method": "Choose a method of this list.",
+            "data_sets": "Choose data sets of this list.",
+            "name": "Use at most 60 characters; this name has 61.",
+            "seed": "A seed is 0 or more.",
+        }),
+    ):  # fmt: skip
+        errors = organizer.post(address, post).context["form"].errors
+        assert {name: " ".join(found) for name, found in errors.items()} == expected
+
+
+def test_jobs_are_named_by_what_they_do_to_which_set(organizer):
+    corpus = make_corpus("tones")
+    chosen = corpus.data_sets.get(name="tones_enrolls")
+    organizer.post(
+        "/systems/new/tones/", {"method": "mcadams-2022", "name": "mine", "seed": 7, "data_sets": [chosen.pk]}
+    )
+    assert set(Job.objects.values_list("title", flat=True)) == {
+        "Anonymise tones_enrolls · mine",
+        "Measure tones_enrolls · mine",
+    }
+    page = text_of(organizer.get("/systems/mine/"))
+    assert 'class="notice success"' not in page
+    job = Job.objects.get(kind="measure")
+    page = text_of(organizer.get(f"/jobs/{job.pk}/"))
+    assert '<dt>System</dt><dd><a href="/systems/mine/">mine</a></dd>' in page
+    assert "<dt>Data set</dt><dd>tones_enrolls</dd>" in page
+    assert "<dt>Run</dt>" not in page
 
 
 def test_posted_form_makes_a_system_with_two_jobs_for_each_data_set(organizer):
@@ -232,11 +338,15 @@ def test_system_page_of_many_data_sets_costs_the_same(organizer, system, django_
 
 def test_table_has_every_value_of_the_database_trial_sets_first(organizer, system):
     table = organizer.get("/systems/b2-tones/").context["table"]
-    assert [(group.role, len(group.rows)) for group in table.groups] == [("trial", 2), ("enrolment", 3)]
+    assert [(group.role, sum(len(each.rows) for each in group.sets)) for group in table.groups] == [
+        ("trial", 2),
+        ("enrolment", 3),
+    ]
     shown = {
-        (row.run.data_set.name, row.gender, cell.metric.key): (cell.value.value, cell.value.spread, cell.value.n)
+        (each.run.data_set.name, row.gender, cell.metric.key): (cell.value.value, cell.value.spread, cell.value.n)
         for group in table.groups
-        for row in group.rows
+        for each in group.sets
+        for row in each.rows
         for cell in row.cells
     }
     stored = MetricValue.objects.filter(run__submission__system=system).exclude(
@@ -256,6 +366,57 @@ def test_table_states_unit_direction_estimator_and_definition(organizer, system)
         assert metric.definition in page
     assert "higher is better" in page
     assert "best near zero" in page
+
+
+def test_system_page_goes_from_the_verdict_to_the_details(organizer, system):
+    page = text_of(organizer.get("/systems/b2-tones/"))
+    headings = [part.partition("</h2>")[0].partition(">")[2] for part in page.split("<h2")[1:]]
+    assert headings == [
+        "Pitch correlation against the 0.3 minimum",
+        "All measures",
+        "Pitch correlation, utterance by utterance",
+        "Listen to the extremes",
+        "Warnings",
+        "How it was made",
+    ]
+
+
+def test_speakers_are_counted_beside_utterances(organizer, system):
+    response = organizer.get("/systems/b2-tones/")
+    found = {
+        (each.run.data_set.name, row.gender): (row.n, row.speakers)
+        for group in response.context["table"].groups
+        for each in group.sets
+        for row in each.rows
+    }
+    assert found == {
+        ("tones_trials_f", "female"): (4, 2),
+        ("tones_trials_m", "male"): (4, 2),
+        ("tones_enrolls", "female"): (4, 2),
+        ("tones_enrolls", "male"): (4, 2),
+        ("tones_enrolls", "all"): (8, 4),
+    }
+    assert response.context["comparison"].rows[0].speakers == (2, 2)
+    assert "n = 4, 2 speakers" in text_of(response)
+    assert response.context["files"] == 16
+
+
+def test_page_says_why_few_speakers_lie_far_from_the_published_range(organizer, system):
+    assert "a set of a few has only a few values of α" in text_of(organizer.get("/systems/b2-tones/"))
+    AnonymizationRun.objects.all().delete()
+    assert "values of α" not in text_of(organizer.get("/systems/b2-tones/"))
+
+
+def test_what_the_page_expects_of_b2_stands_in_the_documentation():
+    methods = " ".join((Path(__file__).parents[2] / "docs" / "methods.md").read_text().split())
+    for numbers in ("0.61 to 0.70", "0.53 to 0.66", "anywhere between 0.3 and 0.8"):
+        assert (numbers in EXPECTATIONS["mcadams-2022"], numbers in methods) == (True, True), numbers
+
+
+def test_files_are_not_counted_while_they_are_being_made(organizer, system):
+    assert "<dt>Files</dt><dd>16</dd>" in text_of(organizer.get("/systems/b2-tones/"))
+    Job.objects.filter(pk=Job.objects.filter(kind="measure").first().pk).update(state=State.WAITING)
+    assert "<dt>Files</dt>" not in text_of(organizer.get("/systems/b2-tones/"))
 
 
 def test_fewer_values_than_utterances_are_said(organizer, system):
@@ -329,7 +490,7 @@ def test_histograms_have_light_and_dark_pictures_words_and_numbers(organizer, sy
     figures = response.context["figures"]
     assert [figure.run.data_set.name for figure in figures] == ["tones_trials_f", "tones_trials_m"]
     assert figures[0].alt == (
-        "Histogram of Pitch correlation ρF0 in tones_trials_f. female: n = 4, mean 0.475, standard deviation 0.192. "
+        "Histogram of Pitch correlation ρF0 in tones_trials_f. female: n = 4, mean 0.4750, standard deviation 0.1920. "
         "Dashed line: 2022 minimum, 0.3."
     )
     page = text_of(response)
@@ -392,7 +553,8 @@ def test_newer_run_replaces_an_older_one_and_only_when_finished(organizer, syste
     Job.objects.filter(pk=newer.job_id).update(state=State.SUCCEEDED, claim=None)
     assert {row["pitch_correlation"] for row in rows_of(organizer.get(address))} == {"0.1234"}
     table = organizer.get("/systems/b2-tones/").context["table"]
-    assert [row.cells[0].text for row in table.groups[0].rows if row.run.data_set == data_set] == ["0.1234"]
+    [shown] = [each for each in table.groups[0].sets if each.run.data_set == data_set]
+    assert [row.cells[0].text for row in shown.rows] == ["0.1234"]
 
 
 def test_page_shows_partial_results_and_progress_while_jobs_run(organizer):
@@ -494,10 +656,10 @@ def test_page_without_faults_says_so(organizer, system):
 
 
 @pytest.mark.parametrize("utterances", [1, 3])
-def test_data_set_page_costs_nine_queries(organizer, django_assert_num_queries, utterances):
+def test_data_set_page_costs_ten_queries(organizer, django_assert_num_queries, utterances):
     system = make_system(make_corpus("tones", speakers=2, utterances=utterances))
     measured(system, data_set_of(system, "trials_f"), rho=(0.2, 0.4))
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(10):
         page = organizer.get("/systems/b2-tones/sets/tones_trials_f/")
     assert len(page.context["rows"]) == utterances
 

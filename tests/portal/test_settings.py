@@ -55,6 +55,39 @@ def test_value_that_does_not_parse_is_named(name, text, sentence):
     assert str(raised.value) == f"The environment cannot be used:\n{sentence}"
 
 
+@pytest.mark.parametrize("part", ["speech", "./speech", "/nonexistent", "/tmp:/var", "/etc/hostname"])
+def test_import_root_must_be_an_existing_folder_by_its_absolute_path(part, tmp_path):
+    with pytest.raises(SettingsError) as raised:
+        read_environment({"PORTAL_IMPORT_ROOTS": f"{tmp_path}, {part}"})
+    assert str(raised.value).splitlines()[1:] == [
+        f"PORTAL_IMPORT_ROOTS: expected absolute paths of existing folders with commas between them ({part} is none), "
+        f"found '{tmp_path}, {part}'."
+    ]
+
+
+def test_import_roots_have_commas_between_them_and_may_lie_at_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("one", "two : three"):
+        (tmp_path / name).mkdir()
+    found = read_environment({"PORTAL_IMPORT_ROOTS": f"{tmp_path}/one, ~/two : three,"})["IMPORT_ROOTS"]
+    assert found == [tmp_path / "one", tmp_path / "two : three"]
+
+
+def test_start_refuses_a_missing_import_root_with_a_sentence(tmp_path):
+    answer = manage("check", PORTAL_DATA_DIR=str(tmp_path), PORTAL_IMPORT_ROOTS="/nonexistent")
+    assert answer.returncode == 1
+    assert answer.stderr.splitlines()[1].endswith("(/nonexistent is none), found '/nonexistent'.")
+
+
+def test_folder_for_imports_is_made_at_start_and_stays_open_beside_others(tmp_path):
+    data, other = tmp_path / "data", tmp_path / "other"
+    other.mkdir()
+    code = "from django.conf import settings; print(*settings.IMPORT_ROOTS)"
+    answer = manage("shell", "-v0", "-c", code, PORTAL_DATA_DIR=str(data), PORTAL_IMPORT_ROOTS=str(other))
+    assert answer.stdout.split() == [f"{data}/import", str(other)], answer.stderr
+    assert (data / "import").is_dir()
+
+
 def test_misspelt_name_is_refused_with_the_nearest_one():
     with pytest.raises(SettingsError) as raised:
         read_environment({"PORTAL_DEBUGG": "true"})

@@ -6,8 +6,8 @@ from portal.core import wording
 
 
 def test_durations_read_as_people_say_them():
-    found = [wording.duration(seconds) for seconds in (0.04, 9.94, 9.96, 59.6, 61, 3600, 7390, 90000, None)]
-    assert found == ["0.0 s", "9.9 s", "10 s", "1 min", "1 min 1 s", "1 h", "2 h 3 min", "1 d 1 h", "–"]
+    found = [wording.duration(seconds) for seconds in (0, 0.04, 9.94, 9.96, 59.6, 61, 3600, 7390, 90000, None)]
+    assert found == ["0 s", "under 0.1 s", "9.9 s", "10 s", "1 min", "1 min 1 s", "1 h", "2 h 3 min", "1 d 1 h", "–"]
 
 
 def test_estimates_are_no_finer_than_they_can_be():
@@ -24,10 +24,18 @@ def test_decimals_have_a_true_minus_and_no_negative_zero():
 
 
 def test_facts_open_inner_objects_and_leave_out_what_is_empty():
-    values = {"corpus": "tones", "gained": {"audio_files": 1200}, "resample": False, "layout": "", "sets": ["a", "b"]}
+    values = {
+        "corpus": "tones", "gained": {"audio_files": 1200, "trials": 0}, "resample": False, "is_synthetic": True,
+        "layout": "", "sets": ["a", "b"],
+    }  # fmt: skip
     assert wording.as_facts(values) == [
         ("Corpus", "tones"),
         ("Gained: audio files", "1,200"),
-        ("Resample", "no"),
+        ("Gained: trials", "0"),
+        ("Synthetic", "yes"),
         ("Sets", "a, b"),
     ]
+
+
+def test_parameters_read_as_in_the_papers():
+    assert [wording.symbol(name) for name in ("alpha", "depth")] == ["α", "depth"]

@@ -14,6 +14,7 @@ register = template.Library()
 register.filter("time_left", wording.time_left)
 register.filter("problem_groups", wording.group_problems)
 register.filter("severities", wording.count_severities)
+register.filter("symbol", wording.symbol)
 
 
 @register.filter

@@ -52,6 +52,16 @@ def test_home_of_an_operator_passes_the_check(operator_page, check_page):
     check_page(operator_page, "home-operator")
 
 
+def test_long_name_leaves_the_arrow_of_its_menu_whole(new_page):
+    page = new_page(make_organizer(name="Wilhelmina Organizer-Featherstonehaugh"))
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.goto("/")
+    summary = page.locator(".menu > summary")
+    assert summary.evaluate("(each) => each.scrollWidth <= each.clientWidth")
+    assert summary.locator("span").evaluate("(each) => each.scrollWidth > each.clientWidth")
+    assert summary.bounding_box()["x"] + summary.bounding_box()["width"] <= 360
+
+
 def test_home_of_a_member_without_a_role_passes_the_check(new_page, check_page):
     page = new_page(make_user(name="Tea Member"))
     page.goto("/")

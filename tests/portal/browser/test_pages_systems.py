@@ -157,15 +157,89 @@ def test_pages_without_any_system_pass_the_check(organizer_page, check_page):
 def test_refused_form_passes_the_check_and_leads_to_its_fields(organizer_page, check_page):
     make_corpus("tones")
     organizer_page.goto("/systems/new/tones/")
-    for box in organizer_page.locator("input[type=checkbox]").all():
-        box.uncheck()
+    organizer_page.get_by_role("button", name="None").click()
     organizer_page.fill("input[name=name]", "with spaces")
-    organizer_page.click("text=Anonymise and measure")
+    organizer_page.get_by_role("button", name="Run an anonymiser").click()
     links = organizer_page.locator(".error-summary a")
     assert links.count() == 2
     for link in links.all():
         assert organizer_page.locator(link.get_attribute("href")).count() == 1
     check_page(organizer_page, "systems-new-refused")
+
+
+def test_data_sets_are_ticked_by_role_and_their_extent_is_told(organizer_page, system):
+    voices = system.corpus
+    pool = voices.data_sets.create(name="voices_train", role="training")
+    pool.utterances.set(voices.utterances.all())
+    organizer_page.goto("/systems/new/voices/")
+    told = organizer_page.locator("output")
+
+    def ticked():
+        boxes = organizer_page.locator("input[name=data_sets]:checked").all()
+        return [box.evaluate("(each) => each.closest('label').innerText.split('\\n')[0]") for box in boxes]
+
+    assert ticked() == ["voices_trials_f", "voices_trials_m", "voices_train"]
+    by_server, by_script = organizer_page.request.get(organizer_page.url).text(), told.inner_text()
+    assert f">{by_script}</output>" in by_server
+    assert "; the work takes " in by_script
+    organizer_page.get_by_role("button", name="Trial sets only").click()
+    assert ticked() == ["voices_trials_f", "voices_trials_m"]
+    assert told.inner_text().startswith("2 data sets, ")
+    organizer_page.locator("label.choice", has_text="voices_trials_f").click()
+    assert told.inner_text().startswith("1 data set, ")
+    organizer_page.get_by_role("button", name="None").click()
+    assert (ticked(), told.inner_text()) == ([], "No data set chosen.")
+    organizer_page.get_by_role("button", name="All").click()
+    assert told.inner_text() == by_script
+
+
+def test_choosing_by_role_is_offered_only_where_it_works(new_page):
+    make_corpus("tones")
+    page = new_page(make_organizer(), java_script_enabled=False)
+    page.goto("/systems/new/tones/")
+    assert not page.get_by_role("button", name="Trial sets only").is_visible()
+    assert page.locator("output").inner_text() == "3 data sets, a few seconds of speech."
+
+
+def test_phone_shows_the_main_numbers_without_scrolling_sideways(organizer_page, system):
+    organizer_page.set_viewport_size({"width": 360, "height": 800})
+    for address, table in (("/systems/b2-voices/", "table.sets"), ("/corpora/voices/", "table.strip")):
+        organizer_page.goto(address)
+        assert organizer_page.locator(table).count() > 0
+        for each in organizer_page.locator(table).all():
+            assert each.evaluate("(found) => found.parentElement.scrollWidth <= found.parentElement.clientWidth")
+            right = each.evaluate(
+                "(found) => Math.max(...[...found.querySelectorAll('tbody td')]"
+                ".map((cell) => cell.getBoundingClientRect().right))"
+            )
+            assert right <= 360
+
+
+@pytest.mark.parametrize("media", ["screen", "print"])
+def test_wide_tables_stay_inside_of_narrow_windows_and_paper(organizer_page, system, media):
+    organizer_page.set_viewport_size({"width": 720, "height": 1000})
+    organizer_page.emulate_media(media=media)
+    for address in ("/", "/systems/", "/systems/b2-voices/", "/systems/b2-voices/sets/voices_trials_f/"):
+        organizer_page.goto(address)
+        assert organizer_page.evaluate("document.documentElement.scrollWidth") == 720, address
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_edge_of_a_table_that_scrolls_shows_that_there_is_more(organizer_page, system, scheme):
+    organizer_page.set_viewport_size({"width": 360, "height": 800})
+    organizer_page.emulate_media(color_scheme=scheme)
+    organizer_page.goto("/systems/b2-voices/sets/voices_trials_f/")
+    region = organizer_page.locator("#utterances ~ .table-scroll")
+
+    def edge():
+        """How much the last column of pixels of the region differs from the one 40 pixels before it."""
+        with Image.open(io.BytesIO(region.screenshot())) as picture:
+            pixels = np.array(picture.convert("L"), dtype=float)
+        return abs(np.median(pixels[:, -1]) - np.median(pixels[:, -40]))
+
+    assert edge() > 20
+    region.evaluate("(each) => each.scrollTo(each.scrollWidth, 0)")
+    assert edge() < 3
 
 
 def test_unfinished_system_passes_the_check_and_renews_itself(organizer_page, check_page):

@@ -4,10 +4,13 @@ import json
 import os
 import signal
 import socket
+import subprocess
+from contextlib import suppress
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 import pytest
+from django.conf import settings
 
 from portal.jobs.models import Job, State
 from tests.portal.processes.programs import (
@@ -87,6 +90,9 @@ def test_killed_worker_comes_back_and_one_interrupt_ends_everything(served, alon
     served.program.send(signal.SIGINT)
     assert served.program.wait(30) == 0
     assert served.program.family() == {}
+    told = served.program.output().splitlines()
+    assert told[0] == f"The portal opens at {served.url}/ (Ctrl-C ends it)"
+    assert [line for line in told if "shutdown" in line.lower()] == []
     assert answer(f"{served.url}/health/live") is None
     job.refresh_from_db()
     assert (job.state, job.attempt, job.claim) == (State.WAITING, 1, None)
@@ -94,3 +100,55 @@ def test_killed_worker_comes_back_and_one_interrupt_ends_everything(served, alon
     alone.stand()
     ended = wait_for_end(job)
     assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 2, list(range(60)))
+
+
+def test_second_portal_on_the_same_data_folder_ends_with_a_sentence(served, alone):
+    assert served.program.output().splitlines()[0] == f"The portal opens at {served.url}/ (Ctrl-C ends it)"
+    for command in (["serve"], ["demo"]):
+        second = alone.start("second", "manage.py", *command, PORTAL_ADDRESS=f"127.0.0.1:{free_port()}")
+        assert second.wait() == 1
+        assert second.output().strip() == (
+            f"CommandError: Another portal runs on the data folder {settings.DATA_DIR}: process {served.program.pid}, "
+            f"{served.url}/. Use that one, end it, or set PORTAL_DATA_DIR to another folder."
+        )
+    served.program.kill()
+    third = Served(alone)  # a killed portal leaves no lock behind
+    wait_until(third.ready, "the portal is ready")
+
+
+@pytest.mark.parametrize("command", ["serve", "demo"])
+def test_portal_at_a_taken_address_ends_with_a_sentence(alone, command):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        program = alone.start("serve", "manage.py", command, PORTAL_ADDRESS=address)
+        assert program.wait() == 1
+        assert program.output().startswith(
+            f"CommandError: The address {address} cannot be used (Address already in use)"
+        )
+
+
+def test_make_run_says_what_it_does_and_ends_quietly_at_an_interrupt(alone, tmp_path):
+    if subprocess.run(["make", "--question", ".venv/portal"], cwd=settings.BASE_DIR, check=False).returncode:
+        pytest.skip("the virtual environment .venv is not up to date; make test sets it up")
+    address = f"127.0.0.1:{free_port()}"
+    known = {name: value for name, value in os.environ.items() if not name.startswith(("PORTAL_", "MAKE"))}
+    make = subprocess.Popen(
+        ["make", "run", f"ADDRESS={address}"],
+        cwd=settings.BASE_DIR,
+        env=known | {"PORTAL_DATA_DIR": str(tmp_path / "data"), "DJANGO_SETTINGS_MODULE": "portal.config.settings"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        wait_until(lambda: answer(f"http://{address}/health/live"), "the web server")
+        os.killpg(make.pid, signal.SIGINT)
+        told = make.communicate(timeout=40)[0]
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(make.pid, signal.SIGKILL)
+    assert told == f"Starting the portal\nThe portal opens at http://{address}/ (Ctrl-C ends it)\n"
+    assert make.returncode in {0, -signal.SIGINT}

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from portal.core.processes import Supervisor, portal_processes
-from portal.core.starting import prepare, require_free
+from portal.core.starting import hold, prepare, require_free
 
 
 class Command(BaseCommand):
@@ -16,13 +16,14 @@ class Command(BaseCommand):
 
     def handle(self, **_: Any) -> None:
         address = settings.ADDRESS
-        require_free(address)
-        prepare()
-        self.stdout.write(f"The portal opens at http://{address}/ (Ctrl-C ends it)")
-        processes = portal_processes(
-            address, web_threads=settings.WEB_THREADS, worker_processes=settings.WORKER_PROCESSES
-        )
-        Supervisor(processes, self._say).run()
+        with hold(settings.DATA_DIR, address):
+            require_free(address)
+            prepare()
+            self._say(f"The portal opens at http://{address}/ (Ctrl-C ends it)")
+            processes = portal_processes(
+                address, web_threads=settings.WEB_THREADS, worker_processes=settings.WORKER_PROCESSES
+            )
+            Supervisor(processes, self._say).run()
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)

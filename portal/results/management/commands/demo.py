@@ -27,7 +27,7 @@ from portal.accounts.models import User
 from portal.challenges.importing import start_import
 from portal.challenges.models import Corpus
 from portal.core.processes import Supervisor, portal_processes
-from portal.core.starting import prepare, require_free
+from portal.core.starting import hold, prepare, require_free
 from portal.jobs.models import Job, State
 from portal.jobs.terminal import failure_report, follow
 from portal.results.services import start_baseline
@@ -54,13 +54,20 @@ class Command(BaseCommand):
         )
 
     def handle(self, **options: Any) -> None:
-        require_free(settings.ADDRESS)
         folder: Path = (options["speech"] or DEMO_CORPUS).absolute()
-        if not folder.exists():
+        if not folder.is_dir():
             raise CommandError(f"There is no folder {folder}. Name one with make demo SPEECH=<folder with a manifest>.")
+        guide = _Guide(folder, synthetic=options["speech"] is None, and_exit=options["and_exit"], say=self._say)
+        with hold(settings.DATA_DIR, settings.ADDRESS):
+            require_free(settings.ADDRESS)
+            self._run(guide)
+        if guide.failure:
+            raise CommandError(guide.failure)
+
+    def _run(self, guide: _Guide) -> None:
         self._say("Preparing the database and the static files")
         prepare()
-        guide = _Guide(folder, synthetic=options["speech"] is None, and_exit=options["and_exit"], say=self._say)
+        open_for_imports(DEMO_CORPUS, guide.folder)
         threading.Thread(target=guide.run, name="guide", daemon=True).start()
         processes = portal_processes(
             settings.ADDRESS,
@@ -68,8 +75,6 @@ class Command(BaseCommand):
             worker_processes=settings.WORKER_PROCESSES,
         )
         Supervisor(processes, self._say).run()
-        if guide.failure:
-            raise CommandError(guide.failure)
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
@@ -158,6 +163,14 @@ class _Guide:
             email = f"{role}@demo.example"
             self.say(f"  log in  {email}  with the password  {demo_password(email)}")
         self.say("Ctrl-C ends it; the data stays in " + str(settings.DATA_DIR))
+
+
+def open_for_imports(*folders: Path) -> None:
+    """Let organizers import from these folders on a page of the web server that is started after this."""
+    known = [str(root) for root in settings.ENVIRONMENT["IMPORT_ROOTS"]]
+    # The setting has commas between its folders, so one with a comma in its name cannot be opened.
+    new = [str(folder) for folder in folders if folder.is_dir() and "," not in str(folder)]
+    os.environ["PORTAL_IMPORT_ROOTS"] = ",".join(dict.fromkeys([*known, *new]))
 
 
 def demo_password(email: str) -> str:

@@ -1,0 +1,28 @@
+"""What the jobs tell the portal's health."""
+
+from __future__ import annotations
+
+from django.db import DatabaseError
+
+from portal.core.health import health_check
+from portal.core.wording import duration
+from portal.jobs.selectors import QueueState, queue_states
+
+
+@health_check("workers")
+def check_workers() -> str | None:
+    """Whether jobs wait that nobody takes. A queue without a worker is no fault while nothing waits in it."""
+    try:
+        starved = [queue for queue in queue_states() if queue.is_starved]
+    except DatabaseError:
+        return "The database does not tell which workers live."
+    return " ".join(map(_sentence, starved)) or None
+
+
+def _sentence(queue: QueueState) -> str:
+    waiting = f"A job has waited for {duration(queue.oldest_waiting)} in the queue {queue.name}"
+    if queue.living:
+        return f"{waiting}, although {queue.living[0].name} serves it and has room. Start that worker again."
+    silent = min(queue.workers, key=lambda worker: worker.silence, default=None)
+    last = f"; the last one, {silent.name}, has been silent for {duration(silent.silence)}" if silent else ""
+    return f"{waiting}, which no living worker serves{last}. Start one: manage.py serve starts one for all queues."

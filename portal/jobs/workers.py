@@ -1,0 +1,92 @@
+"""The workers: each leaves a sign of life that names the queues it serves, so that a dead one is seen.
+
+A worker writes its sign every `JOB_HEARTBEAT_S` from its own loop, where it also takes jobs; without one for
+`JOB_LOST_AFTER_S` it counts as silent, and an hour later it is forgotten.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+
+from portal.core.health import beat
+from portal.core.models import Pulse
+from portal.jobs.models import Job, Queue, State
+
+KIND = "worker"
+FORGOTTEN_AFTER = timedelta(hours=1)
+
+
+@dataclass
+class _Process:
+    worker: str = ""
+
+
+_process = _Process()
+
+
+def become_worker() -> str:
+    """Make this process, and those that it forks from now on, a worker; its name."""
+    _process.worker = f"{socket.gethostname()} {os.getpid()}"
+    return _process.worker
+
+
+def this_worker() -> str:
+    """The worker that this process belongs to; empty in a shell or the web server."""
+    return _process.worker
+
+
+def leave_sign(queues: Iterable[str], processes: int) -> None:
+    """Tell that this worker lives."""
+    beat(this_worker(), kind=KIND, queues=sorted(queues), processes=processes)
+
+
+def sign_off() -> None:
+    """This worker ends in order and need not be missed."""
+    Pulse.objects.filter(kind=KIND, name=this_worker()).delete()
+
+
+def forget_silent(now: datetime) -> None:
+    """Drop the workers that have been silent for long."""
+    Pulse.objects.filter(kind=KIND, at__lt=now - FORGOTTEN_AFTER).delete()
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A worker and what it does; `queues` in the order of `Queue`, `processes` is how many jobs it runs at a time."""
+
+    name: str
+    queues: list[str]
+    processes: int
+    silence: timedelta
+    is_silent: bool
+    jobs: list[Job]
+
+    @property
+    def has_room(self) -> bool:
+        return len(self.jobs) < self.processes
+
+
+def known_workers(now: datetime) -> list[Worker]:
+    """The workers by name, silent ones among them."""
+    jobs = defaultdict(list)
+    for job in Job.objects.filter(state=State.RUNNING).exclude(worker="").order_by("started_at"):
+        jobs[job.worker].append(job)
+    patience = timedelta(seconds=settings.JOB_LOST_AFTER_S)
+    return [
+        Worker(
+            name=pulse.name,
+            queues=[queue.value for queue in Queue if queue in pulse.details["queues"]],
+            processes=pulse.details["processes"],
+            silence=max(now - pulse.at, timedelta()),
+            is_silent=now - pulse.at > patience,
+            jobs=jobs[pulse.name],
+        )
+        for pulse in Pulse.objects.filter(kind=KIND, at__gte=now - FORGOTTEN_AFTER).order_by("name")
+    ]

@@ -1,0 +1,42 @@
+"""What a job tells of itself while it works."""
+
+import pytest
+
+from anonymization.services import PREPARING
+from portal.jobs.models import Job, State
+from portal.jobs.runner import execute
+from portal.results.services import start_baseline
+from portal.submissions.models import SubmittedFile
+from tests.portal.factories import make_corpus
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def run(kind):
+    """How the job of this kind ended, and its stages in order, each once."""
+    stages = {}
+    job = execute(Job.objects.get(kind=kind).pk, lambda job: stages.setdefault(job.stage, (job.done, job.total)))
+    return job, stages
+
+
+@pytest.fixture
+def started(monkeypatch):
+    monkeypatch.setattr("portal.jobs.services.send", lambda _: True)
+    corpus = make_corpus()
+    sets = corpus.data_sets.filter(name="tones_enrolls")
+    start_baseline(name="b2", corpus=corpus, data_sets=sets, method="mcadams-2022", seed=1)
+
+
+def test_method_is_prepared_in_a_stage_of_its_own_before_the_first_utterance(started):
+    job, stages = run("anonymize")
+    assert (job.state, list(stages)) == (State.SUCCEEDED, [PREPARING, "Anonymising"])
+    assert [stages[PREPARING], stages["Anonymising"]] == [(0, 0), (0, 4)]
+    job, stages = run("measure")
+    assert (job.state, list(stages)) == (State.SUCCEEDED, ["Measuring", "Drawing the figures"])
+
+
+def test_nothing_is_prepared_where_nothing_is_missing(started):
+    run("anonymize")
+    Job.objects.filter(kind="anonymize").update(state=State.WAITING)
+    job, stages = run("anonymize")
+    assert (job.state, list(stages), SubmittedFile.objects.count()) == (State.SUCCEEDED, ["Anonymising"], 4)

@@ -1,0 +1,142 @@
+"""Which workers live, which queues they serve, and what the portal's health and its operator hear of it."""
+
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+
+from portal.core.models import Pulse
+from portal.jobs import workers
+from portal.jobs.checks import check_workers
+from portal.jobs.models import Job
+from portal.jobs.selectors import queue_states
+from portal.jobs.services import claim_job
+from portal.jobs.sweeper import sweep
+from tests.portal.factories import make_job, make_operator
+
+pytestmark = pytest.mark.django_db
+LONG = timedelta(minutes=5)
+
+
+def make_worker(name="box 1", *, queues=("cpu", "io"), processes=1, silent_s=0):
+    details = {"queues": list(queues), "processes": processes}
+    at = timezone.now() - timedelta(seconds=silent_s)
+    return Pulse.objects.create(name=name, kind=workers.KIND, at=at, details=details)
+
+
+def make_waiting(queue="cpu", waited=LONG, **fields):
+    return make_job(queue=queue, waiting_since=timezone.now() - waited, **fields)
+
+
+def test_queue_without_a_worker_is_no_fault_while_nothing_waits_long_in_it():
+    make_worker()
+    make_waiting("gpu", timedelta(minutes=1))
+    assert check_workers() is None
+
+
+def test_job_that_waits_where_no_worker_serves_is_one_sentence():
+    make_worker()
+    make_waiting("gpu")
+    assert check_workers() == (
+        "A job has waited for 5 min in the queue gpu, which no living worker serves. "
+        "Start one: manage.py serve starts one for all queues."
+    )
+
+
+def test_silent_worker_serves_nothing_and_is_named_even_while_a_job_of_it_goes_on():
+    make_worker("box 1", silent_s=900)
+    make_worker("box 2", silent_s=settings.JOB_LOST_AFTER_S + 15)
+    make_job("running", queue="cpu", worker="box 2")
+    make_waiting()
+    assert check_workers() == (
+        "A job has waited for 5 min in the queue cpu, which no living worker serves; the last one, box 2, has been "
+        "silent for 45 s. Start one: manage.py serve starts one for all queues."
+    )
+
+
+def test_job_behind_a_busy_worker_is_no_fault_but_one_beside_an_idle_worker_is():
+    make_worker(processes=1)
+    make_job("running", queue="cpu", worker="box 1")
+    make_waiting("io")
+    assert check_workers() is None
+    Pulse.objects.all().delete()
+    make_worker(processes=2)
+    assert check_workers() == (
+        "A job has waited for 5 min in the queue io, although box 1 serves it and has room. Start that worker again."
+    )
+
+
+def test_job_that_waits_for_another_one_starves_no_queue():
+    make_waiting(after=make_job("running", queue="cpu"))
+    assert [queue.name for queue in queue_states() if queue.is_starved] == []
+
+
+def test_ready_fails_with_the_sentence_of_a_starved_queue(client):
+    sweep()
+    assert client.get("/health/ready").json()["checks"]["workers"] == "ok"
+    make_waiting("gpu")
+    answer = client.get("/health/ready")
+    assert (answer.status_code, answer.json()["checks"]["workers"]) == (503, check_workers())
+
+
+def test_worker_that_ended_in_order_is_not_missed(monkeypatch):
+    monkeypatch.setattr(workers._process, "worker", "")
+    name = workers.become_worker()
+    workers.leave_sign({"io": None, "cpu": None}, 2)
+    workers.leave_sign({"io": None, "cpu": None}, 2)
+    [worker] = workers.known_workers(timezone.now())
+    assert (worker.name, worker.queues, worker.processes, worker.is_silent) == (name, ["io", "cpu"], 2, False)
+    workers.sign_off()
+    assert Pulse.objects.count() == 0
+
+
+def test_silent_worker_is_forgotten_after_an_hour_and_no_other_pulse_with_it():
+    make_worker("box 1", silent_s=3590)
+    make_worker("box 2", silent_s=3610)
+    Pulse.objects.create(name="other", at=timezone.now() - timedelta(days=1))
+    assert [worker.name for worker in workers.known_workers(timezone.now())] == ["box 1"]
+    sweep()
+    assert set(Pulse.objects.values_list("name", flat=True)) == {"box 1", "other", "scheduler"}
+
+
+def test_job_knows_the_worker_that_claimed_it(monkeypatch):
+    monkeypatch.setattr(workers._process, "worker", "box 1")
+    job = make_job()
+    claim_job(job.pk)
+    assert Job.objects.get().worker == "box 1"
+
+
+def rows(page):
+    """Text of the cells in the table of workers, row by row."""
+    table = page.split('id="workers"')[1].split("</table>")[0].split("<tbody>")[1]
+    cells = [row.split("</t") for row in table.split("<tr>")[1:]]
+    return [[" ".join(_text(cell).split()) for cell in row[:5]] for row in cells]
+
+
+def _text(html):
+    return "".join(part.split(">")[-1] for part in html.split("<"))
+
+
+def test_operations_lists_each_worker_once_with_queues_jobs_and_last_sign(client):
+    client.force_login(make_operator())
+    make_worker("box 1", processes=2, silent_s=3)
+    make_worker("box 2", queues=["gpu"], silent_s=120)
+    make_job("running", queue="cpu", worker="box 1", title="First")
+    make_job("running", queue="io", worker="box 1", title="Second")
+    assert rows(client.get("/operations/").content.decode()) == [
+        ["box 1", "io, cpu", "2", "First, Second", "3.0 s ago"],
+        ["box 2", "gpu", "1", "nothing", "2 min ago silent"],
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_operations_query_count_does_not_grow_with_workers(count, django_assert_num_queries):
+    client = Client()
+    client.force_login(make_operator())
+    for number in range(count):
+        make_worker(f"box {number}")
+        make_job("running", queue="cpu", worker=f"box {number}")
+    with django_assert_num_queries(11):
+        client.get("/operations/")

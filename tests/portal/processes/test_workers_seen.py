@@ -1,0 +1,86 @@
+"""A worker's sign of life: there while it takes jobs, gone after an orderly end, silent when it hangs or is killed."""
+
+import json
+import os
+import signal
+
+import pytest
+from django.utils import timezone
+
+from portal.core.models import Pulse
+from portal.jobs.checks import check_workers
+from portal.jobs.models import Job, State
+from portal.jobs.selectors import STARVED_AFTER
+from portal.jobs.workers import known_workers
+from tests.portal.processes.programs import lose_queue, make_steps, wait_for_end, wait_for_items, wait_until
+
+
+@pytest.fixture(autouse=True)
+def _quick(settings):
+    settings.JOB_LOST_AFTER_S = 3  # as the programs have it
+
+
+def worker_of(program):
+    """What is known of the worker that is this program; None while nothing is."""
+    named = f" {program.pid}"
+    return next((worker for worker in known_workers(timezone.now()) if worker.name.endswith(named)), None)
+
+
+def test_living_worker_tells_its_queues_and_the_jobs_it_runs(standing, tmp_path):
+    job = make_steps(tmp_path / "steps", items=30)
+    wait_for_items(tmp_path / "steps", 2)
+    worker = wait_until(lambda: worker_of(standing.worker), "the worker's sign of life")
+    assert (worker.queues, worker.processes, worker.is_silent) == (["io", "cpu", "gpu"], 2, False)
+    assert worker.jobs == [job]
+    assert wait_for_end(job).state == State.SUCCEEDED
+    assert worker_of(standing.worker).jobs == []
+
+
+def test_worker_that_hangs_is_silent_and_ready_says_what_waits_for_it(alone, client, tmp_path):
+    worker = alone.start_worker()
+    wait_until(lambda: worker_of(worker), "the worker's sign of life")
+    worker.send(signal.SIGSTOP)
+    try:
+        wait_until(lambda: worker_of(worker).is_silent, "silence", seconds=10)
+        assert check_workers() is None  # nothing waits
+        job = make_steps(tmp_path / "steps", items=1)
+        Job.objects.update(waiting_since=timezone.now() - STARVED_AFTER * 2)
+        answer = client.get("/health/ready")
+        sentence = json.loads(answer.content)["checks"]["workers"]
+        assert answer.status_code == 503
+        assert sentence.startswith(
+            "A job has waited for 4 min in the queue cpu, which no living worker serves; the last"
+        )
+        assert f" {worker.pid}, has been silent for" in sentence
+    finally:
+        worker.send(signal.SIGCONT)
+    assert wait_for_end(job).state == State.SUCCEEDED
+    wait_until(lambda: not worker_of(worker).is_silent, "a new sign of life")
+    assert check_workers() is None
+
+
+def test_worker_that_is_stopped_signs_off_and_one_that_is_killed_falls_silent(alone):
+    stopped, killed = alone.start_worker(), alone.start_worker()
+    for program in (stopped, killed):
+        wait_until(lambda program=program: worker_of(program), "the worker's sign of life")
+    killed.kill()
+    stopped.send(signal.SIGTERM)
+    assert stopped.wait() == 0
+    assert worker_of(stopped) is None
+    wait_until(lambda: worker_of(killed).is_silent, "silence", seconds=10)
+
+
+def test_signs_of_life_go_on_after_the_loss_of_the_queue_and_of_idle_processes(standing):
+    wait_until(lambda: worker_of(standing.worker), "the worker's sign of life")
+    lose_queue()
+    for pid in set(standing.worker.family()) - {standing.worker.pid}:
+        os.kill(pid, signal.SIGKILL)
+    Pulse.objects.all().delete()
+    wait_until(lambda: worker_of(standing.worker), "a new sign of life")
+
+
+def test_worker_serves_the_queues_that_it_was_started_for(alone):
+    command = ["-m", "celery", "--app", "portal.config.celery", "worker", "--queues", "gpu", "--concurrency", "1"]
+    program = alone.start("worker", *command)
+    worker = wait_until(lambda: worker_of(program), "the worker's sign of life")
+    assert (worker.queues, worker.processes) == (["gpu"], 1)
