@@ -27,6 +27,7 @@ from evaluation.commands.terminal import (
 )
 from evaluation.formats.audio import AudioError, read_pcm16
 from evaluation.formats.audio_pairs import AudioPair, match_audio
+from evaluation.formats.csv_cells import harmless_cell
 from evaluation.formats.problems import Problem
 from evaluation.metrics.catalogue import PITCH_METRICS, Metric
 from evaluation.metrics.errors import MetricInputError
@@ -169,7 +170,7 @@ def _write(path: Path, rows: Sequence[Row]) -> None:
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow([field.name for field in fields(Row)])
-            writer.writerows(astuple(row) for row in rows)
+            writer.writerows([harmless_cell(cell) for cell in astuple(row)] for row in rows)
     except OSError as error:
         raise CommandError(f"{path}: expected a file that can be written, found “{error.strerror}”.") from error
 

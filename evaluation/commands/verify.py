@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from evaluation.commands.inputs import results_at
-from evaluation.commands.tables import claim_row, say_claims
+from evaluation.commands.recompute import Recomputation, RecomputedNumber, recompute
+from evaluation.commands.tables import attack, claim_row, column, say_claims, test_of, written
 from evaluation.commands.terminal import (
     FINE,
     NONE,
@@ -30,7 +31,8 @@ from evaluation.protocols.recipes import Average, Gate, Recipe, Track, load_reci
 
 DESCRIPTION = (
     "Check the results of a challenge: a result file, a results directory, a submission, a folder of published files, "
-    "or FOLDER/SYSTEM for one of these. Every number, every fault by kind, averages recomputed, conditions met."
+    "or FOLDER/SYSTEM for one of these. Every number, every fault by kind, averages recomputed, conditions met; with "
+    "--data also every EER, C_llr, linkability and ZEBRA value from the score files of a submission."
 )
 
 
@@ -72,19 +74,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--edition", choices=shipped_editions(), help="whose recipe to hold it against (default: by the files)"
     )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="recompute from the score files with the trials of these data directories",
+    )
     parser.add_argument("--brief", action="store_true", help="without the tables of all numbers")
 
 
 def run(options: argparse.Namespace) -> int:
     """Report on every system; the exit code."""
-    systems = results_at(options.results, options.edition)
+    found = results_at(options.results, options.edition)
+    recomputed = [recompute(system, options.data) for system in found] if options.data else [None] * len(found)
+    systems = [_with_problems(*each) for each in zip(found, recomputed, strict=True)]
     if options.json:
-        say_json({"systems": [_content(system) for system in systems]})
+        say_json({"systems": [_content(*each) for each in zip(systems, recomputed, strict=True)]})
     else:
-        for number, system in enumerate(systems):
+        for number, each in enumerate(zip(systems, recomputed, strict=True)):
             if number:
                 say("\n")
-            _say_system(system, brief=options.brief)
+            _say_system(*each, brief=options.brief)
     faults = any(problem.severity is Severity.ERROR for system in systems for problem in system.problems)
     undecided = any(average.reason for system in systems for average in averages_of(system))
     return FINE + int(faults or undecided)
@@ -105,6 +115,10 @@ def standing_of(system: SystemResults) -> tuple[Standing, ...]:
     """Conditions and gates of each ranked track, from recomputed averages."""
     recipe = load_recipe(system.edition)
     return tuple(_standing(system, recipe, track) for track in _tracks(system, recipe) if track.ranking)
+
+
+def _with_problems(system: SystemResults, recomputed: Recomputation | None) -> SystemResults:
+    return system if recomputed is None else replace(system, problems=(*system.problems, *recomputed.problems))
 
 
 def _tracks(system: SystemResults, recipe: Recipe) -> list[Track]:
@@ -169,13 +183,15 @@ def _gate(claims: Sequence[Claim], one: Gate) -> tuple[GateResult, ...]:
     return gate(values, one.groups, one.minimum, inclusive=one.inclusive)
 
 
-def _say_system(system: SystemResults, *, brief: bool) -> None:
+def _say_system(system: SystemResults, recomputed: Recomputation | None, *, brief: bool) -> None:
     recipe = load_recipe(system.edition)
     files = ", ".join(f"{file.name}" for file in system.files)
     say(f"{system.system}: {recipe.title}, {len(system.claims)} numbers")
     say(f"Read: {files or 'single files of the results directory'}")
     if not brief:
         say_claims(system.claims)
+    if recomputed is not None:
+        _say_recomputed(recomputed, brief=brief)
     say("\nAverages\n")
     averages = averages_of(system)
     if averages:
@@ -191,6 +207,23 @@ def _say_system(system: SystemResults, *, brief: bool) -> None:
     lines = list(problem_lines(system.problems)) or ["none"]
     for line in lines:
         say(f"  {line}")
+
+
+def _say_recomputed(recomputed: Recomputation, *, brief: bool) -> None:
+    """Claimed and recomputed side by side: all numbers, or in brief those that differ; alike in two places is once."""
+    say("\nFrom the score files\n")
+    same = sum(one.agrees for one in recomputed.numbers)
+    say(f"  {len(recomputed.files)} score files; {same} of {len(recomputed.numbers)} claimed numbers agree.")
+    rows = dict.fromkeys(_recomputed_row(one) for one in recomputed.numbers if not (brief and one.agrees))
+    if rows:
+        say()
+        say_table(["data set", "test", "metric", "claimed", "recomputed", ""], list(rows), indent="  ")
+
+
+def _recomputed_row(one: RecomputedNumber) -> tuple[str, ...]:
+    identity = one.claim.identity
+    values = written(one.claim), one.written, "" if one.agrees else "differs"
+    return identity.data_set, attack(test_of(identity)), column(identity), *values
 
 
 def _average_row(one: RecomputedAverage) -> list[str]:
@@ -212,8 +245,8 @@ def _say_standing(standing: Standing, *, several: bool) -> None:
         say(f"  {standing.note}")
 
 
-def _content(system: SystemResults) -> dict[str, object]:
-    return {
+def _content(system: SystemResults, recomputed: Recomputation | None) -> dict[str, object]:
+    content: dict[str, object] = {
         "system": system.system,
         "edition": system.edition,
         "files": [file.name for file in system.files],
@@ -222,3 +255,12 @@ def _content(system: SystemResults) -> dict[str, object]:
         "standing": [asdict(one) for one in standing_of(system)],
         "problems": problem_rows(system.problems),
     }
+    if recomputed is not None:
+        content["scores"] = list(recomputed.files)
+        content["recomputed"] = [_recomputed_content(one) for one in recomputed.numbers]
+    return content
+
+
+def _recomputed_content(one: RecomputedNumber) -> dict[str, object]:
+    found = {"scores": one.scores, "recomputed": one.value, "recomputed_written": one.written, "agrees": one.agrees}
+    return claim_row(one.claim) | found

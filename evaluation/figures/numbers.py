@@ -6,6 +6,8 @@ import csv
 import io
 from dataclasses import dataclass
 
+from evaluation.formats.csv_cells import harmless_cell
+
 Cell = str | float | int | None
 
 
@@ -22,9 +24,8 @@ class NumberTable:
     rows: tuple[tuple[Cell, ...], ...]
 
     def csv(self) -> str:
-        """Comma-separated lines; numbers in the shortest form that reads back the same, no value empty."""
+        """Comma-separated lines; numbers in the shortest form that reads back the same, no value empty, no formula."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(self.rows)
+        writer.writerows([harmless_cell(cell) for cell in row] for row in (self.columns, *self.rows))
         return text.getvalue()

@@ -86,13 +86,15 @@ def as_words(field: Field, width_bytes: int) -> NDArray[np.uint64]:
 
 def gather(data: bytes | bytearray, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Field:
     """The stretches of `data` at `starts`, shape (n,); `data` must end in `PADDING`."""
-    longest = int(lengths.max()) if lengths.size else 1
+    shortest, longest = (int(lengths.min()), int(lengths.max())) if lengths.size else (1, 1)
     width = -(-longest // WORD_BYTES) * WORD_BYTES
     everywhere = np.ndarray((len(data) - width + 1,), f"V{width}", buffer=data, strides=(1,))
     words = everywhere[starts].view(np.uint64).reshape(len(starts), width // WORD_BYTES)
     kept = np.where(np.arange(width) < np.arange(width + 1)[:, None], np.uint8(255), np.uint8(0))
-    tidy = words & kept.view(np.uint64)[lengths]
-    return tidy.view(f"S{width}").reshape(len(starts))
+    masks = np.ascontiguousarray(kept.view(np.uint64).T)
+    for column in range(shortest // WORD_BYTES, width // WORD_BYTES):  # words before it belong to every stretch
+        words[:, column] &= masks[column][lengths]
+    return words.view(f"S{width}").reshape(len(starts))
 
 
 def _plain_bytes(source: Source) -> bytearray | None:

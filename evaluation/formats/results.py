@@ -9,37 +9,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaluation.formats.claims import AttackModel, Claim, ClaimIdentity, Speech
-from evaluation.formats.expected_results import ExpectedLine, ResultKind, expected_lines
+from evaluation.formats.expected_results import ExpectedLine, ResultKind
 from evaluation.formats.problem_list import ProblemList
 from evaluation.formats.problems import Problem, Severity
 from evaluation.formats.rank_files import RankFile, read_rank_file
 from evaluation.formats.result_file import ResultFile
-from evaluation.formats.result_lines import Entry, parse_value
-from evaluation.formats.results_2022 import entry_claims, read_result_file
-from evaluation.formats.text_files import read_text_file
+from evaluation.formats.results_2022 import read_result_file
+from evaluation.formats.single_files import read_single_file, single_files
 from evaluation.metrics.averages import WeightedAverage, weighted_average
 from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
 
-SIMILARITY_FOLDER = "similarity_matrices_DeID_Gvd"
-_DETECTION_FILES = {"EER": ("eer",), "Cllr": ("cllr", "rocch"), "linkability_log": ("linkability",),
-                    "zebra": ("population", "individual")}  # fmt: skip
-_DISTINCTIVENESS_FILES = {"DeIDentification": "de_identification", "gain_of_voice_distinctiveness": "gain"}
 _PUBLISHED = re.compile(
     r"(?:RESULTS(?:_summary)?|results_summary|results\.anon|results\.orig|result_for_rank)_(?P<system>.+)\Z"
 )
 _STAMP = re.compile(r"results-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d\Z")
-_MIN_DCF = re.compile(r"minDCF\(p-target=[\d.]+\): *\S*\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreFile:
-    """Where the scores of one verification test lie, and what was tested."""
+    """Where the scores of one verification test lie, and what was tested.
+
+    Attributes:
+        name: the file as its owner knows it.
+    """
 
     path: Path
+    name: str
     data_set: str
     training: Speech
     enrolment: Speech
@@ -55,6 +54,7 @@ class SystemResults:
         edition: such as ``2022``.
         files: the result files that were read.
         claims: every number once, the first place where it stands.
+        repeated: the numbers of the other places where they stand.
         scores: the score files of a 2022 submission.
         problems: of all files, and where they contradict each other.
     """
@@ -63,6 +63,7 @@ class SystemResults:
     edition: str
     files: tuple[ResultFile | RankFile, ...]
     claims: tuple[Claim, ...]
+    repeated: tuple[Claim, ...]
     scores: tuple[ScoreFile, ...]
     problems: tuple[Problem, ...]
 
@@ -106,11 +107,15 @@ def read_results(path: Path, *, edition: str | None = None) -> tuple[SystemResul
 
 def track_average(
     claims: Iterable[Claim], recipe: Recipe, metric: str, split: str, *, track: str | None = None,
-    attack_model: AttackModel = AttackModel.SEMI_INFORMED,
+    attack_model: AttackModel = AttackModel.SEMI_INFORMED, training: Speech | None = None,
 ) -> WeightedAverage:  # fmt: skip
     """The weighted average that an edition ranks by, from claims: anonymised speech, EER of one attack model.
 
-    WERs are those of the recognizer retrained on anonymised speech in 2022 and of the original one in 2024 and 2026.
+    Args:
+        training: the speech that the evaluator was trained on. Without it, as the editions average: EERs of the
+            semi-informed attacker by the retrained model, of any other by the original one (a whole result of 2022 has
+            the unprotected and the ignorant test of both); WERs by the recognizer retrained on anonymised speech in
+            2022 and by the original one in 2024 and 2026. Metrics without an evaluator take no notice.
 
     Raises:
         AverageError: data sets that are missing or given more than once.
@@ -119,14 +124,15 @@ def track_average(
     chosen = recipe.tracks[track] if track else recipe.track
     average = chosen.average(metric)
     weights = average.weights[split]
-    recognizer = Speech.ANONYMISED if recipe.results else Speech.ORIGINAL
+    is_retrained = attack_model is AttackModel.SEMI_INFORMED if metric == "eer" else recipe.results is not None
+    evaluator = training or (Speech.ANONYMISED if is_retrained else Speech.ORIGINAL)
 
     def belongs(identity: ClaimIdentity) -> bool:
         if (identity.metric, identity.estimator) != (metric, average.estimator) or identity.data_set not in weights:
             return False
-        if metric == "eer":
-            return identity.attack_model is attack_model
-        return identity.speech is Speech.ANONYMISED and (metric != "wer" or identity.training is recognizer)
+        if metric in ("eer", "wer") and identity.training is not evaluator:
+            return False
+        return identity.attack_model is attack_model if metric == "eer" else identity.speech is Speech.ANONYMISED
 
     return weighted_average([(c.identity.data_set, c.value) for c in claims if belongs(c.identity)], weights)
 
@@ -156,7 +162,7 @@ def _read_published(path: Path, recipe: Recipe | None) -> tuple[SystemResults, .
     if not systems:
         remedy = "Name a results directory, a submission, or a folder of published result files."
         problem = Problem("no-results", path.name, "result files", "none", remedy)
-        return (SystemResults(path.name, "", (), (), (), (problem,)),)
+        return (SystemResults(path.name, "", (), (), (), (), (problem,)),)
     return tuple(_system(name, files, [], [], []) for name, files in systems.items())
 
 
@@ -185,7 +191,8 @@ def _read_submission(root: Path, folders: Sequence[Path], recipe: Recipe | None)
         _read_parts(root, folder, recipe, kind, claims, scores, problems)
     if recipe.edition == "2022":
         problems += _partners(folders)
-    return _system(folders[0].name.removesuffix(".orig"), files, claims, scores, problems)
+    read = _system(folders[0].name.removesuffix(".orig"), files, claims, scores, problems)
+    return replace(read, edition=recipe.edition)
 
 
 def _partners(folders: Sequence[Path]) -> Iterator[Problem]:
@@ -202,56 +209,23 @@ def _read_parts(
     claims: list[Claim], scores: list[ScoreFile], problems: list[Problem],
 ) -> None:  # fmt: skip
     """The single files of a results directory, each beside ``results.txt``."""
-    lines: dict[str, list[ExpectedLine]] = {}
-    for line in expected_lines(recipe, kind):
-        lines.setdefault(line.name, []).append(line)
     report = ProblemList()
     wanted_files = ["results.txt"] if recipe.edition == "2020" else ["config.info", "results.txt"]
     for name in [*wanted_files, *(["results_summary.txt"] if kind is ResultKind.RETRAINED else [])]:
         if not (folder / name).is_file():
             report.add(_no_file(root, folder / name))
-    for name, expected in lines.items():
-        if name.startswith("ASV-"):
-            for file, kinds in _DETECTION_FILES.items():
-                wanted = [line for line in expected if line.kind in kinds]
-                if wanted:
-                    claims += _read_part(root, folder / name / file, name, wanted, report)
-            _score_file(root, folder / name / "scores", recipe, expected[0], scores, report)
-        elif name.startswith("ASR-"):
-            claims += _read_part(root, folder / name, name, expected, report)
+    tests: dict[str, ExpectedLine] = {}
+    for file in single_files(recipe, kind):
+        path = folder / file.path
+        if file.test.startswith("ASV-"):
+            tests.setdefault(file.test, file.lines[0])
+        if path.is_file():
+            claims += read_single_file(path, file, report, path.relative_to(root).as_posix())
         else:
-            for file, wanted_kind in _DISTINCTIVENESS_FILES.items():
-                wanted = [line for line in expected if line.kind == wanted_kind]
-                claims += _read_part(root, folder / SIMILARITY_FOLDER / name / file, name, wanted, report)
+            report.add(_no_file(root, path))
+    for test, line in tests.items():
+        _score_file(root, folder / test / "scores", recipe, line, scores, report)
     problems += report.report()
-
-
-def _read_part(
-    root: Path, path: Path, name: str, expected: Sequence[ExpectedLine], report: ProblemList
-) -> Iterator[Claim]:
-    if not path.is_file():
-        report.add(_no_file(root, path))
-        return
-    shown = path.relative_to(root).as_posix()
-    text, faults = read_text_file(path, shown)
-    report.keep(faults)
-    slots = {line.slot: line for line in expected}
-    label_left = path.name == "zebra"  # one line of this file is a label
-    for number, line in enumerate(text.splitlines(), start=1):
-        stripped = line.strip()
-        if not stripped or (path.name == "EER" and _MIN_DCF.match(stripped)):
-            continue
-        entry: Entry | None = parse_value(stripped, number, name, inline=False)
-        if entry and entry.slot in slots:
-            yield from entry_claims(entry, slots.pop(entry.slot), shown)
-        elif label_left and entry is None:
-            label_left = False
-        else:
-            remedy = "Restore the file as the official script wrote it."
-            report.add(Problem("unknown-line", shown, "a result of this file", f"“{stripped}”", remedy, line=number))
-    for slot in slots:
-        remedy = "Run that part of the evaluation."
-        report.add(Problem("missing-result", shown, " ".join(slot).strip(), "nothing", remedy))
 
 
 def _score_file(
@@ -263,11 +237,11 @@ def _score_file(
         return
     assert identity.training is not None  # noqa: S101
     assert identity.enrolment is not None  # noqa: S101
-    scores.append(ScoreFile(path, identity.data_set, identity.training, identity.enrolment, identity.speech))
+    shown = path.relative_to(root).as_posix()
+    scores.append(ScoreFile(path, shown, identity.data_set, identity.training, identity.enrolment, identity.speech))
     wanted, found = recipe.data_sets[identity.data_set].trials, path.read_bytes().count(b"\n")
     if wanted is not None and found != wanted:
         remedy = "Kaldi drops a trial silently where a speaker vector is missing: score all of them."
-        shown = path.relative_to(root).as_posix()
         report.add(Problem("wrong-score-count", shown, f"{wanted} lines", f"{found}", remedy))
 
 
@@ -281,16 +255,20 @@ def _system(
     problems: Sequence[Problem],
 ) -> SystemResults:  # fmt: skip
     claims: dict[ClaimIdentity, Claim] = {}
+    repeated: list[Claim] = [claim for file in files for claim in file.repeated]
     report = ProblemList()
     for problem in (problem for file in files for problem in file.problems):
         report.add(problem)
     report.keep(problems)
     for claim in (*(claim for file in files for claim in file.claims), *parts):
         known = claims.setdefault(claim.identity, claim)
+        if known is not claim:
+            repeated.append(claim)
         if known.value != claim.value or known.counts != claim.counts:
             report.add(_contradiction(known, claim))
-    edition = files[0].edition if files else "2022"
-    return SystemResults(name, edition, tuple(files), tuple(claims.values()), tuple(scores), report.report())
+    edition = files[0].edition if files else ""
+    found = tuple(claims.values()), tuple(repeated), tuple(scores)
+    return SystemResults(name, edition, tuple(files), *found, report.report())
 
 
 def _contradiction(known: Claim, claim: Claim) -> Problem:

@@ -8,7 +8,7 @@ reported. Formats: protocol 1.2.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
@@ -82,11 +82,7 @@ def write_result_file(claims: Iterable[Claim], kind: ResultKind, recipe: Recipe,
     Raises:
         ResultWriteError: claims that the file needs are missing or given twice with different values; all are named.
     """
-    given: dict[ClaimIdentity, Claim] = {}
-    for claim in claims:
-        known = given.setdefault(claim.identity, claim)
-        if known.written != claim.written:
-            raise ResultWriteError(f"Expected one value of {claim.identity}, found {known.written}, {claim.written}.")
+    given = by_identity(claims)
     expected = expected_lines(recipe, kind)
     for line in expected:
         if line.kind == "average" and line.identities[0] not in given:
@@ -97,7 +93,7 @@ def write_result_file(claims: Iterable[Claim], kind: ResultKind, recipe: Recipe,
         raise ResultWriteError(f"Expected every number of the {kind} results of {recipe.edition}; missing: {shown}.")
     block = ""
     for line in expected:
-        value = write_value(_entry(line, given))
+        value = line_value(line, given)
         if line.kind == "average":
             file.write(f"{line.name}: {value}\n")
         elif line.inline:
@@ -105,6 +101,20 @@ def write_result_file(claims: Iterable[Claim], kind: ResultKind, recipe: Recipe,
         else:
             file.write((f"{line.name}\n" if line.name != block else "") + f"  {value}\n")
         block = "" if line.inline else line.name
+
+
+def by_identity(claims: Iterable[Claim]) -> dict[ClaimIdentity, Claim]:
+    """Claims by what they measure.
+
+    Raises:
+        ResultWriteError: a number is given twice with different values.
+    """
+    given: dict[ClaimIdentity, Claim] = {}
+    for claim in claims:
+        known = given.setdefault(claim.identity, claim)
+        if known.written != claim.written:
+            raise ResultWriteError(f"Expected one value of {claim.identity}, found {known.written}, {claim.written}.")
+    return given
 
 
 def new_claim(identity: ClaimIdentity, value: float, *, counts: WordCounts | None = None, decoding: str = "") -> Claim:
@@ -209,7 +219,12 @@ def _average(line: ExpectedLine, recipe: Recipe, given: dict[ClaimIdentity, Clai
     return new_claim(identity, weighted_average(values, weights).value)
 
 
-def _entry(line: ExpectedLine, given: dict[ClaimIdentity, Claim]) -> Entry:
+def line_value(line: ExpectedLine, given: Mapping[ClaimIdentity, Claim]) -> str:
+    """The value part of a line from its claims, as the official scripts print it.
+
+    Raises:
+        ResultWriteError: a word error rate without its counts.
+    """
     claims = [given[identity] for identity in line.identities]
     values = tuple(claim.written for claim in claims)
     recognition = None
@@ -217,4 +232,4 @@ def _entry(line: ExpectedLine, given: dict[ClaimIdentity, Claim]) -> Entry:
         if claims[0].counts is None:
             raise ResultWriteError(f"Expected the word counts of {line.name}, found none.")
         recognition = Recognition(claims[0].counts, claims[0].partial, claims[0].decoding)
-    return Entry(line.name, line.kind, values, 0, line.inline, recognition)
+    return write_value(Entry(line.name, line.kind, values, 0, line.inline, recognition))

@@ -276,6 +276,9 @@ def _are_inverted(scores: NDArray[np.float64], targets: NDArray[np.bool_]) -> bo
     count = int(np.count_nonzero(targets))
     if not 0 < count < len(targets):
         return False
+    middle_target = np.median(scores[targets])
+    if np.count_nonzero(scores[~targets] < middle_target) > (len(targets) - count) / 2:
+        return False  # the median nontarget is below the median target, and a sort of all nontargets saved
     return _share_below(scores, targets) - 0.5 > min(0.4, 0.75 / math.sqrt(count))
 
 

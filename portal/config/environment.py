@@ -137,7 +137,7 @@ VARIABLES = (
         "A proxy in front sets X-Forwarded-Proto and removes it from visitors.",
     ),
     Variable("DEBUG", "false", _boolean, "Django's debug pages, for development only."),
-    Variable("LOG_LEVEL", "INFO", _log_level, "How much the processes log."),
+    Variable("LOG_LEVEL", "WARNING", _log_level, "How much the processes log; INFO names each access to audio."),
     Variable("WEB_THREADS", "8", _whole_number, "Requests that the web server answers at a time."),
     Variable(
         "WORKER_PROCESSES",

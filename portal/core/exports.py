@@ -8,14 +8,12 @@ from typing import Any
 
 from django.http import HttpResponse
 
+from evaluation.formats.csv_cells import harmless_cell
+
 
 def csv_response(filename: str, rows: Iterable[Iterable[Any]]) -> HttpResponse:
     """The rows as a download; a text that a spreadsheet would run gets an apostrophe before it."""
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{filename}"'
-    csv.writer(response).writerows([_harmless(cell) for cell in row] for row in rows)
+    csv.writer(response).writerows([harmless_cell(cell) for cell in row] for row in rows)
     return response
-
-
-def _harmless(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

@@ -75,6 +75,19 @@ def test_pitch_table_and_csv_show_the_same_numbers(shell, folders, tmp_path):
     assert answer.err == ""  # no bar where nobody watches
 
 
+def test_pitch_csv_has_no_formula(shell, folders, tmp_path):
+    original, anonymised = folders
+    for folder in (original, anonymised / "s1"):
+        (folder / "u0.flac").rename(folder / "=u0.flac")
+        (folder / "u1.flac").rename(folder / "-1.flac")
+    path = tmp_path / "rows.csv"
+    assert shell("pitch", *folders, "--csv", path).code == 0
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["utterance"] for row in rows} == {"'=u0", "-1", "u2"}
+    assert [float(row["duration_difference_ms"]) for row in rows] == pytest.approx([-50.0] * 3)  # signs stay
+
+
 def test_pitch_reads_kaldi_directories(shell, folders, tmp_path, monkeypatch):
     original, anonymised = folders
     monkeypatch.chdir(tmp_path)

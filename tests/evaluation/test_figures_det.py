@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from evaluation.figures.det import MOST_CURVES, describe, det_numbers, draw_det
+from evaluation.figures.numbers import NumberTable
 from evaluation.metrics.detection import detection_metrics
 from evaluation.metrics.errors import MetricInputError
 from evaluation.notebook import save_det
@@ -53,6 +54,11 @@ def test_det_csv_reads_back_the_same():
     assert tuple(header) == table.columns
     assert [float(row[4]) for row in rows] == [row[4] for row in table.rows]
     assert [row[0] for row in rows] == [row[0] for row in table.rows]
+
+
+def test_numbers_beside_a_figure_hold_no_formula():
+    table = NumberTable(("system", "+x"), (("=HYPERLINK(1)", -1.5), ("-1", None)))
+    assert table.csv() == "system,'+x\n'=HYPERLINK(1),-1.5\n-1,\n"
 
 
 def test_det_of_separable_tied_and_tiny_scores_is_drawn():

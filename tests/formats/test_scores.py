@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -149,6 +150,35 @@ def test_inverted_scores_are_a_warning():
     assert (problem.code, problem.severity, problem.file) == ("inverted-scores", Severity.WARNING, "scores")
     assert join(rows(-values), trials).inverted
     assert join(rows(np.zeros(400)), trials).problems == ()
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=14))
+@settings(max_examples=150, deadline=None)
+def test_scores_are_inverted_as_defined(rows):
+    """More than half of the targets, by 1.5 standard errors, below the median nontarget; equal ones count half."""
+    joined = join(
+        "".join(f"m u{i} {value}\n" for i, (value, _) in enumerate(rows)),
+        "".join(f"m u{i} {'target' if target else 'nontarget'}\n" for i, (_, target) in enumerate(rows)),
+    )
+    wanted = [value for value, target in rows if target]
+    others = [value for value, target in rows if not target]
+    inverted = False
+    if wanted and others:
+        middle = statistics.median(others)
+        below = sum((value < middle) + (value == middle) / 2 for value in wanted) / len(wanted)
+        inverted = below - 0.5 > min(0.4, 0.75 / len(wanted) ** 0.5)
+    assert joined.inverted == inverted
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=26), min_size=1, max_size=12, unique=True))
+@settings(max_examples=60, deadline=None)
+def test_names_of_any_length_join(names):
+    """Names end before, at and after the ends of words."""
+    trials = "".join(f"{name} u{name} {'target' if i % 2 else 'nontarget'}\n" for i, name in enumerate(names))
+    joined = join("".join(f"{name} u{name} {i}\n" for i, name in reversed(list(enumerate(names)))), trials)
+    assert joined.scores.tolist() == list(range(len(names)))
+    assert joined.models.tolist() == [name.encode() for name in names]
+    assert joined.utterances.tolist() == [f"u{name}".encode() for name in names]
 
 
 def test_pairs_with_one_hash_are_still_told_apart(monkeypatch):

@@ -1,0 +1,288 @@
+"""``verify --data``: every number of a submission that follows from its score files, and what is wrong with these."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from evaluation.formats.claims import AttackModel, Speech
+from evaluation.formats.expected_results import ResultKind, detection_name
+from evaluation.formats.result_lines import CATEGORIES
+from evaluation.formats.results import read_results
+from evaluation.formats.results_2022 import new_claim, read_result_file, write_result_file
+from evaluation.formats.score_measures import join_files
+from evaluation.formats.scores import write_scores
+from evaluation.formats.single_files import write_single_files
+from evaluation.metrics.catalogue import find_metric
+from evaluation.metrics.detection import detection_metrics
+from evaluation.protocols.recipes import load_recipe
+from tests.evaluation.commands import refusal, write_test
+from tests.evaluation.reference import SHARED
+from tests.formats.published import R2022
+
+RECIPE = load_recipe("2022")
+LIBRISPEECH = SHARED / "vpc-librispeech"
+DATA, SCORES = LIBRISPEECH / "data", LIBRISPEECH / "scores-ohnn"
+STAMP = "results-2022-05-01-10-20-30"
+# EERs of the README beside the scores, by gender and attack model
+EERS = {
+    ("f", "unprotected"): "2.983", ("f", "ignorant"): "64.35", ("f", "semi-informed"): "3.125",
+    ("m", "unprotected"): "0.1553", ("m", "ignorant"): "74.22", ("m", "semi-informed"): "0.1553",
+}  # fmt: skip
+TEST = "ASV-libri_dev_enrolls-libri_dev_trials_f"
+needs_scores = pytest.mark.skipif(
+    not (SCORES.is_dir() and R2022.is_dir()), reason=f"{SCORES} or {R2022} is not here"
+)  # fmt: skip
+
+
+def measured_claim(claim, measured):
+    """The claim with the number that follows from real scores, or as it was where these are not of its test."""
+    one = claim.identity
+    key = one.data_set, one.enrolment, one.speech
+    if key not in measured or one.metric == "wer":
+        return claim
+    if one.metric == "zebra_category":
+        value = float(CATEGORIES.index(measured[key].zebra.category))
+    else:
+        value = measured[key].values()[find_metric(one.metric, one.estimator).key]
+    return new_claim(one, value)
+
+
+@pytest.fixture(scope="module")
+def written_submission(tmp_path_factory):
+    """B2's numbers, but those of libri_dev from real scores, which lie beside them; written by our own writers."""
+    root = tmp_path_factory.mktemp("submission")
+    joined, measured = {}, {}
+    for data_set in ("libri_dev_trials_f", "libri_dev_trials_m"):
+        for enrolment, speech in ((Speech.ORIGINAL, Speech.ORIGINAL), *((one, Speech.ANONYMISED) for one in Speech)):
+            test = detection_name(RECIPE, RECIPE.data_sets[data_set], enrolment, speech)
+            one = joined[test] = join_files(SCORES / test / "scores", DATA / data_set / "trials")
+            measured[data_set, enrolment, speech] = detection_metrics(one.target_scores, one.nontarget_scores)
+    for folder, kind, path in (
+        (STAMP, ResultKind.RETRAINED, "results.anon_mcadams"),
+        (f"{STAMP}.orig", ResultKind.ORIGINAL, "results.orig_mcadams"),
+        (STAMP, ResultKind.SUMMARY, "RESULTS_summary_mcadams"),
+    ):
+        text = (R2022 / path).read_text()
+        if kind is ResultKind.ORIGINAL:
+            text = text.replace("user_asr_eval_anon", "asr_eval")
+        published = read_result_file(io.StringIO(text), name=path, kind=kind).claims
+        claims = [
+            measured_claim(one, measured) for one in published if not one.identity.data_set.startswith("average_")
+        ]
+        (root / folder).mkdir(exist_ok=True)
+        (root / folder / "config.info").write_text("real scores\n")
+        name = "results_summary.txt" if kind is ResultKind.SUMMARY else "results.txt"
+        with (root / folder / name).open("w") as out:
+            write_result_file(claims, kind, RECIPE, out)
+        if kind is not ResultKind.SUMMARY:
+            write_single_files(root / folder, claims, RECIPE, kind)
+            for test, one in joined.items():
+                rows = zip(one.models.tolist(), one.utterances.tolist(), one.scores.tolist(), strict=True)
+                with (root / folder / test / "scores").open("w") as out:
+                    write_scores(((model.decode(), each.decode(), score) for model, each, score in rows), out)
+    return root
+
+
+@pytest.fixture
+def submission(written_submission, tmp_path):
+    """The same to be damaged: links to what is not."""
+    root = tmp_path / "submission"
+    for path in sorted(written_submission.rglob("*")):
+        copy = root / path.relative_to(written_submission)
+        if path.is_dir():
+            copy.mkdir(parents=True)
+        else:
+            copy.symlink_to(path)
+    return root
+
+
+def rewrite(path, change):
+    text = path.read_text()
+    changed = change(text)
+    assert changed != text
+    path.unlink()
+    path.write_text(changed)
+
+
+def unlike(answer):
+    [system] = answer.json["systems"]
+    assert answer.code == 1
+    return [one for one in system["problems"] if one["code"] == "unlike-scores"]
+
+
+@needs_scores
+def test_numbers_of_one_run_agree_with_their_scores(shell, written_submission):
+    for path in SCORES.rglob("scores"):
+        assert (written_submission / STAMP / path.relative_to(SCORES)).read_bytes() == path.read_bytes()
+    answer = shell("verify", written_submission, "--data", DATA, "--json")
+    assert unlike(answer) == []
+    [system] = answer.json["systems"]
+    assert len(system["scores"]) == 12
+    # 12 tests of 8 numbers in results.txt and in single files, and the EERs of two pairs of tests in the summary
+    numbers = system["recomputed"]
+    assert len(numbers) == 2 * 12 * 8 + 4
+    assert all(one["agrees"] for one in numbers)
+    found = {
+        (one["gender"], one["attack_model"]): one["recomputed_written"]
+        for one in numbers
+        if one["key"] == "kaldi_eer" and one["attack_model"] != "lazy-informed"
+    }
+    assert found == EERS
+    codes = {one["code"] for one in system["problems"] if "_asr" not in one["expected"]}
+    # the ignorant attacker is misled; ECAPA-TDNN is not the official model; the other tests have no score files here
+    assert codes == {"inverted-scores", "unlike-baseline", "missing-file"}
+
+
+@needs_scores
+@pytest.mark.parametrize(
+    ("file", "old", "new", "line", "recomputed"),
+    [
+        (f"{STAMP}/{TEST}/EER", "2.983%", "2.841%", 1, "2.983"),  # 20 of 704 targets: a number that can be
+        (f"{STAMP}.orig/results.txt", "2.983%", "3.125%", 2, "2.983"),
+        (f"{STAMP}/results_summary.txt", "3.125%", "3.267%", 13, "3.125"),
+    ],
+)
+def test_tampered_number_is_named_with_its_place(shell, submission, file, old, new, line, recomputed):
+    rewrite(submission / file, lambda text: text.replace(old, new, 1))
+    answer = shell("verify", submission, "--data", DATA, "--json")
+    [problem] = unlike(answer)
+    assert (problem["file"], problem["line"], problem["found"]) == (file, line, f"“{new[:-1]}”")
+    assert problem["expected"].startswith(
+        f"{recomputed} for EER (Kaldi) of libri_dev_trials_f, recomputed from {STAMP}"
+    )
+    assert sum(not one["agrees"] for one in answer.json["systems"][0]["recomputed"]) == 1
+    text = shell("verify", submission, "--data", DATA, "--brief").out
+    assert "12 score files; 195 of 196 claimed numbers agree." in text
+    [row] = [each for each in text.splitlines() if each.endswith("differs")]
+    assert row.split()[-3:] == [new[:-1], recomputed, "differs"]
+
+
+@needs_scores
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("Cllr", "0.112/", "0.113/"),
+        ("Cllr", "/0.845", "/0.846"),
+        ("Cllr", "ROCCH-EER: 2.", "ROCCH-EER: 3."),
+        ("linkability_log", "linkability: 0.9", "linkability: 0.8"),
+        ("zebra", "Population: 0.6", "Population: 0.5"),
+        ("zebra", "Individual: ", "Individual: 1"),
+        ("zebra", "(D)", "(C)"),
+    ],
+)
+def test_every_kind_of_number_is_recomputed(shell, submission, file, old, new):
+    rewrite(submission / STAMP / TEST / file, lambda text: text.replace(old, new, 1))
+    [problem] = unlike(shell("verify", submission, "--data", DATA, "--json"))
+    assert problem["file"] == f"{STAMP}/{TEST}/{file}"
+
+
+@needs_scores
+def test_a_last_digit_is_enough(shell, submission):
+    path = submission / STAMP / TEST / "linkability_log"
+    value = path.read_text().split()[1]
+    last = f"{value[:-1]}{(int(value[-1]) + 1) % 10}"
+    rewrite(path, lambda text: text.replace(value, last))
+    [problem] = unlike(shell("verify", submission, "--data", DATA, "--json"))
+    assert problem["expected"].startswith(f"{value} for Linkability")
+
+
+@needs_scores
+def test_missing_extra_and_repeated_scores_are_named(shell, submission):
+    def damage(text):
+        lines = text.splitlines(keepends=True)
+        return "".join([*lines[:6], *lines[7:], lines[0], "1462 nowhere 0.5\n"])
+
+    rewrite(submission / STAMP / TEST / "scores", damage)
+    [system] = shell("verify", submission, "--data", DATA, "--json").json["systems"]
+    scores, trials = f"{STAMP}/{TEST}/scores", str(DATA / "libri_dev_trials_f" / "trials")
+    found = {
+        one["code"]: (one["file"], one["line"])
+        for one in system["problems"]
+        if one["code"].endswith("-score") and one["severity"] == "error"
+    }
+    assert found == {
+        "missing-score": (trials, 7),
+        "repeated-score": (scores, 15270),
+        "extra-score": (scores, 15271),
+    }
+
+
+@needs_scores
+def test_without_data_nothing_is_recomputed(shell, written_submission):
+    answer = shell("verify", written_submission, "--json")
+    assert not answer.json["systems"][0].keys() & {"scores", "recomputed"}
+
+
+@needs_scores
+def test_trials_that_are_missing_or_not_official_are_named(shell, written_submission, tmp_path):
+    data = tmp_path / "data"
+    (data / "libri_dev_trials_f").mkdir(parents=True)
+    text = (DATA / "libri_dev_trials_f" / "trials").read_text()
+    name = "1462 1462-170142-0000 "
+    assert text.startswith(name)
+    (data / "libri_dev_trials_f" / "trials").write_text(text.replace(name, "1462 another ", 1))
+    answer = shell("verify", written_submission, "--data", data, "--json")
+    [system] = answer.json["systems"]
+    problems = {(one["code"], one["file"]) for one in system["problems"]}
+    assert ("wrong-trials", str(data / "libri_dev_trials_f" / "trials")) in problems
+    assert ("missing-file", str(data / "libri_dev_trials_m" / "trials")) in problems
+    assert len(system["scores"]) == 6
+    assert sum(one["code"] == "extra-score" for one in system["problems"]) == 6  # one for each score file
+
+
+@pytest.fixture
+def small_submission(tmp_path):
+    """A results directory with one test, whose trials are not the official ones."""
+    scores, trials = write_test(tmp_path / "data" / "libri_dev_trials_f")
+    folder = tmp_path / STAMP / TEST
+    folder.mkdir(parents=True)
+    scores.rename(folder / "scores")
+    measured = detection_metrics(*(getattr(join_files(folder / "scores", trials), f"{one}_scores")
+                                   for one in ("target", "nontarget")))  # fmt: skip
+    (folder / "EER").write_text(f"EER: {100 * measured.kaldi_eer:.4g}%\n")
+    return tmp_path
+
+
+def test_other_trials_than_the_official_ones_are_told_by_their_count(shell, small_submission):
+    answer = shell("verify", small_submission / STAMP, "--data", small_submission / "data")
+    assert answer.code == 1
+    assert "1 score files; 1 of 1 claimed numbers agree." in answer.out
+    assert "expected 704 targets and 14566 nontargets, found 24 targets and 72 nontargets" in answer.out
+
+
+@pytest.mark.parametrize("edition", ["2020", "2022"])
+def test_single_files_without_a_result_file_are_of_the_named_edition(shell, small_submission, edition):
+    folder, data = small_submission / STAMP, small_submission / "data"
+    [system] = shell("verify", folder, "--data", data, "--edition", edition, "--json").json["systems"]
+    [number] = system["recomputed"]
+    assert (system["edition"], number["agrees"]) == (edition, True)
+    # one results directory of 2020 is of original models, that of 2022 without its partner of retrained ones
+    assert number["training"] == {"2020": "original", "2022": "anonymised"}[edition]
+
+
+def test_a_test_with_one_class_of_scores_is_not_measured(shell, small_submission):
+    path = small_submission / STAMP / TEST / "scores"
+    path.write_text("".join(line for line in path.open() if line.split()[1].startswith(line.split()[0])))
+    [system] = shell("verify", small_submission / STAMP, "--data", small_submission / "data", "--json").json["systems"]
+    assert (system["scores"], system["recomputed"]) == ([], [])
+    assert sum(one["code"] == "missing-score" for one in system["problems"]) == 72
+
+
+def test_data_must_be_a_folder_and_results_must_have_scores(shell, small_submission):
+    folder = small_submission / STAMP
+    assert "expected the folder of the Kaldi data directories" in refusal(shell("verify", folder, "--data", "nowhere"))
+    (folder / TEST / "scores").unlink()
+    answer = shell("verify", folder, "--data", small_submission / "data", "--brief")
+    assert "expected score files to recompute from, found none" in answer.out
+
+
+@needs_scores
+def test_score_files_and_numbers_of_both_models_are_told_apart(written_submission):
+    [system] = read_results(written_submission)
+    folders = {one.training: one.name.partition("/")[0] for one in system.scores}
+    assert folders == {Speech.ANONYMISED: STAMP, Speech.ORIGINAL: f"{STAMP}.orig"}
+    assert len({(one.data_set, one.training, one.enrolment, one.speech) for one in system.scores}) == 12
+    assert {one.identity for one in system.repeated} <= {one.identity for one in system.claims}
+    assert {one.identity.attack_model for one in system.repeated if one.identity.enrolment} == set(AttackModel)

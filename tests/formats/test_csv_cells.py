@@ -1,0 +1,17 @@
+"""Texts that a spreadsheet would run are marked; numbers and all other texts stay as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluation.formats.csv_cells import harmless_cell
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-1+1", "-", "@SUM(A1)", "\tx", "\r=1", "=1", "-1e", "+1 2", "-1\n"])
+def test_formula_gets_an_apostrophe(text):
+    assert harmless_cell(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("cell", ["-1.633", "+3", "-.5", "-2e-05", "plain", "a=b", "", " =1", -1.5, 3, None, True])
+def test_numbers_and_plain_texts_stay(cell):
+    assert harmless_cell(cell) is cell

@@ -1,0 +1,108 @@
+"""The single files of a results directory: what is written is read again, and has the official form to the byte."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from evaluation.formats.expected_results import ResultKind
+from evaluation.formats.problem_list import ProblemList
+from evaluation.formats.results_2022 import ResultWriteError, new_claim, read_result_file
+from evaluation.formats.single_files import read_single_file, single_files, write_single_file, write_single_files
+from evaluation.protocols.recipes import load_recipe
+from tests.formats.published import R2022, needs_results
+
+RECIPE = load_recipe("2022")
+NAMES = ("EER", "Cllr", "linkability_log", "zebra", "DeIDentification", "gain_of_voice_distinctiveness")
+TEST = "ASV-libri_dev_enrolls-libri_dev_trials_f"
+# protocol 1.2, the numbers of B2's retrained models
+OFFICIAL = {
+    f"{TEST}/EER": "EER: 14.91%\nminDCF(p-target=0.01): \nminDCF(p-target=0.001): \n",
+    f"{TEST}/Cllr": "Cllr (min/act): 0.466/12.520\n     ROCCH-EER: 14.793%\n\n",
+    f"{TEST}/linkability_log": "linkability: 0.661233\n\n",
+    f"{TEST}/zebra": f"\n{TEST}\nPopulation: 0.375 bit\nIndividual: 3.452 (C)\n\n",
+    "ASR-libri_dev_asr": (
+        "%WER 5.86 [ 2333 / 39783, 221 ins, 253 del, 1859 sub ] "
+        "exp/models/user_asr_eval_anon/decode_libri_dev_asr_tgsmall/wer_12_0.0\n"
+        "%WER 4.19 [ 1666 / 39783, 214 ins, 134 del, 1318 sub ] "
+        "exp/models/user_asr_eval_anon/decode_libri_dev_asr_tglarge/wer_11_0.0\n"
+    ),
+    "similarity_matrices_DeID_Gvd/libri_dev_trials_f/DeIDentification": "De-Identification : 0.7805323634528221\n",
+    "similarity_matrices_DeID_Gvd/libri_dev_trials_f/gain_of_voice_distinctiveness": (
+        "Gain of voice distinctiveness : -1.939460000444101\n"
+    ),
+}  # fmt: skip
+
+
+def meaning(claims):
+    return [(one.identity, one.value, one.unit, one.written, one.counts, one.decoding, one.partial) for one in claims]
+
+
+def read(text, file):
+    problems = ProblemList()
+    return read_single_file(io.StringIO(text), file, problems, file.path), problems.report()
+
+
+def written(claims, file):
+    out = io.StringIO()
+    write_single_file(claims, file, out)
+    return out.getvalue()
+
+
+def test_directory_of_a_model_has_every_file_of_the_protocol():
+    paths = [file.path for file in single_files(RECIPE, ResultKind.RETRAINED)]
+    counts = {name: sum(path.endswith(f"/{name}") for path in paths) for name in NAMES}
+    assert counts == dict.fromkeys(NAMES[:4], 36) | dict.fromkeys(NAMES[4:], 12)
+    assert sum(path.startswith("ASR-") for path in paths) == 8
+    assert len(set(paths)) == len(paths) == 4 * 36 + 8 + 2 * 12
+    assert len(single_files(RECIPE, ResultKind.ORIGINAL)) == 4 * 36 + 8
+    assert len(single_files(load_recipe("2020"), ResultKind.ORIGINAL)) == 2 * 36 + 8
+
+
+@pytest.mark.parametrize("path", OFFICIAL)
+def test_official_file_is_read_and_written_to_the_byte(path):
+    [file] = [one for one in single_files(RECIPE, ResultKind.RETRAINED) if one.path == path]
+    claims, problems = read(OFFICIAL[path], file)
+    assert problems == ()
+    assert len(claims) == sum(len(line.identities) for line in file.lines)
+    assert written(claims, file) == OFFICIAL[path]
+    again = [new_claim(one.identity, one.value, counts=one.counts, decoding=one.decoding) for one in claims]
+    assert written(again, file) == OFFICIAL[path]
+
+
+@needs_results
+@pytest.mark.parametrize("system", ["mcadams", "tts_old_c", "tts_joint_nsf_hifigan"])
+def test_written_directory_is_read_as_the_same_claims(system, tmp_path):
+    claims = read_result_file(R2022 / f"results.anon_{system}").claims
+    paths = write_single_files(tmp_path, claims, RECIPE, ResultKind.RETRAINED)
+    files = single_files(RECIPE, ResultKind.RETRAINED)
+    assert paths == tuple(tmp_path / file.path for file in files)
+    found, problems = [], ProblemList()
+    for file in files:
+        found += read_single_file(tmp_path / file.path, file, problems)
+    assert problems.report() == ()
+    pitch = [one for one in claims if one.identity.metric.startswith("pitch")]
+    assert len(pitch) == 24
+    assert sorted(map(repr, meaning([*found, *pitch]))) == sorted(map(repr, meaning(claims)))
+
+
+def test_minimum_costs_are_passed_over_and_anything_else_is_named():
+    file = single_files(RECIPE, ResultKind.RETRAINED)[0]
+    text = "EER: 8.665%\nminDCF(p-target=0.01): 0.4321\nminDCF(p-target=0.001): \nsurprise\n"
+    claims, problems = read(text, file)
+    assert [one.written for one in claims] == ["8.665"]
+    assert [(one.code, one.line) for one in problems] == [("unknown-line", 4)]
+    claims, problems = read("minDCF(p-target=0.01): 0.4321\n", file)
+    assert (claims, [one.code for one in problems]) == ([], ["missing-result"])
+
+
+def test_incomplete_or_contradicting_claims_are_not_written(tmp_path):
+    file = next(one for one in single_files(RECIPE, ResultKind.RETRAINED) if one.path == f"{TEST}/Cllr")
+    claims, _ = read(OFFICIAL[file.path], file)
+    with pytest.raises(ResultWriteError, match=rf"every number of {TEST}/Cllr; missing: pav min_cllr\."):
+        written(claims[1:], file)
+    with pytest.raises(ResultWriteError, match=r"found 0\.466, 0\.467"):
+        written([*claims, new_claim(claims[0].identity, 0.467)], file)
+    assert write_single_files(tmp_path, claims[1:], RECIPE, ResultKind.RETRAINED) == ()
+    assert list(tmp_path.iterdir()) == []
