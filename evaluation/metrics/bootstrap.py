@@ -22,6 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evaluation.metrics.arrays import real_numbers
 from evaluation.metrics.calibration import cllr, min_cllr_of, pool_adjacent_violators, rocch_eer_of
 from evaluation.metrics.detection import kaldi_eer_of, speechbrain_eer_of
 from evaluation.metrics.errors import MetricInputError
@@ -254,7 +255,7 @@ def bootstrap_ratio(
     Raises:
         MetricInputError: columns of different lengths, an unknown speaker, or values out of range.
     """
-    above, below = np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
+    above, below = real_numbers(numerators, "numerators"), real_numbers(denominators, "denominators")
     _validate_lengths(above.size, below.size, np.size(speakers))
     if not (np.isfinite(above).all() and np.isfinite(below).all() and (below >= 0).all()):
         raise MetricInputError("Expected finite values and denominators of 0 or above, found others.")
@@ -275,7 +276,7 @@ def bootstrap_mean(values: ArrayLike, speakers: ArrayLike, draws: SpeakerDraws) 
     Raises:
         MetricInputError: columns of different lengths, an unknown speaker, or values that are not finite.
     """
-    array = np.asarray(values, dtype=np.float64)
+    array = real_numbers(values, "values")
     return bootstrap_ratio(array, np.ones(array.size), speakers, draws)
 
 

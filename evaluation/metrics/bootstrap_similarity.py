@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evaluation.metrics.arrays import real_numbers
 from evaluation.metrics.bootstrap import Replicates, SpeakerDraws, count_rows, replicates_of
 from evaluation.metrics.errors import MetricInputError
 from evaluation.metrics.sorted_scores import Floats
@@ -52,7 +53,7 @@ def bootstrap_de_identification(
 
 def _dominances(similarity: ArrayLike, speakers: Sequence[str], draws: SpeakerDraws) -> Floats:
     """|mean of the diagonal - mean of the rest| of a similarity matrix for each of `count_rows`."""
-    matrix = np.asarray(similarity, dtype=np.float64)
+    matrix = real_numbers(similarity, "similarities")
     if matrix.shape != (len(speakers), len(speakers)):
         raise MetricInputError(
             f"Expected a similarity for each pair of {len(speakers)} speakers, found shape {matrix.shape}."

@@ -12,7 +12,7 @@ Source: Brümmer & du Preez, "Application-independent evaluation of speaker dete
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,6 +53,17 @@ class CalibratedScores:
     nontarget: Floats
 
 
+def is_official(compatibility: Compatibility) -> bool:
+    """Whether the value of the official code is asked for where it differs.
+
+    Raises:
+        MetricInputError: another word than ``documented`` or ``official``.
+    """
+    if compatibility not in get_args(Compatibility):
+        raise MetricInputError(f"Expected the compatibility documented or official, found {compatibility!r}.")
+    return compatibility == "official"
+
+
 def cllr(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compatibility = "documented") -> float:
     """Cost of scores as log-likelihood ratios, in bits: ½ (mean log2(1 + e^-t) + mean log2(1 + e^n)).
 
@@ -71,7 +82,7 @@ def cllr(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compatibilit
         1.0
     """
     targets, nontargets = validate_scores(target, "target"), validate_scores(nontarget, "nontarget")
-    if compatibility == "official" and max(-targets.min(), nontargets.max()) > _LARGEST_EXPONENT:
+    if is_official(compatibility) and max(-targets.min(), nontargets.max()) > _LARGEST_EXPONENT:
         return float("inf")
     # Divided before they are summed: a sum of huge costs overflows where their mean does not.
     target_cost = float(np.sum(_softplus(-targets) / targets.size))
@@ -99,7 +110,7 @@ def min_cllr(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compatib
     """
     scores = sort_scores(target, nontarget)
     pools = pool_adjacent_violators(scores.is_target)
-    if compatibility == "official":
+    if is_official(compatibility):
         refuse_single_pools(pools)
     return min_cllr_of(pools, scores.is_target)
 
@@ -122,7 +133,7 @@ def rocch_eer(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compati
         0.25
     """
     pools = pool_adjacent_violators(sort_scores(target, nontarget).is_target)
-    if compatibility == "official":
+    if is_official(compatibility):
         refuse_single_pools(pools)
     return rocch_eer_of(pools)
 

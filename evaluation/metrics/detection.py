@@ -19,7 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluation.metrics import calibration
-from evaluation.metrics.calibration import Compatibility, min_cllr_of, pool_adjacent_violators, rocch_eer_of
+from evaluation.metrics.calibration import (
+    Compatibility,
+    is_official,
+    min_cllr_of,
+    pool_adjacent_violators,
+    rocch_eer_of,
+)
 from evaluation.metrics.errors import MetricInputError
 from evaluation.metrics.linkability import linkability_of
 from evaluation.metrics.sorted_scores import Floats, SortedScores, single_precision, sort_scores, tie_starts
@@ -181,7 +187,7 @@ def detection_metrics(
     """
     scores = sort_scores(target, nontarget)
     pools = pool_adjacent_violators(scores.is_target)
-    if compatibility == "official":
+    if is_official(compatibility):
         calibration.refuse_single_pools(pools)
     kaldi, speechbrain = kaldi_eer_of(scores), speechbrain_eer_of(scores)
     det = det_curve_of(scores)

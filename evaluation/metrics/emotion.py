@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics.calibration import Compatibility
+from evaluation.metrics.calibration import Compatibility, is_official
 from evaluation.metrics.errors import MetricInputError
 
 EMOTIONS = ("sad", "neu", "ang", "hap")
@@ -111,7 +111,7 @@ def _speaker(
     totals = table.sum(axis=1)
     recalls = np.diag(table) / np.maximum(totals, 1)
     counted = totals > 0
-    if compatibility == "official":
+    if is_official(compatibility):
         uar = round(float(recalls[counted | (table.sum(axis=0) > 0)].mean()) * 100, 3) / 100
         recalls = np.round(recalls * 100, 3) / 100
     else:

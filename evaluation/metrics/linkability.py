@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.calibration import Compatibility
+from evaluation.metrics.calibration import Compatibility, is_official
 from evaluation.metrics.sorted_scores import Floats, SortedScores, sort_scores
 
 TARGETS_PER_BIN = 10
@@ -28,8 +28,9 @@ def linkability(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compa
 
     Args:
         target, nontarget: shape (trials,), scores of any scale.
-        compatibility: ``official`` gives NaN where the official code does (20 targets or more, all scores equal); the
-            default is 0 there, since equal scores link nobody.
+        compatibility: ``official`` gives NaN where the official code does (20 targets or more, all scores equal), and
+            above 1 where scores differ by their rounding alone; the default is 0 in the first case, since equal
+            scores link nobody, and 1 at most.
 
     Raises:
         MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
@@ -43,12 +44,13 @@ def linkability(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compa
 
 def linkability_of(scores: SortedScores, *, compatibility: Compatibility = "documented") -> float:
     """D_sys of sorted scores."""
+    official = is_official(compatibility)
     targets, nontargets = scores.targets, scores.nontargets
     bins = min(targets.size // TARGETS_PER_BIN, MAX_BINS)
     if bins < 2:
         return 0.0
     lowest, highest = scores.values[0], scores.values[-1]
-    if lowest == highest and compatibility == "official":
+    if lowest == highest and official:
         return float("nan")
     # Halved where the range would overflow; D_sys does not depend on the scale.
     scale = 0.5 if highest / 2 - lowest / 2 > _LARGEST / 2 else 1.0
@@ -58,10 +60,21 @@ def linkability_of(scores: SortedScores, *, compatibility: Compatibility = "docu
     # (LR - 1) / (LR + 1) of the likelihood ratio, 1 without others, 0 where both are absent.
     total = mated + other
     linked = np.divide(np.maximum(mated - other, 0.0), total, out=np.zeros(bins), where=total > 0) * mated
-    return float(linked.sum() - 0.5 * (linked[0] + linked[-1]))
+    value = float(linked @ _trapezoid_weights(edges))
+    return value if official else min(value, 1.0)
 
 
 def _shares(ascending: Floats, edges: Floats) -> Floats:
     """Share of the values in each bin, counted as `numpy.histogram` does."""
     below = np.searchsorted(ascending, edges[:-1], side="left")
     return np.diff(below, append=np.searchsorted(ascending, edges[-1], side="right")) / ascending.size
+
+
+def _trapezoid_weights(edges: Floats) -> Floats:
+    """What a share of each bin adds to the integral of its density over the bin centres: 1, at the two ends ½.
+
+    Less exactly so where the scores are close to each other but far from 0, because edges are rounded.
+    """
+    widths, gaps = np.diff(edges), np.diff((edges[:-1] + edges[1:]) / 2)
+    covered = (np.append(gaps, 0.0) + np.append(0.0, gaps)) / 2
+    return np.asarray(np.divide(covered, widths, out=np.zeros(widths.size), where=widths > 0))

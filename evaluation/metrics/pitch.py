@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.metrics.arrays import real_numbers
 from evaluation.metrics.errors import MetricInputError
 from evaluation.metrics.f0 import CEILING_HZ, FLOOR_HZ
 
@@ -138,9 +139,9 @@ def validate_contour(f0: NDArray[np.floating], side: str) -> NDArray[np.float64]
     """The contour as float64.
 
     Raises:
-        MetricInputError: empty, not one-dimensional, negative or not finite; `side` names it.
+        MetricInputError: empty, not one-dimensional, not of real numbers, negative or not finite; `side` names it.
     """
-    contour = np.asarray(f0, dtype=np.float64)
+    contour = real_numbers(f0, f"{side} F0 contour")
     if contour.ndim != 1 or contour.size == 0:
         raise MetricInputError(
             f"The {side} F0 contour must have the shape (frames,) with at least one frame, found {contour.shape}."

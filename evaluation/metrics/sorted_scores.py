@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evaluation.metrics.arrays import real_numbers
 from evaluation.metrics.errors import MetricInputError
 
 Floats = NDArray[np.float64]
@@ -87,15 +88,12 @@ def validate_scores(scores: ArrayLike, side: str) -> Floats:
     Raises:
         MetricInputError: as `sort_scores`.
     """
-    array = np.asarray(scores)
+    array = real_numbers(scores, f"{side} scores")
     if array.ndim != 1 or array.size == 0:
         raise MetricInputError(
             f"Expected the {side} scores in one dimension, at least one of them, found shape {array.shape}. "
             "A test needs target and nontarget trials."
         )
-    if array.dtype.kind not in "iuf":
-        raise MetricInputError(f"Expected real numbers as {side} scores, found {array.dtype}.")
-    array = array.astype(np.float64, copy=False)
     wrong = array.size - int(np.count_nonzero(np.isfinite(array)))
     if wrong:
         raise MetricInputError(

@@ -19,7 +19,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.calibration import Compatibility, calibrated_llrs
+from evaluation.metrics.arrays import real_numbers
+from evaluation.metrics.calibration import Compatibility, calibrated_llrs, is_official
 from evaluation.metrics.errors import MetricInputError
 
 Form = Literal["official", "plan"]
@@ -83,8 +84,10 @@ def voice_distinctiveness(
         speakers: speaker of each utterance.
         form, compatibility: as in `similarity_matrix`.
 
-    All scores tied give D = 0: for M_pp a gain of -inf, for M_oo an error (``official``: what
-    division by zero gives there, inf or nan).
+    D = 0 gives a gain of -inf for M_pp, for M_oo an error (``official``: what division by zero
+    gives there, inf or nan). Tied scores need not give it: the calibration of the official form
+    takes those of different speakers for the lower ones, and the plan's form divides the diagonal
+    by more terms than it has, so that only scores of 0 do.
 
     Raises:
         MetricInputError: what `similarity_matrix` refuses, or D(M_oo) = 0.
@@ -175,7 +178,7 @@ def similarity_matrix(
     means = _official_means(square, codes) if form == "official" else _plan_means(square, codes)
     with np.errstate(invalid="ignore"):  # NaN stays NaN
         values = np.exp(-np.logaddexp(0.0, -means))
-    if compatibility == "official" and form == "official" and codes[-1] not in codes[:-1]:
+    if is_official(compatibility) and form == "official" and codes[-1] not in codes[:-1]:
         names, values = names[:-1], values[:-1, :-1]
     return SimilarityMatrix(values, names, form, diagonal_dominance(values, compatibility=compatibility))
 
@@ -190,11 +193,11 @@ def diagonal_dominance(values: ArrayLike, *, compatibility: Compatibility = "doc
     Raises:
         MetricInputError: not square, fewer than two speakers, nothing but NaN on the diagonal.
     """
-    matrix = np.asarray(values, dtype=np.float64)
+    matrix = real_numbers(values, "similarities")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
         raise MetricInputError(f"Expected a square matrix of at least two speakers, found shape {matrix.shape}.")
     diagonal = np.diag(matrix)
-    if compatibility != "official":
+    if not is_official(compatibility):
         diagonal = diagonal[~np.isnan(diagonal)]
     if diagonal.size == 0:
         raise MetricInputError("Expected a speaker that is compared with themselves, found none on the diagonal.")
@@ -215,7 +218,7 @@ def scores_from_pairs(
         MetricInputError: lists of different lengths, a repeated utterance, an unknown one, a pair
             that occurs twice or a score that is not finite.
     """
-    values = np.asarray(scores, dtype=np.float64)
+    values = real_numbers(scores, "pair scores")
     places = {utterance: place for place, utterance in enumerate(utterances)}
     if len(places) != len(utterances):
         raise MetricInputError(f"Expected each utterance once, found {len(utterances) - len(places)} repeated.")
@@ -298,7 +301,7 @@ def _summary(
     compatibility: Compatibility,
 ) -> VoiceDistinctiveness:
     original = np.float64(oo.diagonal_dominance)
-    if original == 0 and compatibility != "official":
+    if original == 0 and not is_official(compatibility):
         raise MetricInputError(
             "The original voices cannot be told apart (diagonal dominance 0), so nothing can be gained or lost. "
             "Check the scores of the original pairs."
@@ -320,7 +323,7 @@ def _summary(
 def _validate_scores(scores: ArrayLike, speakers: Sequence[str], form: str) -> Floats:
     if form not in ("official", "plan"):
         raise MetricInputError(f"Forms are “official” and “plan”, found “{form}”.")
-    square = np.asarray(scores, dtype=np.float64)
+    square = real_numbers(scores, "scores")
     if square.shape != (len(speakers), len(speakers)):
         raise MetricInputError(
             f"Expected the scores of {len(speakers)} utterances with each other, found shape {square.shape}."
@@ -346,7 +349,7 @@ def _validate_scores(scores: ArrayLike, speakers: Sequence[str], form: str) -> F
 
 def _directions(embeddings: ArrayLike, side: str) -> Floats:
     """Embeddings of length 1."""
-    array = np.asarray(embeddings, dtype=np.float64)
+    array = real_numbers(embeddings, f"{side} embeddings")
     if array.ndim != 2:
         raise MetricInputError(
             f"Expected {side} embeddings of shape (utterances, dimensions), found shape {array.shape}."

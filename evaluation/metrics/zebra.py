@@ -18,6 +18,7 @@ from evaluation.metrics.calibration import (
     Compatibility,
     Counts,
     Pools,
+    is_official,
     mean_ramps,
     pool_adjacent_violators,
     refuse_single_pools,
@@ -78,7 +79,7 @@ def zebra_category(individual_log10: float, *, compatibility: Compatibility = "d
     """
     if not individual_log10 >= 0:
         raise MetricInputError(f"Expected an individual disclosure of 0 or above, found {individual_log10}.")
-    if individual_log10 == 0 and compatibility == "official":
+    if is_official(compatibility) and individual_log10 == 0:
         raise MetricInputError("The official code has no category for exactly 0. Ask for the documented one instead.")
     return next((letter for letter, limit in CATEGORIES if individual_log10 <= limit), WORST_CATEGORY)
 
@@ -88,7 +89,7 @@ def zebra_of(scores: SortedScores, plain: Pools | None = None, *, compatibility:
     labels = targets_first(scores)
     if plain is None or labels is not scores.is_target:
         plain = pool_adjacent_violators(labels)
-    if compatibility == "official":
+    if is_official(compatibility):
         refuse_single_pools(pool_adjacent_violators(scores.is_target))
     strongest = _strongest_llr(pool_adjacent_violators(scores.is_target, laplace=True)) / float(np.log(10))
     return Zebra(_population(plain, labels), strongest, zebra_category(strongest, compatibility=compatibility))

@@ -1,0 +1,26 @@
+"""Numbers at the door of a metric, as arrays.
+
+Conventions: what is no array of real numbers is refused, never converted: text, truth values, None.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evaluation.metrics.errors import MetricInputError
+
+
+def real_numbers(values: ArrayLike, what: str) -> NDArray[np.float64]:
+    """The values as float64, of any shape; NaN and infinite ones stay.
+
+    Raises:
+        MetricInputError: no real numbers, or rows of different lengths; `what` names the values.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise MetricInputError(f"Expected real numbers as {what}, found rows of different lengths.") from error
+    if array.size and array.dtype.kind not in "iuf":
+        raise MetricInputError(f"Expected real numbers as {what}, found {array.dtype}.")
+    return array.astype(np.float64, copy=False)
