@@ -93,14 +93,20 @@ def _delta(a: Claim | None, b: Claim | None) -> float | None:
 def _difference(a: Claim | None, b: Claim | None) -> str:
     if a is None or b is None:
         return NONE
+    return f"{b.value - a.value:+z.{_decimals(a, b)}f}"
+
+
+def _decimals(a: Claim, b: Claim) -> int:
+    """Those of the two numbers as shown, at least those of their metric."""
     metric = find_metric(a.identity.metric, a.identity.estimator)
-    return f"{b.value - a.value:+.{metric.decimals}f}"
+    shown = [text for text in (written(a), written(b)) if text.lstrip("-").replace(".", "", 1).isdigit()]
+    return max([metric.decimals, *(len(text.partition(".")[2]) for text in shown)])
 
 
 def _better(a: Claim | None, b: Claim | None, names: tuple[str, str]) -> str:
-    """Which one the metric prefers; nothing where they agree or only one is there."""
+    """Which one the metric prefers; nothing where they agree as far as they are shown, or only one is there."""
     delta = _delta(a, b)
-    if a is None or not delta:
+    if a is None or b is None or delta is None or not abs(round(delta, _decimals(a, b))) > 0:
         return ""
     direction = find_metric(a.identity.metric, a.identity.estimator).direction
     if direction not in (Direction.HIGHER, Direction.LOWER):

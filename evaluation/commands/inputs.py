@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from evaluation.commands.terminal import CommandError
-from evaluation.formats.results import SystemResults, read_results
+from evaluation.formats.results import SystemResults, read_published, read_results
 
 _UNREADABLE = {"no-results", "empty-file", "wrong-encoding", "not-text", "missing-file", "not-a-file"}
 
@@ -16,12 +17,11 @@ def results_at(path: Path, edition: str | None = None) -> tuple[SystemResults, .
     Raises:
         CommandError: nothing there, or nothing that can be read as results.
     """
-    if path.exists():
+    if os.path.exists(path):  # noqa: PTH110 (false where a folder above may not be entered; Path.exists raises)
         return _readable(path, read_results(path, edition=edition))
-    folder = next((each for each in path.parents if each.is_dir()), None)
-    wanted = path.relative_to(folder).as_posix() if folder else ""
-    found = read_results(folder, edition=edition) if folder and folder != Path() else ()
-    chosen = tuple(one for one in found if one.system == wanted and one.claims)
+    folder = path.parent
+    found = read_published(folder, edition=edition) if folder != Path() else ()
+    chosen = tuple(one for one in found if one.system == path.name and one.claims)
     if not chosen:
         known = ", ".join(one.system for one in found if one.claims)
         hint = f"{folder} holds the systems {known}." if known else "Name a result file or a results directory."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -19,12 +19,13 @@ from evaluation.commands.terminal import (
     say,
     say_json,
     say_table,
-    show,
 )
-from evaluation.formats.claims import AttackModel, Claim, ClaimIdentity
+from evaluation.formats.claims import AttackModel, Claim, ClaimIdentity, Speech
 from evaluation.formats.problems import Severity
+from evaluation.formats.result_file import is_member
+from evaluation.formats.result_lines import AVERAGE_DECIMALS
 from evaluation.formats.results import SystemResults, track_average
-from evaluation.metrics.averages import AverageError, Condition, GateResult, Policy, conditions, gate
+from evaluation.metrics.averages import AverageError, Condition, GateResult, Policy, conditions, gate, weighted_average
 from evaluation.metrics.catalogue import find_metric
 from evaluation.metrics.errors import MetricInputError
 from evaluation.protocols.recipes import Average, Gate, Recipe, Track, load_recipe, shipped_editions
@@ -44,6 +45,7 @@ class RecomputedAverage:
     metric: str
     estimator: str
     split: str
+    speech: str
     claimed: float | None
     written: str
     recomputed: float | None
@@ -101,14 +103,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def averages_of(system: SystemResults) -> tuple[RecomputedAverage, ...]:
-    """Each average of the tracks that the system has numbers of."""
+    """Each average of the tracks that the system has numbers of; those of original speech where it claims them."""
     recipe = load_recipe(system.edition)
-    return tuple(
-        _recomputed(system.claims, recipe, track, average, split)
-        for track in _tracks(system, recipe)
-        for average in track.averages
-        for split in average.weights
-    )
+    found: list[RecomputedAverage] = []
+    for track in _tracks(system, recipe):
+        for average in track.averages:
+            found += _originals(system.claims, track, average)
+            found += [_recomputed(system.claims, recipe, track, average, split) for split in average.weights]
+    return tuple(found)
 
 
 def standing_of(system: SystemResults) -> tuple[Standing, ...]:
@@ -139,7 +141,26 @@ def _recomputed(
         value, reason = track_average(claims, recipe, average.metric, split, track=track.name).value, ""
     except AverageError as error:
         value, reason = None, str(error)
-    return RecomputedAverage(track.name, average.metric, average.estimator, split, claimed, written, value, reason)
+    test = track.name, average.metric, average.estimator, split, str(Speech.ANONYMISED)
+    return RecomputedAverage(*test, claimed, written, value, reason)
+
+
+def _originals(claims: Sequence[Claim], track: Track, average: Average) -> Iterator[RecomputedAverage]:
+    """The claimed averages of original speech and the evaluator trained on it."""
+    for split, weights in average.weights.items():
+        for claim in claims:
+            identity = claim.identity
+            if (identity.data_set, identity.metric) != (f"average_{split}", average.metric):
+                continue
+            if not identity.training is identity.speech is Speech.ORIGINAL:
+                continue
+            members = [one for one in claims if one.identity.data_set in weights and is_member(one.identity, identity)]
+            try:
+                value, reason = weighted_average([(m.identity.data_set, m.value) for m in members], weights).value, ""
+            except AverageError as error:
+                value, reason = None, str(error)
+            test = track.name, average.metric, average.estimator, split, str(identity.speech)
+            yield RecomputedAverage(*test, claim.value, claim.written, value, reason)
 
 
 def _is_claimed(identity: ClaimIdentity, average: Average, split: str) -> bool:
@@ -195,7 +216,7 @@ def _say_system(system: SystemResults, recomputed: Recomputation | None, *, brie
     say("\nAverages\n")
     averages = averages_of(system)
     if averages:
-        header = ["track", "split", "metric", "claimed", "recomputed"]
+        header = ["track", "split", "speech", "metric", "claimed", "recomputed"]
         say_table(header, [_average_row(one) for one in averages], indent="  ")
     else:
         say("  none in this edition")
@@ -228,7 +249,8 @@ def _recomputed_row(one: RecomputedNumber) -> tuple[str, ...]:
 
 def _average_row(one: RecomputedAverage) -> list[str]:
     metric = find_metric(one.metric, one.estimator)
-    return [one.track, one.split, heading(metric), one.written or NONE, show(one.recomputed, metric)]
+    value = NONE if one.recomputed is None else f"{one.recomputed:.{max(metric.decimals, AVERAGE_DECIMALS)}f}"
+    return [one.track, one.split, one.speech, heading(metric), one.written or NONE, value]
 
 
 def _say_standing(standing: Standing, *, several: bool) -> None:

@@ -24,6 +24,7 @@ _TIME = re.compile(r"Time: (?P<time>\d\d-\d\d-\d\d_\d\d:\d\d)\Z")
 _SPEECH = {"original": Speech.ORIGINAL, "orig": Speech.ORIGINAL, "anon": Speech.ANONYMISED}
 _WRITTEN_SPEECH = {Speech.ORIGINAL: "original", Speech.ANONYMISED: "anon"}
 _WHERE = ("dataset", "split")
+_ROLES = {"trial": "a trial list", "recognition": "a recognition set", "emotion": "an emotion set"}
 UAR_TOLERANCE = 0.0015  # per cent: what three decimals allow
 
 
@@ -103,10 +104,11 @@ def read_rank_file(source: Source, *, recipe: Recipe | None = None, name: str | 
     """Read a result file of 2024 or 2026 and check it.
 
     Args:
-        recipe: of the edition; without one, 2026 where a trial list mixes the genders, else 2024.
+        recipe: of the edition; without one, 2026 where most of the trial lists mix the genders, else 2024.
 
     Faults reported, each with file and line: ``unknown-line``, ``unknown-section``, ``missing-column``,
-    ``malformed-row``, ``not-a-number``, ``out-of-range``, ``hand-typed-value`` (not the official number of decimals),
+    ``unexpected-column`` (it is passed over), ``malformed-row``, ``unexpected-row`` (a data set or emotion that the
+    edition lacks), ``not-a-number``, ``out-of-range``, ``hand-typed-value`` (not the official number of decimals),
     ``repeated-result``, ``missing-result``, ``wrong-uar`` (not the mean of the recalls beside it), ``empty-file``.
     """
     name = name or source_name(source)
@@ -118,10 +120,12 @@ def read_rank_file(source: Source, *, recipe: Recipe | None = None, name: str | 
     for number, line in enumerate(text.splitlines(), start=1):
         _read_line(reading, line, number)
     claims = tuple(reading.claims.values())
-    is_mixed = any(claim.identity.gender is Gender.MIXED for claim in claims)
-    recipe = recipe or load_recipe("2026" if is_mixed else "2024")
-    for problem in (*_missing(name, claims, recipe), *_wrong_recalls(name, claims)) if claims else ():
-        reading.problems.add(problem)
+    trials = [claim.identity.gender is Gender.MIXED for claim in claims if claim.identity.metric == "eer"]
+    recipe = recipe or load_recipe("2026" if 2 * sum(trials) > len(trials) else "2024")
+    if claims:
+        reading.problems.keep(_unexpected((*claims, *reading.repeated), recipe))
+        reading.problems.keep(_missing(name, claims, recipe))
+        reading.problems.keep(_wrong_recalls(name, claims))
     base = name.rpartition("/")[2]
     suffix = base.removeprefix("result_for_rank") if base.startswith("result_for_rank") else ""
     return RankFile(
@@ -188,10 +192,15 @@ def _read_header(reading: _Reading, table: _Table, columns: list[str], number: i
     missing = [column for column in table.kind.keys if column not in columns]
     numbers = [column for column in columns if _number_of(table.kind, column)]
     unknown = [column for column in columns if column not in table.kind.keys and column not in numbers]
-    if missing or unknown or not numbers or len(set(columns)) != len(columns):
-        expected = f"the columns {', '.join(table.kind.keys)} and the numbers"
+    expected = f"the columns {', '.join(table.kind.keys)} and the numbers"
+    if missing or not numbers or len(set(columns)) != len(columns):
         reading.fault("missing-column", expected, f"“{' '.join(columns)}”", "Restore the header.", number)
         table.broken = True
+    elif unknown:
+        found = f"also “{' '.join(unknown)}”"
+        remedy = "It was passed over; hand in the table as the official script printed it."
+        problem = Problem("unexpected-column", reading.name, expected, found, remedy, Severity.WARNING, number)
+        reading.problems.add(problem)
     table.header = columns
 
 
@@ -260,6 +269,23 @@ def _read_number(reading: _Reading, kind: SectionKind, identity: ClaimIdentity, 
         reading.repeated.append(claim)
     else:
         reading.claims[identity] = claim
+
+
+def _unexpected(claims: Iterable[Claim], recipe: Recipe) -> Iterator[Problem]:
+    """One problem for each row of a data set, and one for each number of an emotion, that the edition lacks."""
+    for claim in claims:
+        identity = claim.identity
+        role = {"eer": "trial", "wer": "recognition"}.get(identity.metric, "emotion")
+        known = recipe.data_sets.get(identity.data_set)
+        emotion = identity.metric.removeprefix("accuracy_") if identity.metric.startswith("accuracy_") else ""
+        if known is None or known.role != role:
+            expected, found = f"{_ROLES[role]} of {recipe.title}", identity.data_set
+        elif emotion and recipe.emotions and emotion not in recipe.emotions:
+            expected, found = f"one of the emotions {', '.join(recipe.emotions)}", f"“{emotion}”"
+        else:
+            continue
+        remedy = "Remove it, or name the edition that it belongs to."
+        yield Problem("unexpected-row", claim.file, expected, found, remedy, line=claim.line)
 
 
 def _missing(name: str, claims: Sequence[Claim], recipe: Recipe) -> Iterator[Problem]:

@@ -1,15 +1,17 @@
 """What is wrong with the numbers of a 2020 or 2022 result file: protocol 1.2 (checks) and 1.3 (defects).
 
 Codes: ``repeated-result``, ``missing-result``, ``copied-asr``, ``wrong-model``, ``eer-not-countable``,
-``hand-typed-value``, ``wrong-category``, ``out-of-range``, ``not-finite``, ``wrong-sum-of-errors``, ``wrong-wer``,
-``wrong-words``, ``partial-recognition``, ``wrong-decoding``, ``undefined-average``, ``wrong-average`` and
-``unlike-baseline``. Each names the file and, but for the number of a missing block, the line.
+``eer-below-rocch``, ``cllr-below-minimum``, ``hand-typed-value``, ``wrong-category``, ``out-of-range``, ``not-finite``,
+``wrong-sum-of-errors``, ``wrong-wer``, ``wrong-words``, ``partial-recognition``, ``wrong-decoding``,
+``undefined-average``, ``wrong-average`` and ``unlike-baseline``. Each names the file and, but for the number of a
+missing block, the line.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from evaluation.formats.claims import AttackModel, Claim, Speech
 from evaluation.formats.expected_results import ExpectedLine, ResultKind, expected_lines
@@ -21,6 +23,7 @@ from evaluation.metrics.averages import AverageError, weighted_average
 from evaluation.protocols.recipes import Recipe, ResultLines
 
 BASELINE_TOLERANCE = 0.1
+_EER_ROUNDING = 0.01  # per cent: what the printed digits of two EERs allow
 _RETYPE = "Hand in the number as the official script printed it."
 
 
@@ -33,6 +36,8 @@ def check_results(file: ResultFile, recipe: Recipe) -> tuple[Problem, ...]:
         _missing(file, expected),
         _printed(file),
         _countable(file, recipe),
+        _calibration(file),
+        _below_rocch(file, recipe),
         _words(file, recipe),
         _models(file, recipe),
         _averages(file, recipe),
@@ -63,7 +68,8 @@ def _missing(file: ResultFile, expected: tuple[ExpectedLine, ...]) -> Iterator[P
     lines = {entry.slot: entry.line for entry in reversed(file.entries)}
     present = {line.name for line in expected if line.slot in lines and not line.inline}
     reported, place = set(), 0
-    remedy = "Run that part of the evaluation: the official script would silently lower the average."
+    evaluate = "Run that part of the evaluation: the official script would silently lower the average."
+    average = "Add the line: the weighted sum of the lines of its sets."
     for line in expected:
         place = lines.get(line.slot, place)
         if line.slot in lines:
@@ -71,6 +77,7 @@ def _missing(file: ResultFile, expected: tuple[ExpectedLine, ...]) -> Iterator[P
         whole = not line.inline and line.name not in present
         title = line.name if whole else _title(line)
         if title not in reported:
+            remedy = average if line.kind == "average" else evaluate
             yield Problem("missing-result", file.name, title, "nothing", remedy, line=place + 1)
         reported.add(title)
 
@@ -126,6 +133,33 @@ def _countable(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
             remedy = "It was typed by hand or comes from another tool: " + _RETYPE[0].lower() + _RETYPE[1:]
             found = f"“{claim.written}”"
             yield Problem("eer-not-countable", file.name, expected, found, remedy, Severity.WARNING, claim.line)
+
+
+def _calibration(file: ResultFile) -> Iterator[Problem]:
+    """The minimum over all calibrations cannot exceed the value of one; rounding keeps the order (protocol 2.2)."""
+    for entry in file.entries:
+        if entry.kind == "cllr" and float(entry.values[0]) > float(entry.values[1]):
+            least, actual = entry.values
+            expected = f"a Cllr of at least its minimum {least}"
+            remedy = "The two may be swapped: the official script prints the minimum first."
+            yield Problem("cllr-below-minimum", file.name, expected, f"“{actual}”", remedy, line=entry.line)
+
+
+def _below_rocch(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
+    """Kaldi's EER is no lower than that of the convex hull (protocol 2.1); allowed for are one target and rounding."""
+    claims = {claim.identity: claim for claim in file.claims}
+    for identity, claim in claims.items():
+        hull = claims.get(replace(identity, estimator="rocch"))
+        one = recipe.data_sets.get(identity.data_set)
+        if (identity.metric, identity.estimator) != ("eer", "kaldi") or hull is None:
+            continue
+        if one is None or not one.targets or claim.value < 0 or hull.value > 50:  # out of range is said elsewhere
+            continue
+        if claim.value < hull.value - 100 / one.targets - _EER_ROUNDING:
+            expected = f"at least about the ROCCH-EER of {hull.written} % in line {hull.line}"
+            remedy = "No scores give both: hand in the numbers of one run as the official scripts printed them."
+            found = f"an EER of {claim.written} %"
+            yield Problem("eer-below-rocch", file.name, expected, found, remedy, Severity.WARNING, claim.line)
 
 
 def _words(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:

@@ -7,6 +7,8 @@ retrained ones.
 
 from __future__ import annotations
 
+import math
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -80,9 +82,10 @@ def read_results(path: Path, *, edition: str | None = None) -> tuple[SystemResul
         edition: whose recipe the files are held against; without one, each file tells.
 
     Faults besides those of the files: ``contradicting-results`` (one number, two values), ``missing-directory``
-    (``.orig`` or its partner), ``missing-file``, ``unexpected-name``, ``unexpected-summary`` (a note: no official
-    script writes a summary into ``.orig``), ``wrong-score-count``, and ``no-results`` for a folder
-    without a result file.
+    (``.orig`` or its partner), ``missing-file``, ``missing-summary`` (a warning: of the published files of 2022, the
+    one that ranks), ``unexpected-name``, ``unexpected-summary`` (a note: no official script writes a summary into
+    ``.orig``), ``wrong-score-count``, and ``no-results`` for a folder without a result file. What may not be entered
+    below the folder is passed over.
 
     Raises:
         RecipeError: no such edition, or one that has no files of this kind.
@@ -94,15 +97,25 @@ def read_results(path: Path, *, edition: str | None = None) -> tuple[SystemResul
         stamp = path.name.removesuffix(".orig")
         both = (path.parent / stamp, path.parent / f"{stamp}.orig")
         return (_read_submission(path.parent, [one for one in both if one.is_dir()], recipe),)
-    folders = (
-        [one for one in sorted(path.iterdir()) if one.is_dir() and _is_results_directory(one)] if path.is_dir() else []
-    )
-    if folders:
+    if folders := [one for one in _listed(path) if _is_results_directory(one)]:
         by_stamp: dict[str, list[Path]] = {}
         for folder in folders:
             by_stamp.setdefault(folder.name.removesuffix(".orig"), []).append(folder)
         return tuple(_read_submission(path, group, recipe) for group in by_stamp.values())
-    return _read_published(path, recipe)
+    if systems := _published(path, _files_below(path), recipe):
+        return systems
+    remedy = "Name a results directory, a submission, or a folder of published result files."
+    problem = Problem("no-results", path.name, "result files", "none", remedy)
+    return (SystemResults(path.name, "", (), (), (), (), (problem,)),)
+
+
+def read_published(folder: Path, *, edition: str | None = None) -> tuple[SystemResults, ...]:
+    """The systems whose published files lie in a folder itself, none where it holds none or cannot be read.
+
+    Raises:
+        RecipeError: as `read_results`.
+    """
+    return _published(folder, _listed(folder), load_recipe(edition) if edition else None)
 
 
 def track_average(
@@ -138,9 +151,21 @@ def track_average(
 
 
 def _is_results_directory(path: Path) -> bool:
-    if not path.is_dir():
-        return False
-    return (path / "results.txt").is_file() or any(path.glob("ASV-*")) or any(path.glob("ASR-*"))
+    if os.path.isfile(path / "results.txt"):  # noqa: PTH113 (Path.is_file raises in a folder that may not be entered)
+        return True
+    return any(one.name.startswith(("ASV-", "ASR-")) for one in _listed(path))
+
+
+def _listed(folder: Path) -> list[Path]:
+    """What lies in a folder; nothing where it is none or cannot be read."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _files_below(folder: Path) -> list[Path]:
+    return sorted(Path(place) / name for place, _, names in os.walk(folder) for name in names)
 
 
 def _read_file(path: Path, name: str, recipe: Recipe | None) -> ResultFile | RankFile:
@@ -151,19 +176,23 @@ def _read_file(path: Path, name: str, recipe: Recipe | None) -> ResultFile | Ran
     return read_rank_file(path, recipe=recipe, name=name)
 
 
-def _read_published(path: Path, recipe: Recipe | None) -> tuple[SystemResults, ...]:
+def _published(path: Path, files: Iterable[Path], recipe: Recipe | None) -> tuple[SystemResults, ...]:
     systems: dict[str, list[ResultFile | RankFile]] = {}
-    names = sorted(path.rglob("*")) if path.is_dir() else []
-    for file in names:
-        if file.is_file() and (found := _PUBLISHED.match(file.name)):
+    for file in files:
+        if (found := _PUBLISHED.match(file.name)) and os.path.isfile(file):  # noqa: PTH113 (Path.is_file may raise)
             name = file.relative_to(path).as_posix()
             key = f"{name.rpartition('/')[0]}/{found['system']}".lstrip("/")
             systems.setdefault(key, []).append(_read_file(file, name, recipe))
-    if not systems:
-        remedy = "Name a results directory, a submission, or a folder of published result files."
-        problem = Problem("no-results", path.name, "result files", "none", remedy)
-        return (SystemResults(path.name, "", (), (), (), (), (problem,)),)
-    return tuple(_system(name, files, [], [], []) for name, files in systems.items())
+    return tuple(_system(name, read, [], [], _no_summary(name, read)) for name, read in systems.items())
+
+
+def _no_summary(system: str, files: Sequence[ResultFile | RankFile]) -> list[Problem]:
+    kinds = {file.kind for file in files if isinstance(file, ResultFile) and file.edition == "2022"}
+    if not kinds or ResultKind.SUMMARY in kinds:
+        return []
+    remedy = "Add it: it states the averages that rank and the WERs of the original recognizer."
+    expected = f"RESULTS_summary_{system.rpartition('/')[2]} beside it"
+    return [Problem("missing-summary", files[0].name, expected, "none", remedy, Severity.WARNING)]
 
 
 def _read_submission(root: Path, folders: Sequence[Path], recipe: Recipe | None) -> SystemResults:
@@ -262,13 +291,19 @@ def _system(
     report.keep(problems)
     for claim in (*(claim for file in files for claim in file.claims), *parts):
         known = claims.setdefault(claim.identity, claim)
-        if known is not claim:
-            repeated.append(claim)
-        if known.value != claim.value or known.counts != claim.counts:
+        if known is claim:
+            continue
+        repeated.append(claim)
+        if not _same(known.value, claim.value) or known.counts != claim.counts:
             report.add(_contradiction(known, claim))
     edition = files[0].edition if files else ""
     found = tuple(claims.values()), tuple(repeated), tuple(scores)
     return SystemResults(name, edition, tuple(files), *found, report.report())
+
+
+def _same(one: float, other: float) -> bool:
+    """Equal, or no number both; that it is none, the file's own report says."""
+    return one == other or (math.isnan(one) and math.isnan(other))
 
 
 def _contradiction(known: Claim, claim: Claim) -> Problem:

@@ -39,6 +39,7 @@ _NAMES = (
     (re.compile(r"results\.anon(_|\Z)"), ResultKind.RETRAINED),
     (re.compile(r"results\.orig(_|\Z)"), ResultKind.ORIGINAL),
 )
+LONGEST_EXCERPT = 240  # a whole line of word errors with its path
 _UNITS = {"eer": "%", "wer": "%", "gain_of_voice_distinctiveness": "dB"}
 
 
@@ -149,7 +150,8 @@ def _entries(text: str, name: str, problems: ProblemList) -> tuple[Entry, ...]:
         elif entry := parse_line(line, number, block):
             entries.append(entry)
         else:
-            shown = line.strip() if len(line) <= 60 else line.strip()[:57] + "…"
+            whole = line.strip()
+            shown = whole if len(whole) <= LONGEST_EXCERPT else whole[: LONGEST_EXCERPT - 1] + "…"
             remedy = "Restore the line as the official scripts print it."
             problems.add(Problem("unknown-line", name, "a line of results", f"“{shown}”", remedy, line=number))
     return tuple(entries)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evaluation.formats.problem_list import shorten
 from evaluation.formats.problems import Severity
 from evaluation.formats.scores import JoinedScores, join_scores, read_scores, read_trial_table
 from evaluation.metrics.calibration import Compatibility
@@ -27,14 +28,15 @@ def measure_scores(
         compatibility: as in `detection_metrics`.
 
     Raises:
-        MetricInputError: any fault of the files; all are named. (`join_files` gives what can be had of them.)
+        MetricInputError: any fault of the files; the first of each kind are named, the others counted. (`join_files`
+            gives all faults and what can be had of the files.)
 
     Example:
         measured = measure_scores("ASV-libri_test_enrolls-libri_test_trials_f/scores", "libri_test_trials_f/trials")
         print(measured.kaldi_eer, measured.min_cllr)
     """
     joined = join_files(scores, trials)
-    faults = [problem.sentence() for problem in joined.problems if problem.severity is Severity.ERROR]
+    faults = [problem.sentence() for problem in shorten(joined.problems) if problem.severity is Severity.ERROR]
     if faults:
         raise MetricInputError("\n".join(faults))
     return detection_metrics(joined.target_scores, joined.nontarget_scores, compatibility=compatibility)

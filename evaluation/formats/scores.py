@@ -145,6 +145,8 @@ def join_scores(scores: ScoreTable, trials: TrialTable) -> JoinedScores:
     ``extra-score``, ``repeated-score``, ``not-finite-score``, ``repeated-trial``, ``one-class`` (only target or only
     nontarget trials; no detection metric is defined), and as a warning ``inverted-scores``.
 
+    Of a file of which nothing could be read, only its own faults are reported, not every trial once more.
+
     Scores count as inverted where more than half of the targets, by 1.5 standard errors of a share, lie below the
     median nontarget. That is rightly so for an attacker who is misled; a whole system like that usually has distances
     where similarities are expected.
@@ -161,16 +163,22 @@ def join_scores(scores: ScoreTable, trials: TrialTable) -> JoinedScores:
     rows, values = rows[finite], values[finite]
     targets = trials.targets[rows]
     inverted = _are_inverted(values, targets)
+    pairs = trials.pairs if len(rows) == len(trials.pairs) else trials.pairs[rows]
+    counts = (missing.size, match.extra.size, match.repeated.size, broken.size)
     problems = [*trials.problems, *scores.problems]
+    if _is_unreadable(scores) or _is_unreadable(trials):
+        return JoinedScores(values, targets, pairs, *counts, inverted, tuple(problems))
     problems += _examples(match.again, lambda row: _repeated_trial(trials, row))
     problems += _examples(missing, lambda row: _missing(scores, trials, row))
     problems += _examples(match.extra, lambda row: _extra(scores, trials, row))
     problems += _examples(match.repeated, lambda row: _repeated(scores, row))
     problems += _examples(np.sort(broken), lambda row: _not_finite(scores, row))
     problems += _one_class(trials) + ([_inverted(scores, values, targets)] if inverted else [])
-    pairs = trials.pairs if len(rows) == len(trials.pairs) else trials.pairs[rows]
-    counts = (missing.size, match.extra.size, match.repeated.size, broken.size)
     return JoinedScores(values, targets, pairs, *counts, inverted, tuple(problems))
+
+
+def _is_unreadable(table: ScoreTable | TrialTable) -> bool:
+    return not len(table.lines) and has_errors(table.problems)
 
 
 def _as_numbers(field: Field) -> NDArray[np.float64]:

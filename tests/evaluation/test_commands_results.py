@@ -73,6 +73,11 @@ def test_verify_reads_published_results_whole(shell, system):
     assert len(found["claims"]) == 656
     assert [problem["code"] for problem in found["problems"]] == ["copied-asr"]
     assert {claim["key"] for claim in found["claims"]} <= ALL_METRICS.keys()
+    kinds = [(one["metric"], one["split"], one["speech"]) for one in found["averages"]]
+    both = [(metric, split, speech) for metric in ("eer", "wer") for speech in ("original", "anonymised")
+            for split in ("dev", "test")]  # fmt: skip
+    assert kinds[:8] == both
+    assert len(set(kinds)) == 12
     for average in found["averages"]:
         assert average["recomputed"] == pytest.approx(average["claimed"], abs=0.00051)
         assert average["written"] == f"{average['claimed']:.3f}"
@@ -113,7 +118,42 @@ def test_compare_names_the_better_one_by_the_metrics_direction(shell):
         if "average_test" in line and ("semi-informed" in line or ("WER" in line and "anonymised model" in line))
     ]  # fmt: skip
     assert eer_line[-4:] == ["7.769", "11.809", "+4.040", "tts_old_c"]
-    assert wer_line[-4:] == ["9.030", "8.285", "-0.74", "tts_old_c"]
+    assert wer_line[-4:] == ["9.030", "8.285", "-0.745", "tts_old_c"]
+
+
+@needs_results
+def test_verify_shows_a_wrong_average_of_original_speech(shell, tmp_path):
+    path = tmp_path / "RESULTS_summary_mcadams"
+    path.write_text((R2022 / path.name).read_text().replace("EER test orig: 3.786", "EER test orig: 3.999"))
+    rows = [line.split() for line in shell("verify", path, "--brief").out.splitlines()]
+    assert ["main", "test", "original", "EER", "(Kaldi),", "%", "3.999", "3.786"] in rows
+    assert ["main", "test", "original", "WER,", "%", "8.485", "8.485"] in rows
+
+
+@pytest.mark.parametrize(
+    ("second", "shown"),
+    [
+        ("5.001", ["+0.001", "result_for_rank_mine"]),
+        ("4.996", ["-0.004", "result_for_rank_other"]),
+        ("5.0000", ["+0.0000"]),
+    ],
+)
+def test_compare_shows_the_digits_that_differ(shell, rank_file, second, shown):
+    other = rank_file.with_name("result_for_rank_other")
+    other.write_text(RANK_FILE.replace("anon  5.000", f"anon  {second}"))
+    [line] = [one for one in shell("compare", rank_file, other).out.splitlines() if "libri_test_asr" in one]
+    assert line.split()[-len(shown) - 1 :] == [second, *shown]
+
+
+def test_commands_look_for_a_misspelt_name_in_its_folder_alone(shell, rank_file):
+    (rank_file.parent / "below").mkdir()
+    (rank_file.parent / "below" / "result_for_rank_there").write_text(RANK_FILE)
+    nowhere = rank_file.parent / "nowhere"
+    for arguments in (["verify", nowhere], ["compare", rank_file, nowhere]):
+        assert refusal(shell(*arguments)).endswith(f"{rank_file.parent} holds the systems mine.")
+    for path in (nowhere / "mine", "/nowhere", "/proc/nowhere"):
+        assert refusal(shell("verify", path)).endswith("Name a result file or a results directory.")
+    assert shell("verify", rank_file.parent / "mine").code == 0
 
 
 def test_compare_leaves_gaps_open(shell, rank_file, tmp_path):

@@ -192,6 +192,56 @@ def test_surprise_languages_are_read_and_not_required():
     assert file.languages == ("en", "de", "es", "fr", "ja")
 
 
+@pytest.mark.parametrize(
+    ("path", "line", "old", "new", "expected", "found"),
+    [
+        (LANGUAGES, 46, "en  test", "it  test", "a trial list of VoicePrivacy 2026", "it_test_trials_mixed"),
+        (LANGUAGES, 46, " mixed ", "     f ", "a trial list of VoicePrivacy 2026", "en_test_trials_f"),
+        (LANGUAGES, 39, "fr  test", "it  test", "a recognition set of VoicePrivacy 2026", "it_test_asr"),
+        (LANGUAGES, 6, "emodata", "EMODATA", "an emotion set of VoicePrivacy 2026", "EMODATA_dev"),
+        (MCADAMS, 32, "libri  test", "vctk   test", "a trial list of VoicePrivacy 2024", "vctk_test_trials_m"),
+        (MCADAMS, 32, " m ", " mixed ", "a trial list of VoicePrivacy 2024", "libri_test_trials_mixed"),
+    ],
+)  # fmt: skip
+def test_a_row_that_the_edition_lacks_is_named_with_what_it_leaves_open(path, line, old, new, expected, found):
+    problem, *others = read_text(damaged(path, line, old, new)).problems
+    assert (problem.code, problem.line, problem.severity) == ("unexpected-row", line, Severity.ERROR)
+    assert (problem.expected, problem.found) == (expected, found)
+    assert {other.code for other in others} <= {"missing-result"}
+
+
+def test_an_emotion_that_the_edition_lacks_is_named_in_every_row():
+    problems = read_text(damaged(MCADAMS, 4, "ACC_hap", "ACC_joy")).problems
+    assert [(one.code, one.line, one.found) for one in problems] == [
+        ("unexpected-row", line, "“joy”") for line in (6, 7, 8, 9)
+    ]
+    assert {one.expected for one in problems} == {"one of the emotions sad, neu, ang, hap"}
+
+
+def test_rows_of_another_edition_are_unexpected():
+    file = read_rank_file(MCADAMS, recipe=load_recipe("2026"))
+    unexpected = [(one.line, one.found) for one in file.problems if one.code == "unexpected-row"]
+    assert [line for line, _ in unexpected] == [13, 14, 15, 16, 29, 30, 31, 32]
+    assert {found for _, found in unexpected} == {
+        f"libri_{split}_trials_{gender}" for split in ("dev", "test") for gender in "fm"
+    }
+
+
+def test_a_further_column_is_named_and_the_section_still_read():
+    lines = LANGUAGES.read_text().splitlines()
+    lines[43] += " minDCF"
+    lines[44:46] = [f"{row} 0.5" for row in lines[44:46]]
+    file = read_text("\n".join(lines))
+    (problem,) = file.problems
+    assert (problem.severity, problem.sentence()) == (
+        Severity.WARNING,
+        "result_for_rank_x, line 44: expected the columns dataset, split, gender, enrollment, trial and the numbers, "
+        "found also “minDCF”. It was passed over; hand in the table as the official script printed it.",
+    )
+    identities = [(one.identity, one.written) for one in file.claims]
+    assert identities == [(one.identity, one.written) for one in read_rank_file(LANGUAGES).claims]
+
+
 def test_columns_may_come_in_any_order_and_without_an_index():
     text = re.sub(r"(?m)^\d+ +", "", ENGLISH.read_text())
     file, original = read_text(text), read_rank_file(ENGLISH)

@@ -244,6 +244,13 @@ def replace_line(path: Path, number: int, old: str, new: str) -> str:
         (RETRAINED, 2, "14.91%", "114.9%", [("out-of-range", 2)]),
         (RETRAINED, 3, "0.466/12.520", "0.466/12.52", [("hand-typed-value", 3)]),
         (RETRAINED, 3, "0.466/12.520", "0.466/inf", [("not-finite", 3)]),
+        (RETRAINED, 3, "0.466/12.520", "12.520/0.466", [("cllr-below-minimum", 3)]),
+        (RETRAINED, 3, "0.466/12.520", "0.466/0.466", []),
+        # Kaldi's EER is a whole number of 704 targets: 104 is 0.02 below the ROCCH-EER, 103 is 0.16, 102 is 0.30
+        (RETRAINED, 2, "14.91%", "14.77%", []),
+        (RETRAINED, 2, "14.91%", "14.49%", [("eer-below-rocch", 2)]),
+        (RETRAINED, 2, "14.91%", "0%", [("eer-below-rocch", 2)]),
+        (RETRAINED, 4, "14.793", "20.310", [("eer-below-rocch", 2)]),
         (RETRAINED, 4, "14.793", "14.79", [("hand-typed-value", 4)]),
         (RETRAINED, 4, "14.793", "54.793", [("out-of-range", 4)]),
         (RETRAINED, 5, "0.661233", "0.66", [("hand-typed-value", 5)]),
@@ -282,12 +289,31 @@ def test_planted_defect_is_found_and_nothing_else(path, line, old, new, expected
     assert found == expected
 
 
+def test_numbers_of_one_test_that_exclude_each_other_say_what_they_are_held_against():
+    text = RETRAINED.read_text().replace("EER: 14.91%", "EER: 0%", 1).replace("0.466/12.520", "12.520/0.466", 1)
+    calibration, rate = read_text(text, RETRAINED.name).problems
+    assert (calibration.severity, calibration.sentence()) == (
+        Severity.ERROR,
+        "results.anon_mcadams, line 3: expected a Cllr of at least its minimum 12.520, found “0.466”. "
+        "The two may be swapped: the official script prints the minimum first.",
+    )
+    assert (rate.severity, rate.sentence()) == (
+        Severity.WARNING,
+        "results.anon_mcadams, line 2: expected at least about the ROCCH-EER of 14.793 % in line 4, "
+        "found an EER of 0 %. "
+        "No scores give both: hand in the numbers of one run as the official scripts printed them.",
+    )
+
+
 @pytest.mark.parametrize("number", [1, 5, 12, 25, 30, 33, 68])
 def test_missing_summary_line_is_found_with_its_average(number):
     lines = SUMMARY.read_text().splitlines(keepends=True)
     averages = {1: 56, 5: 56, 12: 57, 25: 60, 30: 63, 33: 64}
     expected = [("missing-result", number)] + ([("undefined-average", averages[number])] if number < 57 else [])
-    assert faults("".join(lines[: number - 1] + lines[number:]), SUMMARY.name) == expected
+    text = "".join(lines[: number - 1] + lines[number:])
+    assert faults(text, SUMMARY.name) == expected
+    (missing,) = [one for one in read_text(text, SUMMARY.name).problems if one.code == "missing-result"]
+    assert missing.remedy.startswith("Run that part of the evaluation" if number < 57 else "Add the line")
 
 
 def test_missing_block_is_one_fault():

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from evaluation.formats import scores as module
 from evaluation.formats.problems import Severity
+from evaluation.formats.score_measures import join_files, measure_scores
 from evaluation.formats.scores import join_scores, read_scores, read_trial_table, write_scores
+from evaluation.metrics.errors import MetricInputError
 
 REAL = Path("../shared/vpc-librispeech")
 needs_real = pytest.mark.skipif(not REAL.is_dir(), reason=f"{REAL} is not here")
@@ -89,7 +91,8 @@ def test_scores_allow_any_space(written):
         (SCORES.replace("-3.25", "3_25"), [("not-finite-score", "scores", 2)]),
         (SCORES.replace("b b-1 7", "b b-1"), [("malformed-line", "scores", 4), ("missing-score", "trials", 4)]),
         (SCORES + "\n", [("blank-line", "scores", 5)]),
-        ("", [("empty-file", "scores", None), *(("missing-score", "trials", line) for line in (1, 2, 3, 4))]),
+        ("", [("empty-file", "scores", None)]),
+        ("a a-1\n", [("malformed-line", "scores", 1)]),
     ],
 )
 def test_fault_is_named_with_its_line(scores, expected):
@@ -215,6 +218,31 @@ def test_written_scores_read_back(tmp_path):
 def test_missing_file_is_a_problem(tmp_path):
     (problem,) = read_scores(tmp_path / "scores").problems
     assert (problem.code, problem.file) == ("missing-file", "scores")
+
+
+def test_unreadable_file_is_one_fault_and_not_one_of_each_line(tmp_path):
+    (tmp_path / "scores").write_text(SCORES)
+    (tmp_path / "trials").write_text(TRIALS)
+    joined = join_files(tmp_path / "nowhere", tmp_path / "trials")
+    assert faults(joined) == [("missing-file", str(tmp_path / "nowhere"), None)]
+    assert (joined.missing, len(joined.scores)) == (4, 0)
+    joined = join_files(tmp_path / "scores", tmp_path / "nowhere")
+    assert faults(joined) == [("missing-file", str(tmp_path / "nowhere"), None)]
+    assert (joined.extra, len(joined.scores)) == (4, 0)
+
+
+def test_measuring_names_the_first_faults_of_a_kind_and_counts_the_others(tmp_path):
+    (tmp_path / "trials").write_text("".join(f"a a-{n} target\nb a-{n} nontarget\n" for n in range(100)))
+    with pytest.raises(MetricInputError) as error:
+        measure_scores(tmp_path / "nowhere", tmp_path / "trials")
+    assert str(error.value).count("\n") == 0
+    (tmp_path / "scores").write_text("a a-0 1\nb a-0 0\n")
+    with pytest.raises(MetricInputError) as error:
+        measure_scores(tmp_path / "scores", tmp_path / "trials")
+    lines = str(error.value).splitlines()
+    assert len(lines) == 6
+    assert "“a a-1”" in lines[0]
+    assert "found 193 more" in lines[-1]
 
 
 @settings(max_examples=60, deadline=None)
