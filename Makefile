@@ -26,6 +26,7 @@ run: $(VENV)/portal ## start the portal: web server, worker and scheduler
 
 test: lint test-embedded test-services ## check style, types and contracts, then run every test
 
+# No browser sees the database: its tests run once, on the embedded default.
 # Tests with processes of their own share one queue and one machine: they run alone, all others two at a time.
 test-embedded: $(VENV)/dev browser
 	@echo "Running the tests on SQLite and the folder queue, two at a time"
@@ -34,7 +35,7 @@ test-embedded: $(VENV)/dev browser
 	@$(PYTEST) tests/portal/processes tests/test_documentation.py
 
 test-services: $(VENV)/dev browser
-	@$(SERVICES) $(PYTEST) -n 2 --dist loadfile tests/portal --ignore=tests/portal/processes
+	@$(SERVICES) $(PYTEST) -n 2 --dist loadfile tests/portal --ignore=tests/portal/processes --ignore=tests/portal/browser
 	@$(SERVICES) $(PYTEST) tests/portal/processes
 
 lint: $(VENV)/dev ## check style, types, import contracts and migrations
