@@ -1,0 +1,230 @@
+"""What makes an analysis reproducible: its inputs as one zip, and the bundle of inputs, results, tables and figures.
+
+Equal inputs and settings give equal bytes: entries stand in a fixed order, bear no date, and hold text that does not
+depend on the machine. A bundle is written piece by piece and never stands in memory as a whole; its figures may be a
+mapping that reads each one when it is asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from listening.analysis.analyse import ANALYSIS_VERSION
+from listening.analysis.data_dictionary import inputs_words, tables_words
+from listening.analysis.errors import AnalysisInputError
+from listening.analysis.input_files import STUDY, files_of, inputs_from
+from listening.analysis.inputs import Inputs
+from listening.analysis.settings import Settings
+from listening.analysis.tables import Results
+
+INPUTS, TABLES, FIGURES = "inputs/", "tables/", "figures/"
+RESULTS, README, MANIFEST = "results.json", "README.txt", "MANIFEST.sha256"
+MOST_BYTES = 2 << 30
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_FIRST_DATE = (1980, 1, 1, 0, 0, 0)
+_COMPRESSED = (".svg", ".csv", ".json", ".txt", ".md", ".pdf", ".sha256")
+
+
+def write_inputs(inputs: Inputs, settings: Settings) -> bytes:
+    """A zip of the inputs and settings of an analysis; equal ones give equal bytes."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, content in files_of(inputs, settings).items():
+            _add(archive, name, content)
+    return stream.getvalue()
+
+
+def read_inputs(source: Path | bytes, name: str = "") -> tuple[Inputs, Settings]:
+    """The inputs in a zip of `write_inputs`, or in a whole bundle.
+
+    Raises:
+        AnalysisInputError: it is no such file, or something in it cannot be analysed; one sentence for each fault.
+    """
+    place = name or (source.name if isinstance(source, Path) else "inputs.zip")
+    files = read_members(source, place, INPUTS)
+    start = INPUTS if f"{INPUTS}{STUDY}" in files else ""
+    return inputs_from({one.removeprefix(start): content for one, content in files.items()}, place)
+
+
+def fingerprint(inputs: Inputs, settings: Settings) -> str:
+    """SHA-256 over the inputs, the settings and the version of the analysis: equal ones need not be computed again."""
+    digest = hashlib.sha256(f"analysis {ANALYSIS_VERSION}\n".encode())
+    for name, content in files_of(inputs, settings).items():
+        digest.update(f"{name} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def bundle(inputs_zip: bytes, results: Results, figures: Mapping[str, bytes]) -> Iterator[bytes]:
+    """The pieces of a zip that holds everything about an analysis, and the command that makes it again.
+
+    Args:
+        inputs_zip: of `write_inputs`.
+        figures: files by their names, such as ``raw/det-naturalness-light.svg``.
+    """
+    stream = _Pieces()
+    hashes: list[str] = []
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, content in _contents(inputs_zip, results, figures):
+            hashes.append(f"{hashlib.sha256(content).hexdigest()}  {name}\n")
+            _add(archive, name, content)
+            yield stream.take()
+        _add(archive, MANIFEST, "".join(hashes).encode())
+    yield stream.take()
+
+
+def result_files(results: Results) -> dict[str, bytes]:
+    """`results.json` and the CSV file of each table, by their names in a bundle."""
+    files = {RESULTS: results.as_json().encode()}
+    return files | {f"{TABLES}{path}.csv": results.tables[path].csv().encode() for path in sorted(results.tables)}
+
+
+def read_members(source: Path | bytes, place: str, inside: str = "") -> dict[str, bytes]:
+    """The files of a zip.
+
+    Args:
+        inside: only those below this folder, where the zip has it.
+
+    Raises:
+        AnalysisInputError: it cannot be read.
+    """
+    try:
+        with zipfile.ZipFile(source if isinstance(source, Path) else io.BytesIO(source)) as archive:
+            listed = [one for one in archive.infolist() if not one.is_dir()]
+            folder = _folder_of([one.filename for one in listed])
+            chosen = [one for one in listed if one.filename.startswith(folder + inside)] or listed
+            names = [one.filename.removeprefix(folder) for one in chosen]
+            if twice := sorted(name for name, count in Counter(names).items() if count > 1):
+                raise AnalysisInputError(f"{place}: expected each file once, found {twice[0]!r} again. Make it again.")
+            if odd := [name for name, one in zip(names, chosen, strict=True) if one.compress_type not in _COMPRESSIONS]:
+                raise AnalysisInputError(
+                    f"{place}: expected files stored or deflated, found {odd[0]!r} compressed in another way. "
+                    "Zip them again without options."
+                )
+            return dict(zip(names, _unzipped(archive, chosen, place), strict=True))
+    except (OSError, EOFError, RuntimeError, NotImplementedError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        if isinstance(error, AnalysisInputError):
+            raise
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise AnalysisInputError(
+            f"{place}: expected a zip of inputs or a bundle, found “{reason}”. Download it again."
+        ) from None
+
+
+def _unzipped(archive: zipfile.ZipFile, entries: Sequence[zipfile.ZipInfo], place: str) -> list[bytes]:
+    """What the entries hold, never more of one than its header says, nor of all than is allowed.
+
+    Raises:
+        AnalysisInputError: there is more.
+    """
+    too_much = f"{place}: expected at most {MOST_BYTES >> 20:,} MiB of files, found more."
+    if sum(one.file_size for one in entries) > MOST_BYTES:
+        raise AnalysisInputError(too_much)
+    contents: list[bytes] = []
+    left = MOST_BYTES
+    for one in entries:
+        with archive.open(one) as file:
+            content = file.read(one.file_size + 1)
+        if len(content) != one.file_size:
+            raise AnalysisInputError(
+                f"{place}: expected {one.file_size:,} bytes in {one.filename!r}, found another number. "
+                "Download it again."
+            )
+        left -= len(content)
+        if left < 0:
+            raise AnalysisInputError(too_much)
+        contents.append(content)
+    return contents
+
+
+def _folder_of(names: list[str]) -> str:
+    """The folder in which everything lies, as in a zip of an unpacked bundle; empty where nothing is put into one."""
+    study = next((name for name in names if name.rsplit("/", 1)[-1] == STUDY), "")
+    folder = study.removesuffix(STUDY).removesuffix(INPUTS)
+    return folder if all(name.startswith(folder) for name in names) else ""
+
+
+def _contents(inputs_zip: bytes, results: Results, figures: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    yield README, _readme(results).encode()
+    for name, content in read_members(inputs_zip, "inputs.zip").items():
+        yield f"{INPUTS}{name}", content
+    yield from result_files(results).items()
+    for name in sorted(figures):
+        yield f"{FIGURES}{name}", figures[name]
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    entry = zipfile.ZipInfo(name, _FIRST_DATE)
+    entry.create_system = 3
+    entry.external_attr = 0o644 << 16
+    entry.compress_type = zipfile.ZIP_DEFLATED if name.endswith(_COMPRESSED) else zipfile.ZIP_STORED
+    archive.writestr(entry, content)
+
+
+def _readme(results: Results) -> str:
+    study = results.study
+    lines = [
+        f"{study['title']}: what the listeners said",
+        "",
+        "SIMULATED: no human being has listened; every answer was drawn from a model.\n"
+        if study["is_simulated"]
+        else "",
+        f"Study {study['name']}. Analysis {_listed(results.versions)}. Settings {_listed(results.settings)}.",
+        *([f"Cite: {study['attribution']}"] if study["attribution"] else []),
+        "",
+        "To make every table and figure again, and compare them with those in this file:",
+        "",
+        "  python -m listening.analysis reproduce BUNDLE.zip OUT",
+        "",
+        "  inputs/            what was analysed: study, settings, answers, exclusions, texts",
+        "  results.json       everything that was found",
+        "  tables/SCORES/     the same as CSV; SCORES is raw, normalised, or common where a table rests on neither",
+        "  figures/SCORES/    the figures; SVG for light and dark pages, PDF and PNG for print",
+        "  MANIFEST.sha256    checked by: sha256sum --check MANIFEST.sha256",
+        "",
+        "Raw and normalised scores never stand in one table. Rates and shares lie in [0, 1].",
+        "",
+        "REMARKS",
+        "",
+        *(f"- {remark}" for remark in results.remarks),
+        "",
+        "INPUTS",
+        "",
+        inputs_words(),
+        "",
+        "TABLES",
+        "",
+        tables_words(),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+class _Pieces(io.RawIOBase):
+    """A stream that cannot go back: what was written since the last time is taken from it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pieces: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        piece = bytes(content)
+        self._pieces.append(piece)
+        return len(piece)
+
+    def take(self) -> bytes:
+        taken, self._pieces = b"".join(self._pieces), []
+        return taken

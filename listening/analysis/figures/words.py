@@ -1,0 +1,110 @@
+"""Words and numbers as figures print them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from listening.analysis.tables import Cell
+
+LONGEST_NAME = 15
+LONGEST_SLUG = 80
+_LONGEST_GROUP = 10
+_KEPT_END = 6
+# What the typeface of PDF and PNG has for certain: Latin, Greek and Cyrillic.
+_LAST_LETTER = 0x52F
+
+
+def number(value: Cell, digits: int = 2) -> str:
+    """With a true minus sign; a dash where there is none."""
+    if not isinstance(value, (int, float)):
+        return "–"
+    text = f"{value:.{digits}f}"
+    return text.replace("-", "−" if float(text) else "")
+
+
+def percent(value: Cell, digits: int = 1) -> str:
+    """A share in per cent, without the sign."""
+    return number(100 * value, digits) if isinstance(value, (int, float)) else "–"
+
+
+def count(value: int) -> str:
+    """Thousands separated."""
+    return f"{value:,}"
+
+
+def slug(name: str) -> str:
+    """A name as it may stand in an address and, with what is put around it, as the name of a file."""
+    return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:LONGEST_SLUG] or "unnamed"
+
+
+def sentence(words: str) -> str:
+    """With a capital letter."""
+    return words[:1].upper() + words[1:]
+
+
+def listed(items: Sequence[str], *, first: int = 4, last: int = 2) -> str:
+    """All items, or of many the first and the last ones."""
+    if len(items) <= first + last + 1:
+        return "; ".join(items)
+    left_out = len(items) - first - last
+    return "; ".join([*items[:first], f"{left_out} more", *items[-last:]])
+
+
+def short_names(labels: Mapping[str, str]) -> dict[str, str]:
+    """Each system's label as it fits beside a figure: short, printable, and different for different systems.
+
+    Args:
+        labels: by the names of systems.
+
+    Example:
+        >>> short_names({"a": "T11-p1", "b": "An anonymiser with a long name"})
+        {'a': 'T11-p1', 'b': 'An anony…g name'}
+    """
+    taken: set[str] = set()
+    short: dict[str, str] = {}
+    for name, label in labels.items():
+        printable = next((one for one in (label, name) if one and all(map(_is_printable, one))), "")
+        text = _cut(printable) if printable else f"system {len(short) + 1}"
+        again = 2
+        while text in taken:
+            text = f"{_cut(printable)[: LONGEST_NAME - 3]}~{again}"
+            again += 1
+        taken.add(text)
+        short[name] = text
+    return short
+
+
+def short_group(letters: str) -> str:
+    """Letters of a group with runs joined, ``abcdf`` as ``a–d f``, cut where they are still many."""
+    parts = letters.split() if " " in letters else list(letters)
+    runs: list[list[str]] = []
+    for part in parts:
+        before = runs[-1][-1] if runs else ""
+        if len(part) == len(before) == 1 and ord(part) == ord(before) + 1:
+            runs[-1].append(part)
+        else:
+            runs.append([part])
+    joined = " ".join("".join(run) if len(run) < 4 else f"{run[0]}–{run[-1]}" for run in runs)
+    return joined if len(joined) <= _LONGEST_GROUP else joined[: _LONGEST_GROUP - 1].rstrip("– ") + "…"
+
+
+def nice_step(span: float, most: int) -> float:
+    """The smallest of 1, 2, 5, 10, … times a power of ten that divides a span into at most so many parts."""
+    step = 10.0**-6
+    factors = (2.0, 2.5, 2.0)
+    place = 0
+    while span / step > most + 1e-9:
+        step *= factors[place % 3]
+        place += 1
+    return step
+
+
+def _cut(text: str) -> str:
+    if len(text) <= LONGEST_NAME:
+        return text
+    return text[: LONGEST_NAME - _KEPT_END - 1].rstrip() + "…" + text[-_KEPT_END:].lstrip()
+
+
+def _is_printable(letter: str) -> bool:
+    return letter.isprintable() and ord(letter) <= _LAST_LETTER

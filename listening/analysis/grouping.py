@@ -1,0 +1,150 @@
+"""Which systems cannot be told apart, as letters: two systems share a letter exactly if no test tells them apart.
+
+Sources: Piepho, "An algorithm for a letter-based representation of all-pairwise comparisons", Journal of Computational
+and Graphical Statistics 13 (2004): start from one column that joins everything, split it for each pair that is told
+apart (insert), drop what lies inside another (absorb). Columns are then the largest sets within which nothing is told
+apart, and there can be exponentially many of them (Moon & Moser 1965: 3^(n/3)); above `MOST_COLUMNS` every pair that is
+not told apart gets a set grown greedily around it instead, which keeps the meaning and needs a few letters more.
+
+Conventions: sets of systems are bit masks, bit i is the i-th name; a column is such a set and becomes one letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from string import ascii_lowercase
+
+MOST_COLUMNS = 400
+
+
+def groups_of(ordered_names: Sequence[str], is_apart: Callable[[str, str], bool]) -> dict[str, str]:
+    """The letters of each system; a is where the first names stand.
+
+    Letters are written one after the other, ``ab``. Where more than 26 are needed, they go on as aa, ab, … and blanks
+    separate all of them, ``z aa ab``.
+
+    Args:
+        ordered_names: different names, best first; the order decides which letter comes first and nothing else.
+        is_apart: whether two are told apart; asked once for each pair, the earlier name first.
+
+    Raises:
+        ValueError: a name occurs twice.
+
+    Example:
+        >>> groups_of(["T03", "T01", "T02"], lambda first, second: {first, second} == {"T03", "T02"})
+        {'T03': 'a', 'T01': 'ab', 'T02': 'b'}
+    """
+    names = list(ordered_names)
+    if len(set(names)) != len(names):
+        raise ValueError("Expected different names, found one twice.")
+    apart = _apart_masks(names, is_apart)
+    columns = _insert_and_absorb(apart)
+    if columns is None:
+        columns = _greedy_cover(apart)
+    columns = sorted(_without_needless(columns), key=lambda column: _members(column, len(names)))
+    separator = "" if len(columns) <= len(ascii_lowercase) else " "
+    return {
+        name: separator.join(letter(place) for place, column in enumerate(columns) if column >> bit & 1)
+        for bit, name in enumerate(names)
+    }
+
+
+def letter(number: int) -> str:
+    """The letter of a column from 0: a to z, aa, ab, …, as columns of a spreadsheet are named.
+
+    Example:
+        >>> letter(0), letter(25), letter(26), letter(27), letter(702)
+        ('a', 'z', 'aa', 'ab', 'aaa')
+    """
+    text = ""
+    number += 1
+    while number:
+        number, place = divmod(number - 1, len(ascii_lowercase))
+        text = ascii_lowercase[place] + text
+    return text
+
+
+def _apart_masks(names: list[str], is_apart: Callable[[str, str], bool]) -> list[int]:
+    """For each name those that it is told apart from."""
+    masks = [0] * len(names)
+    for first in range(len(names)):
+        for second in range(first + 1, len(names)):
+            if is_apart(names[first], names[second]):
+                masks[first] |= 1 << second
+                masks[second] |= 1 << first
+    return masks
+
+
+def _insert_and_absorb(apart: list[int]) -> list[int] | None:
+    """All largest sets within which nothing is told apart; None where they become more than `MOST_COLUMNS`."""
+    columns = [(1 << len(apart)) - 1] if apart else []
+    for first, mask in enumerate(apart):
+        for second in range(first + 1, len(apart)):
+            if not mask >> second & 1:
+                continue
+            both = 1 << first | 1 << second
+            split = [column for column in columns if column & both == both]
+            if not split:
+                continue
+            kept = [column for column in columns if column & both != both]
+            inserted = [column & ~(1 << bit) for column in split for bit in (first, second)]
+            columns = _absorbed(kept, inserted)
+            if len(columns) > MOST_COLUMNS:
+                return None
+    return columns
+
+
+def _absorbed(kept: list[int], inserted: list[int]) -> list[int]:
+    """Those kept, and of the inserted ones (by size) those that lie in no other; what was kept lay in none before."""
+    found = list(kept)
+    for column in sorted(set(inserted), key=int.bit_count, reverse=True):
+        if all(column & ~other for other in found):
+            found.append(column)
+    return found
+
+
+def _greedy_cover(apart: list[int]) -> list[int]:
+    """A set around each pair that no earlier one holds, and around each system that is alone: at most n² / 2 sets."""
+    count = len(apart)
+    columns: list[int] = []
+    joined = [0] * count  # for each system those that it shares a column with
+    for first in range(count):
+        for second in range(first, count):
+            if apart[first] >> second & 1 or joined[first] >> second & 1:
+                continue
+            column, excluded = 1 << first | 1 << second, apart[first] | apart[second]
+            for other in range(count):
+                if not (excluded >> other & 1 or column >> other & 1):
+                    column |= 1 << other
+                    excluded |= apart[other]
+            columns.append(column)
+            for member in _members(column, count):
+                joined[member] |= column
+    return columns
+
+
+def _without_needless(columns: list[int]) -> list[int]:
+    """Without columns whose every pair is joined by another one too, smallest first."""
+    kept = list(columns)
+    for column in sorted(columns, key=lambda one: (one.bit_count(), one)):
+        others = [other for other in kept if other != column]
+        if _is_joined(column, others):
+            kept = others
+    return kept
+
+
+def _is_joined(column: int, others: list[int]) -> bool:
+    """Whether each two members share one of the other columns, and a single member has one."""
+    for member in _members(column, column.bit_length()):
+        reached = 0
+        for other in others:
+            if other >> member & 1:
+                reached |= other
+        if column & ~reached:
+            return False
+    return True
+
+
+def _members(column: int, count: int) -> tuple[int, ...]:
+    """The places of the bits that are set."""
+    return tuple(bit for bit in range(count) if column >> bit & 1)

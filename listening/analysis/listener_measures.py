@@ -1,0 +1,126 @@
+"""What one listener's ratings look like beside those of the others: agreement, bias and inconsistency.
+
+Conventions: a *cell* is a system, and in the task of verifiability a system with one class of pairs (same speaker or
+not), as the two lie far apart. The others are the listeners that count; whoever is left out by a standing rule is
+compared with them too, but is nobody's other. Values have shape (listeners,), NaN where there is nothing to look at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from listening.analysis.inputs import Flags, Floats, Ints, Scored
+
+LEAST_CELLS = 3
+_DECIMALS = 10  # beyond, sums that are equal on paper differ
+
+
+@dataclass(frozen=True, eq=False)
+class Rated:
+    """Scores of one task.
+
+    Attributes:
+        listener: shape (ratings,), place in `listeners`. listeners: how many.
+        cell, item: shape (ratings,), numbers from 0.
+        score: shape (ratings,).
+        counts: shape (ratings,), whether no standing rule leaves the rating out.
+    """
+
+    listener: Ints
+    listeners: int
+    cell: Ints
+    item: Ints
+    score: Floats
+    counts: Flags
+
+
+@dataclass(frozen=True, eq=False)
+class Deviations:
+    """Attributes, each of shape (listeners,):
+    bias: mean deviation from the mean of the item or cell. inconsistency: standard deviation of that deviation.
+    """
+
+    bias: Floats
+    inconsistency: Floats
+
+
+def rated_of(scored: Scored, task: str) -> Rated:
+    """The scores of a task, with its cells and items numbered."""
+    ratings = scored.ratings.rows(scored.ratings.task == task)
+    _, cell = np.unique(ratings.system, return_inverse=True)
+    if task == "verifiability":
+        _, cell = np.unique(cell * 3 + ratings.is_target, return_inverse=True)
+    _, item = np.unique(ratings.item, return_inverse=True)
+    chosen = scored.ratings.task == task
+    return Rated(
+        scored.listener[chosen], int(scored.listeners.size), cell.astype(np.int64), item.astype(np.int64),
+        scored.score[chosen], ratings.excluded == "",
+    )  # fmt: skip
+
+
+def agreement(rated: Rated) -> tuple[Floats, Ints]:
+    """Pearson correlation of a listener's scores with the cell means of all others, and over how many cells.
+
+    Each score stands beside the mean that the others together gave to its cell (leave-one-out). NaN with fewer than
+    `LEAST_CELLS` cells that others rated too, or where the scores or those means are all equal.
+    """
+    cells = int(rated.cell.max()) + 1 if rated.cell.size else 0
+    place, size = rated.listener * cells + rated.cell, rated.listeners * cells
+    sums, counts = (
+        np.bincount(place[rated.counts], weights, size).reshape(rated.listeners, cells)
+        for weights in (rated.score[rated.counts], None)
+    )
+    other_sums, other_counts = (one.sum(axis=0) - one for one in (sums, counts))
+    means = np.divide(other_sums, other_counts, out=np.full(sums.shape, np.nan), where=other_counts > 0)
+    beside = means[rated.listener, rated.cell]
+    known = np.isfinite(beside)
+    is_met = np.zeros(size, np.bool_)
+    is_met[place[known]] = True
+    common = is_met.reshape(rated.listeners, cells).sum(axis=1)
+    listener = rated.listener[known]
+    own, others = (_centred(listener, values[known], rated.listeners) for values in (rated.score, beside))
+    product, own_square, other_square = (
+        np.bincount(listener, values, rated.listeners) for values in (own * others, own**2, others**2)
+    )
+    lengths = np.sqrt(own_square * other_square)
+    is_told = (common >= LEAST_CELLS) & (lengths > 1e-9)
+    found = np.divide(product, lengths, out=np.full(rated.listeners, np.nan), where=is_told)
+    return np.clip(found, -1.0, 1.0), common.astype(np.int64)
+
+
+def deviations(rated: Rated) -> Deviations:
+    """Bias and inconsistency in the manner of ITU-T P.913, Annex E.
+
+    There, a rating less the mean of its stimulus over all subjects; bias is the mean of that over the stimuli of a
+    subject, inconsistency its standard deviation once the bias is taken off. Here the mean is that of the item where
+    two or more listeners who count rated it, else that of its cell.
+    """
+    counted = rated.counts
+    item_means, _ = _means(rated.item, rated.score, counted)
+    cell_means, _ = _means(rated.cell, rated.score, counted)
+    pairs = np.unique(np.column_stack([rated.item[counted], rated.listener[counted]]), axis=0)
+    raters = np.bincount(pairs[:, 0], minlength=item_means.size)
+    centre = np.where(raters[rated.item] > 1, item_means[rated.item], cell_means[rated.cell])
+    deviation = rated.score - centre
+    known = np.isfinite(deviation)
+    bias, count = _means(rated.listener, deviation, known, rated.listeners)
+    squares = np.bincount(rated.listener[known], (deviation - bias[rated.listener])[known] ** 2, rated.listeners)
+    spread = np.divide(squares, count - 1, out=np.full(rated.listeners, np.nan), where=count > 1)
+    return Deviations(np.round(bias, _DECIMALS), np.sqrt(spread))
+
+
+def _means(group: Ints, values: Floats, chosen: Flags, groups: int = 0) -> tuple[Floats, Ints]:
+    """Mean of the chosen values of each group, NaN where it has none; and how many there are."""
+    size = max(groups, int(group.max()) + 1 if group.size else 0)
+    counts = np.bincount(group[chosen], minlength=size)
+    sums = np.bincount(group[chosen], values[chosen], size)
+    return np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0), counts.astype(np.int64)
+
+
+def _centred(group: Ints, values: Floats, groups: int) -> Floats:
+    """Values less the mean of their group."""
+    means, _ = _means(group, values, np.ones(values.size, np.bool_), groups)
+    found: Floats = values - means[group]
+    return found

@@ -1,0 +1,268 @@
+"""Averaged maps of boards: where samples lie when placings of one board, or all boards of a system, are averaged.
+
+Each listener turns and stretches a board at will, so placings are averaged as distances: those of a filled board are
+ranked within it. A board that several listeners filled has a map of its own: means over listeners for each pair, laid
+out by classical scaling (Torgerson, "Multidimensional scaling: I", Psychometrika 17 (1952)). Where boards have one
+listener each, as where everybody gets other recordings, there is nothing to average on a board. There each system has
+one map of voices, original speakers and speakers as the system anonymised them: means over all boards and listeners of
+the distances of two voices, laid out by stress majorisation, as not all pairs of voices need have been on a board
+together (see `stress_majorisation`). Kruskal's stress-1 ("Multidimensional scaling by optimizing goodness of fit to a
+nonmetric hypothesis", Psychometrika 29 (1964)) says how far distances on the map are from the order of the averages.
+
+Conventions: axes are in units of the averaged ranks, the centre of the points at (0, 0). A map has no direction of its
+own. That of a board is turned, and mirrored if need be, onto the placing that it resembles most (orthogonal
+Procrustes), that of a system has its longest axis first, so that equal input gives equal output. Stress is not
+negative: 0 is perfect, by Kruskal 0.05 good, 0.1 fair, 0.2 poor.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from listening.analysis.contents import MAP, MAP_FIT
+from listening.analysis.inputs import ORIGINAL, Floats, Placements
+from listening.analysis.placed_boards import FilledBoard, filled_boards, pairs_of
+from listening.analysis.scoring import NORMALISED
+from listening.analysis.settings import Settings
+from listening.analysis.stress_majorisation import is_connected, majorised, with_shortest_paths
+from listening.analysis.tables import Table
+
+# Coordinates are the square roots of sums that cancel: the last digits differ between machines, and a zero is 1e-17.
+_DECIMALS = 9
+_NOTHING_TO_MAP = "All distances are equal, so there is nothing to map."
+# A speaker, and whether anonymised: originals come first.
+_Voice = tuple[str, bool]
+
+
+def map_tables(placements: Placements, settings: Settings) -> list[Table]:
+    """The tables ``map`` and ``map_fit``: boards of several listeners by name, then systems on boards of one listener.
+
+    Raises:
+        AnalysisInputError: boards that cannot be read, see `placed_boards.filled_boards`.
+    """
+    boards = sorted(filled_boards(placements), key=lambda board: board.board)
+    points: list[dict[str, Any]] = []
+    fits: list[dict[str, Any]] = []
+    alone: set[str] = set()
+    for _, group in groupby(boards, key=lambda board: board.board):
+        together = list(group)
+        if len({board.listener for board in together}) == 1:
+            alone |= _systems_of(together[0])
+            continue
+        placed, fit = _map_of(together, settings)
+        points += placed
+        fits.append(fit)
+    for system in sorted(alone, key=lambda name: (name != ORIGINAL, name)):
+        placed, fit = _map_of_system(system, [board for board in boards if system in _systems_of(board)], settings)
+        points += placed
+        fits.append(fit)
+    return [MAP.table(points), MAP_FIT.table(fits)]
+
+
+def classical_scaling(distances: Floats, dimensions: int) -> Floats:
+    """Places whose distances are near the given ones, by Torgerson's double centring.
+
+    Args:
+        distances: shape (samples, samples), symmetric, zeros on the diagonal, finite.
+
+    Returns:
+        Shape (samples, dimensions), centred, the longest axis first; what distances leave imaginary is 0.
+    """
+    samples = len(distances)
+    squares = distances**2
+    centred = squares - squares.mean(0) - squares.mean(1)[:, None] + squares.mean()
+    values, vectors = np.linalg.eigh(-centred / 2)
+    largest = np.argsort(values)[::-1][:dimensions]
+    places = np.zeros((samples, dimensions))
+    places[:, : largest.size] = vectors[:, largest] * np.sqrt(np.maximum(values[largest], 0))
+    return places
+
+
+def turned_onto(places: Floats, reference: Floats) -> tuple[Floats, float]:
+    """Places turned or mirrored onto a reference, and how unlike both are then.
+
+    Source: Schönemann, "A generalized solution of the orthogonal Procrustes problem", Psychometrika 31 (1966).
+
+    Args:
+        places: shape (samples, dimensions), centred. `reference`: of the same shape.
+
+    Returns:
+        The turned places, and the Procrustes disparity in [0, 1]: the squared difference that remains when both have
+        unit size; 1 where one of them is a single point.
+    """
+    centred = reference - reference.mean(0)
+    left, lengths, right = np.linalg.svd(places.T @ centred)
+    sizes = np.sqrt((places**2).sum() * (centred**2).sum())
+    disparity = 1.0 if sizes == 0 else 1 - (lengths.sum() / sizes) ** 2
+    return places @ (left @ right), float(disparity)
+
+
+def stress_1(dissimilarities: Floats, distances: Floats) -> float:
+    """Kruskal's stress-1: how far distances are from rising with the dissimilarities, ties free to be broken.
+
+    sqrt(Σ (d − d̂)² / Σ d²), d̂ the monotone regression of d on the order of the dissimilarities, ties in the order
+    that fits best (Kruskal's primary approach).
+
+    Args:
+        dissimilarities, distances: shape (pairs,).
+
+    Returns:
+        Not negative; NaN where all distances are 0.
+    """
+    from scipy.optimize import isotonic_regression
+
+    total = float((distances**2).sum())
+    if not total:
+        return float("nan")
+    in_order = distances[np.lexsort((distances, dissimilarities))]
+    fitted = isotonic_regression(in_order).x
+    return float(np.sqrt(((in_order - fitted) ** 2).sum() / total))
+
+
+def _map_of(boards: Sequence[FilledBoard], settings: Settings) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The places and the fit of one board, from all its placings."""
+    slots = max((board.slot for board in boards), key=len)
+    whole = [board for board in boards if np.array_equal(board.slot, slots)]
+    dimensions = min(board.dimensions for board in whole)
+    listeners = len({board.listener for board in whole})
+    fit: dict[str, Any] = {
+        "board": boards[0].board,
+        "dimensions": dimensions,
+        "samples": slots.size,
+        "listeners": listeners,
+        "remark": _remark(len(boards) - len(whole), listeners),
+    }
+    # Rounded, so that averages that are equal on paper are tied whoever came first.
+    normalised = np.array([board.distances_as(NORMALISED, settings) for board in whole])
+    averages = np.asarray(np.round(normalised.mean(0), _DECIMALS))
+    if averages.size == 0 or np.ptp(averages) == 0:
+        return [], fit | {"remark": _NOTHING_TO_MAP}
+    places = _laid_out(averages, whole, dimensions)
+    first, second = pairs_of(slots.size)
+    fit["stress"] = stress_1(averages, np.sqrt(((places[first] - places[second]) ** 2).sum(1)))
+    return _points(whole[0], places, listeners), fit
+
+
+def _laid_out(averages: Floats, boards: Sequence[FilledBoard], dimensions: int) -> Floats:
+    """Classical scaling of averaged distances, turned onto the placing that is most alike; the first of equal ones."""
+    samples = boards[0].slot.size
+    first, second = pairs_of(samples)
+    distances = np.zeros((samples, samples))
+    distances[first, second] = distances[second, first] = averages
+    places = classical_scaling(distances, dimensions)
+    turned = [turned_onto(places, board.place[:, :dimensions]) for board in boards]
+    nearest, _ = min(turned, key=lambda one: round(one[1], _DECIMALS))
+    return np.asarray(np.round(nearest, _DECIMALS))
+
+
+def _points(board: FilledBoard, places: Floats, listeners: int) -> list[dict[str, Any]]:
+    """A row of ``map`` for each sample; y stays empty in one dimension."""
+    columns = (board.slot, board.system, board.utterance, board.speaker)
+    return [
+        {
+            "board": board.board,
+            "slot": slot,
+            "system": system,
+            "utterance": utterance,
+            "speaker": speaker,
+            "listeners": listeners,
+        }
+        | dict(zip(("x", "y"), place, strict=False))
+        for slot, system, utterance, speaker, place in zip(
+            *(column.tolist() for column in columns), places.tolist(), strict=True
+        )
+    ]
+
+
+def _remark(incomplete: int, listeners: int) -> str:
+    remarks = []
+    if incomplete:
+        remarks.append(f"{incomplete} placing{'' if incomplete == 1 else 's'} left out that lack samples.")
+    if listeners == 1:
+        remarks.append("One listener only: nothing is averaged.")
+    return " ".join(remarks)
+
+
+def _systems_of(board: FilledBoard) -> set[str]:
+    """The systems whose map a board tells something of: those that anonymised some of it, else the original."""
+    return set(board.system.tolist()) - {ORIGINAL} or {ORIGINAL}
+
+
+def _map_of_system(
+    system: str, boards: Sequence[FilledBoard], settings: Settings
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The places and the fit of the voices of one system, from all boards that hold it."""
+    listeners: dict[_Voice, set[str]] = defaultdict(set)
+    for board in boards:
+        for voice in filter(None, _voices_of(board, system)):
+            listeners[voice].add(board.listener)
+    voices = sorted(listeners)
+    averages = _averages(system, boards, voices, settings)
+    first, second = pairs_of(len(voices))
+    known = np.isfinite(averages[first, second])
+    dimensions = min(board.dimensions for board in boards)
+    fit: dict[str, Any] = {
+        "board": f"all boards of {system}",
+        "dimensions": dimensions,
+        "samples": len(voices),
+        "listeners": len({board.listener for board in boards}),
+    }
+    asked = averages[first, second][known]
+    if asked.size == 0 or np.ptp(asked) == 0:
+        return [], fit | {"remark": _NOTHING_TO_MAP}
+    if not is_connected(averages):
+        return [], fit | {"remark": "Some voices were never on a board with the others, so there is no map of all."}
+    places = _on_axes(majorised(averages, classical_scaling(with_shortest_paths(averages), dimensions)))
+    away = np.sqrt(((places[first] - places[second]) ** 2).sum(1))[known]
+    fit |= {"stress": stress_1(asked, away), "remark": _averaged_over(len(boards), int((~known).sum()), known.size)}
+    columns = {"board": fit["board"], "slot": "", "utterance": ""}
+    return [
+        columns
+        | {"system": system if voice[1] else ORIGINAL, "speaker": voice[0], "listeners": len(listeners[voice])}
+        | dict(zip(("x", "y"), place, strict=False))
+        for voice, place in zip(voices, places.tolist(), strict=True)
+    ], fit
+
+
+def _voices_of(board: FilledBoard, system: str) -> list[_Voice | None]:
+    """The voice of each sample; None of a sample of another system."""
+    samples = zip(board.speaker.tolist(), board.system.tolist(), strict=True)
+    return [(speaker, of != ORIGINAL) if of in (ORIGINAL, system) else None for speaker, of in samples]
+
+
+def _averages(system: str, boards: Sequence[FilledBoard], voices: Sequence[_Voice], settings: Settings) -> Floats:
+    """Mean ranked distance of each two voices, shape (voices, voices); 0 to itself, NaN if never on one board."""
+    place = {voice: number for number, voice in enumerate(voices)}
+    sums, counts = np.zeros((2, len(voices), len(voices)))
+    for board in boards:
+        of_sample = np.array([-1 if voice is None else place[voice] for voice in _voices_of(board, system)])
+        first, second = (of_sample[side] for side in pairs_of(of_sample.size))
+        chosen = (first >= 0) & (second >= 0) & (first != second)
+        cells = np.minimum(first, second)[chosen], np.maximum(first, second)[chosen]
+        np.add.at(sums, cells, board.distances_as(NORMALISED, settings)[chosen])
+        np.add.at(counts, cells, 1)
+    with np.errstate(invalid="ignore"):
+        # Rounded, so that the order in which boards are summed says nothing.
+        averages = np.round((sums + sums.T) / (counts + counts.T), _DECIMALS)
+    np.fill_diagonal(averages, 0)
+    return np.asarray(averages)
+
+
+def _on_axes(places: Floats) -> Floats:
+    """Turned so that the longest axis is first, and on each axis what lies furthest from the middle is positive."""
+    axes = np.linalg.svd(places - places.mean(0), full_matrices=False)[2]
+    turned = np.round((places - places.mean(0)) @ axes.T, _DECIMALS)
+    furthest = turned[np.abs(turned).argmax(0), np.arange(turned.shape[1])]
+    return np.asarray(turned * np.where(furthest < 0, -1.0, 1.0) + 0.0)  # no zero with a sign
+
+
+def _averaged_over(boards: int, unknown: int, pairs: int) -> str:
+    averaged = f"Averaged over {boards} board{'' if boards == 1 else 's'}."
+    if not unknown:
+        return averaged
+    return f"{averaged} {unknown} of {pairs} pairs of voices were never on one together."

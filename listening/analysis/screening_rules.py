@@ -1,0 +1,277 @@
+"""The rules that look for listeners whose ratings should not count: what each finds, and from where it is a finding.
+
+Rules only propose. Whoever is caught is left out by an organizer, never by an analysis, and can be taken back. All look
+at raw ratings, because ranks would hide who used two points of the scale. Thresholds come from practice:
+
+- P.808: ITU-T P.808 as implemented by its open toolkit. Its numbers are for five points; they are carried to another
+  scale by its range, variances by the square of it.
+- P.913: ITU-T P.913, clause on screening by correlation; BT.500: ITU-R BT.500, annex on observer screening, as
+  implemented by SUREAL.
+
+Conventions: a rule gives one `Finding` for each listener, or for each listener and task; `value` is what it looked at
+and `limit` from where it catches; where nothing can be said the value is NaN and the remark says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from listening.analysis.inputs import BRIDGE, GOLD, Flags, Floats, Ints, Ratings, Scored, Texts
+from listening.analysis.listener_measures import LEAST_CELLS, Rated, agreement, rated_of
+
+LEAST_RATINGS = 8
+VARIANCE_ON_FIVE_POINTS = 0.1
+AGREEMENT_FLOOR, AGREEMENT_CEILING = 0.3, 0.7
+LEAST_LISTENERS = 3
+GOLD_SHARE, LEAST_OTHERS = 0.5, 5
+OUTLIER_SHARE, ONE_SIDED, LEAST_RATERS = 0.05, 0.3, 10
+OUTLIER_Z, LEAST_VOTES, LEAST_JUDGED = 3.29, 6, 20
+Gold = Mapping[str, Mapping[str, Sequence[float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`task` is empty where a rule looks at all tasks together."""
+
+    listener: str
+    task: str
+    value: float
+    limit: float
+    is_caught: bool
+    remark: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """What the rules look at.
+
+    Attributes:
+        scored: raw ratings of everybody, also of listeners who are left out (`everybody.everybody`).
+        ratings: of every purpose, of sessions that count, and of listeners of whom nothing counts.
+        scale: lowest and highest rating by task.
+        gold: right ratings of control items, lowest and highest, by item and task; empty where not known.
+    """
+
+    scored: Scored
+    ratings: Ratings
+    scale: Mapping[str, tuple[float, float]]
+    gold: Gold
+
+    @property
+    def listeners(self) -> Texts:
+        return self.scored.listeners
+
+    @property
+    def counts(self) -> Flags:
+        """Shape (listeners,): of whom something counts."""
+        found = np.zeros(self.listeners.size, np.bool_)
+        found[self.scored.listener[self.scored.ratings.excluded == ""]] = True
+        return found
+
+    def points(self, task: str) -> float:
+        """How far apart neighbours on a five-point scale would be on this one."""
+        lowest, highest = self.scale[task]
+        return (highest - lowest) / 4
+
+
+def low_variance(panel: Panel) -> Iterator[Finding]:
+    """P.808: variance of the ratings of a session under 0.1 on five points. Of several sessions the least counts."""
+    ratings = panel.scored.ratings
+    for task in panel.scored.tasks:
+        limit = VARIANCE_ON_FIVE_POINTS * panel.points(task) ** 2
+        of_task = ratings.task == task
+        for place in np.unique(panel.scored.listener[of_task]).tolist():
+            own = of_task & (panel.scored.listener == place)
+            sessions = (ratings.rating[own][ratings.session[own] == one] for one in np.unique(ratings.session[own]))
+            variances = [float(one.var()) for one in sessions if one.size >= LEAST_RATINGS]
+            name = str(panel.listeners[place])
+            if not variances:
+                yield Finding(name, task, np.nan, limit, False, f"Fewer than {LEAST_RATINGS} ratings in a session.")
+            else:
+                yield Finding(name, task, min(variances), limit, min(variances) < limit)
+
+
+def disagrees(panel: Panel) -> Iterator[Finding]:
+    """Agreement with the others (`listener_measures.agreement`) under 0.3 *and* under min(0.7, mean − SD) of everybody.
+
+    P.913 leaves out below min(0.7, mean r − SD r) alone. That is meant for laboratories, where r is above 0.9: with few
+    ratings a system it takes out one in six of any panel, however good. A floor of 0.3 alone would take out half of a
+    panel that hears small differences. Both together leave out who agrees with nobody while the others do.
+    """
+    for task in panel.scored.tasks:
+        rated = rated_of(panel.scored, task)
+        found, cells = agreement(rated)
+        numbers = np.bincount(rated.listener, minlength=panel.listeners.size)
+        told = np.isfinite(found) & (numbers >= LEAST_RATINGS)
+        judged = told & panel.counts
+        if judged.sum() >= LEAST_LISTENERS:
+            of_panel = min(AGREEMENT_CEILING, float(found[judged].mean() - found[judged].std(ddof=1)))
+        else:
+            of_panel = np.nan
+        limit = min(AGREEMENT_FLOOR, of_panel)
+        for place in np.unique(rated.listener).tolist():
+            name = str(panel.listeners[place])
+            if not np.isfinite(of_panel) or not told[place]:
+                why = _why_no_agreement(int(numbers[place]), int(cells[place]), is_told=bool(told[place]))
+                yield Finding(name, task, np.nan, limit, False, why)
+                continue
+            value = float(found[place])
+            is_between = limit <= value < of_panel
+            remark = f"Under {of_panel:.2f}, the limit of P.913, which takes one in six of any panel."
+            yield Finding(name, task, value, limit, value < limit, remark if is_between else "")
+
+
+def gold_missed(panel: Panel) -> Iterator[Finding]:
+    """P.808: control trials rated off their known answer by more than one point of five; caught with more than half.
+
+    A range given by the organizer stands as it is. Where the right answer is not among the inputs, the median of at
+    least five others stands for it.
+    """
+    golden: Ratings = panel.ratings.rows(panel.ratings.purpose == GOLD)
+    given = _ratings_of_control_items(golden)
+    trials: dict[str, dict[tuple[str, str], bool]] = {}
+    by_median: set[str] = set()
+    columns = (golden.listener, golden.session, golden.item, golden.task, golden.rating)
+    for listener, session, item, task, rating in zip(*(column.tolist() for column in columns), strict=True):
+        right = panel.gold.get(item, {}).get(task)
+        if right is None:
+            others = [value for name, value in given.get((item, task), ()) if name != listener]
+            if len(others) < LEAST_OTHERS:
+                continue
+            by_median.add(listener)
+            right = [float(np.median(others))]
+        slack = panel.points(task) if right[0] == right[-1] else 0.0
+        own = trials.setdefault(listener, {})
+        is_off = not right[0] - slack <= rating <= right[-1] + slack
+        own[session, item] = own.get((session, item), False) or is_off
+    had = set(golden.listener.tolist())
+    for name in panel.listeners.tolist():
+        if own := trials.get(name, {}):
+            share = sum(own.values()) / len(own)
+            remark = "Right answers are not known; the median of the others stands for them."
+            yield Finding(name, "", share, GOLD_SHARE, share > GOLD_SHARE, remark if name in by_median else "")
+        else:
+            why = "Right answers are not known, and too few others rated." if name in had else "No control trials."
+            yield Finding(name, "", np.nan, GOLD_SHARE, False, why)
+
+
+def bridge_outlier(panel: Panel) -> Iterator[Finding]:
+    """BT.500 on the bridge set, all tasks together: more than 5 % of ratings far off, on both sides of the others.
+
+    Of each item mean, standard deviation and kurtosis b over listeners; far off is 2 SD if 2 ≤ b ≤ 4, else √20 SD. With
+    P ratings above and Q below of N: caught if (P + Q) / N > 0.05 and |P − Q| / (P + Q) < 0.3; who is off on one side
+    only is strict or mild, not careless.
+    """
+    is_bridge = panel.ratings.purpose == BRIDGE
+    bridge: Ratings = panel.ratings.rows(is_bridge & np.isin(panel.ratings.listener, panel.listeners))
+    listener = np.searchsorted(panel.listeners, bridge.listener).astype(np.int64)
+    _, item = np.unique(np.char.add(np.char.add(bridge.task, "\n"), bridge.item), return_inverse=True)
+    above, below, rated = bt500_counts(item, listener, bridge.rating, bridge.excluded == "", panel.listeners.size)
+    has_bridge = np.bincount(listener, minlength=panel.listeners.size) > 0
+    for place, name in enumerate(panel.listeners.tolist()):
+        outside = int(above[place] + below[place])
+        if not rated[place]:
+            few = f"No item of the bridge set has {LEAST_RATERS} listeners."
+            why = few if has_bridge[place] else "No ratings of a bridge set."
+            yield Finding(name, "", np.nan, OUTLIER_SHARE, False, why)
+            continue
+        share = outside / int(rated[place])
+        is_both = outside > 0 and abs(int(above[place] - below[place])) / outside < ONE_SIDED
+        remark = f"One-sided: {above[place]} above and {below[place]} below the others."
+        is_off = share > OUTLIER_SHARE
+        yield Finding(name, "", share, OUTLIER_SHARE, is_off and is_both, remark if is_off and not is_both else "")
+
+
+def vote_outliers(panel: Panel) -> Iterator[Finding]:
+    """P.808: ratings at |z| ≥ 3.29 among more than five of an item. The toolkit drops them; here, listeners with > 5 %.
+
+    z uses the standard deviation with n in the denominator, as the toolkit does, so that |z| is at most √(n − 1) and an
+    item with fewer than twelve ratings has no outliers. Twenty ratings are asked for, so that one alone never catches.
+    """
+    for task in panel.scored.tasks:
+        rated = rated_of(panel.scored, task)
+        scores, votes = _z_scores(rated)
+        is_judged = votes >= LEAST_VOTES
+        judged = np.bincount(rated.listener[is_judged], minlength=panel.listeners.size)
+        is_far = is_judged & (np.abs(scores) >= OUTLIER_Z)
+        far = np.bincount(rated.listener[is_far], minlength=panel.listeners.size)
+        most = int(votes.max(initial=0))
+        for place in np.unique(rated.listener).tolist():
+            name = str(panel.listeners[place])
+            if most <= OUTLIER_Z**2 + 1:
+                why = f"No item has more than {most} ratings, so |z| cannot reach {OUTLIER_Z}."
+                yield Finding(name, task, np.nan, OUTLIER_SHARE, False, why)
+            elif judged[place] < LEAST_JUDGED:
+                why = f"Fewer than {LEAST_JUDGED} ratings of items with more than {LEAST_VOTES - 1}."
+                yield Finding(name, task, np.nan, OUTLIER_SHARE, False, why)
+            else:
+                share = float(far[place] / judged[place])
+                yield Finding(name, task, share, OUTLIER_SHARE, share > OUTLIER_SHARE)
+
+
+def bt500_counts(item: Ints, listener: Ints, rating: Floats, counts: Flags, listeners: int) -> tuple[Ints, Ints, Ints]:
+    """Of each listener how many ratings lie above, below, and how many were looked at.
+
+    Args:
+        item, listener, rating: shape (ratings,). counts: whether a rating enters mean, deviation and kurtosis.
+
+    Returns:
+        Shape (listeners,) each; items with fewer than `LEAST_RATERS` ratings that count are not looked at.
+    """
+    above, below, rated = (np.zeros(listeners, np.int64) for _ in range(3))
+    for one in np.unique(item).tolist():
+        own = item == one
+        values = rating[own & counts]
+        if values.size < LEAST_RATERS:
+            continue
+        rated += np.bincount(listener[own], minlength=listeners)
+        deviation = values - values.mean()
+        variance = float((deviation**2).mean())
+        if variance == 0:
+            continue
+        kurtosis = float((deviation**4).mean()) / variance**2
+        limit = (2.0 if 2 <= kurtosis <= 4 else np.sqrt(20)) * float(values.std(ddof=1))
+        above += np.bincount(listener[own & (rating >= values.mean() + limit)], minlength=listeners)
+        below += np.bincount(listener[own & (rating <= values.mean() - limit)], minlength=listeners)
+    return above, below, rated
+
+
+def _ratings_of_control_items(golden: Ratings) -> dict[tuple[str, str], list[tuple[str, float]]]:
+    """By item and task who gave which rating, of those that count; the first of each listener."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for row in np.flatnonzero(golden.excluded == "").tolist():
+        of_item = found.setdefault((str(golden.item[row]), str(golden.task[row])), {})
+        of_item.setdefault(str(golden.listener[row]), float(golden.rating[row]))
+    return {key: list(of_item.items()) for key, of_item in found.items()}
+
+
+def _z_scores(rated: Rated) -> tuple[Floats, Ints]:
+    """Of each rating its distance from the mean of its item in standard deviations, and of how many ratings.
+
+    Those of the item that count, and the rating itself: one that does not count is added to them, so that the bound
+    of |z| is the same for everybody.
+    """
+    items = int(rated.item.max()) + 1 if rated.item.size else 0
+    item, value = rated.item[rated.counts], rated.score[rated.counts]
+    votes = np.bincount(item, minlength=items)
+    mean = np.bincount(item, value, items) / np.maximum(votes, 1)
+    variance = np.bincount(item, (value - mean[item]) ** 2, items) / np.maximum(votes, 1)
+    n, off, square = votes[rated.item].astype(np.float64), rated.score - mean[rated.item], variance[rated.item]
+    added = ~rated.counts
+    square = np.where(added, (n * square + off**2 * n / (n + 1)) / (n + 1), square)
+    off, n = np.where(added, off * n / (n + 1), off), n + added
+    scores = np.divide(off, np.sqrt(square), out=np.zeros(off.size), where=square > 0)
+    return scores, n.astype(np.int64)
+
+
+def _why_no_agreement(ratings: int, cells: int, *, is_told: bool) -> str:
+    if is_told:
+        return f"Fewer than {LEAST_LISTENERS} listeners can be compared."
+    if ratings < LEAST_RATINGS:
+        return f"Fewer than {LEAST_RATINGS} ratings."
+    if cells < LEAST_CELLS:
+        return f"Fewer than {LEAST_CELLS} systems that others rated too."
+    return "All ratings of the listener, or all means of the others, are equal."

@@ -1,0 +1,269 @@
+"""Tables as people send them: the bytes of a CSV file become columns of text, and every bad line is named.
+
+A file may be gzipped, start with a byte order mark, and separate its cells by commas, semicolons or tabs. Whatever else
+is wrong (other bytes than UTF-8, unequal numbers of cells, columns that stand twice) is an `AnalysisInputError` whose
+sentences say where, what was expected, what was found and what to do. Conventions: lines count from 1, the header is
+line 1 unless blank lines come first; cells are stripped of blanks.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import numpy as np
+
+from listening.analysis.errors import AnalysisInputError
+from listening.analysis.inputs import Floats
+
+Source = Path | BinaryIO | bytes
+MOST_BYTES = 1 << 30
+MOST_CHARACTERS = 100_000_000  # of a column, each cell as long as the longest: 400 MB
+LONGEST_CELL = 300
+EXAMPLES = 10
+_DELIMITERS = (",", ";", "\t")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?\Z", re.ASCII)
+_PIECE = 1 << 20
+
+Value = TypeVar("Value")
+
+
+class Faults:
+    """Collects what is wrong with a file, of each kind the first lines and a count, and raises it all at once."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.sentences: list[str] = []
+
+    def add(self, expected: str, found: str, remedy: str, *, line: int | None = None) -> None:
+        place = self.name if line is None else f"{self.name}, line {line}"
+        self.sentences.append(f"{place}: expected {expected}, found {found}. {remedy}")
+
+    def add_lines(self, expected: str, found: Sequence[tuple[int, str]], remedy: str) -> None:
+        """One kind of fault in several lines: pairs of the line and what it has there."""
+        for line, what in found[:EXAMPLES]:
+            self.add(expected, what, remedy, line=line)
+        more = len(found) - EXAMPLES
+        if more > 0:
+            last = found[-1][0]
+            self.sentences.append(f"{self.name}: {more:,} more lines without {expected}, up to line {last}.")
+
+    def raise_any(self) -> None:
+        """Raises:
+        AnalysisInputError: something was added.
+        """
+        if self.sentences:
+            raise AnalysisInputError(self.sentences)
+
+
+@dataclass(frozen=True, eq=False)
+class TextTable:
+    """Attributes:
+    name: of the file, for what is said about it.
+    columns: cells by the name in the header, as written there.
+    lines: line of the file in which each row begins.
+    delimiter: what separates cells.
+    """
+
+    name: str
+    columns: Mapping[str, Sequence[str]]
+    lines: Sequence[int]
+    delimiter: str
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def take(self, rows: Sequence[int]) -> TextTable:
+        """The same columns with the chosen rows."""
+        columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
+        return TextTable(self.name, columns, [self.lines[row] for row in rows], self.delimiter)
+
+
+def read_text(source: Source, name: str) -> str:
+    """The text of a file, unzipped where it is gzipped, without a byte order mark.
+
+    Raises:
+        AnalysisInputError: it cannot be read, is no UTF-8 text, or holds more than 1 GiB.
+    """
+    data = _unzipped(_read(source, name), name)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise AnalysisInputError(f"{name}: expected UTF-8 text, found UTF-16. Save it as UTF-8.")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise AnalysisInputError(
+            f"{name}, line {line}: expected UTF-8 text, found the byte 0x{data[error.start]:02X}. "
+            "Save the table as CSV in UTF-8; spreadsheets and archives cannot be read as they are."
+        ) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise AnalysisInputError(f"{name}, line {line}: expected text, found a zero byte. Save the table as CSV.")
+    return text
+
+
+def split_table(
+    text: str, name: str, known: Callable[[str], bool], *, is_exact: bool = False, longest_cell: int = LONGEST_CELL
+) -> TextTable:
+    """The columns of a CSV text.
+
+    Args:
+        known: whether a name in a header is one that is looked for; decides what separates the cells.
+        is_exact: cells keep their blanks, and commas separate them, whatever the header looks like.
+        longest_cell: characters that a cell may have.
+
+    Raises:
+        AnalysisInputError: there is no header or no row, a column stands twice, or lines have too many or too few
+            cells, or too long ones for so many lines.
+    """
+    if not text.strip():
+        raise AnalysisInputError(f"{name}: expected a table, found an empty file. Its first line names the columns.")
+    first = text.lstrip("\r\n").split("\n", 1)[0]
+    delimiters = _DELIMITERS[:1] if is_exact else _DELIMITERS
+    delimiter = max(delimiters, key=lambda one: sum(known(cell.strip(' "\r')) for cell in first.split(one)))
+    lines, rows = _split(text, name, delimiter, longest_cell)
+    if not is_exact:
+        rows = [[cell.strip() for cell in row] for row in rows]
+    header = rows[0]
+    faults = Faults(name)
+    for twice in (cell for cell, count in Counter(header).items() if cell and count > 1):
+        faults.add("each column once", f"{twice!r} more than once", "Rename or remove one of them.", line=lines[0])
+    faults.add_lines(
+        f"{len(header)} cells as in the header",
+        [(line, f"{len(row)}") for line, row in zip(lines, rows, strict=True) if len(row) != len(header)],
+        "Put cells that hold separators or quotes into double quotes.",
+    )
+    repeated = [(line, "the header again") for line, row in zip(lines[1:], rows[1:], strict=True) if row == header]
+    faults.add_lines("a row", repeated, "Remove the line.")
+    faults.raise_any()
+    if len(rows) == 1:
+        raise AnalysisInputError(f"{name}: expected rows below the header, found none. Put a rating into each line.")
+    columns = dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
+    table = TextTable(name, columns, lines[1:], delimiter)
+    _check_widths(table, faults)
+    faults.raise_any()
+    return table
+
+
+def mapped(cells: Iterable[str], of: Callable[[str], Value]) -> list[Value]:
+    """A function of each cell, called once for each different one."""
+    values: dict[str, Value] = {}
+    found = []
+    for cell in cells:
+        if cell not in values:
+            values[cell] = of(cell)
+        found.append(values[cell])
+    return found
+
+
+def number_in(cell: str, *, decimal_comma: bool = False) -> float | None:
+    """The finite number that a cell holds; None where it holds none."""
+    written = cell.replace(",", ".") if decimal_comma else cell
+    if not _NUMBER.match(written):
+        return None
+    number = float(written)
+    return number if np.isfinite(number) else None
+
+
+def floats_of(numbers: Iterable[float | None]) -> Floats:
+    """Numbers as an array, NaN where there is none."""
+    return np.array([np.nan if number is None else number for number in numbers], np.float64)
+
+
+def shown(cell: str) -> str:
+    """A cell as sentences quote it."""
+    return "nothing" if not cell else f"“{cell}”" if len(cell) <= 60 else f"“{cell[:57]}…”"
+
+
+def found_at(table: TextTable, cells: Sequence[str], rows: Sequence[int]) -> list[tuple[int, str]]:
+    """Line and quoted cell of the given rows."""
+    return [(table.lines[row], shown(cells[row])) for row in rows]
+
+
+def _check_widths(table: TextTable, faults: Faults) -> None:
+    """Report columns of which one long cell would ask for much memory: arrays of texts are as wide as the longest."""
+    for name, cells in table.columns.items():
+        lengths = list(map(len, cells))
+        longest = max(lengths)
+        if longest * len(cells) > MOST_CHARACTERS:
+            expected = f"at most {MOST_CHARACTERS // len(cells):,} characters in {shown(name)} of {len(cells):,} rows"
+            faults.add(expected, f"{longest:,}", "Shorten the cell.", line=table.lines[lengths.index(longest)])
+
+
+def _split(text: str, name: str, delimiter: str, longest_cell: int) -> tuple[list[int], list[list[str]]]:
+    """Line and cells of every row, the header first; blank lines left out."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    lines: list[int] = []
+    rows: list[list[str]] = []
+    long: list[tuple[int, str]] = []
+    line = 1
+    try:
+        for row in reader:
+            if any(len(cell) > longest_cell for cell in row):
+                long.append((line, f"{max(map(len, row)):,}"))
+            if any(cell.strip() for cell in row):
+                lines.append(line)
+                rows.append(row)
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise AnalysisInputError(
+            f"{name}, line {line}: expected comma-separated cells, found “{error}”. "
+            "A double quote that is not closed, or one within a cell, is the usual cause: double it."
+        ) from None
+    faults = Faults(name)
+    faults.add_lines(f"cells of at most {longest_cell} characters", long, "Close the quotes, or shorten the names.")
+    faults.raise_any()
+    return lines, rows
+
+
+def _read(source: Source, name: str) -> bytes:
+    try:
+        if isinstance(source, bytes):
+            data = source
+        elif isinstance(source, Path):
+            with source.open("rb") as file:
+                data = file.read(MOST_BYTES + 1)
+        else:
+            data = source.read(MOST_BYTES + 1)
+    except OSError as error:
+        reason = error.strerror or "an unreadable file"
+        raise AnalysisInputError(f"{name}: expected a readable file, found “{reason}”. Name another file.") from None
+    return _limited(data, name)
+
+
+def _unzipped(data: bytes, name: str) -> bytes:
+    """Gunzipped, every member of the file; anything else as it is."""
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    parts, total, rest = [], 0, data
+    try:
+        while rest.startswith(b"\x1f\x8b"):
+            unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
+            piece = unpacking.decompress(rest, _PIECE)
+            while piece or not unpacking.eof:
+                if not piece:
+                    raise AnalysisInputError(
+                        f"{name}: expected a whole gzip file, found its end missing. Send it again."
+                    )
+                parts.append(piece)
+                total += len(piece)
+                if total > MOST_BYTES:
+                    return _limited(b"".join(parts), name)
+                piece = unpacking.decompress(unpacking.unconsumed_tail, _PIECE)
+            rest = unpacking.unused_data
+    except zlib.error as error:
+        raise AnalysisInputError(f"{name}: expected a gzip file, found “{error}”. Zip it again.") from None
+    return b"".join(parts)
+
+
+def _limited(data: bytes, name: str) -> bytes:
+    if len(data) > MOST_BYTES:
+        raise AnalysisInputError(f"{name}: expected at most 1 GiB of text, found more. Analyse it in parts.")
+    return data

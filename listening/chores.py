@@ -1,0 +1,37 @@
+"""What the scheduler does for listening tests from time to time."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from listening.monitor.flagging import flag_sessions
+from listening.results.analysing import start_due_analyses
+from listening.results.erasing import finish_erasing
+from listening.trials.leases import expire_overdue
+from portal.jobs.chores import chore
+
+
+@chore(every=timedelta(minutes=1))
+def expire_leases() -> None:
+    """End sessions that were silent for too long, and offer their blocks again."""
+    expire_overdue(timezone.now())
+
+
+@chore(every=timedelta(seconds=30))
+def flag_answers() -> None:
+    """Look at what came in, so that a flag stands on the monitor within a minute."""
+    flag_sessions(timezone.now())
+
+
+@chore(every=timedelta(minutes=1))
+def analyse_closed_studies() -> None:
+    """Analyse what was closed while somebody still listened, once the last one has ended."""
+    start_due_analyses()
+
+
+@chore(every=timedelta(minutes=1))
+def erase_withdrawn_answers() -> None:
+    """Delete files with answers of people who withdrew, where that did not succeed at once."""
+    finish_erasing()

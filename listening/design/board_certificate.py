@@ -1,0 +1,357 @@
+"""Whether a plan of boards, or of transcriptions, keeps what it promises; independent of how the plan was made.
+
+Every constraint is computed anew from the request and the plan alone. Nothing here is shared with the planners but the
+shapes of their requests and plans. Conventions: "even" means that two counts differ by one at most.
+Public: `certify_boards`, `certify_transcription`; both give a `Certificate` like the one of the rated studies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import pairwise
+
+from listening.design.boards import Board, BoardPlan, BoardRequest
+from listening.design.certificate import Certificate
+from listening.design.reports import Check, check_faults
+from listening.design.transcription import TranscriptionPlan, TranscriptionRequest, Writing
+
+
+def certify_boards(request: BoardRequest, plan: BoardPlan) -> Certificate:
+    """All checks of a plan of boards."""
+    boards = [board for block in plan.blocks for board in block]
+    checks = [
+        _counts("evaluators and boards", plan.blocks, request.evaluators, request.boards, "boards"),
+        _known_samples(request, boards),
+        _board_sizes(request, boards),
+        _speakers_of_boards(boards),
+        _halves(boards),
+        _sexes(request, boards),
+        _heard_once([[sample.utterance for board in block for sample in board.samples] for block in plan.blocks]),
+        *_systems([[board.system for board in block] for block in plan.blocks], request.systems, "boards"),
+        _not_adjacent([[board.system for board in block] for block in plan.blocks], request.systems),
+        _even_speakers(request, boards),
+    ]
+    mixed = any(len({sex for sex in sexes if sex}) > 1 for sexes in _sexes_on(request, boards))
+    relaxed = ["Boards mix sexes: one sex has too few speakers for boards of its own."] if mixed else []
+    numbers = {"evaluators": request.evaluators, "boards": request.boards, "samples": request.samples}
+    return _certificate(request, plan, checks, numbers, relaxed)
+
+
+def certify_transcription(request: TranscriptionRequest, plan: TranscriptionPlan) -> Certificate:
+    """All checks of a plan of transcriptions."""
+    trials = [trial for block in plan.blocks for trial in block]
+    checks = [
+        _counts("evaluators and trials", plan.blocks, request.evaluators, request.trials, "trials"),
+        _known_trials(request, trials),
+        _originals(request, plan.blocks),
+        _heard_once([[trial.utterance for trial in block] for block in plan.blocks]),
+        _said_once(request, plan.blocks),
+        *_systems([[one.system for one in block if one.system] for block in plan.blocks], request.systems, "trials")[
+            :2
+        ],
+        _sexes_of_blocks(request, plan.blocks),
+        _forms(request, trials),
+        _speakers_apart(plan.blocks),
+        _not_adjacent([[one.system for one in block] for block in plan.blocks], request.systems),
+        _quarters(plan.blocks),
+    ]
+    numbers = {"evaluators": request.evaluators, "trials": request.trials, "originals": request.originals}
+    return _certificate(request, plan, checks, numbers, [])
+
+
+# Both ------------------------------------------------------------------------------------------------------------
+
+
+def _certificate(
+    request: BoardRequest | TranscriptionRequest,
+    plan: BoardPlan | TranscriptionPlan,
+    checks: Sequence[Check],
+    numbers: Mapping[str, int],
+    relaxed: Sequence[str],
+) -> Certificate:
+    whole = {"request": asdict(request), "design": asdict(plan)}
+    text = json.dumps(whole, sort_keys=True, separators=(",", ":"), default=sorted)  # sets of systems
+    known = {"systems": len(request.systems), "utterances": len(request.pool)}
+    return Certificate(
+        design_version=plan.version,
+        seed=plan.seed,
+        sha256=hashlib.sha256(text.encode()).hexdigest(),
+        numbers={**numbers, **known},
+        relaxed=tuple(relaxed),
+        checks=tuple(checks),
+    )
+
+
+def _check(name: str, faults: Sequence[str], required: str, found: str) -> Check:
+    return check_faults(name, required, found, faults)
+
+
+def _spread(counts: Iterable[int]) -> str:
+    values = list(counts) or [0]
+    return f"{min(values)} to {max(values)}" if min(values) < max(values) else str(values[0])
+
+
+def _is_even(counts: Iterable[int]) -> bool:
+    values = list(counts) or [0]
+    return max(values) - min(values) <= 1
+
+
+def _counts(name: str, blocks: Sequence[Sequence[object]], evaluators: int, each: int, what: str) -> Check:
+    wrong = [f"evaluator {number} has {len(block)}" for number, block in enumerate(blocks, 1) if len(block) != each]
+    if len(blocks) != evaluators:
+        wrong.insert(0, f"{len(blocks)} evaluators")
+    found = f"{len(blocks)} evaluators, {_spread(len(block) for block in blocks)} {what} each"
+    return _check(name, wrong, f"{evaluators} evaluators, {each} {what} each", found)
+
+
+def _heard_once(heard: Sequence[Sequence[str]]) -> Check:
+    twice = [
+        f"evaluator {number} meets {key} {count} times"
+        for number, keys in enumerate(heard, 1)
+        for key, count in Counter(keys).items()
+        if count > 1
+    ]
+    return _check(
+        "no recording twice", twice, "each recording once in a session at most, in whatever form", f"{len(twice)} twice"
+    )
+
+
+def _systems(blocks: Sequence[Sequence[str]], systems: Sequence[str], what: str) -> list[Check]:
+    total = Counter(system for block in blocks for system in block)
+    unknown = sorted(set(total) - set(systems))
+    faults = [f"{system} is not of this study" for system in unknown]
+    if not _is_even(total[system] for system in systems):
+        faults.append(", ".join(f"{system}: {total[system]}" for system in systems))
+    uneven = [
+        f"evaluator {number}: " + ", ".join(f"{system} {block.count(system)}" for system in systems)
+        for number, block in enumerate(map(list, blocks), 1)
+        if not _is_even(block.count(system) for system in systems)
+    ]
+    places: dict[int, Counter[str]] = defaultdict(Counter)
+    for block in blocks:
+        for place, system in enumerate(block, 1):
+            places[place][system] += 1
+    off = [
+        f"place {place}: " + ", ".join(f"{system} {count[system]}" for system in systems)
+        for place, count in sorted(places.items())
+        if not _is_even(count[system] for system in systems)
+    ]
+    found = f"{_spread(total[system] for system in systems)} {what} each"
+    of_each = _spread(block.count(system) for block in map(list, blocks) for system in systems)
+    return [
+        _check("systems", faults, f"every system in equally many {what}", found),
+        _check("systems of an evaluator", uneven, f"every system in equally many {what} of each evaluator", of_each),
+        _check("places of systems", off, "every system equally often at each place", f"{len(off)} places uneven"),
+    ]
+
+
+def _not_adjacent(blocks: Sequence[Sequence[str]], systems: Sequence[str]) -> Check:
+    touching = [
+        f"evaluator {number}: {first} at {place} and {place + 1}"
+        for number, block in enumerate(blocks, 1)
+        for place, (first, second) in enumerate(pairwise(block), 1)
+        if first and first == second
+    ]
+    if len(systems) < 2:
+        return _check("systems apart", [], "no system follows itself", "only one system: does not apply")
+    return _check("systems apart", touching, "no system follows itself", f"{len(touching)} do")
+
+
+# Boards ----------------------------------------------------------------------------------------------------------
+
+
+def _known_samples(request: BoardRequest, boards: Sequence[Board]) -> Check:
+    pool = {one.key: one for one in request.pool}
+    wrong = []
+    for board in boards:
+        for sample in board.samples:
+            known = pool.get(sample.utterance)
+            if known is None or known.speaker != sample.speaker:
+                wrong.append(f"{sample.utterance} on {board.key} is not in the pool, or of another speaker")
+            elif sample.system and (sample.system != board.system or sample.system not in known.systems):
+                wrong.append(f"{sample.utterance} on {board.key} has no version of {board.system}")
+            elif known.role != ("trial" if sample.system else "enrolment"):
+                wrong.append(f"{sample.utterance} on {board.key} is a {known.role} utterance")
+    keys = Counter(board.key for board in boards)
+    wrong += [f"{key} names {count} boards" for key, count in keys.items() if count > 1]
+    required = "originals are enrolment utterances, the others trial utterances anonymised by the board's one system"
+    return _check(
+        "samples", wrong, required, f"{sum(len(board.samples) for board in boards)} samples, {len(wrong)} wrong"
+    )
+
+
+def _board_sizes(request: BoardRequest, boards: Sequence[Board]) -> Check:
+    wrong = [f"{board.key} has {len(board.samples)}" for board in boards if len(board.samples) != request.samples]
+    found = f"{_spread(len(board.samples) for board in boards)} samples"
+    return _check("size of boards", wrong, f"{request.samples} samples on each board", found)
+
+
+def _speakers_of_boards(boards: Sequence[Board]) -> Check:
+    wrong, numbers = [], []
+    for board in boards:
+        of = Counter(sample.speaker for sample in board.samples)
+        numbers.append(len(of))
+        if not 3 <= len(of) <= 4 or not _is_even(of.values()):
+            wrong.append(f"{board.key}: " + ", ".join(f"{name} {count}" for name, count in of.items()))
+    required = "three or four speakers on each board, with equally many samples"
+    return _check("speakers of a board", wrong, required, f"{_spread(numbers)} speakers")
+
+
+def _halves(boards: Sequence[Board]) -> Check:
+    wrong = []
+    for board in boards:
+        originals = Counter(sample.speaker for sample in board.samples if not sample.system)
+        others = Counter(sample.speaker for sample in board.samples if sample.system)
+        names = {*originals, *others}
+        if abs(originals.total() - others.total()) > 1 or any(abs(originals[n] - others[n]) > 1 for n in names):
+            wrong.append(f"{board.key}: {originals.total()} originals, {others.total()} anonymised")
+        elif any(not originals[name] or not others[name] for name in names):
+            wrong.append(f"{board.key}: a speaker is heard in one form only")
+    required = "half of each board's and of each speaker's samples originals, half anonymised"
+    return _check("original and anonymised", wrong, required, f"{len(wrong)} boards differ")
+
+
+def _sexes_on(request: BoardRequest, boards: Sequence[Board]) -> list[set[str]]:
+    """The sexes of each board's speakers."""
+    sex_of: dict[str, str] = {one.speaker: one.sex for one in request.pool}
+    return [{sex_of.get(sample.speaker, "") for sample in board.samples} for board in boards]
+
+
+def _sexes(request: BoardRequest, boards: Sequence[Board]) -> Check:
+    of_boards = _sexes_on(request, boards)
+    mixed = sum(len(sexes) > 1 for sexes in of_boards)
+    able = _able(request)
+    if any(len(names) < 3 for names in able.values()):
+        return _check("sexes", [], "boards may mix sexes, as one has fewer than three speakers", f"{mixed} do")
+    counts = Counter(min(sexes) for sexes in of_boards if len(sexes) == 1)
+    faults = [f"{mixed} boards mix sexes"] if mixed else []
+    if not _is_even(counts[sex] for sex in able):
+        faults.append(", ".join(f"{sex}: {counts[sex]} boards" for sex in sorted(able)))
+    found = ", ".join(f"{counts[sex]} of {sex}" for sex in sorted(able))
+    return _check("sexes", faults, "speakers of one sex on a board, equally many boards of each", found)
+
+
+def _able(request: BoardRequest) -> dict[str, set[str]]:
+    """By sex the speakers with utterances enough for a board of three speakers."""
+    needed = (request.samples + 5) // 6
+    kinds: dict[str, Counter[bool]] = defaultdict(Counter)
+    for one in request.pool:
+        if one.role == "enrolment" or set(request.systems) <= one.systems:
+            kinds[one.speaker][one.role == "enrolment"] += 1
+    able: dict[str, set[str]] = defaultdict(set)
+    for one in request.pool:
+        if min(kinds[one.speaker][True], kinds[one.speaker][False]) >= needed:
+            able[one.sex].add(one.speaker)
+    return dict(able)
+
+
+def _even_speakers(request: BoardRequest, boards: Sequence[Board]) -> Check:
+    count = Counter(name for board in boards for name in {sample.speaker for sample in board.samples})
+    able = _able(request)
+    if any(len(names) < 3 for names in able.values()):
+        able = {"all": set().union(*able.values())}
+    faults, found = [], []
+    for sex, names in sorted(able.items()):
+        counts = [count[name] for name in sorted(names)]
+        found.append(f"{sex}: {_spread(counts)}")
+        if not _is_even(counts) and any(counts):
+            faults.append(f"speakers ({sex}) are on {_spread(counts)} boards")
+    return _check("speakers", faults, "every speaker of a sex on equally many boards", ", ".join(found))
+
+
+# Transcriptions --------------------------------------------------------------------------------------------------
+
+
+def _known_trials(request: TranscriptionRequest, trials: Sequence[Writing]) -> Check:
+    pool = {one.key: one for one in request.pool if one.role == "trial"}
+    wrong = []
+    for trial in trials:
+        known = pool.get(trial.utterance)
+        if known is None or (known.speaker, known.sex) != (trial.speaker, trial.sex):
+            wrong.append(f"{trial.utterance} is no trial utterance of the pool, or of another speaker")
+        elif trial.system and trial.system not in known.systems:
+            wrong.append(f"{trial.utterance} was not anonymised by {trial.system}")
+        elif not request.sentences.get(trial.utterance, "").strip():
+            wrong.append(f"the words of {trial.utterance} are not known")
+    versions: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for trial in trials:
+        versions[trial.key].add((trial.utterance, trial.system))
+    wrong += [f"{key} names {len(of)} things" for key, of in versions.items() if len(of) > 1]
+    return _check("utterances", wrong, "trial utterances with known words, in forms that exist", f"{len(wrong)} wrong")
+
+
+def _originals(request: TranscriptionRequest, blocks: Sequence[Sequence[Writing]]) -> Check:
+    counts = [sum(not trial.system for trial in block) for block in blocks]
+    wrong = [f"evaluator {n} has {count}" for n, count in enumerate(counts, 1) if count != request.originals]
+    return _check("originals", wrong, f"{request.originals} originals for each evaluator", _spread(counts))
+
+
+def _said_once(request: TranscriptionRequest, blocks: Sequence[Sequence[Writing]]) -> Check:
+    twice = []
+    for number, block in enumerate(blocks, 1):
+        said = Counter(request.sentences.get(trial.utterance, trial.utterance) for trial in block)
+        twice += [f"evaluator {number} hears “{words}” {n} times" for words, n in said.items() if n > 1]
+    return _check("no sentence twice", twice, "each sentence once in a session at most", f"{len(twice)} twice")
+
+
+def _sexes_of_blocks(request: TranscriptionRequest, blocks: Sequence[Sequence[Writing]]) -> Check:
+    systems = set(request.systems)
+    usable = [one for one in request.pool if one.role == "trial" and systems <= one.systems]
+    sexes = sorted({one.sex for one in usable if request.sentences.get(one.key, "").strip()})
+    counts = [Counter(trial.sex for trial in block) for block in blocks]
+    wrong = [
+        f"evaluator {number}: " + ", ".join(f"{sex} {count[sex]}" for sex in sexes)
+        for number, count in enumerate(counts, 1)
+        if not _is_even(count[sex] for sex in sexes)
+    ]
+    return _check("sexes", wrong, f"equally many trials of each sex ({', '.join(sexes)})", f"{len(wrong)} differ")
+
+
+def _forms(request: TranscriptionRequest, trials: Sequence[Writing]) -> Check:
+    """Over the study an utterance that is heard in a form again was heard in all that are due to it about as often."""
+    share = {system: (request.trials - request.originals) / len(request.systems) for system in request.systems}
+    share[""] = float(request.originals)
+    in_form: dict[str, Counter[str]] = defaultdict(Counter)
+    for trial in trials:
+        in_form[trial.utterance][trial.system] += 1
+    wrong = []
+    for utterance, counts in sorted(in_form.items()):
+        for system, part in share.items():
+            due = counts.total() * part / request.trials
+            if abs(counts[system] - due) > 2:
+                wrong.append(f"{utterance}: {counts[system]} times by {system or 'the original'}, {due:.1f} due")
+    required = "every utterance in every form about as often as its share, to 2"
+    return _check("forms of an utterance", wrong, required, f"{len(wrong)} beyond")
+
+
+def _speakers_apart(blocks: Sequence[Sequence[Writing]]) -> Check:
+    touching = []
+    for number, block in enumerate(blocks, 1):
+        most = max(Counter(trial.speaker for trial in block).values(), default=0)
+        if 2 * most > len(block) + 1:
+            continue  # one speaker has more than half of the trials
+        touching += [
+            f"evaluator {number}: {first.speaker} at {place} and {place + 1}"
+            for place, (first, second) in enumerate(pairwise(block), 1)
+            if first.speaker == second.speaker
+        ]
+    return _check("speakers apart", touching, "no speaker follows himself or herself", f"{len(touching)} do")
+
+
+def _quarters(blocks: Sequence[Sequence[Writing]]) -> Check:
+    wrong = []
+    for number, block in enumerate(blocks, 1):
+        originals = sum(not trial.system for trial in block)
+        bounds = [len(block) * quarter // 4 for quarter in range(5)]
+        for quarter in range(4):
+            part = block[bounds[quarter] : bounds[quarter + 1]]
+            due = originals * len(part) / max(1, len(block))
+            if abs(sum(not trial.system for trial in part) - due) > 1:
+                wrong.append(f"evaluator {number}, quarter {quarter + 1}")
+    return _check(
+        "originals along the session", wrong, "every quarter has its share of originals, to 1", f"{len(wrong)} off"
+    )

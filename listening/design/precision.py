@@ -1,0 +1,209 @@
+"""How precise a study will be, how long it takes and what it costs, before anybody has listened.
+
+The interval of an equal error rate comes from a simulation of ratings: both classes normal with one deviation, cut into
+ten levels between -2 and 2 deviations, EER by linear interpolation on the DET polygon; the half-width is
+1.96 standard deviations over 5,000 repetitions with a fixed seed (itself good to 2 %). For large numbers it comes near
+1.96 sqrt(EER (1 - EER) (1/m + 1/n) / 4), which is a few per cent wider because it knows no levels.
+
+Ratings of one listener are alike, and so are those of one utterance: intervals are widened by a factor. Its defaults
+are what two-way standard errors (listener and utterance) were above naive ones in the public ratings of the Voice
+Conversion Challenge 2020: 1.9 for raw ratings, 1.3 for rank-normalised ones (median over systems).
+
+Conventions: rates and half-widths are shares in [0, 1]; normalised ratings lie in [0, 1]; confidence is 95 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from listening.design.plan import DesignError
+
+Task = Literal["verifiability", "naturalness", "intelligibility"]
+RAW_INFLATION = 1.9
+NORMALISED_INFLATION = 1.3
+TYPICAL_EER = 0.45
+NORMALISED_DEVIATION = sqrt(1 / 12)  # of ranks spread evenly over [0, 1]
+RAW_DEVIATION = 0.25  # of a scale's length, as ratings of one system typically spread
+_REPETITIONS = 5_000
+_LEVELS = 10
+_CUT_DEVIATIONS = 2.0
+_NORMAL_95 = 1.959963984540054
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPrecision:
+    """What is known of every system after a study.
+
+    Attributes:
+        system: its name.
+        task: what was rated.
+        ratings: of this system.
+        targets, nontargets: what its equal error rate is read from: pairs of its own (verifiability), or the
+            originals of the study against all of its own ratings.
+        eer_half_width: of the 95 % interval at the expected EER, with listeners alike.
+        naive_eer_half_width: the same if all ratings were independent.
+        mean_half_width: of the mean normalised rating, with listeners alike.
+        raw_mean_half_width: of the mean rating, in points of the scale, with listeners alike.
+    """
+
+    system: str
+    task: Task
+    ratings: int
+    targets: int
+    nontargets: int
+    eer_half_width: float
+    naive_eer_half_width: float
+    mean_half_width: float
+    raw_mean_half_width: float
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionPlan:
+    """`hours` and `cost` are of all evaluators together, `minutes` of one of them."""
+
+    rows: tuple[SystemPrecision, ...]
+    expected_eer: float
+    minutes: float
+    hours: float
+    cost: float
+
+
+def interval_width(
+    task: Task, trials_per_class: int, eer: float, *, reference_trials: int | None = None, inflation: float = 1.0
+) -> float:
+    """Half-width of the 95 % interval of an equal error rate.
+
+    Args:
+        task: for naturalness and intelligibility the two classes are the originals and one system.
+        trials_per_class: ratings of each class; of the system where there are `reference_trials`.
+        eer: the expected rate, in (0, 1).
+        reference_trials: ratings of the originals, where they differ in number.
+        inflation: factor for ratings that are not independent; 1 for independent ones.
+
+    Raises:
+        DesignError: fewer than two ratings of a class, or a rate outside of (0, 1).
+    """
+    targets = trials_per_class if reference_trials is None or task == "verifiability" else reference_trials
+    if min(targets, trials_per_class) < 2 or not 0 < eer < 1:
+        raise DesignError(
+            [
+                "Expected at least 2 ratings of each class and a rate between 0 and 1, found"
+                f" {trials_per_class} and {eer}."
+            ]
+        )
+    return inflation * _simulated_half_width(targets, trials_per_class, round(float(eer), 6))
+
+
+def plan_precision(
+    *,
+    evaluators: int,
+    trials: int,
+    originals: int,
+    systems: Sequence[str],
+    tasks: Sequence[str] = ("verifiability", "naturalness", "intelligibility"),
+    scale_points: int = 10,
+    seconds_per_trial: float = 25.0,
+    other_minutes: float = 6.0,
+    other_trials: int = 0,
+    pay_per_hour: float = 12.0,
+    expected_eer: float = TYPICAL_EER,
+    inflation: float = NORMALISED_INFLATION,
+    raw_inflation: float = RAW_INFLATION,
+) -> PrecisionPlan:
+    """What each system's results will be worth, and what that takes.
+
+    Args:
+        systems: their names; the anonymised trials are shared evenly among them.
+        tasks: those that are rated; others have no rows.
+        seconds_per_trial: listening and answering, all tasks of a trial together.
+        other_minutes: consent, questions, sound check and instructions.
+        other_trials: practice, gold and bridge trials of each evaluator, which are paid and not scored.
+
+    Raises:
+        DesignError: no system, or fewer than two ratings of each class for a system.
+    """
+    if not systems or evaluators < 1 or not 0 <= originals <= trials:
+        raise DesignError(
+            [
+                "Expected at least 1 system and 1 evaluator, and no more originals than trials; found"
+                f" {len(systems)}, {evaluators}, and {originals} originals of {trials} trials."
+            ]
+        )
+    each, more = divmod(evaluators * (trials - originals), len(systems))
+    factors = (inflation, raw_inflation)
+    rows = [
+        _row(system, task, each + (number < more), evaluators * originals, scale_points, expected_eer, factors)
+        for number, system in enumerate(systems)
+        for task in ("verifiability", "naturalness", "intelligibility")
+        if task in tasks
+    ]
+    minutes = other_minutes + (trials + other_trials) * seconds_per_trial / 60
+    hours = evaluators * minutes / 60
+    return PrecisionPlan(tuple(rows), expected_eer, minutes, hours, hours * pay_per_hour)
+
+
+def _row(
+    system: str,
+    task: Task,
+    ratings: int,
+    originals: int,
+    scale_points: int,
+    eer: float,
+    factors: tuple[float, float],
+) -> SystemPrecision:
+    if task == "verifiability":
+        targets, nontargets = ratings - ratings // 2, ratings // 2
+        naive = interval_width(task, nontargets, eer)
+    else:
+        targets, nontargets = originals, ratings
+        naive = interval_width(task, ratings, eer, reference_trials=originals) if originals else float("nan")
+    normalised, raw = factors
+    standard = _NORMAL_95 / sqrt(ratings)
+    return SystemPrecision(
+        system=system,
+        task=task,
+        ratings=ratings,
+        targets=targets,
+        nontargets=nontargets,
+        eer_half_width=normalised * naive,
+        naive_eer_half_width=naive,
+        mean_half_width=normalised * NORMALISED_DEVIATION * standard,
+        raw_mean_half_width=raw * RAW_DEVIATION * (scale_points - 1) * standard,
+    )
+
+
+@lru_cache(maxsize=512)
+def _simulated_half_width(targets: int, nontargets: int, eer: float) -> float:
+    from scipy.special import ndtr, ndtri
+
+    distance = -float(ndtri(eer))  # of each class from the middle, in deviations
+    cuts = np.concatenate([[-np.inf], np.linspace(-_CUT_DEVIATIONS, _CUT_DEVIATIONS, _LEVELS - 1), [np.inf]])
+    random = np.random.default_rng(2022)
+    target_levels = random.multinomial(targets, np.diff(ndtr(cuts - distance)), _REPETITIONS)
+    nontarget_levels = random.multinomial(nontargets, np.diff(ndtr(cuts + distance)), _REPETITIONS)
+    return _NORMAL_95 * float(interpolated_eer(target_levels, nontarget_levels).std())
+
+
+def interpolated_eer(targets: NDArray[np.int64], nontargets: NDArray[np.int64]) -> Floats:
+    """Equal error rates of ratings, by linear interpolation on the polygon of misses and false alarms.
+
+    Args:
+        targets, nontargets: shape (studies, levels), how many trials of the class got each level, from the lowest.
+    """
+    start = np.zeros((len(targets), 1))
+    miss = np.hstack([start, np.cumsum(targets, axis=1) / targets.sum(axis=1, keepdims=True)])
+    alarm = 1 - np.hstack([start, np.cumsum(nontargets, axis=1) / nontargets.sum(axis=1, keepdims=True)])
+    gap = miss - alarm  # from -1 to 1, never falling
+    rows, after = np.arange(len(targets)), (gap >= 0).argmax(axis=1)
+    before = after - 1
+    part = -gap[rows, before] / (gap[rows, after] - gap[rows, before])
+    return np.asarray(miss[rows, before] + part * (miss[rows, after] - miss[rows, before]), dtype=np.float64)

@@ -1,0 +1,268 @@
+"""Which trials a study gives its evaluators, chosen from the utterances that exist.
+
+Every system gets the same pairs of a trial and an enrolment utterance (pairs of its own where a study is so
+small that evaluators would meet a pair in two systems), half of them target, half non-target; both samples are
+of one sex; speakers and utterances are used as evenly as they are many. Originals come from all trial
+utterances, those first that the anonymised trials use least, so that no session has to meet one twice.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+from math import ceil
+
+import numpy as np
+
+from listening.design.feasibility import validate_request
+from listening.design.plan import Candidate, DesignError, DesignRequest, PoolUtterance
+
+TRIALS_2022 = 104  # of each system, in sessions of 52 trials with 26 originals for 52 evaluators
+_LAYOUT_2022 = (52, 52, 26)
+_STREAM = 10  # of the seed: other draws than those of the allocation
+_SHARED_FROM = 1.5  # pairs for each anonymised trial of a session leave room to meet none in two systems
+_EVEN_ENOUGH = 0.85  # of the ratings must be left where every speaker, or every sex and class, gets equally many trials
+
+
+def choose_candidates(
+    pool: Sequence[PoolUtterance],
+    *,
+    systems: Sequence[str],
+    evaluators: int,
+    trials: int,
+    originals: int,
+    seed: int,
+    trials_per_system: int | None = None,
+    is_paired: bool = True,
+    sources_may_repeat: bool = False,
+    enrolments_may_repeat: bool = False,
+    sexes_as_in_pool: bool = False,
+) -> tuple[Candidate, ...]:
+    """The candidates of a request with the same numbers; originals are as many as there are places for, or pairs.
+
+    Args:
+        pool: utterances of both roles; enrolment utterances are not needed where nothing is paired.
+        trials_per_system: None: 104 for the numbers of 2022, else as many as can all be rated, in fours where possible.
+        is_paired: whether voices are compared; else trials have neither class nor enrolment.
+        sources_may_repeat, enrolments_may_repeat, sexes_as_in_pool: as in `DesignRequest`.
+
+    Raises:
+        DesignError: the pool is too small or too uneven; what would do.
+    """
+    numbers = DesignRequest(
+        evaluators,
+        trials,
+        originals,
+        tuple(systems),
+        (),
+        seed,
+        sources_may_repeat=sources_may_repeat,
+        enrolments_may_repeat=enrolments_may_repeat,
+        sexes_as_in_pool=sexes_as_in_pool,
+    )
+    choice = _Choice(pool, numbers, is_paired=is_paired)
+    candidates = _anonymised(choice, trials_per_system) if systems and numbers.anonymised > 0 else []
+    if originals > 0:
+        pairs = choice.pairs(choice.trials, evaluators * originals, originals, "originals")
+        candidates += [choice.candidate("", *pair) for pair in pairs]
+    if choice.problems:
+        raise DesignError(choice.problems)
+    validate_request(replace(numbers, candidates=tuple(candidates)))
+    return tuple(candidates)
+
+
+def _anonymised(choice: _Choice, trials_per_system: int | None) -> list[Candidate]:
+    numbers = choice.numbers
+    systems = numbers.systems
+    shared = choice.shared_by_systems()
+    count = trials_per_system or _trials_of_system(numbers, len({one.speaker for one in shared}))
+    can_share = numbers.evaluators >= len(systems) and count >= _SHARED_FROM * numbers.anonymised
+    found = []
+    for turn, alike in enumerate([systems] if can_share else [(system,) for system in systems]):
+        share = numbers.anonymised * len(alike) / len(systems)
+        pairs = choice.pairs(shared, count, share, "anonymised trials", turn)
+        found += [choice.candidate(system, *pair) for system in alike for pair in pairs]
+    return found
+
+
+def _trials_of_system(numbers: DesignRequest, speakers: int) -> int:
+    if (numbers.evaluators, numbers.trials, numbers.originals) == _LAYOUT_2022:
+        return TRIALS_2022
+    room = numbers.evaluators * numbers.anonymised // len(numbers.systems)
+    for step in (2 * speakers, 4, 2):
+        even = room - room % max(1, step)
+        if even >= max(1, _EVEN_ENOUGH * room):
+            return even
+    return max(2, room - room % 2)
+
+
+Pair = tuple[PoolUtterance, PoolUtterance | None, bool | None]
+Groups = dict[tuple[str, bool | None], dict[str, list[PoolUtterance]]]  # by sex and class, then by speaker
+
+
+class _Choice:
+    """Pairs of a pool, used evenly; `load` says how often a session meets an utterance by what was chosen so far."""
+
+    def __init__(self, pool: Sequence[PoolUtterance], numbers: DesignRequest, *, is_paired: bool) -> None:
+        self.numbers, self.is_paired = numbers, is_paired
+        self.random = np.random.default_rng([numbers.seed, _STREAM])
+        shuffled = [pool[place] for place in self.random.permutation(len(pool))]
+        self.trials = [one for one in shuffled if one.role == "trial"]
+        self.enrolments = [one for one in shuffled if one.role == "enrolment"]
+        self.load: dict[str, float] = defaultdict(float)
+        self.spoken: dict[str, int] = defaultdict(int)
+        self.problems: list[str] = []
+
+    def candidate(
+        self, system: str, trial: PoolUtterance, enrolment: PoolUtterance | None, target: bool | None
+    ) -> Candidate:
+        compared = "" if enrolment is None else enrolment.key
+        key = f"{system or 'original'}:{trial.key}" + (f":{compared}" if compared else "")
+        return Candidate(key, system, trial.speaker, trial.sex, target, trial.key, compared)
+
+    def shared_by_systems(self) -> list[PoolUtterance]:
+        """Trial utterances that every system has; a problem for each system that has none."""
+        wanted = frozenset(self.numbers.systems)
+        shared = [one for one in self.trials if wanted <= one.systems]
+        without = [system for system in self.numbers.systems if not any(system in one.systems for one in self.trials)]
+        if without:
+            self.problems.append(
+                f"Expected anonymised trial utterances of every system, found none of {', '.join(without)}."
+            )
+        elif not shared:
+            self.problems.append("Expected trial utterances that all systems have, found none that is in every one.")
+        return shared
+
+    def pairs(
+        self, trials: Sequence[PoolUtterance], count: int, per_session: float, what: str, turn: int = 0
+    ) -> list[Pair]:
+        """At most `count` pairs, half of them target, of each sex its part, spread over speakers."""
+        groups = self._groups(trials, what)
+        if not groups:
+            return []
+        parts = self._parts(groups, min(count, self._most(groups)), turn)
+        made = [
+            pair
+            for (sex, target), number in parts.items()
+            for pair in self._spread(groups[sex, target], number, target, per_session / max(1, sum(parts.values())))
+        ]
+        return [made[place] for place in self.random.permutation(len(made))]
+
+    def _groups(self, trials: Sequence[PoolUtterance], what: str) -> Groups:
+        """Trial utterances by speaker of everybody who can be target and non-target, by sex and class."""
+        own: dict[str, int] = defaultdict(int)
+        of_sex: dict[str, set[str]] = defaultdict(set)
+        for one in self.enrolments:
+            own[one.speaker] += 1
+            of_sex[one.sex].add(one.speaker)
+        found: Groups = {}
+        for one in trials:
+            if self.is_paired and not (own[one.speaker] and of_sex[one.sex] - {one.speaker}):
+                continue
+            for target in (True, False) if self.is_paired else (None,):
+                found.setdefault((one.sex, target), {}).setdefault(one.speaker, []).append(one)
+        missing = [name for sex, name in (("f", "female"), ("m", "male")) if not any(key[0] == sex for key in found)]
+        if trials and (len(missing) == 2 or (missing and not self.numbers.sexes_as_in_pool)):
+            pairs = " with an enrolment utterance of their own and one of another speaker of their sex"
+            self.problems.append(
+                f"Expected {' and '.join(missing)} speakers of {what}{pairs if self.is_paired else ''}, found none."
+                + ("" if len(missing) == 2 else " Such speakers, or sexes as in the pool, would do.")
+            )
+            return {}
+        return found
+
+    def _most(self, groups: Groups) -> int:
+        """The largest number of pairs of which every sex and class can give its part."""
+        room = {key: sum(self._room(key, trials) for trials in speakers.values()) for key, speakers in groups.items()}
+        most = 0
+        low, high = 0, sum(room.values())
+        while low <= high:
+            middle = (low + high) // 2
+            if all(count <= room[key] for key, count in self._parts(groups, middle).items()):
+                most, low = middle, middle + 1
+            else:
+                high = middle - 1
+        return most - most % 4 if most >= 4 else most
+
+    def _room(self, key: tuple[str, bool | None], trials: Sequence[PoolUtterance]) -> int:
+        return len(trials) * (len(self._compared(trials[0], key[1])) if self.is_paired else 1)
+
+    def _compared(self, trial: PoolUtterance, target: bool | None) -> list[PoolUtterance]:
+        return [
+            one for one in self.enrolments if one.sex == trial.sex and (one.speaker == trial.speaker) == bool(target)
+        ]
+
+    def _parts(self, groups: Groups, count: int, turn: int = 0) -> dict[tuple[str, bool | None], int]:
+        """How many pairs of each sex and class, alike to 1 unless sexes are as in the pool; odd ones by turns."""
+        speakers = {sex: len({name for key in groups if key[0] == sex for name in groups[key]}) for sex in ("f", "m")}
+        share = speakers["f"] / sum(speakers.values()) if self.numbers.sexes_as_in_pool else 0.5
+        female = ceil(count * share)
+        parts: dict[tuple[str, bool | None], int] = {}
+        for sex, number in (("f", female), ("m", count - female)):
+            if self.is_paired:
+                more, less = number - number // 2, number // 2
+                is_more_target = (sex == "f") == (turn % 2 == 0)
+                parts[sex, True], parts[sex, False] = (more, less) if is_more_target else (less, more)
+            else:
+                parts[sex, None] = number
+        return {key: number for key, number in parts.items() if key in groups}
+
+    def _spread(
+        self, speakers: dict[str, list[PoolUtterance]], number: int, target: bool | None, share: float
+    ) -> list[Pair]:
+        """Pairs of one sex and class: the speaker with fewest of them next, then what sessions meet least."""
+        made: list[Pair] = []
+        waiting = [
+            (0, self.spoken[name], chance, name)
+            for name, chance in zip(speakers, self.random.random(len(speakers)), strict=True)
+        ]
+        heapify(waiting)
+        compared = (
+            {name: self._compared(trials[0], target) for name, trials in speakers.items()} if self.is_paired else {}
+        )
+        used: set[tuple[str, str]] = set()
+        late: list[tuple[int, int, float, str]] = []  # speakers of whom a session would meet an utterance twice
+        while len(made) < number and (waiting or late):
+            is_late = not waiting
+            count, spoken, chance, name = late.pop(0) if is_late else heappop(waiting)
+            pair = self._least_heard(speakers[name], compared.get(name), used)
+            if pair is None:
+                continue
+            trial, enrolment = pair
+            if not is_late and self._is_full(trial, enrolment, share):
+                late.append((count, spoken, chance, name))
+                continue
+            for one in (trial, *([enrolment] if enrolment else [])):
+                self.load[one.key] += share
+            used.add((trial.key, enrolment.key if enrolment else ""))
+            self.spoken[name] += 1
+            made.append((trial, enrolment, target))
+            back = (count + 1, self.spoken[name], chance, name)
+            if is_late:
+                late.append(back)
+            else:
+                heappush(waiting, back)
+        return made
+
+    def _is_full(self, trial: PoolUtterance, enrolment: PoolUtterance | None, share: float) -> bool:
+        """Whether a session would meet an utterance more than once if this pair were added."""
+        full = 1 + 1e-9 - share
+        if not self.numbers.sources_may_repeat and self.load[trial.key] > full:
+            return True
+        may = enrolment is None or self.numbers.enrolments_may_repeat
+        return not may and enrolment is not None and self.load[enrolment.key] > full
+
+    def _least_heard(
+        self, trials: Sequence[PoolUtterance], compared: Sequence[PoolUtterance] | None, used: set[tuple[str, str]]
+    ) -> tuple[PoolUtterance, PoolUtterance | None] | None:
+        for trial in sorted(trials, key=lambda one: self.load[one.key]):
+            if compared is None:
+                if (trial.key, "") not in used:
+                    return trial, None
+                continue
+            free = [one for one in compared if (trial.key, one.key) not in used]
+            if free:
+                return trial, min(free, key=lambda one: self.load[one.key])
+        return None

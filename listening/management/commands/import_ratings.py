@@ -1,0 +1,78 @@
+"""Import ratings that were collected elsewhere as a closed study of an edition, and analyse them.
+
+The analysis runs in this process and shows its progress; with --queue a worker runs it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.urls import reverse
+
+from listening.analysis.errors import AnalysisInputError
+from listening.results.importing import Imported, import_study
+from listening.studies.study_fields import StudyNameField
+from listening.studies.study_rules import StudyProblems
+from portal.challenges.models import Edition
+from portal.jobs.models import Job, State
+from portal.jobs.runner import execute
+from portal.jobs.terminal import ProgressPrinter, failure_report
+
+
+class Command(BaseCommand):
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path, help="a CSV file, plain or gzipped")
+        parser.add_argument("--edition", required=True, help="short name of the edition")
+        parser.add_argument("--name", required=True, help="short name of the study, part of its addresses")
+        parser.add_argument("--title", help="title of the study; its short name where not given")
+        parser.add_argument("--original", default="", help="what unprotected speech is called in the file")
+        parser.add_argument("--attribution", default="", help="whose ratings these are and under which licence")
+        parser.add_argument("--simulated", action="store_true", help="a program made these ratings")
+        parser.add_argument("--queue", action="store_true", help="let a worker compute the analysis")
+
+    def handle(self, **options: Any) -> None:
+        made = self._import(options)
+        address = reverse("studies:results", args=[made.study.name])
+        self.stdout.write(f"{made.ratings:,} ratings are imported as the study {made.study.name}.")
+        for code in made.matched:
+            self.stdout.write(f"The system {code} is taken for that of {made.study.edition}.")
+        if made.analysis.job is not None and not options["queue"]:
+            job = execute(made.analysis.job.pk, ProgressPrinter(self.stdout.write))
+            job = job or Job.objects.get(pk=made.analysis.job.pk)
+            if job.state != State.SUCCEEDED:
+                raise CommandError(failure_report(job))
+        self.stdout.write(f"Its results are at {address}")
+
+    def _import(self, options: dict[str, Any]) -> Imported:
+        edition = Edition.objects.filter(name=options["edition"]).first()
+        if edition is None:
+            known = ", ".join(Edition.objects.order_by("name").values_list("name", flat=True)) or "none yet"
+            raise CommandError(f"There is no edition named “{options['edition']}”; there are: {known}.")
+        try:
+            name = StudyNameField().clean(options["name"])
+            with options["file"].open("rb") as file:
+                return import_study(
+                    edition=edition,
+                    by=None,
+                    name=name,
+                    title=(options["title"] or name)[:120],
+                    file=file,
+                    file_name=options["file"].name,
+                    original=options["original"],
+                    attribution=options["attribution"],
+                    is_simulated=options["simulated"],
+                    run_here=not options["queue"],
+                )
+        except OSError as error:
+            raise CommandError(f"{options['file']} cannot be read: {error.strerror}.") from None
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from None
+        except AnalysisInputError as error:
+            raise CommandError("\n".join(error.problems)) from None
+        except StudyProblems as error:
+            raise CommandError("\n".join(error.sentences)) from None

@@ -1,0 +1,210 @@
+"""Rules that look at what one session did and say what an organizer should look at.
+
+Pure functions of a `Record`: nothing here reads the database, and nothing follows from a flag by itself. Each rule
+needs enough to look at (`enough`), so that nobody is flagged for their first few ratings. Ratings are whole numbers
+from 1 to the points of the scale, in the order in which they were given, without practice trials; durations in s.
+
+Thresholds and where they come from:
+
+- straight-lining: the same rating of one task for half the session, at least `LEAST` times in a row;
+- low variance: the P.808 toolkit leaves out who varies by less than 0.1 on five points; here that limit is carried to
+  the study's scale, so 0.506 on ten points;
+- alternating: a pattern of two to four ratings, repeated for half the session;
+- too fast: a median time per trial under 60 % of the length of its speech;
+- control trials: one outside of its right range; headphones: no attempt passed, once the check is over;
+- playback: muted, sped up or skipped ahead in one trial, or in the background in `HIDDEN_TRIALS` of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from statistics import median, pvariance
+from typing import Any
+
+LEAST = 8
+SHARE_OF_SESSION = 0.5
+VARIANCE_ON_FIVE_POINTS = 0.1
+PERIODS = (2, 3, 4)
+FAST_SHARE = 0.6
+GOLD_MISSES = 1
+TAMPERED = frozenset({"muted", "volume", "rate", "seek"})
+HIDDEN = "hidden"
+HIDDEN_TRIALS = 3
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long somebody spent on a trial and how long its speech is, both in s."""
+
+    spent_s: float
+    speech_s: float
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the rules look at.
+
+    Attributes:
+        planned: trials of the session without practice.
+        ratings: by task, in the order of answering.
+        gold: of each answered control trial whether every rating was in its right range.
+        headphones: by headphone check that is over, whether an attempt passed.
+        remarks: what was noted about the playbacks of each trial that has such notes.
+    """
+
+    scale_points: int
+    planned: int
+    ratings: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    timings: Sequence[Timing] = ()
+    gold: Sequence[bool] = ()
+    headphones: Mapping[str, bool] = field(default_factory=dict)
+    remarks: Sequence[frozenset[str]] = ()
+
+    @property
+    def enough(self) -> int:
+        """How many answers a pattern must hold for before it says anything."""
+        return max(LEAST, ceil(SHARE_OF_SESSION * self.planned))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A rule that found something: a kind of `Flag` and the numbers it rests on, never the ratings themselves."""
+
+    kind: str
+    data: dict[str, Any]
+
+
+def findings(record: Record) -> list[Finding]:
+    """Everything that the rules find, in the order of `RULES`."""
+    return [Finding(kind, data) for kind, rule in RULES.items() if (data := rule(record))]
+
+
+def straight_lining(record: Record) -> dict[str, Any]:
+    """The task with the longest stretch of one and the same rating."""
+    lengths = {task: longest_repeat(ratings, 1) for task, ratings in record.ratings.items()}
+    return _longest(lengths, record)
+
+
+def low_variance(record: Record) -> dict[str, Any]:
+    """The task whose ratings vary least, where they do vary; equal ones are straight-lining."""
+    limit = variance_limit(record.scale_points)
+    told = {task: ratings for task, ratings in record.ratings.items() if len(ratings) >= record.enough}
+    low = {task: variance for task, ratings in told.items() if 0 < (variance := pvariance(ratings)) < limit}
+    if not low:
+        return {}
+    task = min(low, key=lambda one: low[one])
+    return {"task": task, "variance": round(low[task], 3), "limit": round(limit, 3), "of": len(told[task])}
+
+
+def alternating(record: Record) -> dict[str, Any]:
+    """The task with the longest stretch of a repeated pattern of two to four ratings."""
+    lengths = {
+        task: max(longest_repeat(ratings, period) for period in PERIODS) for task, ratings in record.ratings.items()
+    }
+    return _longest(lengths, record)
+
+
+def too_fast(record: Record) -> dict[str, Any]:
+    """The median over the trials of the time spent, as a share of the length of the speech."""
+    shares = [one.spent_s / one.speech_s for one in record.timings if one.speech_s > 0]
+    if len(shares) < record.enough or median(shares) >= FAST_SHARE:
+        return {}
+    return {"median_share": round(median(shares), 3), "limit": FAST_SHARE, "of": len(shares)}
+
+
+def gold_missed(record: Record) -> dict[str, Any]:
+    missed = sum(not is_right for is_right in record.gold)
+    return {"missed": missed, "of": len(record.gold)} if missed >= GOLD_MISSES else {}
+
+
+def headphones_failed(record: Record) -> dict[str, Any]:
+    failed = sorted(kind for kind, has_passed in record.headphones.items() if not has_passed)
+    return {"checks": failed} if failed else {}
+
+
+def playback(record: Record) -> dict[str, Any]:
+    tampered = sum(bool(noted & TAMPERED) for noted in record.remarks)
+    hidden = sum(HIDDEN in noted for noted in record.remarks)
+    if not tampered and hidden < HIDDEN_TRIALS:
+        return {}
+    return {"tampered": tampered, "hidden": hidden}
+
+
+RULES: dict[str, Callable[[Record], dict[str, Any]]] = {
+    "straight-lining": straight_lining,
+    "low-variance": low_variance,
+    "alternating": alternating,
+    "too-fast": too_fast,
+    "gold-missed": gold_missed,
+    "headphones": headphones_failed,
+    "playback": playback,
+}
+
+
+def sentence(kind: str, data: Mapping[str, Any]) -> str:
+    """What a flag rests on, in words; no rating is told."""
+    if not data.keys() - {"holds"}:
+        return ""
+    match kind:
+        case "straight-lining":
+            return f"{data['length']} of {data['of']} ratings of {data['task']} in a row are the same."
+        case "low-variance":
+            return f"The {data['of']} ratings of {data['task']} vary by {data['variance']}, under {data['limit']}."
+        case "alternating":
+            return f"{data['length']} of {data['of']} ratings of {data['task']} in a row repeat a pattern."
+        case "too-fast":
+            return f"Half of {data['of']} trials took {100 * data['median_share']:.0f} % of their speech, or less."
+        case "gold-missed":
+            return f"{data['missed']} of {data['of']} control trials missed."
+        case "headphones":
+            return f"No attempt passed: {', '.join(data['checks'])}."
+        case "disagrees" | "bridge-outlier" | "vote-outliers" | "even-ratings" | "controls-missed":
+            return _of_analysis(data)
+    return f"Trials with altered playback: {data['tampered']}; with playback in the background: {data['hidden']}."
+
+
+def _of_analysis(data: Mapping[str, Any]) -> str:
+    """What a screening rule of an analysis found; its numbers are about all ratings of a person, never one of them."""
+    task = f" of {data['task']}" if data.get("task") else ""
+    has_numbers = {"value", "limit"} <= data.keys()
+    numbers = f": {data['value']:.3g}, where the limit is {data['limit']:.3g}" if has_numbers else ""
+    return f"The screening rule {data['rule']} of the analysis found it in the ratings{task}{numbers}."
+
+
+def variance_limit(scale_points: int) -> float:
+    """The limit of five points, carried to another scale by the square of its range."""
+    return VARIANCE_ON_FIVE_POINTS * ((scale_points - 1) / 4) ** 2
+
+
+def longest_repeat(ratings: Sequence[int], period: int) -> int:
+    """Length of the longest stretch in which each rating equals the one `period` before; 0 where none repeats.
+
+    With a period above 1, a stretch of equal ratings is no pattern and does not count.
+
+    Example:
+        >>> longest_repeat([3, 3, 3, 5], 1), longest_repeat([1, 9, 1, 9, 1, 4], 2), longest_repeat([3, 3, 3], 2)
+        (3, 5, 0)
+    """
+    return max((last - first for first, last in _stretches(ratings, period)), default=0)
+
+
+def _stretches(ratings: Sequence[int], period: int) -> Iterator[tuple[int, int]]:
+    """First and last + 1 of each stretch that repeats with this period, and is no plain repetition if that is not 1."""
+    first = 0
+    for place in range(period, len(ratings) + 1):
+        if place < len(ratings) and ratings[place] == ratings[place - period]:
+            continue
+        if place - first > period and (period == 1 or len(set(ratings[first:place])) > 1):
+            yield first, place
+        first = place - period + 1
+
+
+def _longest(lengths: Mapping[str, int], record: Record) -> dict[str, Any]:
+    if not lengths:
+        return {}
+    task = max(lengths, key=lambda one: lengths[one])
+    if lengths[task] < record.enough:
+        return {}
+    return {"task": task, "length": lengths[task], "of": len(record.ratings[task])}

@@ -1,0 +1,159 @@
+"""The tests before the trials: sound, headphones, native language. The server makes them, counts them and scores them.
+
+An attempt is a `ScreeningResult` row whose `secret` (seed and right answers) no browser gets; opening the page again
+continues the same attempt. The sounds are made anew at each request from the secret, at addresses that tell nothing,
+in files whose size does not depend on the answer. Sources of the headphone checks: Milne et al. 2021 (Huggins pitch,
+six of six), Woods et al. 2017 (opposite phase, five of six). Either fails honest people too, so a study chooses
+between turning away and keeping the score.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import Http404
+from django.utils.crypto import constant_time_compare, salted_hmac
+
+from listening.models import ScreeningResult, Session
+from listening.studies.plans import Screening
+
+Kind = ScreeningResult.Kind
+SOUND_ATTEMPTS = 3
+# The sound test: so many groups of tones, each of so many; all have to be counted right.
+GROUPS = 2
+FEWEST_TONES, MOST_TONES = 2, 5
+ROUNDS = 6
+INTERVALS = 3
+NEEDED = {Kind.SOUND: GROUPS, Kind.HUGGINS: 6, Kind.WOODS: 5, Kind.LANGUAGE: 1}
+PASSED, FAILED, AGAIN, OPEN = "passed", "failed", "again", "open"
+
+
+@dataclass(frozen=True)
+class Test:
+    """An attempt as its page shows it: the addresses' names of its sounds, and how often it may still be taken."""
+
+    kind: str
+    attempt: int
+    attempts: int
+    sounds: tuple[str, ...]
+
+    @property
+    def is_repeated(self) -> bool:
+        return self.attempt > 1
+
+
+def attempts_at(kind: str, screening: Screening) -> int:
+    """How often this test may be taken."""
+    return SOUND_ATTEMPTS if kind == Kind.SOUND else screening.headphones_attempts
+
+
+def open_test(session: Session, kind: str, screening: Screening) -> Test:
+    """The attempt that is to be answered; the first one, or the next one after a failure, is made here."""
+    row = _open_row(session, kind)
+    if row is None:
+        tried = session.screening_results.filter(kind=kind).count()
+        row, _is_new = session.screening_results.get_or_create(
+            kind=kind, attempt=tried + 1, defaults={"secret": _new_secret(kind), "of": _length(kind)}
+        )
+    sounds = tuple(sound_name(session, row, place) for place in range(_sounds_of(kind)))
+    return Test(kind, row.attempt, attempts_at(kind, screening), sounds)
+
+
+def verdict(session: Session, kind: str, screening: Screening) -> str:
+    """``passed``, ``failed`` once all attempts are used up, ``again`` after a failure, ``open`` before."""
+    rows = list(session.screening_results.filter(kind=kind))
+    if any(row.is_passed for row in rows):
+        return PASSED
+    failures = sum(row.is_passed is False for row in rows)
+    if failures >= attempts_at(kind, screening):
+        return FAILED
+    return AGAIN if failures else OPEN
+
+
+def next_headphone_test(session: Session, screening: Screening) -> str | None:
+    """The first headphone check that is neither passed nor used up."""
+    undecided = (kind for kind in screening.headphone_tests if verdict(session, kind, screening) in {OPEN, AGAIN})
+    return next(undecided, None)
+
+
+def answer_test(session: Session, kind: str, attempt: int, given: Sequence[int]) -> ScreeningResult | None:
+    """Score the open attempt; None where it is another one, because a form was sent twice or from an old page."""
+    row = _open_row(session, kind)
+    if row is None or row.attempt != attempt:
+        return None
+    right = row.secret["right"]
+    row.given = [int(one) for one in given][: len(right)]
+    row.score = sum(one == other for one, other in zip(row.given, right, strict=False))
+    row.is_passed = row.score >= NEEDED[Kind(kind)]
+    row.save(update_fields=["given", "score", "is_passed"])
+    return row
+
+
+def check_native_language(session: Session, given: str, screening: Screening) -> bool:
+    """Whether the study is for people of this native language; kept with the session."""
+    is_passed = given.partition("-")[0] in {one.partition("-")[0] for one in screening.native_languages}
+    session.screening_results.update_or_create(
+        kind=Kind.LANGUAGE,
+        attempt=1,
+        defaults={"given": [given], "score": int(is_passed), "of": 1, "is_passed": is_passed},
+    )
+    return is_passed
+
+
+# Sounds -------------------------------------------------------------------------------------------
+
+
+def sound_name(session: Session, row: ScreeningResult, place: int) -> str:
+    """The last part of a sound's address: opaque, and another one in every session and attempt."""
+    value = f"{session.token}:{row.kind}:{row.attempt}:{place}"
+    return salted_hmac("listening.people.screening", value, algorithm="sha256").hexdigest()[:32]
+
+
+def sound_of(session: Session, name: str) -> bytes:
+    """The file of a sound of the attempt that is open; Http404 for any other, before consent, and after the end."""
+    if session.consented_at is None or session.state != Session.State.ACTIVE:
+        raise Http404
+    for row in session.screening_results.filter(is_passed=None).exclude(kind=Kind.LANGUAGE):
+        for place in range(_sounds_of(row.kind)):
+            if constant_time_compare(sound_name(session, row, place), name):
+                return _make_sound(row, place)
+    raise Http404
+
+
+def _make_sound(row: ScreeningResult, place: int) -> bytes:
+    import numpy as np
+
+    from listening.stimuli import screening as made
+
+    rng = np.random.default_rng([row.secret["seed"], place])
+    if row.kind == Kind.SOUND:
+        return made.wav_bytes(made.counting_tones(row.secret["right"]))
+    make = made.huggins_round if row.kind == Kind.HUGGINS else made.woods_round
+    return made.wav_bytes(make(row.secret["right"][place], rng))
+
+
+# Attempts -----------------------------------------------------------------------------------------
+
+
+def _open_row(session: Session, kind: str) -> ScreeningResult | None:
+    return session.screening_results.filter(kind=kind, is_passed=None).order_by("attempt").first()
+
+
+def _new_secret(kind: str) -> dict[str, Any]:
+    if kind == Kind.SOUND:
+        right = [FEWEST_TONES + secrets.randbelow(MOST_TONES - FEWEST_TONES + 1) for _ in range(GROUPS)]
+    else:
+        right = [1 + secrets.randbelow(INTERVALS) for _ in range(ROUNDS)]
+    return {"seed": secrets.randbelow(2**31), "right": right}
+
+
+def _length(kind: str) -> int:
+    return GROUPS if kind == Kind.SOUND else ROUNDS
+
+
+def _sounds_of(kind: str) -> int:
+    """How many files a test has: the sound test plays one, a headphone check one for each round."""
+    return 1 if kind == Kind.SOUND else ROUNDS

@@ -1,0 +1,116 @@
+"""The forms before the trials. Nothing is chosen beforehand in any of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf.locale import LANG_INFO
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from listening.people.screening import FEWEST_TONES, GROUPS, INTERVALS, MOST_TONES, ROUNDS
+from listening.studies.plans import Question, label_in
+
+MISSING = gettext_lazy("Please answer this question.")
+LONGEST_TEXT = 500
+
+
+class ConsentForm(forms.Form):
+    agrees = forms.BooleanField(
+        label="", error_messages={"required": gettext_lazy("Please tick the box if you agree.")}
+    )
+
+
+class QuestionsForm(forms.Form):
+    """The questionnaire of a study in one language."""
+
+    def __init__(
+        self, data: Any, *, questions: tuple[Question, ...], language: str, languages: tuple[str, ...]
+    ) -> None:
+        super().__init__(data)
+        for question in questions:
+            field = _field_of(question, language, languages)
+            field.label = label_in(question.labels, language)
+            field.required = question.is_required
+            field.error_messages["required"] = MISSING
+            field.widget.is_required = False  # the server says it, in the page's language and for all at once
+            self.fields[question.name] = field
+
+    @property
+    def answers(self) -> dict[str, Any]:
+        return {name: value for name, value in self.cleaned_data.items() if value not in (None, "")}
+
+
+def _field_of(question: Question, language: str, languages: tuple[str, ...]) -> forms.Field:
+    if question.kind == "choice":
+        choices = [(one.value, label_in(one.labels, language)) for one in question.choices]
+        return forms.ChoiceField(choices=choices, widget=forms.RadioSelect)
+    if question.kind == "language":
+        return forms.ChoiceField(choices=language_choices(languages))
+    if question.kind == "number":
+        return forms.IntegerField(min_value=question.lowest, max_value=question.highest)
+    return forms.CharField(max_length=LONGEST_TEXT)
+
+
+def language_choices(further: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+    """Languages by their own names, those of the study's gate among them, and one for all others."""
+    names = {code: facts["name_local"] for code, facts in LANG_INFO.items() if "name_local" in facts and len(code) == 2}
+    names |= {"zh": "中文"}
+    names |= {code: code for one in further if (code := one.partition("-")[0]) not in names}
+    by_name = sorted(names.items(), key=lambda pair: pair[1].casefold())
+    first = [("", _("Choose a language"))]
+    return [*first, *((code, name[:1].upper() + name[1:]) for code, name in by_name), ("other", _("Another language"))]
+
+
+class _TestForm(forms.Form):
+    """Answers to a test, each one out of a few numbers."""
+
+    places = 0
+    choices: list[tuple[int, str]] = []
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data)
+        self.fields["attempt"] = forms.IntegerField(widget=forms.HiddenInput)
+        for place in range(1, self.places + 1):
+            self.fields[f"answer{place}"] = forms.TypedChoiceField(
+                label=self.label_of(place),
+                choices=self.choices,
+                coerce=int,
+                widget=forms.RadioSelect,
+                error_messages={"required": MISSING},
+            )
+
+    def label_of(self, place: int) -> str:
+        return _("Round %(number)s") % {"number": place}
+
+    @property
+    def rounds(self) -> list[forms.BoundField]:
+        return [self[f"answer{place}"] for place in range(1, self.places + 1)]
+
+    @property
+    def given(self) -> list[int]:
+        return [self.cleaned_data[f"answer{place}"] for place in range(1, self.places + 1)]
+
+
+class SoundForm(_TestForm):
+    places = GROUPS
+    choices = [(number, str(number)) for number in range(FEWEST_TONES - 1, MOST_TONES + 2)]
+
+    def label_of(self, place: int) -> str:
+        return _("First group") if place == 1 else _("Second group")
+
+
+class HeadphoneForm(_TestForm):
+    places = ROUNDS
+    choices = [(number, str(number)) for number in range(1, INTERVALS + 1)]
+
+
+class LanguageForm(forms.Form):
+    language = forms.CharField(max_length=8)
+
+
+class WithdrawalForm(forms.Form):
+    code = forms.CharField(
+        max_length=60, error_messages={"required": gettext_lazy("Please enter your withdrawal code.")}
+    )

@@ -1,0 +1,358 @@
+"""What a study has for its analysis: who rated what, which sessions are left out and why, and what was computed.
+
+Sessions that count have finished, or ended early for no fault of theirs; these are marked. Previews, sessions still
+under way, withdrawn ones and those that were turned away never count, and practice never does. People and sessions
+appear under keys made for the analysis alone, so that a published bundle cannot be joined with the raw export or with
+the names for paying. Of a study whose ratings were collected elsewhere the stored inputs are read.
+
+`basis_of` tells inputs apart in a few cheap queries without reading a rating, so that a page can say whether an
+analysis still fits its study. Public: `inputs_of`, `basis_of`, `has_answers`, `keys_of_sessions`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from django.core.files.storage import default_storage
+from django.db.models import Count, Max, QuerySet
+from django.utils.crypto import salted_hmac
+
+from listening.analysis.analyse import ANALYSIS_VERSION
+from listening.analysis.inputs import ORIGINAL, Inputs, Objective, Placements, Ratings, StudyFacts, Texts, Transcripts
+from listening.models import Answer, Exclusion, Item, ItemSample, Session, Study, StudySystem, Task
+from listening.results.objective_inputs import objective_of
+from portal.submissions.models import Submission
+
+State = Session.State
+COUNTED = (State.FINISHED, State.EXPIRED, State.TECHNICAL)
+PLAN = (
+    "evaluators", "trials_per_evaluator", "originals_per_evaluator", "practice_trials", "gold_trials", "bridge_trials",
+    "scale_points", "pages", "plays_at_most", "role_play", "screening", "relaxations", "seed", "certificate", "stimuli",
+)  # fmt: skip
+KEY_LENGTH = 16
+EXCLUSION_FIELDS = ("session", "rule", "rule__flag", "rule__reason", "rule__revoked_at")
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """An item: its purpose and system, whether both voices are one, of a control its right ratings, and its samples."""
+
+    key: str
+    purpose: str
+    system: str
+    is_target: bool | None
+    expected: Mapping[str, Any]
+    samples: Mapping[str, _Sample]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    system: str
+    utterance: str
+    speaker: str
+    gender: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    """A session that counts, as the analysis knows it."""
+
+    listener: str
+    session: str
+    is_finished: bool
+    excluded: str
+
+
+def inputs_of(study: Study) -> Inputs:
+    """Everything that the analysis of a study starts from, in a constant number of queries."""
+    exclusions = list(Exclusion.objects.filter(rule__study=study).order_by("pk").values_list(*EXCLUSION_FIELDS))
+    told = tuple(
+        (flag or "session", session_key(study, session), reason, revoked_at is None)
+        for session, _, flag, reason, revoked_at in exclusions
+    )
+    if study.imported:
+        return _imported(study, _reasons(exclusions), told)
+    systems, gone = _systems(study)
+    visits = _visits(study, _reasons(exclusions))
+    items, transcripts = _items(study)
+    columns = {name: _without(part, gone) for name, part in _answers(study, visits, items, transcripts).items()}
+    items = {pk: item for pk, item in items.items() if item.system not in gone}
+    heard: dict[str, set[str]] = defaultdict(set)
+    for item in items.values():
+        for slot, sample in item.samples.items():
+            if slot != "b" and sample.system not in gone:
+                heard[sample.system].add(sample.utterance)
+    return Inputs(
+        study=_facts(study, systems, items.values()),
+        objective=objective_of(
+            {code: one.submission for code, one in systems.items()}, heard, transcripts, study.edition
+        ),
+        exclusions=told,
+        texts={f"{kind}-{language}-{version}.md": text for kind, language, version, text in _texts(study)},
+        **columns,
+    )
+
+
+def basis_of(study: Study) -> str:
+    """SHA-256 of what inputs follow from: equal ones give equal inputs, at the price of a few aggregates."""
+    answers = Answer.objects.filter(session__study=study, session__is_preview=False, session__state__in=COUNTED)
+    standing = Exclusion.objects.filter(rule__study=study, rule__revoked_at=None)
+    submissions = _standing(study).values("submission")
+    parts = {
+        "version": ANALYSIS_VERSION,
+        "study": [getattr(study, name) for name in ("name", "title", "form", "tasks", "is_simulated", "imported")],
+        "plan": [str(getattr(study, name)) for name in PLAN],
+        "systems": list(_standing(study).values_list("code", "submission", "submission__system__label")),
+        "sessions": list(_counted(study).values_list("pk", "state")),
+        "answers": answers.aggregate(count=Count("pk"), last=Max("pk")),
+        "exclusions": list(standing.order_by("pk").values_list("session", "rule__flag", "rule__reason")),
+        "texts": study.texts.aggregate(count=Count("pk"), last=Max("pk")),
+        "measures": _newest_runs(submissions),
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def has_answers(study: Study) -> bool:
+    """Whether there is anything to analyse."""
+    if study.imported:
+        return True
+    wanted = Answer.objects.filter(session__study=study, session__is_preview=False, session__state__in=COUNTED)
+    return wanted.exclude(trial__item__purpose=Item.Purpose.PRACTICE).exists()
+
+
+def session_key(study: Study, session: int) -> str:
+    """What a session is called in an analysis."""
+    return _key("session", study, str(session))
+
+
+def listener_key(study: Study, person_key: str) -> str:
+    """What a person is called in an analysis; the hash of their name is not told again."""
+    return _key("listener", study, person_key)
+
+
+def keys_of_sessions(study: Study) -> dict[str, int]:
+    """The sessions of a study by what an analysis calls them."""
+    return {session_key(study, pk): pk for pk in _counted(study).values_list("pk", flat=True)}
+
+
+def _key(kind: str, study: Study, value: str) -> str:
+    digest = salted_hmac(f"listening.results.{kind}", f"{study.pk} {value}", algorithm="sha256").hexdigest()
+    return digest[:KEY_LENGTH]
+
+
+def _counted(study: Study) -> Any:
+    return study.sessions.filter(is_preview=False, state__in=COUNTED).order_by("pk")
+
+
+def _standing(study: Study) -> QuerySet[StudySystem]:
+    """The systems heard whose submissions were not withdrawn; what was said of the others enters no analysis."""
+    return study.systems.exclude(submission__state=Submission.State.WITHDRAWN)
+
+
+def _systems(study: Study) -> tuple[dict[str, StudySystem], frozenset[str]]:
+    """The standing systems by their codes, and the codes of the withdrawn ones."""
+    systems = {one.code: one for one in study.systems.select_related("submission__system")}
+    gone = frozenset(code for code, one in systems.items() if one.submission.state == Submission.State.WITHDRAWN)
+    return {code: one for code, one in systems.items() if code not in gone}, gone
+
+
+def _without(part: Any, gone: frozenset[str]) -> Any:
+    """The rows of columns that are not about these systems."""
+    return part.rows(~np.isin(part.system, sorted(gone))) if part is not None and gone else part
+
+
+def _newest_runs(submissions: Any) -> list[Any]:
+    """Of each submission heard, what was computed last."""
+    from evaluation.models import EvaluationRun
+    from portal.jobs.models import State as JobState
+
+    runs = EvaluationRun.objects.filter(submission__in=submissions, job__state=JobState.SUCCEEDED)
+    return list(runs.order_by("submission_id").values_list("submission").annotate(Max("pk"), Count("pk")))
+
+
+# A study of the portal -----------------------------------------------------------------------------
+
+
+def _facts(study: Study, systems: Mapping[str, StudySystem], items: Iterable[_Heard]) -> StudyFacts:
+    design = {name: getattr(study, name) for name in PLAN} | {
+        "edition": study.edition.name,
+        "data_sets": sorted(study.data_sets.values_list("name", flat=True)),
+        "submissions": {code: str(one.submission) for code, one in sorted(systems.items())},
+        "gold": {item.key: item.expected for item in items if item.purpose == Item.Purpose.GOLD},
+        "launched_at": _moment(study.launched_at),
+        "closed_at": _moment(study.closed_at),
+    }
+    return StudyFacts(
+        name=study.name,
+        title=study.title,
+        form=study.form,
+        tasks=tuple(study.tasks),
+        scale={task: (1.0, float(study.scale_points)) for task in study.tasks} if study.form == "rating" else {},
+        is_simulated=study.is_simulated,
+        labels={code: one.submission.system.label or code for code, one in sorted(systems.items())},
+        design=json.loads(json.dumps(design, default=str)),
+    )
+
+
+def _moment(at: Any) -> str:
+    return at.isoformat(timespec="seconds") if at is not None else ""
+
+
+def _texts(study: Study) -> Any:
+    rows = study.texts.order_by("kind", "language", "version")
+    return rows.values_list("kind", "language", "version", "text")
+
+
+def _reasons(exclusions: Iterable[tuple[Any, ...]]) -> dict[int, str]:
+    """Why each session is left out, by the rules that stand."""
+    found: dict[int, list[str]] = defaultdict(list)
+    for session, _, _, reason, revoked_at in exclusions:
+        if revoked_at is None:
+            found[session].append(reason)
+    return {session: "; ".join(reasons) for session, reasons in found.items()}
+
+
+def _visits(study: Study, reasons: Mapping[int, str]) -> dict[int, _Visit]:
+    rows = _counted(study).values_list("pk", "participant__person_key", "state")
+    return {
+        pk: _Visit(listener_key(study, person), session_key(study, pk), state == State.FINISHED, reasons.get(pk, ""))
+        for pk, person, state in rows
+    }
+
+
+def _items(study: Study) -> tuple[dict[int, _Heard], dict[str, str]]:
+    """What was presented, and what is said in it: transcripts by utterance."""
+    samples: dict[int, dict[str, _Sample]] = defaultdict(dict)
+    transcripts: dict[str, str] = {}
+    rows = ItemSample.objects.filter(item__study=study).order_by("pk").values_list(
+        "item", "slot", "stimulus__system__code", "stimulus__utterance__name", "stimulus__utterance__speaker__name",
+        "stimulus__utterance__speaker__gender", "stimulus__utterance__transcript",
+    )  # fmt: skip
+    for item, slot, system, utterance, speaker, gender, transcript in rows:
+        samples[item][slot] = _Sample(system or ORIGINAL, utterance, speaker, gender)
+        transcripts[utterance] = transcript
+    items = study.items.values_list("pk", "key", "purpose", "system__code", "is_target", "expected")
+    return {
+        pk: _Heard(key, purpose, system or ORIGINAL, is_target, expected, samples[pk])
+        for pk, key, purpose, system, is_target, expected in items
+    }, transcripts
+
+
+def _answers(
+    study: Study, visits: Mapping[int, _Visit], items: Mapping[int, _Heard], transcripts: Mapping[str, str]
+) -> dict[str, Any]:
+    """The columns of the study's form, session after session, in the order in which answers came."""
+    fields = ["session", "trial__item", "trial", "task", "rating", "text"]
+    if study.form != Study.Form.RATING:  # decoding thousands of empty objects takes longer than all the rest
+        fields.append("data")
+    answers = Answer.objects.filter(session__study=study, session__in=list(visits)).order_by("session", "pk")
+    ratings, placements, written = [], [], []
+    places: dict[int, dict[int, int]] = defaultdict(dict)
+    for session, item_pk, trial, task, rating, text, *data in answers.values_list(*fields):
+        visit, item = visits[session], items[item_pk]
+        position = places[session].setdefault(trial, len(places[session]) + 1)
+        if item.purpose == Item.Purpose.PRACTICE:
+            continue
+        if task == Task.LINKABILITY:
+            placements += _placed(visit, item, data[0])
+        elif task == Task.TRANSCRIPTION:
+            written.append(_written(visit, item, text, data[0], transcripts))
+        elif rating is not None:
+            ratings.append(_rated(visit, item, task, rating, position))
+    return {
+        "ratings": Ratings(*_columns(ratings, "UUUUiUUUUUfiUbU")) if study.form == Study.Form.RATING else None,
+        "placements": Placements(*_columns(placements, "UUUUUUUffUiU")) if placements else None,
+        "transcripts": Transcripts(*_columns(written, "UUUUUUUUbU")) if written else None,
+    }
+
+
+def _rated(visit: _Visit, item: _Heard, task: str, rating: int, position: int) -> tuple[Any, ...]:
+    """Voices are compared, and sample B is heard for, in verifiability alone."""
+    a, b = item.samples["a"], item.samples.get("b")
+    compares = task == Task.VERIFIABILITY and item.is_target is not None
+    return (
+        visit.listener, visit.session, task, item.system, int(item.is_target or 0) if compares else -1, item.key,
+        a.utterance, b.utterance if compares and b else "", a.speaker, a.gender, rating, position, item.purpose,
+        visit.is_finished, visit.excluded,
+    )  # fmt: skip
+
+
+def _placed(visit: _Visit, item: _Heard, data: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    rows = []
+    for slot, placed in sorted(data["samples"].items(), key=lambda one: int(one[0])):
+        sample, at = item.samples[slot], placed["at"]
+        rows.append((
+            visit.listener, visit.session, item.key, slot, sample.system, sample.utterance, sample.speaker,
+            at[0], at[1] if len(at) > 1 else np.nan, placed["group"] or "", data["speakers"], visit.excluded,
+        ))  # fmt: skip
+    return rows
+
+
+def _written(
+    visit: _Visit, item: _Heard, text: str, data: Mapping[str, Any], transcripts: Mapping[str, str]
+) -> tuple[Any, ...]:
+    a = item.samples["a"]
+    return (
+        visit.listener, visit.session, item.key, item.system, a.utterance, a.speaker, text, transcripts[a.utterance],
+        bool(data.get("nothing")), visit.excluded,
+    )  # fmt: skip
+
+
+def _columns(rows: list[tuple[Any, ...]], kinds: str) -> list[Any]:
+    """Rows as arrays: U text, i whole numbers, f numbers, b flags."""
+    dtypes = {"U": np.str_, "i": np.int64, "f": np.float64, "b": np.bool_}
+    columns: Iterable[Any] = zip(*rows, strict=True) if rows else ([] for _ in kinds)
+    return [np.array(column, dtypes[kind]) for column, kind in zip(columns, kinds, strict=True)]
+
+
+# A study whose ratings were collected elsewhere ----------------------------------------------------
+
+
+def _imported(study: Study, reasons: Mapping[int, str], told: tuple[tuple[str, str, str, bool], ...]) -> Inputs:
+    """The stored inputs, with what was left out since, and what is known of systems of the edition."""
+    from listening.analysis.bundle import read_inputs
+
+    with default_storage.open(study.imported) as stored:
+        inputs, _ = read_inputs(stored.read())
+    systems, gone = _systems(study)
+    parts = ("ratings", "placements", "transcripts", "objective")
+    inputs = replace(inputs, **{name: _without(getattr(inputs, name), gone) for name in parts})
+    names = {session_key(study, pk): reason for pk, reason in reasons.items()}
+    facts = replace(inputs.study, name=study.name, title=study.title, is_simulated=study.is_simulated)
+    columns = {
+        name: replace(found, excluded=_left_out(found.session, found.excluded, names))
+        for name in ("ratings", "placements", "transcripts")
+        if (found := getattr(inputs, name)) is not None
+    }
+    exclusions = (*inputs.exclusions, *told)
+    return replace(inputs, study=facts, exclusions=exclusions, objective=_objective(study, systems, inputs), **columns)
+
+
+def _objective(study: Study, heard_systems: Mapping[str, StudySystem], inputs: Inputs) -> Objective | None:
+    """What was computed on the utterances of systems of the edition, where they are called as in its corpus."""
+    systems = {code: one.submission for code, one in heard_systems.items()}
+    if inputs.objective is not None or inputs.ratings is None or not systems or study.edition.corpus is None:
+        return inputs.objective
+    rated = zip(inputs.ratings.system.tolist(), inputs.ratings.utterance.tolist(), strict=True)
+    heard: dict[str, set[str]] = defaultdict(set)
+    for system, utterance in rated:
+        if system in systems or system == ORIGINAL:
+            heard[system].add(utterance)
+    wanted = set().union(*heard.values())
+    names = study.edition.corpus.utterances.values_list("name", "transcript")
+    transcripts = {name: transcript for name, transcript in names if name in wanted}
+    return objective_of(systems, heard, transcripts, study.edition)
+
+
+def _left_out(sessions: Texts, before: Texts, names: Mapping[str, str]) -> Texts:
+    """Why each row is left out: by a rule here, beside what the import says."""
+    if not names:
+        return before
+    pairs = zip(sessions.tolist(), before.tolist(), strict=True)
+    return np.array(["; ".join(filter(None, (why, names.get(session, "")))) for session, why in pairs], np.str_)

@@ -1,0 +1,214 @@
+"""Ratings that were collected elsewhere become a closed study, with every page of results.
+
+The file is read by `listening.analysis.reading`; its listeners and sessions become people and sessions of the study, so
+that rules can leave them out, and are called by keys in what is stored and published. The names of the file are kept
+beside them for the organizers alone. A system that is called like one of the edition is taken for it: its objective
+numbers then stand beside its ratings. Public: `import_study`, `check_size`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, BinaryIO
+
+import numpy as np
+from django.db import transaction
+from django.utils import timezone
+
+from listening.analysis.errors import AnalysisInputError
+from listening.analysis.inputs import ORIGINAL, RATED, Inputs, Ratings
+from listening.analysis.settings import Settings
+from listening.models import Analysis, Participant, Session, Study
+from listening.people.platforms import person_key
+from listening.results.analysing import start_analysis
+from listening.results.collecting import listener_key, session_key
+from listening.studies.services import check_name
+from portal.challenges.models import Edition
+from portal.core import audit
+from portal.core.storage import store_bytes
+from portal.submissions.models import Submission
+
+MEGABYTE = 10**6
+LARGEST_FILE, LARGEST_TEXT = 50 * MEGABYTE, 150 * MEGABYTE
+EVERY = "all"
+MOST_SYSTEMS = 150  # every two are compared: more make an analysis of hours and pages that nobody can open
+MOST_LISTENERS = 20_000  # each becomes a person and a session of the study
+ROWS_AT_ONCE = 2000
+ENDINGS = (".csv", ".csv.gz")
+LONGEST_TOKEN = 120
+GZIP = b"\x1f\x8b"
+PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import made. `matched`: systems of the file that are systems of the edition."""
+
+    study: Study
+    analysis: Analysis
+    ratings: int
+    matched: tuple[str, ...]
+
+
+def import_study(
+    *,
+    edition: Edition,
+    by: Any,
+    name: str,
+    title: str,
+    file: BinaryIO,
+    file_name: str,
+    original: str = "",
+    attribution: str = "",
+    is_simulated: bool = False,
+    run_here: bool = False,
+) -> Imported:
+    """A closed study of the ratings in a file, whose analysis is started.
+
+    Args:
+        file: CSV, plain or gzipped, in one of the forms that `listening.analysis.reading` knows.
+        original: what unprotected speech is called in the file; found out where empty.
+        attribution: whose ratings these are and under which licence, as results state it.
+        run_here: the caller executes the job of the analysis.
+
+    Raises:
+        AnalysisInputError: what is wrong with the file, a sentence for each fault.
+        StudyProblems: the name is taken.
+    """
+    from listening.analysis.bundle import write_inputs
+    from listening.analysis.reading import read_ratings
+
+    check_size(file, file_name)
+    found = read_ratings(file, file_name, original=original or None, study=name, title=title)
+    ratings = _ratings(found, file_name)
+    with transaction.atomic():
+        study = _make_study(edition, by, found, name=name, title=title, is_simulated=is_simulated)
+        facts = replace(
+            found.study, name=name, title=title, is_simulated=is_simulated,
+            attribution=attribution or found.study.attribution,
+        )  # fmt: skip
+        inputs = replace(found, study=facts, ratings=_with_keys(study, ratings, timezone.now()))
+        study.imported = store_bytes(write_inputs(inputs, Settings()), ".zip")
+        study.save(update_fields=["imported"])
+        matched = _match_systems(study, ratings)
+        audit.record("study.imported", study, actor=by, file=file_name[:200], ratings=len(ratings), matched=matched)
+        analysis = start_analysis(study, by, run_here=run_here)
+    return Imported(study, analysis, len(ratings), tuple(matched))
+
+
+def check_size(file: BinaryIO, file_name: str) -> None:
+    """Refuse what is too large, unzipped or once it is; the file stands at its beginning again.
+
+    Raises:
+        AnalysisInputError: it is.
+    """
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    text, is_zipped = 0, file.read(len(GZIP)) == GZIP
+    file.seek(0)
+    if is_zipped and size <= LARGEST_FILE:
+        with suppress(OSError, EOFError, zlib.error), gzip.open(file) as unzipped:  # the reader says what is wrong
+            while text <= LARGEST_TEXT and (piece := unzipped.read(PIECE)):
+                text += len(piece)
+    file.seek(0)
+    if size > LARGEST_FILE or text > LARGEST_TEXT:
+        raise AnalysisInputError(
+            f"{file_name}: expected at most {LARGEST_FILE // MEGABYTE} MB, or {LARGEST_TEXT // MEGABYTE} MB once "
+            "unzipped, found more. Leave out columns that are not read, or import parts as studies of their own."
+        )
+
+
+def _ratings(found: Inputs, file_name: str) -> Ratings:
+    if found.ratings is None or not len(found.ratings):
+        raise AnalysisInputError(f"{file_name}: expected ratings, found none.")
+    count = len(names := np.unique(found.ratings.system))
+    if EVERY in names:
+        raise AnalysisInputError(
+            f"{file_name}: expected names of systems, found “{EVERY}”, by which results mean every system. Rename it."
+        )
+    if count > MOST_SYSTEMS:
+        raise AnalysisInputError(
+            f"{file_name}: expected at most {MOST_SYSTEMS} systems, found {count:,} different names among the systems. "
+            "See whether the right column is called system, or import parts as studies of their own."
+        )
+    if (people := np.unique(found.ratings.listener).size) > MOST_LISTENERS:
+        raise AnalysisInputError(
+            f"{file_name}: expected at most {MOST_LISTENERS:,} listeners, found {people:,} different names among them. "
+            "See whether the column called listener says who rated, and not which rating it is, or import parts as "
+            "studies of their own."
+        )
+    return found.ratings
+
+
+def _make_study(edition: Edition, by: Any, found: Inputs, *, name: str, title: str, is_simulated: bool) -> Study:
+    """The row of the study: closed, never launched, without a design."""
+    highest = max(high for _, high in found.study.scale.values())
+    study = Study(
+        name=name,
+        title=title,
+        edition=edition,
+        state=Study.State.CLOSED,
+        closed_at=timezone.now(),
+        is_simulated=is_simulated,
+        tasks=[task for task in RATED if task in found.study.tasks],
+        scale_points=int(min(max(highest, 2), 10)),
+        languages=["en"],
+        practice_trials=0,
+        gold_trials=0,
+        created_by=by,
+    )
+    check_name(study)
+    study.save()
+    return study
+
+
+def _with_keys(study: Study, ratings: Ratings, now: datetime) -> Ratings:
+    """The ratings with keys in place of listeners and sessions, for which people and sessions are made."""
+    pairs = list(zip(ratings.listener.tolist(), ratings.session.tolist(), strict=True))
+    finished = dict(zip(pairs, ratings.is_finished.tolist(), strict=True))
+    people = {
+        token: Participant(study=study, person_key=person_key(study, token), platform_id=token[:LONGEST_TOKEN])
+        for token in dict.fromkeys(listener for listener, _ in pairs)
+    }
+    Participant.objects.bulk_create(people.values(), batch_size=ROWS_AT_ONCE)
+    sessions = {
+        (listener, session): Session(
+            study=study,
+            participant=people[listener],
+            state=Session.State.FINISHED if is_finished else Session.State.EXPIRED,
+            step=Session.Step.END,
+            is_simulated=study.is_simulated,
+            platform_data={"session": session[:LONGEST_TOKEN]},
+            flagged_at=now,
+            ended_at=now,
+        )
+        for (listener, session), is_finished in finished.items()
+    }
+    Session.objects.bulk_create(sessions.values(), batch_size=ROWS_AT_ONCE)
+    keys = {
+        pair: (listener_key(study, people[pair[0]].person_key), session_key(study, one.pk))
+        for pair, one in sessions.items()
+    }
+    listeners, visits = zip(*(keys[pair] for pair in pairs), strict=True)
+    return replace(ratings, listener=np.array(listeners, np.str_), session=np.array(visits, np.str_))
+
+
+def _match_systems(study: Study, ratings: Ratings) -> list[str]:
+    """Take systems that are called like systems of the edition for these, with their newest evaluated submission."""
+    names = {str(name).lower(): str(name) for name in np.unique(ratings.system) if name != ORIGINAL and len(name) <= 40}
+    found = Submission.objects.filter(system__edition=study.edition, state=Submission.State.EVALUATED)
+    newest = {one.system_id: one for one in found.select_related("system").order_by("version")}
+    matched: dict[str, Submission] = {}
+    for submission in newest.values():
+        system = submission.system
+        code = names.get(system.label.lower()) or names.get(system.name.lower())
+        if code is not None:
+            matched.setdefault(code, submission)
+    for code, submission in sorted(matched.items()):
+        study.systems.create(submission=submission, code=code)
+    return sorted(matched)

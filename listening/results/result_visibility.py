@@ -1,0 +1,79 @@
+"""Who may see what of a study's results: one rule for page, CSV, JSON, figure, bundle and panel.
+
+While a study recruits nobody sees anything, its organizers neither. Of a closed one they see everything; everybody else
+sees what is published, once the board of the edition is public too. Teams are no nearer to it than anybody else, but
+for the utterances of their own systems. What names single listeners stays with the organizers for good.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from listening.analysis.contents import ABOUT_LISTENERS, ABOUT_UTTERANCES, EXCLUSION_EFFECT
+from listening.analysis.tables import Results, Table
+from listening.models import Study
+from portal.submissions.visibility import Relation
+
+STANDING = "standing"  # among rules: all exclusions that stand
+KEY = re.compile(r"\b[0-9a-f]{16}\b")  # as `collecting` calls people and sessions
+
+
+class Part(StrEnum):
+    """What there is to see of results."""
+
+    RESULTS = "results"  # figures and tables over many listeners
+    UTTERANCES = "utterances"  # tables of single utterances, and their audio
+    LISTENERS = "listeners"  # tables of single listeners
+    BUNDLE = "bundle"  # ratings, settings and figures in one file
+
+
+def may_see(part: Part, relation: Relation, *, is_published: bool) -> bool:
+    """Whether somebody in this relation may see this part of a closed study's results.
+
+    Args:
+        relation: organizer of its edition; member of a team whose system was heard; anybody else.
+        is_published: whether results and board are public.
+    """
+    if relation is Relation.ORGANIZER:
+        return True
+    if part is Part.RESULTS:
+        return is_published
+    return part is Part.UTTERANCES and relation is Relation.TEAM and is_published
+
+
+def part_of_table(name: str) -> Part:
+    """To which part a table belongs. Of those about utterances a team may see the rows of its own systems."""
+    if name in ABOUT_LISTENERS:
+        return Part.LISTENERS
+    return Part.UTTERANCES if name in ABOUT_UTTERANCES else Part.RESULTS
+
+
+def rows_for_everybody(table: Table) -> Table:
+    """A table of results without the rows that are for organizers.
+
+    Of what leaving listeners out changes these are all but the standing exclusions: other rules may catch one listener,
+    whose mean follows from the means and numbers of ratings before and after.
+    """
+    if table.name != EXCLUSION_EFFECT.name:
+        return table
+    place = table.columns.index("rule")
+    return Table(table.name, table.columns, tuple(row for row in table.rows if row[place] == STANDING))
+
+
+def remarks_on_nobody(results: Results) -> tuple[str, ...]:
+    """The remarks that name no listener: neither one of the tables nor any other by a key."""
+    tables = [table for table in results.tables.values() if "listener" in table.columns]
+    tokens = {str(token) for table in tables for token in table.values("listener")}
+    return tuple(
+        remark for remark in results.remarks if not KEY.search(remark) and not any(token in remark for token in tokens)
+    )
+
+
+def is_public(study: Study) -> bool:
+    """Whether everybody sees the results: they are published, and so is the board of the edition."""
+    return (
+        study.published_analysis_id is not None
+        and study.results_published_at is not None
+        and study.edition.published_at is not None
+    )

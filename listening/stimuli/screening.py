@@ -1,0 +1,136 @@
+"""The sounds of the screening tests, synthesised: counted tones, Huggins pitch, antiphase tones.
+
+Sound test: groups of short tones in both ears that have to be counted. Huggins pitch (Milne et al. 2021, Behavior
+Research Methods 53): three noises, in one of which a narrow band around 600 Hz is inverted in one ear, which is heard
+as a faint tone through headphones only. Antiphase tones (Woods et al. 2017, Attention, Perception & Psychophysics 79):
+three tones of 200 Hz, one of them 6 dB quieter, another inverted in one ear, which loudspeakers cancel, so that it
+seems the quietest there.
+
+Conventions: sounds are float64, shape (n, 2), full scale 1.0, at 16 kHz, −26 dBov as all stimuli; how long they are
+does not depend on the right answer. Answers count from 1. They are to be played as they are, from lossless files.
+"""
+
+from __future__ import annotations
+
+import io
+import wave
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+RATE_HZ = 16000
+INTERVALS = 3
+MOST_TONES = 5
+
+INTERVAL_S, GAP_S, RAMP_S = 1.0, 0.5, 0.1
+HUGGINS_HZ, HUGGINS_WIDTH = 600.0, 0.06  # the inverted band reaches from 6 % below to 6 % above
+WOODS_HZ, QUIETER_DB = 200.0, 6.0
+TONE_HZ, TONE_S, TONE_RAMP_S = 440.0, 0.25, 0.02
+TONE_EVERY_S, GROUP_GAP_S = 0.5, 1.5
+LEVEL = 10 ** (-26 / 20)  # root mean square
+
+Sound = NDArray[np.float64]
+Generator = np.random.Generator
+
+
+def counting_tones(counts: Sequence[int]) -> Sound:
+    """Groups of so many tones each, from 1 to `MOST_TONES`; the time from group to group is always the same.
+
+    Raises:
+        ValueError: a count out of that range.
+    """
+    if not all(1 <= count <= MOST_TONES for count in counts):
+        raise ValueError(f"expected counts from 1 to {MOST_TONES}, found {list(counts)}")
+    tone = np.zeros((round(TONE_EVERY_S * RATE_HZ), 2))
+    tone[: round(TONE_S * RATE_HZ)] = _ramped(_both(_sine(TONE_HZ, TONE_S)), TONE_RAMP_S)
+    parts = [_silence(GAP_S)]
+    for count in counts:
+        parts += [tone] * count + [np.zeros_like(tone)] * (MOST_TONES - count) + [_silence(GROUP_GAP_S)]
+    return np.concatenate(parts)
+
+
+def huggins_round(answer: int, rng: Generator) -> Sound:
+    """Three noises; the one with that number, from 1, has the faint tone.
+
+    Raises:
+        ValueError: there is no such interval.
+    """
+    _check(answer)
+    return _in_turn([_huggins(rng, is_shifted=place == answer) for place in range(1, INTERVALS + 1)])
+
+
+def woods_round(answer: int, rng: Generator) -> Sound:
+    """Three tones; the one with that number, from 1, is the quietest, and another one is inverted in one ear.
+
+    Raises:
+        ValueError: there is no such interval.
+    """
+    _check(answer)
+    inverted = int(rng.choice([place for place in range(1, INTERVALS + 1) if place != answer]))
+    tone = _sine(WOODS_HZ, INTERVAL_S)
+    intervals = []
+    for place in range(1, INTERVALS + 1):
+        gain = 10 ** (-QUIETER_DB / 20) if place == answer else 1.0
+        intervals.append(gain * np.stack([tone, -tone if place == inverted else tone], axis=1))
+    return _in_turn(intervals)
+
+
+def wav_bytes(sound: Sound) -> bytes:
+    """The sound as a WAV file of 16 bits and two channels, with nothing in it but the sound."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(2)
+        writer.setsampwidth(2)
+        writer.setframerate(RATE_HZ)
+        writer.writeframes(np.clip(np.rint(sound * 32768), -32768, 32767).astype("<i2").tobytes())
+    return file.getvalue()
+
+
+def _check(answer: int) -> None:
+    if not 1 <= answer <= INTERVALS:
+        raise ValueError(f"expected an interval from 1 to {INTERVALS}, found {answer}")
+
+
+def _huggins(rng: Generator, *, is_shifted: bool) -> Sound:
+    """White noise, the same in both ears but for the band that is inverted in the right one."""
+    left = rng.standard_normal(round(INTERVAL_S * RATE_HZ))
+    right = left
+    if is_shifted:
+        spectrum = np.fft.rfft(left)
+        frequency = np.fft.rfftfreq(len(left), 1 / RATE_HZ)
+        spectrum[np.abs(frequency - HUGGINS_HZ) <= HUGGINS_WIDTH * HUGGINS_HZ] *= -1
+        right = np.fft.irfft(spectrum, len(left))
+    return np.stack([_at_level(left, LEVEL), _at_level(right, LEVEL)], axis=1)
+
+
+def _in_turn(intervals: list[Sound]) -> Sound:
+    parts: list[Sound] = []
+    for interval in intervals:
+        parts += [_ramped(interval, RAMP_S), _silence(GAP_S)]
+    return np.concatenate(parts)
+
+
+def _sine(hertz: float, seconds: float) -> NDArray[np.float64]:
+    return _at_level(np.sin(2 * np.pi * hertz * np.arange(round(seconds * RATE_HZ)) / RATE_HZ), LEVEL)
+
+
+def _at_level(signal: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+    return np.asarray(signal * (level / np.sqrt(np.mean(np.square(signal)))), dtype=np.float64)
+
+
+def _both(signal: NDArray[np.float64]) -> Sound:
+    return np.stack([signal, signal], axis=1)
+
+
+def _silence(seconds: float) -> Sound:
+    return np.zeros((round(seconds * RATE_HZ), 2))
+
+
+def _ramped(sound: Sound, seconds: float) -> Sound:
+    """With a raised-cosine start and end."""
+    ramp = np.sin(np.linspace(0, np.pi / 2, round(seconds * RATE_HZ)))[:, None] ** 2
+    ramped = sound.copy()
+    ramped[: len(ramp)] *= ramp
+    ramped[-len(ramp) :] *= ramp[::-1]
+    return ramped

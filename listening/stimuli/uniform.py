@@ -1,0 +1,134 @@
+"""One form for all stimuli: 16 kHz, level −26 dBov, and a duration from a coarse grid.
+
+What was recorded louder, at another rate or cut a little longer by one system than by another is then no hint at the
+system. The level is the active speech level of ITU-T P.56, so pauses do not count. Where the gain to −26 dBov would
+bring a peak over −1 dBov the gain is lowered until it does not (the peak guard): nothing is ever clipped or
+compressed, and such a recording is a little quieter than the others. A recording that begins or ends in the middle of
+sound is faded over 10 ms, so that it does not click. A frame of silence (0.256 s) comes before, which headphones that
+are slow to wake swallow instead of speech, and at least one follows, up to the grid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.formats.audio import resample
+from listening.stimuli.errors import StimulusError
+from listening.stimuli.flac import FRAME_SAMPLES, RATE_HZ
+from listening.stimuli.level import active_speech_level
+
+LEVEL_DBOV = -26.0
+PEAK_DBOV = -1.0
+LEVEL_TOLERANCE_DB = 0.05
+FADE_S = 0.01
+STEP_THAT_CLICKS = 0.001  # −60 dBov
+GRID_SAMPLES = 2 * FRAME_SAMPLES  # 0.512 s
+SHORTEST_S = 0.1
+
+Samples = NDArray[np.int16]
+
+
+@dataclass(frozen=True, slots=True)
+class UniformSpeech:
+    """A recording in the common form.
+
+    Attributes:
+        samples: int16, shape (n,), n a multiple of `GRID_SAMPLES`, at `RATE_HZ`; begins and ends with a silent frame.
+        speech_samples: how many of them come between the silences.
+        level_before_dbov, level_dbov: active speech level of the recording and of the result.
+        gain_db: what it was raised by.
+        peak_dbov: highest absolute sample of the result.
+        is_guarded: whether the peak guard kept it under `LEVEL_DBOV`.
+        is_faded: whether its start or end was faded.
+    """
+
+    samples: Samples
+    speech_samples: int
+    level_before_dbov: float
+    level_dbov: float
+    gain_db: float
+    peak_dbov: float
+    is_guarded: bool
+    is_faded: bool
+
+    @property
+    def speech(self) -> Samples:
+        """Without the silence."""
+        return self.samples[FRAME_SAMPLES : FRAME_SAMPLES + self.speech_samples]
+
+    @property
+    def speech_s(self) -> float:
+        return self.speech_samples / RATE_HZ
+
+    @property
+    def padded_s(self) -> float:
+        return self.samples.size / RATE_HZ
+
+
+def padded_samples(speech_samples: int) -> int:
+    """Length on the grid of that much speech, with a silent frame before and at least one behind it."""
+    return -(-(speech_samples + 2 * FRAME_SAMPLES) // GRID_SAMPLES) * GRID_SAMPLES
+
+
+def make_uniform(samples: Samples, rate_hz: int) -> UniformSpeech:
+    """The recording in the common form.
+
+    Args:
+        samples: int16, shape (n,).
+        rate_hz: of the recording; other rates than `RATE_HZ` are converted.
+
+    Raises:
+        StimulusError: it is silent or shorter than `SHORTEST_S`.
+    """
+    if samples.size < SHORTEST_S * rate_hz:
+        found = f"{samples.size / rate_hz:.3f} s"
+        raise StimulusError("too-short", f"at least {SHORTEST_S:g} s", found, "Leave this utterance out.")
+    signal = resample(samples, rate_hz, RATE_HZ) / 32768
+    before = active_speech_level(signal, RATE_HZ).active_dbov
+    gain, level = _gain_to_level(signal, before)
+    highest = 10 ** (PEAK_DBOV / 20) / float(np.abs(signal).max())
+    is_guarded = gain > highest
+    gain = min(gain, highest)
+    raised, is_faded = _fade_edges(gain * signal)
+    speech = np.rint(raised * 32768).astype(np.int16)
+    whole = np.zeros(padded_samples(speech.size), np.int16)
+    whole[FRAME_SAMPLES : FRAME_SAMPLES + speech.size] = speech
+    return UniformSpeech(
+        samples=whole,
+        speech_samples=speech.size,
+        level_before_dbov=before,
+        level_dbov=active_speech_level(gain * signal, RATE_HZ).active_dbov if is_guarded else level,
+        gain_db=float(20 * np.log10(gain)),
+        peak_dbov=float(20 * np.log10(np.abs(speech.astype(np.int32)).max() / 32768)),
+        is_guarded=is_guarded,
+        is_faded=is_faded,
+    )
+
+
+def _gain_to_level(signal: NDArray[np.float64], level: float) -> tuple[float, float]:
+    """Factor that brings the signal to `LEVEL_DBOV`, and the level it then has.
+
+    The thresholds of P.56 lie on a fixed ladder, so that a gain of 10 dB raises the level by 10 dB only nearly.
+    """
+    gain = 1.0
+    for _ in range(6):
+        if abs(level - LEVEL_DBOV) < LEVEL_TOLERANCE_DB / 5:
+            break
+        gain *= 10 ** ((LEVEL_DBOV - level) / 20)
+        level = active_speech_level(gain * signal, RATE_HZ).active_dbov
+    return gain, level
+
+
+def _fade_edges(signal: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:
+    """The signal with a raised-cosine start or end where it would otherwise begin or end with a step."""
+    ramp = np.sin(np.linspace(0, np.pi / 2, round(FADE_S * RATE_HZ))) ** 2
+    is_cut_in, is_cut_off = abs(signal[0]) > STEP_THAT_CLICKS, abs(signal[-1]) > STEP_THAT_CLICKS
+    faded = signal.copy()
+    if is_cut_in:
+        faded[: ramp.size] *= ramp
+    if is_cut_off:
+        faded[-ramp.size :] *= ramp[::-1]
+    return faded, bool(is_cut_in or is_cut_off)

@@ -1,0 +1,230 @@
+"""What must hold of the rows of a design besides the balance of its scored trials, and the whole certificate.
+
+Each check gives what was required, what was found and a sentence with the first faults. `fingerprint_of` is the
+SHA-256 of every trial with its recordings, so that a change that happens to keep the balance is found as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import pairwise
+from typing import Any
+
+from listening.design.reports import check_faults
+from listening.models import Item, Study, Task
+from listening.studies.design_rows import DesignRows, ItemRow, certify_rows, has_pairs
+from listening.studies.study_rules import right_ratings
+
+SHOWN_FAULTS = 3
+NOT_CERTIFIED = "There is no certified design. Make the design first."
+CHANGED = (
+    "The trials in the database are not those that were certified: their fingerprint is {found}, the certificate's is "
+    "{stored}. Make the design anew."
+)
+
+
+def certificate_of(rows: DesignRows) -> dict[str, Any]:
+    """Everything that is known of a design, as it is stored and downloaded: nothing of it depends on a clock."""
+    parts = [certificate.as_json() for certificate in certify_rows(rows)]
+    checks = row_checks(rows)
+    whole = {
+        "study": rows.study.name,
+        "form": rows.study.form,
+        "seed": rows.study.seed,
+        "passes": all(part["passes"] for part in parts) and all(check["passed"] for check in checks),
+        "fingerprint": fingerprint_of(rows),
+        "parts": parts,
+        "rows": checks,
+        "waves": rows.waves(),
+    }
+    kept: dict[str, Any] = json.loads(json.dumps(whole))  # as a database gives it back
+    return kept
+
+
+def failures_of(certificate: dict[str, Any]) -> list[str]:
+    """The sentences of the checks that failed."""
+    checks = [*(check for part in certificate["parts"] for check in part["checks"]), *certificate["rows"]]
+    return [check["sentence"] for check in checks if not check["passed"]]
+
+
+def launch_faults(rows: DesignRows) -> list[str]:
+    """Why the design in the rows may not be launched, as sentences; empty when it may."""
+    stored = rows.study.certificate
+    if not stored or not rows.blocks:
+        return [NOT_CERTIFIED]
+    found = certificate_of(rows)
+    faults = failures_of(found)
+    if not faults and not found["passes"]:
+        faults.append("The certificate does not pass.")
+    if found["fingerprint"] != stored.get("fingerprint"):
+        faults.append(CHANGED.format(found=found["fingerprint"][:12], stored=str(stored.get("fingerprint"))[:12]))
+    elif found != stored:
+        faults.append("The stored certificate is not the one that the rows give. Make the design anew.")
+    missing = {s.utterance for item in rows.items.values() for s in item.samples if not s.has_file}
+    if missing:
+        faults.append(f"{len(missing)} recordings are not prepared yet, such as {min(missing)}. Prepare the stimuli.")
+    return faults
+
+
+def fingerprint_of(rows: DesignRows) -> str:
+    """SHA-256 over every trial of every block: position, item, purpose, and what each slot presents from which file."""
+    digest = hashlib.sha256()
+    for block in rows.blocks:
+        for position, key in block.trials:
+            item = rows.items.get(key)
+            samples = [[s.slot, s.system, s.utterance, s.source] for s in item.samples] if item else None
+            told = [item.purpose, item.system, item.is_target, item.expected] if item else None
+            line = [block.number, block.wave, position, key, told, samples]
+            digest.update(json.dumps(line, sort_keys=True, ensure_ascii=False).encode() + b"\n")
+    return digest.hexdigest()
+
+
+def row_checks(rows: DesignRows) -> list[dict[str, Any]]:
+    """Blocks, positions, samples, controls: each with what was required and what was found."""
+    checks = [_blocks(rows), _positions(rows), _samples(rows), _sources(rows)]
+    if rows.study.form == Study.Form.RATING:
+        checks += [_controls(rows), _control_places(rows), _control_recordings(rows), _gold(rows)]
+    return checks
+
+
+def _check(name: str, required: str, faults: Sequence[str]) -> dict[str, Any]:
+    found = f"{len(faults)} {'fault' if len(faults) == 1 else 'faults'}" if faults else "as required"
+    return asdict(check_faults(name, required, found, faults))
+
+
+def _blocks(rows: DesignRows) -> dict[str, Any]:
+    first = sum(block.wave == 0 for block in rows.blocks)
+    faults = [] if first == rows.study.evaluators else [f"{first} blocks"]
+    numbers = [block.number for block in rows.blocks]
+    if numbers != list(range(1, len(numbers) + 1)):
+        faults.append(f"the numbers {', '.join(map(str, numbers[:SHOWN_FAULTS]))}, …")
+    if (waves := [block.wave for block in rows.blocks]) != sorted(waves):
+        faults.append("waves out of order")
+    return _check("blocks", f"{rows.study.evaluators} blocks of the launch, numbered from 1 without a gap", faults)
+
+
+def _positions(rows: DesignRows) -> dict[str, Any]:
+    study = rows.study
+    extra = study.practice_trials + study.gold_trials + study.bridge_trials
+    length = study.trials_per_evaluator + (extra if study.form == Study.Form.RATING else 0)
+    right = list(range(1, length + 1))
+    faults = [
+        f"block {block.number} has {len(block.trials)} trials"
+        + ("" if len(block.trials) != length else " with a gap between them")
+        for block in rows.blocks
+        if [position for position, _ in block.trials] != right
+    ]
+    faults += [
+        f"block {block.number} has the trial {key}, which the study does not know"
+        for block in rows.blocks
+        for _, key in block.trials
+        if key not in rows.items
+    ]
+    return _check("positions", f"the positions 1 to {length} in every block", faults)
+
+
+def _samples(rows: DesignRows) -> dict[str, Any]:
+    """Whether every item presents what it says: system, speakers, and as many samples as its form has."""
+    faults = [f"{item.key}: {fault}" for item in rows.items.values() if (fault := _sample_fault(rows, item))]
+    return _check("samples", "samples of every item that are of its system and of the speakers that it names", faults)
+
+
+def _sample_fault(rows: DesignRows, item: ItemRow) -> str:
+    slots = [sample.slot for sample in item.samples]
+    if rows.study.form == Study.Form.LINKABILITY:
+        wanted = [str(number) for number in range(1, rows.study.board_samples + 1)]
+        strange = {sample.system for sample in item.samples} - {"", item.system}
+    else:
+        wanted = ["a", "b"] if rows.study.form == Study.Form.RATING and has_pairs(rows.study) else ["a"]
+        strange = {sample.system for sample in item.samples[:1]} - {item.system}
+        strange |= {sample.system for sample in item.samples[1:]} - {""}
+    if slots != wanted:
+        return f"the samples {', '.join(slots) or 'none'} instead of {', '.join(wanted)}"
+    if strange:
+        return f"a sample of {' and '.join(one or 'the originals' for one in sorted(strange))}"
+    if wanted == ["a", "b"]:
+        a, b = item.samples
+        same = a.speaker == b.speaker
+        if same is not item.is_target:
+            return f"its speakers are {'one' if same else 'two'}, which it denies"
+        return "it compares a woman and a man" if a.sex != b.sex and item.purpose != Item.Purpose.GOLD else ""
+    return "" if item.is_target is None else "it compares voices"
+
+
+def _sources(rows: DesignRows) -> dict[str, Any]:
+    """Whether every sample is made from the file that the corpus or the submission holds."""
+    pool, faults = rows.pool, set()
+    for item in rows.items.values():
+        for sample in item.samples:
+            held = pool.recordings.get(sample.utterance)
+            right = pool.versions.get((sample.system, sample.utterance)) if sample.system else held and held.audio
+            if not right or sample.source != right:
+                faults.add(f"{sample.utterance} as {sample.system or 'the original'}")
+    return _check("recordings", "every recording from the corpus, or from the submission of its system", sorted(faults))
+
+
+def _controls(rows: DesignRows) -> dict[str, Any]:
+    study = rows.study
+    wanted = {
+        Item.Purpose.PRACTICE.value: study.practice_trials,
+        Item.Purpose.GOLD.value: study.gold_trials,
+        Item.Purpose.BRIDGE.value: study.bridge_trials,
+    }
+    controls = Counter(item.key for item in rows.items.values() if not item.is_scored)
+    kinds = Counter(item.purpose for item in rows.items.values() if not item.is_scored)
+    faults = [f"{kinds[kind]} of the kind {kind}" for kind, count in wanted.items() if kinds[kind] != count]
+    for block in rows.blocks:
+        held = Counter(key for _, key in block.trials if key in rows.items and not rows.items[key].is_scored)
+        if held != controls:
+            faults.append(f"block {block.number} has {held.total()} of them, or one twice")
+    words = f"{study.practice_trials} practice, {study.gold_trials} control and {study.bridge_trials} bridge trials"
+    return _check("trials beside the scored ones", f"{words}, each once in every block", faults)
+
+
+def _control_places(rows: DesignRows) -> dict[str, Any]:
+    faults = []
+    for block in rows.blocks:
+        purposes = [rows.items[key].purpose for _, key in block.trials if key in rows.items]
+        first = purposes[: rows.study.practice_trials]
+        rest = purposes[rows.study.practice_trials :]
+        if set(first) - {Item.Purpose.PRACTICE} or Item.Purpose.PRACTICE in rest:
+            faults.append(f"block {block.number} has practice among the others")
+        beside = [one != Item.Purpose.SCORED for one in rest]
+        if any(one and other for one, other in pairwise(beside)):
+            faults.append(f"block {block.number} has two control or bridge trials in a row")
+    return _check("places of these", "practice first, control and bridge trials never next to each other", faults)
+
+
+def _control_recordings(rows: DesignRows) -> dict[str, Any]:
+    scored = {s.utterance for item in rows.items.values() if item.is_scored for s in item.samples}
+    faults = {
+        f"{sample.utterance} of {item.key}"
+        for item in rows.items.values()
+        if not item.is_scored
+        for sample in item.samples
+        if sample.utterance in scored
+    }
+    return _check("recordings of these", "recordings that no scored trial has", sorted(faults))
+
+
+def _gold(rows: DesignRows) -> dict[str, Any]:
+    """Whether every control trial has the answer that its recordings make sure."""
+    faults = []
+    for item in rows.items.values():
+        if item.purpose != Item.Purpose.GOLD or len(item.samples) != 2:
+            continue
+        a, b = item.samples
+        is_same = a.speaker == b.speaker
+        is_sure = a.utterance != b.utterance and (is_same or a.sex != b.sex)
+        right = {Task.VERIFIABILITY.value: right_ratings(rows.study.scale_points, is_high=is_same)}
+        if item.system or not is_sure or item.expected != right:
+            faults.append(f"{item.key} expects {item.expected}")
+    return _check(
+        "control trials",
+        "original pairs of one speaker in two recordings, or of a woman and a man, and their answer",
+        faults,
+    )

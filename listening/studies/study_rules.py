@@ -1,0 +1,108 @@
+"""What may be changed in a study, and what its numbers and settings have to be: functions of their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from listening.models import Study, Task
+from listening.studies import plans
+
+State = Study.State
+CHANGEABLE = (State.DRAFT, State.PREPARED, State.OPEN, State.PAUSED)
+# A change of one of these takes the design away.
+PLAN_FIELDS = frozenset(
+    {
+        "systems", "data_sets", "form", "tasks", "scale_points", "evaluators", "trials_per_evaluator",
+        "originals_per_evaluator", "practice_trials", "gold_trials", "bridge_trials", "board_samples",
+        "board_dimensions", "board_groups", "relaxations", "seed",
+    }
+)  # fmt: skip
+# What evaluators answered rests on these.
+LOCKED_AFTER_LAUNCH = PLAN_FIELDS | {
+    "name", "pages", "plays_at_most", "role_play", "questionnaire", "screening", "platform",
+}  # fmt: skip
+RATED = (Task.VERIFIABILITY, Task.NATURALNESS, Task.INTELLIGIBILITY)
+# Rules of the design that may give way where an organizer says so.
+RELAXATIONS = {
+    "sources": "the same utterance may come again in a session, in another form",
+    "enrolments": "the same recording of a speaker may be compared again in a session",
+    "sexes": "women and men need not be half and half, but as there are recordings",
+}
+PRACTICE_AT_MOST, GOLD_AT_MOST, BRIDGE_AT_MOST = 10, 12, 12
+
+
+class StudyProblems(ValueError):  # noqa: N818
+    """A study that does not hold together: `problems` are sentences by the name of the field, ``""`` of none."""
+
+    def __init__(self, problems: Mapping[str, list[str]]) -> None:
+        super().__init__(" ".join(sentence for sentences in problems.values() for sentence in sentences))
+        self.problems = dict(problems)
+
+    @property
+    def sentences(self) -> list[str]:
+        return [sentence for sentences in self.problems.values() for sentence in sentences]
+
+
+def tasks_of(form: str, chosen: Iterable[str]) -> list[str]:
+    """The tasks of a form in the order of asking: of a rating those that were chosen, in the order of 2022."""
+    if form == Study.Form.LINKABILITY:
+        return [Task.LINKABILITY.value]
+    if form == Study.Form.TRANSCRIPTION:
+        return [Task.TRANSCRIPTION.value]
+    held = set(chosen)
+    return [task.value for task in RATED if task in held]
+
+
+def right_ratings(scale_points: int, *, is_high: bool) -> list[int]:
+    """The lowest and the highest rating that is right for an original pair of one speaker, or of a woman and a man.
+
+    For one speaker, who may sound a little different in two recordings, the upper half of the scale. For a woman and
+    a man within one point of the end, as ITU-T P.808's toolkit takes a known answer; the end itself below five points.
+    """
+    if is_high:
+        return [scale_points // 2 + 1, scale_points]
+    return [1, 2 if scale_points >= 5 else 1]
+
+
+def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
+    """What is wrong with the numbers of a plan by themselves, whatever recordings there are.
+
+    Args:
+        numbers: fields of `Study`; those that could not be read are missing.
+    """
+    problems: dict[str, list[str]] = {}
+    trials, originals = numbers.get("trials_per_evaluator"), numbers.get("originals_per_evaluator")
+    is_rating = numbers.get("form", Study.Form.RATING) == Study.Form.RATING
+    if is_rating and trials is not None and originals is not None and not 0 <= originals <= trials:
+        problems["originals_per_evaluator"] = [f"Expected at most the {trials} trials of an evaluator."]
+    beside = (numbers.get("gold_trials") or 0) + (numbers.get("bridge_trials") or 0)
+    if is_rating and trials is not None and beside > trials - 1:
+        problems["gold_trials"] = [
+            f"Control and bridge trials are never next to each other: {trials} scored trials have room for "
+            f"{max(0, trials - 1)} of them, found {beside}."
+        ]
+    if not is_rating:
+        for field, words in (("gold_trials", "Control trials"), ("bridge_trials", "Bridge trials")):
+            if numbers.get(field):
+                problems[field] = [f"{words} exist for ratings only. Choose 0."]
+    elif numbers.get("gold_trials") and "tasks" in numbers and Task.VERIFIABILITY not in numbers.get("tasks", ()):
+        problems["gold_trials"] = [
+            "Control trials have a known answer for verifiability only. Ask for verifiability, or choose 0."
+        ]
+    return problems
+
+
+def platform_problems(study: Study) -> list[str]:
+    """What is wrong with the settings that are read once evaluators come, as sentences."""
+    problems: list[str] = []
+    for read in (
+        lambda: plans.parse_screening(study.screening),
+        lambda: plans.parse_questionnaire(study.questionnaire),
+        lambda: plans.parse_platform(study),
+    ):
+        try:
+            read()
+        except plans.PlanError as error:
+            problems += error.problems
+    return problems

@@ -1,0 +1,1 @@
+"""The trials of a session: who holds which block, which sound is served, which answers are taken."""

@@ -1,0 +1,358 @@
+"""Taking an answer: once, whole, not before it can have been heard, and acknowledged only when it is committed.
+
+One request is one transaction that holds the session's row, so that whatever comes at once is taken one after the
+other. What is there already stays: the same again is acknowledged again, anything else is refused. Nothing here or in
+a reply tells control trials from others; whether they were missed is looked at only at the very end, and the reply is
+the same. Public: `receive_answers`, `receive_alive`, `receive_report`, `receive_take_over`, `Refused`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.utils import translation
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from listening.models import Answer, Item, Play, Serve, Session, SessionEvent, Study
+from listening.trials import gate, leases, payloads, states
+from listening.trials.courses import Course, PlannedTrial, Progress, course_of, progress_of, required_slots
+from listening.trials.payloads import Claim, Report, ToldEvent, Value
+from listening.trials.sessions import ANSWERING, end_session, note, session_answering, session_for, take_over
+from listening.trials.statements import Statement, Writes, read_together
+
+MOST_EVENTS_OF_SESSION = 5000
+BROKEN, REMARK = "clip-broken", "clip-remark"  # events: a trial skipped for its sound; sound that is wrong, no skip
+# Of the trials that may be given up for broken sound in a session that still counts as finished: of a long one a tenth,
+# of a short one two, and never as many as half.
+MOST_GIVEN_UP = 0.1
+FEWEST_GIVEN_UP = 2
+
+SERVED = Statement(
+    lambda: Serve.objects.filter(session__token="", trial__position=0), "slot", "first_at", "complete_at"
+)
+
+BEGIN_FIRST = _("The trials have not begun yet. Please reload this page.")
+LOCKED = _("This trial was answered before, and answers cannot be changed.")
+OTHER_TAB = _("This session goes on in another tab or window. Go on there, or take over here.")
+OUT_OF_ORDER = _("Another trial comes first. Please reload this page.")
+TOO_EARLY = _("Please listen to the whole recording first.")
+ENDED = _("This session is over.")
+
+
+class Refused(Exception):  # noqa: N818
+    """A request that changes nothing: the HTTP status and the JSON that say why."""
+
+    def __init__(self, status: int, body: dict[str, Any]) -> None:
+        super().__init__(f"{status} {body.get('problem')}")
+        self.status = status
+        self.body = body
+
+
+def receive_answers(token: str, body: bytes, now: datetime) -> dict[str, Any]:
+    """Take the answers about a page of a trial.
+
+    Returns:
+        The acknowledgement, again whenever the same answers come again, and what is next now.
+
+    Raises:
+        Http404: nobody has this token.
+        Refused: 422 what was sent cannot be an answer; 410 the session is over; 409 another tab writes, the trial is
+            locked or not next; 425 nobody can have heard it by now.
+    """
+    payload = _decode(body)
+    position = payload.get("position")
+    place = position if type(position) is int and 0 <= position <= payloads.LAST_POSITION else 0
+    with transaction.atomic():
+        rows, answered, served = read_together(
+            (ANSWERING, [token]), (states.ANSWERED, [token]), (SERVED, [token, place])
+        )
+        session = session_answering(rows)
+        if len(body) > payloads.MOST_BYTES and session.study.form != Study.Form.LINKABILITY:
+            raise _invalid([f"The request has more than {payloads.MOST_BYTES >> 10} kB."])
+        return _save(session, payload, states.by_trial(answered), {slot: times for slot, *times in served}, now)
+
+
+def _save(
+    session: Session,
+    payload: dict[str, Any],
+    answered: dict[int, dict[str, int | None]],
+    served: dict[str, list[datetime | None]],
+    now: datetime,
+) -> dict[str, Any]:
+    course = course_of(session)
+    claim = _claim(session, course, payload)
+    trial = course.trials[claim.position]
+    progress = progress_of(course, answered, session.skips)
+    stored = answered.get(trial.trial.pk, {})
+    is_repeat = claim.values.keys() <= stored.keys() and _is_same(session, trial, claim.values, stored)
+    if session.state != Session.State.ACTIVE:
+        if is_repeat:
+            return states.saved(session, trial, claim.values, progress, answered)
+        raise ended(session)
+    _require_begun(session)
+    _require_tab(session, claim.tab)
+    if is_repeat:
+        return states.saved(session, trial, claim.values, progress, answered)
+    if claim.values.keys() & stored.keys():
+        raise _refused(session, 409, "locked", LOCKED)
+    _require_next(session, trial, claim, stored, progress)
+    heard_at = _require_heard(session, trial, claim, stored, served, now)
+    answered[trial.trial.pk] = stored | {task: value.rating for task, value in claim.values.items()}
+    progress = progress.after(trial) if len(answered[trial.trial.pk]) == len(course.tasks) else progress
+    seen_before, session.tab, session.last_seen_at = session.last_seen_at, claim.tab, now
+    session.heard_until = gate.next_since(heard_at, is_late=claim.is_late, now=now)
+    _keep(session, trial, claim, now)
+    if not end_if_through(session, progress, now) and leases.is_due(seen_before, now):
+        leases.extend_lease(session_for(session.token), now)
+    return states.saved(session, trial, claim.values, progress, answered)
+
+
+def receive_alive(token: str, body: bytes, now: datetime) -> dict[str, Any]:
+    """Note that the page is still open, and what it has to tell.
+
+    Raises:
+        Http404: nobody has this token.
+        Refused: 422, 410 or 409, as for an answer.
+    """
+    payload = _decode(body)
+    with transaction.atomic():
+        session = session_for(token, lock=True)
+        try:
+            tab, events = payloads.read_alive(payload)
+        except payloads.Invalid as fault:
+            raise _invalid(fault.sentences) from None
+        _require_active(session)
+        _require_tab(session, tab)
+        _keep_events(session, events)
+        session.last_seen_at = now
+        session.save(update_fields=["last_seen_at"])
+        leases.extend_lease_of_open_page(session, now)
+        return {"lease_ends_in_s": leases.seconds_left(session, now)}
+
+
+def receive_take_over(token: str, body: bytes, now: datetime) -> dict[str, Any]:
+    """Let the tab that asks write from now on; the state it goes on from.
+
+    Raises:
+        Http404: nobody has this token.
+        Refused: 422 or 410, as for an answer.
+    """
+    payload = _decode(body)
+    with transaction.atomic():
+        session = session_for(token, lock=True)
+        try:
+            tab = payloads.read_tab(payload)
+        except payloads.Invalid as fault:
+            raise _invalid(fault.sentences) from None
+        _require_active(session)
+        take_over(session, tab)
+        return states.state_of(session, now)
+
+
+def receive_report(token: str, body: bytes, now: datetime) -> dict[str, Any]:
+    """Note that a recording fails, and skip its trial where that is asked: to the end once, given up the second time.
+
+    Who gives up more than a tenth of the trials ends with a technical fault, so that nobody comes to the end without
+    listening. A report that comes again with the same key changes nothing.
+
+    Raises:
+        Http404: nobody has this token.
+        Refused: 422, 410 or 409, as for an answer.
+    """
+    payload = _decode(body)
+    with transaction.atomic():
+        session = session_for(token, lock=True)
+        try:
+            report = payloads.read_report(payload)
+        except payloads.Invalid as fault:
+            raise _invalid(fault.sentences) from None
+        is_repeat = _is_told(session, report)
+        if session.state == Session.State.ACTIVE or not is_repeat:
+            _require_active(session)
+            _require_begun(session)
+            _require_tab(session, report.tab)
+        course, answered = course_of(session), states.answered_by(session)
+        if not is_repeat:
+            _take_report(session, report, course, answered, now)
+        progress = progress_of(course, answered, session.skips)
+        told = {"skipped": report.is_skip, "position": report.position}
+        return told | states.onward(session, progress, answered)
+
+
+def _is_told(session: Session, report: Report) -> bool:
+    if not report.key:
+        return False
+    return session.events.filter(kind__in=(BROKEN, REMARK), is_told=False, data__key=report.key).exists()
+
+
+def _take_report(
+    session: Session, report: Report, course: Course, answered: dict[int, dict[str, int | None]], now: datetime
+) -> None:
+    trial = course.trials.get(report.position)
+    if report.is_skip and trial is not progress_of(course, answered, session.skips).next:
+        raise _refused(session, 409, "out-of-order", OUT_OF_ORDER)
+    if trial is None or all(report.slot != sample.slot for sample in trial.samples):
+        raise _invalid(["“slot” names a sample that this trial does not have."])
+    if not report.is_skip and not session.serves.filter(trial=trial.trial.pk, slot=report.slot).exists():
+        raise _refused(session, 409, "out-of-order", OUT_OF_ORDER)  # nobody can say how it sounds
+    session.last_seen_at = now
+    session.skips = [*session.skips, report.position] if report.is_skip else session.skips
+    session.save(update_fields=["skips", "last_seen_at"])
+    kind = BROKEN if report.is_skip else REMARK
+    told = {"position": report.position, "slot": report.slot, "what": report.what}
+    note(session, kind, **told, **({"key": report.key} if report.key else {}))
+    if not report.is_skip:
+        return
+    progress = progress_of(course, answered, session.skips)
+    if progress.given_up > most_given_up(progress.total):
+        end_session(session, Session.State.TECHNICAL, now)
+    else:
+        end_if_through(session, progress, now)
+
+
+def most_given_up(total: int) -> int:
+    """How many trials of a session may be given up for broken sound before it counts as a technical fault."""
+    return min(max(FEWEST_GIVEN_UP, int(MOST_GIVEN_UP * total)), (total - 1) // 2)
+
+
+def end_if_through(session: Session, progress: Progress, now: datetime) -> bool:
+    """End the session if nothing is left; whether it is. What a control trial shows is looked at here and only here."""
+    if progress.left:
+        return False
+    state = Session.State.FINISHED
+    session.study = Study.objects.get(pk=session.study_id)  # as it is now: codes may change after the launch
+    missed, answered = missed_gold(session)
+    if gate.fails_attention(missed=missed, answered=answered):
+        note(session, "gold-missed", missed=missed, answered=answered)
+        if session.study.screening.get("gold_gate") == "gate":
+            state = Session.State.FAILED_ATTENTION
+    end_session(session, state, now)
+    return True
+
+
+def missed_gold(session: Session) -> tuple[int, int]:
+    """How many control trials of the session were missed, and how many it has answered."""
+    of_gold = session.answers.filter(trial__item__purpose=Item.Purpose.GOLD)
+    missed = gate.missed_of_gold(of_gold.values_list("trial_id", "trial__item__expected", "task", "rating"))
+    return sum(missed), len(missed)
+
+
+def ended(session: Session) -> Refused:
+    """The refusal of whatever comes after the end."""
+    more = {"state": session.state, "address": session.get_absolute_url()}
+    return _refused(session, 410, "ended", ENDED, **more)
+
+
+def _decode(body: bytes) -> dict[str, Any]:
+    try:
+        return payloads.decode(body)
+    except payloads.Invalid as fault:
+        raise _invalid(fault.sentences) from None
+
+
+def _claim(session: Session, course: Course, payload: dict[str, Any]) -> Claim:
+    def slots(position: int) -> list[str] | None:
+        trial = course.trials.get(position)
+        return None if trial is None else [sample.slot for sample in trial.samples]
+
+    try:
+        with translation.override(session.language):
+            return payloads.read_answers(payload, study=session.study, slots=slots)
+    except payloads.Invalid as fault:
+        if session.state != Session.State.ACTIVE:
+            raise ended(session) from None
+        raise _invalid(fault.sentences) from None
+
+
+def _is_same(session: Session, trial: PlannedTrial, values: dict[str, Value], stored: dict[str, int | None]) -> bool:
+    if any(value.rating is None for value in values.values()):  # written or placed, not rated
+        rows = session.answers.filter(trial=trial.trial).values_list("task", "rating", "text", "data")
+        return {task: Value(rating, text, data) for task, rating, text, data in rows} == values
+    return all(stored[task] == value.rating for task, value in values.items())
+
+
+def _require_active(session: Session) -> None:
+    if session.state != Session.State.ACTIVE:
+        raise ended(session)
+
+
+def _require_begun(session: Session) -> None:
+    if session.step != Session.Step.TRIALS:
+        raise _refused(session, 409, "out-of-order", BEGIN_FIRST)
+
+
+def _require_tab(session: Session, tab: str) -> None:
+    if session.tab and session.tab != tab:
+        raise _refused(session, 409, "other-tab", OTHER_TAB)
+
+
+def _require_next(
+    session: Session, trial: PlannedTrial, claim: Claim, stored: Collection[str], progress: Progress
+) -> None:
+    asked = [task for task in session.study.tasks if task not in stored]
+    if progress.next is not trial or claim.values.keys() not in ({asked[0]}, set(asked)):
+        raise _refused(session, 409, "out-of-order", OUT_OF_ORDER)
+
+
+def _require_heard(
+    session: Session,
+    trial: PlannedTrial,
+    claim: Claim,
+    stored: Collection[str],
+    served: dict[str, list[datetime | None]],
+    now: datetime,
+) -> datetime:
+    """When everything that this answer is about can have been heard; what an earlier task needed was heard then."""
+    needed = required_slots(claim.values, trial) - (required_slots(stored, trial) if stored else frozenset())
+    clips = [
+        gate.Clip(sample.seconds, *served.get(sample.slot, (None, None)))
+        for sample in trial.samples
+        if sample.slot in needed
+    ]
+    since = session.heard_until or session.trials_started_at or session.consented_at or session.started_at
+    verdict = gate.judge(clips, since=since, now=now)
+    if verdict.heard_at is None or verdict.wait_s > 0:
+        raise _refused(session, 425, "too-early", TOO_EARLY, retry_after_s=math.ceil(verdict.wait_s * 10) / 10)
+    return verdict.heard_at
+
+
+def _keep(session: Session, trial: PlannedTrial, claim: Claim, now: datetime) -> None:
+    """Write the answer, what was told about it, and where the session stands with it."""
+    common = {"session_id": session.pk, "trial_id": trial.trial.pk}
+    of_answer = {"received_at": now, "client_ms": claim.client_ms, "is_late": claim.is_late}
+    writes = Writes()
+    writes.insert(
+        Answer,
+        [
+            common | {"task": task, "rating": value.rating, "text": value.text, "data": value.data} | of_answer
+            for task, value in claim.values.items()
+        ],
+    )
+    writes.insert(Play, [common | vars(play) for play in claim.plays])
+    writes.update(session, ["tab", "last_seen_at", "heard_until"])
+    writes.send()
+    _keep_events(session, claim.events, position=claim.position)
+
+
+def _keep_events(session: Session, events: list[ToldEvent], **more: Any) -> None:
+    """Of what the browser tells, a session keeps some thousands; who sends more tells nothing new."""
+    if not events:
+        return
+    room = max(0, MOST_EVENTS_OF_SESSION - session.events.filter(is_told=True).count())
+    SessionEvent.objects.bulk_create(
+        SessionEvent(session=session, kind=event.kind, is_told=True, data=event.data | more) for event in events[:room]
+    )
+
+
+def _refused(session: Session, status: int, problem: str, sentence: str | Promise, **more: Any) -> Refused:
+    with translation.override(session.language):
+        return Refused(status, {"problem": problem, "sentence": str(sentence)} | more)
+
+
+def _invalid(sentences: list[str]) -> Refused:
+    return Refused(422, {"problem": "invalid", "sentences": sentences})

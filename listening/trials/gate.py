@@ -1,0 +1,86 @@
+"""When an answer may come, and when somebody has missed too many control trials: pure rules of their arguments.
+
+Nobody hears faster than speech lasts. What is known for sure is when the first byte of each clip left the server and
+how long the clip lasts; so the earliest moment at which a person can have heard all clips of a trial is the end of
+playing them one after the other, in the order in which they were sent, each begun when it was there and the one
+before was over, and none before `since`: the moment up to which the person was busy with the trials before.
+
+What the browser says about playing is no part of this. Times are aware datetimes, durations seconds.
+Public: `Clip`, `Verdict`, `judge`, `next_since`, `is_gold_missed`, `missed_of_gold`, `fails_attention`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+TOLERANCE_S = 0.25  # for clocks and for the last samples, which nobody waits for
+FETCH_FIRST_S = 1.0  # until asking again where a clip has not been sent completely
+
+
+@dataclass(frozen=True)
+class Clip:
+    """One clip that has to be heard for an answer; `first_at` is None if it was never sent, not even in part."""
+
+    seconds: float
+    first_at: datetime | None
+    complete_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`wait_s` is 0 where the answer may come now; `heard_at`: earliest end of listening, None if it cannot be."""
+
+    wait_s: float
+    heard_at: datetime | None
+
+
+def judge(clips: Sequence[Clip], *, since: datetime, now: datetime) -> Verdict:
+    """Whether somebody who listened since then can have heard all of these clips by now."""
+    if any(clip.complete_at is None for clip in clips):
+        return Verdict(FETCH_FIRST_S, None)
+    heard_at = since
+    for first_at, seconds in sorted((clip.first_at or since, clip.seconds) for clip in clips):
+        heard_at = max(heard_at, first_at) + timedelta(seconds=seconds)
+    wait_s = (heard_at - now).total_seconds() - TOLERANCE_S
+    return Verdict(max(0.0, wait_s), heard_at)
+
+
+def next_since(heard_at: datetime, *, is_late: bool, now: datetime) -> datetime:
+    """From when the next trial can have been listened to, once this answer is in.
+
+    An answer that comes as it is given ends its trial now. A late one waited for a connection while the person went
+    on with what was there already: its trial ended when it can have been heard, so that answers given without a
+    connection come in at once, and still nobody is ever ahead of real time.
+    """
+    return heard_at if is_late else max(heard_at, now)
+
+
+def is_gold_missed(expected: Mapping[str, Sequence[int]], given: Mapping[str, int | None]) -> bool:
+    """Whether an answer to a control trial lies outside of what everybody hears; unanswered tasks are not counted.
+
+    Args:
+        expected: by task the lowest and the highest right rating.
+        given: by task the rating.
+    """
+    for task, (lowest, highest) in expected.items():
+        rating = given.get(task)
+        if rating is not None and not lowest <= rating <= highest:
+            return True
+    return False
+
+
+def missed_of_gold(rows: Iterable[tuple[int, Mapping[str, Sequence[int]], str, int | None]]) -> list[bool]:
+    """Of each answered control trial whether it was missed; `rows`: trial, its right ranges, task, rating."""
+    given: dict[int, dict[str, int | None]] = {}
+    expected: dict[int, Mapping[str, Sequence[int]]] = {}
+    for trial, right, task, rating in rows:
+        given.setdefault(trial, {})[task] = rating
+        expected[trial] = right
+    return [is_gold_missed(expected[trial], given[trial]) for trial in given]
+
+
+def fails_attention(*, missed: int, answered: int) -> bool:
+    """More than half of the answered control trials missed; one slip among two is no reason."""
+    return 2 * missed > answered

@@ -1,0 +1,145 @@
+"""Who holds which block: a block is leased whole to one session, and offered again whole when that session loses it.
+
+The row of the block is the truth: `holder` has it until `lease_expires_at`, and for good once it is finished. Sign of
+life extends a lease; what is overdue is expired by the scheduler each minute and whenever somebody needs a block.
+Locks are always taken in this order: the study (who hands out), a session, a block. Public: `lease_block`,
+`extend_lease`, `is_due`, `extend_lease_of_open_page`, `release`, `expire_overdue`, `seconds_left`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Case, Exists, F, IntegerField, OuterRef, QuerySet, Value, When
+
+from listening.models import Block, Session, Study
+
+# A lease is written anew at most this often, however many answers come in.
+EXTENDED_EVERY = timedelta(minutes=1)
+# So many times the length of a lease an open page extends it without an answer; then the last one runs out.
+LEASES_WITHOUT_ANSWER = 2
+
+
+@transaction.atomic
+def lease_block(session: Session, now: datetime) -> Block | None:
+    """Give the session a block of its own; the one that it holds already, if it does; None while all are taken.
+
+    Blocks that somebody has lost come first, then the waves in their order; a block that the same person has held
+    before comes last of all. A preview gets the first block to look at and leases nothing.
+    """
+    if session.is_preview:
+        return _take(session, session.block or session.study.blocks.first())
+    study = Study.objects.select_for_update(no_key=True).get(pk=session.study_id)
+    held = Block.objects.filter(holder=session).first()
+    if held is not None:
+        return _take(session, held)
+    is_active = Session.objects.filter(pk=session.pk, state=Session.State.ACTIVE).exists()
+    if study.state != Study.State.OPEN or not is_active:
+        return None
+    expire_overdue(now, study=study, but=session)
+    block = _in_order(study, session).first()
+    if block is None:
+        return None
+    block.holder, block.lease_expires_at = session, now + _length(study)
+    block.offers += 1
+    block.save(update_fields=["holder", "lease_expires_at", "offers"])
+    return _take(session, block)
+
+
+def extend_lease(session: Session, now: datetime) -> None:
+    """Let the session keep its block for the whole length of a lease from now; once a minute that is written down.
+
+    In a closed study nobody's lease grows: who is in the middle may finish within the one they have.
+    """
+    block = session.block
+    if block is None or block.holder_id != session.pk or block.is_finished or block.lease_expires_at is None:
+        return
+    until = now + _length(session.study)
+    if session.study.state == Study.State.CLOSED or until - block.lease_expires_at < EXTENDED_EVERY:
+        return
+    block.lease_expires_at = until
+    Block.objects.filter(pk=block.pk, holder=session, is_finished=False).update(lease_expires_at=until)
+
+
+def is_due(seen_before: datetime | None, now: datetime) -> bool:
+    """Whether a new minute has begun since the session was seen last: then its lease may be extended."""
+    return seen_before is None or seen_before.replace(second=0, microsecond=0) != now.replace(second=0, microsecond=0)
+
+
+def extend_lease_of_open_page(session: Session, now: datetime) -> None:
+    """Extend it for a page that says it is still open, unless nothing was answered there for very long."""
+    begun = session.heard_until or session.trials_started_at or session.consented_at or session.started_at
+    if now - begun < LEASES_WITHOUT_ANSWER * _length(session.study):
+        extend_lease(session, now)
+
+
+def release(session: Session, *, finished: bool) -> None:
+    """End the session's hold on its block: finished for good, or whole for the next one. Idempotent."""
+    held = Block.objects.filter(holder=session)
+    if finished:
+        held.update(is_finished=True, lease_expires_at=None)
+    else:
+        held.update(holder=None, is_finished=False, lease_expires_at=None)
+
+
+def expire_overdue(now: datetime, *, study: Study | None = None, but: Session | None = None) -> int:
+    """End the sessions whose lease is over and offer their blocks again; how many. Their answers stay, as partial.
+
+    A session that is just being answered is left for the next time: its answer extends the lease.
+    """
+    from listening.trials.sessions import end_session  # which releases leases
+
+    overdue = Block.objects.filter(lease_expires_at__lte=now, is_finished=False, holder__isnull=False)
+    if study is not None:
+        overdue = overdue.filter(study=study)
+    if but is not None:
+        overdue = overdue.exclude(holder=but)
+    expired = 0
+    for block_pk, holder_pk in overdue.values_list("pk", "holder_id"):
+        with transaction.atomic():
+            # of the session alone: locking what it is joined to would take locks out of their order
+            session = (
+                Session.objects.select_for_update(skip_locked=True, of=("self",), no_key=True)
+                .select_related("study")
+                .filter(pk=holder_pk)
+                .first()
+            )
+            still = overdue.filter(pk=block_pk, holder=holder_pk).exists()
+            if session is None or not still:
+                continue
+            end_session(session, Session.State.EXPIRED, now)
+            release(session, finished=False)  # of a session that had ended before, too
+            expired += 1
+    return expired
+
+
+def seconds_left(session: Session, now: datetime) -> int | None:
+    """Until the session's lease ends; None where it has none."""
+    block = session.block
+    if block is None or block.holder_id != session.pk or block.lease_expires_at is None:
+        return None
+    return max(0, int((block.lease_expires_at - now).total_seconds()))
+
+
+def _length(study: Study) -> timedelta:
+    return timedelta(minutes=study.lease_minutes)
+
+
+def _in_order(study: Study, session: Session) -> QuerySet[Block]:
+    held_before = Session.objects.filter(participant=session.participant_id, block=OuterRef("pk"))
+    first_offer = Case(When(offers=0, then=Value(1)), default=Value(0), output_field=IntegerField())
+    return (
+        study.blocks.filter(holder=None, is_finished=False)
+        .annotate(was_theirs=Exists(held_before), first_offer=first_offer)
+        .order_by("was_theirs", "first_offer", "wave", F("number"))
+    )
+
+
+def _take(session: Session, block: Block | None) -> Block | None:
+    if block is not None and session.block_id != block.pk:
+        session.block = block
+        session.save(update_fields=["block"])
+    elif block is not None:
+        session.block = block
+    return block

@@ -1,0 +1,82 @@
+"""Addresses of studies for organizers, and of the listening test for evaluators."""
+
+from django.urls import include, path
+
+from listening.monitor import monitor_views
+from listening.people import step_views
+from listening.results import panel_views, result_views
+from listening.studies import study_views
+from listening.trials import clip_views, session_views
+
+studies = (
+    [
+        path("", study_views.study_list, name="list"),
+        path("new/", study_views.new_study, name="new"),
+        path("import/", result_views.import_ratings, name="import"),
+        path("<slug:study>/", study_views.study_detail, name="detail"),
+        path("<slug:study>/edit/", study_views.edit_study, name="edit"),
+        path("<slug:study>/texts/", study_views.texts, name="texts"),
+        path("<slug:study>/planner", study_views.planner, name="planner"),
+        path("<slug:study>/design/", study_views.design, name="design"),
+        path("<slug:study>/certificate.json", study_views.certificate, name="certificate"),
+        path("<slug:study>/prepare/", study_views.prepare, name="prepare"),
+        path("<slug:study>/preview/", study_views.preview, name="preview"),
+        path("<slug:study>/launch/", study_views.launch, name="launch"),
+        path("<slug:study>/pause/", study_views.pause, name="pause"),
+        path("<slug:study>/resume/", study_views.resume, name="resume"),
+        path("<slug:study>/close/", study_views.close, name="close"),
+        path("<slug:study>/extend/", study_views.extend, name="extend"),
+        path("<slug:study>/monitor/", monitor_views.monitor, name="monitor"),
+        path("<slug:study>/monitor/live", monitor_views.live, name="live"),
+        path("<slug:study>/sessions/<int:session>/", monitor_views.session_detail, name="session"),
+        path("<slug:study>/exclusions/", monitor_views.exclusion_list, name="exclusions"),
+        path("<slug:study>/exclusions/<int:rule>/revoke/", monitor_views.revoke, name="revoke"),
+        path("<slug:study>/export/", monitor_views.export, name="export"),
+        path("<slug:study>/export/<slug:table>.csv", monitor_views.export_csv, name="export-csv"),
+        path("<slug:study>/export.json", monitor_views.export_json, name="export-json"),
+        path("<slug:study>/export.zip", monitor_views.export_zip, name="export-zip"),
+        path("<slug:study>/analyse/", result_views.analyse, name="analyse"),
+        path("<slug:study>/results/", result_views.results, name="results"),
+        path("<slug:study>/results/listeners/", result_views.listeners, name="results-listeners"),
+        path("<slug:study>/results/publish/", result_views.publish, name="publish-results"),
+        path("<slug:study>/results/unpublish/", result_views.unpublish, name="unpublish-results"),
+        path("<slug:study>/results/screen/", result_views.screen, name="results-screen"),
+        path("<slug:study>/results/systems/<path:system>/", result_views.system_results, name="results-system"),
+        path("<slug:study>/results/tables/<slug:scores>/<slug:table>.csv", result_views.table_csv, name="results-csv"),
+        path(
+            "<slug:study>/results/figures/<slug:scores>/<slug:figure>.<slug:extension>",
+            result_views.figure,
+            name="results-figure",
+        ),
+        path("<slug:study>/results.json", result_views.results_json, name="results-json"),
+        path("<slug:study>/results/bundle.zip", result_views.bundle, name="results-bundle"),
+    ],
+    "studies",
+)
+
+listen = (
+    [
+        path("join/<slug:key>/", step_views.join, name="join"),
+        path("withdraw/", step_views.withdraw_by_code, name="withdraw-by-code"),
+        path("<slug:token>/", step_views.session_page, name="session"),
+        path("<slug:token>/language/", step_views.language, name="language"),
+        path("<slug:token>/step/<slug:step>/", step_views.step, name="step"),
+        path("<slug:token>/withdraw/", step_views.withdraw, name="withdraw"),
+        path("<slug:token>/sounds/<slug:sound>", step_views.sound, name="sound"),
+        path("<slug:token>/state", session_views.state, name="state"),
+        path("<slug:token>/clips/<str:clip>", clip_views.clip, name="clip"),
+        path("<slug:token>/answers", session_views.save, name="answers"),
+        path("<slug:token>/alive", session_views.alive, name="alive"),
+        path("<slug:token>/take-over", session_views.take_over, name="take-over"),
+        path("<slug:token>/report", session_views.report, name="report"),
+    ],
+    "listen",
+)
+
+listeners = ([path("listeners.csv", panel_views.board_csv, name="board-csv")], "listeners")
+
+urlpatterns = [
+    path("studies/", include(studies)),
+    path("listen/", include(listen)),
+    path("editions/<slug:edition>/board/", include(listeners)),
+]

@@ -1,0 +1,69 @@
+// Ratings on the study's scale: one group of radio buttons a task, nothing chosen beforehand.
+// Digits rate the question that has the focus, or else the first one without an answer; 0 stands for ten.
+
+export function mount(root, trial, tools) {
+  root.append(document.getElementById("form-of-trial").content.cloneNode(true));
+  const groups = [...root.querySelectorAll("fieldset[data-task]")].filter((group) => {
+    const isAsked = trial.tasks.includes(group.dataset.task);
+    if (!isAsked) group.remove();
+    return isAsked;
+  });
+  const again = [...root.querySelectorAll("button[data-play]")];
+
+  const chosen = (group) => group.querySelector("input:checked");
+  const isComplete = () => groups.every(chosen);
+  const ratings = () => {
+    const rated = groups.filter(chosen).map((group) => [group.dataset.task, Number(chosen(group).value)]);
+    return Object.fromEntries(rated);
+  };
+
+  function changed() {
+    tools.keep(ratings());
+    tools.ready(isComplete());
+  }
+
+  function onKey(event) {
+    const digit = digitOf(event);
+    if (digit === null || !tools.keys() || isElsewhere(event)) return;
+    const group = event.target.closest?.("fieldset[data-task]") ?? groups.find((one) => !chosen(one)) ?? groups.at(-1);
+    const radio = group?.querySelector(`input[value="${digit}"]`);
+    if (!radio) return;
+    event.preventDefault();
+    radio.checked = true;
+    // The focus stays where it is: digits one after the other answer one question after the other.
+    group.scrollIntoView({ block: "nearest" });
+    tools.announce(`${group.querySelector("legend").textContent} ${tools.word("rated", { n: radio.value })}`);
+    changed();
+  }
+
+  for (const button of again) button.addEventListener("click", () => tools.play(button.dataset.play));
+  tools.onChange(() => again.forEach((button) => (button.ariaDisabled = String(!tools.canPlay(button.dataset.play)))));
+  for (const group of groups) {
+    const kept = tools.kept?.[group.dataset.task];
+    const radio = kept && group.querySelector(`input[value="${kept}"]`);
+    if (radio) radio.checked = true;
+  }
+  root.addEventListener("change", changed);
+  document.addEventListener("keydown", onKey);
+  tools.ready(isComplete());
+
+  return {
+    answer: () => (isComplete() ? { answers: ratings() } : null),
+    missing: () => {
+      const group = groups.find((one) => !chosen(one));
+      return { element: group?.querySelector("input"), sentence: tools.word("missing-rating") };
+    },
+    unmount: () => document.removeEventListener("keydown", onKey),
+  };
+}
+
+/** 1 to 9, and 10 for 0; by the place of the key where the keyboard writes other digits. */
+function digitOf(event) {
+  const found = /^\d$/.test(event.key) ? event.key : /^(?:Digit|Numpad)(\d)$/.exec(event.code)?.[1];
+  return found === undefined ? null : Number(found) || 10;
+}
+
+function isElsewhere(event) {
+  const isCommand = event.ctrlKey || event.metaKey || event.altKey;
+  return isCommand || event.target.matches?.("textarea, select, input:not([type=radio], [type=checkbox])");
+}

@@ -1,0 +1,61 @@
+// What stands around the trial: its number, progress, time left, whether everything is saved, and the panel on show.
+
+import { announce, part, word } from "./words.js";
+
+const PANELS = ["trial", "connecting", "waiting", "paused", "frozen"];
+
+let shownPanel = "";
+let savedState = "";
+
+/** Show one panel; its heading gets the focus, so that a screen reader begins there. */
+export function showPanel(name) {
+  for (const panel of PANELS) part(`${panel}-panel`).hidden = panel !== name;
+  part("pause").hidden = name !== "trial";
+  if (shownPanel || name !== "connecting") {
+    scrollTo(0, 0);
+    part(`${name}-heading`).focus({ preventScroll: true });
+  }
+  shownPanel = name;
+}
+
+/** Number of the trial and, where its questions stand on pages of their own, of the question. */
+export function showPlace({ done, total, page, pages, isPractice }) {
+  const number = Math.min(done + 1, total);
+  const trial = word("trial", { n: number, total });
+  part("trial-heading").textContent = pages > 1 ? `${trial} · ${word("question", { n: page, of: pages })}` : trial;
+  part("done").max = total;
+  part("done").value = done;
+  part("practice").hidden = !isPractice;
+}
+
+export function showTimeLeft(seconds) {
+  const minutes = Math.ceil(seconds / 60);
+  part("time-left").textContent = minutes > 1 ? word("minutes-left", { n: minutes }) : word("minute-left");
+}
+
+/** "saved", "saving", "kept" on this device, "unkept" where it cannot keep anything, "offline" with nothing to send. */
+export function showSaved(state) {
+  if (state === savedState) return;
+  const before = savedState;
+  savedState = state;
+  for (const element of document.querySelectorAll(".saved")) {
+    element.dataset.state = state;
+    element.textContent = word(state);
+  }
+  const isNews = state !== "saving" && before && !(state === "saved" && before === "offline");
+  if (isNews) announce(word(state));
+}
+
+export function showNotice(name) {
+  part("notice").hidden = !name;
+  part("notice").textContent = name ? word(name) : "";
+}
+
+export function tell(name) {
+  showNotice(name);
+  announce(word(name));
+}
+
+export function onTap(name, act) {
+  part(name).addEventListener("click", act);
+}

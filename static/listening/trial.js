@@ -1,0 +1,271 @@
+// One page of a trial on the screen: its players, its form, what was heard, and the button that sends it off.
+// What is begun is kept on this device at once, so that a reload or a crash loses nothing of it.
+
+import { newKey } from "./connection.js";
+import { announce, part, word } from "./words.js";
+
+const PLAYERS_OF = { rating: ["a", "b"], transcription: ["a"], linkability: [] };
+const BROKEN = "broken";
+
+export class TrialPage {
+  /**
+   * `services`: clips, player, store, mount (of the form's module), settings, events, keys, submit(body).
+   * `before`: the playbacks on earlier pages of the same trial.
+   */
+  constructor(trial, tasks, services, before = []) {
+    Object.assign(this, { trial, tasks, services, before });
+    this.settings = services.settings;
+    this.samples = samplesOf(trial, tasks);
+    this.root = document.createElement("div");
+    this.key = newKey();
+    this.listeners = { start: [], end: [], change: [] };
+    this.plays = [];
+    this.kept = null;
+    this.elapsed_ms = 0;
+    this.isReady = false;
+    this.isOver = false;
+    this.restore();
+    this.shown_ms = performance.now();
+  }
+
+  // What is kept -------------------------------------------------------------------------------------
+
+  restore() {
+    const draft = this.services.store.read("draft");
+    if (draft?.position !== this.trial.position || String(draft.tasks) !== String(this.tasks)) return;
+    this.plays = draft.plays;
+    this.before = draft.before;
+    this.kept = draft.kept;
+    this.elapsed_ms = draft.elapsed_ms;
+  }
+
+  keep() {
+    if (this.isOver) return;
+    const { position } = this.trial;
+    const { tasks, plays, before, kept } = this;
+    this.services.store.write("draft", { position, tasks, plays, before, kept, elapsed_ms: this.clock_ms() });
+  }
+
+  /** Milliseconds since the trial appeared, without pauses and time away. */
+  clock_ms() {
+    return Math.round(this.elapsed_ms + (this.shown_ms === null ? 0 : performance.now() - this.shown_ms));
+  }
+
+  rest() {
+    this.services.player.stop("stopped");
+    this.elapsed_ms = this.clock_ms();
+    this.shown_ms = null;
+    this.keep();
+  }
+
+  goOn() {
+    this.shown_ms ??= performance.now();
+  }
+
+  // On the screen ------------------------------------------------------------------------------------
+
+  show() {
+    const { clips, mount } = this.services;
+    part("players").replaceChildren(...this.playerSlots().map((slot) => this.makePlayer(slot)));
+    part("players").hidden = !part("players").children.length;
+    part("form").replaceChildren(this.root);
+    part("wrong").open = false;
+    part("wrong-slot").replaceChildren(...this.samples.map(({ slot }) => new Option(slot.toUpperCase(), slot)));
+    part("wrong-what").value = "";
+    this.samples.forEach(({ address }) => clips.need(address));
+    this.form = mount(this.root, { ...this.trial, tasks: this.tasks, samples: this.samples }, this.tools());
+    this.refresh();
+    this.keep();
+  }
+
+  close() {
+    this.isOver = true;
+    this.services.player.stop("stopped");
+    this.form?.unmount();
+  }
+
+  playerSlots() {
+    const wanted = PLAYERS_OF[this.settings.form];
+    return this.samples.map(({ slot }) => slot).filter((slot) => wanted.includes(slot));
+  }
+
+  makePlayer(slot) {
+    const element = part("player").content.firstElementChild.cloneNode(true);
+    element.dataset.slot = slot;
+    element.querySelector("button").addEventListener("click", () => this.play(slot));
+    return element;
+  }
+
+  refresh() {
+    if (this.isOver) return;
+    for (const element of part("players").children) this.refreshPlayer(element);
+    const broken = this.samples.some(({ address }) => this.services.clips.state(address) === BROKEN);
+    if (broken && part("broken").hidden) announce(part("broken-sentence").textContent);
+    part("broken").hidden = !broken;
+    part("form").hidden = part("next").hidden = part("wrong").hidden = broken;
+    part("next").ariaDisabled = String(!this.isComplete());
+    const missing = part("missing").textContent; // nobody has answered by this: what is missing stays said
+    this.listeners.change.forEach((listener) => listener());
+    part("missing").textContent = missing;
+  }
+
+  refreshPlayer(element) {
+    const { slot } = element.dataset;
+    const state = this.stateOf(slot);
+    const name = slot.toUpperCase();
+    const button = element.querySelector("button");
+    const left = this.playsLeft(slot);
+    element.dataset.state = state;
+    element.toggleAttribute("data-heard", this.heard(slot));
+    button.ariaDisabled = String(!["ready", "playing"].includes(state) || (state === "playing" && left !== null));
+    const label = { playing: left === null ? "stop" : "plays", ready: "play", loading: "loading" }[state] ?? "no-play";
+    element.querySelector("[data-label]").textContent = word(label, { slot: name });
+    const remark = this.heard(slot) ? word("heard") : word("not-heard");
+    const limit = left === null ? "" : ` · ${word("plays-left", { n: left })}`;
+    element.querySelector("[data-remark]").textContent = remark + limit;
+    if (state !== "playing") element.querySelector("progress").value = this.heard(slot) ? 1 : 0;
+  }
+
+  stateOf(slot) {
+    const { player, clips } = this.services;
+    const { address } = this.sample(slot);
+    if (player.slot === slot) return "playing";
+    if (clips.state(address) === BROKEN) return BROKEN;
+    if (!clips.buffer(address)) return "loading";
+    return this.mayPlay(slot) ? "ready" : "used-up";
+  }
+
+  sample(slot) {
+    return this.samples.find((sample) => sample.slot === slot);
+  }
+
+  // Playing ------------------------------------------------------------------------------------------
+
+  allPlays() {
+    return [...this.before, ...this.plays];
+  }
+
+  heard(slot) {
+    return this.allPlays().some((play) => play.slot === slot && play.is_whole);
+  }
+
+  /** How often a sample may still be played; null without a limit. What broke off half-way does not count. */
+  playsLeft(slot) {
+    const { playsAtMost } = this.settings;
+    if (playsAtMost === null) return null;
+    const half_ms = 500 * this.sample(slot).seconds;
+    const used = this.allPlays().filter((play) => play.slot === slot && play.heard_ms > half_ms).length;
+    return Math.max(0, playsAtMost - used);
+  }
+
+  /** Nobody is locked out of a trial: what was never heard to its end may be played in any case. */
+  mayPlay(slot) {
+    return this.playsLeft(slot) !== 0 || !this.heard(slot);
+  }
+
+  play(slot) {
+    const { player, clips } = this.services;
+    const isLimited = this.settings.playsAtMost !== null;
+    if (player.slot !== null && isLimited) return;
+    if (player.slot === slot) return void player.stop("stopped");
+    const state = this.stateOf(slot);
+    if (state !== "ready") return void announce(word(state === "loading" ? "loading" : "no-play", { slot: slot.toUpperCase() }));
+    this.started_ms = this.clock_ms();
+    player.play(slot, clips.buffer(this.sample(slot).address));
+  }
+
+  onPlayStarted(slot) {
+    announce(word("plays", { slot: slot.toUpperCase() }));
+    this.refresh();
+    this.listeners.start.forEach((listener) => listener(slot));
+  }
+
+  onPlayProgress(slot, share) {
+    const element = part("players").querySelector(`[data-slot="${slot}"] progress`);
+    if (element) element.value = share;
+  }
+
+  onPlayEnded(slot, play) {
+    this.plays.push({ slot, started_ms: this.started_ms, ...play });
+    this.keep();
+    this.refresh();
+    if (play.is_whole && !this.isOver) announce(word("ended", { slot: slot.toUpperCase() }));
+    this.listeners.end.forEach((listener) => listener(slot, { isWhole: play.is_whole }));
+  }
+
+  retryBroken() {
+    this.samples.forEach(({ address }) => this.services.clips.retry(address));
+    part("trial-heading").focus();
+  }
+
+  brokenSlot() {
+    return this.samples.find(({ address }) => this.services.clips.state(address) === BROKEN)?.slot;
+  }
+
+  // The answer ---------------------------------------------------------------------------------------
+
+  unheard() {
+    return this.samples.map(({ slot }) => slot).filter((slot) => !this.heard(slot));
+  }
+
+  isComplete() {
+    return this.isReady && !this.unheard().length;
+  }
+
+  /** Send it off, or say and show what is missing; never half an answer. */
+  submit() {
+    const answer = this.form.answer();
+    if (!this.isComplete() || answer === null) return this.tellMissing();
+    const { events } = this.services;
+    this.services.submit({ ...answer, client_ms: this.clock_ms(), plays: this.plays, events: events.take() });
+    return true;
+  }
+
+  tellMissing() {
+    const [slot] = this.unheard();
+    const button = part("players").querySelector(`[data-slot="${slot}"] button`);
+    const ofForm = this.isReady ? null : (this.form.missing?.() ?? null);
+    let sentence = ofForm?.sentence ?? word("missing-answer");
+    if (slot) sentence = word(button ? "missing-heard" : "missing-some-heard", { slot: slot.toUpperCase() });
+    part("missing").textContent = sentence;
+    const target = slot ? button : ofForm?.element;
+    target?.focus();
+    target?.scrollIntoView({ block: "center" });
+    announce(sentence);
+    return false;
+  }
+
+  tools() {
+    const { listeners, services } = this;
+    return {
+      play: (slot) => this.play(slot),
+      playing: () => services.player.slot,
+      canPlay: (slot) => ["ready", "playing"].includes(this.stateOf(slot)),
+      heard: (slot) => this.heard(slot),
+      onPlayStart: (listener) => listeners.start.push(listener),
+      onPlayEnd: (listener) => listeners.end.push(listener),
+      onChange: (listener) => listeners.change.push(listener),
+      events: services.events.add,
+      kept: this.kept,
+      keep: (data) => {
+        this.kept = data;
+        this.keep();
+      },
+      ready: (isReady) => {
+        this.isReady = isReady;
+        part("missing").textContent = "";
+        part("next").ariaDisabled = String(!this.isComplete());
+      },
+      announce,
+      word,
+      keys: () => services.keys.areOn && part("form").closest("[hidden]") === null,
+      clock: () => this.clock_ms(),
+    };
+  }
+}
+
+/** The samples that these tasks need; only two voices that are compared need both. */
+export function samplesOf(trial, tasks) {
+  const isSingle = !tasks.includes("verifiability") && !tasks.includes("linkability");
+  return isSingle ? trial.samples.slice(0, 1) : trial.samples;
+}

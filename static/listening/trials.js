@@ -1,0 +1,349 @@
+// The trials of a session, one calm page each. The portal says what comes next; what is answered goes off in the
+// background while the next trial is on the screen, and a connection that fails for minutes costs no answer.
+
+import { Clips, decodedRate_hz } from "./clips.js";
+import { Connection } from "./connection.js";
+import { Player } from "./player.js";
+import { Queue } from "./queue.js";
+import { onTap, showNotice, showPanel, showPlace, showSaved, showTimeLeft, tell } from "./screen.js";
+import { Store } from "./store.js";
+import { TrialPage, samplesOf } from "./trial.js";
+import { announce, part, word } from "./words.js";
+
+const CONNECT_AGAIN_MS = [1000, 2000, 4000, 8000];
+const MOST_EVENTS = 150; // that wait to be told
+const WEIGHT_OF_PLAN = 3; // trials: until that many were timed, the plan counts more than the person's own pace
+
+const { dataset } = part("trials"); // with the addresses
+
+const store = new Store(dataset.session);
+const settings = { form: dataset.form, pages: "", playsAtMost: null }; // but for the form, as the portal tells them
+let mount = null; // of the form's module
+let known = []; // trials that the portal told, in order, the next one first
+let progress = { done: 0, total: 0 };
+let pace = { planned_s: 30, measured_s: [] };
+let page = null; // TrialPage
+let isBeginning = false;
+let isReporting = false;
+let isLeaving = false;
+
+// What happens on the way, told with the next answer or sign of life ----------------------------------
+
+const events = {
+  list: [],
+  add(kind, data = {}) {
+    if (events.list.length < MOST_EVENTS) events.list.push({ kind, ms: page?.clock_ms() ?? 0, data });
+  },
+  take: () => events.list.splice(0),
+};
+
+const keys = {
+  areOn: store.read("keys") !== false,
+  set(areOn) {
+    keys.areOn = areOn;
+    store.write("keys", areOn);
+    events.add("shortcuts", { on: areOn });
+  },
+};
+
+// Parts ----------------------------------------------------------------------------------------------
+
+const connection = new Connection(dataset, dataset.session, {
+  reached: (isReached) => {
+    if (isReached && queue.failures) queue.wake();
+    showConnection(isReached);
+  },
+  other: freeze,
+  ended: leave,
+  events: events.take,
+  returned: (list) => events.list.unshift(...list),
+});
+
+const queue = new Queue(store, connection, {
+  changed: () => showConnection(!queue.failures),
+  saved: (entry, reply) => take(reply),
+  refused: onRefused,
+});
+
+const clips = new Clips(() => connection.answers(), {
+  changed: () => page?.refresh(),
+  failed: (address, why, attempt) => events.add("clip-retry", { ...placeOf(address), why, attempt }),
+});
+
+const player = new Player(decodedRate_hz(), {
+  started: (slot) => page?.onPlayStarted(slot),
+  progress: (slot, share) => page?.onPlayProgress(slot, share),
+  ended: (slot, play) => page?.onPlayEnded(slot, play),
+  silent: (state) => {
+    events.add("audio-trouble", { state });
+    tell("no-sound");
+  },
+  event: events.add,
+});
+
+function placeOf(address) {
+  for (const { position, samples } of known) {
+    const found = samples.find((sample) => sample.address === address);
+    if (found) return { position, slot: found.slot };
+  }
+  return {};
+}
+
+function showConnection(isReached) {
+  const { state } = queue;
+  if (state === "kept") showSaved(queue.isKept === false ? "unkept" : "kept");
+  else if (!isReached && state === "saved") showSaved("offline");
+  else showSaved(state);
+}
+
+// The order of trials ----------------------------------------------------------------------------------
+
+/** The tasks of a trial that neither the portal has nor an answer on its way. */
+function tasksLeft(trial) {
+  const sent = queue.tasksOf(trial.position);
+  return trial.tasks.filter((task) => !(task in trial.answered) && !sent.includes(task));
+}
+
+function upcoming() {
+  return known.filter((trial) => tasksLeft(trial).length);
+}
+
+/** What the portal said comes next; an end is an address to go to. */
+function take(reply) {
+  if (reply.address) return leave(reply.address);
+  if (reply.ahead) known = reply.ahead;
+  if (reply.done !== undefined) progress.done = reply.done;
+  if (page && !page.isOver) prefetch();
+  else advance();
+  return undefined;
+}
+
+function prefetch() {
+  clips.want(upcoming().slice(0, 3).flatMap((trial) => samplesOf(trial, pageTasks(trial))));
+}
+
+function pageTasks(trial) {
+  const left = tasksLeft(trial);
+  return settings.pages === "separate" ? left.slice(0, 1) : left;
+}
+
+/** Trials that are answered here count, whether or not the portal has them yet. */
+function doneHere() {
+  return progress.done + known.filter((trial) => !tasksLeft(trial).length).length;
+}
+
+function advance() {
+  const [trial] = upcoming();
+  if (!trial) return wait();
+  const before = page?.trial.position === trial.position ? page.allPlays() : [];
+  page?.close();
+  const services = { clips, player, store, mount, settings, events, keys, submit };
+  page = new TrialPage(trial, pageTasks(trial), services, before);
+  const pages = settings.pages === "separate" ? trial.tasks.length : 1;
+  const place = { pages, page: trial.tasks.indexOf(page.tasks[0]) + 1, isPractice: trial.is_practice };
+  showPlace({ ...progress, ...place, done: doneHere() });
+  showTime();
+  prefetch();
+  page.show();
+  showPanel("trial");
+  return undefined;
+}
+
+/** Everything that is here has been answered: the rest comes with the connection. */
+function wait() {
+  page?.close();
+  page = null;
+  prefetch();
+  showPanel("waiting");
+  if (!queue.entries.length) setTimeout(() => !page && !queue.isStopped && !queue.entries.length && begin(), 3000);
+}
+
+function submit(body) {
+  const { position } = page.trial;
+  pace.measured_s.push(body.client_ms / 1000);
+  const { tasks } = page;
+  page.close();
+  store.remove("draft");
+  showNotice("");
+  queue.add({ position, tasks, body: { position, ...body } });
+  advance();
+}
+
+/** The portal does not want this answer. One that it has already is as good as saved; else it says what is next. */
+async function onRefused(entry, status, body) {
+  events.add("refused", { position: entry.position, status, problem: body.problem ?? "" });
+  if (body.problem === "locked") {
+    const trial = known.find(({ position }) => position === entry.position);
+    entry.tasks.forEach((task) => trial && (trial.answered[task] ??= null));
+    return page ? prefetch() : advance();
+  }
+  tell("refused");
+  return begin();
+}
+
+/** A recording fails: skip its trial, or only say so and go on. Sent again from this page, it is the same report. */
+async function report(isSkip, slot, what) {
+  if (isReporting) return;
+  isReporting = true;
+  const reported = page;
+  const { key, trial } = reported;
+  const told = { position: trial.position, slot, what, skip: isSkip, key: isSkip ? key : `${key}-${slot}-${what}` };
+  try {
+    const { status, body } = await connection.post("report", told);
+    if (status !== 200) return void (connection.active && (await begin()));
+    part("wrong").open = false;
+    if (!isSkip) return void tell("remarked");
+    reported.samples.forEach(({ address }) => clips.forget(address));
+    if (page === reported) {
+      page.close();
+      store.remove("draft");
+    }
+    tell("skipped");
+    take(body);
+  } catch {
+    tell("unsent");
+  } finally {
+    isReporting = false;
+  }
+}
+
+/** What somebody says is wrong with a recording that does play. */
+function remark(isSkip) {
+  const choices = [part("wrong-slot"), part("wrong-what")];
+  const missing = choices.find(({ value }) => !value);
+  if (missing) missing.focus();
+  else report(isSkip, ...choices.map(({ value }) => value));
+}
+
+function showTime() {
+  const { planned_s, measured_s } = pace;
+  const measured = measured_s.reduce((sum, seconds) => sum + seconds, 0);
+  const each_s = (WEIGHT_OF_PLAN * planned_s + measured) / (WEIGHT_OF_PLAN + measured_s.length);
+  showTimeLeft(each_s * Math.max(1, progress.total - doneHere()));
+}
+
+// Begin, pause, freeze, leave ----------------------------------------------------------------------------
+
+/** Ask the portal where the session stands, as the tab that writes, and go on there. */
+async function begin() {
+  if (isBeginning) return;
+  isBeginning = true;
+  page?.rest();
+  page?.close();
+  page = null;
+  showPanel("connecting");
+  const state = await takeOver();
+  isBeginning = false;
+  if (state) open(state);
+}
+
+async function takeOver() {
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await connection.takeOver();
+    } catch {
+      part("connecting-words").hidden = false; // of the panel that is on show
+      await new Promise((resolve) => setTimeout(resolve, CONNECT_AGAIN_MS[Math.min(tries, CONNECT_AGAIN_MS.length - 1)]));
+    }
+  }
+}
+
+function open(state) {
+  if (state.state !== "active" || state.step !== "trials") return leave(dataset.session);
+  Object.assign(settings, { pages: state.pages, playsAtMost: state.plays_at_most });
+  known = state.trials;
+  progress = { done: state.done, total: state.total };
+  pace.planned_s = state.seconds_left / Math.max(1, state.total - state.done);
+  queue.open();
+  return advance();
+}
+
+function freeze() {
+  if (isLeaving || part("frozen-panel").hidden === false) return;
+  connection.stop();
+  queue.close();
+  page?.close(); // what it kept is the other tab's now
+  page = null;
+  clips.want([]);
+  showPanel("frozen");
+}
+
+/** What is kept here is thrown away only where the portal itself said that the session is over. */
+function leave(address, isTold = true) {
+  if (isLeaving) return;
+  isLeaving = true;
+  connection.stop();
+  queue.close();
+  player.stop("stopped");
+  if (isTold) ["queue", "draft"].forEach((name) => store.remove(name));
+  location.replace(address);
+}
+
+function pause() {
+  events.add("pause");
+  page?.rest();
+  showPanel("paused");
+}
+
+function resume() {
+  events.add("resume");
+  page?.goOn();
+  if (page) showPanel("trial");
+  else advance();
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || !keys.areOn) return;
+  if (!page || part("trial-panel").hidden || event.target.matches?.("textarea, select, input[type=text]")) return;
+  if (event.key === "Enter") {
+    if (!event.target.closest?.("button, a, summary, input")) page.submit(); // after the last trial there is no page
+    return;
+  }
+  const letter = /^[a-z]$/i.test(event.key) ? event.key.toLowerCase() : /^Key(.)$/.exec(event.code)?.[1].toLowerCase();
+  if (!page.playerSlots().includes(letter)) return;
+  event.preventDefault();
+  page.play(letter);
+}
+
+function listen() {
+  onTap("pause", pause);
+  onTap("resume", resume);
+  onTap("here", begin);
+  onTap("retry", () => page?.retryBroken());
+  onTap("skip", () => report(true, page.brokenSlot(), "clip"));
+  onTap("wrong-tell", () => remark(false));
+  onTap("wrong-skip", () => remark(true));
+  part("trial-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    page?.submit();
+  });
+  part("keys").checked = keys.areOn;
+  part("keys").addEventListener("change", () => keys.set(part("keys").checked));
+  document.addEventListener("keydown", onKey);
+  document.addEventListener("visibilitychange", () => {
+    events.add(document.hidden ? "hidden" : "visible");
+    page?.keep();
+  });
+  for (const kind of ["online", "offline"]) {
+    addEventListener(kind, () => {
+      events.add(kind);
+      showConnection(kind === "online");
+    });
+  }
+  addEventListener("pagehide", () => {
+    player.stop("stopped");
+    page?.keep();
+  });
+  addEventListener("pageshow", ({ persisted }) => persisted && begin());
+  addEventListener("beforeunload", (event) => {
+    if (connection.active && queue.entries.length) event.preventDefault();
+  });
+}
+
+async function start() {
+  listen();
+  ({ mount } = await import(dataset.module));
+  await begin();
+}
+
+start();

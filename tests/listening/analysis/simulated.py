@@ -1,0 +1,53 @@
+"""Simulated ratings for tests: a small balanced study, with the columns of an analysis."""
+
+import numpy as np
+
+from listening.analysis.inputs import ORIGINAL, RATED, Ratings
+from listening.analysis.scoring import scored_ratings
+from listening.analysis.settings import Settings
+from listening.analysis.simulation import ORIGINAL_SPEECH, ListenerModel, RatedTrial, SystemModel, simulate_ratings
+
+SCALE = dict.fromkeys(RATED, (1.0, 10.0))
+SETTINGS = Settings(resamples=300)
+
+
+def systems_of(count):
+    """From bad to good."""
+    places = np.linspace(0, 1, count) if count > 1 else [0.5]
+    return {ORIGINAL: ORIGINAL_SPEECH} | {
+        f"T{number:02}-p1": SystemModel(
+            naturalness=0.25 + 0.5 * place, intelligibility=0.4 + 0.4 * place, same_distance=0.3 + 0.4 * place
+        )
+        for number, place in enumerate(places, 1)
+    }
+
+
+def trials_of(systems, listeners, each, utterances, tasks=RATED):
+    """Each listener rates each system `each` times, and as many originals as all of them; half are targets."""
+    trials = []
+    for listener in range(listeners):
+        for place, system in enumerate(systems):
+            count = each * (len(systems) - 1) if system == ORIGINAL else each
+            for number in range(count):
+                utterance = (listener * 3 + number * 5 + place * 7) % utterances
+                speaker = f"speaker-{utterance % 8}"
+                trials.append((listener, system, number % 2, f"utterance-{utterance}", speaker))
+    return [RatedTrial(*trial, task) for trial in trials for task in tasks]
+
+
+def ratings_of(seed=0, listeners=20, count=3, each=4, utterances=24, model=None, tasks=RATED):
+    """The ratings of a simulated study."""
+    systems = systems_of(count)
+    trials = trials_of(systems, listeners, each, utterances, tasks)
+    rating = simulate_ratings(trials, systems, SCALE, np.random.default_rng(seed), model or ListenerModel())
+    listener, system, is_target, utterance, speaker, task = (np.array(column) for column in zip(*trials, strict=True))
+    name = np.char.add("listener-", np.char.zfill(listener.astype(str), 2))
+    blank = np.full(rating.size, "")
+    return Ratings(
+        name, name, task, system, is_target, utterance, utterance, blank, speaker, blank, rating.astype(float),
+        np.arange(rating.size) % 50 + 1, np.full(rating.size, "scored"), np.ones(rating.size, bool), blank,
+    )  # fmt: skip
+
+
+def scored_of(kind="raw", settings=SETTINGS, **study):
+    return scored_ratings(ratings_of(**study), SCALE, settings, kind)

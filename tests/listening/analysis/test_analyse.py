@@ -1,0 +1,170 @@
+"""The whole analysis: every table of each form, remarks on what is absent, progress, and the same results again."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from listening.analysis.analyse import analyse
+from listening.analysis.contents import BY_SCORES, COMMON, CONTENTS
+from listening.analysis.errors import AnalysisInputError
+from listening.analysis.inputs import ORIGINAL, Inputs, Placements, Transcripts
+from listening.analysis.settings import Settings
+from listening.analysis.tables import Results
+from tests.listening.analysis.made_ratings import made_inputs
+
+SETTINGS = Settings(resamples=200, permutations=200)
+OF_BOARDS = {"pair_detection", "pair_det", "grouping", "map", "map_fit"}
+OF_WORDS = {"transcription", "transcripts"}
+
+
+@pytest.fixture(scope="module")
+def steps():
+    return []
+
+
+@pytest.fixture(scope="module")
+def results(steps):
+    return analyse(made_inputs(), SETTINGS, lambda *step: steps.append(step))
+
+
+def boards(excluded=""):
+    numbers = np.random.default_rng(3)
+    rows = [(f"l{one:02}", f"b{one % 2}", slot) for one in range(12) for slot in range(8)]
+    listener, board, slot = (np.array(column) for column in zip(*rows, strict=True))
+    speaker = slot % 4
+    x = np.clip(speaker / 4 + 0.1 + numbers.normal(0, 0.08, slot.size), 0, 1)
+    y = np.clip(0.5 + numbers.normal(0, 0.2, slot.size), 0, 1)
+    system = np.where(slot < 4, ORIGINAL, "T01")
+    return Placements(
+        listener, listener, board, slot.astype(str), system, np.char.add("u", slot.astype(str)),
+        np.char.add("p", speaker.astype(str)), x, y, np.char.add("g", speaker.astype(str)),
+        np.full(slot.size, 4), np.full(slot.size, excluded),
+    )  # fmt: skip
+
+
+def transcripts():
+    rows = [(f"l{one:02}", system, number) for one in range(12) for system in (ORIGINAL, "T01") for number in range(3)]
+    listener, system, number = (np.array(column) for column in zip(*rows, strict=True))
+    names = np.char.add("u", number.astype(str))
+    texts = np.where(system == ORIGINAL, "the cat sat down", np.where(number == 0, "a cat", "the cat sat"))
+    return Transcripts(
+        listener, listener, np.char.add(system, names), system, names, np.full(number.size, "p0"), texts,
+        np.full(number.size, "The cat sat down."), np.zeros(number.size, np.bool_), np.full(number.size, ""),
+    )  # fmt: skip
+
+
+def test_ratings_give_each_of_their_tables_for_both_scores(results):
+    of_ratings = {one.name for one in BY_SCORES} - OF_BOARDS
+    expected = {f"{scores}/{name}" for scores in ("raw", "normalised") for name in of_ratings} | {"common/screening"}
+    assert set(results.tables) == expected
+    for path, table in results.tables.items():
+        assert table.columns == tuple(column.name for column in CONTENTS[path.split("/")[1]].columns)
+    for name in ("summary", "detection", "differences", "utterances", "correlations", "listeners", "model_effects"):
+        assert results.table("raw", name).rows != results.table("normalised", name).rows
+
+
+def test_raw_scores_stay_on_the_scale_and_normalised_ones_in_0_to_1(results):
+    raw = [row["mean"] for row in results.table("raw", "summary").records()]
+    normalised = [row["mean"] for row in results.table("normalised", "summary").records()]
+    assert min(raw) >= 1
+    assert 1 < max(raw) <= 10
+    assert min(normalised) >= 0
+    assert max(normalised) <= 1
+
+
+def test_a_better_system_is_found_better(results):
+    for scores in ("raw", "normalised"):
+        means = {
+            row["system"]: row["mean"]
+            for row in results.table(scores, "summary").records(task="naturalness", kind="all")
+        }
+        assert means[ORIGINAL] > means["T01"] > max(means["T02"], means["T03"])
+
+
+def test_results_say_what_they_rest_on(results):
+    assert results.versions["analysis"]
+    assert set(results.versions) == {"analysis", "numpy", "scipy"}
+    assert results.settings == SETTINGS.as_data()
+    assert results.study["is_simulated"] is True
+    assert (results.counts["ratings"], results.counts["listeners"], results.counts["left_out"]) == (576, 12, 0)
+
+
+def test_progress_goes_from_nothing_to_everything(results, steps):
+    done = [step[1] for step in steps]
+    assert done == list(range(len(steps)))
+    assert {step[2] for step in steps} == {len(steps) - 1}
+    assert all(step[0] for step in steps)
+
+
+def test_equal_inputs_give_equal_text_and_back(results):
+    again = analyse(made_inputs(), SETTINGS)
+    assert again.as_json() == results.as_json()
+    assert Results.from_json(results.as_json()).as_json() == results.as_json()
+
+
+def test_another_seed_moves_intervals_and_no_means(results):
+    other = analyse(made_inputs(), replace(SETTINGS, seed=1)).table("raw", "summary").records()
+    usual = results.table("raw", "summary").records()
+    assert [row["mean"] for row in other] == [row["mean"] for row in usual]
+    assert [row["mean_low"] for row in other] != [row["mean_low"] for row in usual]
+
+
+def test_without_objective_measures_a_remark_says_so():
+    found = analyse(replace(made_inputs(), objective=None), SETTINGS)
+    assert sum("No objective measures were given" in remark for remark in found.remarks) == 1
+    assert found.table("raw", "summary").rows
+
+
+def test_remarks_of_the_reading_stand_first():
+    inputs = made_inputs()
+    told = replace(inputs, study=replace(inputs.study, design={"remarks": ["The scale was found."]}))
+    assert analyse(told, SETTINGS).remarks[0] == "The scale was found."
+
+
+def test_boards_and_transcripts_give_their_tables():
+    facts = replace(made_inputs().study, form="linkability", tasks=(), scale={})
+    found = analyse(Inputs(facts, placements=boards(), transcripts=transcripts()), SETTINGS)
+    paths = {f"{one}/{name}" for one in ("raw", "normalised") for name in ("pair_detection", "pair_det")}
+    assert set(found.tables) == paths | {f"common/{one.name}" for one in COMMON if one.name != "screening"}
+    assert found.counts["placements"] == 96
+    assert found.counts["transcripts"] == 72
+
+
+def test_excluded_boards_are_left_out_and_told():
+    facts = replace(made_inputs().study, form="linkability", tasks=(), scale={})
+    found = analyse(Inputs(facts, placements=boards("too fast")), SETTINGS)
+    assert found.tables == {}
+    assert found.counts["left_out"] == 96
+    assert "12 sessions with 96 placements are left out by standing rules: 12 “too fast”." in found.remarks
+    assert "No boards count: every session is left out by a standing rule." in found.remarks
+
+
+def test_where_every_session_is_excluded_the_tables_are_absent_and_a_remark_says_so():
+    inputs = made_inputs()
+    everyone = replace(inputs.ratings, excluded=np.full(len(inputs.ratings), "all"))
+    found = analyse(replace(inputs, ratings=everyone), SETTINGS)
+    assert found.table("raw", "summary") is None
+    assert sum("No ratings count for" in remark for remark in found.remarks) == 2
+
+
+def test_nothing_to_analyse_is_told():
+    with pytest.raises(AnalysisInputError, match="expected ratings, boards or transcripts, found none"):
+        analyse(Inputs(made_inputs().study), SETTINGS)
+
+
+@pytest.mark.parametrize("listeners", [1, 2, 9])
+def test_few_listeners_give_points_without_intervals(listeners):
+    inputs = made_inputs()
+    few = inputs.ratings.rows(np.isin(inputs.ratings.listener, [f"l{one:02}" for one in range(listeners)]))
+    found = analyse(replace(inputs, ratings=few), SETTINGS)
+    for row in found.table("normalised", "summary").records(kind="all"):
+        assert row["mean"] is not None
+        assert row["mean_low"] is None
+
+
+def test_one_rating_alone_is_analysed():
+    inputs = made_inputs()
+    one = inputs.ratings.rows(np.arange(len(inputs.ratings)) == 0)
+    found = analyse(Inputs(inputs.study, ratings=one), SETTINGS)
+    assert [row["n"] for row in found.table("raw", "summary").records(kind="all")] == [1]

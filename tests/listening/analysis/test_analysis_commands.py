@@ -1,0 +1,163 @@
+"""``python -m listening.analysis``: what it writes, what it says, how it ends."""
+
+import csv
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from listening.analysis.commands import main
+from tests.listening.analysis.made_ratings import made_inputs
+
+QUICK = ["--resamples", "200", "--permutations", "200", "--no-figures"]
+
+
+@pytest.fixture(scope="module")
+def ratings(tmp_path_factory):
+    """A CSV of ratings, and one of objective measures."""
+    folder = tmp_path_factory.mktemp("ratings")
+    inputs = made_inputs()
+    for name, part, columns in (
+        ("ratings.csv", inputs.ratings, ("listener", "task", "system", "rating", "is_target", "utterance", "speaker")),
+        ("objective.csv", inputs.objective, ("system", "utterance", "errors", "words")),
+    ):
+        with (folder / name).open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(zip(*(getattr(part, column).tolist() for column in columns), strict=True))
+    return folder / "ratings.csv"
+
+
+@pytest.fixture(scope="module")
+def done(ratings, tmp_path_factory):
+    out = tmp_path_factory.mktemp("run") / "out"
+    objective = str(ratings.with_name("objective.csv"))
+    assert main(["run", str(ratings), str(out), "--scale", "1-10", "--objective", objective, *QUICK]) == 0
+    return out
+
+
+def test_run_writes_tables_and_a_bundle(done):
+    tables = sorted(path.relative_to(done).as_posix() for path in done.rglob("*.csv"))
+    assert {f"tables/{kind}/{name}.csv" for kind in ("raw", "normalised") for name in ("summary", "detection")} <= set(
+        tables
+    )
+    with zipfile.ZipFile(done / "bundle.zip") as archive:
+        assert archive.testzip() is None
+        assert {name for name in archive.namelist() if name.startswith("tables/")} == set(tables)
+        for name in tables:
+            assert archive.read(name) == (done / name).read_bytes()
+
+
+def test_run_says_the_systems_of_each_task(ratings, tmp_path, capsys):
+    assert main(["run", str(ratings), str(tmp_path / "out"), "--scores", "raw", *QUICK]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    for words in ("Verifiability, raw ratings", "Naturalness", "Intelligibility", "EER %", "T03", "12 listeners"):
+        assert words in said.out
+    lines = [line.split() for line in said.out.splitlines() if line.startswith(("original ", "T0"))]
+    assert [line[0] for line in lines][:4].count("original") == 1
+    assert all(1 <= float(line[2]) <= 10 for line in lines)
+
+
+def test_run_replaces_its_own_results_and_nothing_else(ratings, done, tmp_path, capsys):
+    (tmp_path / "letters.txt").write_text("mine")
+    assert main(["run", str(ratings), str(tmp_path), *QUICK]) == 2
+    assert "found “letters.txt” in it" in capsys.readouterr().err
+    (done / "tables/raw/stale.csv").write_text("x")
+    assert main(["reproduce", str(done / "bundle.zip"), str(tmp_path / "again"), "--no-figures"]) == 0
+    assert main(["reproduce", str(tmp_path / "again.zip"), str(done), "--no-figures"]) == 2
+    assert (done / "tables/raw/stale.csv").exists()
+
+
+def test_reproduce_leaves_the_bundle_that_it_checks(done, tmp_path, capsys):
+    content = (done / "bundle.zip").read_bytes()
+    for command in ("reproduce", "run"):
+        assert main([command, str(done / "bundle.zip"), str(done), "--no-figures"]) == 2
+        assert "expected another folder than that of bundle.zip" in capsys.readouterr().err
+    assert (done / "bundle.zip").read_bytes() == content
+    again = tmp_path / "again"
+    assert main(["reproduce", str(done / "bundle.zip"), str(again), "--no-figures"]) == 0
+    (again / "thesis.txt").write_text("mine")
+    capsys.readouterr()
+    assert main(["reproduce", str(done / "bundle.zip"), str(again), "--no-figures"]) == 2
+    assert "with earlier results alone, found “thesis.txt” in it" in capsys.readouterr().err
+
+
+def test_reproduce_ends_with_1_where_a_table_differs(done, tmp_path, capsys):
+    other = tmp_path / "other.zip"
+    with zipfile.ZipFile(done / "bundle.zip") as before, zipfile.ZipFile(other, "w") as after:
+        for name in before.namelist():
+            content = before.read(name)
+            after.writestr(name, content.replace(b"T01", b"T09") if name == "tables/raw/summary.csv" else content)
+    assert main(["reproduce", str(other), str(tmp_path / "out"), "--no-figures"]) == 1
+    said = capsys.readouterr()
+    assert "tables/raw/summary.csv: was changed after the bundle was made." in said.err
+    assert "the bundle has “" in said.err
+    assert "1 differ." in said.out
+
+
+def test_a_zip_of_inputs_runs_with_other_settings(done, tmp_path, capsys):
+    assert main(["run", str(done / "bundle.zip"), str(tmp_path / "out"), "--normalisation", "midrank", *QUICK]) == 0
+    with zipfile.ZipFile(tmp_path / "out" / "bundle.zip") as archive:
+        settings = archive.read("inputs/settings.json").decode()
+    assert '"normalisation": "midrank"' in settings
+    assert '"resamples": 200' in settings
+    assert main(["run", str(done / "bundle.zip"), str(tmp_path / "out"), "--scale", "1-5", *QUICK]) == 2
+    assert "belong to a CSV" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run"], "the following arguments are required"),
+        (["dance"], "invalid choice"),
+        (["run", "none.csv", "{out}"], "none.csv: expected a readable file, found “No such file or directory”"),
+        (["run", "{ratings}", "{ratings}"], "expected a folder, found a file"),
+        (["run", "{ratings}", "{out}", "--scale", "10-1"], "--scale: expected such as 1-10 or naturalness=1-5"),
+        (["run", "{ratings}", "{out}", "--scale", "loudness=1-5"], "--scale: expected such as"),
+        (["run", "{ratings}", "{out}", "--scale", f"1-{'9' * 400}"], "--scale: expected ratings within ±1,000,000"),
+        (["run", "{ratings}", "{out}", "--level", "nan"], "Expected level from 0.5 to 0.999."),
+        (["run", "{ratings}", "{out}", "--scale", "1-5"], "expected a rating of naturalness from 1 to 5"),
+        (["run", "{ratings}", "{out}", "--original", "clean"], "expected a system named “clean”"),
+        (["run", "{ratings}", "{out}", "--resamples", "2"], "Expected resamples from 200 to 20000."),
+        (["run", "{ratings}", "{out}", "--resamples", "many"], "invalid int value"),
+        (["run", "{ratings}", "{out}", "--formats", "svg,gif"], "expected some of svg, pdf, png, found 'gif'"),
+        (["reproduce", "{ratings}", "{out}"], "expected a zip of inputs or a bundle"),
+        (["describe", "nothing"], "found 'nothing'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_told_in_sentences(ratings, tmp_path, capsys, arguments, words):
+    named = [one.format(ratings=ratings, out=tmp_path / "out") for one in arguments]
+    assert main(named) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert "Traceback" not in said
+
+
+def test_every_bad_line_stands_on_a_line_of_its_own(tmp_path, capsys):
+    path = tmp_path / "bad.csv"
+    path.write_text("listener,task,system,rating\na,loud,x,1\na,mos,x,y\n")
+    assert main(["run", str(path), str(tmp_path / "out")]) == 2
+    assert [line[:16] for line in capsys.readouterr().err.splitlines()] == ["bad.csv, line 2:", "bad.csv, line 3:"]
+
+
+def test_describe_says_what_columns_mean(capsys):
+    assert main(["describe"]) == 0
+    whole = capsys.readouterr().out
+    assert main(["describe", "detection", "ratings", "inputs"]) == 0
+    chosen = capsys.readouterr().out
+    for words in ("detection (raw, normalised)", "rocch_eer", "is_target", "placements.csv"):
+        assert words in whole
+        assert words in chosen
+    assert "mann_whitney" not in chosen
+
+
+def test_it_runs_without_django():
+    code = (
+        "import sys; sys.modules['django'] = None; sys.modules['celery'] = None\n"
+        "from listening.analysis.commands import main\nsys.exit(main(['describe', 'summary']))"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "Scores of each system" in answer.stdout

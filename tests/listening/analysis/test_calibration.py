@@ -1,0 +1,142 @@
+"""Calibration and C_llr against scikit-learn and the evaluation's own metrics."""
+
+import numpy as np
+import pytest
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+
+from evaluation.metrics.calibration import cllr, min_cllr, rocch_eer
+from listening.analysis.calibration import Judgements, best_cost, cross_validated_cost, fit, folds_of
+
+
+def judgements(seed=0, n=600, listeners=20, gap=1.0, share=0.4):
+    numbers = np.random.default_rng(seed)
+    is_target = numbers.random(n) < share
+    score = np.clip(np.rint(5.5 + 2 * gap * (is_target - 0.5) + 2 * numbers.standard_normal(n)), 1, 10)
+    return Judgements(score, is_target, numbers.integers(0, listeners, n))
+
+
+def subset(given, chosen):
+    return Judgements(given.score[chosen], given.is_target[chosen], given.listener[chosen])
+
+
+def test_fit_is_the_balanced_logistic_regression_of_scikit_learn():
+    """With Platt's targets as ratings counted in both classes, each with its share."""
+    given = judgements()
+    targets = int(given.is_target.sum())
+    nontargets = given.is_target.size - targets
+    aim = np.where(given.is_target, (targets + 1) / (targets + 2), 1 / (nontargets + 2))
+    weight = np.where(given.is_target, 1 / targets, 1 / nontargets)
+    design, labels = np.tile(given.score, 2)[:, None], np.repeat([1, 0], given.score.size)
+    reference = LogisticRegression(C=1e12, tol=1e-12, max_iter=10_000)
+    reference.fit(design, labels, sample_weight=1000 * np.concatenate([weight * aim, weight * (1 - aim)]))
+    expected = reference.decision_function(np.arange(1.0, 11)[:, None])
+    assert fit(given).llr(np.arange(1.0, 11)) == pytest.approx(expected, abs=1e-4)
+
+
+def test_cost_is_the_cllr_of_ratios_that_other_listeners_gave():
+    given = judgements()
+    folds = folds_of(20, seed=1)
+    ratios = np.empty(given.score.size)
+    for fold in range(10):
+        inside = folds[given.listener] == fold
+        ratios[inside] = fit(subset(given, ~inside)).llr(given.score[inside])
+    found = cross_validated_cost(given, given, folds)
+    assert found.value == pytest.approx(cllr(ratios[given.is_target], ratios[~given.is_target]), rel=1e-12)
+    assert found.resampled.size == 0
+
+
+def test_cost_knows_nothing_of_the_listeners_it_judges():
+    """A listener who rates everything upside down is judged by what the others do."""
+    given = judgements(gap=2.0)
+    odd = given.listener == 3
+    turned = Judgements(np.where(odd, 11 - given.score, given.score), given.is_target, given.listener)
+    folds = np.where(np.arange(20) == 3, 0, 1)
+    expected = fit(subset(turned, ~odd)).llr(turned.score[odd])
+    found = cross_validated_cost(turned, turned, folds)
+    side = turned.is_target[odd]
+    assert found.each[odd] == pytest.approx(np.log2(1 + np.exp(np.where(side, -expected, expected))))
+
+
+def test_resampled_costs_are_near_those_of_fits_made_anew():
+    given, folds = judgements(), folds_of(20, seed=1)
+    draws = np.random.default_rng(4).multinomial(20, np.full(20, 1 / 20), size=30).astype(float)
+    found = cross_validated_cost(given, given, folds, draws)
+    for row, times in enumerate(draws):
+        chosen = np.repeat(np.arange(given.score.size), times[given.listener].astype(int))
+        again = cross_validated_cost(subset(given, chosen), subset(given, chosen), folds)
+        assert found.resampled[row] == pytest.approx(again.value, abs=4e-3)
+    assert found.resampled.std() > 5 * 4e-3
+
+
+def test_one_of_each_listener_is_the_point_itself():
+    given, folds = judgements(), folds_of(20, seed=1)
+    found = cross_validated_cost(given, given, folds, np.ones((1, 20)))
+    assert found.resampled[0] == pytest.approx(found.value, abs=1e-9)
+
+
+def test_changed_voices_read_as_originals_can_cost_more_than_nothing_known():
+    originals, turned = judgements(gap=2.5), judgements(seed=1, gap=-1.0)
+    folds = folds_of(20, seed=1)
+    assert cross_validated_cost(originals, originals, folds).value < 0.6
+    assert cross_validated_cost(originals, turned, folds).value > 1.2
+
+
+def test_ratings_that_say_nothing_cost_one_bit():
+    flat = Judgements(np.full(40, 3.0), np.arange(40) % 2 == 0, np.arange(40) % 10)
+    assert cross_validated_cost(flat, flat, folds_of(10, 1), np.ones((2, 10))).value == pytest.approx(1, abs=1e-6)
+    upside_down = judgements(gap=-2.0)
+    assert cross_validated_cost(upside_down, upside_down, folds_of(20, 1)).value == pytest.approx(1, abs=1e-3)
+
+
+def test_separate_classes_stay_finite_and_within_what_was_seen():
+    is_target = np.arange(60) < 20
+    given = Judgements(np.where(is_target, 9.0, 2.0), is_target, np.arange(60) % 12)
+    ratios = fit(given).llr(np.array([-1e6, 2.0, 9.0, 1e6]))
+    assert ratios[0] == pytest.approx(-np.log(21))
+    assert ratios[-1] == pytest.approx(np.log(41))
+    assert (np.diff(ratios) >= 0).all()
+    assert 0 < cross_validated_cost(given, given, folds_of(12, 1)).value < 0.1
+
+
+def test_a_class_that_is_missing_gives_no_cost():
+    given, folds = judgements(), folds_of(20, 1)
+    assert cross_validated_cost(given, subset(given, given.is_target), folds) is None
+    assert cross_validated_cost(subset(given, ~given.is_target), given, folds) is None
+    one_person = subset(given, given.listener == 0)
+    assert cross_validated_cost(one_person, one_person, folds) is None
+
+
+def test_best_cost_is_that_of_the_evaluation_where_nothing_is_tied():
+    numbers = np.random.default_rng(2)
+    target, nontarget = numbers.normal(0.7, 1, 80), numbers.normal(0, 1, 120)
+    order = np.argsort(np.concatenate([target, nontarget]))
+    is_target = (order < 80).astype(float)
+    found = best_cost(is_target, 1 - is_target)
+    assert found.min_cllr == pytest.approx(min_cllr(target, nontarget), abs=1e-6)
+    assert found.rocch_eer == pytest.approx(rocch_eer(target, nontarget), abs=1e-12)
+
+
+def test_best_cost_of_tied_ratings_is_that_of_isotonic_regression():
+    given = judgements(gap=0.6)
+    values, place = np.unique(given.score, return_inverse=True)
+    target, nontarget = (
+        np.bincount(place[side], minlength=values.size) for side in (given.is_target, ~given.is_target)
+    )
+    weight = np.where(given.is_target, 1 / target.sum(), 1 / nontarget.sum())
+    chance = IsotonicRegression().fit(given.score, given.is_target, sample_weight=weight).predict(given.score)
+    cost = -np.log2(np.where(given.is_target, chance, 1 - chance))
+    expected = 0.5 * (cost[given.is_target].mean() + cost[~given.is_target].mean())
+    assert best_cost(target.astype(float), nontarget.astype(float)).min_cllr == pytest.approx(expected, abs=1e-9)
+
+
+def test_all_tied_is_chance():
+    tied = best_cost(np.array([7.0]), np.array([4.0]))
+    assert (tied.min_cllr, tied.rocch_eer) == pytest.approx((1.0, 0.5))
+
+
+def test_folds_are_equal_seeded_and_of_listeners():
+    folds = folds_of(52, seed=7)
+    assert folds.tolist() == folds_of(52, seed=7).tolist() != folds_of(52, seed=8).tolist()
+    assert set(np.bincount(folds).tolist()) == {5, 6}
+    assert sorted(folds_of(4, seed=7).tolist()) == [0, 1, 2, 3]

@@ -1,0 +1,128 @@
+"""Two-way clustered variances against statsmodels, and intervals that follow from them."""
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from scipy.stats import norm, t
+from statsmodels.stats.sandwich_covariance import cov_cluster, cov_cluster_2groups
+
+from listening.analysis.clustered import (
+    item_numbers,
+    mean_influence,
+    median_influence,
+    small_sample_stretch,
+    stretched_interval,
+    t_limits,
+    two_way,
+)
+
+
+@pytest.fixture(name="ratings")
+def _ratings():
+    """Scores of two systems with effects of 30 listeners and 17 items, unbalanced, some pairs repeated."""
+    numbers = np.random.default_rng(5)
+    listener, item = numbers.integers(0, 30, 500), numbers.integers(0, 17, 500)
+    score = numbers.standard_normal(30)[listener] + numbers.standard_normal(17)[item] + numbers.standard_normal(500)
+    return score, listener, item, np.arange(500) % 3 == 0
+
+
+def test_variance_of_a_mean_is_the_two_way_sandwich_of_statsmodels(ratings):
+    score, listener, item, _ = ratings
+    ours = two_way([mean_influence(np.arange(500), score, listener, item)], listener, item)
+    fitted = sm.OLS(score, np.ones((500, 1))).fit()
+    both, by_listener, by_item = cov_cluster_2groups(fitted, listener, item)
+    assert ours.variances()[0] == pytest.approx(both[0, 0], rel=1e-10)
+    assert ours.listener[0, 0] == pytest.approx(by_listener[0, 0], rel=1e-10)
+    assert ours.item[0, 0] == pytest.approx(by_item[0, 0], rel=1e-10)
+    assert ours.degrees().tolist() == [16]
+
+
+def test_variance_of_a_difference_is_the_sandwich_of_a_regression_on_the_system(ratings):
+    score, listener, item, is_second = ratings
+    influences = [mean_influence(np.flatnonzero(side), score, listener, item) for side in (~is_second, is_second)]
+    ours = two_way(influences, listener, item)
+    fitted = sm.OLS(score, np.column_stack([np.ones(500), is_second])).fit()
+    # Without corrections, which the regression makes for two parameters and ours for each mean.
+    for matrix, cluster, groups in ((ours.listener, listener, 30), (ours.item, item, 17)):
+        plain = cov_cluster(fitted, cluster, use_correction=False)[1, 1]
+        difference = matrix[0, 0] + matrix[1, 1] - 2 * matrix[0, 1]
+        assert difference * (groups - 1) / groups == pytest.approx(plain, rel=1e-10)
+
+
+def test_utterances_never_make_a_difference_surer(ratings):
+    score, listener, item, is_second = ratings
+    influences = [mean_influence(np.flatnonzero(side), score, listener, item) for side in (~is_second, is_second)]
+    ours = two_way(influences, listener, item)
+    alone = ours.listener[0, 0] + ours.listener[1, 1] - 2 * ours.listener[0, 1]
+    for share in (-0.9, 0.0, 2.0):
+        changed = ours.with_missed(share * ours.listener)
+        assert changed.item - changed.both == pytest.approx(share * ours.listener)
+        assert changed.of_difference(0, 1)[0] == pytest.approx(alone * (1 + max(share, 0)))
+
+
+def test_items_rated_once_leave_the_listener_variance(ratings):
+    score, listener, _, _ = ratings
+    item = np.arange(500)
+    ours = two_way([mean_influence(item, score, listener, item)], listener, item)
+    assert ours.variances()[0] == pytest.approx(ours.listener[0, 0], rel=1e-12)
+    assert ours.stretches()[0] == pytest.approx(1, abs=1e-12)
+    assert ours.degrees().tolist() == [29]
+
+
+def test_stretch_is_the_ratio_of_standard_errors_and_never_below_one(ratings):
+    score, listener, item, _ = ratings
+    everything = np.arange(500)
+    ours = two_way([of(everything, score, listener, item) for of in (mean_influence, median_influence)], listener, item)
+    assert ours.stretches()[0] == pytest.approx(np.sqrt(ours.variances()[0] / ours.listener[0, 0]))
+    assert (ours.stretches() > 1.1).all()
+    # Utterances that cancel each other within themselves only narrow: the interval stays that of listeners.
+    sign = np.where(everything % 2, 1.0, -1.0)
+    paired = two_way([mean_influence(everything, sign, listener, everything // 2)], listener, everything // 2)
+    assert paired.stretches().tolist() == [1.0]
+
+
+def test_one_utterance_leaves_the_degrees_to_listeners(ratings):
+    score, listener, _, _ = ratings
+    alone = np.zeros(500, int)
+    assert two_way([mean_influence(np.arange(500), score, listener, alone)], listener, alone).degrees().tolist() == [29]
+
+
+def test_unknown_utterances_are_items_of_their_own():
+    numbers = item_numbers(np.array(["b", "", "a", "", "b"]))
+    assert numbers[0] == numbers[4]
+    assert np.unique(numbers).size == 4
+    assert sorted(set(numbers.tolist())) == [0, 1, 2, 3]
+
+
+def test_limits_by_t_are_those_of_scipy():
+    assert t_limits(2.0, 0.25, 9, 0.95) == pytest.approx(t.interval(0.95, 9, loc=2.0, scale=0.5))
+
+
+def test_small_sample_stretch_is_the_ratio_of_quantiles():
+    expected = np.sqrt(12 / 11) * t.ppf(0.975, 7) / norm.ppf(0.975)
+    assert small_sample_stretch(12, 7, 0.95) == pytest.approx(expected)
+
+
+def test_an_unstretched_interval_is_the_percentile_interval():
+    resampled = np.random.default_rng(1).gamma(2, size=2000)
+    low, high = stretched_interval(2.0, resampled, 1.0, 0.95, (0, 100))
+    assert [low, high] == pytest.approx(np.quantile(resampled, [0.025, 0.975]))
+
+
+@pytest.mark.parametrize("stretch", [1.1, 1.3, 2.0, 4.0])
+def test_a_stretched_interval_of_normal_resamples_is_as_much_wider(stretch):
+    resampled = norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+    low, high = stretched_interval(0.0, resampled, stretch, 0.95, (-99, 99))
+    assert [low, high] == pytest.approx([-1.96 * stretch, 1.96 * stretch], rel=2e-3)
+
+
+def test_an_interval_stays_within_the_range_of_the_measure():
+    resampled = np.random.default_rng(1).uniform(0, 0.1, 2000)
+    low, high = stretched_interval(0.03, resampled, 5.0, 0.95, (0.0, 1.0))
+    assert low == 0.0
+    assert 0.1 < high <= 1.0
+
+
+def test_an_interval_of_a_discrete_measure_keeps_its_steps():
+    resampled = np.repeat([2.0, 2.5, 3.0], [100, 200, 1700])
+    assert stretched_interval(3.0, resampled, 1.1, 0.95, (1, 5)) == (2.0, 3.0)

@@ -1,0 +1,197 @@
+import itertools
+
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import pdist
+from sklearn.metrics import adjusted_rand_score
+
+from listening.analysis.clusters import MEASURES, cut_groups, drawn_groups, grouping_measures, grouping_table
+from listening.analysis.placed_boards import filled_boards
+from listening.analysis.settings import Settings
+from tests.listening.analysis.made_up_boards import made_up_placements, placements_of
+
+SETTINGS = Settings(resamples=200, permutations=200)
+
+
+def measures_of(groups, speakers):
+    numbers = [np.unique(list(one), return_inverse=True)[1] for one in (groups, speakers)]
+    return dict(zip(MEASURES, grouping_measures(numbers[0], numbers[1][None, :])[0].tolist(), strict=True))
+
+
+def plain_measures(groups, speakers):
+    """By the definitions, one item at a time (Amigó et al. 2009, sections 3.2 and 3.5)."""
+    items = range(len(groups))
+    in_group = {g: [i for i in items if groups[i] == g] for g in groups}
+    in_speaker = {s: [i for i in items if speakers[i] == s] for s in speakers}
+    purity = sum(max(sum(speakers[i] == s for i in inside) for s in speakers) for inside in in_group.values())
+    inverse = sum(max(sum(groups[i] == g for i in inside) for g in groups) for inside in in_speaker.values())
+    precision = [np.mean([speakers[i] == speakers[j] for j in in_group[groups[i]]]) for i in items]
+    recall = [np.mean([groups[i] == groups[j] for j in in_speaker[speakers[i]]]) for i in items]
+    return purity / len(groups), inverse / len(groups), np.mean(precision), np.mean(recall)
+
+
+def test_textbook_example_of_purity():
+    # Manning, Raghavan & Schütze, Introduction to Information Retrieval, figure 16.4: purity 0.71.
+    found = measures_of("111111222222" + "33333", "xoxxxx" + "xoooov" + "xxvvv")
+    assert found["purity"] == pytest.approx(12 / 17)
+    assert found["adjusted Rand index"] == pytest.approx(0.2429, abs=1e-4)
+
+
+def test_hand_computed_bcubed():
+    # Groups {a a b} {b}: precision (2/3 + 2/3 + 1/3 + 1) / 4, recall (1 + 1 + 1/2 + 1/2) / 4.
+    found = measures_of("1112", "aabb")
+    assert found["BCubed precision"] == pytest.approx(2 / 3)
+    assert found["BCubed recall"] == pytest.approx(3 / 4)
+    assert found["BCubed F"] == pytest.approx(12 / 17)
+    assert (found["purity"], found["inverse purity"], found["F"]) == pytest.approx((3 / 4, 3 / 4, 3 / 4))
+
+
+@pytest.mark.parametrize(
+    ("speakers", "worse", "better", "purity_sees_it"),
+    [
+        # Homogeneity: a group of two speakers is better split between them.
+        ("aaabbb", "111111", "111222", True),
+        # Completeness: a speaker is better not spread over groups.
+        ("aaaabb", "112233", "111133", True),
+        # Rag bag: a stray sample does less harm in a group of all sorts than in a clean one.
+        ("aaaax" + "cdef", "11111" + "2222", "1111" + "22222", False),
+        # Size and number: one sample away from a large group is better than many small groups torn apart.
+        ("aaaaa" + "bbccddee", "11111" + "23456789", "11112" + "33445566", True),
+    ],
+)
+def test_bcubed_keeps_the_constraints_of_its_source(speakers, worse, better, purity_sees_it):
+    # Amigó et al. 2009, section 2: BCubed satisfies all four; purity and inverse purity do not see the rag bag.
+    before, after = measures_of(worse, speakers), measures_of(better, speakers)
+    assert after["BCubed F"] > before["BCubed F"] + 1e-9
+    assert (after["F"] > before["F"] + 1e-9) == purity_sees_it
+
+
+def test_measures_agree_with_definitions_and_scikit_learn():
+    numbers = np.random.default_rng(3)
+    for _ in range(300):
+        samples = int(numbers.integers(2, 17))
+        groups = numbers.integers(0, numbers.integers(1, 6), samples)
+        speakers = numbers.integers(0, numbers.integers(1, 6), samples)
+        found = measures_of(groups.tolist(), speakers.tolist())
+        purity, inverse, precision, recall = plain_measures(groups.tolist(), speakers.tolist())
+        assert (found["purity"], found["inverse purity"]) == pytest.approx((purity, inverse))
+        assert (found["BCubed precision"], found["BCubed recall"]) == pytest.approx((precision, recall))
+        assert found["F"] == pytest.approx(2 / (1 / purity + 1 / inverse))
+        assert found["BCubed F"] == pytest.approx(2 / (1 / precision + 1 / recall))
+        assert found["adjusted Rand index"] == pytest.approx(adjusted_rand_score(speakers, groups), abs=1e-12)
+
+
+@pytest.mark.parametrize(("groups", "speakers"), [("11", "aa"), ("12", "ab"), ("11", "ab"), ("12", "aa"), ("1", "a")])
+def test_adjusted_rand_of_trivial_groups_is_that_of_scikit_learn(groups, speakers):
+    expected = adjusted_rand_score(list(speakers), list(groups))
+    assert measures_of(groups, speakers)["adjusted Rand index"] == expected
+
+
+def test_cut_agrees_with_scipy_where_nothing_is_tied():
+    for board in filled_boards(made_up_placements(listeners=10, samples=12, speakers=3)):
+        expected = fcluster(linkage(pdist(board.place), "average"), board.declared, "maxclust")
+        assert adjusted_rand_score(expected, cut_groups(board)) == 1
+        assert set(cut_groups(board)) == set(range(board.declared))
+
+
+def test_cut_gives_as_many_groups_as_were_declared_even_if_all_distances_are_equal():
+    corners = [
+        {"slot": str(n), "x": x, "y": y, "declared": 2} for n, (x, y) in enumerate(itertools.product((0, 1), (0, 1)))
+    ]
+    board = filled_boards(placements_of(corners))[0]
+    assert len(set(cut_groups(board).tolist())) == 2
+    together = filled_boards(placements_of([{"slot": str(n), "declared": 3} for n in range(5)]))[0]
+    assert len(set(cut_groups(together).tolist())) == 3
+
+
+@pytest.mark.parametrize("declared", [0, 9])
+def test_boards_without_a_usable_number_of_speakers_are_not_cut(declared):
+    rows = [{"slot": str(n), "x": n / 10, "declared": declared} for n in range(8)]
+    board = filled_boards(placements_of(rows))[0]
+    assert cut_groups(board) is None
+    assert drawn_groups(board) is None
+    assert grouping_table(placements_of(rows), SETTINGS).rows == ()
+
+
+def test_clear_boards_are_perfect_and_beyond_chance():
+    table = grouping_table(made_up_placements(spread=0.0, lost=0.0), SETTINGS)
+    assert {(row["source"], row["samples"]) for row in table.records()} == {
+        *itertools.product(("drawn", "cut"), ("all", "original", "anonymised"))
+    }
+    for row in table.records():
+        assert (row["value"], row["value_low"], row["value_high"]) == (1, 1, 1)
+        assert row["chance"] < row["chance_high"] < 1
+        assert row["p"] == pytest.approx(1 / 201)
+        assert (row["boards"], row["listeners"]) == (24, 12)
+
+
+def test_chance_line_of_groups_that_know_nothing_holds_the_value():
+    numbers = np.random.default_rng(8)
+    rows = [
+        {
+            "listener": f"l{n:03}", "session": f"s{n:03}", "board": f"b{n:03}", "slot": str(slot),
+            "speaker": "ABC"[slot % 3], "x": numbers.random(), "y": numbers.random(), "declared": 3,
+        }
+        for n in range(60)
+        for slot in range(12)
+    ]  # fmt: skip
+    for row in grouping_table(placements_of(rows), SETTINGS).records(samples="all"):
+        assert row["value_low"] < row["chance"] < row["value_high"]
+        assert row["p"] > 0.02
+    # Permuted labels agree with fixed groups as often as chance lets them: the index is corrected for just that.
+    rand = grouping_table(placements_of(rows), SETTINGS).records(samples="all", measure="adjusted Rand index")[0]
+    assert abs(rand["chance"]) < 0.01
+
+
+def test_p_counts_permutations_that_reach_the_value():
+    # One board, two speakers with two samples each, grouped right: 2 of the 6 different labellings reach 1.
+    rows = [
+        {"slot": str(n), "x": x, "speaker": speaker, "group": group}
+        for n, (x, speaker, group) in enumerate(((0, "A", "1"), (0.1, "A", "1"), (0.9, "B", "2"), (1, "B", "2")))
+    ]
+    settings = Settings(permutations=6000)
+    row = grouping_table(placements_of(rows), settings).records(measure="adjusted Rand index", samples="all")[0]
+    assert row["p"] == pytest.approx(1 / 3, abs=0.02)
+    assert row["remark"] == "Fewer than 10 listeners: no interval."
+    assert grouping_table(placements_of(rows), settings).records(samples="anonymised") == []
+
+
+def test_one_speaker_only_is_chance_itself():
+    table = grouping_table(made_up_placements(speakers=1, listeners=3), SETTINGS)
+    for row in table.records():
+        assert row["value"] == row["chance"] == row["chance_high"]
+        assert row["p"] == 1
+
+
+def test_interval_is_that_of_resampled_listeners():
+    placements = made_up_placements(listeners=12, spread=0.2, boards=3)
+    settings = Settings(resamples=300, seed=4, permutations=200)
+    row = grouping_table(placements, settings).records(source="cut", samples="all", measure="purity")[0]
+    of_listener = {}
+    for board in filled_boards(placements):
+        found = measures_of(cut_groups(board).tolist(), board.speaker.tolist())["purity"]
+        of_listener.setdefault(board.listener, []).append(found)
+    values = np.array([of_listener[name] for name in sorted(of_listener)])
+    draws = np.random.default_rng(4).multinomial(12, [1 / 12] * 12, size=300)
+    means = [np.repeat(values, draw, axis=0).mean() for draw in draws]
+    assert row["value"] == pytest.approx(values.mean())
+    assert (row["value_low"], row["value_high"]) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
+
+
+def test_boards_left_out_are_named():
+    rows = [
+        {"slot": str(n), "x": n / 10, "speaker": "AB"[n % 2], "group": "XY"[n % 2], "declared": 2} for n in range(4)
+    ]
+    rows += [one | {"board": "b2", "group": ""} for one in rows]
+    table = grouping_table(placements_of(rows), SETTINGS)
+    drawn, cut = (table.records(source=source, samples="all")[0] for source in ("drawn", "cut"))
+    assert (drawn["boards"], cut["boards"]) == (1, 2)
+    assert "1 board left out: groups were not drawn" in drawn["remark"]
+    assert "left out" not in cut["remark"]
+
+
+def test_order_of_rows_changes_nothing():
+    placements = made_up_placements(spread=0.2)
+    shuffled = placements.rows(np.random.default_rng(0).permutation(len(placements)))
+    assert grouping_table(shuffled, SETTINGS).csv() == grouping_table(placements, SETTINGS).csv()

@@ -1,0 +1,150 @@
+"""Systems compared two by two, against scipy and by hand."""
+
+import time
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from listening.analysis.comparisons import comparison_tables, listener_differences, mann_whitney, pairs_of
+from listening.analysis.settings import Settings
+from tests.listening.analysis.rated import QUICK, drawn, joined, ratings_of, scored_of
+
+
+def tables(ratings, settings=QUICK, kind="raw"):
+    return comparison_tables(scored_of(ratings, kind), settings)
+
+
+def test_differences_are_means_within_listeners():
+    ratings = ratings_of(list("AAAABBB"), ["original", "T1", "T1", "T2", "original", "T1", "T1"], [9, 4, 6, 1, 8, 8, 6])
+    rows = tables(ratings)[0].records()
+    assert [(row["first"], row["second"], row["listeners"], row["difference"]) for row in rows] == [
+        ("original", "T1", 2, (4 + 1) / 2),
+        ("original", "T2", 1, 8),
+        ("T1", "T2", 1, 4),
+    ]
+
+
+def test_verifiability_is_compared_class_by_class():
+    """A met two pairs of one speaker with T1 and none of two speakers: only the class met with both counts."""
+    ratings = ratings_of(
+        list("AAAABBBB"),
+        ["T1", "T1", "T2", "T2", "T1", "T1", "T2", "T2"],
+        [9, 7, 6, 1, 10, 2, 8, 1],
+        task="verifiability",
+        is_target=[1, 1, 1, 0, 1, 0, 1, 0],
+    )
+    scored = scored_of(ratings)
+    found = listener_differences(scored, pairs_of(scored, "verifiability"))[:, 0]
+    assert found.tolist() == [8 - 6, (2 + 1) / 2]
+
+
+def test_classes_do_not_matter_for_the_other_tasks():
+    ratings = ratings_of(list("AAAA"), ["T1", "T1", "T2", "T2"], [9, 7, 6, 1], is_target=[1, 1, 1, 0])
+    assert tables(ratings)[0].rows[0][4] == pytest.approx(8 - 3.5)
+
+
+def test_p_values_are_corrected_over_all_pairs_of_a_task():
+    ratings = joined(drawn(seed=1), drawn(seed=2, task="intelligibility"))
+    for settings, method in ((QUICK, "holm"), (Settings(resamples=200, permutations=200, correction="bh"), "fdr_bh")):
+        differences, pooled = tables(ratings, settings)
+        for task in ("naturalness", "intelligibility"):
+            rows = differences.records(task=task)
+            assert len(rows) == 6
+            for p, corrected in (("wilcoxon_p", "wilcoxon_adjusted"), ("permutation_p", "permutation_adjusted")):
+                expected = multipletests([row[p] for row in rows], method=method)[1]
+                np.testing.assert_allclose([row[corrected] for row in rows], expected, rtol=1e-8)
+            rows = pooled.records(task=task)
+            expected = multipletests([row["p"] for row in rows], method=method)[1]
+            np.testing.assert_allclose([row["adjusted"] for row in rows], expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["raw", "normalised"])
+@pytest.mark.parametrize("points", [5, None])
+def test_mann_whitney_agrees_with_scipy(kind, points):
+    scored = scored_of(drawn(seed=3, points=points), kind)
+    rows = comparison_tables(scored, QUICK)[1].records()
+    of = {system: scored.score[scored.ratings.system == system] for system in scored.systems("naturalness")}
+    for row in rows:
+        first, second = of[row["first"]], of[row["second"]]
+        expected = stats.mannwhitneyu(first, second, method="asymptotic", alternative="two-sided")
+        assert (row["n_first"], row["n_second"], row["u"]) == (first.size, second.size, expected.statistic)
+        assert row["p"] == pytest.approx(expected.pvalue, rel=1e-8)
+        assert row["common_language"] == pytest.approx(expected.statistic / (first.size * second.size))
+        delta = np.sign(first[:, None] - second[None, :]).mean()
+        assert row["cliffs_delta"] == pytest.approx(delta, abs=1e-9)
+
+
+def test_mann_whitney_of_equal_ratings_has_no_p():
+    found = mann_whitney(np.array([[4.0], [5.0]]), np.array([0]), np.array([1]))
+    assert (found.u[0], found.common_language[0]) == (10, 0.5)
+    assert np.isnan(found.p[0])
+
+
+def test_an_interval_holds_the_difference_and_covers_the_truth():
+    rows = tables(drawn(listeners=40, seed=5, step=0.5, each=8), Settings(resamples=500))[0].records()
+    for row in rows:
+        assert row["difference_low"] < row["difference"] < row["difference_high"]
+        steps = {"original": 0, "T01": 1, "T02": 2, "T03": 3}
+        truth = 0.5 * (steps[row["second"]] - steps[row["first"]])
+        assert abs(row["difference"] - truth) < 1.5 * (row["difference_high"] - row["difference_low"])
+
+
+def test_resampling_listeners_gives_the_standard_error_of_their_mean():
+    scored = scored_of(drawn(listeners=60, seed=6))
+    differences = listener_differences(scored, pairs_of(scored, "naturalness"))[:, 0]
+    row = comparison_tables(scored, Settings())[0].records()[0]
+    wide = 2 * stats.norm.ppf(0.975) * differences.std(ddof=1) / np.sqrt(60)
+    assert row["difference_high"] - row["difference_low"] == pytest.approx(wide, rel=0.1)
+
+
+def test_few_listeners_give_a_difference_without_interval():
+    row = tables(drawn(listeners=5, seed=7))[0].records()[0]
+    assert row["difference"] is not None
+    assert (row["difference_low"], row["difference_high"]) == (None, None)
+    assert row["remark"] == "Only 5 listeners rated both: no interval under 10."
+
+
+def test_a_pair_that_nobody_rated_is_said_to_be_so():
+    ratings = ratings_of(list("AAB"), ["original", "T1", "T2"], [3, 4, 5])
+    row = tables(ratings)[0].records(first="T1", second="T2")[0]
+    assert row["remark"] == "No listener rated both."
+    assert (row["listeners"], row["difference"], row["wilcoxon_p"], row["permutation_adjusted"]) == (
+        0,
+        None,
+        None,
+        None,
+    )
+
+
+def test_one_system_makes_no_pairs():
+    assert [len(table.rows) for table in tables(ratings_of(list("AB"), ["T1", "T1"], [3, 4]))] == [0, 0]
+
+
+def test_constant_ratings_differ_by_nothing():
+    ratings = ratings_of([f"L{n}" for n in range(12) for _ in range(2)], ["original", "T1"] * 12, [3] * 24)
+    row = tables(ratings)[0].records()[0]
+    assert (row["difference"], row["difference_low"], row["difference_high"]) == (0, 0, 0)
+    assert (row["wilcoxon_p"], row["permutation_p"], row["rank_biserial"]) == (1, 1, 0)
+
+
+def test_fourteen_systems_can_be_told_apart_after_holm():
+    """The original and 13 systems, 52 listeners: a clear difference stays one after a correction over 91 pairs."""
+    table = tables(drawn(listeners=52, systems=14, each=2, step=1.0, seed=8), Settings(resamples=200))[0]
+    assert len(table.rows) == 91
+    row = table.records(first="original", second="T05")[0]
+    assert row["permutation_adjusted"] < 0.001
+
+
+def test_equal_inputs_give_equal_tables():
+    first, second = (tables(drawn(seed=9))[0].csv() for _ in range(2))
+    assert first == second
+
+
+def test_sixty_two_systems_are_quick():
+    ratings = drawn(listeners=119, systems=62, utterances=98, each=4, points=5, step=0.05)
+    start = time.perf_counter()
+    found = comparison_tables(scored_of(ratings, "normalised"), Settings())
+    assert time.perf_counter() - start < 90
+    assert [len(table.rows) for table in found] == [1891, 1891]

@@ -1,0 +1,456 @@
+"""Figures of an analysis: drawn from its tables for few and many systems, the same bytes each time, in words too."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from evaluation.figures.style import PALETTES, drawing
+from listening.analysis.contents import MAP
+from listening.analysis.figures import draw_all, draw_files, figures_of
+from listening.analysis.figures.det import Curve, dealt
+from listening.analysis.figures.sheet import SIMULATED, SMALL, Sheet
+from listening.analysis.figures.words import number, short_group, short_names, slug
+from listening.analysis.maps import map_tables
+from listening.analysis.settings import Settings
+from listening.analysis.tables import Results, Table
+from tests.evaluation.svg import SVG, assert_sound, texts, title_and_description
+from tests.listening.analysis.examples import LISTENERS, made_up_results
+from tests.listening.analysis.made_up_boards import made_up_placements
+
+MANY = tuple(f"T{place // 2 + 1:02}-{'pc'[place % 2]}1" for place in range(62))
+LONG = ("An anonymiser with a very long name", "An anonymiser with a very long game", "日本語の匿名化", "$x_1$ <b> & é")
+TASK = "naturalness"
+
+
+@pytest.fixture(scope="module")
+def few():
+    return made_up_results()
+
+
+@pytest.fixture(scope="module")
+def figures(few):
+    return {(figure.scores, figure.name): figure for figure in figures_of(few)}
+
+
+def overviews(results):
+    """All figures but those of single systems."""
+    return [figure for figure in figures_of(results) if not figure.system]
+
+
+def painted(figure):
+    """What is drawn, with the box that it covers, in pixels: texts of the sheet, and axes with their own; the sheet."""
+    from matplotlib.figure import Figure as Canvas
+
+    with drawing("light") as palette:
+        sheet = Sheet(Canvas(figsize=figure.size.inches), palette, figure.size, is_simulated=figure.is_simulated)
+        figure.paint(sheet)
+        sheet.figure.draw_without_rendering()
+        boxes = [(one.get_text(), one.get_window_extent()) for one in sheet.figure.texts]
+        return boxes + [("axes", one.get_tightbbox()) for one in sheet.figure.axes], sheet.figure.bbox
+
+
+def without(results, *paths):
+    return replace(results, tables={path: table for path, table in results.tables.items() if path not in paths})
+
+
+def without_scores(results, scores):
+    return without(results, *(path for path in results.tables if path.startswith(f"{scores}/")))
+
+
+def emptied(table, *columns):
+    places = {table.columns.index(column) for column in columns}
+    return Table(
+        table.name,
+        table.columns,
+        tuple(tuple(None if place in places else cell for place, cell in enumerate(row)) for row in table.rows),
+    )
+
+
+def test_figures_are_those_of_a_challenge(figures):
+    expected = {
+        f"{kind}-{task}"
+        for kind in ("violin", "eer", "det", "histogram", "significance", "listeners", "exclusions")
+        for task in ("verifiability", "naturalness", "intelligibility")
+    }
+    expected |= {"scatter-naturalness-wer", "scatter-intelligibility-wer", "scatter-naturalness-intelligibility"}
+    expected |= {"pairs-det", "pairs-eer"}
+    expected |= {f"exclusions-standing-{task}" for task in ("verifiability", "naturalness", "intelligibility")}
+    expected |= {
+        f"det-{task}-of-{system}"
+        for task in ("verifiability", "naturalness", "intelligibility")
+        for system in ("T01-p1", "T02-p1", "T02-c1", "T11-p1")
+    }
+    for scores in ("raw", "normalised"):
+        assert {name for kind, name in figures if kind == scores} == expected
+    assert {name for kind, name in figures if kind == "common"} == {"grouping", "map-board-1", "transcription"}
+
+
+def test_figures_are_listed_without_a_plotting_library():
+    code = (
+        "import sys; from tests.listening.analysis.examples import made_up_results\n"
+        "from listening.analysis.figures import figures_of\n"
+        "found = figures_of(made_up_results())\n"
+        "assert [len(one.numbers.rows) for one in found] and not {'matplotlib', 'scipy', 'django'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("systems", [MANY[:1], MANY[:3], MANY, LONG], ids=["1", "3", "62", "long"])
+def test_every_figure_is_drawn_for_few_and_many_systems_without_a_warning(systems):
+    results = without_scores(made_up_results(systems, ("verifiability",)), "normalised")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for figure in overviews(results):
+            root = ElementTree.fromstring(figure.draw("light", "svg"))
+            assert float(root.get("width").removesuffix("pt")) == pytest.approx(72 * figure.size.width_inches)
+            assert not [
+                one for one in root.iter() if "style" in one.attrib or one.tag in (f"{SVG}style", f"{SVG}script")
+            ]
+
+
+@pytest.mark.parametrize("systems", [MANY[:1], MANY[:9], LONG], ids=["1", "9", "long"])
+def test_no_text_lies_outside_of_its_figure_and_none_is_too_small(systems):
+    for figure in overviews(without_scores(made_up_results(systems, ("verifiability",)), "normalised")):
+        found, sheet = painted(figure)
+        assert found
+        for text, box in found:
+            inside = box.x0 >= -1 and box.x1 <= sheet.width + 1 and box.y0 >= -1 and box.y1 <= sheet.height + 1
+            assert inside, (figure.name, text, box, sheet.width, sheet.height)
+        sizes = {float(one.get("font-size").removesuffix("px"))
+                 for one in ElementTree.fromstring(figure.draw("light", "svg")).iter(f"{SVG}text")}  # fmt: skip
+        assert min(sizes) >= SMALL, figure.name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["violin-naturalness", "det-naturalness", "histogram-verifiability", "significance-naturalness", "pairs-eer"],
+)  # fmt: skip
+def test_figure_is_sound_and_gives_the_same_bytes_each_time(figures, name):
+    figure = figures["raw", name]
+    assert_sound(lambda theme, image_format: figure.draw(theme, image_format))
+    assert title_and_description(figure.draw("dark", "svg")) == (figure.title, figure.alt)
+
+
+def test_formats_drawn_together_are_those_drawn_alone(figures):
+    figure = figures["raw", "eer-naturalness"]
+    together = figure.draw_formats("light", ("svg", "pdf", "png"))
+    assert together == {one: figure.draw("light", one) for one in ("svg", "pdf", "png")}
+
+
+def test_equal_results_read_back_give_the_same_figures(few):
+    again = overviews(Results.from_json(few.as_json()))
+    for first, second in zip(overviews(few), again, strict=True):
+        assert (first.name, first.caption, first.alt, first.numbers) == (
+            second.name, second.caption, second.alt, second.numbers,
+        )  # fmt: skip
+    assert again[0].draw("light", "svg") == overviews(few)[0].draw("light", "svg")
+
+
+def test_simulated_ratings_are_called_so_in_every_picture_and_caption(few):
+    honest = {(one.scores, one.name): one for one in overviews(made_up_results(is_simulated=False))}
+    for figure in overviews(few):
+        other = honest[figure.scores, figure.name]
+        assert "Simulated" in figure.caption
+        assert "imulated" not in other.caption
+        if figure.scores != "normalised" and figure.task in ("", TASK) and figure.name[:3] not in ("his", "det"):
+            assert SIMULATED in texts(figure.draw("light", "svg"))
+    assert SIMULATED not in texts(honest["raw", "eer-naturalness"].draw("light", "svg"))
+
+
+def test_captions_say_scores_n_listeners_seed_and_resamples(few):
+    rows = few.table("raw", "summary").records(task=TASK)
+    by_name = {(one.scores, one.name): one.caption for one in figures_of(few)}
+    caption = by_name["raw", "violin-naturalness"]
+    assert caption.startswith("Raw ratings, 1 to 10.")
+    n, listeners = sum(row["n"] for row in rows), max(row["listeners"] for row in rows)
+    assert f"n = {n:,} ratings by {listeners} listeners (the clusters)." in caption
+    assert "95 % intervals: 2,000 resamples of listeners with all their ratings, seed 2022." in caption
+    assert by_name["normalised", "eer-naturalness"].startswith(
+        "Ratings normalised to ranks within each listener (rank01/avg), 0 to 1."
+    )
+    assert "1,000 permutations" in by_name["raw", "significance-naturalness"]
+    assert "corrected over all 10 pairs (Holm)" in by_name["raw", "significance-naturalness"]
+    for figure in overviews(few):
+        assert "listeners" in figure.caption
+        assert "n = " in figure.caption
+
+
+@pytest.mark.parametrize("scores", ["raw", "normalised"])
+def test_numbers_are_those_of_the_tables(few, figures, scores):
+    def cells(name, columns):
+        table = figures[scores, name].numbers
+        places = [table.columns.index(column) for column in columns]
+        return {tuple(row[place] for place in places) for row in table.rows}
+
+    def expected(table, columns, **equal):
+        return {tuple(row[column] for column in columns) for row in few.table(scores, table).records(**equal)}
+
+    columns = ("system", "n", "mean", "mean_low", "mean_high", "median", "q1", "q3")
+    assert cells("violin-naturalness", columns) == expected("summary", columns, task=TASK)
+    columns = ("system", "kind", "mean", "mean_low")
+    assert cells("violin-verifiability", columns) == {
+        row for row in expected("summary", columns, task="verifiability") if row[1] != "all"
+    }
+    columns = ("system", "eer", "eer_low", "eer_high", "group")
+    assert cells("eer-naturalness", columns) == expected("detection", columns, task=TASK)
+    columns = ("system", "threshold", "miss_rate", "false_alarm_rate")
+    assert cells("det-naturalness", columns) == expected("det", columns, task=TASK)
+    assert cells("det-naturalness-of-T01-p1", columns) == expected("det", columns, task=TASK, system="T01-p1")
+    assert cells("det-verifiability-of-T01-p1", columns) == expected(
+        "det", columns, task="verifiability", system="T01-p1"
+    ) | expected("det", columns, task="verifiability", system="original")
+    columns = ("system", "kind", "lower", "upper", "count", "share")
+    assert cells("histogram-naturalness", columns) == expected("histogram", columns, task=TASK)
+    columns = ("first", "second", "difference", "permutation_p", "permutation_adjusted")
+    assert cells("significance-naturalness", columns) == expected("differences", columns, task=TASK)
+    columns = ("listener", "mean", "sd", "correlation")
+    assert cells("listeners-naturalness", columns) == expected("listeners", columns, task=TASK)
+
+
+def test_scatter_counts_every_anonymised_utterance_once(few, figures):
+    held = [row for row in few.table("raw", "utterances").records() if row["system"] != "original"]
+    assert sum(row[-1] for row in figures["raw", "scatter-naturalness-wer"].numbers.rows) == len(held)
+    table = figures["raw", "scatter-naturalness-intelligibility"].numbers
+    assert table.columns[0] == "intelligibility_from"
+    for x_from, x_to, y_from, y_to, count in table.rows:
+        found = [row for row in held if x_from <= row["intelligibility"] < x_to and y_from <= row["naturalness"] < y_to]
+        assert len(found) == count
+
+
+def test_rows_are_sorted_with_the_original_first(few, figures):
+    rows = few.table("raw", "summary").records(task=TASK)
+    means = {row["system"]: row["mean"] for row in rows}
+    systems = sorted((name for name in means if name != "original"), key=lambda name: -means[name])
+    table = figures["raw", "violin-naturalness"].numbers
+    assert [row[0] for row in table.rows] == ["original", *systems]
+
+
+def test_alt_says_the_finding_with_numbers(few, figures):
+    row = few.table("raw", "summary").records(task=TASK, system="T11-p1")[0]
+    alt = figures["raw", "violin-naturalness"].alt
+    wanted = f"T11-p1 mean {row['mean']:.2f} ({row['mean_low']:.2f} to {row['mean_high']:.2f})"
+    assert wanted in alt
+    rates = few.table("raw", "detection").records(task=TASK, system="T11-p1")[0]
+    assert f"T11-p1 {100 * rates['eer']:.1f} %" in figures["raw", "det-naturalness"].alt
+    pairs = few.table("raw", "differences").records(task=TASK)
+    apart = sum(row["permutation_adjusted"] <= 0.05 for row in pairs)
+    assert f"{apart} of {len(pairs)} pairs differ at 5 %." in figures["raw", "significance-naturalness"].alt
+
+
+def test_many_systems_keep_the_alternative_text_short():
+    assert all(len(figure.alt) < 900 for figure in overviews(made_up_results(MANY, (TASK,))))
+
+
+def test_only_figures_of_listeners_name_listeners(figures):
+    for figure in figures.values():
+        found = str(figure.numbers.rows) + figure.alt + figure.caption
+        assert figure.is_about_listeners == any(listener in found for listener in LISTENERS), figure.name
+    assert {name for (_, name), one in figures.items() if one.is_about_listeners} == {
+        f"listeners-{task}" for task in ("verifiability", "naturalness", "intelligibility")
+    }
+
+
+def test_figures_of_rules_and_of_single_samples_are_for_organizers(few, figures):
+    for task in ("verifiability", "naturalness", "intelligibility"):
+        every, standing = figures["raw", f"exclusions-{task}"], figures["raw", f"exclusions-standing-{task}"]
+        assert (every.is_for_organizers, standing.is_for_organizers) == (True, False)
+        assert {row[0] for row in every.numbers.rows} == {"disagrees", "standing"}
+        assert {row[0] for row in standing.numbers.rows} == {"standing"}
+        assert "disagrees" not in standing.alt + standing.caption + " ".join(texts(standing.draw("light", "svg")))
+    assert figures["common", "map-board-1"].is_for_organizers
+    table = few.tables["common/map"]
+    place = table.columns.index("slot")
+    voices = replace(table, rows=tuple((*row[:place], "", *row[place + 1 :]) for row in table.rows))
+    [averaged] = [one for one in figures_of(replace(few, tables={"common/map": voices})) if one.name.startswith("map")]
+    assert not averaged.is_for_organizers
+
+
+def test_a_figure_of_standing_exclusions_alone_is_for_everybody(few):
+    table = few.tables["raw/exclusion_effect"]
+    rows = tuple(row for row in table.rows if row[table.columns.index("rule")] == "standing")
+    found = figures_of(replace(few, tables={**few.tables, "raw/exclusion_effect": replace(table, rows=rows)}))
+    of_raw = [one for one in found if one.scores == "raw" and one.name.startswith("exclusions")]
+    tasks = ("verifiability", "naturalness", "intelligibility")
+    assert {one.name for one in of_raw} == {f"exclusions-standing-{task}" for task in tasks}
+    assert not any(one.is_for_organizers for one in of_raw)
+
+
+def test_figure_of_a_system_is_of_that_system_and_only_svg(figures):
+    figure = figures["raw", "det-verifiability-of-T01-p1"]
+    assert (figure.system, figure.task, figure.formats) == ("T01-p1", "verifiability", ("svg",))
+    assert [one.path for one in figure.files()] == [
+        "raw/det-verifiability-of-T01-p1-light.svg", "raw/det-verifiability-of-T01-p1-dark.svg",
+    ]  # fmt: skip
+    drawn = texts(figure.draw("light", "svg"))
+    assert any(text.startswith("T01-p1 ") for text in drawn)
+    assert any(text.startswith("Original ") for text in drawn)
+    assert not any(text.startswith("T02-p1") for text in drawn)
+
+
+def test_results_without_tables_give_no_figure(few):
+    assert figures_of(replace(few, tables={})) == []
+    empty = {path: Table(table.name, table.columns, ()) for path, table in few.tables.items()}
+    assert figures_of(replace(few, tables=empty)) == []
+
+
+def test_results_without_listeners_have_no_figure_of_them(few):
+    found = figures_of(without(few, "raw/listeners", "normalised/listeners"))
+    assert not [figure for figure in found if figure.is_about_listeners]
+
+
+def test_values_without_intervals_are_drawn_and_the_caption_says_why(few):
+    tables = dict(few.tables)
+    tables["raw/detection"] = emptied(tables["raw/detection"], "eer_low", "eer_high", "group")
+    tables["raw/summary"] = emptied(tables["raw/summary"], "mean_low", "mean_high", "group")
+    found = {(one.scores, one.name): one for one in figures_of(replace(few, tables=tables))}
+    for name in ("eer-naturalness", "violin-naturalness"):
+        figure = found["raw", name]
+        assert "No intervals: they need at least 10 listeners." in figure.caption
+        assert "share a letter" not in figure.caption
+        assert figure.draw("light", "svg").startswith(b"<?xml")
+        assert "(" not in figure.alt.split(":")[1]
+
+
+def test_labels_of_systems_are_drawn_and_names_stand_in_the_numbers(few):
+    study = dict(few.study) | {"labels": {"T01-p1": "Team One", "original": "Natural speech"}}
+    figure = next(one for one in figures_of(replace(few, study=study)) if one.name == "eer-verifiability")
+    assert {"Team One", "Natural speech"} < set(texts(figure.draw("light", "svg")))
+    assert ("T01-p1", "Team One") in {row[:2] for row in figure.numbers.rows}
+
+
+def test_long_names_are_cut_and_full_in_the_numbers():
+    figure = next(one for one in figures_of(made_up_results(LONG, (TASK,))) if one.name == "eer-naturalness")
+    drawn = texts(figure.draw("light", "svg"))
+    assert LONG[0] not in drawn
+    assert {"An anony…g name", "An anony…g game"} < set(drawn)
+    assert set(LONG) == {row[0] for row in figure.numbers.rows}
+
+
+def test_figures_of_systems_with_like_names_have_addresses_of_their_own():
+    found = figures_of(made_up_results(("a b", "a-b", "ä!"), (TASK,)))
+    names = [(one.scores, one.name) for one in found]
+    assert len(names) == len(set(names))
+    assert {"det-naturalness-of-a-b", "det-naturalness-of-a-b-2"} <= {name for _, name in names}
+
+
+def test_draw_all_writes_every_file_and_tells_its_progress(tmp_path):
+    results = without_scores(made_up_results(("T01-p1", "T02-p1"), (TASK,)), "normalised")
+    told = []
+    written = draw_all(results, tmp_path, ("svg",), lambda *step: told.append(step))
+    expected = {file.path for figure in figures_of(results) for file in figure.files(("svg",))}
+    assert {path.relative_to(tmp_path).as_posix() for path in written} == expected
+    assert {"raw/det-naturalness-light.svg", "raw/det-naturalness-dark.svg", "common/grouping-light.svg"} < expected
+    assert all(path.read_bytes().startswith(b"<?xml") for path in written)
+    figures = len(figures_of(results))
+    assert [done for _, done, _ in told] == list(range(figures + 1))
+    assert {total for *_, total in told} == {figures}
+
+
+def test_files_for_print_are_light(figures):
+    figure = figures["raw", "eer-naturalness"]
+    files = dict(draw_files([figure]))
+    assert list(files) == sorted(
+        ["raw/eer-naturalness-light.svg", "raw/eer-naturalness.pdf", "raw/eer-naturalness.png",
+         "raw/eer-naturalness-dark.svg"],
+        key=lambda path: list(files).index(path),
+    )  # fmt: skip
+    assert files["raw/eer-naturalness.png"] == figure.draw("light", "png")
+    assert files["raw/eer-naturalness-dark.svg"] == figure.draw("dark", "svg")
+
+
+def test_themes_differ_in_colours_only(figures):
+    light, dark = (ElementTree.fromstring(figures["raw", "det-naturalness"].draw(theme, "svg")) for theme in PALETTES)
+    assert [one.text for one in light.iter(f"{SVG}text")] == [one.text for one in dark.iter(f"{SVG}text")]
+
+
+def test_det_curve_ends_where_trials_end_and_bends_between_operating_points():
+    from scipy.special import ndtri
+
+    from listening.analysis.figures.det import _drawable
+
+    curve = Curve("x", np.array([0.0, 0.0, 0.25, 1.0]), np.array([1.0, 0.5, 0.0, 0.0]), 0.2, (0.01, 0.02))
+    x, y = _drawable(curve, 1 / 100)
+    assert (y[0], x[-1]) == pytest.approx((ndtri(0.01), ndtri(0.02)))
+    assert x[0] == pytest.approx(ndtri(0.5))
+    inner = (y > y[0] + 0.05) & (x > x[-1] + 0.05)
+    # Straight in rates: from (0.5, 0) to (0, 0.25).
+    from scipy.special import ndtr
+
+    assert ndtr(y[inner]) == pytest.approx(0.25 * (1 - ndtr(x[inner]) / 0.5), abs=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 6, 7, 13, 62])
+def test_curves_are_dealt_to_panels_that_hold_few(count):
+    panels = dealt(count)
+    assert [place for panel in panels for place in panel] == list(range(count))
+    assert max(map(len, panels)) <= 6
+    assert max(map(len, panels)) - min(map(len, panels)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("letters", "expected"),
+    [("", ""), ("a", "a"), ("abc", "abc"), ("abcd", "a–d"), ("abcdfg", "a–d fg"), ("z aa ab", "z aa ab"),
+     ("x y z aa ab", "xyz aa ab"), ("acegikmoqs", "a c e g i…")],
+)  # fmt: skip
+def test_letters_of_a_group_are_shortened_by_joining_runs(letters, expected):
+    assert short_group(letters) == expected
+
+
+def test_short_names_differ_and_are_printable():
+    long = {f"name-{place}": f"The same beginning {place} and the same end" for place in range(12)}
+    short = short_names(long | {"日本語": "日本語"})
+    assert len(set(short.values())) == 13
+    assert max(map(len, short.values())) <= 15
+    assert short["日本語"] == "system 13"
+
+
+def test_numbers_have_a_true_minus_and_no_negative_zero():
+    assert [number(value) for value in (-0.004, -1.5, None)] == ["0.00", "−1.50", "–"]
+
+
+@pytest.mark.parametrize("dimensions", [1, 2])
+def test_map_of_all_boards_of_a_system_shows_voices(few, dimensions):
+    placements = made_up_placements(listeners=12, samples=16, speakers=4, dimensions=dimensions)
+    voices, fit = map_tables(placements, Settings())
+    results = replace(few, tables={**few.tables, "common/map": voices, "common/map_fit": fit})
+    figures = {figure.name: figure for figure in figures_of(results)}
+    assert {name for name in figures if name.startswith("map")} == {"map-all-boards-of-T01", "map-all-boards-of-T02"}
+    figure = figures["map-all-boards-of-T01"]
+    assert figure.title.startswith("Linkability: averaged map of ")
+    assert "board" not in figure.title
+    assert "n = 8 voices of 4 speakers, 12 listeners. Averaged over 12 boards." in figure.caption
+    assert figure.alt.startswith("8 voices of 4 speakers")
+    assert "slot" not in figure.numbers.columns
+    assert len(figure.numbers.rows) == 8
+    assert_sound(lambda theme, image_format: figure.draw(theme, image_format))
+    boxes, sheet = painted(figure)
+    for text, box in boxes:
+        assert box.x0 >= sheet.x0, text
+        assert box.x1 <= sheet.x1, text
+
+
+def test_maps_of_boards_with_like_names_have_addresses_of_their_own(few):
+    """The second “a/b” would be called like the third board."""
+    row = few.tables["common/map"].records()[0]
+    names = ("a b 3", "a/b", "a b", "a-b")
+    table = MAP.table([row | {"board": board, "slot": slot} for board in names for slot in ("1", "2")])
+    results = replace(few, tables={"common/map": table})
+    found = [figure.name for figure in figures_of(results) if figure.name.startswith("map")]
+    assert len(found) == len(set(found)) == 4
+
+
+def test_names_of_figures_are_short_enough_for_files_and_differ():
+    assert slug("a/b c") == "a-b-c"
+    assert slug("日本語") == "unnamed"
+    long = [f"{'x' * 290}-{place}" for place in range(3)]
+    found = figures_of(made_up_results(systems=long))
+    files = [file.path for figure in found for file in figure.files()]
+    assert len(set(files)) == len(files)
+    assert max(len(file.split("/")[-1]) for file in files) < 200

@@ -1,0 +1,184 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from listening.analysis.errors import AnalysisInputError
+from listening.analysis.inputs import ORIGINAL
+from listening.analysis.linkability import PAIRS, linkability_tables, scored_pairs
+from listening.analysis.placed_boards import filled_boards
+from listening.analysis.settings import Settings
+from tests.listening.analysis.made_up_boards import made_up_placements, placements_of
+
+SETTINGS = Settings(resamples=200)
+
+
+def detection_of(placements, kind="raw", settings=SETTINGS, **equal):
+    return linkability_tables(placements, settings, kind)[0].records(**equal)
+
+
+def independent_pairs(placements, kind):
+    """Every pair by plain loops: kind of pair, system, closeness, same speaker."""
+    boards = {}
+    for row in range(len(placements)):
+        key = placements.listener[row], placements.session[row], placements.board[row]
+        boards.setdefault(key, []).append(row)
+    found = []
+    for rows in boards.values():
+        of_board = []
+        for place, i in enumerate(rows):
+            for j in rows[place + 1 :]:
+                flat = np.isnan(placements.y[i])
+                away = abs(placements.x[i] - placements.x[j])
+                if not flat:
+                    away = np.hypot(away, placements.y[i] - placements.y[j]) / np.sqrt(2)
+                both = sorted((placements.system[i], placements.system[j]), key=lambda one: one != ORIGINAL)
+                named = ["anonymised" if one != ORIGINAL else one for one in both]
+                system = both[1] if named[1] == "anonymised" else ""
+                of_board.append(("-".join(named), system, away, placements.speaker[i] == placements.speaker[j]))
+        if kind == "normalised":
+            away = np.array([round(one[2], 12) for one in of_board])
+            ranks = [(away < one).sum() + ((away == one).sum() - 1) / 2 for one in away]
+            of_board = [(a, b, rank / (len(away) - 1), d) for (a, b, _, d), rank in zip(of_board, ranks, strict=True)]
+        found += of_board
+    return found
+
+
+@pytest.mark.parametrize("kind", ["raw", "normalised"])
+@pytest.mark.parametrize("dimensions", [1, 2])
+def test_linkability_agrees_with_plain_loops_and_scikit_learn(kind, dimensions):
+    placements = made_up_placements(dimensions=dimensions, listeners=4)
+    expected = independent_pairs(placements, kind)
+    rows = detection_of(placements, kind)
+    assert {(row["pairs"], row["system"]) for row in rows} == {
+        *((pairs, "all") for pairs in PAIRS),
+        *((pairs, system) for pairs in PAIRS[1:] for system in ("T01", "T02")),
+    }
+    for row in rows:
+        of_row = [one for one in expected if one[0] == row["pairs"] and row["system"] in ("all", one[1])]
+        closeness, same = -np.array([one[2] for one in of_row]).round(12), np.array([one[3] for one in of_row])
+        assert (row["n_target"], row["n_nontarget"]) == (same.sum(), (~same).sum())
+        assert row["auc"] == pytest.approx(roc_auc_score(same, closeness), abs=1e-9)
+        false_alarms, hits, _ = roc_curve(same, closeness, drop_intermediate=False)
+        # Where the polygon crosses misses = false alarms, on a fine grid of it.
+        along = np.linspace(0, len(hits) - 1, 400_001)
+        x = np.interp(along, np.arange(len(hits)), false_alarms)
+        y = 1 - np.interp(along, np.arange(len(hits)), hits)
+        crossing = np.argmin(np.abs(x - y))
+        assert row["eer"] == pytest.approx((x[crossing] + y[crossing]) / 2, abs=2e-4)
+
+
+def test_boards_that_separate_speakers_have_no_errors_and_boards_of_noise_have_half():
+    clear = made_up_placements(spread=0.0, lost=0.0, listeners=3, boards=1)
+    assert [row["eer"] for row in detection_of(clear)] == [0.0] * 7
+    noise = made_up_placements(listeners=60, boards=3)
+    numbers = np.random.default_rng(6)
+    noise = replace(noise, x=numbers.random(len(noise)), y=numbers.random(len(noise)))
+    for row in detection_of(noise, "normalised", Settings(resamples=1000, level=0.999), system="all"):
+        assert row["eer_low"] < 0.5 < row["eer_high"]
+        assert row["auc_low"] < 0.5 < row["auc_high"]
+
+
+def test_a_stretched_board_changes_raw_closeness_and_not_normalised_ranks():
+    placements = made_up_placements(listeners=3)
+    half = made_up_placements(listeners=3)
+    half.x[:], half.y[:] = half.x / 4, half.y / 4  # a power of two keeps every tie
+    assert detection_of(placements, "normalised") == detection_of(half, "normalised")
+    curve, smaller = (linkability_tables(one, SETTINGS, "raw")[1].records(system="all") for one in (placements, half))
+    assert smaller[0]["threshold"] == pytest.approx(curve[0]["threshold"] / 4)
+
+
+def test_interval_is_that_of_resampled_listeners():
+    placements = made_up_placements(listeners=12)
+    settings = Settings(resamples=400, seed=5)
+    row = detection_of(placements, "raw", settings, pairs="original-anonymised", system="all")[0]
+    pairs = scored_pairs(filled_boards(placements), settings, "raw")
+    chosen = pairs.kind == PAIRS.index("original-anonymised")
+    draws = np.random.default_rng(5).multinomial(12, [1 / 12] * 12, size=400)
+    areas = []
+    for draw in draws:
+        weight = draw[pairs.listener[chosen]]
+        areas.append(roc_auc_score(pairs.is_target[chosen], pairs.closeness[chosen], sample_weight=weight))
+    assert (row["auc_low"], row["auc_high"]) == pytest.approx(tuple(np.quantile(areas, [0.025, 0.975])), abs=1e-9)
+
+
+def test_few_listeners_and_one_speaker_give_points_and_a_remark():
+    row = detection_of(made_up_placements(listeners=1), pairs="original-anonymised", system="all")[0]
+    assert row["eer"] is not None
+    assert (row["eer_low"], row["remark"]) == (None, "Fewer than 10 listeners: no interval.")
+    alone = made_up_placements(listeners=2, speakers=1)
+    table, curve = linkability_tables(alone, SETTINGS, "raw")
+    assert {row["remark"] for row in table.records()} == {"No pair of two speakers, so there is nothing to tell apart."}
+    assert all(row["eer"] is None and row["n_nontarget"] == 0 for row in table.records())
+    assert curve.rows == ()
+
+
+def test_board_of_two_samples_and_board_of_equal_distances_are_chance():
+    two = placements_of([{"slot": "1"}, {"slot": "2", "x": 0.9, "system": "T01"}])
+    assert detection_of(two, "normalised")[0]["n_target"] == 1
+    same_place = made_up_placements(listeners=2, speakers=2)
+    same_place.x[:] = same_place.y[:] = 0.5
+    for kind in ("raw", "normalised"):
+        assert {(row["eer"], row["auc"]) for row in detection_of(same_place, kind)} == {(0.5, 0.5)}
+
+
+def test_pairs_by_two_systems_count_for_all_of_them_only():
+    rows = detection_of(
+        placements_of(
+            [
+                {"slot": "1", "system": "T01", "speaker": "A"},
+                {"slot": "2", "system": "T02", "speaker": "A", "x": 0.6},
+                {"slot": "3", "system": "T02", "speaker": "B", "x": 0.9},
+            ]
+        )
+    )
+    assert [(row["system"], row["n_target"], row["n_nontarget"]) for row in rows] == [("all", 1, 2), ("T02", 0, 1)]
+
+
+def test_det_points_start_at_accepting_all_end_at_none_and_are_not_too_many():
+    placements = made_up_placements(listeners=40, boards=4, samples=16, speakers=4)
+    curve = linkability_tables(placements, SETTINGS, "raw")[1]
+    for pairs in PAIRS:
+        points = curve.records(pairs=pairs, system="all")
+        assert 50 < len(points) <= 302
+        assert (points[0]["miss_rate"], points[0]["false_alarm_rate"]) == (0, 1)
+        assert (points[-1]["threshold"], points[-1]["miss_rate"], points[-1]["false_alarm_rate"]) == (None, 1, 0)
+        for name, rises in (("miss_rate", 1), ("false_alarm_rate", -1)):
+            assert (np.diff([one[name] for one in points]) * rises >= 0).all()
+
+
+def test_order_of_rows_changes_nothing():
+    placements = made_up_placements(listeners=11)
+    shuffled = placements.rows(np.random.default_rng(0).permutation(len(placements)))
+    expected = [table.csv() for table in linkability_tables(placements, SETTINGS, "normalised")]
+    assert [table.csv() for table in linkability_tables(shuffled, SETTINGS, "normalised")] == expected
+
+
+def test_excluded_sessions_are_left_out():
+    placements = made_up_placements(listeners=12)
+    expected = detection_of(placements.rows(placements.listener != "listener-03"))
+    excluded = replace(placements, excluded=np.where(placements.listener == "listener-03", "a rule", ""))
+    assert detection_of(excluded) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{"slot": "1"}, {"slot": "1", "x": 0.7}], "expected each sample once, found sample 1 again"),
+        ([{"slot": "1", "x": 1.2}, {"slot": "2"}], "sample 1: expected a place in [0, 1]"),
+        ([{"slot": "1", "x": np.nan}, {"slot": "2"}], "sample 1: expected a place in [0, 1]"),
+        ([{"slot": "1", "y": 0.2}, {"slot": "2"}], "second coordinate on all samples of a board or on none"),
+        ([{"slot": "1"}, {"slot": "1", "listener": "l2", "speaker": "B"}], "to be the same for every listener"),
+    ],
+)
+def test_boards_that_cannot_be_read_are_refused_in_a_sentence(rows, words):
+    with pytest.raises(AnalysisInputError) as problem:
+        linkability_tables(placements_of(rows), SETTINGS, "raw")
+    assert words in " ".join(problem.value.problems)
+    assert "Board b1" in problem.value.problems[0]
+
+
+def test_no_boards_at_all_give_empty_tables():
+    nothing = placements_of([])
+    assert [table.rows for table in linkability_tables(nothing, SETTINGS, "raw")] == [(), ()]

@@ -1,0 +1,148 @@
+"""One row a listener: known answers by hand, against scipy, and on a panel with a known odd one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from listening.analysis.inputs import BRIDGE
+from listening.analysis.listener_measures import agreement, deviations, rated_of
+from listening.analysis.listeners import listener_tables
+from listening.analysis.screening import screening_table
+from tests.listening.analysis.rated import QUICK, SCALE, drawn, joined, ratings_of, scored_of
+
+
+def rows_of(ratings, kind="raw", **equal):
+    screening = screening_table(ratings, SCALE, QUICK)
+    counted, everyone = scored_of(ratings, kind), scored_of(ratings, kind, with_excluded=True)
+    return listener_tables(ratings, counted, everyone, QUICK, screening)[0].records(**equal)
+
+
+def row_of(ratings, listener, **how):
+    (row,) = rows_of(ratings, listener=listener, **how)
+    return row
+
+
+def test_level_and_spread():
+    row = row_of(ratings_of(list("AAAB"), ["original", "T1", "T2", "T1"], [9, 4, 5, 7]), "A")
+    assert (row["n"], row["mean"], row["sd"]) == (3, 6, pytest.approx(np.std([9, 4, 5], ddof=1)))
+    assert row_of(ratings_of(["A"], ["T1"], [7]), "A")["sd"] is None
+
+
+@pytest.mark.parametrize("kind", ["raw", "normalised"])
+def test_agreement_is_with_the_system_means_of_the_others(kind):
+    scored = scored_of(drawn(listeners=8, systems=6, seed=2, points=10), kind)
+    found, cells = agreement(rated_of(scored, "naturalness"))
+    for listener in range(8):
+        own = scored.listener == listener
+        others = {
+            system: scored.score[~own & (scored.ratings.system == system)].mean()
+            for system in scored.systems("naturalness")
+        }
+        beside = [others[system] for system in scored.ratings.system[own]]
+        assert found[listener] == pytest.approx(stats.pearsonr(scored.score[own], beside)[0])
+        assert cells[listener] == 6
+
+
+def test_agreement_in_verifiability_is_class_by_class():
+    """Everybody hears who is whom on the originals; means over both classes would be all equal."""
+    names = [f"L{n}" for n in range(4) for _ in range(4)]
+    ratings = ratings_of(
+        names, ["original", "original", "T1", "T1"] * 4, [9, 1, 5, 4, 10, 2, 6, 5, 8, 1, 5, 4, 1, 9, 5, 5],
+        task="verifiability", is_target=[1, 0, 1, 0] * 4,
+    )  # fmt: skip
+    found, cells = agreement(rated_of(scored_of(ratings), "verifiability"))
+    assert cells.tolist() == [4] * 4
+    assert (found[:3] > 0.9).all()
+    assert found[3] < -0.9
+
+
+def test_agreement_needs_three_systems_and_something_that_varies():
+    two = ratings_of(list("AABB"), ["T1", "T2"] * 2, [1, 5, 2, 6])
+    assert np.isnan(agreement(rated_of(scored_of(two), "naturalness"))[0]).all()
+    flat = ratings_of(list("AAABBB"), ["T1", "T2", "T3"] * 2, [3, 3, 3, 1, 5, 9])
+    assert np.isnan(agreement(rated_of(scored_of(flat), "naturalness"))[0]).all()
+    alone = ratings_of(list("AAA"), ["T1", "T2", "T3"], [3, 5, 8])
+    assert np.isnan(agreement(rated_of(scored_of(alone), "naturalness"))[0]).all()
+
+
+def test_bias_and_inconsistency_by_hand():
+    """x is rated by both (mean 4): −1 and +1; y and z by one each, so T1 (mean 5) and T2 (mean 6) stand for them."""
+    ratings = ratings_of(list("ABAB"), ["T1", "T1", "T1", "T2"], [3, 5, 7, 6], item=list("xxyz"))
+    found = deviations(rated_of(scored_of(ratings), "naturalness"))
+    assert found.bias.tolist() == pytest.approx([(-1 + 2) / 2, (1 + 0) / 2])
+    assert found.inconsistency.tolist() == pytest.approx([np.std([-1, 2], ddof=1), np.std([1, 0], ddof=1)])
+
+
+def test_bias_and_inconsistency_of_a_full_matrix_are_those_of_p913():
+    numbers = np.random.default_rng(0)
+    truth, bias, noise = numbers.normal(5, 2, 40), numbers.normal(0, 1, 12), np.linspace(0.3, 2, 12)
+    values = truth[:, None] + bias + numbers.normal(size=(40, 12)) * noise
+    item, listener = np.indices(values.shape)
+    ratings = ratings_of(
+        [f"L{n:02}" for n in listener.ravel()], ["T1"] * 480, values.ravel(), item=[f"i{n}" for n in item.ravel()]
+    )
+    found = deviations(rated_of(scored_of(ratings), "naturalness"))
+    off = values - values.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(found.bias, off.mean(axis=0))
+    np.testing.assert_allclose(found.inconsistency, off.std(axis=0, ddof=1))
+    assert stats.spearmanr(found.inconsistency, noise)[0] > 0.9
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 500), st.floats(0.5, 3))
+def test_a_listener_who_adds_a_constant_is_biased_by_it_and_no_less_consistent(seed, offset):
+    ratings = drawn(listeners=10, seed=seed)
+    moved = replace(ratings, rating=np.where(ratings.listener == "L000", ratings.rating + offset, ratings.rating))
+    before, after = (deviations(rated_of(scored_of(one), "naturalness")) for one in (ratings, moved))
+    assert 0 < after.bias[0] - before.bias[0] <= offset + 1e-9
+    assert agreement(rated_of(scored_of(moved), "naturalness"))[0][0] == pytest.approx(
+        agreement(rated_of(scored_of(ratings), "naturalness"))[0][0]
+    )
+
+
+def test_repeats_among_scored_and_bridge_trials_count():
+    first = ratings_of(list("AAB"), ["T1", "T2", "T1"], [5, 7, 3], item=list("xyx"))
+    again = ratings_of(list("A"), ["T1"], [8], item=["x"])
+    bridge = ratings_of(list("AA"), ["T1"] * 2, [4, 5], item=["z", "z"], purpose=BRIDGE)
+    row = row_of(joined(first, again, bridge), "A")
+    assert (row["repeats"], row["repeat_difference"], row["repeat_within_one"]) == (2, 2.0, 0.5)
+    assert row_of(first, "B")["repeats"] == 0
+    assert row_of(first, "B")["repeat_difference"] is None
+
+
+def test_who_is_left_out_has_a_row_and_changes_nobody_else():
+    ratings = drawn(listeners=12, seed=3)
+    alone = ratings.rows(ratings.listener != "L003")
+    out = replace(ratings, excluded=np.where(ratings.listener == "L003", "gold-missed", ""))
+    assert [row for row in rows_of(out) if row["listener"] != "L003"] == rows_of(alone)
+    row = row_of(out, "L003")
+    assert row["excluded"] == "gold-missed"
+    assert row["n"] == 16
+    assert -1 <= row["correlation"] <= 1
+
+
+def test_of_two_sessions_only_the_one_that_counts_is_told_about():
+    kept = ratings_of(["A"] * 2, ["T1", "T2"], [3, 5], session="one")
+    out = ratings_of(["A"] * 3, ["T1"] * 3, [9, 9, 9], session="two", excluded="low-variance")
+    row = row_of(joined(kept, out), "A")
+    assert (row["n"], row["mean"]) == (2, 4)
+    assert row["excluded"] == "1 of 2 sessions: low-variance"
+
+
+def test_rules_that_catch_are_named_in_their_task():
+    odd = ratings_of(["L000"] * 20, ["original", "T01", "T02", "T03"] * 5, [5] * 20, task="intelligibility",
+                     item=[f"i{n}" for n in range(20)])  # fmt: skip
+    ratings = joined(drawn(listeners=12), odd, drawn(listeners=12, seed=5, task="verifiability"))
+    rows = {row["task"]: row["caught"] for row in rows_of(ratings, listener="L000")}
+    assert rows == {"verifiability": "", "naturalness": "", "intelligibility": "low-variance"}
+
+
+def test_rows_stand_by_listener_and_task():
+    rows = rows_of(joined(drawn(listeners=3), drawn(listeners=3, task="verifiability")))
+    assert [(row["listener"], row["task"]) for row in rows] == [
+        (f"L00{n}", task) for n in range(3) for task in ("verifiability", "naturalness")
+    ]

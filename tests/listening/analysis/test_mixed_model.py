@@ -1,0 +1,128 @@
+"""Tables of the mixed model: effects against the originals, shares of variance, and what is left out with a remark."""
+
+import numpy as np
+import pytest
+
+from listening.analysis import mixed_model
+from listening.analysis.mixed_model import MODEL_EFFECTS, model_tables
+from listening.analysis.settings import Settings
+from tests.listening.analysis.rated import QUICK, drawn, joined, ratings_of, scored_of
+
+
+def tables(ratings, kind="raw", settings=QUICK):
+    return model_tables(scored_of(ratings, kind), settings)
+
+
+def test_effects_are_against_the_originals_and_shares_add_up():
+    effects, variances = tables(drawn(listeners=40, each=8, seed=1, step=0.6, position_effect=0.05))
+    rows = {row["system"]: row for row in effects.records()}
+    assert list(rows) == ["original", "T01", "T02", "T03"]
+    assert (rows["original"]["effect"], rows["original"]["se"]) == (0, None)
+    for place, system in enumerate(("T01", "T02", "T03"), start=1):
+        row = rows[system]
+        assert row["effect"] == pytest.approx(-0.6 * place, abs=4 * row["se"])
+        assert row["low"] == pytest.approx(row["effect"] - 1.959964 * row["se"], rel=1e-4)
+        assert row["high"] == pytest.approx(row["effect"] + 1.959964 * row["se"], rel=1e-4)
+    assert rows["original"]["remark"].startswith("Reference. +0.0")
+    assert "per trial of position" in rows["original"]["remark"]
+    assert [row["part"] for row in variances.records()] == ["listener", "utterance", "speaker", "residual"]
+    assert sum(row["share"] for row in variances.records()) == pytest.approx(1)
+
+
+def test_a_lower_level_gives_a_narrower_interval():
+    wide, narrow = (tables(drawn(), settings=Settings(level=level))[0].records()[1] for level in (0.95, 0.8))
+    assert narrow["high"] - narrow["low"] < wide["high"] - wide["low"]
+
+
+def test_without_originals_the_first_system_is_the_reference():
+    ratings = drawn()
+    rows = tables(ratings.rows(ratings.system != "original"))[0].records()
+    assert [row["system"] for row in rows] == ["T01", "T02", "T03"]
+    assert rows[0]["remark"].startswith("Reference, as there is no original speech.")
+
+
+def test_verifiability_takes_the_class_of_pairs_into_account():
+    ratings = drawn(task="verifiability", seed=3)
+    shifted = ratings.rating + 3.0 * (ratings.is_target == 1)
+    ratings = ratings_of(
+        ratings.listener, ratings.system, shifted, task="verifiability", is_target=ratings.is_target,
+        utterance=ratings.utterance, speaker=ratings.speaker, position=ratings.position,
+    )  # fmt: skip
+    assert "for pairs of one speaker" in tables(ratings)[0].records()[0]["remark"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "part", "words"),
+    [
+        ({"speaker": "s1"}, "speaker", "all ratings have one speaker"),
+        ({"speaker": ""}, "speaker", "the speaker of some ratings is not known"),
+        ({"speaker": "as utterance"}, "speaker", "each utterance has a speaker of its own"),
+        ({"utterance": "as system"}, "utterance", "each system has one utterance only"),
+        ({"utterance": "all different"}, "utterance", "each utterance was rated once"),
+    ],
+)
+def test_a_part_that_cannot_be_told_is_left_out_with_a_remark(changed, part, words):
+    ratings = drawn()
+    ((name, value),) = changed.items()
+    values = {
+        "as utterance": ratings.utterance, "as system": ratings.system,
+        "all different": np.array([f"u{n}" for n in range(len(ratings))]),
+    }.get(value, value)  # fmt: skip
+    columns = {"utterance": ratings.utterance, "speaker": ratings.speaker, "position": ratings.position} | {
+        name: values
+    }
+    effects, variances = tables(ratings_of(ratings.listener, ratings.system, ratings.rating, **columns))
+    row = variances.records(part=part)[0]
+    assert (row["variance"], row["share"]) == (None, None)
+    assert row["remark"].startswith(f"Left out: {words}")
+    assert effects.records()[1]["effect"] is not None
+
+
+def test_a_position_that_is_not_known_is_said_to_be_left_out():
+    ratings = drawn()
+    plain = ratings_of(ratings.listener, ratings.system, ratings.rating, utterance=ratings.utterance)
+    assert tables(plain)[0].records()[0]["remark"] == "Reference. Position in the session is not known and left out."
+
+
+def test_one_listener_constant_ratings_and_few_ratings_are_remarks():
+    one = drawn(listeners=1, utterances=1, speakers=1)
+    assert "No random part" in tables(one)[0].records()[1]["remark"]
+    same = drawn()
+    same = ratings_of(same.listener, same.system, np.full(len(same), 3), utterance=same.utterance)
+    assert "All scores are equal" in tables(same)[0].records()[1]["remark"]
+    few = ratings_of(list("AABB"), ["original", "T1", "original", "T2"], [1, 2, 3, 4])
+    assert tables(few)[0].records()[1]["remark"]
+
+
+def test_nothing_left_after_the_systems_is_a_remark_and_no_error():
+    ratings = ratings_of([f"L{n // 2}" for n in range(20)], ["original", "T1"] * 10, [5, 3] * 10)
+    assert "cannot be fitted" in tables(ratings)[0].records()[1]["remark"]
+
+
+def test_a_fit_that_does_not_converge_is_a_remark(monkeypatch):
+    def unfinished(*given):
+        fit = real(*given)
+        return type(fit)(fit.effects, fit.errors, fit.variances, fit.residual, fit.deviance, is_converged=False)
+
+    real = mixed_model.fit_reml
+    monkeypatch.setattr(mixed_model, "fit_reml", unfinished)
+    effects, variances = tables(drawn())
+    assert {row["remark"] for row in effects.records()} == {"The fit did not converge, so it is not shown."}
+    assert {row["variance"] for row in variances.records()} == {None}
+
+
+def test_too_many_levels_are_a_remark(monkeypatch):
+    monkeypatch.setattr(mixed_model, "MOST_LEVELS", 10)
+    assert "would take too long" in tables(drawn())[0].records()[0]["remark"]
+
+
+def test_normalised_scores_leave_nothing_to_the_listener():
+    """Ranks have the same mean for everybody: what is left of the listener is about nothing."""
+    ratings = joined(drawn(listeners=30, each=6, seed=4, listener_sd=2.0))
+    raw, normalised = (tables(ratings, kind)[1].records(part="listener")[0]["share"] for kind in ("raw", "normalised"))
+    assert raw > 0.5
+    assert normalised < 0.05
+
+
+def test_columns_are_those_of_the_contents():
+    assert tables(drawn())[0].columns == tuple(column.name for column in MODEL_EFFECTS.columns)

@@ -1,0 +1,159 @@
+"""The mixed model, against statsmodels, against the likelihood written out densely, and against simulated truth."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+
+from listening.analysis import profiled_reml
+from listening.analysis.profiled_reml import fit_reml
+from tests.listening.analysis.rated import drawn
+
+
+def design_of(ratings):
+    systems, system = np.unique(ratings.system, return_inverse=True)  # original sorts after T…
+    system = (system + 1) % systems.size
+    x = np.column_stack([np.ones(system.size), *(system == place for place in range(1, systems.size))])
+    x = np.column_stack([x, ratings.position - ratings.position.mean()]).astype(float)
+    columns = (ratings.listener, ratings.utterance, ratings.speaker)
+    return ratings.rating, x, [np.unique(column, return_inverse=True)[1] for column in columns]
+
+
+def by_statsmodels(ratings):
+    frame = pd.DataFrame(
+        {
+            "y": ratings.rating, "system": ratings.system, "listener": ratings.listener,
+            "utterance": ratings.utterance, "speaker": ratings.speaker, "everything": 1,
+            "position": ratings.position - ratings.position.mean(),
+        }
+    )  # fmt: skip
+    parts = {name: f"0 + C({name})" for name in ("listener", "utterance", "speaker")}
+    model = smf.mixedlm(
+        "y ~ C(system, Treatment('original')) + position", frame, groups="everything", re_formula="0", vc_formula=parts
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(reml=True), dict(zip(model.exog_vc.names, range(3), strict=True))
+
+
+def densely(y, x, parts, variances, residual):
+    """−2 log restricted likelihood, effects and their covariance, from the full covariance matrix of the ratings."""
+    v = residual * np.eye(y.size)
+    for part, variance in zip(parts, variances, strict=True):
+        v += variance * (part[:, None] == part[None, :])
+    inverse = np.linalg.inv(v)
+    information = x.T @ inverse @ x
+    effects = np.linalg.solve(information, x.T @ inverse @ y)
+    rest = y - x @ effects
+    logs = np.linalg.slogdet(v)[1] + np.linalg.slogdet(information)[1]
+    return (
+        logs + rest @ inverse @ rest + (y.size - x.shape[1]) * np.log(2 * np.pi),
+        effects,
+        np.linalg.inv(information),
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 2, 4])
+def test_fit_agrees_with_statsmodels(seed):
+    ratings = drawn(listeners=15, systems=3, utterances=10, speakers=4, each=4, seed=seed, position_effect=0.02)
+    fit = fit_reml(*design_of(ratings))
+    expected, order = by_statsmodels(ratings)
+    assert fit.is_converged
+    assert fit.deviance <= -2 * expected.llf + 1e-4
+    if -2 * expected.llf - fit.deviance < 1e-3:  # where statsmodels found the same minimum
+        np.testing.assert_allclose(fit.effects, expected.fe_params.to_numpy(), atol=2e-3)
+        for place, name in enumerate(("listener", "utterance", "speaker")):
+            assert fit.variances[place] == pytest.approx(expected.vcomp[order[name]], abs=5e-3)
+        assert fit.residual == pytest.approx(expected.scale, rel=5e-3)
+
+
+def test_statsmodels_found_the_same_minimum_at_least_once():
+    """What the comparison above rests on."""
+    ratings = drawn(listeners=15, systems=3, utterances=10, speakers=4, each=4, seed=0, position_effect=0.02)
+    expected, _ = by_statsmodels(ratings)
+    assert fit_reml(*design_of(ratings)).deviance == pytest.approx(-2 * expected.llf, abs=1e-4)
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_deviance_effects_and_errors_are_those_of_the_full_covariance(seed):
+    y, x, parts = design_of(drawn(listeners=12, systems=4, utterances=15, each=5, seed=seed))
+    fit = fit_reml(y, x, parts)
+    deviance, effects, covariance = densely(y, x, parts, fit.variances, fit.residual)
+    assert fit.deviance == pytest.approx(deviance, rel=1e-9)
+    np.testing.assert_allclose(fit.effects, effects, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(fit.errors, np.sqrt(np.diag(covariance)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_no_other_variances_are_more_likely(seed):
+    y, x, parts = design_of(drawn(listeners=10, systems=3, utterances=9, each=4, seed=seed, speaker_sd=0.0))
+    fit = fit_reml(y, x, parts)
+    numbers = np.random.default_rng(0)
+    for _ in range(60):
+        others = np.maximum(fit.variances * numbers.lognormal(0, 0.3, 3) + numbers.exponential(0.01, 3) - 0.01, 0)
+        deviance, _, _ = densely(y, x, parts, others, fit.residual * numbers.lognormal(0, 0.1))
+        assert deviance >= fit.deviance - 1e-6
+
+
+def test_truth_is_found_in_ten_thousand_ratings():
+    ratings = drawn(
+        listeners=200, systems=5, utterances=300, speakers=60, each=10, seed=5, listener_sd=1.0, utterance_sd=0.5,
+        speaker_sd=0.7, noise_sd=1.2, position_effect=0.01, step=0.4,
+    )  # fmt: skip
+    y, x, parts = design_of(ratings)
+    fit = fit_reml(y, x, parts)
+    np.testing.assert_allclose(fit.effects[1:5], [-0.4, -0.8, -1.2, -1.6], atol=4 * fit.errors[1:5].max())
+    assert fit.effects[5] == pytest.approx(0.01, abs=4 * fit.errors[5])
+    np.testing.assert_allclose(fit.variances, [1.0, 0.25, 0.49], rtol=0.4)
+    assert fit.residual == pytest.approx(1.44, rel=0.06)
+
+
+def test_order_of_parts_and_scale_do_not_matter():
+    y, x, parts = design_of(drawn(seed=8))
+    fit, turned = fit_reml(y, x, parts), fit_reml(1000 + 50 * y, x, parts[::-1])
+    np.testing.assert_allclose(turned.variances[::-1], 2500 * fit.variances, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(turned.effects[1:], 50 * fit.effects[1:], rtol=1e-4, atol=1e-5)
+    assert turned.effects[0] == pytest.approx(1000 + 50 * fit.effects[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_the_gradient_is_that_of_the_deviance(parts):
+    y, x, levels = design_of(drawn(listeners=12, systems=3, utterances=10, seed=6))
+    products = profiled_reml._products((y - y.mean()) / y.std(), x, sorted(levels, key=lambda one: -one.max())[:parts])
+    theta = np.array([0.7, 0.4, 0.2])[:parts]
+    found = profiled_reml._gradient(products, theta)
+    for place in range(parts):
+        up, down = theta.copy(), theta.copy()
+        up[place], down[place] = theta[place] * np.exp(5e-5), theta[place] * np.exp(-5e-5)
+        change = profiled_reml._solve(products, up).deviance - profiled_reml._solve(products, down).deviance
+        assert found[place] == pytest.approx(change / 2e-4, rel=1e-4, abs=1e-5)
+
+
+def test_the_order_of_ratings_changes_nothing_that_is_shown():
+    """Sums in another order are other numbers in the last place; eight digits of what is found must not tell."""
+    y, x, parts = design_of(drawn(listeners=25, systems=4, utterances=15, each=5, seed=10))
+    fit = fit_reml(y, x, parts)
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(y.size)
+        again = fit_reml(y[order], x[order], [part[order] for part in parts])
+        np.testing.assert_allclose(again.variances, fit.variances, rtol=1e-8)
+        np.testing.assert_allclose(again.effects, fit.effects, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(again.errors, fit.errors, rtol=1e-8)
+
+
+def test_one_part_alone_is_a_random_intercept():
+    ratings = drawn(listeners=30, systems=2, utterance_sd=0, speaker_sd=0, seed=9)
+    y, _, parts = design_of(ratings)
+    frame = pd.DataFrame({"y": y, "listener": ratings.listener})
+    expected = smf.mixedlm("y ~ 1", frame, groups="listener").fit(reml=True)
+    fit = fit_reml(y, np.ones((y.size, 1)), parts[:1])
+    assert fit.variances[0] == pytest.approx(float(expected.cov_re.iloc[0, 0]), rel=1e-3)
+    assert fit.effects[0] == pytest.approx(float(expected.fe_params.iloc[0]), rel=1e-6)
+    assert fit.errors[0] == pytest.approx(float(expected.bse_fe.iloc[0]), rel=1e-3)
+
+
+def test_nothing_that_varies_is_refused():
+    with pytest.raises(np.linalg.LinAlgError):
+        fit_reml(np.ones(12), np.ones((12, 1)), [np.arange(12) % 3])

@@ -1,0 +1,142 @@
+"""The listener model: seeded, on the scale, and with the effects that it claims."""
+
+import numpy as np
+import pytest
+
+from listening.analysis.inputs import ORIGINAL
+from listening.analysis.simulation import (
+    ORIGINAL_SPEECH,
+    HeardSentence,
+    ListenerModel,
+    PlacedSample,
+    RatedTrial,
+    SystemModel,
+    simulate_boards,
+    simulate_ratings,
+    simulate_transcripts,
+)
+from listening.trials.boards import GROUPS
+from tests.listening.analysis.simulated import SCALE, systems_of, trials_of
+
+SYSTEMS = {
+    ORIGINAL: ORIGINAL_SPEECH,
+    "hidden": SystemModel(
+        naturalness=0.4, same_distance=0.7, different_distance=0.72, voice_kept=0.0, word_error_rate=0.3
+    ),
+}
+
+
+def generator(seed=1):
+    return np.random.default_rng(seed)
+
+
+def rated(task, system, listeners=60, trials=40, **model):
+    asked = [
+        RatedTrial(listener, system, number % 2, f"u{number}", f"p{number % 6}", task)
+        for listener in range(listeners)
+        for number in range(trials)
+    ]
+    values = simulate_ratings(asked, SYSTEMS, SCALE, generator(), ListenerModel(**model))
+    return values.reshape(listeners, trials)
+
+
+def test_equal_seeds_give_equal_ratings_on_the_scale():
+    trials = trials_of(systems_of(3), listeners=10, each=4, utterances=20)
+    first, second, other = (simulate_ratings(trials, systems_of(3), SCALE, generator(seed)) for seed in (1, 1, 2))
+    assert first.tolist() == second.tolist() != other.tolist()
+    assert (first.min(), first.max()) == (1, 10)
+    assert first.dtype == np.int64
+    assert simulate_ratings([], {}, SCALE, generator()).size == 0
+
+
+def test_better_systems_are_rated_higher():
+    assert rated("naturalness", ORIGINAL).mean() > rated("naturalness", "hidden").mean() + 2
+
+
+def test_voices_of_originals_are_told_apart_and_hidden_ones_are_not():
+    for system, least, most in ((ORIGINAL, 3.5, 6), ("hidden", -0.5, 0.7)):
+        values = rated("verifiability", system)
+        assert least < values[:, 1::2].mean() - values[:, ::2].mean() < most
+
+
+@pytest.mark.parametrize(
+    ("effect", "axis"), [("bias_sd", 1), ("utterance_sd", 0), ("system_utterance_sd", 0), ("speaker_sd", 0)]
+)
+def test_each_effect_varies_what_it_is_named_after(effect, axis):
+    none = dict.fromkeys(("bias_sd", "stretch_sd", "utterance_sd", "speaker_sd", "system_utterance_sd"), 0.0)
+    flat, varied = (rated("naturalness", "hidden", **none | {effect: size}) for size in (0.0, 0.1))
+    assert varied.mean(axis=axis).std() > 2 * flat.mean(axis=axis).std()
+
+
+def test_stretch_changes_how_much_of_the_scale_is_used():
+    none = dict.fromkeys(("bias_sd", "utterance_sd", "speaker_sd", "system_utterance_sd"), 0.0)
+    same, varied = (rated("verifiability", ORIGINAL, **none | {"stretch_sd": size}) for size in (0.0, 0.4))
+    assert varied.std(axis=1).std() > 2 * same.std(axis=1).std()
+
+
+def test_what_is_not_described_is_refused():
+    trial = RatedTrial(0, "unknown", 0, "u", "p", "naturalness")
+    with pytest.raises(KeyError, match="unknown"):
+        simulate_ratings([trial], SYSTEMS, SCALE, generator())
+    with pytest.raises(KeyError, match="naturalness"):
+        simulate_ratings([trial._replace(system="hidden")], SYSTEMS, {"verifiability": (1, 10)}, generator())
+
+
+def board(listeners=30, system="hidden", samples=12):
+    return [
+        PlacedSample(
+            listener, f"board-{listener % 3}", system if number % 2 else ORIGINAL, f"u{number}", f"p{number % 3}"
+        )
+        for listener in range(listeners)
+        for number in range(samples)
+    ]
+
+
+@pytest.mark.parametrize("dimensions", [1, 2])
+def test_boards_are_filled_within_bounds_with_as_many_groups_as_declared(dimensions):
+    samples = board()
+    placed = simulate_boards(samples, SYSTEMS, generator(), dimensions=dimensions)
+    assert placed == simulate_boards(samples, SYSTEMS, generator(), dimensions=dimensions)
+    by_listener = {}
+    for sample, one in zip(samples, placed, strict=True):
+        assert len(one.at) == dimensions
+        assert all(0 <= value <= 1 for value in one.at)
+        by_listener.setdefault(sample.listener, []).append(one)
+    for placements in by_listener.values():
+        assert {one.declared for one in placements} == {len({one.group for one in placements})}
+        assert {one.group for one in placements} <= set(GROUPS)
+    assert {one.declared for one in placed} == {2, 3, 4}
+
+
+def test_samples_of_a_speaker_lie_closer_unless_the_voice_is_hidden():
+    samples = board(listeners=60)
+    placed = np.array([one.at for one in simulate_boards(samples, SYSTEMS, generator())]).reshape(60, 12, 2)
+    distance = np.linalg.norm(placed[:, :, None] - placed[:, None], axis=-1).mean(axis=0)
+    speaker, is_hidden = np.arange(12) % 3, np.arange(12) % 2 == 1
+    same = (speaker[:, None] == speaker) & ~np.eye(12, dtype=bool)
+
+    def ratio(rows, columns):
+        part = np.ix_(rows, columns)
+        return distance[part][same[part]].mean() / distance[part][~same[part] & (distance[part] > 0)].mean()
+
+    assert ratio(~is_hidden, ~is_hidden) < 0.7
+    assert ratio(is_hidden, ~is_hidden) > 0.85
+
+
+def test_transcripts_have_about_the_errors_of_the_system():
+    words = " ".join(f"word{number}" for number in range(20))
+    heard = [HeardSentence(listener, system, "u", words) for listener in range(200) for system in SYSTEMS]
+    typed = simulate_transcripts(heard, SYSTEMS, generator(), ListenerModel(rate_sd=0.0))
+    assert typed == simulate_transcripts(heard, SYSTEMS, generator(), ListenerModel(rate_sd=0.0))
+    for system, rate in ((ORIGINAL, 0.04), ("hidden", 0.3)):
+        own = [text.split() for text, one in zip(typed, heard, strict=True) if one.system == system]
+        kept = np.mean([sum(word in set(text) for word in words.split()) / 20 for text in own])
+        # Words too many keep the word itself, and a mistaken word may stand elsewhere in the sentence.
+        assert 1 - kept == pytest.approx(0.85 * rate, abs=0.25 * rate)
+
+
+def test_single_samples_and_empty_lists_are_no_trouble():
+    assert simulate_boards([], SYSTEMS, generator()) == []
+    assert simulate_transcripts([], SYSTEMS, generator()) == []
+    (alone,) = simulate_boards([PlacedSample(0, "b", ORIGINAL, "u", "p")], SYSTEMS, generator())
+    assert (alone.at, alone.group, alone.declared) == ((0.5, 0.5), "A", 1)

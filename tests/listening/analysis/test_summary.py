@@ -1,0 +1,318 @@
+"""Summaries of systems against numpy, scipy and statsmodels; intervals, letters, histograms, and what ranks carry."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from scipy.stats import bootstrap, t
+from statsmodels.stats.sandwich_covariance import cov_cluster_2groups
+
+from listening.analysis.clustered import item_numbers
+from listening.analysis.comparisons import comparison_tables
+from listening.analysis.contents import DIFFERENCES
+from listening.analysis.inputs import ORIGINAL
+from listening.analysis.rank_influence import missed_by_listeners
+from listening.analysis.scoring import scored_ratings
+from listening.analysis.settings import Settings
+from listening.analysis.simulation import ListenerModel
+from listening.analysis.summary import cells_of, summary_tables
+from tests.listening.analysis.simulated import SCALE, SETTINGS, ratings_of, scored_of
+
+NO_DIFFERENCES = DIFFERENCES.table([])
+
+
+@pytest.fixture(name="study", scope="module")
+def _study():
+    scored = scored_of()
+    return scored, summary_tables(scored, SETTINGS, NO_DIFFERENCES)
+
+
+def chosen(scored, task="naturalness", system="T02-p1"):
+    return np.flatnonzero((scored.ratings.task == task) & (scored.ratings.system == system))
+
+
+def test_points_are_those_of_numpy(study):
+    scored, (summary, _) = study
+    row = summary.records(task="naturalness", system="T02-p1")[0]
+    score = scored.score[chosen(scored)]
+    assert (row["n"], row["listeners"]) == (80, 20)
+    assert row["items"] == np.unique(scored.ratings.utterance[chosen(scored)]).size
+    for name, value in (
+        ("mean", score.mean()),
+        ("median", np.median(score)),
+        ("q1", np.quantile(score, 0.25)),
+        ("q3", np.quantile(score, 0.75)),
+        ("sd", score.std(ddof=1)),
+        ("se_naive", score.std(ddof=1) / np.sqrt(80)),
+    ):
+        assert row[name] == pytest.approx(value, abs=1e-9)
+
+
+def test_whiskers_are_those_of_matplotlib():
+    from matplotlib.cbook import boxplot_stats
+
+    scored = scored_of(each=8, listeners=30, model=ListenerModel(noise_sd=0.3))
+    for row in summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records(kind="all"):
+        stats = boxplot_stats(scored.score[chosen(scored, row["task"], row["system"])])[0]
+        assert (row["low_whisker"], row["high_whisker"]) == (stats["whislo"], stats["whishi"])
+
+
+def test_two_way_error_is_that_of_statsmodels(study):
+    scored, (summary, _) = study
+    row = summary.records(task="naturalness", system="T02-p1")[0]
+    rating = chosen(scored)
+    _, item = np.unique(scored.ratings.utterance[rating], return_inverse=True)
+    fitted = sm.OLS(scored.score[rating], np.ones((80, 1))).fit()
+    variance = cov_cluster_2groups(fitted, scored.listener[rating], item)[0][0, 0]
+    assert row["se_two_way"] == pytest.approx(np.sqrt(variance), rel=1e-8)
+    degrees = min(20, np.unique(item).size) - 1
+    limits = t.interval(0.95, degrees, loc=row["mean"], scale=row["se_two_way"])
+    assert [row["two_way_low"], row["two_way_high"]] == pytest.approx(limits)
+
+
+@pytest.mark.parametrize(("column", "cluster"), [("se_listener", "listener"), ("se_item", "utterance")])
+def test_bootstrap_errors_are_those_of_scipy(column, cluster):
+    """scipy draws clusters as pairs of (sum, count)."""
+    settings = Settings(resamples=4000)
+    scored = scored_of(settings=settings)
+    row = summary_tables(scored, settings, NO_DIFFERENCES)[0].records(task="naturalness", system="T02-p1")[0]
+    rating = chosen(scored)
+    # Utterances are drawn from those of the whole study: some say nothing of this system.
+    names = np.unique(getattr(scored.ratings, cluster))
+    place = np.searchsorted(names, getattr(scored.ratings, cluster)[rating])
+    sums = np.bincount(place, scored.score[rating], names.size)
+    counts = np.bincount(place, minlength=names.size)
+    reference = bootstrap(
+        (sums, counts),
+        lambda a, b, axis: a.sum(axis=axis) / b.sum(axis=axis),
+        paired=True,
+        n_resamples=4000,
+        method="percentile",
+        rng=np.random.default_rng(8),
+    )
+    assert row[column] == pytest.approx(reference.standard_error, rel=0.06)
+
+
+def test_intervals_hold_their_points_and_grow_with_shared_utterances():
+    """The same ratings, once each with an utterance of its own and once with few utterances shared by all listeners."""
+    model = ListenerModel(utterance_sd=0.25, bias_sd=0.02)
+    ratings = ratings_of(listeners=25, utterances=10, model=model, tasks=("naturalness",))
+    own = replace(ratings, utterance=np.arange(len(ratings)).astype(str))
+    rows = [
+        summary_tables(scored_ratings(one, SCALE, SETTINGS, "raw"), SETTINGS, NO_DIFFERENCES)[0].records()
+        for one in (ratings, own)
+    ]
+    for shared, alone in zip(*rows, strict=True):
+        for name in ("mean", "median"):
+            assert shared[f"{name}_low"] <= shared[name] <= shared[f"{name}_high"]
+        assert shared["mean"] == alone["mean"]
+        assert shared["mean_high"] - shared["mean_low"] > 1.5 * (alone["mean_high"] - alone["mean_low"])
+        assert shared["se_two_way"] > 1.3 * shared["se_listener"]
+        assert alone["se_two_way"] == pytest.approx(alone["se_listener"], rel=0.1)
+
+
+def test_targets_and_nontargets_stand_beside_all_where_voices_are_compared(study):
+    _, (summary, _) = study
+    rows = summary.records(task="verifiability", system="T01-p1")
+    assert [row["kind"] for row in rows] == ["all", "target", "nontarget"]
+    assert rows[0]["n"] == rows[1]["n"] + rows[2]["n"]
+    assert rows[1]["mean"] > rows[2]["mean"]
+    assert [row["group"] for row in rows[1:]] == [None, None]
+    assert {row["kind"] for row in summary.records(task="naturalness")} == {"all"}
+
+
+def test_few_listeners_give_points_without_intervals():
+    scored = scored_of(listeners=9)
+    for row in summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records(kind="all"):
+        assert row["mean"] is not None
+        assert row["mean_low"] is row["median_high"] is row["se_listener"] is row["se_two_way"] is None
+        assert row["remark"] == "No intervals: 9 listeners, 10 are needed."
+        assert row["group"] == ""
+
+
+def test_unknown_utterances_leave_intervals_of_listeners():
+    ratings = ratings_of(tasks=("naturalness",))
+    scored = scored_ratings(replace(ratings, utterance=np.full(len(ratings), "")), SCALE, SETTINGS, "raw")
+    for row in summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records():
+        assert row["items"] == 0
+        assert row["se_item"] is None
+        assert row["mean_low"] < row["mean"] < row["mean_high"]
+        assert "not known" in row["remark"]
+
+
+def test_few_utterances_are_remarked_on():
+    for row in summary_tables(scored_of(utterances=6), SETTINGS, NO_DIFFERENCES)[0].records(task="naturalness"):
+        assert row["items"] <= 6
+        assert row["se_item"] is None
+        assert row["remark"].startswith("Few utterances (")
+
+
+def test_letters_follow_the_adjusted_permutation_test(study):
+    scored, (alone, _) = study
+    pairs = [(ORIGINAL, "T01-p1"), (ORIGINAL, "T02-p1"), ("T01-p1", "T02-p1"), ("T02-p1", "T03-p1")]
+    differences = DIFFERENCES.table(
+        [
+            {"task": "naturalness", "first": first, "second": second, "permutation_adjusted": value}
+            for (first, second), value in zip(pairs, (0.01, 0.049, 0.05, 0.2), strict=True)
+        ]
+    )
+    summary, _ = summary_tables(scored, SETTINGS, differences)
+    letters = {row["system"]: row["group"] for row in summary.records(task="naturalness")}
+    assert not set(letters[ORIGINAL]) & set(letters["T01-p1"])
+    assert not set(letters[ORIGINAL]) & set(letters["T02-p1"])
+    assert set(letters["T01-p1"]) & set(letters["T02-p1"])  # 0.05 is not below it
+    assert set(letters["T02-p1"]) & set(letters["T03-p1"])
+    # Where no listener rated both, the test clustered both ways decides alone.
+    rows = {row["system"]: row for row in alone.records(task="naturalness")}
+    best, worst = rows[ORIGINAL], rows["T01-p1"]
+    assert worst["mean_high"] < best["mean_low"]
+    assert not set(best["group"]) & set(worst["group"])
+    assert best["group"].startswith("a")
+
+
+@pytest.mark.parametrize("kind", ["raw", "normalised"])
+def test_histograms_hold_every_rating_once(kind):
+    scored = scored_of(kind)
+    _, histogram = summary_tables(scored, SETTINGS, NO_DIFFERENCES)
+    bins = histogram.records(task="naturalness", system="T02-p1")
+    score = scored.score[chosen(scored)]
+    assert sum(one["count"] for one in bins) == score.size
+    assert sum(one["share"] for one in bins) == pytest.approx(1)
+    if kind == "raw":
+        assert [(one["lower"], one["upper"]) for one in bins] == [(k - 0.5, k + 0.5) for k in range(1, 11)]
+        assert [one["count"] for one in bins] == [np.count_nonzero(score == k) for k in range(1, 11)]
+    else:
+        assert len(bins) == 20
+        assert (bins[0]["lower"], bins[-1]["upper"]) == (0, 1)
+        edges = np.arange(20) / 20
+        expected = np.bincount(np.searchsorted(edges, score + 1e-9, side="right") - 1, minlength=20)
+        assert [one["count"] for one in bins] == expected.tolist()
+
+
+def test_fine_ratings_get_twenty_bins():
+    ratings = ratings_of(tasks=("naturalness",))
+    sliding = replace(ratings, rating=ratings.rating * 10 + 0.5)
+    scored = scored_ratings(sliding, {"naturalness": (0.0, 101.0)}, SETTINGS, "raw")
+    _, histogram = summary_tables(scored, SETTINGS, NO_DIFFERENCES)
+    assert len(histogram.records(system="T01-p1")) == 20
+
+
+def test_order_of_rows_changes_nothing():
+    ratings = ratings_of()
+    turned = ratings.rows(np.random.default_rng(1).permutation(len(ratings)))
+    for kind in ("raw", "normalised"):
+        tables = [
+            summary_tables(scored_ratings(one, SCALE, SETTINGS, kind), SETTINGS, NO_DIFFERENCES)
+            for one in (ratings, turned)
+        ]
+        assert tables[0] == tables[1]
+
+
+def test_what_listeners_miss_in_ranks_is_the_covariance_of_listeners_who_share_utterances():
+    """By hand, for three listeners with three ratings each, from the definition with its double sum."""
+    ratings = ratings_of(listeners=12, count=2, each=3, utterances=7, tasks=("naturalness",))
+    scored = scored_ratings(ratings, SCALE, SETTINGS, "normalised")
+    item = item_numbers(scored.ratings.utterance)
+    members = [one.rating for one in cells_of(scored)[:2]]
+    found = missed_by_listeners(scored, members, item, "rank01/avg")
+    added = [added_by_hand(scored, rating) for rating in members]
+    items = np.unique(item)
+    pairs = {(one, two) for one, two in zip(item, scored.listener, strict=True)}
+    for row, one in enumerate(added):
+        for column, other in enumerate(added):
+            by_item = sum(one[item == name].sum() * other[item == name].sum() for name in items)
+            both = [(item == name) & (scored.listener == listener) for name, listener in pairs]
+            by_both = sum(one[chosen].sum() * other[chosen].sum() for chosen in both)
+            expected = by_item * items.size / (items.size - 1) - by_both * len(pairs) / (len(pairs) - 1)
+            assert found[row, column] == pytest.approx(expected, rel=1e-9)
+
+
+def added_by_hand(scored, rating):
+    """What each rating adds to the mean rank of those given, less the mean of its system and class."""
+    size = scored.listener.size
+    inside = np.zeros(size, bool)
+    inside[rating] = True
+    added = np.zeros(size)
+    for one in range(size):
+        for other in range(size):
+            same = scored.listener[one] == scored.listener[other]
+            if same and inside[one] != inside[other]:
+                n = np.count_nonzero(scored.listener == scored.listener[one])
+                upper, lower = (one, other) if inside[one] else (other, one)
+                difference = scored.score[upper] - scored.score[lower]
+                added[one] += (0.5 + 0.5 * np.sign(difference)) / (n - 1) / rating.size
+    for system in np.unique(scored.ratings.system):
+        for is_target in (0, 1):
+            of_group = (scored.ratings.system == system) & (scored.ratings.is_target == is_target)
+            added[of_group] -= added[of_group].mean()
+    return added
+
+
+@pytest.mark.parametrize("kind", ["raw", "normalised"])
+def test_systems_that_no_listener_rated_both_are_told_apart_by_the_other_test(kind):
+    """Half of the listeners rated originals and T01, half originals and T02, which is far better."""
+    ratings = ratings_of(listeners=40, count=2, each=6, tasks=("naturalness",))
+    first_half = ratings.listener < "listener-20"
+    kept = ratings.rows((ratings.system == ORIGINAL) | (first_half == (ratings.system == "T01-p1")))
+    scored = scored_ratings(kept, SCALE, SETTINGS, kind)
+    differences = comparison_tables(scored, SETTINGS)[0]
+    (pair,) = differences.records(first="T01-p1", second="T02-p1")
+    assert pair["permutation_adjusted"] is None
+    letters = {row["system"]: row["group"] for row in summary_tables(scored, SETTINGS, differences)[0].records()}
+    assert not set(letters["T01-p1"]) & set(letters["T02-p1"])
+
+
+def test_one_listener_gives_no_letters():
+    scored = scored_of(listeners=1, tasks=("naturalness",))
+    differences = comparison_tables(scored, SETTINGS)[0]
+    assert {row["group"] for row in summary_tables(scored, SETTINGS, differences)[0].records()} == {""}
+
+
+def test_systems_of_one_utterance_are_told_apart_within_listeners_alone():
+    scored = scored_of(utterances=1, tasks=("naturalness",))
+    rows = summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records()
+    assert {row["group"] for row in rows} == {""}
+    rows = summary_tables(scored, SETTINGS, comparison_tables(scored, SETTINGS)[0])[0].records()
+    assert len({row["group"] for row in rows}) > 1
+
+
+def test_equal_scores_have_no_spread_and_one_letter():
+    """3.3 has no exact binary form, so sums of it are rounded."""
+    ratings = ratings_of(tasks=("naturalness",))
+    scored = scored_ratings(replace(ratings, rating=np.full(len(ratings), 3.3)), SCALE, SETTINGS, "raw")
+    for row in summary_tables(scored, SETTINGS, comparison_tables(scored, SETTINGS)[0])[0].records():
+        assert row["sd"] == row["se_naive"] == row["se_listener"] == row["se_item"] == 0
+        assert row["group"] == "a"
+
+
+def test_ranks_of_originals_carry_the_utterances_of_systems():
+    """Originals have an utterance for each rating; those of the systems are few, heard by all, and hard or easy."""
+    model = ListenerModel(utterance_sd=0.3, bias_sd=0.0, stretch_sd=0.0, noise_sd=0.05)
+    ratings = ratings_of(listeners=25, each=6, count=2, utterances=12, model=model, tasks=("naturalness",))
+    own = np.char.add("own-", np.arange(len(ratings)).astype(str))
+    ratings = replace(ratings, utterance=np.where(ratings.system == ORIGINAL, own, ratings.utterance))
+    tables = {
+        kind: summary_tables(scored_ratings(ratings, SCALE, SETTINGS, kind), SETTINGS, NO_DIFFERENCES)[0]
+        for kind in ("raw", "normalised")
+    }
+    of = {kind: table.records(system=ORIGINAL)[0] for kind, table in tables.items()}
+    assert of["raw"]["se_two_way"] == pytest.approx(of["raw"]["se_listener"], rel=0.1)
+    assert of["normalised"]["se_two_way"] > 1.2 * of["normalised"]["se_listener"]
+
+
+@pytest.mark.parametrize("kind", ["raw", "normalised"])
+def test_a_single_rating_is_a_mean_without_spread(kind):
+    ratings = ratings_of(tasks=("naturalness",))
+    scored = scored_ratings(ratings.rows(np.array([0])), SCALE, SETTINGS, kind)
+    (row,) = summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records()
+    assert (row["n"], row["listeners"], row["items"], row["sd"], row["se_naive"]) == (1, 1, 1, None, None)
+    assert row["mean"] == row["median"] == row["low_whisker"] == scored.score[0]
+
+
+def test_ratings_of_one_utterance_have_an_interval_of_listeners_only():
+    scored = scored_of(utterances=1, tasks=("naturalness",))
+    for row in summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records():
+        assert row["mean_low"] < row["mean"] < row["mean_high"]
+        assert row["se_two_way"] is None
+        assert row["remark"] == "One utterance: intervals and letters hold for other listeners only."

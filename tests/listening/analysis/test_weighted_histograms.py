@@ -1,0 +1,146 @@
+"""Rates and medians of weighted histograms, against scikit-learn and scipy, an independent route, and invariances."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from sklearn.metrics import roc_auc_score
+
+from evaluation.metrics.detection import auc, det_curve
+from listening.analysis.calibration import best_cost
+from listening.analysis.weighted_histograms import (
+    areas,
+    equal_error_rates,
+    in_chunks,
+    listener_histograms,
+    medians,
+    of_resamples,
+)
+
+RATINGS = st.lists(st.integers(1, 10), min_size=1, max_size=40)
+
+
+def histograms(target, nontarget):
+    values = np.unique(np.concatenate([target, nontarget]))
+    return tuple(
+        np.array([[np.count_nonzero(side == value) for value in values]], float)
+        for side in (np.asarray(target), np.asarray(nontarget))
+    )
+
+
+def eer(target, nontarget):
+    return float(equal_error_rates(*histograms(target, nontarget))[0])
+
+
+def eer_by_root(target, nontarget):
+    """The crossing of two piecewise linear functions over the length of the polygon, found by bisection."""
+    curve = det_curve(target, nontarget)
+    length = np.concatenate([[0], np.cumsum(np.diff(curve.miss_rate) - np.diff(curve.false_alarm_rate))])
+
+    def gap(place):
+        return np.interp(place, length, curve.miss_rate) - np.interp(place, length, curve.false_alarm_rate)
+
+    return float(np.interp(brentq(gap, 0, 2, xtol=1e-14), length, curve.miss_rate))
+
+
+@settings(deadline=None, max_examples=50)
+@given(RATINGS, RATINGS)
+def test_equal_error_rate_is_the_crossing_of_the_polygon(target, nontarget):
+    assert eer(target, nontarget) == pytest.approx(eer_by_root(target, nontarget), abs=1e-9)
+
+
+@settings(deadline=None, max_examples=50)
+@given(RATINGS, RATINGS)
+def test_area_is_that_of_scikit_learn_and_of_the_evaluation(target, nontarget):
+    area = float(areas(*histograms(target, nontarget))[0])
+    labels = [1] * len(target) + [0] * len(nontarget)
+    assert area == pytest.approx(roc_auc_score(labels, target + nontarget), abs=1e-12)
+    assert area == pytest.approx(auc(target, nontarget), abs=1e-12)
+
+
+@settings(deadline=None, max_examples=50)
+@given(RATINGS, RATINGS)
+def test_monotone_transforms_and_order_leave_rates_alone(target, nontarget):
+    changed = [value**3 - 7.5 for value in reversed(target)], [value**3 - 7.5 for value in reversed(nontarget)]
+    assert eer(*changed) == eer(target, nontarget)
+    assert areas(*histograms(*changed)) == areas(*histograms(target, nontarget))
+
+
+@settings(deadline=None, max_examples=50)
+@given(RATINGS, RATINGS)
+def test_swapped_labels_mirror_rates(target, nontarget):
+    assert eer(nontarget, target) == pytest.approx(1 - eer(target, nontarget), abs=1e-12)
+    swapped = areas(*histograms(nontarget, target))[0]
+    assert swapped == pytest.approx(1 - areas(*histograms(target, nontarget))[0], abs=1e-12)
+
+
+@settings(deadline=None, max_examples=50)
+@given(RATINGS, RATINGS)
+def test_convex_hull_is_never_above_the_polygon_nor_above_one_half(target, nontarget):
+    hull = best_cost(*(side[0] for side in histograms(target, nontarget)))
+    assert hull.rocch_eer <= min(0.5, eer(target, nontarget)) + 1e-12
+    assert 0 <= hull.min_cllr <= 1 + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("target", "nontarget", "expected"),
+    [
+        ([5, 5, 5], [5, 5], 0.5),  # all tied
+        ([9, 10], [1, 2, 3], 0.0),
+        ([1, 2], [9, 10], 1.0),
+        ([2, 3, 3, 3], [1, 1, 2, 2], 1 / 6),  # a segment of targets and nontargets at once
+        ([3], [3], 0.5),
+    ],
+)
+def test_known_equal_error_rates(target, nontarget, expected):
+    assert eer(target, nontarget) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_missing_class_gives_no_rate():
+    some, none = np.array([[1.0, 2.0]]), np.zeros((1, 2))
+    for measure in (equal_error_rates, areas):
+        assert np.isnan(measure(some, none)[0])
+        assert np.isnan(measure(none, some)[0])
+
+
+def test_resamples_equal_ratings_repeated_and_sorted_again():
+    numbers = np.random.default_rng(3)
+    listener, value, is_target = numbers.integers(0, 12, 400), numbers.integers(0, 7, 400), numbers.random(400) < 0.5
+    draws = numbers.multinomial(12, np.full(12, 1 / 12), size=25).astype(float)
+    sides = [
+        listener_histograms(listener[side], value[side], listeners=12, values=7) for side in (is_target, ~is_target)
+    ]
+    rates, surfaces = of_resamples(draws, *sides, equal_error_rates, areas)
+    middles = medians(draws @ (sides[0] + sides[1]), np.arange(7.0))
+    for row, times in enumerate(draws):
+        chosen = np.repeat(np.arange(400), times[listener].astype(int))
+        target, nontarget = value[chosen][is_target[chosen]], value[chosen][~is_target[chosen]]
+        assert rates[row] == pytest.approx(eer_by_root(target, nontarget), abs=1e-9)
+        assert surfaces[row] == pytest.approx(auc(target, nontarget), abs=1e-12)
+        assert middles[row] == np.median(value[chosen])
+
+
+@settings(deadline=None, max_examples=50)
+@given(RATINGS)
+def test_median_of_a_histogram_is_that_of_its_ratings(ratings):
+    values, counts = np.unique(ratings, return_counts=True)
+    assert medians(counts[None].astype(float), values.astype(float))[0] == np.median(ratings)
+
+
+def test_chunks_cover_every_resample_once():
+    parts = list(in_chunks(2000, 100_000))
+    assert len(parts) > 1
+    assert [row for part in parts for row in range(2000)[part]] == list(range(2000))
+
+
+def test_hull_is_biased_near_chance_and_the_polygon_is_not():
+    """Ten-level ratings of 52 + 52 and 104 + 104 pairs that nobody can tell apart: 46.6 and 47.6 %, against 50 %."""
+    numbers = np.random.default_rng(33)
+    cuts = np.linspace(-2, 2, 9)
+    for trials, on_hull in ((52, 0.466), (104, 0.476)):
+        sides = np.digitize(numbers.standard_normal((2, 800, trials)), cuts)
+        counts = np.stack([(sides == level).sum(2) for level in range(10)], axis=2).astype(float)
+        assert equal_error_rates(*counts).mean() == pytest.approx(0.5, abs=0.008)
+        hulls = [best_cost(target, nontarget).rocch_eer for target, nontarget in zip(*counts, strict=True)]
+        assert np.mean(hulls) == pytest.approx(on_hull, abs=0.008)

@@ -1,0 +1,202 @@
+"""The organizer's view of a running study in a real browser: live numbers, no rating, exclusions, export."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from listening.models import ExclusionRule, Session, Study
+from listening.monitor import exclusions
+from listening.monitor.flagging import flag_sessions
+from listening.trials.sessions import end_session
+from tests.listening.watched import (
+    add_gold,
+    add_play,
+    answer_trials,
+    by_place,
+    finish,
+    finished_session,
+    make_session,
+    make_study,
+    varied,
+)
+from tests.portal.factories import make_organizer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PATIENCE_MS = 60_000
+RENEWED_WITHIN_S = 5
+
+
+@pytest.fixture
+def organizer():
+    return make_organizer()
+
+
+def make_busy_study(organizer):
+    """A study in which everything happens that the monitor tells."""
+    study = make_study(
+        evaluators=12, trials=16, systems=3, organizer=organizer, title="How the systems of 2026 sound", gold_trials=1,
+        screening={"sound": True, "headphones": "huggins"},
+    )  # fmt: skip
+    add_gold(study, expected={"verifiability": [9, 10]})
+    for item in study.items.filter(purpose="scored")[:8]:
+        item.is_target = not item.is_target
+        item.save()
+    for _ in range(3):
+        finished_session(study)
+    lined = finished_session(study, by_place(7))
+    add_play(lined, "muted")
+    add_play(lined, "hidden", position=2, whole=False)
+    lined.serves.create(trial=lined.block.trials.first(), slot="a", first_at=timezone.now(), complete_at=timezone.now())
+    lined.screening_results.create(kind="huggins", attempt=1, score=2, of=6, is_passed=False)
+    lined.screening_results.create(kind="huggins", attempt=2, score=6, of=6, is_passed=True)
+    lined.events.create(kind="audio", is_told=True, data={"state": "running"})
+    for position, what in ((1, "noise"), (1, "silence"), (2, "cut-off")):
+        lined.events.create(kind="clip-remark", data={"position": position, "slot": "a", "what": what})
+    answer_trials(make_session(study), trials=7)
+    stalled = answer_trials(make_session(study), trials=2)
+    Session.objects.filter(pk=stalled.pk).update(last_seen_at=timezone.now() - timedelta(minutes=9))
+    end_session(answer_trials(make_session(study), trials=11), "expired", timezone.now())
+    screened = make_session(study, step="headphones", trials_started_at=None)
+    screened.screening_results.create(kind="huggins", attempt=1, score=1, of=6, is_passed=False)
+    end_session(screened, "screened-out", timezone.now())
+    end_session(make_session(study, is_simulated=True), "withdrawn", timezone.now())
+    flag_sessions(timezone.now())
+    return study, lined
+
+
+def address(name, study, *more):
+    return reverse(f"studies:{name}", args=[study.name, *more])
+
+
+def test_pages_of_a_busy_study_look_right(organizer, new_page, check_page):
+    study, lined = make_busy_study(organizer)
+    page = new_page(organizer)
+    page.goto(address("monitor", study))
+    check_page(page, "study-monitor")
+    page.goto(address("session", study, lined.pk))
+    check_page(page, "study-session")
+    page.goto(address("exclusions", study) + "?flag=straight-lining")
+    check_page(page, "study-exclusion-effect")
+    exclusions.create_rule(study=study, by=organizer, reason="Rated without listening.", flag="straight-lining")
+    page.goto(address("exclusions", study))
+    page.locator("#log ~ ol summary").first.click()
+    check_page(page, "study-exclusions")
+    study.participants.update(platform_id="somebody")
+    page.goto(address("export", study))
+    check_page(page, "study-export")
+
+
+def test_pages_of_a_study_that_nobody_has_come_to_look_right(organizer, new_page, check_page):
+    study = make_study(evaluators=2, trials=4, organizer=organizer, is_simulated=True)
+    page = new_page(organizer)
+    for name in ("monitor", "exclusions", "export"):
+        page.goto(address(name, study))
+        assert "simulated" in page.locator("main").inner_text()
+        check_page(page, f"study-{name}-empty")
+
+
+def test_criterion_25_monitor_follows_within_five_seconds(organizer, new_page, faults):
+    study = make_study(evaluators=4, trials=8, organizer=organizer)
+    session = make_session(study)
+    page = new_page(organizer)
+    page.goto(address("monitor", study))
+    numbers = page.locator("dl.stats > div")
+
+    def number(label):
+        return numbers.filter(has=page.locator(f"dt:text-is('{label}')")).locator(".value").inner_text()
+
+    assert (number("Started"), number("Under way"), number("Finished")) == ("1", "1", "0")
+    page.locator(f"#session-{session.pk}").focus()
+    finish(answer_trials(session, by_place(7)))
+    make_session(study)
+    flag_sessions(timezone.now())
+    with page.expect_request("**/monitor/live*", timeout=PATIENCE_MS) as asked:
+        pass
+    # What the portal needs to answer depends on the machine; how often the page asks does not.
+    asked_every_s = float(re.search(r"every (\d+)s", page.locator("#live").get_attribute("hx-trigger"))[1])
+    assert asked_every_s < RENEWED_WITHIN_S
+    assert asked.value.response().ok
+    page.wait_for_function(
+        "() => document.querySelector('dl.stats').innerText.match(/Finished\\s+1/)", timeout=PATIENCE_MS
+    )
+    assert (number("Started"), number("Under way")) == ("2", "1")
+    live = page.locator("#live")
+    assert "1 of 4 blocks are finished" in live.inner_text()
+    assert re.search(r"Straight-lining\s+1", live.inner_text())
+    assert re.search(r"original\s+4 of 16", live.inner_text())
+    # Who walks through the page with the keyboard stays where they are.
+    assert page.evaluate("document.activeElement.id") == f"session-{session.pk}"
+    assert faults[page] == []
+
+
+def test_criterion_25_no_page_or_reply_tells_a_rating_while_the_study_recruits(organizer, new_page):
+    """With ratings that a page could have no other reason to show."""
+    study = make_study(evaluators=3, trials=8, organizer=organizer)
+    ratings = [7001, 7013, 7027, 7039, 7057, 7069, 7079, 7103]
+    session = finished_session(study, by_place(*ratings))
+    flat = finished_session(study, by_place(7001))
+    flag_sessions(timezone.now())
+    page = new_page(organizer)
+    pages = [
+        address("monitor", study),
+        address("live", study),
+        address("session", study, session.pk),
+        address("session", study, flat.pk),
+        address("exclusions", study) + "?flag=straight-lining",
+        address("exclusions", study),
+        address("export", study),
+    ]
+    told = ""
+    for one in pages:
+        page.goto(one)
+        told += page.content() + page.request.get(one).text()
+    assert "8 of 8 ratings of verifiability in a row are the same." in told
+    told = re.sub(r'datetime="[^"]*"|csrfmiddlewaretoken" value="[^"]*"', "", told)  # digits by chance
+    for rating in ratings:
+        assert str(rating) not in told
+    # Nor what follows from them: the mean of each task over all or over a system.
+    means = {round(sum(ratings) / len(ratings), digits) for digits in (0, 1, 2)}
+    for mean in means:
+        assert str(mean).removesuffix(".0") not in told
+
+
+def test_criterion_25_exclusion_is_previewed_made_and_revoked_by_hand(organizer, new_page, faults):
+    study, lined = make_busy_study(organizer)
+    page = new_page(organizer)
+    page.goto(address("monitor", study))
+    page.locator("#leave-out-straight-lining").click()
+    assert "This would leave out 1 session with 16 usable answers" in page.locator("main").inner_text()
+    assert not ExclusionRule.objects.exists()
+    page.get_by_label("Reason").fill("The same rating throughout.")
+    page.get_by_role("button", name="Make the rule").click()
+    page.get_by_text("The rule stands").wait_for()
+    assert "64 → 48" in page.locator("#log ~ ol").inner_text()
+    page.goto(address("session", study, lined.pk))
+    assert "The same rating throughout." in page.locator("main").inner_text()
+    page.goto(address("exclusions", study))
+    page.get_by_role("button", name="Revoke").click()
+    page.locator("dialog").get_by_role("button", name="Revoke").click()
+    page.get_by_text("The rule is revoked").wait_for()
+    assert "48 → 64" in page.locator("#log ~ ol").inner_text()
+    assert ExclusionRule.objects.get().revoked_by == organizer
+    assert faults[page] == []
+
+
+def test_exports_download_and_names_are_asked_for_twice(organizer, new_page):
+    study = make_study(evaluators=1, trials=4, organizer=organizer)
+    finished_session(study, varied)
+    study.participants.update(platform_id="somebody")
+    Study.objects.filter(pk=study.pk).update(state="closed")
+    page = new_page(organizer)
+    page.goto(address("export", study))
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Everything as CSV files").click()
+    assert re.fullmatch(rf"{study.name}-\d{{8}}-\d{{4}}\.zip", download.value.suggested_filename)
+    page.get_by_role("button", name="Take names and codes").click()
+    with page.expect_download() as download:
+        page.locator("dialog").get_by_role("button", name="Take names and codes").click()
+    assert download.value.suggested_filename == f"{study.name}-payments.csv"
+    assert "somebody" in download.value.path().read_text()

@@ -1,0 +1,322 @@
+"""The pages before and after the trials in a real browser: by touch, by keyboard, without cookies, in a frame."""
+
+import re
+
+import pytest
+from django.utils import timezone
+
+from listening.models import Session
+from listening.studies.plans import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING
+from listening.trials.sessions import end_session
+from tests.browsing import watch_page
+from tests.listening.factories import make_session, make_study
+from tests.listening.visits import PERSON, WORKER, link_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+FRAME = 'width="400" height="600" allow="local-network-access"'
+PHONE = {"width": 360, "height": 640}
+EVERYTHING = DEFAULT_SCREENING | {"headphones": "both", "headphones_gate": "gate"}
+ABOUT = ("30 to 39", "I would rather not say", "No")
+# Heights of what a finger has to hit; links within a sentence are not meant.
+SMALL_TARGETS = """() => [...document.querySelectorAll("button, select, .choice, input[type=text], .foot a")]
+  .filter((one) => one.checkVisibility())
+  .map((one) => [one.outerHTML.slice(0, 80), one.getBoundingClientRect()])
+  .filter(([, box]) => box.height < 44 || box.width < 44)
+  .map(([name, box]) => `${name} ${box.width}x${box.height}`)"""
+
+
+def make_full(**fields):
+    return make_study(**{"screening": EVERYTHING, "questionnaire": DEFAULT_QUESTIONNAIRE} | fields)
+
+
+def latest():
+    return Session.objects.latest("pk")
+
+
+def answers_to_open_test():
+    return latest().screening_results.get(is_passed=None).secret["right"]
+
+
+def continue_(page):
+    with page.expect_navigation():
+        page.locator("main form .button.wide").click()
+
+
+def answer_about(page):
+    for label in ABOUT:
+        page.get_by_label(label, exact=True).first.check()
+    page.get_by_label("I would rather not say").nth(1).check()
+    page.get_by_label("No", exact=True).check()
+    page.get_by_label("Your native language").select_option("en")
+
+
+def choose(page, answers):
+    for place, answer in enumerate(answers, 1):
+        page.locator(f"#field-answer{place}").get_by_label(str(answer), exact=True).check()
+
+
+def play(page, button):
+    button.click()
+    button.locator("xpath=following-sibling::p[1]").get_by_text("Played").wait_for(timeout=15_000)
+
+
+def test_criterion_19_and_22_steps_by_touch_on_a_phone(new_page, check_page, live_server):
+    page = new_page(has_touch=True)
+    page.set_viewport_size(PHONE)
+    study = make_full()
+    page.goto(link_of(study))
+    check_page(page, "listen-welcome")
+    page.get_by_role("button", name="Begin").click()
+    page.wait_for_selector("input[name=agrees]")
+    check_page(page, "listen-consent")
+    page.get_by_label("I have read this and agree").check()
+    continue_(page)
+    check_page(page, "listen-questions")
+    continue_(page)
+    assert page.locator(".errorlist").count() == 4
+    check_page(page, "listen-questions-missing")
+    answer_about(page)
+    continue_(page)
+    check_page(page, "listen-sound")
+    assert page.evaluate(SMALL_TARGETS) == []
+    play(page, page.get_by_role("button", name="Test my sound"))
+    choose(page, answers_to_open_test())
+    continue_(page)
+    assert latest().device["context_state"] == "running"
+    check_page(page, "listen-huggins")
+    assert page.evaluate(SMALL_TARGETS) == []
+    play(page, page.get_by_role("button", name="Play round 1"))
+    wrong = [one % 3 + 1 for one in answers_to_open_test()]
+    choose(page, wrong)
+    continue_(page)
+    assert page.get_by_text("attempt 2 of 2").is_visible()
+    page.get_by_role("button", name="Français").click()
+    page.get_by_role("heading", name="Vérification du casque").wait_for()
+    check_page(page, "listen-huggins-french")
+    choose(page, answers_to_open_test())
+    continue_(page)
+    check_page(page, "listen-woods")
+    choose(page, answers_to_open_test())
+    continue_(page)
+    check_page(page, "listen-role-play")
+    scores = list(latest().screening_results.values_list("kind", "attempt", "score", "is_passed"))
+    assert scores == [("sound", 1, 2, True), ("huggins", 1, 0, False), ("huggins", 2, 6, True), ("woods", 1, 6, True)]
+    with page.expect_navigation():
+        page.get_by_role("button", name="J'ai lu ce texte").click()
+    assert latest().step == "trials"
+
+
+def press_to(page, name, key="Tab"):
+    """Go on with the keyboard until an element of this name or value has the focus."""
+    for _ in range(60):
+        page.keyboard.press(key)
+        focused = page.evaluate(
+            "() => { const one = document.activeElement; return [one.innerText, one.value, one.name].join('|'); }"
+        )
+        if name in focused:
+            return
+    raise AssertionError(f"{name} is not reached by the keyboard")
+
+
+def test_criterion_21_steps_by_keyboard_alone(new_page):
+    page = new_page()
+    page.set_viewport_size(PHONE)
+    study = make_full(screening=EVERYTHING | {"headphones": "huggins"})
+    page.goto(link_of(study))
+    press_to(page, "Begin")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    press_to(page, "agrees")
+    page.keyboard.press("Space")
+    press_to(page, "Continue")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    for name in ("age", "gender"):
+        press_to(page, f"|{name}")
+        page.keyboard.press("Space")
+        page.keyboard.press("ArrowDown")
+    press_to(page, "native_language")
+    page.keyboard.type("English")
+    press_to(page, "|hearing")
+    page.keyboard.press("Space")
+    press_to(page, "Continue")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert latest().questionnaire == {"age": "30-39", "gender": "male", "native_language": "en", "hearing": "no"}
+    for first, lowest, states in (("Test my sound", 1, 1), ("Play round 1", 1, 6)):
+        press_to(page, first)
+        page.keyboard.press("Enter")
+        page.get_by_text("Played").first.wait_for(timeout=15_000)
+        for place, answer in enumerate(answers_to_open_test(), 1):
+            press_to(page, f"answer{place}")
+            page.keyboard.press("Space")
+            for _ in range(answer - lowest):
+                page.keyboard.press("ArrowRight")
+        press_to(page, "Continue")
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
+        assert states in {1, 6}
+    press_to(page, "I have read this")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert latest().step == "trials"
+
+
+def test_faults_of_a_form_are_told_and_lead_to_their_fields(new_page):
+    page = new_page()
+    page.goto(link_of(make_full()))
+    page.get_by_role("button", name="Begin").click()
+    page.get_by_label("I have read this and agree").check()
+    continue_(page)
+    continue_(page)
+    assert page.evaluate("document.activeElement.getAttribute('role')") == "alert"
+    page.get_by_role("link", name=re.compile("Your age")).click()
+    assert page.evaluate("document.activeElement.id") == "field-age"
+
+
+@pytest.mark.parametrize("state", ["finished", "screened-out", "failed-attention", "technical", "expired", "withdrawn"])
+def test_criterion_20_every_end_has_its_page(new_page, check_page, state):
+    codes = {"complete": "ALLDONE1", "screened-out": "NOTTHIS2", "failed-attention": "NOGOLD3", "technical": "OURS4"}
+    study = make_study(platform="prolific", platform_settings={"codes": codes})
+    session = make_session(study)
+    end_session(session, state, timezone.now())
+    page = new_page()
+    page.goto(session.get_absolute_url())
+    check_page(page, f"listen-end-{state}")
+    shown = [code for code in codes.values() if code in page.content()]
+    assert shown == ([codes[{"finished": "complete"}.get(state, state)]] if session.completion_code else [])
+
+
+def test_code_can_be_copied(new_page):
+    session = make_session(make_study())
+    end_session(session, "finished", timezone.now())
+    page = new_page(permissions=["clipboard-read", "clipboard-write"])
+    page.goto(session.get_absolute_url())
+    page.get_by_role("button", name="Copy").first.click()
+    page.get_by_role("button", name="Copied").wait_for()
+    session.refresh_from_db()
+    assert page.evaluate("navigator.clipboard.readText()") == session.completion_code
+
+
+def test_criterion_23_withdrawal_from_a_page_and_by_code(new_page, check_page):
+    study = make_study(evaluators=2)
+    now, later = make_session(study), make_session(study)
+    end_session(later, "finished", timezone.now())
+    page = new_page()
+    page.goto(now.get_absolute_url() + "withdraw/")
+    check_page(page, "listen-withdraw")
+    page.get_by_role("button", name="Stop and delete everything").click()
+    page.get_by_role("heading", name="Your answers are deleted").wait_for()
+    page.goto(later.get_absolute_url())
+    page.get_by_role("link", name="The page for withdrawing by code").click()
+    page.get_by_label("Withdrawal code").fill("wrong")
+    page.get_by_role("button", name="Delete my answers").click()
+    page.get_by_text("There is no such code").wait_for()
+    check_page(page, "listen-withdraw-by-code")
+    page.get_by_label("Withdrawal code").fill(later.withdrawal_code)
+    page.get_by_role("button", name="Delete my answers").click()
+    page.get_by_text("Your answers are deleted").wait_for()
+    assert set(Session.objects.values_list("state", flat=True)) == {"withdrawn"}
+
+
+def test_criterion_20_steps_work_in_a_frame_of_mechanical_turk_with_cookies_blocked(browser, live_server):
+    """A page of the platform's own host shows the study in a frame; nothing of ours may keep or read a cookie."""
+    study = make_study(platform="mturk", screening=EVERYTHING | {"headphones": "none"})
+    context = browser.new_context()
+    context.grant_permissions(["local-network-access"])  # a platform's page may reach this machine in this test
+    page = context.new_page()
+    query = "&".join(f"{name}={value}" for name, value in WORKER.items())
+    posted = []
+
+    def platform(route):
+        if route.request.url.endswith("/mturk/externalSubmit"):
+            posted.append((route.request.method, route.request.post_data))
+            route.fulfill(content_type="text/html", body="<p>handed in</p>")
+        else:
+            frame = f'<iframe src="{live_server.url}{link_of(study)}?{query}" {FRAME}></iframe>'
+            route.fulfill(content_type="text/html", body=f"<!doctype html><title>Task</title>{frame}")
+
+    context.route("https://*.mturk.com/**", platform)
+    context.route(f"{live_server.url}/**", _without_cookies)
+    page.goto("https://workersandbox.mturk.com/task")
+    frame = page.frame_locator("iframe")
+    frame.get_by_label("I have read this and agree").check()
+    frame.get_by_role("button", name="Continue").click()
+    frame.get_by_role("button", name="Test my sound").click()
+    frame.get_by_text("Played").wait_for(timeout=15_000)
+    for place, answer in enumerate(answers_to_open_test(), 1):
+        frame.locator(f"#field-answer{place}").get_by_label(str(answer), exact=True).check()
+    frame.get_by_role("button", name="Continue").click()
+    frame.get_by_role("button", name="I have read this").wait_for()
+    end_session(latest(), "finished", timezone.now())
+    page.reload()
+    frame.get_by_role("button", name="Hand in on Mechanical Turk").click()
+    frame.get_by_text("handed in").wait_for()
+    assert posted == [("POST", f"assignmentId=A1&code={latest().completion_code}")]
+    assert context.cookies() == []
+    context.close()
+
+
+def _without_cookies(route):
+    headers = {name: value for name, value in route.request.headers.items() if name != "cookie"}
+    route.continue_(headers=headers)
+
+
+def test_pages_of_other_platforms_do_not_open_in_a_frame(browser, live_server):
+    study = make_study(platform="prolific", platform_settings={"codes": {"complete": "C"}})
+    context = browser.new_context()
+    context.grant_permissions(["local-network-access"])
+    page = context.new_page()
+    query = "&".join(f"{name}={value}" for name, value in PERSON.items())
+    frame = f'<iframe src="{live_server.url}{link_of(study)}?{query}" {FRAME}></iframe>'
+    context.route("https://*.mturk.com/**", lambda route: route.fulfill(content_type="text/html", body=frame))
+    refused = []
+    page.on("console", lambda message: refused.append(message.text))
+    page.goto("https://workersandbox.mturk.com/task")
+    page.wait_for_timeout(500)
+    assert "frame-ancestors" in " ".join(refused)
+    assert page.frame_locator("iframe").get_by_label("I have read this and agree").count() == 0
+    context.close()
+
+
+def test_criterion_22_right_to_left_page_is_mirrored_and_nothing_hangs_out(new_page, check_page):
+    study = make_full(languages=["en", "ar"])
+    page = new_page(locale="en")
+    page.goto(link_of(study))
+    page.get_by_role("button", name="Begin").click()
+    left = page.locator(".top-name").bounding_box()["x"]
+    page.get_by_label("I have read this and agree").check()
+    page.get_by_role("button", name="العربيّة").click()
+    page.wait_for_selector("html[dir=rtl]")
+    right = page.locator(".top-name").bounding_box()
+    assert right["x"] > left + 200
+    check_page(page, "listen-consent-arabic")
+    page.locator("input[name=agrees]").check()
+    continue_(page)
+    check_page(page, "listen-questions-arabic")
+
+
+def test_high_contrast_and_forced_colours_pass_the_same_checks(new_page, check_page):
+    session = make_session(make_full(), step="questions")
+    page = new_page(contrast="more")
+    page.goto(session.get_absolute_url())
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") in {"rgb(255, 255, 255)", "rgb(0, 0, 0)"}
+    check_page(page, "listen-contrast", widths=(360,))
+    forced = new_page(forced_colors="active")
+    forced.goto(session.get_absolute_url())
+    check_page(forced, "listen-forced", widths=(360,), schemes=("light",))
+
+
+def test_sound_test_works_without_script_by_the_browsers_own_player(browser, live_server, faults):
+    session = make_session(make_full(), step="sound")
+    context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
+    page = context.new_page()
+    watch_page(page, faults[page], live_server.url)
+    page.goto(session.get_absolute_url())
+    assert page.locator("audio[controls]").count() == 1
+    for place, answer in enumerate(answers_to_open_test(), 1):
+        page.locator(f"#field-answer{place}").get_by_label(str(answer), exact=True).check()
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("heading", name="Headphone check").wait_for()
+    assert page.locator("audio[controls]").count() == 6
+    context.close()

@@ -1,0 +1,199 @@
+"""Studies in a browser: every page at both widths and schemes, and the way from an edition to a launched study."""
+
+import io
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from listening.design.plan import DesignError
+from listening.models import Study
+from listening.results.importing import import_study
+from listening.studies import services
+from portal.jobs.models import Job
+from portal.jobs.runner import execute
+from tests.listening.factories import make_session
+from tests.listening.heard import make_designed, make_draft, make_heard_edition, make_prepared
+from tests.portal.factories import make_organizer
+
+
+@pytest.fixture
+def organizer(transactional_db):
+    return make_organizer(name="Olga Organizer")
+
+
+@pytest.fixture
+def edition(organizer):
+    return make_heard_edition(organizer=organizer, title="VoicePrivacy 2022, once more")
+
+
+@pytest.fixture
+def page(new_page, organizer):
+    return new_page(organizer)
+
+
+def address(name, study):
+    return reverse(f"studies:{name}", args=[study.name])
+
+
+def launch(study):
+    services.launch_study(study=study, by=None, now=timezone.now())
+    study.refresh_from_db()
+    return study
+
+
+def test_list_and_new(page, check_page, edition, organizer):
+    page.goto("/studies/")
+    check_page(page, "studies-empty")
+    page.get_by_role("link", name="Make the first study").click()
+    check_page(page, "study-new")
+    page.get_by_role("button", name="Make the study").click()
+    check_page(page, "study-new-faulty")
+    make_draft(edition, title="A first hearing")
+    study = launch(make_prepared(edition, title="Naturalness and verifiability of the primary systems"))
+    make_session(study)
+    page.goto("/studies/")
+    check_page(page, "studies")
+
+
+def test_edit_and_planner(page, check_page, edition):
+    study = make_draft(edition)
+    page.goto(address("edit", study))
+    check_page(page, "study-edit")
+    page.get_by_label("Trials of each evaluator").fill("190")
+    page.get_by_label("Trials of each evaluator").press("Tab")
+    page.locator("#planner strong", has_text="This plan cannot be designed").wait_for()
+    check_page(page, "study-edit-infeasible")
+    page.get_by_label("Title").fill("")
+    page.get_by_label("Points of the scale").fill("12")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("alert").wait_for()
+    check_page(page, "study-edit-faulty")
+
+
+def test_states_of_a_study(page, check_page, edition):
+    poor = make_draft(edition, evaluators=60, trials_per_evaluator=60, originals_per_evaluator=30)
+    page.goto(poor.get_absolute_url())
+    check_page(page, "study-infeasible")
+    study = make_draft(edition)
+    page.goto(study.get_absolute_url())
+    check_page(page, "study-draft")
+    study = make_prepared(edition)
+    page.goto(study.get_absolute_url())
+    check_page(page, "study-prepared")
+    launch(study)
+    page.reload()
+    check_page(page, "study-open")
+    page.goto(address("edit", study))
+    check_page(page, "study-edit-launched")
+    page.goto(address("extend", study))
+    check_page(page, "study-extend")
+    services.close_study(study=study, by=None, now=timezone.now())
+    page.goto(study.get_absolute_url())
+    check_page(page, "study-closed")
+
+
+def test_design_and_texts(page, check_page, edition):
+    page.goto(address("design", make_draft(edition)))
+    check_page(page, "study-design-none")
+    study = make_designed(edition)
+    page.goto(address("design", study))
+    check_page(page, "study-design")
+    page.goto(address("texts", study))
+    check_page(page, "study-texts")
+
+
+def test_from_an_edition_to_a_launched_study(page, check_page, organizer):
+    edition = make_heard_edition(organizer=organizer, with_audio=True, speakers=4, utterances=12)
+    page.goto(edition.get_absolute_url())
+    page.get_by_role("link", name="Listening studies").click()
+    page.get_by_role("link", name="Make the first study").click()
+    page.get_by_label("Title").fill("First hearing")
+    page.get_by_label("Short name").fill("first-hearing")
+    page.get_by_label("small:").check()
+    page.get_by_role("button", name="Make the study").click()
+    page.wait_for_url("**/studies/first-hearing/edit/")
+    page.get_by_label("Pay per hour").fill("15")
+    page.get_by_label("Seed").fill("2022")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Make the design").click()
+    page.get_by_text("Every check passes").wait_for(timeout=60_000)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Balance certificate (JSON)").click()
+    assert download.value.suggested_filename == "first-hearing-certificate.json"
+    page.get_by_role("link", name="First hearing").click()
+    page.get_by_role("button", name="Prepare the stimuli").click()
+    page.get_by_text("The page goes on by itself.").wait_for()
+    check_page(page, "study-preparing")
+    execute(Job.objects.get(kind="prepare-study").pk)
+    page.get_by_role("button", name="Launch").wait_for()
+    page.reload()
+    page.get_by_role("button", name="Preview as an evaluator").click()
+    page.wait_for_url("**/listen/**")
+    page.goto("/studies/first-hearing/")
+    page.get_by_role("button", name="Launch").click()
+    page.get_by_role("dialog").get_by_role("button", name="Launch").click()
+    page.get_by_text("Give evaluators this link.").wait_for()
+    study = Study.objects.get()
+    assert (study.state, study.pay_per_hour) == (Study.State.OPEN, 15)
+    link = page.locator("#link").inner_text()
+    assert link.endswith(f"/listen/join/{study.link_key}/")
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_text("Nobody can begin now").wait_for()
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("link", name="More evaluators").click()
+    page.get_by_label("More evaluators").fill("2")
+    page.get_by_role("button", name="Add them").click()
+    page.get_by_text("Blocks for 2 more evaluators are open.").wait_for(timeout=60_000)
+
+
+def test_large_design_is_followed_on_its_page(page, check_page, edition, monkeypatch):
+    monkeypatch.setattr("listening.studies.designing.AT_ONCE_AT_MOST", 0)
+    study = make_draft(edition)
+    page.goto(address("design", study))
+    page.get_by_role("button", name="Make the design").click()
+    page.get_by_text("So many trials take a while to order.").wait_for()
+    check_page(page, "study-designing")
+    page.goto(study.get_absolute_url())
+    page.get_by_text("The page goes on by itself.").wait_for()
+    check_page(page, "study-designing-detail")
+    page.goto(address("design", study))
+    execute(Job.objects.get(kind="design-study").pk)
+    page.get_by_text("Every check passes").wait_for()
+    page.get_by_role("link", name="Balance certificate (JSON)").wait_for()
+    page.get_by_role("button", name="Make it anew").wait_for()
+    check_page(page, "study-designed")
+
+
+def test_plan_that_a_job_cannot_meet_is_told_on_the_page(page, check_page, edition, monkeypatch):
+    monkeypatch.setattr("listening.studies.designing.AT_ONCE_AT_MOST", 0)
+    study = make_draft(edition, title="A study that is asked for too much")
+    page.goto(address("design", study))
+    page.get_by_role("button", name="Make the design").click()
+    page.get_by_text("So many trials take a while to order.").wait_for()
+
+    def fail(*_given, **_more):
+        raise DesignError(["Order: no order was found.", "Gaps: 3 places would do."])
+
+    monkeypatch.setattr("listening.studies.designs.allocate", fail)
+    execute(Job.objects.get(kind="design-study").pk)
+    page.get_by_text("Order: no order was found. Gaps: 3 places would do.").wait_for()
+    check_page(page, "study-design-impossible")
+
+
+def test_imported_ratings(page, check_page, edition, organizer):
+    lines = [f"worker-{n},naturalness,{system},u1,{3 + n % 2}" for n in range(3) for system in ("original", "T01-p1")]
+    content = "\n".join(["listener,task,system,utterance,rating", *lines]).encode()
+    study = import_study(
+        edition=edition, by=organizer, name="elsewhere", title="Heard in another laboratory", file=io.BytesIO(content),
+        file_name="ratings.csv", is_simulated=True,
+    ).study  # fmt: skip
+    page.goto("/studies/")
+    check_page(page, "studies-imported")
+    page.get_by_role("link", name=study.title, exact=True).click()
+    check_page(page, "study-imported")
+    for name in ("design", "export", "exclusions", "monitor"):
+        page.goto(address(name, study))
+        check_page(page, f"study-imported-{name}", widths=(360,), schemes=("light",))
+    page.goto(f"{address('exclusions', study)}?session={study.sessions.first().pk}")
+    check_page(page, "study-imported-leave-out", widths=(1280,), schemes=("light",))

@@ -1,0 +1,110 @@
+"""A session on the page of the trials, from the first trial to the end, and what the page is made of."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from playwright.sync_api import expect
+
+from listening.models import Session
+from tests.listening.browser.trials import answer, events_of, expect_number, expect_saved, open_trials, stored
+from tests.listening.factories import make_session, make_study
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SCRIPTS = settings.BASE_DIR / "static" / "listening"
+TEMPLATES = settings.BASE_DIR / "templates" / "listening"
+
+
+def test_session_by_pointer_is_stored_trial_by_trial(page, faults):
+    session = make_session(make_study(trials=2))
+    open_trials(page, session)
+    expect_number(page, 1)
+    answer(page, 3)
+    expect_number(page, 2)
+    expect_saved(page)
+    expect(page.locator("#done")).to_have_js_property("value", 1)
+    assert set(stored(session).values()) == {3}
+    answer(page, 8)
+    expect(page.locator("#trials")).to_have_count(0)
+    session.refresh_from_db()
+    assert session.state == Session.State.FINISHED
+    assert sorted(stored(session).values()) == [3, 3, 3, 8, 8, 8]
+    assert session.plays.filter(is_whole=True).count() == 4
+    assert [event["state"] for event in events_of(session, "audio")] == ["running"]
+    assert faults[page] == []
+    assert page.evaluate("() => Object.keys(localStorage)") == []
+
+
+def test_time_left_follows_the_pace_of_the_person(page):
+    page.clock.install()
+    session = make_session(make_study(trials=4))
+    open_trials(page, session)
+    expect(page.locator("#time-left")).to_have_text("about a minute left")
+    page.clock.fast_forward("10:00")
+    answer(page)
+    expect_number(page, 2)
+    expect(page.locator("#time-left")).to_have_text(re.compile(r"about \d min left"))
+
+
+def test_practice_is_told_from_the_trials_that_count(page):
+    study = make_study(trials=2)
+    session = make_session(study)
+    first = session.block.trials.get(position=1).item
+    first.purpose = "practice"
+    first.save()
+    open_trials(page, session)
+    expect(page.locator("#practice")).to_be_visible()
+    answer(page)
+    expect_number(page, 2)
+    expect(page.locator("#practice")).to_be_hidden()
+
+
+def test_study_of_single_recordings_shows_and_fetches_one_of_them(page):
+    fetched = []
+    page.on("request", lambda request: fetched.append(request.url) if "/clips/" in request.url else None)
+    session = make_session(make_study(trials=2, tasks=["naturalness", "intelligibility"]))
+    open_trials(page, session)
+    expect(page.locator("#players button")).to_have_count(1)
+    answer(page, tasks=["naturalness", "intelligibility"], slots="a")
+    expect_number(page, 2)
+    expect_saved(page)
+    assert len(set(fetched)) == 2
+    assert len(stored(session)) == 2
+
+
+def test_page_tells_nothing_of_study_system_or_recording(client):
+    study = make_study(trials=2)
+    page = client.get(make_session(study).get_absolute_url()).content.decode()
+    assert 'id="trials"' in page
+    secrets = [study.name, study.title, study.edition.name, "secretive", *study.items.values_list("key", flat=True)]
+    secrets += study.stimulus_files.values_list("utterance__name", flat=True)
+    assert [secret for secret in secrets if re.search(rf"\b{re.escape(secret)}\b", page)] == []
+
+
+def test_page_without_script_says_what_it_needs(new_page):
+    page = new_page(java_script_enabled=False)
+    page.goto(make_session(make_study(trials=2)).get_absolute_url())
+    assert "This listening test needs JavaScript." in page.inner_text("noscript")
+    expect(page.get_by_text("Your trials are being fetched.")).to_be_hidden()
+
+
+def words_of(path):
+    return set(re.findall(r'data-word="([\w-]+)"', path.read_text()))
+
+
+@pytest.mark.parametrize("form", ["rating", "board", "transcription"])
+def test_every_word_of_the_script_stands_in_the_page(form):
+    """What the script says is translated with the page, so none of its words may be missing there."""
+    own = {"board", "rating", "transcription", "screening", "copy", "monitor"}
+    scripts = [path for path in SCRIPTS.glob("*.js") if path.stem == form or path.stem not in own]
+    calls = r'\b(?:word|tell|showNotice|showSaved)\("([\w-]+)"'
+    asked = {name for path in scripts for name in re.findall(calls, path.read_text())}
+    assert len(asked) >= 15
+    assert asked - words_of(TEMPLATES / "trials.html") - words_of(TEMPLATES / f"_{form}.html") == set()
+
+
+def test_modules_import_one_another_and_nothing_from_elsewhere():
+    for path in SCRIPTS.glob("*.js"):
+        for source in re.findall(r'^import .* from "(.+)";', path.read_text(), re.MULTILINE):
+            assert (SCRIPTS / Path(source).name).is_file(), f"{path.name} imports {source}"

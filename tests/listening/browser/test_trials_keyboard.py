@@ -1,0 +1,173 @@
+"""The page of the trials without a pointer, and what a screen reader is told."""
+
+import pytest
+from playwright.sync_api import expect
+
+from listening.models import Session
+from tests.browsing import axe_violations
+from tests.listening.browser.trials import RATED, expect_number, expect_saved, listen, open_trials, player, rate, stored
+from tests.listening.factories import make_session, make_study
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SPOKEN = """() => addEventListener("DOMContentLoaded", () => {
+  window.spoken = [];
+  const region = document.getElementById("spoken");
+  const tell = () => region.textContent && spoken.push(region.textContent);
+  new MutationObserver(tell).observe(region, { childList: true });
+})"""
+
+
+def press(page, *keys):
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def test_criterion_21_session_by_keyboard_alone(page):
+    """On a screen as small as a phone's; every page of it is sound for axe."""
+    session = make_session(make_study(trials=3))
+    page.set_viewport_size({"width": 360, "height": 640})
+    open_trials(page, session)
+    expect(page.locator("#trial-heading")).to_be_focused()
+    assert axe_violations(page) == []
+    expect(player(page, "b")).to_have_attribute("data-state", "ready")
+
+    # With Tab, Space, arrows and Enter.
+    press(page, "Tab", "Tab", "Space")
+    expect(player(page, "a")).to_have_attribute("data-heard", "")
+    press(page, "Tab", "Enter")
+    expect(player(page, "b")).to_have_attribute("data-heard", "")
+    press(page, "Tab", "Space", "ArrowRight", "ArrowRight")
+    press(page, "Tab", "Space")
+    press(page, "Tab", "Tab", "Space", "ArrowLeft")
+    press(page, "Tab")
+    expect(page.locator("#next")).to_be_focused()
+    press(page, "Enter")
+
+    # With letters and digits: 0 stands for ten.
+    expect_number(page, 2)
+    expect(page.locator("#trial-heading")).to_be_focused()
+    expect(player(page, "b")).to_have_attribute("data-state", "ready")
+    press(page, "a")
+    expect(player(page, "a")).to_have_attribute("data-heard", "")
+    press(page, "B")
+    expect(player(page, "b")).to_have_attribute("data-heard", "")
+    press(page, "7", "0", "1", "Enter")
+
+    # A digit rates the question that has the focus.
+    expect_number(page, 3)
+    expect(player(page, "b")).to_have_attribute("data-state", "ready")
+    press(page, "a")
+    expect(player(page, "a")).to_have_attribute("data-heard", "")
+    press(page, "b")
+    expect(player(page, "b")).to_have_attribute("data-heard", "")
+    press(page, "2", "3", "4", "Tab", "Tab", "Tab", "Tab", "9")
+    assert axe_violations(page) == []
+    press(page, "Enter")
+    expect(page.locator("#trials")).to_have_count(0)
+    session.refresh_from_db()
+    assert session.state == Session.State.FINISHED
+    by_trial = {1: [3, 1, 10], 2: [7, 10, 1], 3: [9, 3, 4]}
+    given = stored(session)
+    assert {trial: [given[trial, task] for task in RATED] for trial in by_trial} == by_trial
+
+
+def test_enter_at_the_last_trial_ends_the_session_without_a_fault(page, faults):
+    session = make_session(make_study(trials=1))
+    open_trials(page, session)
+    listen(page)
+    press(page, "1", "2", "3")
+    page.locator("#trial-heading").focus()
+    press(page, "Enter")
+    expect(page.locator("#trials")).to_have_count(0)
+    assert faults[page] == []
+    assert list(stored(session).values()) == [1, 2, 3]
+
+
+def test_criterion_21_questions_are_groups_with_name_hint_and_ends(page):
+    open_trials(page, make_session(make_study(trials=2)))
+    group = page.get_by_role("group", name="Do A and B come from the same speaker?")
+    expect(group).to_have_accessible_description("Judge the voice, not the words.")
+    expect(group.get_by_role("radio")).to_have_count(10)
+    expect(group.get_by_role("radio").first).to_have_accessible_name("1 surely different speakers")
+    expect(group.get_by_role("radio").last).to_have_accessible_name("10 surely the same speaker")
+    expect(page.get_by_role("radio", name="10 perfectly understandable")).to_have_count(1)
+    expect(page.get_by_role("group", name="Recordings").get_by_role("button")).to_have_count(2)
+
+
+def test_criterion_21_play_state_and_saved_are_announced_once(page):
+    page.add_init_script(f"({SPOKEN})()")
+    open_trials(page, make_session(make_study(trials=2)))
+    expect(page.locator("#spoken")).to_have_attribute("role", "status")
+    listen(page)
+    page.wait_for_timeout(200)
+    rate(page)
+    page.locator("#next").click()
+    expect_number(page, 2)
+    expect_saved(page)
+    page.wait_for_timeout(300)
+    assert page.evaluate("() => spoken") == ["A plays", "A has ended", "B plays", "B has ended", "Saved"]
+
+
+def test_digits_are_announced_with_their_question_and_beyond_the_scale_do_nothing(page):
+    page.add_init_script(f"({SPOKEN})()")
+    open_trials(page, make_session(make_study(trials=2, scale_points=5)))
+    press(page, "6", "0", "5")
+    page.wait_for_timeout(200)
+    assert page.evaluate("() => spoken") == ["Do A and B come from the same speaker? 5 is chosen"]
+    expect(page.locator("input[type=radio]:checked")).to_have_count(1)
+
+
+def test_keys_can_be_switched_off_for_good(page):
+    open_trials(page, make_session(make_study(trials=2)))
+    page.get_by_text("Keys", exact=True).click()
+    page.get_by_label("Use these keys").uncheck()
+    page.locator("#trial-heading").focus()
+    expect(player(page, "a")).to_have_attribute("data-state", "ready")
+    press(page, "a", "5")
+    expect(player(page, "a")).to_have_attribute("data-state", "ready")
+    expect(page.locator("input[type=radio]:checked")).to_have_count(0)
+    page.reload()
+    expect(page.locator("#keys")).not_to_be_checked()
+
+
+@pytest.mark.parametrize(("key", "code", "rating"), [("ش", "KeyA", None), ("٧", "Digit7", "7"), ("&", "Digit1", "1")])
+def test_keys_work_on_other_keyboards(page, key, code, rating):
+    """Arabic letters and digits, and French digits, by the place of the key."""
+    open_trials(page, make_session(make_study(trials=2)))
+    expect(player(page, "a")).to_have_attribute("data-state", "ready")
+    page.evaluate(
+        "([key, code]) => document.body.dispatchEvent(new KeyboardEvent('keydown', { key, code, bubbles: true }))",
+        [key, code],
+    )
+    if rating is None:
+        expect(player(page, "a")).to_have_attribute("data-heard", "")
+    else:
+        expect(page.locator("input[type=radio]:checked")).to_have_value(rating)
+
+
+def test_focus_is_never_hidden_beneath_the_players(page):
+    page.set_viewport_size({"width": 360, "height": 640})
+    open_trials(page, make_session(make_study(trials=2)))
+    rate(page, 3)
+    page.locator("#next").focus()
+    for _ in range(4):
+        page.keyboard.press("Shift+Tab")
+        top, bottom = page.evaluate(
+            """() => [
+              document.activeElement.getBoundingClientRect().top,
+              document.getElementById("players").getBoundingClientRect().bottom,
+            ]"""
+        )
+        assert top >= bottom - 1
+
+
+def test_french_page_says_and_writes_french(page):
+    page.add_init_script(f"({SPOKEN})()")
+    open_trials(page, make_session(make_study(trials=2), language="fr"))
+    expect(page.locator("html")).to_have_attribute("lang", "fr")
+    expect(page.locator("#trial-heading")).to_have_text("Écoute 1 sur 2")
+    listen(page, "a")
+    page.wait_for_timeout(200)
+    spoken = page.evaluate("() => spoken")
+    assert len(spoken) == 2
+    assert not {"A plays", "A has ended"} & set(spoken)

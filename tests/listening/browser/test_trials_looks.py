@@ -1,0 +1,107 @@
+"""Every state of the trial page at every width, in every scheme, with high contrast and from right to left."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browsing import SCREENSHOTS, axe_violations, sideways
+from tests.listening.browser.trials import answer, expect_number, listen, open_trials, player, rate
+from tests.listening.factories import make_session, make_study
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_trial_with_three_questions_passes_the_check(page, check_page):
+    open_trials(page, make_session(make_study(trials=4)))
+    listen(page, "a")
+    rate(page, 8, ["verifiability"])
+    check_page(page, "trial")
+
+
+def test_practice_of_a_trial_with_a_limit_passes_the_check(page, check_page):
+    study = make_study(trials=3, plays_at_most=2, pages="separate")
+    study.items.update(purpose="practice")
+    open_trials(page, make_session(study))
+    expect(page.locator("#practice")).to_be_visible()
+    expect(page.locator("#trial-heading")).to_have_text("Trial 1 of 3 · question 1 of 3")
+    listen(page, "a")
+    expect(player(page, "a").locator("[data-remark]")).to_have_text("heard · plays left: 1")
+    page.locator("#next").click(force=True)
+    expect(page.locator("#missing")).to_have_text("Please listen to B to its end first.")
+    check_page(page, "trial-separate")
+
+
+@pytest.mark.parametrize("points", [2, 5, 7])
+def test_shorter_scale_passes_the_check(page, check_page, points):
+    open_trials(page, make_session(make_study(trials=2, scale_points=points, tasks=["naturalness"])))
+    expect(page.locator("#players button")).to_have_count(1)
+    expect(page.locator(".point")).to_have_count(points)
+    check_page(page, f"trial-scale-{points}")
+
+
+def test_panels_pass_the_check(page, check_page):
+    session = make_session(make_study(trials=4))
+    open_trials(page, session)
+    page.click("#pause")
+    expect(page.locator("#paused-heading")).to_be_focused()
+    check_page(page, "trial-paused")
+    page.click("#resume")
+    other = page.context.new_page()
+    open_trials(other, session)
+    expect(page.locator("#frozen-heading")).to_be_focused()
+    check_page(page, "trial-frozen")
+
+
+def test_broken_recording_passes_the_check(page, check_page):
+    session = make_session(make_study(trials=4))
+    page.route(re.compile("/clips/"), lambda route: route.fulfill(status=200, content_type="audio/flac", body="<html>"))
+    open_trials(page, session)
+    expect(page.locator("#broken")).to_be_visible(timeout=15_000)
+    check_page(page, "trial-broken")
+
+
+def test_waiting_for_the_connection_passes_the_check(page):
+    open_trials(page, make_session(make_study(trials=4)))
+    page.wait_for_load_state("networkidle")
+    page.context.set_offline(True)
+    for number in (1, 2, 3):
+        expect_number(page, number)
+        answer(page)
+    expect(page.locator("#waiting-heading")).to_be_focused()
+    for width in (1280, 360):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert sideways(page) == []
+        assert axe_violations(page) == []
+        if SCREENSHOTS:
+            page.screenshot(path=f"{SCREENSHOTS}/trial-waiting-{width}.png", full_page=True)
+
+
+@pytest.mark.parametrize("form", ["rating", "linkability", "transcription"])
+def test_page_in_french_and_from_right_to_left_does_not_scroll_sideways(page, check_page, form):
+    tasks = {"linkability": ["linkability"], "transcription": ["transcription"]}.get(form)
+    study = make_study(trials=2, form=form, **({"tasks": tasks} if tasks else {}))
+    open_trials(page, make_session(study, language="fr"))
+    check_page(page, f"trial-{form}-fr")
+    page.evaluate("document.documentElement.dir = 'rtl'")
+    check_page(page, f"trial-{form}-rtl", schemes=("light",))
+
+
+@pytest.mark.parametrize(
+    ("media", "name"), [({"forced_colors": "active"}, "forced"), ({"contrast": "more"}, "contrast")]
+)
+def test_choice_is_seen_in_high_contrast(page, check_page, media, name):
+    open_trials(page, make_session(make_study(trials=2)))
+    page.emulate_media(**media)
+    rate(page, 10)
+    page.keyboard.press("Tab")
+    chosen, other = (
+        page.locator(".point input[value='10'] + span").first,
+        page.locator(".point input[value='9'] + span"),
+    )
+    background = "element => getComputedStyle(element).backgroundColor"
+    assert chosen.evaluate(background) != other.first.evaluate(background)
+    if SCREENSHOTS:
+        for width in (1280, 360):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.screenshot(path=f"{SCREENSHOTS}/trial-{name}-{width}.png", full_page=True)

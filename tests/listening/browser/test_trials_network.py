@@ -1,0 +1,344 @@
+"""The page of the trials on bad lines: slow, cut off, or with recordings that do not come."""
+
+import io
+import re
+import time
+
+import numpy as np
+import pytest
+import soundfile
+from django.core.files.storage import default_storage
+from playwright.sync_api import Error, expect
+
+from listening.models import Session
+from listening.trials.clips import clip_address
+from portal.core.storage import store_bytes
+from tests.listening.browser.trials import (
+    answer,
+    events_of,
+    expect_number,
+    expect_saved,
+    listen,
+    number_of,
+    open_trials,
+    player,
+    rate,
+    send,
+    stored,
+)
+from tests.listening.factories import RATE_HZ, make_session, make_study
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SLOW = {"offline": False, "latency": 300, "downloadThroughput": 400_000 / 8, "uploadThroughput": 400_000 / 8}
+
+# For each trial how long one of its players showed that it was loading, in ms.
+WATCH = """() => {
+  window.spinners = {};
+  setInterval(() => {
+    if (document.querySelector("#trial-panel")?.hidden !== false) return;
+    const trial = document.querySelector("#trial-heading").textContent;
+    spinners[trial] ??= { from: performance.now(), until: 0 };
+    if (document.querySelector('#players [data-state="loading"]')) {
+      spinners[trial].until = performance.now() - spinners[trial].from;
+    }
+  }, 20);
+}"""
+
+
+def make_long_clips(study, seconds):
+    """Recordings as large as speech ever gets: noise, which no coder makes small."""
+    for number, stimulus in enumerate(study.stimulus_files.order_by("pk")):
+        noise = np.random.default_rng(number).normal(0, 0.05, int(seconds * RATE_HZ))
+        file = io.BytesIO()
+        soundfile.write(file, np.column_stack([noise, noise]), RATE_HZ, format="FLAC", subtype="PCM_16")
+        stimulus.file, stimulus.bytes = store_bytes(file.getvalue(), ".flac"), len(file.getvalue())
+        stimulus.duration_s = seconds
+        stimulus.save()
+
+
+def watch_flights(page):
+    """The most clips that were on their way at once, counted from now on."""
+    flying, most = set(), [0]
+
+    def begin(request):
+        if "/clips/" in request.url:
+            flying.add(request)
+            most[0] = max(most[0], len(flying))
+
+    page.on("request", begin)
+    for end in ("requestfinished", "requestfailed"):
+        page.on(end, lambda request: flying.discard(request))
+    return most
+
+
+def test_criterion_03_no_later_trial_waits_for_its_clips_on_a_slow_link(page):
+    study = make_study(trials=4, evaluators=1)
+    make_long_clips(study, 4.1)
+    session = make_session(study)
+    line = page.context.new_cdp_session(page)
+    line.send("Network.enable")
+    line.send("Network.emulateNetworkConditions", SLOW)
+    most = watch_flights(page)
+    page.add_init_script(f"({WATCH})()")
+    page.set_default_timeout(60_000)
+    open_trials(page, session)
+    expect(player(page, "b")).to_have_attribute("data-state", "ready", timeout=60_000)
+    for number in (1, 2, 3):
+        expect_number(page, number)
+        answer(page)
+    expect_number(page, 4)
+    listen(page, "a")
+    loading_ms = {trial: found["until"] for trial, found in page.evaluate("() => spinners").items()}
+    assert loading_ms.pop("Trial 1 of 4") > 1000  # the watch does see one
+    assert len(loading_ms) == 3
+    assert max(loading_ms.values()) < 1000, loading_ms
+    assert most[0] == 2
+    assert min(session.answers.values_list("client_ms", flat=True)) >= 8000
+    assert min(study.stimulus_files.values_list("bytes", flat=True)) > 80_000  # as much as six seconds of speech
+
+
+BROKEN = {
+    "404": {"status": 404, "body": "Not found"},
+    "500": {"status": 500, "body": "<h1>Server Error (500)</h1>", "content_type": "text/html"},
+    "html": {"status": 200, "body": "<!doctype html><p>Please log in", "content_type": "text/html"},
+    "truncated": {"status": 200, "content_type": "audio/flac"},
+}
+
+
+def break_clip(page, session, position, slot, kind):
+    """Let the clip be answered like this; the times at which it was asked for."""
+    trial = session.block.trials.get(position=position)
+    reply = dict(BROKEN[kind])
+    if kind == "truncated":
+        with default_storage.open(trial.item.samples.get(slot=slot).stimulus.file) as file:
+            reply["body"] = file.read()[:-1500]
+    asked = []
+
+    def fulfil(route):
+        asked.append(time.monotonic())
+        route.fulfill(**reply)
+
+    page.route(re.compile(re.escape(clip_address(session, trial, slot))), fulfil)
+    return asked
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_criterion_04_broken_clip_is_retried_skipped_flagged_and_comes_again(page, kind):
+    session = make_session(make_study(trials=3))
+    asked = break_clip(page, session, 1, "b", kind)
+    open_trials(page, session)
+    expect(page.locator("#broken")).to_be_visible(timeout=20_000)
+    assert len(asked) == 4
+    pauses = np.diff(asked)
+    assert pauses[0] > 0.4
+    assert pauses[1] > 1.4
+    assert pauses[2] > 3.9
+    page.unroute_all()
+    page.click("#skip")
+    expect_number(page, 1)
+    expect(page.locator("#notice")).to_have_text("The trial was skipped. It comes once more at the end.")
+    session.refresh_from_db()
+    assert session.skips == [1]
+    (told,) = events_of(session, "clip-broken")
+    assert (told["position"], told["slot"], told["what"]) == (1, "b", "clip")
+    for number in (1, 2, 3):
+        expect_number(page, number)
+        answer(page)
+    expect(page.locator("#trials")).to_have_count(0)
+    session.refresh_from_db()
+    assert session.state == Session.State.FINISHED
+    assert len(stored(session)) == 9
+    told = [event["attempt"] for event in events_of(session, "clip-retry")]
+    assert told == [1, 2, 3, 4]
+
+
+def test_criterion_04_clip_that_stays_broken_is_given_up_and_the_session_ends_well(page):
+    session = make_session(make_study(trials=3))
+    break_clip(page, session, 2, "a", "404")
+    open_trials(page, session)
+    answer(page)
+    expect(page.locator("#broken")).to_be_visible(timeout=20_000)
+    page.click("#skip")
+    expect_number(page, 2)
+    expect(page.locator("#broken")).to_be_hidden()
+    answer(page)
+    expect_number(page, 3)
+    expect(page.locator("#broken")).to_be_visible(timeout=20_000)
+    page.click("#skip")
+    expect(page.locator("#trials")).to_have_count(0)
+    session.refresh_from_db()
+    assert session.state == Session.State.FINISHED
+    assert {position for position, _ in stored(session)} == {1, 3}
+
+
+def test_broken_clip_that_comes_after_all_is_tried_again_by_a_tap(page):
+    session = make_session(make_study(trials=2))
+    break_clip(page, session, 1, "a", "500")
+    open_trials(page, session)
+    expect(page.locator("#broken")).to_be_visible(timeout=20_000)
+    page.unroute_all()
+    page.click("#retry")
+    expect(page.locator("#broken")).to_be_hidden()
+    answer(page)
+    expect_saved(page)
+    session.refresh_from_db()
+    assert session.skips == []
+    assert len(stored(session)) == 3
+
+
+def test_clips_that_the_connection_cut_off_are_not_broken(page):
+    session = make_session(make_study(trials=2))
+    gate = {"is_open": False}
+    page.route(re.compile("/(clips/|alive)"), lambda route: route.continue_() if gate["is_open"] else route.abort())
+    open_trials(page, session)
+    page.wait_for_timeout(9000)
+    expect(page.locator("#broken")).to_be_hidden()
+    expect(player(page, "a")).to_have_attribute("data-state", "loading")
+    gate["is_open"] = True
+    expect(player(page, "a")).to_have_attribute("data-state", "ready", timeout=10_000)
+    assert events_of(session, "clip-retry") == []
+
+
+def test_criterion_05_two_minutes_offline_in_mid_trial_lose_no_answer(page):
+    """The clock of the page leaps over most of the two minutes; what is heard is heard in real time."""
+    page.clock.install()
+    session = make_session(make_study(trials=5))
+    open_trials(page, session)
+    answer(page, 2)
+    expect_number(page, 2)
+    expect_saved(page)
+    page.wait_for_load_state("networkidle")
+    listen(page, "a")
+    page.context.set_offline(True)
+    expect(page.locator("#saved")).to_have_text("No connection: go on, answers are kept on this device")
+    listen(page, "b")
+    rate(page, 4)
+    send(page)
+    expect(page.locator("#saved")).to_have_text("No connection: saved on this device")
+    expect_number(page, 3)
+    answer(page, 6)
+    expect_number(page, 4)
+    page.clock.fast_forward("02:00")
+    page.wait_for_timeout(500)
+    expect(page.locator("#saved")).to_have_text("No connection: saved on this device")
+    assert len(stored(session)) == 3
+    listen(page)
+    order = []
+    page.on("request", lambda request: order.append(request.post_data_json) if "/answers" in request.url else None)
+    page.context.set_offline(False)
+    expect_saved(page, timeout=15_000)
+    assert [body["position"] for body in order if body["is_late"]][:2] == [2, 3]
+    rate(page, 8)
+    send(page)
+    expect_number(page, 5)
+    expect_saved(page)
+    ratings = stored(session)
+    assert {key[0]: rating for key, rating in ratings.items()} == {1: 2, 2: 4, 3: 6, 4: 8}
+    assert len(ratings) == 12
+    late = dict(session.answers.values_list("trial__position", "is_late"))
+    assert late == {1: False, 2: True, 3: True, 4: False}
+    assert [event["ms"] >= 0 for event in events_of(session, "offline")] == [True]
+
+
+def test_answers_kept_on_this_device_survive_a_crash_of_the_page(page):
+    session = make_session(make_study(trials=4))
+    open_trials(page, session)
+    page.route(re.compile("/(answers|alive)"), lambda route: route.abort())
+    answer(page, 5)
+    expect(page.locator("#saved")).to_have_text("No connection: saved on this device")
+    expect_number(page, 2)
+    crash(page)
+    assert stored(session) == {}
+    again = page.context.new_page()
+    open_trials(again, session)
+    expect_number(again, 2)
+    expect_saved(again)
+    assert set(stored(session).values()) == {5}
+
+
+def crash(page):
+    """Take the process of the page away: nothing of it can say good-bye."""
+    with pytest.raises(Error, match="crash"):
+        page.goto("chrome://crash", timeout=5000)
+
+
+def test_everything_that_is_here_can_be_answered_without_a_connection(page):
+    session = make_session(make_study(trials=5))
+    open_trials(page, session)
+    page.wait_for_load_state("networkidle")
+    page.context.set_offline(True)
+    for number in (1, 2, 3):
+        expect_number(page, number)
+        answer(page)
+    expect(page.locator("#waiting-heading")).to_be_focused()
+    assert stored(session) == {}
+    page.context.set_offline(False)
+    expect_number(page, 4, timeout=15_000)
+    expect_saved(page)
+    assert len(stored(session)) == 9
+
+
+def test_answer_that_comes_too_early_waits_and_is_sent_again(page):
+    session = make_session(make_study(trials=3))
+    refusals = [3]
+
+    def refuse(route):
+        if refusals[0]:
+            refusals[0] -= 1
+            return route.fulfill(status=425, json={"problem": "too-early", "retry_after_s": 0.4})
+        return route.continue_()
+
+    page.route("**/answers", refuse)
+    open_trials(page, session)
+    answer(page, 9)
+    expect_number(page, 2)
+    expect(page.locator("#saved")).to_have_text("Saving …")
+    expect_saved(page)
+    assert refusals == [0]
+    assert set(stored(session).values()) == {9}
+
+
+def test_answer_that_is_there_already_counts_as_saved(page):
+    """The reply was lost, and another device has answered differently in the meantime."""
+    session = make_session(make_study(trials=3))
+    open_trials(page, session)
+    trial = session.block.trials.get(position=1)
+    for task in session.study.tasks:
+        session.answers.create(trial=trial, task=task, rating=1, received_at=session.started_at)
+    answer(page, 9)
+    expect_number(page, 2)
+    expect_saved(page)
+    answer(page, 9)
+    expect_number(page, 3)
+    expect_saved(page)
+    assert {key[0]: rating for key, rating in stored(session).items()} == {1: 1, 2: 9}
+
+
+def test_end_of_the_session_elsewhere_leads_to_its_page(page):
+    session = make_session(make_study(trials=3))
+    open_trials(page, session)
+    listen(page)
+    rate(page)
+    Session.objects.filter(pk=session.pk).update(state=Session.State.EXPIRED, step="end")
+    send(page)
+    expect(page.locator("#trials")).to_have_count(0)
+    assert page.url.endswith(session.get_absolute_url())
+    assert stored(session) == {}
+
+
+def test_fault_of_the_portal_is_retried_until_it_is_over(page):
+    session = make_session(make_study(trials=2))
+    faults = [2]
+
+    def fail(route):
+        if faults[0]:
+            faults[0] -= 1
+            return route.fulfill(status=502, content_type="text/html", body="<h1>Bad gateway</h1>")
+        return route.continue_()
+
+    page.route("**/answers", fail)
+    open_trials(page, session)
+    answer(page)
+    assert number_of(page) == 2
+    expect_saved(page, timeout=10_000)
+    assert len(stored(session)) == 3

@@ -1,0 +1,122 @@
+"""A recording that plays but sounds wrong: said in a few taps, with or without a skip, and never counted twice."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.listening.browser.trials import answer, events_of, expect_number, listen, open_trials, rate, send, stored
+from tests.listening.factories import make_session, make_study
+
+pytestmark = pytest.mark.django_db(transaction=True)
+REPORT = re.compile(r"/report$")
+
+
+@pytest.fixture
+def session():
+    return make_session(make_study(trials=3))
+
+
+def choose(page, slot, what):
+    page.locator("#wrong summary").click()
+    page.select_option("#wrong-slot", slot)
+    page.select_option("#wrong-what", what)
+
+
+def test_remark_is_sent_and_the_trial_goes_on(page, session):
+    open_trials(page, session)
+    listen(page)
+    rate(page)
+    choose(page, "b", "cut-off")
+    page.click("#wrong-tell")
+    expect(page.locator("#notice")).to_have_text("Thank you, that was noted. Please go on.")
+    expect(page.locator("#wrong-tell")).to_be_hidden()
+    choose(page, "b", "cut-off")
+    page.click("#wrong-tell")
+    expect(page.locator("#wrong-tell")).to_be_hidden()
+    (told,) = events_of(session, "clip-remark")
+    assert (told["position"], told["slot"], told["what"]) == (1, "b", "cut-off")
+    expect_number(page, 1)
+    send(page)
+    expect_number(page, 2)
+    expect(page.locator("#wrong-what")).to_have_value("")
+    session.refresh_from_db()
+    assert session.skips == []
+    assert len(stored(session)) == 3
+
+
+def test_nothing_is_sent_before_it_is_said_what_is_wrong(page, session):
+    open_trials(page, session)
+    page.locator("#wrong summary").click()
+    page.click("#wrong-tell")
+    expect(page.locator("#wrong-what")).to_be_focused()
+    assert events_of(session, "clip-remark") == []
+
+
+def test_trial_is_skipped_where_somebody_asks_for_it(page, session):
+    open_trials(page, session)
+    choose(page, "a", "silence")
+    page.click("#wrong-skip")
+    expect(page.locator("#notice")).to_have_text("The trial was skipped. It comes once more at the end.")
+    for number in (1, 2, 3):
+        expect_number(page, number)
+        answer(page)
+    expect(page.locator("#trials")).to_have_count(0)
+    (told,) = events_of(session, "clip-broken")
+    assert (told["position"], told["what"]) == (1, "silence")
+    assert [position for position, _ in stored(session)][::3] == [2, 3, 1]
+
+
+def test_criterion_04_skip_whose_reply_is_lost_counts_once(page, session):
+    def lose(route):
+        route.fetch()
+        route.abort()
+
+    page.route(REPORT, lose, times=1)
+    open_trials(page, session)
+    choose(page, "a", "noise")
+    page.click("#wrong-skip")
+    expect(page.locator("#notice")).to_contain_text("this could not be sent")
+    page.click("#wrong-skip")
+    expect(page.locator("#notice")).to_contain_text("The trial was skipped.")
+    session.refresh_from_db()
+    assert session.skips == [1]
+    assert len(events_of(session, "clip-broken")) == 1
+
+
+def test_tab_that_lost_the_session_does_not_take_it_back_by_a_report(new_page, session):
+    page = open_trials(new_page(), session)
+    choose(page, "a", "noise")
+    open_trials(new_page(), session)
+    page.click("#wrong-skip")
+    expect(page.locator("#frozen-panel")).to_be_visible()
+    page.wait_for_timeout(500)
+    expect(page.locator("#frozen-panel")).to_be_visible()
+    session.refresh_from_db()
+    assert session.skips == []
+
+
+def test_who_waits_without_a_connection_sees_that_all_is_kept(page, session):
+    open_trials(page, session)
+    answer(page)
+    expect_number(page, 2)
+    page.wait_for_load_state("networkidle")
+    page.context.set_offline(True)
+    for number in (2, 3):
+        expect_number(page, number)
+        answer(page)
+    expect(page.locator("#waiting-panel")).to_be_visible()
+    mark = page.locator("#waiting-panel .saved")
+    expect(mark).to_have_text("No connection: saved on this device")
+    expect(mark).to_have_attribute("data-state", "kept")
+    page.context.set_offline(False)
+    expect(page.locator("#trials")).to_have_count(0, timeout=30_000)
+    assert len(stored(session)) == 9
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_control_is_quiet_and_fits_at_every_width(page, check_page, language):
+    open_trials(page, make_session(make_study(trials=2, languages=["en", "fr"]), language=language))
+    check_page(page, f"trial-quiet-{language}")
+    page.locator("#wrong summary").click()
+    check_page(page, f"trial-report-{language}")

@@ -1,0 +1,202 @@
+"""Coming back to the page of the trials: after a reload, a crash, a way back, and from a second tab."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.listening.browser.test_trials_network import crash
+from tests.listening.browser.trials import (
+    answer,
+    events_of,
+    expect_number,
+    expect_saved,
+    listen,
+    open_trials,
+    player,
+    rate,
+    send,
+    stored,
+)
+from tests.listening.factories import make_session, make_study
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def session(transactional_db):
+    return make_session(make_study(trials=4))
+
+
+def trials_of(page):
+    """What the portal tells of the trials ahead: their order, and the addresses of their clips."""
+    state = page.request.get(page.url + "state").json()
+    return [(trial["position"], [sample["address"] for sample in trial["samples"]]) for trial in state["trials"]]
+
+
+def begin_second_trial(page, session):
+    """Trial 1 is answered; of trial 2 both samples were heard and one question was answered."""
+    open_trials(page, session)
+    answer(page)
+    expect_number(page, 2)
+    expect_saved(page)
+    listen(page)
+    rate(page, 4, ["verifiability"])
+    return trials_of(page)
+
+
+def expect_second_trial(page, session, before):
+    """The same trial with what was begun of it, from which the session can be gone through."""
+    expect_number(page, 2)
+    assert trials_of(page) == before
+    expect(page.locator("input[type=radio]:checked")).to_have_count(1)
+    expect(page.locator('fieldset[data-task="verifiability"] input:checked')).to_have_value("4")
+    expect(player(page, "b")).to_have_attribute("data-heard", "")
+    rate(page, 9, ["naturalness", "intelligibility"])
+    send(page)
+    expect_number(page, 3)
+    expect_saved(page)
+    second = {task: rating for (position, task), rating in stored(session).items() if position == 2}
+    assert second == {"verifiability": 4, "naturalness": 9, "intelligibility": 9}
+    assert len(stored(session)) == 6
+    plays = session.plays.filter(trial__position=2, is_whole=True).values_list("slot", flat=True)
+    assert sorted(plays) == ["a", "b"]
+
+
+def test_criterion_06_reload_returns_to_the_trial_that_was_begun(page, session):
+    before = begin_second_trial(page, session)
+    page.reload()
+    expect_second_trial(page, session, before)
+
+
+def test_criterion_06_crash_returns_to_the_trial_that_was_begun(page, session):
+    before = begin_second_trial(page, session)
+    crash(page)
+    again = page.context.new_page()
+    open_trials(again, session)
+    expect_second_trial(again, session, before)
+
+
+def test_criterion_06_closed_page_returns_to_the_trial_that_was_begun(page, session):
+    before = begin_second_trial(page, session)
+    page.close()
+    again = page.context.new_page()
+    open_trials(again, session)
+    expect_second_trial(again, session, before)
+
+
+def test_criterion_06_back_button_returns_to_the_trial_that_was_begun(page, session):
+    before = begin_second_trial(page, session)
+    page.get_by_role("link", name="Stop and delete my answers").click()
+    expect(page.locator("#trials")).to_have_count(0)
+    page.go_back()
+    expect(page.locator("#trial-panel")).to_be_visible()
+    expect_second_trial(page, session, before)
+
+
+def test_criterion_06_second_tab_takes_over_and_freezes_the_first(page, session):
+    before = begin_second_trial(page, session)
+    second = page.context.new_page()
+    open_trials(second, session)
+    expect(page.locator("#frozen-heading")).to_be_focused()
+    expect(page.locator("#frozen-panel")).to_contain_text("It can only go on in one place, so this one has stopped.")
+    expect(page.locator("#trial-panel")).to_be_hidden()
+    expect_second_trial(second, session, before)
+    page.click("#here")
+    expect_number(page, 3)
+    expect(second.locator("#frozen-panel")).to_be_visible()
+    answer(page)
+    expect_number(page, 4)
+    expect_saved(page)
+    assert len(stored(session)) == 9
+    assert len(events_of(session, "taken-over")) == 2
+
+
+def test_criterion_06_other_device_takes_over_and_the_first_learns_it_from_the_portal(page, new_page, session):
+    """Two browsers that know nothing of each other; the answer of the one that lost the session is not taken."""
+    begin_second_trial(page, session)
+    other = new_page()
+    open_trials(other, session)
+    expect_number(other, 2)
+    expect(page.locator("#frozen-panel")).to_be_hidden()
+    rate(page, 9, ["naturalness", "intelligibility"])
+    send(page)
+    expect(page.locator("#frozen-panel")).to_be_visible()
+    assert len(stored(session)) == 3
+    page.click("#here")
+    expect_number(page, 3)
+    expect_saved(page)
+    assert len(stored(session)) == 6
+    expect(other.locator("#frozen-panel")).to_be_hidden()  # it learns with its next sign of life
+    answer(other)
+    expect(other.locator("#frozen-panel")).to_be_visible()
+    assert len(stored(session)) == 6
+
+
+def test_sign_of_life_freezes_a_tab_that_does_nothing(page, new_page, session):
+    page.clock.install()
+    open_trials(page, session)
+    open_trials(new_page(), session)
+    page.clock.fast_forward(31_000)
+    expect(page.locator("#frozen-panel")).to_be_visible()
+
+
+def test_where_nothing_can_be_kept_the_page_says_so_and_the_session_goes_on(page, session):
+    page.add_init_script("Object.defineProperty(window, 'localStorage', { get() { throw new Error('denied'); } })")
+    open_trials(page, session)
+    page.wait_for_load_state("networkidle")
+    page.context.set_offline(True)
+    answer(page)
+    expect(page.locator("#saved")).to_have_text("No connection: keep this page open until it is saved")
+    page.context.set_offline(False)
+    expect_saved(page, timeout=10_000)
+    assert len(stored(session)) == 3
+
+
+def test_language_can_be_changed_in_mid_trial(page, session):
+    before = begin_second_trial(page, session)
+    page.get_by_role("button", name="Français").click()
+    expect(page.locator("html")).to_have_attribute("lang", "fr")
+    page.get_by_role("button", name="English").click()
+    expect(page.locator("html")).to_have_attribute("lang", "en")
+    expect(page.locator("#trial-panel")).to_be_visible()
+    expect_second_trial(page, session, before)
+
+
+def test_pause_stops_the_sound_and_the_clock(page, session):
+    open_trials(page, session)
+    listen(page, "a")
+    player(page, "b").locator("button").click()
+    page.click("#pause")
+    page.wait_for_timeout(2000)
+    page.click("#resume")
+    expect(page.locator("#trial-heading")).to_be_focused()
+    expect(player(page, "b")).not_to_have_attribute("data-heard", "")
+    listen(page, "b")
+    rate(page)
+    send(page)
+    expect_saved(page)
+    plays = list(session.plays.values_list("slot", "is_whole", "remarks"))
+    assert plays == [("a", True, []), ("b", False, ["stopped"]), ("b", True, [])]
+    assert session.answers.first().client_ms < session.plays.last().started_ms + 2000
+    assert [len(events_of(session, kind)) for kind in ("pause", "resume")] == [1, 1]
+
+
+def test_digits_rate_nothing_while_the_trial_is_paused(page, session):
+    open_trials(page, session)
+    listen(page)
+    page.locator("#pause").click()
+    page.keyboard.press("5")
+    page.locator("#resume").click()
+    expect(page.locator("fieldset[data-task] input:checked")).to_have_count(0)
+
+
+def test_answer_survives_a_404_that_is_not_the_portals(page, session, faults):
+    """As a proxy gives while the portal is being renewed."""
+    open_trials(page, session)
+    listen(page)
+    rate(page, 6)
+    page.route("**/answers", lambda route: route.fulfill(status=404, body="<html>Not found</html>"), times=1)
+    send(page)
+    expect_number(page, 2)
+    expect_saved(page)
+    assert set(session.answers.values_list("rating", flat=True)) == {6}
+    faults[page].clear()  # the 404 itself

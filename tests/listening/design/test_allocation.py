@@ -1,0 +1,211 @@
+"""Designs meet every constraint: the layout of 2022 by its published numbers, and any other numbers by properties."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from listening.design.allocation import allocate
+from listening.design.certificate import certify
+from listening.design.plan import DesignError, required
+from tests.listening.design.pools import layout_2022, make_pool, make_request
+
+
+def of_block(request, design):
+    known = {candidate.key: candidate for candidate in request.candidates}
+    return [[known[key] for key in block] for block in design.blocks]
+
+
+@pytest.mark.parametrize(
+    ("systems", "distinct", "ratings", "totals", "twice"),
+    [(11, 1144, {1, 2}, {122, 123}, 208), (12, 1248, {1, 2}, {112, 113}, 104), (13, 1352, {1}, {104}, 0)],
+)
+def test_criterion_17_the_layout_of_2022(systems, distinct, ratings, totals, twice):
+    """The numbers that the challenge of 2022 published, and those that follow from them, counted by hand here."""
+    request = layout_2022(systems)
+
+    design = allocate(request)
+
+    blocks = of_block(request, design)
+    assert [len(block) for block in blocks] == [52] * 52
+    rated = Counter(trial.key for block in blocks for trial in block if trial.system)
+    assert (len(rated), set(rated.values()), sum(count == 2 for count in rated.values())) == (distinct, ratings, twice)
+    assert set(Counter(trial.system for block in blocks for trial in block if trial.system).values()) == totals
+    originals = Counter(trial.key for block in blocks for trial in block if not trial.system)
+    assert (len(originals), set(originals.values())) == (1352, {1})
+    for block in blocks:
+        for half in ([one for one in block if one.system], [one for one in block if not one.system]):
+            assert len(half) == len({one.speaker for one in half}) == 26
+            assert Counter(one.is_target for one in half) == {True: 13, False: 13}
+            assert Counter(one.sex for one in half) == {"f": 13, "m": 13}
+        assert len({one.source for one in block}) == len({one.enrolment for one in block}) == 52
+        assert set(Counter(one.system for one in block if one.system).values()) <= {2, 3}
+        assert len({one.system for one in block if one.system}) == systems
+        assert not any(one.system == other.system for one, other in pairwise(block) if one.system)
+        kinds = "".join("o" if one.is_original else "a" for one in block)
+        assert "ooo" not in kinds
+        assert "aaa" not in kinds
+        assert all(kinds[start : start + 13].count("o") in (6, 7) for start in (0, 13, 26, 39))
+        for one, other in ((1, 0), (2, 0), (2, 1)):
+            assert all(
+                window[one].speaker != window[other].speaker
+                for window in zip(block, block[1:], block[2:], strict=False)
+            )
+    certificate = certify(request, design)
+    assert certificate.passes
+    assert certificate.relaxed == ()
+
+
+def test_criterion_17_fourteen_systems_need_more_evaluators_or_more_trials():
+    with pytest.raises(DesignError) as error:
+        layout_2022(14)
+    assert error.value.problems == [
+        "Coverage: 14 systems with 104 trials each are 1456, but 52 evaluators × 26 anonymised trials rate 1352."
+        " 56 evaluators, 28 anonymised trials each (54 trials with 26 originals), 13 systems, or 96 trials of each"
+        " system would do."
+    ]
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [{"evaluators": 56}, {"trials": 54}, {"systems": 13}, {"per_system": 96}],
+    ids=lambda one: next(iter(one)),
+)
+def test_what_the_refusal_names_does(numbers):
+    systems = numbers.get("systems", 14)
+    wanted = {"evaluators": 52, "trials": 52, "originals": 26, "systems": 14, "per_system": 104, "seed": 1, **numbers}
+    pool = make_pool(13, 13, 40, 12, tuple(f"S{n}" for n in range(systems)))
+    request = make_request(pool=pool, **wanted)
+    assert certify(request, allocate(request)).passes
+
+
+def test_300_evaluators_60_trials_20_systems():
+    request = make_request(
+        evaluators=300,
+        trials=60,
+        originals=30,
+        systems=20,
+        pool=make_pool(15, 15, 40, 20, tuple(f"S{n}" for n in range(20))),
+    )
+    design = allocate(request)
+    certificate = certify(request, design)
+    assert certificate.passes
+    assert len(request.candidates) == 20 * 420 + 9000
+
+
+@pytest.mark.parametrize(
+    ("evaluators", "trials", "originals", "systems"),
+    [
+        (4, 8, 4, 2),
+        (4, 8, 4, 3),
+        (4, 12, 6, 3),
+        (5, 9, 4, 2),
+        (5, 10, 5, 3),
+        (6, 8, 4, 3),
+        (6, 12, 6, 2),
+        (6, 12, 6, 3),
+    ],
+)
+@pytest.mark.parametrize("speakers", [3, 4, 5])
+def test_small_studies(evaluators, trials, originals, systems, speakers):
+    names = tuple(f"S{n}" for n in range(systems))
+    request = make_request(evaluators, trials, originals, systems, pool=make_pool(speakers, speakers, 7, 5, names))
+    certificate = certify(request, allocate(request))
+    assert certificate.passes
+    assert required(request).source == required(request).enrolment == 1
+
+
+def test_the_seed_makes_the_design_and_another_one_another():
+    request = make_request()
+    assert allocate(request) == allocate(request)
+    assert allocate(request).blocks != allocate(replace(request, seed=8)).blocks
+
+
+def test_evaluators_do_not_meet_the_same_pattern():
+    request = layout_2022(13)
+    kinds = {tuple(one.is_original for one in block) for block in of_block(request, allocate(request))}
+    assert len(kinds) == 52
+
+
+def test_progress_is_told():
+    told = []
+    allocate(make_request(), progress=lambda done, total, what: told.append((done, total, what)))
+    assert told[0] == (0, 6, "allocation")
+    assert told[-1] == (6, 6, "ordering")
+
+
+def test_trials_without_pairs_have_no_classes():
+    names = ("S0", "S1", "S2")
+    numbers = {"evaluators": 6, "trials": 12, "originals": 6, "systems": names, "seed": 3}
+    from listening.design.plan import DesignRequest
+    from listening.design.selection import choose_candidates
+
+    candidates = choose_candidates(make_pool(systems=names), is_paired=False, **numbers)
+    request = DesignRequest(candidates=candidates, **numbers)
+    assert {(one.is_target, one.enrolment) for one in candidates} == {(None, "")}
+    assert certify(request, allocate(request)).passes
+
+
+def test_two_speakers_may_be_heard_next_to_each_other_and_the_certificate_says_so():
+    relaxed = {"sources_may_repeat": True, "enrolments_may_repeat": True}
+    request = make_request(
+        evaluators=4, trials=8, originals=4, systems=2, pool=make_pool(2, 1, 9, 9), sexes_as_in_pool=True, **relaxed
+    )
+    certificate = certify(request, allocate(request))
+    assert certificate.passes
+    assert any("A speaker may be heard again after 1 place:" in sentence for sentence in certificate.relaxed)
+
+
+def test_originals_alone_and_no_originals():
+    for originals, systems in ((0, 3), (8, 0)):
+        pool = make_pool(systems=("S0", "S1", "S2"))
+        request = make_request(evaluators=5, trials=8, originals=originals, systems=systems, pool=pool)
+        certificate = certify(request, allocate(request))
+        assert certificate.passes
+        assert certificate.relaxed[0].startswith("Up to 8 of a kind in a row")
+
+
+NUMBERS = {
+    "evaluators": st.integers(2, 10),
+    "trials": st.integers(4, 16),
+    "systems": st.integers(1, 5),
+    "seed": st.integers(0, 2**32),
+    "part": st.fractions(0, 1),
+    "female": st.integers(2, 8),
+    "male": st.integers(2, 8),
+    "as_in_pool": st.booleans(),
+}
+QUICKLY = settings(max_examples=25, deadline=None, derandomize=True, phases=[Phase.generate])
+
+
+def drawn_request(*, part, female, male, trial, enrolment, as_in_pool, **numbers):
+    originals = min(int(numbers["trials"] * part), numbers["trials"] - 1)
+    pool = make_pool(female, male, trial, enrolment, tuple(f"S{n}" for n in range(numbers["systems"])))
+    return make_request(originals=originals, pool=pool, sexes_as_in_pool=as_in_pool, **numbers)
+
+
+@QUICKLY
+@given(numbers=st.fixed_dictionaries(NUMBERS))
+def test_any_request_with_many_utterances_has_a_passing_design(numbers):
+    request = drawn_request(trial=3 * numbers["trials"], enrolment=2 * numbers["trials"], **numbers)
+    certificate = certify(request, allocate(request))
+    assert certificate.passes, [check.sentence for check in certificate.failures]
+    assert not any("utterance" in sentence for sentence in certificate.relaxed)
+
+
+@QUICKLY
+@given(numbers=st.fixed_dictionaries({**NUMBERS, "trial": st.integers(1, 6), "enrolment": st.integers(1, 4)}))
+def test_any_request_with_few_utterances_has_a_passing_design_or_a_refusal_with_what_would_do(numbers):
+    try:
+        request = drawn_request(**numbers)
+        design = allocate(request)
+    except DesignError as error:
+        sentences = error.problems
+    else:
+        assert certify(request, design).passes
+        return
+    assert sentences
+    assert all(" would " in sentence or "Expected" in sentence for sentence in sentences)

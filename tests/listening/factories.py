@@ -1,0 +1,107 @@
+"""Small real studies for tests of the listening test: rows as a design leaves them, stimuli that are tones."""
+
+import io
+from datetime import timedelta
+from itertools import count
+
+import numpy as np
+import soundfile
+from django.utils import timezone
+
+from listening.models import Item, Study, Task
+from portal.core.storage import store_bytes
+from tests.portal.factories import make_corpus, make_edition, make_organizer, tone
+
+RATE_HZ = 16000
+_number = count(1)
+RATED = [Task.VERIFIABILITY, Task.NATURALNESS, Task.INTELLIGIBILITY]
+
+
+def make_study(*, evaluators=2, trials=4, systems=2, state=Study.State.OPEN, edition=None, organizer=None, **fields):
+    """A launched study: every evaluator meets the same kinds of items in another order, half of them originals."""
+    number = next(_number)
+    if edition is None:
+        speakers, utterances = 2, max(2, trials)
+        corpus = make_corpus(f"heard{number}", speakers=speakers, utterances=utterances)
+        edition = make_edition(corpus, organizers=[organizer or make_organizer()])
+    study = Study.objects.create(
+        **{
+            "name": f"study-{number}",
+            "title": f"Study {number}",
+            "edition": edition,
+            "state": state,
+            "tasks": RATED,
+            "languages": ["en", "fr"],
+            "evaluators": evaluators,
+            "trials_per_evaluator": trials,
+            "originals_per_evaluator": trials // 2,
+            "practice_trials": 0,
+            "gold_trials": 0,
+            "seed": 2022,
+            "certificate": {"passes": True},
+            "launched_at": timezone.now(),
+        }
+        | fields
+    )
+    of_study = [_make_system(study, index) for index in range(systems)]
+    items = _make_items(study, of_study, trials)
+    for block_number in range(1, evaluators + 1):
+        block = study.blocks.create(number=block_number)
+        shift = block_number % len(items)
+        for position, item in enumerate([*items[shift:], *items[:shift]], 1):
+            block.trials.create(position=position, item=item)
+    return study
+
+
+def _make_system(study, index):
+    edition = study.edition
+    label = f"secretive{study.pk}-{index}"
+    system = edition.systems.create(name=label, label=label, title=f"System {label}", corpus=edition.corpus)
+    return study.systems.create(submission=system.submissions.create(version=1), code=label)
+
+
+def _make_items(study, systems, count_of_items):
+    """Items with a sample A of the trial sets and a sample B of the enrolment set, target and nontarget in turn."""
+    corpus = study.edition.corpus
+    trial_utterances = list(corpus.utterances.filter(data_sets__role="trial"))
+    enrolments = list(corpus.utterances.filter(data_sets__role="enrolment"))
+    items = []
+    for index in range(count_of_items):
+        system = systems[(index // 2) % len(systems)] if index % 2 else None
+        utterance, enrolment = trial_utterances[index], enrolments[index % len(enrolments)]
+        is_target = utterance.speaker_id == enrolment.speaker_id
+        item = Item.objects.create(study=study, key=f"item-{index}", system=system, is_target=is_target)
+        item.samples.create(slot="a", stimulus=make_stimulus(study, system, utterance))
+        item.samples.create(slot="b", stimulus=make_stimulus(study, None, enrolment))
+        items.append(item)
+    return items
+
+
+def make_stimulus(study, system, utterance):
+    """A stimulus of 0.6 s that is a tone of its own in both ears."""
+    defaults = {"source": utterance.audio, **store_stimulus(100 + utterance.pk % 97 + (50 if system else 0))}
+    return study.stimulus_files.get_or_create(system=system, utterance=utterance, defaults=defaults)[0]
+
+
+def store_stimulus(hertz, seconds=0.6):
+    """File, size and duration of a stored two-channel FLAC file with a tone."""
+    mono = tone(hertz, seconds)
+    file = io.BytesIO()
+    soundfile.write(file, np.column_stack([mono, mono]), RATE_HZ, format="FLAC", subtype="PCM_16")
+    return {"file": store_bytes(file.getvalue(), ".flac"), "bytes": len(file.getvalue()), "duration_s": seconds}
+
+
+def make_session(study, **fields):
+    """A session that has consented and stands before its first trial, holding a block of its own."""
+    number = next(_number)
+    participant = study.participants.create(person_key=f"person-{number}")
+    block = study.blocks.filter(holder=None, is_finished=False).first()
+    now = timezone.now()
+    defaults = {"step": "trials", "consented_at": now, "trials_started_at": now, "heard_until": now, "block": block}
+    session = study.sessions.create(participant=participant, **defaults | fields)
+    if session.block is not None and not session.is_preview:
+        block = session.block
+        block.holder, block.offers = session, block.offers + 1
+        block.lease_expires_at = now + timedelta(minutes=study.lease_minutes)
+        block.save()
+    return session

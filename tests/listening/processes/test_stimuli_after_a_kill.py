@@ -1,0 +1,49 @@
+"""The stimuli of a study are made by a real worker, which is killed in the middle."""
+
+import io
+import os
+import signal
+
+from evaluation.formats.audio import write_flac16
+from listening.models import Stimulus, Study
+from listening.stimuli.flac import USUAL_FRAME_BYTES
+from listening.stimuli.making import make_stimulus
+from listening.studies.preparing import prepare_study
+from portal.core.audio import load_audio
+from portal.core.storage import default_storage, store_bytes
+from portal.jobs.models import State
+from tests.listening.factories import make_study
+from tests.listening.stimuli.speech import demo_recordings
+from tests.portal.factories import make_organizer
+from tests.portal.processes.programs import wait_for_end, wait_until
+
+
+def store(samples):
+    file = io.BytesIO()
+    write_flac16(file, samples, 16000)
+    return store_bytes(file.getvalue(), ".flac")
+
+
+def test_stimuli_continue_after_a_kill_and_are_what_they_would_have_been(standing):
+    study = make_study(trials=40, systems=3, state=Study.State.DRAFT, launched_at=None)
+    recordings = demo_recordings()
+    for place, stimulus in enumerate(study.stimulus_files.all()):
+        Stimulus.objects.filter(pk=stimulus.pk).update(
+            source=store(recordings[place % len(recordings)]), file="", bytes=0, duration_s=0
+        )
+    job = prepare_study(study, make_organizer())
+    made = study.stimulus_files.exclude(file="")
+    wait_until(lambda: made.count() >= 3, "three stimuli")
+    for pid in set(standing.worker.family()) - {standing.worker.pid}:
+        os.kill(pid, signal.SIGKILL)
+    kept, total = made.count(), study.stimulus_files.count()
+    assert 3 <= kept < total
+    ended = wait_for_end(job)
+    assert (ended.state, ended.attempt, ended.result["files"]) == (State.SUCCEEDED, 2, total)
+    study.refresh_from_db()
+    assert study.state == Study.State.PREPARED
+    note = f"{kept} of {total} stimuli are there already; continuing."
+    assert ended.events.filter(text=note).count() == 1
+    for stimulus in study.stimulus_files.all():
+        with default_storage.open(stimulus.file) as file:
+            assert file.read() == make_stimulus(*load_audio(stimulus.source), USUAL_FRAME_BYTES).content

@@ -1,0 +1,62 @@
+"""Studies that were listened to: every evaluator rates every trial by a rule, so that results can be foreseen."""
+
+from datetime import timedelta
+
+import numpy as np
+from django.utils import timezone
+
+from listening.models import Answer, Session, Study
+from listening.studies.services import close_study
+from portal.jobs.models import Job
+from portal.jobs.runner import execute
+from tests.listening.factories import make_session, make_study
+
+CHOSEN = {"resamples": 200, "permutations": 200}
+
+
+def make_answered(*, evaluators=12, trials=8, closed=True, seed=7, **fields):
+    """A closed study in which everybody finished; the analysis that its closing would start is not there."""
+    study = make_study(evaluators=evaluators, trials=trials, **fields)
+    listeners = [answer(make_session(study), seed + number) for number in range(evaluators)]
+    assert all(one.state == "finished" for one in listeners)
+    if closed:
+        Study.objects.filter(pk=study.pk).update(state=Study.State.CLOSED, closed_at=timezone.now())
+        study.refresh_from_db()
+    return study
+
+
+def answer(session, seed=0, *, state=Session.State.FINISHED, first=None):
+    """Rate the trials of the session's block, or the first ones: originals high, systems lower, the rest by chance."""
+    numbers = np.random.default_rng(seed)
+    now = timezone.now()
+    trials = session.block.trials.select_related("item").order_by("position")
+    rows = [
+        Answer(
+            session=session,
+            trial=trial,
+            task=task,
+            rating=int(np.clip(numbers.normal(8 if trial.item.system_id is None else 4, 1.5), 1, 10)),
+            received_at=now + timedelta(seconds=trial.position),
+        )
+        for trial in (trials if first is None else trials[:first])
+        for task in session.study.tasks
+    ]
+    Answer.objects.bulk_create(rows)
+    Session.objects.filter(pk=session.pk).update(state=state, step="end", ended_at=now)
+    session.refresh_from_db()
+    if state == Session.State.FINISHED:
+        session.study.blocks.filter(holder=session).update(is_finished=True)
+    return session
+
+
+def analysed(analysis):
+    """The analysis after its job has run in this process."""
+    if analysis.job is not None:
+        job = execute(analysis.job.pk) or Job.objects.get(pk=analysis.job.pk)
+        assert job.state == "succeeded", (job.failure, job.events.order_by("-pk").first().text)
+    analysis.refresh_from_db()
+    return analysis
+
+
+def close(study, by=None):
+    return close_study(study=study, by=by or study.edition.organizers.first(), now=timezone.now())

@@ -1,0 +1,278 @@
+"""Analyses as jobs: when they may start, what they keep, that nothing is computed twice, and how they end."""
+
+import json
+
+import pytest
+from django.core.files.storage import default_storage
+from django.utils import timezone
+
+from listening.analysis.bundle import read_inputs
+from listening.analysis.errors import AnalysisInputError
+from listening.analysis.settings import settings_from
+from listening.analysis.tables import Results
+from listening.chores import analyse_closed_studies
+from listening.models import Analysis, Session, Study
+from listening.monitor.exclusions import create_rule, revoke_rule
+from listening.results import analysing
+from listening.results.analysing import start_analysis
+from listening.results.erasing import erase_answers
+from listening.results.selectors import current_analysis, is_outdated, parsed_results, running_job
+from portal.core.models import AuditEvent
+from portal.jobs.models import Job
+from portal.jobs.runner import JobContext, JobReleased, execute
+from portal.jobs.services import NotPossible, request_cancel, run_again
+from tests.listening.factories import make_session, make_study
+from tests.listening.results.answered import CHOSEN, analysed, answer, close, make_answered
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
+
+
+@pytest.fixture
+def study():
+    return make_answered()
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """How often the numbers of a study were computed."""
+    from listening.analysis import analyse as module
+
+    calls, real = [], module.analyse
+    monkeypatch.setattr(module, "analyse", lambda *args: calls.append(args) or real(*args))
+    return calls
+
+
+def stored(key):
+    with default_storage.open(key) as file:
+        return file.read()
+
+
+def test_analysis_keeps_inputs_tables_and_figures(study):
+    by = study.edition.organizers.first()
+    analysis = analysed(start_analysis(study, by, CHOSEN))
+    assert analysis.is_ready
+    assert (analysis.created_by, analysis.chosen) == (by, settings_from(CHOSEN).as_data())
+    inputs, settings = read_inputs(stored(analysis.inputs))
+    assert (len(inputs.ratings), settings) == (12 * 8 * 3, settings_from(CHOSEN))
+    results = Results.from_json(stored(analysis.results))
+    assert results.counts["ratings"] == 12 * 8 * 3
+    assert results.table("raw", "summary").records(task="naturalness", system="original")[0]["mean"] > 7
+    assert {name.split("/")[0] for name in analysis.figures} >= {"raw", "normalised"}
+    endings = {name.rsplit("-", 1)[-1] for name in analysis.figures if name.endswith(".svg")}
+    assert endings == {"light.svg", "dark.svg"}
+    assert all(default_storage.exists(key) for key in analysis.figures.values())
+    job = analysis.job
+    assert (job.kind, job.queue, job.edition, job.result["ratings"]) == (
+        "analyse-study",
+        "cpu",
+        study.edition.name,
+        288,
+    )
+    deeds = AuditEvent.objects.filter(subject_type="listening.study").values_list("action", flat=True)
+    assert set(deeds) >= {"study.analysis_started", "study.analysed"}
+
+
+@pytest.mark.parametrize("state", ["open", "paused", "draft", "prepared"])
+def test_analysis_is_refused_until_the_study_is_closed(study, state):
+    Study.objects.update(state=state)
+    with pytest.raises(NotPossible, match="locked until the study is closed"):
+        start_analysis(study, None)
+    assert not Analysis.objects.exists()
+    assert not Job.objects.exists()
+
+
+def test_analysis_is_refused_where_nobody_answered():
+    study = make_study(state="closed")
+    answer(make_session(study), state="active")
+    with pytest.raises(NotPossible, match="nothing to analyse"):
+        start_analysis(study, None)
+
+
+def test_analysis_is_refused_while_one_runs(study):
+    first = start_analysis(study, None, CHOSEN)
+    with pytest.raises(NotPossible, match="being analysed already"):
+        start_analysis(study, None, CHOSEN | {"seed": 1})
+    assert running_job(study) == first.job
+    assert current_analysis(study) is None
+
+
+def test_unknown_settings_are_refused(study):
+    with pytest.raises(AnalysisInputError, match="sead") as error:
+        start_analysis(study, None, {"sead": 1, "level": 2})
+    assert len(error.value.problems) == 1
+    assert not Analysis.objects.exists()
+
+
+def test_equal_analysis_is_not_computed_again(study, computed):
+    first = analysed(start_analysis(study, None, CHOSEN))
+    assert start_analysis(study, None, CHOSEN) == first
+    assert Job.objects.count() == 1
+    other = analysed(start_analysis(study, None, CHOSEN | {"seed": 1}))
+    assert other.fingerprint != first.fingerprint
+    assert len(computed) == 2
+    assert current_analysis(study) == other
+    assert start_analysis(study, None, CHOSEN) == first
+    assert current_analysis(study) == first
+    assert (len(computed), Analysis.objects.count(), Job.objects.count()) == (2, 2, 2)
+    event = AuditEvent.objects.get(action="study.analysis_taken_again")
+    assert event.data["analysis"] == first.pk
+
+
+def test_analysis_that_is_taken_again_brings_its_flags(study, monkeypatch):
+    written = []
+    monkeypatch.setattr(analysing, "write_flags", lambda _, results: written.append(results) or 0)
+    first = analysed(start_analysis(study, None, CHOSEN))
+    analysed(start_analysis(study, None, CHOSEN | {"seed": 1}))
+    start_analysis(study, None, CHOSEN)
+    assert len(written) == 3
+    assert written[-1] is parsed_results(first.results)
+
+
+def test_withdrawal_while_an_analysis_is_taken_again_leaves_no_copy(study, monkeypatch):
+    analysed(start_analysis(study, None, CHOSEN))
+    second = analysed(start_analysis(study, None, CHOSEN | {"seed": 1}))
+
+    def withdraw_meanwhile(asked):
+        erase_answers(asked)
+        return second
+
+    monkeypatch.setattr(analysing, "current_analysis", withdraw_meanwhile)
+    with pytest.raises(NotPossible, match="withdrew"):
+        start_analysis(study, None, CHOSEN)
+    assert Analysis.objects.count() == 2
+    assert not AuditEvent.objects.filter(action="study.analysis_taken_again").exists()
+
+
+def test_equal_inputs_under_another_basis_are_not_computed_again(study, computed):
+    first = analysed(start_analysis(study, None, CHOSEN))
+    Analysis.objects.update(basis="")  # as if something had changed that does not enter the inputs
+    second = analysed(start_analysis(study, None, CHOSEN))
+    assert second.pk != first.pk
+    assert (second.fingerprint, second.results, second.figures) == (first.fingerprint, first.results, first.figures)
+    assert len(computed) == 1
+
+
+def test_exclusions_make_an_analysis_out_of_date_until_they_are_revoked(study):
+    first = analysed(start_analysis(study, None, CHOSEN))
+    assert not is_outdated(first, study)
+    rule = create_rule(study=study, by=None, reason="test", session=study.sessions.first())
+    assert is_outdated(first, study)
+    second = analysed(start_analysis(study, None, CHOSEN))
+    assert not is_outdated(second, study)
+    assert parsed_results(second.results).counts["listeners"] == 11
+    revoke_rule(rule=rule, by=None, now=timezone.now())
+    third = start_analysis(study, None, CHOSEN)
+    assert third == first
+    assert current_analysis(study) == first
+
+
+def test_interrupted_analysis_continues_with_what_it_kept(study, computed, monkeypatch):
+    analysis = start_analysis(study, None, CHOSEN)
+    real, seen = JobContext.progress, []
+
+    def stop(self, stage, done, total):
+        real(self, stage, done, total)
+        if stage == analysing.DRAWING and done == 2:
+            raise JobReleased
+
+    monkeypatch.setattr(JobContext, "progress", stop)
+    assert execute(analysis.job.pk).state == "waiting"
+    analysis.refresh_from_db()
+    kept = dict(analysis.figures)
+    assert (bool(analysis.inputs), bool(analysis.results), analysis.is_ready) == (True, True, False)
+    assert kept
+    assert current_analysis(study) is None
+    monkeypatch.setattr(JobContext, "progress", lambda self, *told: seen.append(told) or real(self, *told))
+    analysed(analysis)
+    assert len(computed) == 1
+    assert analysis.figures.items() > kept.items()
+    assert analysis.is_ready
+
+
+def test_cancelled_analysis_can_run_again(study):
+    analysis = start_analysis(study, None, CHOSEN)
+    request_cancel(analysis.job, by=None)
+    assert running_job(study).state == "cancelled"
+    run_again(Job.objects.get(pk=analysis.job.pk), by=None)
+    assert analysed(analysis).is_ready
+
+
+def test_after_a_failed_job_the_same_analysis_goes_on_with_a_new_one(study):
+    first = start_analysis(study, None, CHOSEN)
+    request_cancel(first.job, by=None)
+    second = start_analysis(study, None, CHOSEN)
+    assert (second.pk, second.job.pk != first.job.pk) == (first.pk, True)
+    assert execute(first.job.pk) is None
+    assert analysed(second).is_ready
+    assert Analysis.objects.count() == 1
+
+
+def test_earlier_analysis_that_runs_again_keeps_others_waiting(study):
+    first = start_analysis(study, None, CHOSEN)
+    request_cancel(first.job, by=None)
+    other = analysed(start_analysis(study, None, CHOSEN | {"seed": 1}))
+    assert running_job(study) is None  # what failed before the newest analysis is no news
+    second = start_analysis(study, None, CHOSEN)
+    assert (second.pk, running_job(study)) == (first.pk, second.job)
+    for seed in (1, 2, 2022):
+        with pytest.raises(NotPossible, match="being analysed already"):
+            start_analysis(study, None, CHOSEN | {"seed": seed})
+    request_cancel(second.job, by=None)
+    assert running_job(study) == second.job
+    assert running_job(study).state == "cancelled"
+    assert start_analysis(study, None, CHOSEN | {"seed": 1}) == other
+
+
+def test_study_whose_sessions_are_all_left_out_says_so(study):
+    for session in study.sessions.all():
+        create_rule(study=study, by=None, reason="test", session=session)
+    analysis = analysed(start_analysis(study, None, CHOSEN))
+    assert parsed_results(analysis.results).counts["ratings"] == 0
+    assert any("left out" in remark for remark in parsed_results(analysis.results).remarks)
+
+
+def test_answers_that_vanish_before_the_job_runs_end_it_with_a_sentence(study):
+    analysis = start_analysis(study, None, CHOSEN)
+    study.sessions.update(state="withdrawn")
+    job = execute(analysis.job.pk)
+    assert (job.state, job.failure_actor) == ("failed", "organizer")
+    assert "found none" in job.failure
+    assert "Analyse the study again" in job.failure_remedy
+
+
+def test_closing_a_study_starts_its_analysis(django_capture_on_commit_callbacks):
+    study = make_answered(evaluators=2, closed=False)
+    with django_capture_on_commit_callbacks(execute=True):
+        close(study)
+    assert study.analyses.get().job.state == "waiting"
+    analyse_closed_studies()
+    assert study.analyses.count() == 1
+
+
+def test_study_that_is_closed_while_somebody_listens_is_analysed_after(django_capture_on_commit_callbacks):
+    study = make_study(evaluators=2, trials=2)
+    answer(make_session(study))
+    late = make_session(study)
+    with django_capture_on_commit_callbacks(execute=True):
+        close(study)
+    analyse_closed_studies()
+    assert not study.analyses.exists()
+    answer(late)
+    analyse_closed_studies()
+    assert study.analyses.count() == 1
+
+
+def test_closing_a_study_that_nobody_answered_starts_nothing(django_capture_on_commit_callbacks):
+    study = make_study()
+    with django_capture_on_commit_callbacks(execute=True):
+        close(study)
+    analyse_closed_studies()
+    assert not Job.objects.exists()
+    assert not Session.objects.exists()
+
+
+def test_results_are_json_that_others_can_read(study):
+    analysis = analysed(start_analysis(study, None, CHOSEN))
+    parts = json.loads(stored(analysis.results))
+    assert parts["study"]["name"] == study.name
+    assert parts["settings"]["resamples"] == 200

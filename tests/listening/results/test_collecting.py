@@ -1,0 +1,211 @@
+"""Collecting: what enters an analysis of a study and what never does, under which names, and at which price."""
+
+import numpy as np
+import pytest
+from django.utils import timezone
+
+from listening.analysis.bundle import fingerprint
+from listening.analysis.screening import right_answers
+from listening.analysis.settings import Settings
+from listening.models import Answer, Item, Session, Study
+from listening.monitor.exclusions import create_rule, revoke_rule
+from listening.results.collecting import basis_of, has_answers, inputs_of, keys_of_sessions, session_key
+from tests.listening.factories import make_session, make_study
+from tests.listening.results.answered import answer, make_answered
+
+pytestmark = pytest.mark.django_db
+QUERIES = 10
+
+
+def test_ratings_are_those_of_the_answers_in_their_order():
+    study = make_answered(evaluators=3, trials=4)
+    ratings = inputs_of(study).ratings
+    keys = keys_of_sessions(study)
+    stored = Answer.objects.order_by("session", "pk").values_list(
+        "session", "task", "rating", "trial__item__key", "trial__position", "trial__item__system__code"
+    )
+    assert [
+        (keys[row[0]], *row[1:5], None if row[5] == "original" else row[5])
+        for row in zip(
+            ratings.session.tolist(),
+            ratings.task.tolist(),
+            ratings.rating.tolist(),
+            ratings.item.tolist(),
+            ratings.position.tolist(),
+            ratings.system.tolist(),
+            strict=True,
+        )
+    ] == list(stored)
+    assert len(ratings) == 3 * 4 * 3
+    assert set(ratings.purpose) == {"scored"}
+    assert ratings.is_finished.all()
+    assert not (ratings.excluded != "").any()
+
+
+def test_voices_and_sample_b_belong_to_verifiability_alone():
+    study = make_answered(evaluators=1, trials=4)
+    ratings = inputs_of(study).ratings
+    compares = ratings.task == "verifiability"
+    targets = dict(study.items.values_list("key", "is_target"))
+    expected = [int(targets[item]) for item in ratings.item[compares].tolist()]
+    assert ratings.is_target[compares].tolist() == expected
+    assert set(ratings.is_target[~compares].tolist()) == {-1}
+    assert (ratings.enrolment[compares] != "").all()
+    assert set(ratings.enrolment[~compares]) == {""}
+    sample = study.items.get(key=ratings.item[0]).samples.get(slot="a").stimulus.utterance
+    row = (sample.name, sample.speaker.name, sample.speaker.gender)
+    assert (ratings.utterance[0], ratings.speaker[0], ratings.gender[0]) == row
+
+
+@pytest.mark.parametrize(
+    ("fields", "finished"),
+    [
+        ({"state": "finished"}, [True]),
+        ({"state": "expired"}, [False]),
+        ({"state": "technical"}, [False]),
+        ({"state": "active"}, []),
+        ({"state": "withdrawn"}, []),
+        ({"state": "failed-attention"}, []),
+        ({"state": "screened-out"}, []),
+        ({"state": "finished", "is_preview": True}, []),
+    ],
+)
+def test_sessions_that_count(fields, finished):
+    study = make_study(evaluators=1, trials=2)
+    answer(make_session(study))
+    Session.objects.update(**fields)
+    assert sorted(set(inputs_of(study).ratings.is_finished.tolist())) == finished
+    assert has_answers(study) is bool(finished)
+
+
+def test_practice_is_left_out_and_controls_are_marked():
+    study = make_answered(evaluators=1, trials=4)
+    expected = {"verifiability": [9, 10]}
+    for item, purpose in zip(study.items.order_by("pk"), ("practice", "gold", "bridge"), strict=False):
+        Item.objects.filter(pk=item.pk).update(purpose=purpose, expected=expected)
+    purposes = inputs_of(study).ratings.purpose.tolist()
+    assert {one: purposes.count(one) for one in purposes} == {"gold": 3, "bridge": 3, "scored": 3}
+    gold = study.items.get(purpose="gold")
+    assert right_answers(inputs_of(study).study.design) == {gold.key: expected}
+    study.items.update(purpose="practice")
+    assert len(inputs_of(study).ratings) == 0
+    assert not has_answers(study)
+
+
+def test_sessions_of_one_person_are_one_listener_and_nobody_is_named():
+    study = make_study(evaluators=2, trials=2)
+    first = answer(make_session(study))
+    second = answer(make_session(study))
+    Session.objects.filter(pk=second.pk).update(participant=first.participant)
+    ratings = inputs_of(study).ratings
+    assert len(set(ratings.listener.tolist())) == 1
+    assert set(ratings.session.tolist()) == {session_key(study, one.pk) for one in (first, second)}
+    person = first.participant.person_key
+    assert person not in "".join(ratings.listener.tolist())
+    other = make_answered(evaluators=1, trials=2)
+    other.participants.update(person_key=person)
+    assert not set(inputs_of(other).ratings.listener.tolist()) & set(ratings.listener.tolist())
+
+
+def test_excluded_sessions_are_told_with_their_reason_while_the_rule_stands():
+    study = make_answered(evaluators=2, trials=2)
+    session = study.sessions.first()
+    before, basis = inputs_of(study), basis_of(study)
+    rule = create_rule(study=study, by=None, reason="listened on a train", session=session)
+    inputs = inputs_of(study)
+    excluded = inputs.ratings.excluded[inputs.ratings.session == session_key(study, session.pk)]
+    assert set(excluded.tolist()) == {"listened on a train"}
+    assert (inputs.ratings.excluded != "").sum() == len(excluded) == 6
+    assert inputs.exclusions == (("session", session_key(study, session.pk), "listened on a train", True),)
+    assert basis_of(study) != basis
+    revoke_rule(rule=rule, by=None, now=timezone.now())
+    again = inputs_of(study)
+    assert np.array_equal(again.ratings.excluded, before.ratings.excluded)
+    assert again.exclusions[0][3] is False
+    assert basis_of(study) == basis
+
+
+def test_design_seed_texts_and_scale_stand_with_the_inputs():
+    study = make_answered(evaluators=1, trials=2, title="Voices", is_simulated=True)
+    study.texts.create(kind="consent", language="en", version=1, text="I take part.")
+    facts = inputs_of(study).study
+    assert (facts.name, facts.title, facts.form, facts.is_simulated) == (study.name, "Voices", "rating", True)
+    assert facts.scale == dict.fromkeys(("verifiability", "naturalness", "intelligibility"), (1.0, 10.0))
+    assert (facts.design["seed"], facts.design["certificate"]) == (2022, {"passes": True})
+    assert inputs_of(study).texts == {"consent-en-1.md": "I take part."}
+    assert set(facts.labels) == set(study.systems.values_list("code", flat=True))
+
+
+def test_boards_become_placements():
+    study = make_study(evaluators=1, trials=1, form="linkability", tasks=["linkability"])
+    session, item = make_session(study), study.items.get()
+    samples = {
+        "a": {"at": [0.25, 0.5], "group": "A", "plays": 1},
+        "b": {"at": [1, 0], "group": "B", "plays": 2},
+    }
+    for sample, slot in zip(item.samples.order_by("pk"), ("1", "2"), strict=True):
+        sample.slot = slot
+        sample.save()
+    data = {"speakers": 3, "samples": {"1": samples["a"], "2": samples["b"]}, "moves": [], "left_out": 0}
+    now = timezone.now()
+    session.answers.create(trial=session.block.trials.get(), task="linkability", data=data, received_at=now)
+    Session.objects.update(state="finished")
+    found = inputs_of(study).placements
+    assert found.slot.tolist() == ["1", "2"]
+    assert (found.x.tolist(), found.y.tolist()) == ([0.25, 1.0], [0.5, 0.0])
+    assert (found.group.tolist(), found.declared.tolist()) == (["A", "B"], [3, 3])
+    assert set(found.board.tolist()) == {item.key}
+    data["samples"]["1"]["at"] = [0.75]
+    Answer.objects.update(data=data)
+    line = inputs_of(study).placements
+    assert line.x[0] == 0.75
+    assert np.isnan(line.y[0])
+
+
+def test_transcriptions_stand_beside_what_was_said():
+    study = make_study(evaluators=1, trials=2, form="transcription", tasks=["transcription"])
+    session, now = make_session(study), timezone.now()
+    first, second = session.block.trials.all()
+    session.answers.create(trial=first, task="transcription", text="a sentence", received_at=now)
+    session.answers.create(trial=second, task="transcription", data={"nothing": True}, received_at=now)
+    Session.objects.update(state="finished")
+    found = inputs_of(study).transcripts
+    said = [one.item.samples.get(slot="a").stimulus.utterance.transcript for one in (first, second)]
+    assert all(said)
+    assert (found.text.tolist(), found.reference.tolist()) == (["a sentence", ""], said)
+    assert found.nothing.tolist() == [False, True]
+    assert inputs_of(study).ratings is None
+
+
+@pytest.mark.parametrize("evaluators", [1, 3])
+def test_queries_do_not_grow_with_the_study(evaluators, django_assert_num_queries):
+    study = make_answered(evaluators=evaluators, trials=4 * evaluators)
+    create_rule(study=study, by=None, reason="test", session=study.sessions.first())
+    study = Study.objects.select_related("edition__corpus").get(pk=study.pk)
+    with django_assert_num_queries(QUERIES):
+        inputs_of(study)
+    with django_assert_num_queries(6):
+        basis_of(study)
+
+
+def test_basis_changes_with_whatever_changes_the_inputs():
+    study = make_answered(evaluators=2, trials=2)
+    settings = Settings()
+
+    def state():
+        fresh = Study.objects.get(pk=study.pk)
+        return basis_of(fresh), fingerprint(inputs_of(fresh), settings)
+
+    seen = [state()]
+    assert state() == seen[0]
+    for change in (
+        lambda: study.sessions.filter(pk=study.sessions.first().pk).update(state="expired"),
+        lambda: Answer.objects.last().delete(),
+        lambda: Study.objects.filter(pk=study.pk).update(title="Another title"),
+        lambda: study.texts.create(kind="thanks", language="en", version=1, text="Thank you."),
+        lambda: create_rule(study=study, by=None, reason="test", session=study.sessions.last()),
+    ):
+        change()
+        seen.append(state())
+    bases, prints = zip(*seen, strict=True)
+    assert len(set(bases)) == len(set(prints)) == len(seen)

@@ -1,0 +1,225 @@
+"""Withdrawal after an analysis: whatever holds answers of single people is deleted, with a receipt."""
+
+from dataclasses import replace
+
+import pytest
+from django.core.files.storage import default_storage
+from django.urls import reverse
+from django.utils import timezone
+
+from listening.analysis.contents import ABOUT_LISTENERS, ABOUT_UTTERANCES
+from listening.chores import erase_withdrawn_answers
+from listening.models import Analysis
+from listening.people.withdrawals import withdraw
+from listening.results import erasing
+from listening.results.analysing import start_analysis
+from listening.results.collecting import inputs_of, session_key
+from listening.results.publishing import publication_problems, publish_results
+from listening.results.selectors import current_analysis, is_outdated, parsed_results, shown_analysis_for
+from portal.core.models import AuditEvent
+from portal.core.storage import store_bytes
+from portal.jobs.runner import JobContext, execute
+from tests.listening.factories import make_session
+from tests.listening.results.answered import CHOSEN, analysed, answer, make_answered
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
+SINGLES = ABOUT_LISTENERS | ABOUT_UTTERANCES
+
+
+@pytest.fixture
+def study():
+    return make_answered(evaluators=11)
+
+
+@pytest.fixture
+def leave(django_capture_on_commit_callbacks):
+    def do(session):
+        with django_capture_on_commit_callbacks(execute=True):
+            withdraw(session, timezone.now())
+
+    return do
+
+
+def files_of(analysis):
+    return {analysis.inputs, analysis.results, *analysis.figures.values()} - {""}
+
+
+def names_of(results):
+    return {table.name for table in results.tables.values()}
+
+
+def test_withdrawal_deletes_answers_from_analyses_and_keeps_figures_over_many(study, leave):
+    analysis = analysed(start_analysis(study, None, CHOSEN))
+    before, results = files_of(analysis), parsed_results(analysis.results)
+    assert names_of(results) & SINGLES
+    listeners = [name for name in analysis.figures if "listeners-" in name]
+    kept = {name: key for name, key in analysis.figures.items() if "violin" in name}
+    assert listeners
+    assert kept
+    session = study.sessions.first()
+    leave(session)
+    analysis.refresh_from_db()
+    assert (analysis.inputs, analysis.leftovers, analysis.figures) == ("", [], kept)
+    assert analysis.erased_at is not None
+    after = parsed_results(analysis.results)
+    assert names_of(after) == names_of(results) - SINGLES
+    assert after.table("raw", "summary") == results.table("raw", "summary")
+    assert erasing.REMARK in after.remarks
+    gone = before - files_of(analysis)
+    assert gone == before - set(kept.values())
+    assert not any(map(default_storage.exists, gone))
+    assert all(map(default_storage.exists, files_of(analysis)))
+    receipt = AuditEvent.objects.get(action="study.analysis_erased")
+    assert (receipt.data["analysis"], set(receipt.data["files"])) == (analysis.pk, gone)
+    inputs = inputs_of(study)
+    assert session_key(study, session.pk) not in set(inputs.ratings.session.tolist())
+
+
+def test_results_after_a_withdrawal_are_out_of_date_and_computed_anew(study, leave):
+    first = analysed(start_analysis(study, None, CHOSEN))
+    leave(study.sessions.first())
+    first.refresh_from_db()
+    assert is_outdated(first, study)
+    assert current_analysis(study) == first
+    second = analysed(start_analysis(study, None, CHOSEN))
+    assert second.pk != first.pk
+    assert parsed_results(second.results).counts["listeners"] == 10
+    assert not is_outdated(second, study)
+
+
+def test_what_is_published_stays_without_single_people(study, leave):
+    study.edition.published_at = timezone.now()
+    study.edition.save()
+    analysis = analysed(start_analysis(study, None, CHOSEN))
+    publish_results(study=study, by=None, now=timezone.now())
+    leave(study.sessions.last())
+    shown = shown_analysis_for(_visitor(), study.name)
+    assert shown.analysis == analysis
+    assert names_of(shown.results).isdisjoint(SINGLES)
+    assert "no longer fits" in publication_problems(study)[0]
+
+
+def _visitor():
+    from django.contrib.auth.models import AnonymousUser
+
+    return AnonymousUser()
+
+
+def test_who_answered_nothing_or_previewed_erases_nothing(study, leave):
+    analysed(start_analysis(study, None, CHOSEN))
+    block = study.blocks.first()
+    leave(make_session(study, block=None))
+    leave(answer(make_session(study, block=block, is_preview=True)))
+    assert not Analysis.objects.exclude(erased_at=None).exists()
+    assert not AuditEvent.objects.filter(action="study.analysis_erased").exists()
+
+
+def test_withdrawal_while_the_study_is_analysed_ends_the_job_and_leaves_no_file(study, leave, monkeypatch):
+    analysis = start_analysis(study, None, CHOSEN)
+    real, session, stored = JobContext.progress, study.sessions.first(), []
+    monkeypatch.setattr(
+        "listening.results.analysing.store_bytes", lambda *a: stored.append(store_bytes(*a)) or stored[-1]
+    )
+
+    def withdraw_meanwhile(self, stage, done, total):
+        real(self, stage, done, total)
+        if stage == "Done":
+            leave(session)
+
+    monkeypatch.setattr(JobContext, "progress", withdraw_meanwhile)
+    job = execute(analysis.job.pk)
+    assert (job.state, job.failure_actor) == ("failed", "organizer")
+    assert "withdrew" in job.failure
+    assert len(stored) == 2
+    assert not any(map(default_storage.exists, stored))
+    analysis.refresh_from_db()
+    assert files_of(analysis) == set()
+
+
+def test_files_that_could_not_be_deleted_at_once_are_deleted_later(study, leave, monkeypatch):
+    analysis = analysed(start_analysis(study, None, CHOSEN))
+    key = analysis.inputs
+
+    def fail(_):
+        raise OSError("the storage does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(default_storage, "delete", fail)
+        leave(study.sessions.first())
+    analysis.refresh_from_db()
+    assert (analysis.inputs, key in analysis.leftovers, default_storage.exists(key)) == ("", True, True)
+    assert not AuditEvent.objects.filter(action="study.analysis_erased").exists()
+    erase_withdrawn_answers()
+    assert not default_storage.exists(key)
+    assert AuditEvent.objects.filter(action="study.analysis_erased").count() == 1
+    erase_withdrawn_answers()
+    assert AuditEvent.objects.filter(action="study.analysis_erased").count() == 1
+
+
+def test_every_analysis_of_the_study_is_erased_and_none_of_another(study, leave):
+    first = analysed(start_analysis(study, None, CHOSEN))
+    second = analysed(start_analysis(study, None, CHOSEN | {"seed": 1}))
+    third = analysed(start_analysis(study, None, CHOSEN | {"seed": 2}))
+    other = analysed(start_analysis(make_answered(evaluators=2), None, CHOSEN))
+    leave(study.sessions.first())
+    erased = Analysis.objects.filter(erased_at__isnull=False)
+    assert set(erased) == {first, second, third}
+    assert not default_storage.exists(first.inputs)
+    assert set(erased.values_list("inputs", flat=True)) == {""}
+    assert default_storage.exists(other.inputs)
+    assert all(default_storage.exists(one.results) for one in erased)
+
+
+def test_nothing_of_single_people_is_shown_while_files_are_still_there(study, client, monkeypatch):
+    monkeypatch.setattr(erasing, "finish_erasing", lambda _: 0)
+    analysis = analysed(start_analysis(study, None, CHOSEN))
+    organizer = study.edition.organizers.first()
+    client.force_login(organizer)
+    addresses = [
+        reverse("studies:results-listeners", args=[study.name]),
+        reverse("studies:results-bundle", args=[study.name]),
+        reverse("studies:results-csv", args=[study.name, "raw", "listeners"]),
+        reverse("studies:results-csv", args=[study.name, "raw", "utterances"]),
+        reverse("studies:results-figure", args=[study.name, "raw", "listeners-naturalness", "svg"]),
+    ]
+    assert [client.get(address).status_code for address in addresses] == [200] * 5
+    withdraw(study.sessions.first(), timezone.now())
+    analysis.refresh_from_db()
+    assert analysis.inputs  # it is marked, and nothing is deleted yet
+    assert [client.get(address).status_code for address in addresses] == [404] * 5
+    page = client.get(reverse("studies:results", args=[study.name]))
+    assert (page.status_code, page.context["has_listeners"]) == (200, False)
+    assert shown_analysis_for(organizer, study.name).tables.isdisjoint(SINGLES)
+    tables = client.get(reverse("studies:results-json", args=[study.name])).json()["tables"]
+    assert {path.split("/")[1] for path in tables}.isdisjoint(SINGLES)
+
+
+def test_flags_that_an_analysis_wrote_for_who_withdraws_are_deleted(study):
+    gone, kept = study.sessions.order_by("pk")[:2]
+    withdraw(gone, timezone.now())
+    for session in (gone, kept):  # as an analysis writes them that ends at this moment
+        session.flags.create(kind="disagrees", data={"holds": True})
+    erasing.erase_answers(study)
+    assert (gone.flags.count(), kept.flags.count()) == (0, 1)
+
+
+def test_files_that_another_analysis_holds_are_kept():
+    study = make_answered(evaluators=1)
+    key = store_bytes(b"shared", ".zip")
+    study.analyses.create(basis="", inputs=key)
+    lost = store_bytes(b"held by nobody", ".zip")
+    assert erasing.delete_unused([key, lost]) == [lost]
+    assert default_storage.exists(key)
+
+
+def test_remarks_that_name_listeners_go_with_their_tables(study, leave):
+    analysis = analysed(start_analysis(study, None, CHOSEN))
+    results = parsed_results(analysis.results)
+    token = results.table("raw", "listeners").values("listener")[0]
+    named = replace(results, remarks=[*results.remarks, f"1 listener gave equal ratings only: {token}."])
+    Analysis.objects.update(results=store_bytes(named.as_json().encode(), ".json"))
+    leave(study.sessions.first())
+    analysis.refresh_from_db()
+    kept = parsed_results(analysis.results).remarks
+    assert erasing.REMARK in kept
+    assert not any(token in one for one in kept)

@@ -1,0 +1,336 @@
+"""Ratings collected elsewhere: what becomes of them, who is named where, and what is said of files that are wrong."""
+
+import gzip
+import html
+import io
+import json
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+from django.core.files.storage import default_storage
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.urls import reverse
+from django.utils import timezone
+
+from listening.analysis.bundle import read_inputs
+from listening.analysis.errors import AnalysisInputError
+from listening.models import Participant, Session, Study
+from listening.monitor.exclusions import create_rule, revoke_rule
+from listening.results import importing
+from listening.results.analysing import start_analysis
+from listening.results.collecting import basis_of, inputs_of, keys_of_sessions
+from listening.results.importing import import_study
+from listening.results.selectors import is_outdated, parsed_results
+from listening.studies.study_rules import StudyProblems
+from portal.core.models import AuditEvent
+from tests.listening.results.answered import CHOSEN, analysed
+from tests.portal.factories import make_corpus, make_edition, make_organizer
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
+VCC2020 = Path(__file__).resolve().parents[4] / "shared" / "vcc2020" / "ratings-english.csv.gz"
+
+
+def csv_of(listeners=12, systems=("original", "T01-p1", "T02-p1"), utterances=4, tasks=("naturalness",)):
+    """Ratings of a small laboratory: everybody hears every utterance of every system; the last one leaves early."""
+    numbers = np.random.default_rng(5)
+    lines = ["listener,session,task,system,utterance,speaker,gender,rating,finished"]
+    for listener in range(listeners):
+        finished = int(listener < listeners - 1)
+        for task in tasks:
+            for system in systems:
+                for utterance in range(utterances):
+                    rating = int(np.clip(numbers.normal(4.4 if system == "original" else 2.5, 0.8), 1, 5))
+                    row = (
+                        f"worker-{listener}",
+                        f"visit-{listener}",
+                        task,
+                        system,
+                        f"u{utterance}",
+                        f"s{utterance % 2}",
+                    )
+                    lines.append(",".join(map(str, (*row, "fm"[utterance % 2], rating, finished))))
+    return ("\n".join(lines) + "\n").encode()
+
+
+@pytest.fixture
+def edition():
+    return make_edition(make_corpus("tones", speakers=2, utterances=2))
+
+
+def bring(edition, content=None, **fields):
+    given = {"name": "elsewhere", "title": "Elsewhere", "file_name": "ratings.csv", "by": edition.organizers.first()}
+    return import_study(edition=edition, file=io.BytesIO(csv_of() if content is None else content), **given | fields)
+
+
+def test_imported_ratings_are_a_closed_study_with_an_analysis(edition):
+    made = bring(edition, attribution="Some laboratory, CC BY 4.0")
+    study = made.study
+    assert (study.state, study.edition, study.launched_at) == ("closed", edition, None)
+    assert (made.ratings, study.tasks, study.is_simulated) == (144, ["naturalness"], False)
+    analysis = analysed(made.analysis)
+    results = parsed_results(analysis.results)
+    assert (results.counts["ratings"], results.counts["listeners"]) == (144, 12)
+    assert (results.study["name"], results.study["attribution"]) == ("elsewhere", "Some laboratory, CC BY 4.0")
+    means = {row["system"]: row["mean"] for row in results.table("raw", "summary").records(task="naturalness")}
+    assert means["original"] > 3.8 > 3 > means["T01-p1"]
+    event = AuditEvent.objects.get(action="study.imported")
+    assert (event.data["ratings"], event.data["file"]) == (144, "ratings.csv")
+
+
+def test_names_of_the_file_are_known_to_organizers_alone(edition):
+    study = bring(edition).study
+    people = Participant.objects.filter(study=study)
+    assert sorted(people.values_list("platform_id", flat=True)) == sorted(f"worker-{n}" for n in range(12))
+    with default_storage.open(study.imported) as stored:
+        content = stored.read()
+    inputs, _ = read_inputs(content)
+    tokens = {*inputs.ratings.listener.tolist(), *inputs.ratings.session.tolist()}
+    assert not any("worker" in one or "visit" in one for one in tokens)
+    assert set(inputs.ratings.session.tolist()) == set(keys_of_sessions(study))
+    states = dict(Session.objects.values_list("participant__platform_id", "state"))
+    assert [who for who, state in states.items() if state != "finished"] == ["worker-11"]
+    assert set(Session.objects.values_list("flagged_at", flat=True)) != {None}
+
+
+def test_sessions_can_be_left_out_and_counted_again(edition):
+    made = bring(edition)
+    study, first = made.study, analysed(made.analysis)
+    session = study.sessions.get(participant__platform_id="worker-3")
+    basis = basis_of(study)
+    rule = create_rule(study=study, by=None, reason="slept", session=session)
+    assert is_outdated(first, study)
+    excluded = inputs_of(study).ratings.excluded
+    assert excluded.tolist().count("slept") == 12
+    second = analysed(start_analysis(study, None, CHOSEN))
+    assert parsed_results(second.results).counts["listeners"] == 11
+    revoke_rule(rule=rule, by=None, now=timezone.now())
+    assert not inputs_of(study).ratings.excluded.any()
+    assert basis_of(study) == basis
+
+
+def test_gzipped_files_and_simulated_ratings(edition):
+    made = bring(edition, gzip.compress(csv_of()), file_name="ratings.csv.gz", is_simulated=True)
+    assert made.ratings == 144
+    assert made.study.is_simulated
+    assert set(Session.objects.values_list("is_simulated", flat=True)) == {True}
+    assert inputs_of(made.study).study.is_simulated
+
+
+def test_systems_called_as_in_the_edition_are_taken_for_these(edition):
+    for label in ("T01-p1", "T03-p1"):
+        system = edition.systems.create(name=f"x-{label}".lower(), label=label, title=label, corpus=edition.corpus)
+        system.submissions.create(version=1, state="evaluated", evaluated_at=timezone.now())
+        newest = system.submissions.create(version=2, state="evaluated", evaluated_at=timezone.now())
+        system.submissions.create(version=3, state="refused")
+    made = bring(edition, csv_of(systems=("original", "t01-P1", "T02-p1")))
+    assert made.matched == ("t01-P1",)
+    heard = made.study.systems.get()
+    assert (heard.code, heard.submission.version) == ("t01-P1", newest.version)
+    assert inputs_of(made.study).objective is None
+
+
+def test_scale_and_original_can_be_named_otherwise(edition):
+    content = csv_of(systems=("natural", "A")).replace(b",naturalness,", b",mos,")
+    study = bring(edition, content, original="natural").study
+    assert set(inputs_of(study).ratings.system.tolist()) == {"original", "A"}
+    assert set(inputs_of(study).ratings.task.tolist()) == {"naturalness"}
+
+
+def test_every_fault_of_a_file_is_said_at_once(edition):
+    lines = csv_of().decode().splitlines()
+    lines[3] = lines[3].replace("naturalness", "beauty")
+    lines[5] = lines[5].rsplit(",", 2)[0] + ",much,1"
+    with pytest.raises(AnalysisInputError) as error:
+        bring(edition, "\n".join(lines).encode())
+    text = " ".join(error.value.problems)
+    assert "ratings.csv, line 4" in text
+    assert "ratings.csv, line 6" in text
+    assert len(error.value.problems) >= 2
+    assert not Study.objects.exists()
+    assert not Participant.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x89PNG\r\n\x1a\n\x00", b"a,b\n1,2\n", b"\x1f\x8b broken", b"listener,task,system,rating\n"]
+)
+def test_what_is_no_table_of_ratings_is_refused_in_words(edition, content):
+    with pytest.raises(AnalysisInputError) as error:
+        bring(edition, content)
+    assert all(sentence.startswith("ratings.csv") for sentence in error.value.problems)
+    assert not Study.objects.exists()
+
+
+def test_files_that_unzip_to_too_much_are_refused_before_they_are_read(edition, monkeypatch):
+    monkeypatch.setattr(importing, "LARGEST_TEXT", 10 * importing.MEGABYTE)
+    bomb = gzip.compress(b"0" * (6 * importing.MEGABYTE)) * 2
+    assert len(bomb) < 100_000
+    with pytest.raises(AnalysisInputError, match="once unzipped"):
+        bring(edition, bomb)
+    monkeypatch.setattr(importing, "LARGEST_FILE", 1000)
+    with pytest.raises(AnalysisInputError, match="expected at most"):
+        bring(edition)
+
+
+@pytest.mark.parametrize("name", ["import", "new", "there"])
+def test_names_that_are_taken_are_refused(edition, name):
+    bring(edition, name="there")
+    with pytest.raises(StudyProblems) as error:
+        bring(edition, name=name)
+    assert set(error.value.problems) == {"name"}
+    assert Study.objects.count() == 1
+
+
+def test_no_system_is_called_as_results_call_every_system(edition):
+    with pytest.raises(AnalysisInputError, match="found “all”"):
+        bring(edition, csv_of(systems=("original", "all")))
+
+
+def test_more_systems_than_can_be_compared_are_refused(edition):
+    lines = [f"w{n % 5},naturalness,s{n},u,3" for n in range(importing.MOST_SYSTEMS + 1)]
+    with pytest.raises(AnalysisInputError, match="at most 150 systems, found 151"):
+        bring(edition, "\n".join(["listener,task,system,utterance,rating", *lines]).encode())
+    assert not Study.objects.exists()
+
+
+def test_more_listeners_than_a_test_can_have_are_refused(edition, monkeypatch):
+    monkeypatch.setattr(importing, "MOST_LISTENERS", 11)
+    with pytest.raises(AnalysisInputError, match=r"at most 11 listeners, found 12 .* column called listener"):
+        bring(edition)
+    assert not Study.objects.exists()
+
+
+def test_the_name_of_the_file_is_not_published(edition):
+    lines = csv_of().decode().replace(",finished", ",valid").splitlines()
+    lines[1] = ",".join((*lines[1].split(",")[:7], "", "1"))
+    analysis = analysed(bring(edition, "\n".join(lines).encode(), file_name="secret-name.csv").analysis)
+    results = parsed_results(analysis.results)
+    told = " ".join(results.remarks) + str(results.table("raw", "listeners").rows)
+    assert "1 line of the file without a rating left out." in told
+    assert "marked as not valid in the file" in told
+    assert "secret-name" not in told
+
+
+# The page and the command --------------------------------------------------------------------------
+
+
+def post(client, edition, content, **fields):
+    file = io.BytesIO(content)
+    file.name = fields.pop("file_name", "ratings.csv")
+    given = {"edition": edition.pk, "title": "Elsewhere", "name": "elsewhere", "file": file} | fields
+    return client.post(reverse("studies:import"), given)
+
+
+def test_form_imports_and_leads_to_the_results(client, edition):
+    client.force_login(edition.organizers.first())
+    reply = post(client, edition, csv_of(), is_simulated="on")
+    assert (reply.status_code, reply.url) == (302, "/studies/elsewhere/results/")
+    assert Study.objects.get().is_simulated
+
+
+def test_form_says_everything_that_is_wrong_with_the_file(client, edition):
+    client.force_login(edition.organizers.first())
+    text = csv_of().decode().replace("naturalness", "beauty", 2).encode()
+    reply = post(client, edition, text)
+    assert reply.status_code == 422
+    page = reply.content.decode()
+    assert "ratings.csv, line 2" in page
+    assert "ratings.csv, line 3" in page
+    assert "ends in .csv" in post(client, edition, csv_of(), file_name="ratings.xlsx").content.decode()
+    assert not Study.objects.exists()
+
+
+def test_form_offers_own_editions_only(client, edition):
+    other = make_edition(organizers=[make_organizer()])
+    client.force_login(edition.organizers.first())
+    assert post(client, other, csv_of()).status_code == 422
+    assert not Study.objects.exists()
+
+
+def test_command_imports_analyses_and_says_where(edition, capsys, tmp_path):
+    file = tmp_path / "ratings.csv"
+    file.write_bytes(csv_of())
+    call_command("import_ratings", str(file), edition=edition.name, name="elsewhere", simulated=True)
+    said = capsys.readouterr().out
+    assert "144 ratings are imported as the study elsewhere." in said
+    assert "/studies/elsewhere/results/" in said
+    assert Study.objects.get().analyses.get().is_ready
+
+
+def test_command_says_what_is_wrong(edition, tmp_path):
+    file = tmp_path / "ratings.csv"
+    with pytest.raises(CommandError, match="cannot be read"):
+        call_command("import_ratings", str(file), edition=edition.name, name="elsewhere")
+    file.write_bytes(b"a,b\n1,2\n")
+    with pytest.raises(CommandError, match=r"ratings\.csv"):
+        call_command("import_ratings", str(file), edition=edition.name, name="elsewhere")
+    with pytest.raises(CommandError, match=f"there are: {edition.name}"):
+        call_command("import_ratings", str(file), edition="unknown", name="elsewhere")
+    with pytest.raises(CommandError, match="small letters"):
+        call_command("import_ratings", str(file), edition=edition.name, name="Else where")
+
+
+# Every page of such a study ------------------------------------------------------------------------
+
+
+def test_every_page_of_a_study_copes_with_imported_ratings(client, edition):
+    made = bring(edition)
+    analysed(made.analysis)
+    client.force_login(edition.organizers.first())
+    session = made.study.sessions.first()
+    names = [
+        "detail", "edit", "texts", "planner", "design", "extend", "monitor", "live", "exclusions", "export",
+        "export-json", "export-zip", "analyse", "results", "results-listeners", "publish-results", "unpublish-results",
+    ]  # fmt: skip
+    pages = {name: client.get(reverse(f"studies:{name}", args=["elsewhere"])) for name in names}
+    pages["list"] = client.get(reverse("studies:list"))
+    pages["session"] = client.get(reverse("studies:session", args=["elsewhere", session.pk]))
+    pages["leave-out"] = client.get(f"{reverse('studies:exclusions', args=['elsewhere'])}?session={session.pk}")
+    pages["system"] = client.get(reverse("studies:results-system", args=["elsewhere", "T01-p1"]))
+    assert {name: page.status_code for name, page in pages.items()} == dict.fromkeys(pages, 200)
+    detail = pages["detail"].content.decode()
+    assert "collected elsewhere" in detail
+    assert "0 of 0 blocks" not in detail
+    for unfit in ("Preview as an evaluator", "Before the trials", "trials_per_evaluator", "/listen/join/"):
+        assert unfit not in detail
+    assert "collected elsewhere" in pages["export"].content.decode()
+    for deed in ("prepare", "preview", "launch", "pause", "resume", "close"):
+        reply = client.post(reverse(f"studies:{deed}", args=["elsewhere"]))
+        assert reply.status_code == 409, deed
+    exported = b"".join(pages["export-json"].streaming_content)
+    assert len(json.loads(exported)["tables"]["sessions"]) == 12
+
+
+def test_systems_may_be_called_anything(client, edition):
+    names = ["a/b", "..", "a/../b", "a?b#c", "<b>x</b>", "=1+1", "日本語", "x" * 300, "%2F", 'a"b']
+    quoted = {name: '"' + name.replace('"', '""') + '"' for name in names}
+    lines = ["listener,task,system,utterance,rating"]
+    lines += [f"w{n},naturalness,{one},u,{1 + n % 5}" for n in range(3) for one in ("original", *quoted.values())]
+    analysed(bring(edition, "\n".join(lines).encode()).analysis)
+    client.force_login(edition.organizers.first())
+    page = client.get(reverse("studies:results", args=["elsewhere"]))
+    assert page.status_code == 200
+    assert "<b>x</b>" not in page.content.decode()
+    addresses = set(re.findall(r'href="(/studies/elsewhere/results/systems/[^"]*)"', page.content.decode()))
+    assert len(addresses) == len(names) - 2  # a browser would resolve the dots
+    for address in addresses:
+        reply = client.get(html.unescape(address))
+        assert reply.status_code == 200, address
+        switch = re.findall(r'href="([^"]*)\?scores=raw"', reply.content.decode())
+        assert unquote(html.unescape(switch[0])) == unquote(html.unescape(address).partition("?")[0])
+
+
+@pytest.mark.skipif(not VCC2020.exists(), reason="the ratings of the Voice Conversion Challenge 2020 are not here")
+def test_real_ratings_of_2020_become_a_study(edition):
+    with VCC2020.open("rb") as file:
+        made = import_study(
+            edition=edition, by=None, name="vcc2020", title="VCC 2020", file=file, file_name=VCC2020.name
+        )
+    assert made.ratings > 50_000
+    inputs = inputs_of(made.study)
+    assert len(inputs.ratings) == made.ratings
+    assert "CC BY 4.0" in inputs.study.attribution
+    assert len(np.unique(inputs.ratings.system)) > 30

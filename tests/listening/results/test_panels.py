@@ -1,0 +1,356 @@
+"""What listeners said, on the pages of a board, a system and an edition: what stands there, and for whom."""
+
+import csv
+import io
+import re
+import time
+from dataclasses import replace
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from listening.models import Study
+from listening.results.beside import Heard, beside_of
+from portal.core import panels
+from portal.core.storage import store_bytes
+from portal.results.board import board_of
+from portal.submissions.models import Submission, System
+from tests.listening.analysis.examples import made_up_results
+from tests.listening.results.published import make_heard_study
+from tests.portal.boards import make_board, put_on_board
+from tests.portal.factories import make_organizer, make_team, make_team_system, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def organizer():
+    return make_organizer()
+
+
+@pytest.fixture
+def edition(organizer):
+    return make_board(organizers=[organizer], published_at=timezone.now(), is_listed=True)
+
+
+@pytest.fixture
+def submissions(edition):
+    """Of every system that stands in a ranking, and of the one that stands in none."""
+    return list(Submission.objects.filter(system__edition=edition).select_related("system").order_by("system__label"))
+
+
+def client_of(user):
+    client = Client()
+    if user is not None:
+        client.force_login(user)
+    return client
+
+
+def page_of(user, edition, path="board/", **query):
+    return client_of(user).get(f"/editions/{edition.name}/{path}", query)
+
+
+def panel_of(response):
+    return next((one for one in response.context["panels"] if one.name == "listeners"), None)
+
+
+def cells(row):
+    return {one.quantity.key: one for one in row.numbers}
+
+
+# What stands there ---------------------------------------------------------------------------------
+
+
+def test_board_shows_numbers_of_listeners_beside_computed_ones(edition, submissions):
+    study = make_heard_study(edition, submissions)
+    [shown] = panel_of(page_of(None, edition)).context["studies"]
+    assert (shown.study, shown.is_preview) == (study, False)
+    assert [one.key for one in shown.beside.quantities] == [
+        "eer", "verifiability_eer", "wer", "intelligibility", "naturalness", "pitch_correlation",
+    ]  # fmt: skip
+    results = made_up_results(systems=[one.system.label for one in submissions], is_simulated=False)
+    detection = {row["system"]: row for row in results.table("normalised", "detection").records(task="verifiability")}
+    summary = results.table("normalised", "summary").records(task="naturalness", kind="all")
+    natural = {row["system"]: row for row in summary}
+    entries = {entry.label: entry for entry in board_of(edition).entries}
+    for row in shown.beside.rows:
+        found, heard = cells(row), "original" if row.label == "Original speech" else row.label
+        assert found["verifiability_eer"].value == pytest.approx(100 * detection[heard]["eer"])
+        assert found["verifiability_eer"].low == pytest.approx(100 * detection[heard]["eer_low"])
+        assert found["verifiability_eer"].group == detection[heard]["group"]
+        assert found["naturalness"].value == natural[heard]["mean"]
+        entry = entries["Original" if heard == "original" else heard]
+        assert found["eer"].value == entry.privacy.value
+        assert found["wer"].value == entry.utilities["wer"].value
+
+
+def test_rows_stand_by_the_attackers_rate_after_the_original(edition, submissions):
+    make_heard_study(edition, submissions)
+    [shown] = panel_of(page_of(None, edition)).context["studies"]
+    assert [row.label for row in shown.beside.rows] == [
+        "Original speech", "T02-p1", "T01-p1", "T01-c1", "B2", "T03-p1",
+    ]  # fmt: skip
+
+
+def test_raw_and_normalised_are_one_switch_apart_and_never_in_one_table(edition, submissions):
+    make_heard_study(edition, submissions)
+    shown = {
+        scores: panel_of(page_of(None, edition, **query)).context["studies"][0].beside
+        for scores, query in (("normalised", {}), ("raw", {"scores": "raw"}))
+    }
+    assert {scores: one.scores for scores, one in shown.items()} == {"normalised": "normalised", "raw": "raw"}
+    means = {scores: cells(one.rows[1])["naturalness"].value for scores, one in shown.items()}
+    assert means["raw"] != means["normalised"]
+    page = page_of(None, edition, scores="nonsense", sort="team").content.decode()
+    assert 'href="?scores=raw&amp;sort=team#listeners"' in page
+    assert "Normalised ranks" in page
+
+
+def test_every_study_of_an_edition_has_its_table_by_its_form(edition, submissions):
+    studies = [make_heard_study(edition, submissions, form=form) for form in Study.Form.values]
+    shown = panel_of(page_of(None, edition)).context["studies"]
+    assert [one.study for one in shown] == studies
+    keys = {one.study.form: [quantity.key for quantity in one.beside.quantities] for one in shown}
+    assert keys["linkability"] == ["eer", "linkability_eer"]
+    assert keys["transcription"] == ["wer", "listeners_wer", "keyword_accuracy", "pitch_correlation"]
+    assert [one.is_scored for one in shown] == [True, True, False]
+
+
+def test_anchor_of_linking_are_pairs_of_originals(edition, submissions):
+    make_heard_study(edition, submissions, form="linkability")
+    [shown] = panel_of(page_of(None, edition)).context["studies"]
+    results = made_up_results(systems=[one.system.label for one in submissions], is_simulated=False)
+    table = results.table("normalised", "pair_detection")
+    [anchor] = table.records(pairs="original-original", system="all")
+    [linked] = table.records(pairs="original-anonymised", system="T01-p1")
+    found = {row.label: cells(row)["linkability_eer"].value for row in shown.beside.rows}
+    assert found["Original speech"] == pytest.approx(100 * anchor["eer"])
+    assert found["T01-p1"] == pytest.approx(100 * linked["eer"])
+
+
+def test_simulated_ratings_are_called_so_wherever_they_stand(edition, submissions):
+    make_heard_study(edition, submissions, is_simulated=True)
+    system = submissions[1].system
+    for path in (f"/editions/{edition.name}/board/", f"/systems/{system.name}/", f"/editions/{edition.name}/"):
+        page = Client().get(path).content.decode()
+        assert "simulated ratings" in page, path
+    [row, *_] = Client().get(f"/editions/{edition.name}/board/board.json").json()["listeners"]
+    assert row["is_simulated"] is True
+
+
+def test_system_that_is_shown_by_a_later_version_than_was_heard_says_so(edition, submissions):
+    make_heard_study(edition, submissions)
+    put_on_board(System.objects.get(label="T01-p1"), eer=23.0, wer=8.0)
+    rows = panel_of(page_of(None, edition)).context["studies"][0].beside.rows
+    assert {row.label: row.remark for row in rows if row.remark} == {"T01-p1": "An earlier version of it was heard."}
+
+
+def test_withdrawn_version_is_neither_listed_nor_linked(edition, submissions):
+    study = make_heard_study(edition, submissions)
+    heard = next(one for one in submissions if one.system.label == "T01-p1")
+    heard.state = "withdrawn"
+    heard.save()
+    put_on_board(heard.system, eer=23.0, wer=8.0)
+    results = made_up_results(systems=[one.system.label for one in submissions if one != heard])
+    study.analyses.update(results=store_bytes(results.as_json().encode(), ".json"))
+    rows = panel_of(page_of(None, edition)).context["studies"][0].beside.rows
+    assert "T01-p1" not in {row.label for row in rows}
+    assert panel_of(Client().get(f"/systems/{heard.system.name}/")) is None
+
+
+def test_frozen_board_knows_no_later_version(edition, submissions):
+    make_heard_study(edition, submissions)
+    edition.frozen_at = timezone.now()
+    edition.save()
+    put_on_board(System.objects.get(label="T01-p1"), eer=23.0, wer=8.0)
+    rows = panel_of(page_of(None, edition)).context["studies"][0].beside.rows
+    assert [row.remark for row in rows if row.remark] == []
+
+
+def test_system_page_shows_its_row_beside_the_original_and_leads_to_its_results(edition, submissions):
+    heard, missing = submissions[1], submissions[2]
+    study = make_heard_study(edition, [heard])
+    page = Client().get(f"/systems/{heard.system.name}/")
+    [shown] = panel_of(page).context["studies"]
+    assert [row.label for row in shown.beside.rows] == ["Original speech", heard.system.label]
+    assert f"/studies/{study.name}/results/systems/{heard.system.label}/" in page.content.decode()
+    assert (heard.system.label, cells(shown.beside.rows[1])["wer"].value) == ("T01-c1", 7.75)
+    assert panel_of(Client().get(f"/systems/{missing.system.name}/")) is None
+
+
+def test_edition_page_lists_published_studies(edition, organizer, submissions):
+    published = make_heard_study(edition, submissions)
+    hidden = make_heard_study(edition, submissions, is_published=False)
+    for user in (None, organizer):
+        page = page_of(user, edition, "").content.decode()
+        assert f"/studies/{published.name}/results/" in page
+        assert hidden.title not in page
+
+
+def test_correlations_stand_in_one_line(edition, submissions):
+    make_heard_study(edition, submissions)
+    [shown] = panel_of(page_of(None, edition)).context["studies"]
+    results = made_up_results(systems=[one.system.label for one in submissions], is_simulated=False)
+    first = results.table("normalised", "correlations").records()[0]
+    assert shown.correlations.startswith("Correlation (Pearson) over ")
+    assert f"naturalness and 1 − WER {first['pearson']:.2f} (" in shown.correlations.replace("\u2212", "−")
+
+
+def test_study_of_which_no_system_stands_on_the_board_is_left_out(edition):
+    other = make_board(name="other")
+    make_heard_study(edition, list(Submission.objects.filter(system__edition=other).select_related("system")[:1]))
+    assert panel_of(page_of(None, edition)) is None
+
+
+def test_empty_cells_stay_empty_where_nothing_was_rated(submissions, edition):
+    board = board_of(edition)
+    entry = next(entry for entry in board.entries if entry.label == "T01-p1")
+    results = made_up_results(systems=["T01-p1"], tasks=("naturalness",))
+    beside = beside_of(results, "raw", board.columns, [Heard("T01-p1", entry)])
+    assert [one.key for one in beside.quantities] == ["eer", "wer", "naturalness", "pitch_correlation"]
+    assert beside.intervals == "95 % interval"
+    wider = replace(results, settings={**results.settings, "level": 0.9})
+    assert "90 % of listeners" in beside_of(wider, "raw", board.columns, []).intervals
+    [original, _] = beside.rows
+    assert cells(original)["eer"].text == ""
+
+
+# For whom ------------------------------------------------------------------------------------------
+
+
+def test_unpublished_results_are_a_preview_for_organizers_and_nothing_for_others(edition, organizer, submissions):
+    study = make_heard_study(edition, submissions, is_published=False, title="Not to be told")
+    member = submissions[1].system.team.memberships.first().user
+    addresses = ("board/", "board/board.json", "board/listeners.csv", "")
+    for user in (None, make_user(), member, make_organizer(), make_user(is_staff=True, is_superuser=True)):
+        for path in addresses:
+            text = page_of(user, edition, path).content.decode()
+            assert study.title not in text, path
+            assert study.name not in text, path
+            assert "verifiability_eer" not in text, path
+        page = client_of(user).get(f"/systems/{submissions[1].system.name}/").content.decode()
+        assert study.title not in page
+    page = page_of(organizer, edition)
+    assert panel_of(page).context["studies"][0].is_preview is True
+    assert "preview, not published" in page.content.decode()
+    assert page_of(organizer, edition, "board/board.json").json()["listeners"][0]["is_preview"] is True
+
+
+def test_study_that_recruits_shows_nothing_to_anybody(edition, organizer, submissions):
+    study = make_heard_study(edition, submissions, is_published=False)
+    Study.objects.filter(pk=study.pk).update(state=Study.State.OPEN)
+    assert panel_of(page_of(organizer, edition)) is None
+
+
+def test_results_of_a_board_that_is_taken_back_are_for_its_organizers(edition, organizer, submissions):
+    make_heard_study(edition, submissions)
+    edition.published_at = None
+    edition.save()
+    assert panel_of(page_of(organizer, edition)).context["studies"][0].is_preview is True
+    assert page_of(None, edition, "").context["panels"] == []
+    assert page_of(make_user(), edition, "board/listeners.csv").status_code == 404
+
+
+def test_no_utterance_and_no_listener_stands_on_any_of_these_pages(edition, submissions):
+    make_heard_study(edition, submissions)
+    names = ("1089-134686", "listener-0", "speaker-")
+    for path in ("board/", "board/board.json", "board/listeners.csv", ""):
+        text = page_of(None, edition, path).content.decode()
+        assert [name for name in names if name in text] == [], path
+
+
+# Files ---------------------------------------------------------------------------------------------
+
+
+def test_csv_has_a_row_for_each_number(edition, submissions):
+    study = make_heard_study(edition, submissions)
+    response = page_of(None, edition, "board/listeners.csv", scores="raw")
+    assert response["Content-Disposition"].endswith(f'"{edition.name}-listeners-raw.csv"')
+    rows = list(csv.DictReader(io.StringIO(response.content.decode())))
+    shown = panel_of(page_of(None, edition, scores="raw")).context["studies"][0].beside
+    assert len(rows) == sum(one.value is not None for row in shown.rows for one in row.numbers)
+    assert {row["study"] for row in rows} == {study.name}
+    assert {row["scores"] for row in rows if row["by"] == "listeners"} == {"raw"}
+    assert {row["scores"] for row in rows if row["by"] == "objective"} == {""}
+    [rate] = [row for row in rows if row["label"] == "T01-p1" and row["measure"] == "verifiability_eer"]
+    expected = next(cells(row)["verifiability_eer"] for row in shown.rows if row.label == "T01-p1")
+    assert (float(rate["value"]), rate["group"], rate["unit"]) == (expected.value, expected.group, "%")
+
+
+def test_json_of_a_board_without_studies_has_no_part_for_them(edition):
+    assert "listeners" not in page_of(None, edition, "board/board.json").json()
+
+
+def test_json_of_the_board_holds_the_table(edition, submissions):
+    study = make_heard_study(edition, submissions)
+    [found] = page_of(None, edition, "board/board.json").json()["listeners"]
+    assert (found["study"], found["scores"], found["is_preview"]) == (study.name, "normalised", False)
+    [system] = [one for one in found["systems"] if one["label"] == "T01-p1"]
+    assert system["numbers"]["eer"]["value"] == 22.5
+    assert system["numbers"]["verifiability_eer"]["by"] == "listeners"
+
+
+# Cost ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_board_takes_the_same_queries_for_any_number_of_studies(edition, submissions, django_assert_num_queries, count):
+    for _ in range(count):
+        make_heard_study(edition, submissions)
+    client = Client()
+    client.get(f"/editions/{edition.name}/board/")
+    with django_assert_num_queries(6):
+        client.get(f"/editions/{edition.name}/board/")
+
+
+def test_organizers_board_of_forty_systems_with_three_studies_is_within_its_budget(
+    organizer, django_assert_num_queries
+):
+    edition = make_board(organizers=[organizer], name="large")
+    for number in range(18):
+        team = make_team(edition)
+        for label in ("p1", "c1"):
+            put_on_board(make_team_system(team, label), eer=10 + number, wer=6 + number * 0.2)
+    submissions = list(Submission.objects.filter(system__edition=edition).select_related("system"))
+    for is_published in (True, True, False):
+        make_heard_study(edition, submissions, is_published=is_published)
+    client, address = client_of(organizer), f"/editions/{edition.name}/board/"
+    client.get(address)
+    with django_assert_num_queries(13):
+        client.get(address)
+    times = []
+    for _ in range(5):
+        start = time.process_time()
+        assert client.get(address).status_code == 200
+        times.append(time.process_time() - start)
+    assert min(times) < 0.5  # the budget of 0.1 s is measured by benchmarks; this finds what is of another order
+
+
+# The registry --------------------------------------------------------------------------------------
+
+
+def _no_panel(request, subject):
+    return None
+
+
+def _panel(request, subject):
+    return panels.Panel("one", "one.html", data=[request, subject])
+
+
+def test_panels_come_in_the_order_of_their_adding_and_none_where_there_is_nothing(monkeypatch):
+    monkeypatch.setattr(panels, "_makers", {})
+    for name in ("_panel", "_no_panel", "_panel"):
+        panels.add_panel("board", f"{__name__}.{name}")
+    assert [one.name for one in panels.panels_of("board", "asked", "board")] == ["one", "one"]
+    assert panels.panel_data("board", "asked", "board") == {"one": ["asked", "board"]}
+    assert panels.panels_of("system", "asked", "system") == []
+
+
+def test_links_of_the_panels_lead_somewhere(edition, submissions):
+    make_heard_study(edition, submissions)
+    page = page_of(None, edition).content.decode()
+    section = page[page.index('id="listeners"') : page.index('id="method"')]
+    for address in set(re.findall(r'href="(/[^"#]+)"', section)):
+        if "/studies/" not in address:
+            assert Client().get(address.replace("&amp;", "&")).status_code == 200, address

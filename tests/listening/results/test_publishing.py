@@ -1,0 +1,133 @@
+"""Publishing results: what it asks for, what it writes down, whom it tells, and how it is taken back."""
+
+import pytest
+from django.utils import timezone
+
+from listening.models import Analysis, Study
+from listening.monitor.exclusions import create_rule
+from listening.results.publishing import publication_problems, publish_results, unpublish_results
+from portal.accounts.notice_kinds import NoticeKind
+from portal.core.models import AuditEvent
+from portal.jobs.models import Job
+from portal.jobs.services import NotPossible
+from tests.listening.analysis.examples import made_up_results
+from tests.listening.factories import make_session
+from tests.listening.results.analysed import add_analysis, make_analysed
+from tests.portal.factories import make_job, make_team, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def study():
+    found = make_analysed()
+    found.edition.published_at = timezone.now()
+    found.edition.save()
+    return found
+
+
+def publish(study):
+    return publish_results(study=study, by=study.edition.organizers.first(), now=timezone.now())
+
+
+def test_publication_shows_the_newest_analysis_and_is_written_down(study):
+    done = publish(study)
+    assert done.published_analysis == study.analyses.get()
+    assert done.results_published_at is not None
+    event = AuditEvent.objects.get(action="study.results_published")
+    assert (event.data["analysis"], event.data["is_simulated"]) == (done.published_analysis_id, False)
+    assert event.actor == study.edition.organizers.first()
+
+
+def test_results_are_published_after_the_board(study):
+    study.edition.published_at = None
+    study.edition.save()
+    with pytest.raises(NotPossible, match="is not published yet"):
+        publish(study)
+    assert Study.objects.get().results_published_at is None
+
+
+def test_everything_that_stands_in_the_way_is_said_at_once(study):
+    study.edition.published_at = None
+    study.edition.save()
+    Analysis.objects.all().delete()
+    assert len(publication_problems(study)) == 2
+    with pytest.raises(NotPossible, match=r"no finished analysis.*not published yet"):
+        publish(study)
+
+
+def test_results_that_no_longer_fit_are_not_published(study):
+    session = make_session(study, block=None, state="finished")
+    add_analysis(study, made_up_results())
+    create_rule(study=study, by=None, reason="test", session=session)
+    with pytest.raises(NotPossible, match="no longer fits"):
+        publish(study)
+
+
+def test_while_the_study_is_analysed_nothing_is_published(study):
+    study.analyses.create(basis="", job=make_job("running"))
+    with pytest.raises(NotPossible, match="being analysed"):
+        publish(study)
+
+
+def test_results_of_a_study_that_recruits_are_not_published(study):
+    Study.objects.update(state="open")
+    with pytest.raises(NotPossible, match="not closed"):
+        publish(study)
+
+
+def test_publishing_again_moves_to_the_newest_analysis(study):
+    first = publish(study)
+    with pytest.raises(NotPossible, match="published already"):
+        publish(study)
+    newest = add_analysis(study, made_up_results())
+    second = publish(study)
+    assert second.published_analysis == newest != first.published_analysis
+    assert (
+        AuditEvent.objects.filter(action="study.results_published").first().data["before"]
+        == first.published_analysis_id
+    )
+
+
+def test_analysis_that_nobody_looked_at_is_not_published(study):
+    seen = study.analyses.get().pk
+    newest = add_analysis(study, made_up_results())
+    with pytest.raises(NotPossible, match="newer analysis than the one you looked at"):
+        publish_results(study=study, by=None, now=timezone.now(), seen=seen)
+    assert Study.objects.get().results_published_at is None
+    done = publish_results(study=study, by=None, now=timezone.now(), seen=newest.pk)
+    assert done.published_analysis == newest
+
+
+def test_results_can_be_taken_back(study):
+    publish(study)
+    done = unpublish_results(study=study, by=None)
+    assert (done.published_analysis, done.results_published_at) == (None, None)
+    assert AuditEvent.objects.filter(action="study.results_unpublished").count() == 1
+    with pytest.raises(NotPossible, match="not published"):
+        unpublish_results(study=study, by=None)
+
+
+def test_teams_that_were_heard_are_told_once_a_day(study):
+    heard, other = make_team(study.edition, owner=make_user()), make_team(study.edition, owner=make_user())
+    system = study.systems.get().submission.system
+    system.team = heard
+    system.save()
+    publish(study)
+    unpublish_results(study=study, by=None)
+    publish(study)
+    notice = Job.objects.get(kind="send-notice").parameters
+    assert (notice["team"], notice["kind"]) == (heard.pk, NoticeKind.HEARD)
+    assert notice["url"] == f"/studies/{study.name}/results/"
+    assert other.pk != heard.pk
+
+
+def test_simulated_results_say_so_wherever_they_are_told(study):
+    Study.objects.update(is_simulated=True)
+    system = study.systems.get().submission.system
+    system.team = make_team(study.edition, owner=make_user())
+    system.save()
+    add_analysis(Study.objects.get(), made_up_results())
+    publish(study)
+    assert "simulated" in " ".join(Job.objects.get(kind="send-notice").parameters["lines"])
+    assert AuditEvent.objects.get(action="study.results_published").data["is_simulated"] is True

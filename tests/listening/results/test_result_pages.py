@@ -1,0 +1,562 @@
+"""Pages of results: who sees which part, raw and normalised scores apart, the numbers of the tables and no others."""
+
+import csv
+import io
+import json
+import re
+import time
+from dataclasses import replace
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from listening.analysis.contents import ABOUT_LISTENERS, ABOUT_UTTERANCES, BY_SCORES, COMMON
+from listening.analysis.inputs import ORIGINAL
+from listening.models import Study
+from listening.results import result_shown
+from listening.results.selectors import parsed_results
+from portal.jobs.models import Job, State
+from tests.listening.analysis.examples import LISTENERS, SYSTEMS, UTTERANCES, made_up_results
+from tests.listening.factories import make_study
+from tests.listening.results.analysed import (
+    add_analysis,
+    add_heard_system,
+    make_analysed,
+    make_closed,
+    publish_study,
+    without_tables,
+)
+from tests.portal.factories import make_job, make_operator, make_organizer, make_team, make_user
+
+pytestmark = pytest.mark.django_db
+
+DRAWN = (
+    "raw/violin-naturalness-light.svg",
+    "raw/violin-naturalness-dark.svg",
+    "normalised/violin-naturalness-light.svg",
+)
+OF_LISTENERS = "raw/listeners-naturalness-light.svg"
+PEOPLE = ("visitor", "member", "operator", "rival", "team", "organizer")
+
+
+class Place:
+    """A study in which a team's system was heard, and everybody who may ask for its results."""
+
+    def __init__(self, *, publish=True, **fields):
+        organizer, owner = make_organizer(), make_user()
+        results = fields.pop("results", None) or made_up_results()
+        results = replace(results, remarks=[*results.remarks, f"One listener stands out: {LISTENERS[0]}."])
+        self.study = make_analysed(
+            organizer=organizer, figures=(*DRAWN, OF_LISTENERS, *fields.pop("drawn", ())), results=results, **fields
+        )
+        self.team = make_team(self.study.edition, owner=owner)
+        self.submission = add_heard_system(self.study, SYSTEMS[0], team=self.team)
+        rival = make_user()
+        add_heard_system_of_rival(self.study, rival)
+        if publish:
+            publish_study(self.study)
+        self.people = {
+            "visitor": None, "member": make_user(), "operator": make_operator(), "rival": rival, "team": owner,
+            "organizer": organizer,
+        }  # fmt: skip
+
+    def client(self, who):
+        client = Client()
+        if self.people[who] is not None:
+            client.force_login(self.people[who])
+        return client
+
+    def get(self, who, name="results", *parts, **query):
+        return self.client(who).get(reverse(f"studies:{name}", args=[self.study.name, *parts]), query)
+
+
+def add_heard_system_of_rival(study, rival):
+    """Another team's system, which was heard too."""
+    team = make_team(study.edition, owner=rival)
+    system = study.edition.systems.create(
+        name=f"{study.edition.name}-other", label="c1", title="Other", corpus=study.edition.corpus, team=team
+    )
+    study.systems.create(submission=system.submissions.create(version=1), code=SYSTEMS[1])
+
+
+@pytest.fixture
+def place():
+    return Place()
+
+
+def page_of(response):
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def rows_of(response):
+    assert response.status_code == 200
+    return list(csv.DictReader(io.StringIO(response.content.decode())))
+
+
+def headline_rows(page, task):
+    """The rows of a task's headline table: bare numbers by heading."""
+    section = page.split(f'<section aria-labelledby="{task}"')[1].split("</section>")[0]
+    table = re.search(r'<table class="data results-table headline".*?</table>', section, re.S)[0]
+    heads = [re.sub(r"<.*?>", "", head) for head in re.findall(r'<th scope="col".*?</th>', table)]
+    rows = re.findall(r"<tr(?: data-place=\"reference\")?><th scope=\"row\".*?</tr>", table)
+    return [dict(zip(heads, [_bare(cell) for cell in re.findall(r"<t[hd] ?[^>]*>", row)], strict=True)) for row in rows]
+
+
+def _bare(cell):
+    found = re.search(r'data-value="(.*?)"', cell)
+    return found[1] if found else ""
+
+
+# Who sees what -------------------------------------------------------------------------------------
+
+SEEN = {"results": PEOPLE, "results-json": PEOPLE, "results-listeners": ("organizer",)}
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_each_person_meets_what_is_for_them(place, name):
+    for who in PEOPLE:
+        status = place.get(who, name).status_code
+        assert (status == 200) is (who in SEEN[name]), who
+        assert status in (200, 302 if who == "visitor" else 404), who
+
+
+def test_nobody_but_organizers_meets_results_that_are_not_published():
+    place = Place(publish=False)
+    system = ("results-system", SYSTEMS[0])
+    for address in (("results",), system, ("results-json",), ("results-csv", "raw", "summary")):
+        found = {who: place.get(who, *address).status_code for who in PEOPLE}
+        assert found == dict.fromkeys(PEOPLE, 404) | {"visitor": 302, "organizer": 200}
+
+
+def test_tables_are_for_whom_their_part_is(place):
+    for content in (*BY_SCORES, *COMMON):
+        scores = "raw" if content in BY_SCORES else "common"
+        allowed = set(PEOPLE)
+        if content.name in ABOUT_LISTENERS:
+            allowed = {"organizer"}
+        elif content.name in ABOUT_UTTERANCES:
+            allowed = {"organizer", "team", "rival"}
+        for who in PEOPLE:
+            status = place.get(who, "results-csv", scores, content.name).status_code
+            assert (status == 200) is (who in allowed), (who, content.name)
+
+
+def test_a_team_gets_the_utterances_of_its_own_systems_only(place):
+    systems = {who: {row["system"] for row in rows_of(place.get(who, "results-csv", "raw", "utterances"))}
+               for who in ("team", "rival", "organizer")}  # fmt: skip
+    assert systems == {"team": {SYSTEMS[0]}, "rival": {SYSTEMS[1]}, "organizer": {ORIGINAL, *SYSTEMS}}
+
+
+def test_utterances_of_a_system_are_heard_by_its_team_and_organizers(place):
+    file = place.submission.files.get()
+    address = reverse("systems:compare", args=[place.submission.system.name, file.pk])
+    for who in PEOPLE:
+        page = page_of(place.get(who, "results-system", SYSTEMS[0]))
+        may_hear = who in ("team", "organizer")
+        assert (UTTERANCES[0] in page) is may_hear, who
+        assert ("Listen to the disagreements" in page) is may_hear, who
+        assert (address in page) is may_hear, who
+
+
+def test_no_listener_is_named_but_to_organizers(place):
+    for who in PEOPLE:
+        texts = [
+            page_of(place.get(who, *address, scores=scores))
+            for scores in ("raw", "normalised")
+            for address in (("results",), ("results-system", SYSTEMS[0]), ("results-json",))
+        ]
+        named = {token for text in texts for token in LISTENERS if token in text}
+        assert named == (set(LISTENERS) if who == "organizer" else set()), who
+
+
+def test_json_holds_what_its_reader_may_see(place):
+    held = {who: set(json.loads(page_of(place.get(who, "results-json")))["tables"]) for who in PEOPLE}
+    names = lambda who: {path.split("/")[1] for path in held[who]}  # noqa: E731
+    assert names("visitor") & (ABOUT_LISTENERS | ABOUT_UTTERANCES) == set()
+    assert names("team") & (ABOUT_LISTENERS | ABOUT_UTTERANCES) == ABOUT_UTTERANCES
+    assert names("organizer") >= ABOUT_LISTENERS | ABOUT_UTTERANCES
+    assert names("visitor") >= {"summary", "detection", "differences"}
+
+
+def test_figures_of_listeners_are_for_organizers(place):
+    for who in PEOPLE:
+        status = place.get(who, "results-figure", "raw", "listeners-naturalness", "svg").status_code
+        assert (status == 200) is (who == "organizer"), who
+        figure = place.get(who, "results-figure", "raw", "violin-naturalness", "svg")
+        assert (figure.status_code, figure["Content-Type"]) == (200, "image/svg+xml")
+        assert "sandbox" in figure["Content-Security-Policy"]
+
+
+OF_ORGANIZERS = ("raw/exclusions-naturalness", "common/map-board-1")
+
+
+def test_single_samples_and_rules_that_do_not_stand_are_for_organizers():
+    drawn = [f"{name}-light.svg" for name in (*OF_ORGANIZERS, "raw/exclusions-standing-naturalness")]
+    place = Place(drawn=drawn)
+    for who in PEOPLE:
+        is_organizer = who == "organizer"
+        page = page_of(place.get(who, scores="raw"))
+        for path in OF_ORGANIZERS:
+            assert (f"/figures/{path}.svg" in page) is is_organizer, (who, path)
+            status = place.get(who, "results-figure", *path.split("/"), "svg").status_code
+            assert (status == 200) is is_organizer, (who, path)
+        assert "/figures/raw/exclusions-standing-naturalness.svg" in page
+        assert place.get(who, "results-figure", "raw", "exclusions-standing-naturalness", "svg").status_code == 200
+        rules = {"standing", "disagrees"} if is_organizer else {"standing"}
+        rows = rows_of(place.get(who, "results-csv", "raw", "exclusion_effect"))
+        assert {row["rule"] for row in rows} == rules, who
+        table = place.get(who, "results-json").json()["tables"]["raw/exclusion_effect"]
+        assert {row[table["columns"].index("rule")] for row in table["rows"]} == rules, who
+
+
+def test_made_up_names_of_systems_cost_nothing(place, monkeypatch):
+    def system_page(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(result_shown, "system_page", system_page)
+    for name in ("T99-p1", "all", "x" * 300):
+        assert place.get("rival", "results-system", name).status_code == 404
+
+
+def test_a_bundle_is_offered_while_its_inputs_are_there(place):
+    address = reverse("studies:results-bundle", args=[place.study.name])
+    found = []
+    for inputs, erased_at in (("", None), ("x.zip", None), ("x.zip", place.study.closed_at)):
+        place.study.analyses.update(inputs=inputs, erased_at=erased_at)
+        found.append(address in page_of(place.get("organizer")))
+    assert found == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("results-system", ("T99-p1",)),
+        ("results-system", (ORIGINAL,)),
+        ("results-system", ("all",)),
+        ("results-csv", ("raw", "nothing")),
+        ("results-csv", ("nothing", "summary")),
+        ("results-figure", ("raw", "nothing", "svg")),
+        ("results-figure", ("raw", "violin-naturalness", "exe")),
+    ],
+)
+def test_what_is_not_there_is_not_found(place, name, parts):
+    assert place.get("organizer", name, *parts).status_code == 404
+
+
+def test_themes_that_there_are_not_are_not_found(place):
+    assert place.get("member", "results-figure", "raw", "violin-naturalness", "svg", theme="pink").status_code == 404
+
+
+# Raw and normalised --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("scores", "other"), [("raw", "normalised"), ("normalised", "raw")])
+def test_a_page_shows_one_kind_of_scores(place, scores, other):
+    page = page_of(place.get("organizer", scores=scores))
+    body = page.split('<section aria-labelledby="asked">')[1].split('<section aria-labelledby="downloads">')[0]
+    assert f"/tables/{scores}/" in body
+    assert f"/figures/{scores}/" in body
+    assert f"/tables/{other}/" not in body
+    assert f"/figures/{other}/" not in body
+    words = {"raw": "raw ratings", "normalised": "normalised ranks"}
+    captions = re.findall(r"<caption>(.*?)</caption>", body, re.S)
+    assert any(words[scores] in caption.lower() for caption in captions)
+    assert not [caption for caption in captions if words[other] in caption.lower()]
+
+
+def test_normalised_scores_are_shown_unless_others_are_asked_for(place):
+    for query in ({}, {"scores": "normalised"}, {"scores": "<b>"}):
+        page = page_of(place.get("visitor", **query))
+        assert '<a href="?scores=normalised' in page or "normalised ranks" in page
+        assert "0 lowest and 1 highest" in page
+    assert "0 lowest and 1 highest" not in page_of(place.get("visitor", scores="raw"))
+
+
+@pytest.mark.parametrize("scores", ["raw", "normalised"])
+@pytest.mark.parametrize("task", ["naturalness", "verifiability"])
+def test_numbers_of_a_page_are_those_of_its_files(place, scores, task):
+    page = headline_rows(page_of(place.get("visitor", scores=scores)), task)
+    summary = rows_of(place.get("visitor", "results-csv", scores, "summary"))
+    detection = rows_of(place.get("visitor", "results-csv", scores, "detection"))
+    of = lambda rows, **equal: {  # noqa: E731
+        row["system"].lower(): row for row in rows if all(row[key] == value for key, value in equal.items())
+    }
+    means, rates = of(summary, task=task, kind="all"), of(detection, task=task)
+    assert len(page) == len(SYSTEMS) + 1
+    for row in page:
+        name = ORIGINAL if row["System"] == "original speech" else row["System"]
+        assert row["Ratings"] == means[name]["n"]
+        assert row["EER"] == rates.get(name, {}).get("eer", "")
+        if task == "naturalness":
+            assert (row["Mean"], row["Group"]) == (means[name]["mean"], means[name]["group"])
+        else:
+            same = of(summary, task=task, kind="target")
+            assert (row["Same speaker"], row["Group"]) == (same[name]["mean"], rates[name]["group"])
+
+
+def test_originals_come_first_and_systems_by_their_value(place):
+    rows = headline_rows(page_of(place.get("visitor")), "naturalness")
+    means = [float(row["Mean"]) for row in rows[1:]]
+    assert rows[0]["System"] == "original speech"
+    assert means == sorted(means, reverse=True)
+    ascending = headline_rows(page_of(place.get("visitor", sort="mean", order="asc")), "naturalness")
+    assert [float(row["Mean"]) for row in ascending] == sorted(float(row["Mean"]) for row in rows)
+    assert "Rank<" not in page_of(place.get("visitor"))
+
+
+def test_comparisons_of_a_system_are_turned_to_it(place):
+    page = page_of(place.get("visitor", "results-system", SYSTEMS[1]))
+    table = parsed_results(place.study.published_analysis.results).table("normalised", "differences")
+    row = next(one for one in table.records(task="naturalness") if (one["first"], one["second"]) == SYSTEMS[:2])
+    section = page.split('id="compare-naturalness"')[1].split("</table>")[0]
+    cell = re.search(rf">{SYSTEMS[0]}</a></th>.*?class=\"reading\">(.*?) <small>(.*?)</small>", section)
+    turned = f"{-row['difference']:.3f}".replace("-", "−")
+    assert cell[1] == turned
+    assert cell[2].startswith(f"{-row['difference_high']:.3f}".replace("-", "−"))
+
+
+# What every page says ------------------------------------------------------------------------------
+
+
+def test_simulated_ratings_are_marked_on_every_page():
+    place = Place(is_simulated=True)
+    for address in (
+        ("results",),
+        ("results-system", SYSTEMS[0]),
+        ("results-listeners",),
+        ("publish-results",),
+        ("analyse",),
+    ):
+        assert '<span class="ribbon">simulated ratings</span>' in page_of(place.get("organizer", *address))
+
+
+def test_sanity_anchor_is_told_in_words(place):
+    page = page_of(place.get("visitor"))
+    section = page.split('<section aria-labelledby="verifiability"')[1].split("</section>")[0]
+    first = re.search(r'<tr data-place="reference">.*?</tr>', section, re.S)[0]
+    assert "unprotected speech" in first
+
+
+def test_method_names_formula_settings_and_versions(place):
+    page = page_of(place.get("visitor"))
+    for words in ("(rank − 1) / (n − 1)", "Holm", "2000", "2022", "polygon of the DET curve", "Interspeech 2023"):
+        assert words in page
+
+
+def test_links_of_others_do_not_lead_into_studies(place):
+    link = f'href="{reverse("studies:detail", args=[place.study.name])}"'
+    assert link not in page_of(place.get("visitor"))
+    assert link in page_of(place.get("organizer"))
+
+
+# Little to show ------------------------------------------------------------------------------------
+
+
+def of_organizer(study):
+    client = Client()
+    client.force_login(study.edition.organizers.first())
+    return client
+
+
+def results_of(study, **query):
+    return of_organizer(study).get(reverse("studies:results", args=[study.name]), query)
+
+
+def test_a_study_that_recruits_is_locked():
+    page = page_of(results_of(make_study(evaluators=1, trials=2)))
+    assert "Results are locked" in page
+    assert "Publish" not in page
+
+
+def test_a_study_without_answers_has_nothing_to_analyse():
+    assert "There is nothing to analyse" in page_of(results_of(make_closed()))
+
+
+def test_a_study_with_answers_can_be_analysed(monkeypatch):
+    monkeypatch.setattr("listening.results.result_doings.has_answers", lambda _: True)
+    assert "Not analysed yet" in page_of(results_of(make_closed()))
+
+
+def test_an_analysis_under_way_renews_itself():
+    study = make_analysed()
+    job = make_job("running", kind="analyse-study", title="Analysis")
+    Job.objects.filter(pk=job.pk).update(stage="Mixed model, raw", done=5, total=19)
+    study.analyses.create(basis="x", job=job)
+    page = page_of(results_of(study))
+    assert "Mixed model, raw" in page
+    assert 'hx-trigger="every 2s"' in page
+    assert 'id="naturalness"' in page  # the analysis before
+    Job.objects.filter(pk=job.pk).update(state=State.FAILED, failure="It broke.")
+    page = page_of(results_of(study))
+    assert "It broke." in page
+    assert "hx-trigger" not in page
+
+
+def test_few_listeners_give_points_without_intervals():
+    results = made_up_results()
+    tables = {path: _without_limits(table) for path, table in results.tables.items()}
+    page = page_of(results_of(make_analysed(results=replace(results, tables=tables))))
+    assert "too few listeners for an interval" in page
+    assert "<small>" not in page.split('<section aria-labelledby="naturalness"')[1].split("</table>")[0]
+
+
+def _without_limits(table):
+    hidden = {place for place, name in enumerate(table.columns) if name.endswith(("_low", "_high"))}
+    rows = tuple(tuple(None if place in hidden else cell for place, cell in enumerate(row)) for row in table.rows)
+    return replace(table, rows=rows)
+
+
+def test_one_system_is_compared_with_the_originals_alone():
+    page = page_of(results_of(make_analysed(results=made_up_results(systems=SYSTEMS[:1]))))
+    assert f"One system was rated: {SYSTEMS[0]}" in page
+    assert "of 1 pairs" in page or "of 1 pair" in page
+
+
+def test_without_a_bridge_set_it_is_said_why_there_is_no_reliability():
+    study = make_analysed(results=without_tables(made_up_results(), "reliability", "correlations"))
+    page = page_of(results_of(study))
+    assert "without a bridge set, no index of agreement can be computed" in page
+    assert "No objective measure of these utterances is stored" in page
+
+
+def test_transcripts_alone_have_no_switch_of_scores():
+    results = made_up_results()
+    tables = {path: table for path, table in results.tables.items() if path.startswith("common/transcription")}
+    facts = dict(results.study, form="transcription", tasks=["transcription"])
+    page = page_of(results_of(make_analysed(results=replace(results, study=facts, tables=tables))))
+    assert "Words understood" in page
+    assert 'class="switch"' not in page
+
+
+# Deeds ---------------------------------------------------------------------------------------------
+
+
+def test_an_organizer_publishes_and_takes_back(place):
+    study = make_analysed(organizer=place.people["organizer"])
+    client, address = place.client("organizer"), lambda name: reverse(f"studies:{name}", args=[study.name])
+    refused = client.post(address("publish-results"))
+    assert refused.status_code == 409
+    assert "is not published yet. Publish it first." in refused.content.decode()
+    study.edition.published_at = study.closed_at
+    study.edition.save()
+    asked = page_of(client.get(address("publish-results")))
+    assert ">Publish</button>" in asked
+    given = {"analysis": re.search(r'name="analysis" value="(\d+)"', asked)[1]}
+    assert "There is nothing to take back" in (page := page_of(client.get(address("unpublish-results"))))
+    assert ">Take them back</button>" not in page
+    client.post(address("publish-results"), given)
+    study.refresh_from_db()
+    assert study.published_analysis == study.analyses.get()
+    assert Client().get(address("results")).status_code == 200
+    assert ">Take them back</button>" in page_of(client.get(address("unpublish-results")))
+    client.post(address("unpublish-results"))
+    assert Client().get(address("results")).status_code == 302
+    study.refresh_from_db()
+    assert (study.published_analysis, study.results_published_at) == (None, None)
+
+
+def test_an_analysis_that_ended_since_the_page_was_opened_is_not_published(place):
+    study = make_analysed(organizer=place.people["organizer"])
+    study.edition.published_at = study.closed_at
+    study.edition.save()
+    client, address = place.client("organizer"), reverse("studies:publish-results", args=[study.name])
+    asked = {"analysis": study.analyses.get().pk}
+    add_analysis(study, made_up_results(seed=5))
+    for given in (asked, {}, {"analysis": "9" * 5000}):
+        refused = client.post(address, given)
+        assert refused.status_code == 409
+        assert "There is a newer analysis than the one you looked at." in refused.content.decode()
+    study.refresh_from_db()
+    assert study.results_published_at is None
+
+
+def test_settings_that_cannot_be_are_told_at_their_fields():
+    study = make_analysed()
+    wrong = {"normalisation": "best", "correction": "holm", "resamples": 5, "permutations": 1000, "level": 2}
+    response = of_organizer(study).post(reverse("studies:analyse", args=[study.name]), wrong)
+    assert response.status_code == 422
+    assert set(response.context["form"].errors) >= {"normalisation", "resamples", "level", "seed"}
+    assert study.analyses.count() == 1
+
+
+def test_a_study_without_answers_cannot_be_analysed():
+    study = make_closed()
+    client, address = of_organizer(study), reverse("studies:analyse", args=[study.name])
+    given = client.get(address).context["form"].initial
+    response = client.post(address, given)
+    assert response.status_code == 422
+    assert "no session that counts has an answer" in response.content.decode()
+
+
+def test_an_unknown_screening_rule_leaves_nobody_out(place):
+    for rule in ("nonsense", ""):
+        response = place.client("organizer").post(
+            reverse("studies:results-screen", args=[place.study.name]),
+            {"rule": rule, "reason": "a reason"},
+            follow=True,
+        )
+        assert "No rule of that name" in page_of(response)
+    assert not place.study.exclusion_rules.exists()
+
+
+def test_a_bundle_without_inputs_is_not_found(place):
+    assert place.get("organizer", "results-bundle").status_code == 404
+    assert place.get("team", "results-bundle").status_code == 404
+
+
+# Costs ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("systems", [2, 13])
+def test_queries_do_not_depend_on_what_is_shown(django_assert_num_queries, systems):
+    results = made_up_results(systems=tuple(f"T{number:02}-p1" for number in range(1, systems + 1)))
+    study = make_analysed(results=results, publish=True)
+    visitor, address = Client(), reverse("studies:results", args=[study.name])
+    with django_assert_num_queries(1):
+        assert visitor.get(address).status_code == 200
+    with django_assert_num_queries(2):
+        assert visitor.get(reverse("studies:results-system", args=[study.name, "T01-p1"])).status_code == 200
+
+
+def test_a_page_is_made_once_for_all_its_readers():
+    results = made_up_results(systems=tuple(f"T{number:02}-p1" for number in range(1, 14)), seed=7)
+    study = make_analysed(results=results, publish=True)
+    address = reverse("studies:results", args=[study.name])
+    took_s = []
+    for _ in range(3):
+        began = time.perf_counter()
+        assert Client().get(address).status_code == 200
+        took_s.append(time.perf_counter() - began)
+    assert took_s[0] < 10
+    assert min(took_s[1:]) < took_s[0]
+    add_analysis(study, made_up_results(seed=8))
+    assert Study.objects.get(pk=study.pk).published_analysis == study.analyses.order_by("pk").first()
+
+
+def test_a_part_of_the_page_follows_an_analysis_and_then_the_page_comes_anew():
+    study = make_analysed()
+    job = make_job("running", kind="analyse-study", title="Analysis")
+    pending = study.analyses.create(basis="x", job=job)
+    client, address = of_organizer(study), reverse("studies:results", args=[study.name])
+    part = client.get(address, headers={"HX-Request": "true"})
+    assert "<html" not in page_of(part)
+    assert not part.has_header("HX-Refresh")
+    pending.delete()
+    assert client.get(address, headers={"HX-Request": "true"})["HX-Refresh"] == "true"
+
+
+def test_organizers_are_told_when_an_earlier_analysis_is_public(place):
+    assert "Only organizers see" not in page_of(place.get("organizer"))
+    add_analysis(place.study, made_up_results(seed=5))
+    page = page_of(place.get("organizer"))
+    assert "Teams and readers see the one that was published before it." in page
+    assert "Publish this analysis" in page
+    assert page_of(place.get("visitor")) != page
+
+
+def test_objective_numbers_are_linked_for_whom_they_are(place):
+    address = f'href="{place.submission.system.get_absolute_url()}"'
+    linked = {who: address in page_of(place.get(who, "results-system", SYSTEMS[0])) for who in PEOPLE}
+    assert linked == dict.fromkeys(PEOPLE, False) | {"team": True, "organizer": True}  # it stands on no board

@@ -1,0 +1,160 @@
+"""Flags that an analysis finds: written, kept up, made into reversible exclusions, and shown as sentences."""
+
+import numpy as np
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from listening.analysis.contents import CONTENTS
+from listening.analysis.screening import RULES
+from listening.analysis.tables import Results
+from listening.models import Analysis, Answer, Flag
+from listening.monitor.exclusions import apply_standing_rules, effect_of, revoke_rule
+from listening.monitor.flagging import flag_sessions
+from listening.monitor.flags import sentence
+from listening.results.analysing import start_analysis
+from listening.results.collecting import listener_key, session_key
+from listening.results.screening_flags import FLAG_OF_RULE, screen_out, write_flags
+from listening.results.selectors import parsed_results
+from portal.jobs.services import NotPossible
+from tests.listening.factories import make_session
+from tests.listening.results.answered import CHOSEN, analysed, make_answered
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
+
+
+def results_of(study, *rows):
+    """Results in which a rule looked at sessions: rule, session, whether it was caught."""
+    table = CONTENTS["screening"].table(
+        {
+            "rule": rule,
+            "listener": listener_key(study, session.participant.person_key),
+            "session": session_key(study, session.pk),
+            "value": 0.1,
+            "limit": 0.3,
+            "is_caught": caught,
+        }
+        for rule, session, caught in rows
+    )
+    return Results({}, {}, {}, [], {}, {"common/screening": table})
+
+
+def flags(study):
+    kept = Flag.objects.filter(session__study=study, kind__in=Flag.FOUND_BY_ANALYSIS)
+    return {(flag.session_id, flag.kind): flag.data["holds"] for flag in kept}
+
+
+@pytest.fixture
+def study():
+    return make_answered(evaluators=3, trials=2)
+
+
+def make_contrarian(study):
+    """Turn the ratings of one listener around, so that they agree with nobody; that session."""
+    session = study.sessions.last()
+    for answer in Answer.objects.filter(session=session):
+        answer.rating = 11 - answer.rating
+        answer.save()
+    return session
+
+
+def test_every_rule_of_the_analysis_has_a_flag_of_its_own_that_can_be_told():
+    assert set(FLAG_OF_RULE) == {rule.name for rule in RULES}
+    assert set(FLAG_OF_RULE.values()) == set(Flag.FOUND_BY_ANALYSIS)
+    data = {"rule": "disagrees", "task": "naturalness", "value": 0.1234, "limit": 0.3, "holds": True}
+    for kind in Flag.FOUND_BY_ANALYSIS:
+        told = sentence(kind, data)
+        assert "ratings of naturalness: 0.123, where the limit is 0.3." in told
+        assert sentence(kind, {"rule": "x", "value": 0.5, "holds": True}).endswith("in the ratings.")
+
+
+def test_flags_follow_what_the_newest_analysis_finds(study):
+    first, second, third = study.sessions.all()
+    found = results_of(study, ("disagrees", first, 1), ("disagrees", second, 0), ("bridge-outlier", first, 0))
+    assert write_flags(study, found) == 1
+    assert flags(study) == {(first.pk, "disagrees"): True}
+    assert first.flags.get().data == {"rule": "disagrees", "value": 0.1, "limit": 0.3, "holds": True}
+    write_flags(study, results_of(study, ("disagrees", first, 0), ("disagrees", second, 1)))
+    assert flags(study) == {(first.pk, "disagrees"): False, (second.pk, "disagrees"): True}
+    write_flags(study, results_of(study, ("disagrees", third, 0)))
+    assert flags(study) == {(first.pk, "disagrees"): False, (second.pk, "disagrees"): True}
+
+
+def test_one_task_is_enough_to_be_caught(study):
+    first = study.sessions.first()
+    write_flags(study, results_of(study, ("disagrees", first, 1), ("disagrees", first, 0)))
+    assert flags(study) == {(first.pk, "disagrees"): True}
+
+
+def test_sessions_left_out_keep_their_flags(study):
+    first = study.sessions.first()
+    write_flags(study, results_of(study, ("disagrees", first, 1)))
+    study.exclusion_rules.create(flag="disagrees", reason="test").exclusions.create(session=first)
+    write_flags(study, results_of(study, ("disagrees", first, 0)))
+    assert flags(study) == {(first.pk, "disagrees"): True}
+
+
+def test_monitor_leaves_flags_of_an_analysis_alone(study):
+    first = study.sessions.first()
+    write_flags(study, results_of(study, ("disagrees", first, 1)))
+    flag_sessions(timezone.now(), [first.pk])
+    assert flags(study) == {(first.pk, "disagrees"): True}
+
+
+def test_standing_rules_catch_nobody_by_a_new_analysis(study):
+    first, second, _ = study.sessions.all()
+    write_flags(study, results_of(study, ("disagrees", first, 1)))
+    rule, _analysis = screen_out(study=study, by=None, rule="disagrees", reason="agrees with nobody")
+    assert [one.session for one in rule.exclusions.all()] == [first]
+    write_flags(study, results_of(study, ("disagrees", second, 1)))
+    assert rule.exclusions.count() == 1
+
+
+def test_unknown_rules_and_missing_reasons_are_refused(study):
+    for given in ({"rule": "whim", "reason": "because"}, {"rule": "disagrees", "reason": " "}):
+        with pytest.raises(NotPossible):
+            screen_out(study=study, by=None, **given)
+    assert not study.exclusion_rules.exists()
+    assert not study.analyses.exists()
+
+
+def test_a_listener_who_agrees_with_nobody_is_left_out_with_what_that_changes():
+    study = make_answered(evaluators=12, trials=8)
+    session = make_contrarian(study)
+    before = analysed(start_analysis(study, None, CHOSEN))
+    assert flags(study)[session.pk, "disagrees"] is True
+    assert [pk for (pk, kind), holds in flags(study).items() if kind == "disagrees" and holds] == [session.pk]
+    effect = effect_of(study, flag="disagrees")
+    assert (effect.sessions, effect.answers) == ((session.pk,), 8)
+    rule, after = screen_out(study=study, by=None, rule="disagrees", reason="agrees with nobody")
+    assert after.chosen == before.chosen
+    after = analysed(after)
+    means = [
+        parsed_results(one.results).table("raw", "summary").records(task="naturalness", system="original")[0]["mean"]
+        for one in (before, after)
+    ]
+    assert means[1] > means[0]
+    change = parsed_results(after.results).table("raw", "exclusion_effect")
+    row = change.records(rule="standing", task="naturalness", system="original")[0]
+    assert (row["listeners_before"], row["listeners_after"]) == (12, 11)
+    assert np.allclose([row["mean_before"], row["mean_after"]], means)
+    revoke_rule(rule=rule, by=None, now=timezone.now())
+    assert start_analysis(study, None, CHOSEN).results == before.results
+
+
+def test_settings_that_became_unknown_are_told_and_leave_nobody_out(study, client):
+    analysis = analysed(start_analysis(study, None, CHOSEN))
+    Analysis.objects.filter(pk=analysis.pk).update(chosen={"of_an_earlier_version": 1})
+    client.force_login(study.edition.organizers.first())
+    given = {"rule": "disagrees", "reason": "agrees with nobody"}
+    response = client.post(reverse("studies:results-screen", args=[study.name]), given, follow=True)
+    assert "of_an_earlier_version" in response.content.decode()
+    assert not study.exclusion_rules.exists()
+
+
+def test_late_sessions_are_not_lost_among_rules_of_an_analysis(study):
+    """Rules by flags of the monitor still follow; an analysis' flag of a session under way says nothing yet."""
+    late = make_session(study, block=None)
+    late.flags.create(kind="disagrees", data={"holds": True})
+    study.exclusion_rules.create(flag="disagrees", reason="test")
+    assert apply_standing_rules([late.pk]) == 0

@@ -1,0 +1,196 @@
+"""Who may see what of results: rules, and the door by which pages come to them."""
+
+from dataclasses import replace
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from django.http import Http404
+from django.utils import timezone
+
+from listening.analysis.contents import ABOUT_LISTENERS, ABOUT_UTTERANCES, CONTENTS
+from listening.models import Study
+from listening.results.collecting import basis_of
+from listening.results.publishing import publish_results, unpublish_results
+from listening.results.result_shown import visible_results
+from listening.results.result_visibility import Part, may_see, part_of_table
+from listening.results.selectors import parsed_results, shown_analyses_of, shown_analysis_for
+from portal.core.storage import store_bytes
+from portal.submissions.visibility import Relation
+from tests.listening.analysis.examples import made_up_results
+from tests.listening.results.analysed import add_analysis, make_analysed
+from tests.portal.factories import make_operator, make_organizer, make_team, make_user
+
+pytestmark = pytest.mark.django_db
+ORGANIZER, TEAM, OTHER = Relation.ORGANIZER, Relation.TEAM, Relation.OTHER
+
+
+class Place:
+    """An analysed study in which a team's system is heard under the first code of the made-up results."""
+
+    def __init__(self):
+        self.organizer, self.member, self.rival = make_organizer(), make_user(), make_user()
+        self.study = make_analysed(organizer=self.organizer)
+        edition = self.study.edition
+        heard = self.study.systems.get()
+        heard.code = parsed_results(self.study.analyses.get().results).table("raw", "utterances").rows[0][0]
+        heard.save()
+        system = heard.submission.system
+        system.team = make_team(edition, owner=self.member)
+        system.save()
+        make_team(edition, owner=self.rival)
+        self.code = heard.code
+        self.study.analyses.update(basis=basis_of(self.study))
+
+    @property
+    def others(self):
+        people = (AnonymousUser(), self.member, self.rival, make_user(), make_organizer(), make_operator())
+        return dict(zip(("visitor", "member", "rival", "user", "organizer", "operator"), people, strict=True))
+
+    def publish(self):
+        self.study.edition.published_at = timezone.now()
+        self.study.edition.save()
+        self.study = publish_results(study=self.study, by=self.organizer, now=timezone.now())
+
+
+@pytest.fixture
+def place():
+    return Place()
+
+
+def is_shown(user, study, part=Part.RESULTS):
+    try:
+        return shown_analysis_for(user, study.name, part).is_ready
+    except Http404:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("part", "unpublished", "published"),
+    [
+        (Part.RESULTS, {ORGANIZER}, {ORGANIZER, TEAM, OTHER}),
+        (Part.UTTERANCES, {ORGANIZER}, {ORGANIZER, TEAM}),
+        (Part.LISTENERS, {ORGANIZER}, {ORGANIZER}),
+        (Part.BUNDLE, {ORGANIZER}, {ORGANIZER}),
+    ],
+)
+def test_rule(part, unpublished, published):
+    assert {one for one in Relation if may_see(part, one, is_published=False)} == unpublished
+    assert {one for one in Relation if may_see(part, one, is_published=True)} == published
+
+
+def test_every_table_belongs_to_a_part():
+    parts = {name: part_of_table(name) for name in CONTENTS}
+    assert {name for name, part in parts.items() if part is Part.LISTENERS} == ABOUT_LISTENERS
+    assert {name for name, part in parts.items() if part is Part.UTTERANCES} == ABOUT_UTTERANCES
+
+
+def test_before_publication_only_organizers_of_the_edition_see_results(place):
+    assert is_shown(place.organizer, place.study, Part.BUNDLE)
+    assert {who for who, user in place.others.items() if is_shown(user, place.study)} == set()
+
+
+def test_published_results_are_everybodys_while_the_board_is(place):
+    place.publish()
+    assert all(is_shown(user, place.study) for user in place.others.values())
+    place.study.edition.published_at = None
+    place.study.edition.save()
+    assert not any(is_shown(user, place.study) for user in place.others.values())
+    assert is_shown(place.organizer, place.study)
+
+
+def test_results_that_are_taken_back_are_gone(place):
+    place.publish()
+    unpublish_results(study=place.study, by=place.organizer)
+    assert not any(is_shown(user, place.study) for user in place.others.values())
+
+
+def test_unknown_and_forbidden_look_the_same(place):
+    for user in place.others.values():
+        for name in ("nothing-here", place.study.name):
+            with pytest.raises(Http404) as error:
+                shown_analysis_for(user, name)
+            assert str(error.value) == ""
+
+
+def test_while_a_study_recruits_its_organizers_see_no_results(place):
+    Study.objects.update(state="open")
+    shown = shown_analysis_for(place.organizer, place.study.name)
+    assert (shown.analysis, shown.is_ready, shown.is_organizer) == (None, False, True)
+    with pytest.raises(Http404):
+        _ = shown.results
+    assert shown_analyses_of(place.organizer, place.study.edition) == []
+
+
+def test_teams_see_the_utterances_of_their_own_systems_alone(place):
+    place.publish()
+    whole = shown_analysis_for(place.organizer, place.study.name).table("raw", "utterances")
+    assert {row[0] for row in whole.rows} > {place.code}
+    shown = shown_analysis_for(place.member, place.study.name, Part.UTTERANCES)
+    assert (shown.relation, shown.own_systems) == (TEAM, {place.code})
+    for name in ABOUT_UTTERANCES:
+        assert set(shown.table("common" if name == "map" else "raw", name).values("system")) <= {place.code}
+    assert len(shown.table("raw", "utterances").rows) == len(whole.records(system=place.code)) > 0
+    for user in (place.rival, AnonymousUser()):
+        with pytest.raises(Http404):
+            shown_analysis_for(user, place.study.name).table("raw", "utterances")
+        with pytest.raises(Http404):
+            shown_analysis_for(user, place.study.name, Part.UTTERANCES)
+
+
+def test_tables_about_listeners_stay_with_organizers(place):
+    place.publish()
+    for user in place.others.values():
+        shown = shown_analysis_for(user, place.study.name)
+        assert not shown.tables & ABOUT_LISTENERS
+        for name in ABOUT_LISTENERS & {path.split("/")[1] for path in shown.results.tables}:
+            for scores in ("raw", "common"):
+                with pytest.raises(Http404):
+                    shown.table(scores, name)
+    assert shown_analysis_for(place.organizer, place.study.name).tables == set(CONTENTS)
+
+
+def test_public_sees_what_was_published_and_organizers_the_newest(place):
+    place.publish()
+    published = place.study.published_analysis
+    newest = add_analysis(place.study, made_up_results())
+    mine, theirs = (shown_analysis_for(user, place.study.name) for user in (place.organizer, place.rival))
+    assert (mine.analysis, mine.is_published) == (newest, False)
+    assert (theirs.analysis, theirs.is_published) == (published, True)
+    around = shown_analyses_of(place.organizer, place.study.edition)
+    assert [(one.analysis, one.is_published) for one in around] == [(published, True)]
+
+
+def test_pages_around_show_unpublished_studies_to_organizers_only(place):
+    assert [one.study for one in shown_analyses_of(place.organizer, place.study.edition)] == [place.study]
+    for user in place.others.values():
+        assert shown_analyses_of(user, place.study.edition) == []
+
+
+def test_results_are_read_with_few_queries_and_parsed_once(place, django_assert_num_queries, monkeypatch):
+    place.publish()
+    for user, queries in ((AnonymousUser(), 1), (place.member, 3), (place.organizer, 3)):
+        with django_assert_num_queries(queries):
+            shown = shown_analysis_for(user, place.study.name)
+            first = shown.results
+        assert shown_analysis_for(user, place.study.name).results is first
+
+
+@pytest.mark.parametrize("studies", [1, 3])
+def test_studies_of_an_edition_are_found_in_as_many_queries_however_many(place, studies, django_assert_num_queries):
+    for _ in range(studies - 1):
+        make_analysed(edition=place.study.edition)
+    with django_assert_num_queries(2):
+        assert len(shown_analyses_of(place.organizer, place.study.edition)) == studies
+
+
+def test_right_answers_and_certificate_of_a_design_stay_with_organizers(place):
+    analysis = place.study.analyses.get()
+    results = parsed_results(analysis.results)
+    design = {"seed": 5, "gold": {"item": {"naturalness": [1, 3]}}, "certificate": {"checks": []}, "stimuli": {"n": 1}}
+    told = replace(results, study=dict(results.study, design=design))
+    place.study.analyses.update(results=store_bytes(told.as_json().encode(), ".json"))
+    place.publish()
+    for user in place.others.values():
+        assert visible_results(shown_analysis_for(user, place.study.name)).study["design"] == {"seed": 5}
+    shown = shown_analysis_for(place.organizer, place.study.name)
+    assert visible_results(shown).study["design"] == design

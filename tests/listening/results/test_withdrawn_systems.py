@@ -1,0 +1,133 @@
+"""Submissions that are withdrawn after people heard them: what was published of them is hidden, a new analysis leaves
+them out, and a study is public again once that is published."""
+
+import io
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from django.http import Http404
+from django.urls import reverse
+from django.utils import timezone
+
+from listening.analysis.inputs import ORIGINAL
+from listening.results.analysing import start_analysis
+from listening.results.collecting import basis_of, inputs_of
+from listening.results.importing import import_study
+from listening.results.publishing import publication_problems, publish_results
+from listening.results.selectors import current_analysis, is_outdated, shown_analyses_of, shown_analysis_for
+from portal.jobs.models import Job
+from portal.submissions.models import Submission
+from tests.listening.results.answered import CHOSEN, analysed, make_answered
+from tests.listening.results.test_importing import csv_of
+from tests.portal.factories import make_corpus, make_edition, make_team, make_user
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
+
+
+def codes_of(study):
+    return sorted(study.systems.values_list("code", flat=True))
+
+
+def withdraw(study, code):
+    Submission.objects.filter(pk=study.systems.get(code=code).submission_id).update(state="withdrawn")
+
+
+def publish(study):
+    study.edition.published_at = timezone.now()
+    study.edition.save()
+    return publish_results(study=study, by=study.edition.organizers.first(), now=timezone.now())
+
+
+def heard_by_all(study):
+    try:
+        shown = shown_analysis_for(AnonymousUser(), study.name)
+    except Http404:
+        return set()
+    return set(shown.results.table("raw", "summary").values("system")) - {ORIGINAL}
+
+
+@pytest.fixture
+def study():
+    made = make_answered(evaluators=6, trials=8, systems=2)
+    analysed(start_analysis(made, None, CHOSEN))
+    return publish(made)
+
+
+def test_results_that_name_a_withdrawn_system_are_hidden_until_others_are_published(study):
+    kept, gone = codes_of(study)
+    assert heard_by_all(study) == {kept, gone}
+    withdraw(study, gone)
+    assert heard_by_all(study) == set()
+    assert shown_analyses_of(AnonymousUser(), study.edition) == []
+    assert is_outdated(current_analysis(study), study)
+    assert any("changed" in one for one in publication_problems(study))
+    analysed(start_analysis(study, None, CHOSEN))
+    assert heard_by_all(study) == set()
+    publish(study)
+    assert heard_by_all(study) == {kept}
+    shown = shown_analysis_for(AnonymousUser(), study.name)
+    assert gone not in shown.results.as_json()
+
+
+def test_pages_are_not_found_and_organizers_are_told_why(client, study):
+    _, gone = codes_of(study)
+    withdraw(study, gone)
+    organizer = study.edition.organizers.first()
+    addresses = [
+        reverse("studies:results", args=[study.name]),
+        reverse("studies:results-json", args=[study.name]),
+        reverse("studies:results-system", args=[study.name, gone]),
+        reverse("studies:results-csv", args=[study.name, "raw", "summary"]),
+    ]
+    client.force_login(make_user())
+    assert {client.get(address).status_code for address in addresses} == {404}
+    client.force_login(organizer)
+    page = client.get(addresses[0]).content.decode()
+    assert "a submission that was heard was withdrawn" in page
+    assert "Teams and readers see the one that was published before it" not in page
+
+
+def test_nothing_about_a_withdrawn_system_enters_an_analysis(study):
+    kept, gone = codes_of(study)
+    before, basis = inputs_of(study), basis_of(study)
+    assert set(before.ratings.system.tolist()) == {ORIGINAL, kept, gone}
+    withdraw(study, gone)
+    inputs = inputs_of(study)
+    assert basis_of(study) != basis
+    assert set(inputs.ratings.system.tolist()) == {ORIGINAL, kept}
+    assert len(inputs.ratings) == (before.ratings.system != gone).sum()
+    assert set(inputs.study.labels) == {kept}
+    assert set(inputs.study.design["submissions"]) == {kept}
+
+
+def test_other_states_change_nothing(study):
+    _, code = codes_of(study)
+    basis = basis_of(study)
+    Submission.objects.filter(pk=study.systems.get(code=code).submission_id).update(state="evaluating")
+    assert basis_of(study) == basis
+    assert code in heard_by_all(study)
+
+
+def test_teams_of_withdrawn_systems_get_no_notice(study):
+    kept, gone = codes_of(study)
+    for code in (kept, gone):
+        system = study.systems.get(code=code).submission.system
+        system.team = make_team(study.edition, owner=make_user())
+        system.save()
+    withdraw(study, gone)
+    analysed(start_analysis(study, None, CHOSEN))
+    publish(study)
+    told = Job.objects.filter(kind="send-notice").values_list("parameters__team", flat=True)
+    assert set(told) == {study.systems.get(code=kept).submission.system.team_id}
+
+
+def test_imported_ratings_of_a_withdrawn_system_are_left_out():
+    edition = make_edition(make_corpus("tones", speakers=2, utterances=2))
+    system = edition.systems.create(name="x-t01-p1", label="T01-p1", title="x", corpus=edition.corpus)
+    system.submissions.create(version=1, state="evaluated", evaluated_at=timezone.now())
+    made = import_study(
+        edition=edition, by=None, name="elsewhere", title="Elsewhere", file=io.BytesIO(csv_of()), file_name="r.csv"
+    )
+    assert made.matched == ("T01-p1",)
+    withdraw(made.study, "T01-p1")
+    assert set(inputs_of(made.study).ratings.system.tolist()) == {ORIGINAL, "T02-p1"}

@@ -1,0 +1,121 @@
+"""Completion codes come from the server alone, after the end alone, one for each outcome."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from listening.models import Session
+from listening.people.codes import release_code
+from listening.trials.sessions import end_session
+from tests.listening.factories import make_session, make_study
+from tests.listening.visits import PERSON, PLAIN, Visit, text_of, to_trials
+
+pytestmark = pytest.mark.django_db
+CODES = {"complete": "ALLDONE1", "screened-out": "NOTTHIS2", "failed-attention": "NOGOLD3", "technical": "OURS4"}
+
+
+def make_prolific(codes, **fields):
+    return make_study(platform="prolific", platform_settings={"codes": codes}, screening=PLAIN, **fields)
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [
+        ("finished", "ALLDONE1"),
+        ("screened-out", "NOTTHIS2"),
+        ("failed-attention", "NOGOLD3"),
+        ("technical", "OURS4"),
+        ("expired", ""),
+        ("withdrawn", ""),
+    ],
+)
+def test_criterion_20_each_outcome_of_prolific_has_its_code(state, code):
+    session = make_session(make_prolific(CODES))
+    end_session(session, state, timezone.now())
+    session.refresh_from_db()
+    assert session.completion_code == code
+
+
+def test_who_failed_the_attention_checks_is_paid_where_the_study_has_no_code_for_it():
+    session = make_session(make_prolific({"complete": "ALLDONE1"}))
+    end_session(session, "failed-attention", timezone.now())
+    assert session.completion_code == "ALLDONE1"
+
+
+def test_who_is_screened_out_without_a_code_is_asked_to_return_the_place():
+    visit = to_trials(make_prolific({"complete": "ALLDONE1"}), PERSON)
+    end_session(visit.session, "screened-out", timezone.now())
+    assert "Please return your submission on Prolific" in visit.text()
+    assert "ALLDONE1" not in visit.page().content.decode()
+
+
+def test_criterion_20_no_page_before_the_end_holds_a_code():
+    visit = Visit(make_prolific(CODES), PERSON)
+    pages = [
+        visit.page(),
+        visit.consent(),
+        visit.page(),
+        visit.post("role-play"),
+        visit.ask("get", f"{visit.address}withdraw/"),
+    ]
+    early = [visit.post("end"), visit.post("trials"), visit.post("finished"), visit.post("again")]
+    for response in (*pages, *early):
+        told = response.content.decode() + str(response.headers)
+        assert [code for code in CODES.values() if code in told] == []
+    assert (visit.session.completion_code, visit.session.state) == ("", "active")
+
+
+def test_criterion_20_way_back_to_prolific_carries_the_code_of_the_outcome():
+    visit = to_trials(make_prolific(CODES), PERSON)
+    end_session(visit.session, "finished", timezone.now())
+    page = visit.page().content.decode()
+    assert 'href="https://app.prolific.com/submissions/complete?cc=ALLDONE1"' in page
+    assert [code for code in CODES.values() if code in page] == ["ALLDONE1"]
+
+
+def test_criterion_20_minted_codes_are_random_and_guesses_or_early_ones_do_not_work():
+    study = make_study(evaluators=3)
+    first, second, active = (make_session(study) for _ in range(3))
+    for session in (first, second):
+        end_session(session, "finished", timezone.now())
+    assert first.completion_code != second.completion_code
+    assert len(first.completion_code) == 11
+    active.refresh_from_db()
+    assert active.completion_code == ""
+    guesses = ("AAAAA-AAAAA", active.token, active.withdrawal_code, first.completion_code[:-1])
+    assert not study.sessions.filter(completion_code__in=guesses).exists()
+
+
+def test_code_stays_the_same_however_often_it_is_released():
+    session = make_session(make_study())
+    assert release_code(session) == ""
+    end_session(session, "finished", timezone.now())
+    assert {release_code(Session.objects.get(pk=session.pk)) for _ in range(3)} == {session.completion_code}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_releases_at_once_agree_on_one_code():
+    session = make_session(make_study())
+    Session.objects.filter(pk=session.pk).update(state="finished")
+
+    def release(_):
+        try:
+            return release_code(Session.objects.select_related("study").get(pk=session.pk))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        codes = set(pool.map(release, range(8)))
+    session.refresh_from_db()
+    assert codes == {session.completion_code} != {""}
+
+
+def test_preview_ends_without_a_code():
+    study = make_study()
+    session = make_session(study, is_preview=True)
+    end_session(session, "finished", timezone.now())
+    assert session.completion_code == ""
+    assert "Here an evaluator gets the completion code" in text_of(Client().get(session.get_absolute_url()))

@@ -1,0 +1,171 @@
+"""Making a design from its page: a small one at once, a large one as a job that is followed, cancelled, explained."""
+
+import pytest
+from django.urls import reverse
+
+from listening.design.plan import DesignError
+from listening.models import Study
+from listening.studies import designing, designs
+from listening.studies.preparing import prepare_study
+from portal.core.models import AuditEvent
+from portal.jobs.models import Job, Queue, State
+from portal.jobs.runner import JobContext, execute
+from portal.jobs.services import NotPossible, run_again
+from tests.listening.heard import make_designed, make_draft, make_heard_edition
+from tests.portal.factories import make_organizer
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def organizer(client):
+    user = make_organizer()
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def study(organizer, monkeypatch):
+    """A draft that counts as large."""
+    monkeypatch.setattr(designing, "AT_ONCE_AT_MOST", 31)
+    return make_draft(make_heard_edition(organizer=organizer))
+
+
+def address(study):
+    return reverse("studies:design", args=[study.name])
+
+
+def fresh(study):
+    return Study.objects.select_related("job").get(pk=study.pk)
+
+
+def design_of(study):
+    return [list(block.trials.values_list("item__key", flat=True)) for block in study.blocks.order_by("number")]
+
+
+def test_small_design_is_made_within_the_request(client, study, monkeypatch):
+    monkeypatch.setattr(designing, "AT_ONCE_AT_MOST", 32)
+    response = client.post(address(study), follow=True)
+    assert "The design is made and certified." in response.content.decode()
+    assert fresh(study).is_designed
+    assert not Job.objects.exists()
+
+
+def test_large_design_is_a_job_that_the_page_follows(client, study):
+    assert client.post(address(study)).url == address(study)
+    job = fresh(study).job
+    assert (job.kind, job.queue, job.state, job.edition) == ("design-study", Queue.CPU, "waiting", study.edition.name)
+    text = client.get(address(study)).content.decode()
+    assert 'hx-trigger="every 2s"' in text
+    assert reverse("jobs:cancel", args=[job.pk]) in text
+    assert "Make the design" not in text
+    assert 'hx-trigger="every 2s"' in client.get(study.get_absolute_url()).content.decode()
+    assert execute(job.pk).state == State.SUCCEEDED
+    text = client.get(address(study)).content.decode()
+    assert "Every check passes" in text
+    assert "hx-trigger" not in text
+    made = fresh(study)
+    assert made.job.result["fingerprint"] == made.certificate["fingerprint"]
+    assert AuditEvent.objects.get(action="study.designed").actor == job.created_by
+
+
+def test_job_makes_the_design_that_the_request_would_make(study):
+    designs.make_design(study, None)
+    at_once = design_of(study)
+    job = designing.start_design(study, None)
+    assert execute(job.pk).state == State.SUCCEEDED
+    assert design_of(study) == at_once
+
+
+def test_job_tells_how_far_it_is(study):
+    seen = []
+    execute(designing.start_design(study, None).pk, lambda job: seen.append((job.stage, job.done, job.total)))
+    assert seen[0] == ("Choosing who hears what", 0, 4)
+    assert ("Ordering the trials", 4, 4) in seen
+    assert seen[-1][0] == "Writing the design"
+
+
+def test_sentences_of_an_impossible_plan_reach_the_page(client, study):
+    study.evaluators, study.trials_per_evaluator, study.originals_per_evaluator = 60, 60, 30
+    study.save()
+    with pytest.raises(DesignError) as fault:
+        designs.make_design(study, None)
+    client.post(address(study))
+    job = execute(fresh(study).job.pk)
+    assert (job.state, job.failure_actor) == (State.FAILED, "organizer")
+    page = client.get(address(study))
+    shown = page.content.decode().replace("&#x27;", "'").replace("&quot;", '"')
+    assert fault.value.problems
+    for sentence in fault.value.problems:
+        assert sentence in shown
+    assert not fresh(study).is_designed
+
+
+def test_every_sentence_of_a_failed_allocation_reaches_the_page(client, study, monkeypatch):
+    def fail(*_given, **_more):
+        raise DesignError(["Order: no order was found.", "Gaps: 3 places would do."])
+
+    monkeypatch.setattr(designs, "allocate", fail)
+    client.post(address(study))
+    execute(fresh(study).job.pk)
+    text = client.get(address(study)).content.decode()
+    assert "Order: no order was found. Gaps: 3 places would do." in text
+    assert "Make the design" in text
+
+
+def test_cancelled_job_leaves_the_design_that_was_there(study, monkeypatch):
+    designs.make_design(study, None)
+    before, fingerprint = design_of(study), fresh(study).certificate["fingerprint"]
+    Study.objects.filter(pk=study.pk).update(seed=7)
+    job = designing.start_design(study, None)
+
+    def progress(context, stage, done, total):
+        if stage == "Ordering the trials":
+            context.cancel_wanted.set()  # as the next sign of life does, once somebody asked
+        tell(context, stage, done, total)
+
+    tell = JobContext.progress
+    monkeypatch.setattr(JobContext, "progress", progress)
+    assert execute(job.pk).state == State.CANCELLED
+    monkeypatch.undo()
+    assert (design_of(study), fresh(study).certificate["fingerprint"]) == (before, fingerprint)
+    run_again(Job.objects.get(pk=job.pk), by=None)
+    assert execute(job.pk).state == State.SUCCEEDED
+    assert fresh(study).certificate["seed"] == 7
+
+
+def test_one_thing_at_a_time_is_made_for_a_study(client, study):
+    designs.make_design(study, None)
+    designing.start_design(study, None)
+    with pytest.raises(NotPossible, match="The design is being made already"):
+        prepare_study(study, None)
+    response = client.post(address(study))
+    assert response.status_code == 422
+    assert "Something is being made for this study already." in response.content.decode()
+    assert Job.objects.count() == 1
+
+
+def test_study_that_changes_meanwhile_is_not_designed(study):
+    job = designing.start_design(study, None)
+    Study.objects.filter(pk=study.pk).update(state=Study.State.OPEN)
+    ended = execute(job.pk)
+    assert ended.state == State.FAILED
+    assert "cannot be designed anew" in ended.failure
+
+
+def test_failure_is_forgotten_with_the_plan_that_it_was_about(client, organizer, study):
+    from listening.studies.services import change_study
+
+    job = designing.start_design(study, None)
+    Job.objects.filter(pk=job.pk).update(state=State.FAILED, failure="No numbers would do.")
+    assert "No numbers would do." in client.get(address(study)).content.decode()
+    change_study(study=study, by=organizer, seed=11)
+    assert "No numbers would do." not in client.get(address(study)).content.decode()
+
+
+def test_page_says_for_whom_seed_and_certificate_are(client, organizer):
+    study = make_designed(make_heard_edition(organizer=organizer))
+    sentence = "keep them from evaluators and teams until the study is closed"
+    assert sentence in client.get(address(study)).content.decode()
+    Study.objects.filter(pk=study.pk).update(state=Study.State.CLOSED)
+    assert sentence not in client.get(address(study)).content.decode()

@@ -1,0 +1,387 @@
+"""From a plan to rows and their certificate; a launch believes the rows alone."""
+
+import json
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from listening.design.plan import DesignError
+from listening.models import Item, ItemSample, Study, Trial
+from listening.studies import designs, services
+from listening.studies.design_rows import read_rows
+from listening.studies.row_checks import certificate_of, launch_faults
+from listening.studies.study_rules import StudyProblems
+from portal.core.models import AuditEvent
+from portal.jobs.services import NotPossible
+from tests.listening.heard import make_designed, make_draft, make_heard_edition, make_prepared
+
+pytestmark = pytest.mark.django_db
+
+
+def launch(study):
+    return services.launch_study(study=study, by=study.created_by, now=timezone.now())
+
+
+def shape_of(study):
+    """Everything that a design decides, by names."""
+    trials = Trial.objects.filter(block__study=study).order_by("block__number", "position")
+    samples = ItemSample.objects.filter(item__study=study).order_by("item__key", "slot")
+    return (
+        list(trials.values_list("block__number", "position", "item__key", "item__purpose")),
+        list(samples.values_list("item__key", "slot", "stimulus__system__code", "stimulus__utterance__name")),
+    )
+
+
+def test_design_gives_every_evaluator_a_block_of_the_planned_trials():
+    study = make_designed()
+    blocks = list(study.blocks.all())
+    assert [block.number for block in blocks] == [1, 2, 3, 4]
+    for block in blocks:
+        purposes = [trial.item.purpose for trial in block.trials.all()]
+        assert len(purposes) == 8 + 2 + 2 + 1
+        assert purposes[:2] == ["practice", "practice"]
+        assert sorted(purposes[2:]) == sorted(["scored"] * 8 + ["gold"] * 2 + ["bridge"])
+        scored = block.trials.filter(item__purpose="scored")
+        assert scored.filter(item__system=None).count() == 4
+    assert study.certificate["passes"]
+    assert study.state == Study.State.DRAFT
+
+
+def test_sample_b_is_an_original_enrolment_and_a_is_what_the_item_says():
+    study = make_designed()
+    for item in study.items.filter(purpose="scored"):
+        a, b = item.samples.order_by("slot")
+        assert (a.slot, b.slot, b.stimulus.system) == ("a", "b", None)
+        assert a.stimulus.system == item.system
+        assert item.is_target == (a.stimulus.utterance.speaker_id == b.stimulus.utterance.speaker_id)
+        assert set(b.stimulus.utterance.data_sets.values_list("role", flat=True)) == {"enrolment"}
+        held = item.system.submission.files.get(utterance=a.stimulus.utterance) if item.system else a.stimulus.utterance
+        assert a.stimulus.source == held.audio
+
+
+def test_criterion_14_controls_have_a_known_answer_and_never_the_same_recording_twice():
+    same, other = make_designed(gold_trials=2).items.filter(purpose="gold")
+    a, b = [sample.stimulus for sample in same.samples.all()]
+    assert (a.utterance.speaker, a.source == b.source) == (b.utterance.speaker, False)
+    assert (same.system, same.is_target, same.expected) == (None, True, {"verifiability": [6, 10]})
+    speakers = [sample.stimulus.utterance.speaker.gender for sample in other.samples.order_by("slot")]
+    assert sorted(speakers) == ["f", "m"]
+    assert (other.is_target, other.expected) == (False, {"verifiability": [1, 2]})
+
+
+@pytest.mark.parametrize(("points", "high", "low"), [(10, [6, 10], [1, 2]), (5, [3, 5], [1, 2]), (3, [2, 3], [1, 1])])
+def test_right_answers_follow_the_scale(points, high, low):
+    found = make_designed(scale_points=points).items.filter(purpose="gold").order_by("pk")
+    assert [item.expected["verifiability"] for item in found] == [high, low]
+
+
+def test_practice_holds_one_of_each_kind():
+    items = make_designed(practice_trials=4, gold_trials=0, bridge_trials=0).items.filter(purpose="practice")
+    assert {(item.system is None, item.is_target) for item in items} == {
+        (True, True),
+        (True, False),
+        (False, True),
+        (False, False),
+    }
+
+
+def test_recordings_of_controls_are_in_no_scored_trial():
+    study = make_designed()
+    heard = {purpose: set() for purpose in Item.Purpose.values}
+    for sample in ItemSample.objects.filter(item__study=study).select_related("item", "stimulus"):
+        heard[sample.item.purpose].add(sample.stimulus.utterance_id)
+    others = heard["practice"] | heard["gold"] | heard["bridge"]
+    assert others
+    assert others & heard["scored"] == set()
+
+
+def test_studies_without_verifiability_compare_no_voices():
+    study = make_designed(tasks=["naturalness", "intelligibility"], gold_trials=0)
+    assert set(ItemSample.objects.filter(item__study=study).values_list("slot", flat=True)) == {"a"}
+    assert set(study.items.values_list("is_target", flat=True)) == {None}
+    assert study.certificate["passes"]
+
+
+def test_keys_longer_than_a_row_holds_are_cut_and_stay_different():
+    keys = ["a" * 250 + end for end in "xy"]
+    short = [designs._short_key(key) for key in keys]
+    assert [len(key) for key in short] == [200, 200]
+    assert short[0] != short[1]
+
+
+def test_criterion_17_certificate_is_reproducible_from_the_seed():
+    edition = make_heard_edition()
+    study = make_designed(edition)
+    first, shape = study.certificate, shape_of(study)
+    designs.make_design(study, study.created_by)
+    study.refresh_from_db()
+    assert (study.certificate, shape_of(study)) == (first, shape)
+    other = make_designed(edition, seed=2023)
+    assert other.certificate["fingerprint"] != first["fingerprint"]
+    assert shape_of(other) != shape
+
+
+def test_criterion_17_certificate_is_downloaded_as_it_is_stored(client):
+    study = make_designed()
+    client.force_login(study.created_by)
+    response = client.get(reverse("studies:certificate", args=[study.name]))
+    assert response.status_code == 200
+    assert response["Content-Disposition"] == f'attachment; filename="{study.name}-certificate.json"'
+    assert json.loads(response.content) == certificate_of(read_rows(study))
+
+
+def swap_positions(study):
+    """Two trials of a block change places."""
+    first, second = study.blocks.first().trials.filter(item__purpose="scored")[:2]
+    places = first.position, second.position
+    Trial.objects.filter(pk=first.pk).update(position=999)
+    Trial.objects.filter(pk=second.pk).update(position=places[0])
+    Trial.objects.filter(pk=first.pk).update(position=places[1])
+
+
+def give_twice(study):
+    """An evaluator gets a trial twice, in the place of another."""
+    first, second = study.blocks.first().trials.filter(item__purpose="scored")[:2]
+    Trial.objects.filter(pk=first.pk).update(item=second.item)
+
+
+def take_away(study):
+    study.blocks.first().trials.last().delete()
+
+
+def take_block_away(study):
+    study.blocks.last().delete()
+
+
+def change_class(study):
+    item = study.items.filter(purpose="scored").first()
+    Item.objects.filter(pk=item.pk).update(is_target=not item.is_target)
+
+
+def change_system(study):
+    item = study.items.filter(purpose="scored").exclude(system=None).first()
+    Item.objects.filter(pk=item.pk).update(system=study.systems.exclude(pk=item.system_id).first())
+
+
+def change_recording(study):
+    """Sample A of an original becomes another utterance."""
+    item = study.items.filter(purpose="scored", system=None).first()
+    other = study.stimulus_files.filter(system=None).exclude(pk__in=item.samples.values("stimulus")).first()
+    item.samples.filter(slot="a").update(stimulus=other)
+
+
+def anonymise_enrolment(study):
+    item = study.items.filter(purpose="scored").first()
+    item.samples.filter(slot="b").update(stimulus=study.stimulus_files.exclude(system=None).first())
+
+
+def change_source(study):
+    """A stimulus is made from another file than the submission's."""
+    stimulus = study.stimulus_files.exclude(system=None).first()
+    study.stimulus_files.filter(pk=stimulus.pk).update(source="elsewhere.flac")
+
+
+def score_practice(study):
+    study.items.filter(purpose="practice").update(purpose="scored")
+
+
+def change_answer(study):
+    study.items.filter(purpose="gold").update(expected={"verifiability": [5, 6]})
+
+
+def change_plan(study):
+    Study.objects.filter(pk=study.pk).update(originals_per_evaluator=3)
+
+
+def change_stored_check(study):
+    """Somebody writes other words into the stored certificate."""
+    study.certificate["parts"][0]["checks"][0]["found"] = "everything"
+    study.save()
+
+
+def forge(study):
+    """A stored certificate that says yes, over rows that do not hold."""
+    take_away(study)
+    study.certificate["passes"] = True
+    study.save()
+
+
+def lose_file(study):
+    study.stimulus_files.filter(pk=study.stimulus_files.first().pk).update(file="")
+
+
+def lose_certificate(study):
+    study.certificate = {}
+    study.save()
+
+
+TAMPERINGS = [
+    swap_positions, give_twice, take_away, take_block_away, change_class, change_system, change_recording,
+    anonymise_enrolment, change_source, score_practice, change_answer, change_plan, change_stored_check, forge,
+    lose_file, lose_certificate,
+]  # fmt: skip
+
+
+@pytest.fixture
+def prepared():
+    return make_prepared()
+
+
+@pytest.mark.parametrize("tamper", TAMPERINGS, ids=lambda tamper: tamper.__name__)
+def test_criterion_17_launch_is_blocked_when_the_rows_were_changed(prepared, tamper):
+    assert launch_faults(read_rows(prepared)) == []
+    tamper(prepared)
+    with pytest.raises(StudyProblems) as refused:
+        launch(prepared)
+    assert refused.value.sentences
+    prepared.refresh_from_db()
+    assert (prepared.state, prepared.launched_at) == (Study.State.PREPARED, None)
+
+
+def test_criterion_17_launch_with_untouched_rows_opens_the_study(prepared):
+    launched = launch(prepared)
+    assert (launched.state, launched.launched_at is not None) == (Study.State.OPEN, True)
+    event = AuditEvent.objects.get(action="study.launched")
+    assert event.data["certificate"] == prepared.certificate["fingerprint"]
+
+
+def test_infeasible_plans_say_everything_at_once():
+    edition = make_heard_edition(speakers=4, utterances=2)
+    study = make_draft(edition, evaluators=52, trials_per_evaluator=52, originals_per_evaluator=26)
+    problems = designs.plan_problems(study)
+    assert problems
+    with pytest.raises(DesignError) as refused:
+        designs.make_design(study, study.created_by)
+    assert refused.value.problems == problems
+    assert not study.blocks.exists()
+
+
+def test_controls_that_the_recordings_cannot_feed_say_how_many_would_do():
+    edition = make_heard_edition(speakers=2, utterances=2)
+    study = make_draft(edition, trials_per_evaluator=40, practice_trials=10, gold_trials=12, bridge_trials=12)
+    assert "need recordings of their own" in " ".join(designs.plan_problems(study))
+    assert "would do" in " ".join(designs.plan_problems(study))
+
+
+def test_plan_without_systems_or_sets_says_so():
+    study = make_draft(make_heard_edition(systems=0), data_sets=[])
+    problems = designs.plan_problems(study)
+    assert problems[0] == designs.NO_SYSTEMS
+    assert problems[1].startswith("Choose a trial set")
+
+
+def test_change_during_the_planning_is_not_overwritten(monkeypatch):
+    study = make_draft(make_heard_edition())
+    plan = designs.plan_design
+
+    def change_meanwhile(*given, **more):
+        planned = plan(*given, **more)
+        Study.objects.filter(pk=study.pk).update(seed=7)
+        return planned
+
+    monkeypatch.setattr(designs, "plan_design", change_meanwhile)
+    with pytest.raises(NotPossible, match="changed while"):
+        designs.make_design(study, study.created_by)
+    assert not study.blocks.exists()
+
+
+def test_two_extensions_at_once_make_one(prepared, monkeypatch):
+    study = launch(prepared)
+    plan = designs._plan_extension
+
+    def be_overtaken(*given):
+        monkeypatch.setattr(designs, "_plan_extension", plan)
+        designs.extend_design(study, 2, study.created_by)
+        return plan(*given)
+
+    monkeypatch.setattr(designs, "_plan_extension", be_overtaken)
+    with pytest.raises(NotPossible, match="changed while"):
+        designs.extend_design(study, 1, study.created_by)
+    assert study.blocks.count() == 6
+
+
+def test_launched_studies_are_not_designed_anew(prepared):
+    launch(prepared)
+    with pytest.raises(NotPossible, match="cannot be designed anew"):
+        designs.make_design(prepared, prepared.created_by)
+
+
+def test_designing_anew_keeps_recordings_that_were_made(prepared):
+    made = prepared.stimulus_files.count()
+    designs.make_design(prepared, prepared.created_by)
+    assert prepared.stimulus_files.exclude(file="").count() == made
+    prepared.refresh_from_db()
+    assert prepared.state == Study.State.DRAFT
+
+
+def test_extension_adds_balanced_blocks_of_the_same_recordings(prepared):
+    study = launch(prepared)
+    files, items = study.stimulus_files.count(), study.items.count()
+    certificate = designs.extend_design(study, 3, study.created_by)
+    assert certificate["passes"]
+    assert certificate["waves"] == [4, 3]
+    assert list(study.blocks.values_list("number", "wave"))[4:] == [(5, 1), (6, 1), (7, 1)]
+    assert (study.stimulus_files.count(), study.items.count()) == (files, items)
+    assert {block.trials.count() for block in study.blocks.all()} == {13}
+    designs.extend_design(study, 2, study.created_by)
+    study.refresh_from_db()
+    assert study.certificate["waves"] == [4, 3, 2]
+    assert study.certificate == certificate_of(read_rows(study))
+
+
+def test_drafts_are_not_extended():
+    study = make_designed()
+    with pytest.raises(NotPossible, match="cannot be extended"):
+        designs.extend_design(study, 1, study.created_by)
+
+
+@pytest.mark.parametrize(
+    ("form", "numbers"),
+    [
+        ("linkability", {"evaluators": 4, "trials_per_evaluator": 2, "board_samples": 6}),
+        ("transcription", {"evaluators": 4, "trials_per_evaluator": 6, "originals_per_evaluator": 2}),
+    ],
+)
+def test_other_forms_are_designed_launched_and_extended(form, numbers):
+    edition = make_heard_edition(speakers=8, utterances=6)
+    nothing = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
+    study = make_prepared(edition, form=form, tasks=[form], **numbers | nothing)
+    assert study.certificate["passes"]
+    assert {block.trials.count() for block in study.blocks.all()} == {numbers["trials_per_evaluator"]}
+    slots = set(ItemSample.objects.filter(item__study=study).values_list("slot", flat=True))
+    assert slots == ({"a"} if form == "transcription" else {"1", "2", "3", "4", "5", "6"})
+    launch(study)
+    with pytest.raises(NotPossible, match="Pause the study first"):
+        designs.extend_design(study, 4, study.created_by)
+    services.pause_study(study=study, by=None)
+    certificate = designs.extend_design(study, 4, study.created_by)
+    assert (certificate["passes"], certificate["waves"]) == (True, [4, 4])
+    if study.stimulus_files.filter(file="").exists():
+        with pytest.raises(NotPossible, match="not prepared yet"):
+            services.resume_study(study=study, by=None)
+    study.stimulus_files.update(file="derived/nothing.flac")
+    assert services.resume_study(study=study, by=None).state == Study.State.OPEN
+
+
+@pytest.mark.parametrize("form", ["linkability", "transcription"])
+def test_criterion_17_holds_for_other_forms(form):
+    edition = make_heard_edition(speakers=8, utterances=6)
+    numbers = {"evaluators": 2, "trials_per_evaluator": 2, "originals_per_evaluator": 1, "board_samples": 6}
+    nothing = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
+    study = make_prepared(edition, form=form, tasks=[form], **numbers | nothing)
+    give_twice(study)
+    with pytest.raises(StudyProblems):
+        launch(study)
+
+
+@pytest.mark.parametrize("seed", [1, 3, 8])
+def test_few_blocks_are_added_where_recordings_are_just_enough(seed):
+    """From the first beginning alone there is no way for these seeds."""
+    edition = make_heard_edition(speakers=4, utterances=12)
+    numbers = {"evaluators": 12, "trials_per_evaluator": 24, "originals_per_evaluator": 12, "practice_trials": 3}
+    study = make_draft(edition, seed=seed, bridge_trials=0, **numbers)
+    designs.make_design(study, study.created_by)
+    Study.objects.filter(pk=study.pk).update(state=Study.State.OPEN, launched_at=timezone.now())
+    assert designs.extend_design(study, 2, study.created_by)["passes"]
+    assert study.blocks.filter(wave=1).count() == 2

@@ -1,0 +1,266 @@
+"""What is flagged about a session, by pure rules and by the look at stored answers."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from listening.models import Answer, Flag, Session
+from listening.monitor import flagging, flags
+from listening.monitor.flagging import flag_sessions
+from listening.monitor.flags import Record, Timing, findings, longest_repeat
+from portal.jobs.chores import _entries
+from tests.listening.watched import (
+    add_gold,
+    add_play,
+    answer_trials,
+    by_place,
+    finish,
+    finished_session,
+    make_session,
+    make_study,
+    varied,
+)
+
+TASK = "naturalness"
+
+
+def kinds(record):
+    return [finding.kind for finding in findings(record)]
+
+
+def of_ratings(ratings, planned=52, points=10):
+    return Record(scale_points=points, planned=planned, ratings={TASK: ratings})
+
+
+def spread(count):
+    return [varied(place, TASK) for place in range(count)]
+
+
+# Rules ---------------------------------------------------------------------------------------------
+
+
+def test_kinds_of_the_rules_are_those_that_can_be_stored():
+    assert list(flags.RULES) == [kind for kind in Flag.Kind.values if kind not in Flag.FOUND_BY_ANALYSIS]
+
+
+def test_attentive_session_has_no_flag():
+    record = Record(
+        scale_points=10,
+        planned=52,
+        ratings={TASK: spread(52)},
+        timings=[Timing(9.0, 8.0)] * 52,
+        gold=[True, True],
+        headphones={"huggins": True},
+        remarks=[frozenset({"hidden"})],
+    )
+    assert kinds(record) == []
+
+
+def test_half_the_session_with_one_rating_is_straight_lining_and_one_less_is_not():
+    assert kinds(of_ratings([*spread(10), *[7] * 26, *spread(10)])) == ["straight-lining"]
+    assert kinds(of_ratings([*spread(10), *[7] * 25, 6, 5, *spread(10)])) == []
+
+
+def test_nobody_is_flagged_for_the_first_seven_ratings():
+    assert kinds(of_ratings([7] * 7, planned=10)) == []
+    assert kinds(of_ratings([7] * 8, planned=10)) == ["straight-lining"]
+
+
+def test_ratings_that_hardly_vary_are_told_from_equal_ones():
+    assert kinds(of_ratings([5, 5, 6, 5] * 13)) == ["low-variance", "alternating"]
+    nearly = of_ratings([5, 5, 6, 5, 5, 5, 6, 6, 5, 6, 5, 5, 6] * 4)
+    (found,) = findings(nearly)
+    assert (found.kind, found.data["limit"], found.data["of"]) == ("low-variance", 0.506, 52)
+    assert kinds(of_ratings([5] * 52)) == ["straight-lining"]
+
+
+def test_variance_limit_follows_the_scale():
+    assert flags.variance_limit(5) == pytest.approx(0.1)
+    ratings = [2, 3, 3, 2, 3, 2, 2, 2, 3, 3, 3, 2, 3] * 4  # variance 0.25
+    assert kinds(of_ratings(ratings, points=10)) == ["low-variance"]
+    assert kinds(of_ratings(ratings, points=5)) == []
+
+
+@pytest.mark.parametrize("pattern", [(1, 9), (2, 5, 8), (1, 4, 7, 10)])
+def test_repeated_patterns_of_two_to_four_ratings_are_alternating(pattern):
+    whole = [pattern[place % len(pattern)] for place in range(52)]
+    assert kinds(of_ratings(whole)) == ["alternating"]
+    assert kinds(of_ratings([*whole[:25], 6, 3, 6, 2])) == []
+
+
+def test_time_under_sixty_percent_of_the_speech_is_too_fast():
+    fast, slow = [Timing(4.7, 8.0)] * 26, [Timing(9.0, 8.0)] * 26
+    assert kinds(Record(10, 52, timings=fast)) == ["too-fast"]
+    assert kinds(Record(10, 52, timings=fast[:25])) == []  # not half of the session yet
+    assert kinds(Record(10, 52, timings=[*fast[:25], *slow])) == []
+    assert kinds(Record(10, 52, timings=[Timing(4.8, 8.0)] * 52)) == []  # 60 % itself is not under it
+
+
+def test_missed_controls_failed_headphones_and_tampering_are_flagged():
+    assert kinds(Record(10, 52, gold=[True, False])) == ["gold-missed"]
+    assert kinds(Record(10, 52, headphones={"huggins": True, "woods": False})) == ["headphones"]
+    assert kinds(Record(10, 52, remarks=[frozenset({"rate"})])) == ["playback"]
+    assert kinds(Record(10, 52, remarks=[frozenset({"hidden"})] * 2)) == []
+    assert kinds(Record(10, 52, remarks=[frozenset({"hidden"})] * 3)) == ["playback"]
+
+
+def test_every_finding_reads_as_a_sentence_that_tells_no_rating():
+    record = Record(
+        10, 8, {"verifiability": [7] * 52, TASK: [5, 6] * 26}, [Timing(1, 8)] * 52, [False], {"woods": False},
+        [frozenset({"muted"})],
+    )  # fmt: skip
+    told = {found.kind: flags.sentence(found.kind, found.data) for found in findings(record)}
+    assert told["straight-lining"] == "52 of 52 ratings of verifiability in a row are the same."
+    assert told["too-fast"] == "Half of 52 trials took 12 % of their speech, or less."
+    assert set(told) == set(flags.RULES)
+
+
+@given(st.lists(st.integers(1, 3), max_size=30), st.integers(1, 4))
+def test_longest_repeat_is_what_looking_at_every_stretch_finds(ratings, period):
+    stretches = [
+        ratings[first:last]
+        for first in range(len(ratings))
+        for last in range(first + period + 1, len(ratings) + 1)
+        if all(ratings[n] == ratings[n - period] for n in range(first + period, last))
+    ]
+    told = [len(one) for one in stretches if period == 1 or len(set(one)) > 1]
+    assert longest_repeat(ratings, period) == max(told, default=0)
+
+
+# Stored sessions -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def study(db):
+    return make_study(evaluators=8, trials=16)
+
+
+def stored(session):
+    return dict(session.flags.values_list("kind", "data"))
+
+
+def look():
+    return flag_sessions(timezone.now())
+
+
+def test_criterion_15_each_pattern_stands_within_a_minute_and_nothing_is_deleted(study):
+    add_gold(study, expected={"verifiability": [9, 10]})
+    sessions = {
+        "straight-lining": answer_trials(make_session(study), by_place(7)),
+        "low-variance": answer_trials(make_session(study), by_place(5, 5, 6, 5, 6, 6, 5)),
+        "alternating": answer_trials(make_session(study), by_place(2, 9)),
+        "too-fast": answer_trials(make_session(study), spent_ms=300),
+        "gold-missed": answer_trials(make_session(study), lambda place, task: min(8, varied(place, task))),
+        "playback": answer_trials(make_session(study), trials=12),
+        "headphones": make_session(study),
+    }
+    add_play(sessions["playback"], "rate")
+    sessions["headphones"].screening_results.create(kind="huggins", attempt=1, score=2, of=6, is_passed=False)
+    answers = Answer.objects.count()
+    chore = next(entry for entry in _entries if entry.work.__name__ == "flag_answers")
+    assert chore.every_s <= 30
+    chore.work()  # what the scheduler does at least every half minute
+    assert {kind: kind in stored(session) for kind, session in sessions.items()} == dict.fromkeys(sessions, True)
+    assert Answer.objects.count() == answers
+    assert set(study.sessions.values_list("state", flat=True)) == {"active"}
+
+
+def test_criterion_15_session_of_52_identical_ratings_is_flagged_once_however_often_it_is_looked_at(db):
+    session = finished_session(make_study(evaluators=1, trials=52), by_place(7))
+    look()
+    look()
+    (flag,) = session.flags.filter(kind="straight-lining")
+    assert flag.data == {"task": "verifiability", "length": 52, "of": 52, "holds": True}
+    assert session.answers.count() == 52 * 3
+
+
+def test_flag_that_no_longer_holds_stays_and_says_so(study):
+    session = answer_trials(make_session(study), by_place(5, 5, 6, 6, 5, 6, 5), trials=9)
+    look()
+    assert stored(session)["low-variance"]["holds"] is True
+    later = session.block.trials.filter(position__gt=9)
+    for place, trial in enumerate(later):
+        for task in study.tasks:
+            rating = (1, 10)[place % 2] if place < 3 else varied(place, task)
+            session.answers.create(trial=trial, task=task, rating=rating, received_at=timezone.now())
+    look()
+    assert stored(session)["low-variance"]["holds"] is False
+    assert stored(session)["low-variance"]["of"] == 9
+
+
+def test_only_sessions_with_news_are_looked_at_again(study):
+    session = answer_trials(make_session(study))
+    assert look() == 1
+    old = timezone.now() - timedelta(minutes=10)
+    Session.objects.filter(pk=session.pk).update(last_seen_at=old)
+    assert look() == 0
+    finish(session)
+    assert look() == 1
+
+
+def test_previews_and_withdrawn_sessions_are_not_looked_at(study):
+    answer_trials(make_session(study, is_preview=True), by_place(7))
+    answer_trials(make_session(study, state="withdrawn"), by_place(7))
+    assert look() == 0
+    assert not Flag.objects.exists()
+
+
+def test_practice_says_nothing_about_a_session(study):
+    study.items.update(purpose="practice")
+    session = answer_trials(make_session(study), by_place(7))
+    look()
+    assert stored(session) == {}
+
+
+def test_late_answers_are_timed_by_the_browser_alone(study):
+    """A queue that drains at once is no sign of haste."""
+    honest = answer_trials(make_session(study), apart_s=0.01, spent_ms=9000, is_late=True)
+    hasty = answer_trials(make_session(study), apart_s=0.01, spent_ms=9000)
+    look()
+    assert (sorted(stored(honest)), sorted(stored(hasty))) == ([], ["too-fast"])
+
+
+def test_sample_b_counts_as_speech_only_where_it_is_heard(study):
+    study.tasks = ["naturalness"]
+    study.save()
+    session = answer_trials(make_session(study), spent_ms=500)  # of 0.6 s, not of the 1.2 s of both
+    look()
+    assert stored(session) == {}
+
+
+def test_headphones_are_judged_when_the_check_is_over_and_by_the_best_attempt(study):
+    checking, passed = make_session(study, step="headphones"), make_session(study)
+    for session in (checking, passed):
+        session.screening_results.create(kind="huggins", attempt=1, score=2, of=6, is_passed=False)
+    passed.screening_results.create(kind="huggins", attempt=2, score=6, of=6, is_passed=True)
+    look()
+    assert not Flag.objects.exists()
+
+
+def test_looking_costs_the_same_queries_for_one_and_for_three_sessions(study, django_assert_num_queries):
+    answer_trials(make_session(study), by_place(7))
+    with django_assert_num_queries(13):
+        look()
+    for _ in range(3):
+        answer_trials(make_session(study), by_place(7))
+    Session.objects.update(flagged_at=None)
+    with django_assert_num_queries(13):
+        look()
+
+
+def test_nothing_is_flagged_about_who_withdraws_while_it_is_looked_at(study, monkeypatch):
+    session = answer_trials(make_session(study), by_place(7))
+    judged = flagging.findings
+
+    def judge_and_be_left(record):
+        found = judged(record)
+        assert found
+        Session.objects.filter(pk=session.pk).update(state="withdrawn")
+        return found
+
+    monkeypatch.setattr(flagging, "findings", judge_and_be_left)
+    look()
+    assert session.flags.count() == 0

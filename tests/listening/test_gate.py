@@ -1,0 +1,122 @@
+"""The time gate and the rule about control trials: pure, at their boundaries."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from listening.trials.gate import (
+    FETCH_FIRST_S,
+    TOLERANCE_S,
+    Clip,
+    fails_attention,
+    is_gold_missed,
+    judge,
+    next_since,
+)
+
+NOON = datetime(2022, 9, 18, 12, tzinfo=UTC)
+
+
+def at(seconds):
+    return NOON + timedelta(seconds=seconds)
+
+
+def clip(seconds, first_s=0.0, complete_s=0.1):
+    return Clip(seconds, at(first_s), None if complete_s is None else at(complete_s))
+
+
+@pytest.mark.parametrize(
+    ("now_s", "wait_s"), [(4.75, 0), (4.749, 0.001), (0, 4.75), (60, 0)], ids=["at", "before", "at once", "later"]
+)
+def test_criterion_09_one_clip_may_be_answered_a_quarter_second_before_its_end(now_s, wait_s):
+    verdict = judge([clip(5)], since=at(0), now=at(now_s))
+    assert verdict.wait_s == pytest.approx(wait_s)
+    assert verdict.heard_at == at(5)
+
+
+def test_criterion_09_pair_takes_as_long_as_both_clips():
+    verdict = judge([clip(5), clip(3)], since=at(0), now=at(7))
+    assert (verdict.wait_s, verdict.heard_at) == (0.75, at(8))
+
+
+def test_second_clip_may_arrive_while_the_first_one_plays():
+    assert judge([clip(5), clip(3, first_s=4)], since=at(0), now=at(8)).heard_at == at(8)
+    assert judge([clip(5), clip(3, first_s=6)], since=at(0), now=at(8)).heard_at == at(9)
+
+
+def test_clip_that_was_fetched_ahead_counts_from_the_end_of_the_trial_before():
+    assert judge([clip(5, first_s=-60)], since=at(0), now=at(1)).heard_at == at(5)
+
+
+@pytest.mark.parametrize("missing", [clip(3, complete_s=None), Clip(3, None, None)], ids=["in part", "never sent"])
+def test_clip_that_was_not_sent_whole_cannot_have_been_heard(missing):
+    verdict = judge([clip(5), missing], since=at(0), now=at(3600))
+    assert (verdict.wait_s, verdict.heard_at) == (FETCH_FIRST_S, None)
+
+
+def test_nothing_left_to_hear_may_be_answered_at_once():
+    assert judge([], since=at(0), now=at(0)).wait_s == 0
+
+
+moments = st.floats(-100, 100).map(lambda value: round(value, 3))
+lengths = st.floats(0.1, 30).map(lambda value: round(value, 3))
+
+
+@given(st.lists(st.tuples(lengths, moments), min_size=1, max_size=4), moments)
+def test_earliest_end_is_that_of_the_best_order_of_listening(known, since_s):
+    """Compared with trying every order."""
+    clips = [clip(seconds, first_s) for seconds, first_s in known]
+    ends = []
+    for order in permutations(clips):
+        end = at(since_s)
+        for one in order:
+            end = max(end, one.first_at) + timedelta(seconds=one.seconds)
+        ends.append(end)
+    assert judge(clips, since=at(since_s), now=at(0)).heard_at == min(ends)
+
+
+@given(st.lists(st.tuples(lengths, st.booleans(), st.floats(0, 20)), min_size=1, max_size=12))
+def test_nobody_is_ever_ahead_of_real_time(answers):
+    """However late and on-time answers mix: by any answer, all speech up to it has had its time since the start."""
+    since, now, heard_s = at(0), at(0), 0.0
+    for seconds, is_late, pause_s in answers:
+        now += timedelta(seconds=pause_s)
+        verdict = judge([clip(seconds, first_s=-1)], since=since, now=now)
+        now += timedelta(seconds=verdict.wait_s + 0.001)
+        verdict = judge([clip(seconds, first_s=-1)], since=since, now=now)
+        heard_s += seconds
+        assert verdict.wait_s == 0
+        assert (now - at(0)).total_seconds() >= heard_s - TOLERANCE_S
+        since = next_since(verdict.heard_at, is_late=is_late, now=now)
+
+
+def test_late_answers_come_in_at_once_and_one_in_time_starts_anew():
+    assert next_since(at(5), is_late=True, now=at(60)) == at(5)
+    assert next_since(at(5), is_late=False, now=at(60)) == at(60)
+    assert next_since(at(5), is_late=False, now=at(4.9)) == at(5), "the tolerance does not add up"
+
+
+@pytest.mark.parametrize(
+    ("given", "is_missed"),
+    [
+        ({"naturalness": 9}, False),
+        ({"naturalness": 8}, True),
+        ({"naturalness": 10, "intelligibility": 4}, True),
+        ({"naturalness": 10, "intelligibility": 3}, False),
+        ({"verifiability": 1}, False),
+        ({"naturalness": None}, False),
+    ],
+)
+def test_control_trial_is_missed_outside_of_what_is_expected(given, is_missed):
+    expected = {"naturalness": [9, 10], "intelligibility": [1, 3]}
+    assert is_gold_missed(expected, given) is is_missed
+
+
+@pytest.mark.parametrize(
+    ("missed", "answered", "fails"), [(0, 0, False), (1, 1, True), (1, 2, False), (2, 2, True), (2, 3, True)]
+)
+def test_attention_fails_with_more_than_half_of_the_control_trials_missed(missed, answered, fails):
+    assert fails_attention(missed=missed, answered=answered) is fails

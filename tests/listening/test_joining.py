@@ -1,0 +1,227 @@
+"""From a link to a session: once for each person, from all platforms, without cookies."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+
+from listening.models import Block, Participant, Session
+from tests.listening.factories import make_study
+from tests.listening.visits import PERSON, PLAIN, WORKER, Visit, link_of, text_of, to_trials
+
+pytestmark = pytest.mark.django_db
+
+
+def make_prolific(**fields):
+    codes = {"codes": {"complete": "C0MPLETE"}}
+    return make_study(**{"platform": "prolific", "platform_settings": codes, "screening": PLAIN} | fields)
+
+
+def test_own_link_makes_a_session_by_a_tap_only():
+    study = make_study(screening=PLAIN)
+    looked = Client().get(link_of(study))
+    assert (looked.status_code, Session.objects.count()) == (200, 0)
+    visit = Visit(study)
+    assert (visit.joined.status_code, visit.session.step, visit.session.block) == (302, "consent", None)
+    assert visit.session.participant.platform_id == ""
+
+
+def test_own_link_remembers_its_session_where_cookies_are_allowed():
+    study = make_study(screening=PLAIN)
+    client = Client()
+    first = client.post(link_of(study))
+    again = client.get(link_of(study))
+    assert (again.status_code, again.url, Session.objects.count()) == (302, first.url, 1)
+    cookie = first.cookies[f"listening-{study.pk}"]
+    assert (cookie["httponly"], cookie["samesite"]) == (True, "Lax")
+
+
+def test_own_link_may_name_its_person():
+    study = make_study(screening=PLAIN)
+    first, second, other = (Visit(study, {"person": person}) for person in ("anna", "anna", "bert"))
+    assert first.address == second.address != other.address
+    assert Client().get(link_of(study), {"person": "anna"}).url == first.address
+
+
+@pytest.mark.parametrize("agent", ["Mozilla/5.0 (X11)", ""])
+def test_browser_is_kept_and_no_cookie_is_set_after_joining(agent):
+    visit = Visit(make_study(screening=PLAIN), **{"User-Agent": agent})
+    assert visit.session.device == {"agent": agent}
+    for response in (visit.page(), visit.consent(), visit.post("role-play")):
+        assert (response.cookies, response["Cache-Control"]) == ({}, "private, no-store")
+        assert "Cookie" not in response.get("Vary", "")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("platform", ["prolific", "own"])
+def test_criterion_16_same_person_opening_ten_links_at_once_gets_one_session(platform):
+    settings = {"codes": {"complete": "C0MPLETE"}} if platform == "prolific" else {}
+    study = make_study(platform=platform, platform_settings=settings, screening=PLAIN, evaluators=4)
+    query = PERSON if platform == "prolific" else {"person": "anna"}
+
+    def begin(_):
+        try:
+            visit = Visit(study, query)
+            return visit.address, visit.consent().status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(10) as pool:
+        found = list(pool.map(begin, range(10)))
+    assert len({address for address, _ in found}) == 1
+    assert {status for _, status in found} == {302}
+    assert (Session.objects.count(), Participant.objects.count()) == (1, 1)
+    assert Block.objects.exclude(holder=None).count() == 1
+
+
+def test_prolific_joins_by_its_parameters_and_keeps_them_apart_from_the_hash():
+    visit = Visit(make_prolific(), PERSON)
+    session = visit.session
+    assert session.platform_data == {"study": "study-1", "session": "submission-1"}
+    assert session.participant.platform_id == "pid-1"
+    assert len(session.participant.person_key) == 64
+    assert "pid-1" not in visit.page().content.decode()
+
+
+def test_parameters_of_prolific_may_have_other_names():
+    names = {"person": "who", "study": "what", "session": "which"}
+    study = make_prolific(platform_settings={"codes": {"complete": "C"}, "parameters": names})
+    visit = Visit(study, {"who": "pid-9", "what": "s", "which": "x"})
+    assert visit.session.participant.platform_id == "pid-9"
+
+
+@pytest.mark.parametrize("query", [{}, PERSON | {"PROLIFIC_PID": "<script>"}, PERSON | {"SESSION_ID": "a b"}])
+def test_address_without_sound_parameters_is_refused_with_a_sentence(query):
+    response = Client().get(link_of(make_prolific()), query)
+    assert (response.status_code, Session.objects.count()) == (400, 0)
+    assert "This address is not complete" in text_of(response)
+    assert b"<script>" not in response.content
+
+
+def test_same_name_in_two_studies_has_two_hashes():
+    first, second = (Visit(make_prolific(), PERSON).session.participant for _ in range(2))
+    assert first.platform_id == second.platform_id
+    assert first.person_key != second.person_key
+
+
+@pytest.mark.parametrize(("state", "sentence"), [("paused", "paused just now"), ("closed", "has ended")])
+def test_study_that_takes_nobody_says_so_but_lets_its_people_in(state, sentence):
+    study = make_prolific()
+    known = Visit(study, PERSON)
+    study.state = state
+    study.save()
+    stranger = Client().get(link_of(study), PERSON | {"PROLIFIC_PID": "pid-2"})
+    assert stranger.status_code == 403
+    assert sentence in text_of(stranger)
+    assert Visit(study, PERSON).address == known.address
+    assert Session.objects.count() == 1
+
+
+def test_study_that_was_never_launched_is_not_found():
+    study = make_study(launched_at=None, state="draft")
+    assert Client().get(link_of(study)).status_code == 404
+    assert Client().get(reverse("listen:join", args=["nonsense"])).status_code == 404
+
+
+def test_who_finds_no_place_keeps_no_consent_and_may_try_again():
+    study = make_study(screening=PLAIN, evaluators=1)
+    first, late = Visit(study), Visit(study)
+    first.consent()
+    refused = late.consent()
+    assert refused.status_code == 409
+    assert "All places are taken just now" in text_of(refused)
+    assert (late.session.step, late.session.consented_at) == ("consent", None)
+    late.study.blocks.update(holder=None)
+    assert late.consent().status_code == 302
+    assert late.session.block is not None
+
+
+def test_who_has_ended_comes_back_to_the_end_and_gets_no_second_block():
+    study = make_prolific()
+    visit = to_trials(study, PERSON)
+    Session.objects.filter(token=visit.token).update(state="screened-out", step="end")
+    again = Visit(study, PERSON | {"SESSION_ID": "submission-2"})
+    assert again.address == visit.address
+    assert again.session.platform_data["session"] == "submission-1"
+    assert again.post("again").status_code == 403
+
+
+def test_criterion_18_who_lost_the_block_is_told_and_may_begin_anew():
+    study = make_prolific(evaluators=1)
+    visit = to_trials(study, PERSON)
+    lost = visit.session
+    Session.objects.filter(pk=lost.pk).update(state="expired", step="end")
+    study.blocks.update(holder=None)
+    page = visit.page()
+    assert "Your place was given to somebody else" in text_of(page)
+    assert lost.trials_started_at is not None
+    first = visit.post("again")
+    second = visit.post("again")
+    assert first.url == second.url != visit.address
+    anew = Session.objects.get(token=first.url.strip("/").rpartition("/")[2])
+    assert (anew.participant, anew.step, anew.consented_at) == (lost.participant, "consent", None)
+    assert Visit(study, PERSON).address == first.url
+
+
+def test_own_link_leads_to_the_session_begun_anew():
+    study = make_study(screening=PLAIN)
+    client = Client()
+    lost = client.post(link_of(study)).url
+    Session.objects.update(state="expired", step="end")
+    anew = client.post(f"{lost}step/again/").url
+    assert anew != lost
+    assert client.get(link_of(study)).url == anew
+
+
+def test_mturk_session_begun_anew_belongs_to_the_assignment_under_which_it_was():
+    study = make_study(platform="mturk", screening=PLAIN)
+    lost = Visit(study, WORKER)
+    Session.objects.update(state="expired", step="end")
+    back = Visit(study, WORKER | {"assignmentId": "A2"})
+    back.address = back.post("again").url
+    assert back.session.platform_data["session"] == "A2"
+    assert lost.session.platform_data["session"] == WORKER["assignmentId"]
+
+
+def test_mturk_preview_shows_instructions_and_makes_nothing():
+    study = make_study(platform="mturk", screening=PLAIN)
+    for query in ({}, {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE", "hitId": "H1"}):
+        response = Client().get(link_of(study), query)
+        assert response.status_code == 200
+        assert "Accept the task to begin" in text_of(response)
+        assert "broadcaster" in text_of(response)
+    assert (Session.objects.count(), Participant.objects.count()) == (0, 0)
+    assert Block.objects.exclude(holder=None).count() == 0
+
+
+def test_mturk_worker_who_takes_the_task_again_has_the_newest_assignment():
+    study = make_study(platform="mturk", screening=PLAIN)
+    first = Visit(study, WORKER)
+    again = Visit(study, WORKER | {"assignmentId": "A2"})
+    assert again.address == first.address
+    assert again.session.platform_data["session"] == "A2"
+    assert list(again.session.events.values_list("kind", flat=True)) == ["platform-session-changed"]
+
+
+def test_language_is_asked_for_or_the_browsers_and_else_the_studys_first():
+    study = make_study(screening=PLAIN, languages=["en", "fr"])
+    client = Client()
+    found = [
+        client.get(link_of(study), {"lang": "fr"}),
+        client.get(link_of(study), headers={"Accept-Language": "fr-CA"}),
+    ]
+    assert all('lang="fr"' in one.content.decode().partition("<head>")[0] for one in found)
+    other = client.get(link_of(study), headers={"Accept-Language": "de"})
+    assert 'lang="en"' in other.content.decode().partition("<head>")[0]
+    assert Visit(study, **{"Accept-Language": "fr"}).session.language == "fr"
+
+
+@pytest.mark.parametrize("mischief", ['"\\000"', "a b", "x" * 5000])
+def test_nonsense_in_a_cookie_or_an_address_is_nobodys_session(mischief):
+    study = make_study(screening=PLAIN)
+    client = Client(headers={"Cookie": f"listening-{study.pk}={mischief}"})
+    assert client.get(link_of(study)).status_code == 200
+    for address in ("/listen/%00/", "/listen/a%20b/", "/listen/join/%00/", f"/listen/{'x' * 5000}/"):
+        assert client.get(address).status_code == 404

@@ -1,0 +1,251 @@
+"""Making the stimuli of a study as a job: whole, interrupted, cancelled, failed and mended; with speech of the demo."""
+
+import io
+
+import numpy as np
+import pytest
+import soundfile
+from django.core.files.storage import default_storage
+
+from evaluation.formats.audio import write_flac16
+from listening.models import Stimulus, Study
+from listening.stimuli.flac import FRAME_SAMPLES, USUAL_FRAME_BYTES, file_bytes
+from listening.stimuli.level import active_speech_level
+from listening.studies import preparing
+from listening.studies.preparing import prepare_study
+from portal.core.models import AuditEvent
+from portal.core.storage import store_bytes
+from portal.jobs.models import Job, State
+from portal.jobs.runner import JobCancelled, JobReleased, execute
+from portal.jobs.services import NotPossible, request_cancel, run_again
+from tests.listening.factories import make_study
+from tests.listening.stimuli.speech import decode, demo_recordings
+from tests.portal.factories import make_organizer
+
+pytestmark = pytest.mark.django_db
+
+
+def store(samples):
+    file = io.BytesIO()
+    write_flac16(file, np.asarray(samples, np.int16), 16000)
+    return store_bytes(file.getvalue(), ".flac")
+
+
+@pytest.fixture
+def study():
+    """Designed, with spoken recordings and no stimulus file yet."""
+    study = make_study(trials=6, state=Study.State.DRAFT, launched_at=None)
+    for stimulus, samples in zip(study.stimulus_files.all(), demo_recordings(), strict=False):
+        stimulus.source, stimulus.file, stimulus.bytes, stimulus.duration_s = store(samples), "", 0, 0
+        stimulus.save()
+    assert study.stimulus_files.count() > 6
+    return study
+
+
+def prepare(study):
+    return execute(prepare_study(study, make_organizer()).pk)
+
+
+def content(stimulus):
+    with default_storage.open(stimulus.file) as file:
+        return file.read()
+
+
+def test_every_recording_becomes_a_file_of_one_form(study):
+    job = prepare(study)
+    assert (job.state, job.failure, job.edition) == (State.SUCCEEDED, "", study.edition.name)
+    study.refresh_from_db()
+    assert (study.state, study.job) == (Study.State.PREPARED, job)
+    for stimulus in study.stimulus_files.all():
+        data = content(stimulus)
+        info = soundfile.info(io.BytesIO(data))
+        assert (info.samplerate, info.channels, info.subtype) == (16000, 2, "PCM_16")
+        assert len(data) == stimulus.bytes == file_bytes(info.frames, USUAL_FRAME_BYTES)
+        assert stimulus.facts["padded_s"] == info.frames / 16000 > stimulus.duration_s
+        with default_storage.open(stimulus.source) as source:
+            assert stimulus.duration_s == soundfile.info(source).duration
+    assert study.stimuli == job.result
+    assert {name: study.stimuli[name] for name in ("kbit_per_s", "level_dbov", "grid_s", "guarded", "files")} == {
+        "kbit_per_s": 184.0,
+        "level_dbov": -26.0,
+        "grid_s": 0.512,
+        "guarded": 0,
+        "files": study.stimulus_files.count(),
+    }
+    events = AuditEvent.objects.filter(action__startswith="study.").values_list("action", flat=True)
+    assert sorted(events) == ["study.prepared", "study.preparing"]
+
+
+def test_criterion_02_both_ears_get_equal_energy_at_the_common_level(study):
+    prepare(study)
+    for stimulus in study.stimulus_files.all():
+        heard = decode(content(stimulus)) / 32768
+        left, right = np.square(heard).sum(axis=0)
+        assert abs(10 * np.log10(left / right)) < 0.1
+        speech = heard[FRAME_SAMPLES : FRAME_SAMPLES + round(stimulus.duration_s * 16000), 0]
+        assert active_speech_level(speech, 16000).active_dbov == pytest.approx(-26, abs=0.1)
+
+
+def test_study_that_is_being_prepared_cannot_be_prepared_again(study):
+    job = prepare_study(study, make_organizer())
+    study.refresh_from_db()
+    assert study.state == Study.State.PREPARING
+    with pytest.raises(NotPossible, match="being made already"):
+        prepare_study(study, make_organizer())
+    assert execute(job.pk).state == State.SUCCEEDED
+    again = prepare(study)
+    assert (again.state, again != job) == (State.SUCCEEDED, True)
+    study.refresh_from_db()
+    assert (study.state, study.job) == (Study.State.PREPARED, again)
+
+
+def test_study_without_a_design_or_closed_cannot_be_prepared(study):
+    for fields, sentence in (({"certificate": {}}, "Make the design first"), ({"state": Study.State.CLOSED}, "closed")):
+        Study.objects.filter(pk=study.pk).update(**fields)
+        with pytest.raises(NotPossible, match=sentence):
+            prepare_study(study, make_organizer())
+    assert not Job.objects.exists()
+
+
+def test_interrupted_job_continues_and_makes_nothing_twice(study, monkeypatch):
+    made, make_one = [], preparing._make_one
+
+    def one(stimulus, frame_bytes):
+        if len(made) == 4:
+            raise JobReleased
+        made.append(stimulus.pk)
+        return make_one(stimulus, frame_bytes)
+
+    monkeypatch.setattr(preparing, "_make_one", one)
+    job = prepare(study)
+    study.refresh_from_db()
+    assert (job.state, study.state) == (State.WAITING, Study.State.PREPARING)
+    assert Stimulus.objects.exclude(file="").count() == 4
+    monkeypatch.setattr(preparing, "_make_one", lambda *args: made.append(args[0].pk) or make_one(*args))
+    assert execute(job.pk).state == State.SUCCEEDED
+    total = study.stimulus_files.count()
+    assert len(made) == len(set(made)) == total
+    assert f"4 of {total} stimuli are there already; continuing." in job.events.values_list("text", flat=True)
+
+
+def test_cancelled_job_leaves_a_draft_and_what_was_made(study, monkeypatch):
+    made, make_one = [], preparing._make_one
+
+    def one(stimulus, frame_bytes):
+        if len(made) == 2:
+            raise JobCancelled
+        made.append(stimulus.pk)
+        return make_one(stimulus, frame_bytes)
+
+    monkeypatch.setattr(preparing, "_make_one", one)
+    job = prepare(study)
+    study.refresh_from_db()
+    assert (job.state, study.state) == (State.CANCELLED, Study.State.DRAFT)
+    assert Stimulus.objects.exclude(file="").count() == 2
+    monkeypatch.setattr(preparing, "_make_one", make_one)
+    run_again(job, by=make_organizer())
+    assert execute(job.pk).state == State.SUCCEEDED
+    study.refresh_from_db()
+    assert study.state == Study.State.PREPARED
+
+
+def test_job_that_is_cancelled_before_it_began_leaves_a_draft(study):
+    request_cancel(prepare_study(study, make_organizer()), by=make_organizer())
+    study.refresh_from_db()
+    assert study.state == Study.State.DRAFT
+
+
+def test_every_faulty_recording_is_named_and_the_mended_job_goes_on(study):
+    stimuli = list(study.stimulus_files.select_related("utterance", "system"))
+    silent, missing, short = stimuli[2], stimuli[3], stimuli[5]
+    sources = [one.source for one in (silent, missing, short)]
+    Stimulus.objects.filter(pk=silent.pk).update(source=store(np.zeros(16000)))
+    Stimulus.objects.filter(pk=missing.pk).update(source="")
+    Stimulus.objects.filter(pk=short.pk).update(source=store(np.full(800, 500)))
+    job = prepare(study)
+    study.refresh_from_db()
+    assert (job.state, job.failure_actor, study.state) == (State.FAILED, "organizer", Study.State.DRAFT)
+    assert job.failure.startswith(f"3 of {len(stimuli)} recordings cannot be made into stimuli. ")
+    assert [(problem["code"], problem["file"].split(" ")[0]) for problem in job.problems] == [
+        ("silent", silent.utterance.name),
+        ("missing-file", missing.utterance.name),
+        ("too-short", short.utterance.name),
+    ]
+    for problem, stimulus in zip(job.problems, (silent, missing, short), strict=True):
+        origin = f"as {stimulus.system.code} has it" if stimulus.system else "the original"
+        assert problem["file"].endswith(f"({origin})")
+    for stimulus, source in zip((silent, missing, short), sources, strict=True):
+        Stimulus.objects.filter(pk=stimulus.pk).update(source=source)
+    run_again(job, by=make_organizer())
+    assert execute(job.pk).state == State.SUCCEEDED
+    study.refresh_from_db()
+    assert study.state == Study.State.PREPARED
+
+
+def test_faulty_first_recording_stops_the_job_as_a_canary(study):
+    first = study.stimulus_files.select_related("utterance").first()
+    Stimulus.objects.filter(pk=first.pk).update(source="content/00/gone.flac")
+    job = prepare(study)
+    total = study.stimulus_files.count()
+    assert job.failure.startswith(
+        f"1 of {total} recordings cannot be made into stimuli, the first one among them, so the others were not tried. "
+        f"{first.utterance.name} "
+    )
+    assert not Stimulus.objects.exclude(file="").exists()
+
+
+def test_hungry_recording_makes_all_files_larger(study):
+    hungry = list(study.stimulus_files.all())[4]
+    noise = np.random.default_rng(0).normal(0, 1640, 20 * 16000)
+    Stimulus.objects.filter(pk=hungry.pk).update(source=store(np.rint(noise)))
+    job = prepare(study)
+    assert job.state == State.SUCCEEDED
+    study.refresh_from_db()
+    assert study.stimuli["kbit_per_s"] == 200
+    for stimulus in study.stimulus_files.all():
+        data = content(stimulus)
+        assert len(data) == stimulus.bytes == file_bytes(soundfile.info(io.BytesIO(data)).frames, 6400)
+        assert stimulus.facts["frame_bytes"] == 6400
+    assert "One recording needs 200 kbit/s, so all files get that many." in job.events.values_list("text", flat=True)
+
+
+def test_size_goes_back_once_the_hungry_recording_is_out_of_the_design(study):
+    hungry = study.stimulus_files.last()
+    source = hungry.source
+    Stimulus.objects.filter(pk=hungry.pk).update(
+        source=store(np.rint(np.random.default_rng(0).normal(0, 1640, 20 * 16000)))
+    )
+    prepare(study)
+    Stimulus.objects.filter(pk=hungry.pk).update(source=source, file="", facts={})
+    prepare(study)
+    assert {facts["frame_bytes"] for facts in Stimulus.objects.values_list("facts", flat=True)} == {USUAL_FRAME_BYTES}
+
+
+@pytest.mark.parametrize("state", [Study.State.OPEN, Study.State.PAUSED])
+def test_launched_study_stays_as_it_is_while_added_recordings_are_made(study, state):
+    prepare(study)
+    added = study.stimulus_files.last()
+    before = dict(study.stimulus_files.exclude(pk=added.pk).values_list("pk", "file"))
+    Stimulus.objects.filter(pk=added.pk).update(file="", bytes=0, facts={})
+    Study.objects.filter(pk=study.pk).update(state=state)
+    job = prepare_study(study, make_organizer())
+    study.refresh_from_db()
+    assert study.state == state
+    assert execute(job.pk).state == State.SUCCEEDED
+    study.refresh_from_db()
+    added.refresh_from_db()
+    assert (study.state, bool(added.file)) == (state, True)
+    assert dict(study.stimulus_files.exclude(pk=added.pk).values_list("pk", "file")) == before
+
+
+def test_old_job_of_a_study_that_was_designed_anew_changes_nothing(study):
+    job = prepare_study(study, make_organizer())
+    job = request_cancel(job, by=make_organizer())
+    study.refresh_from_db()
+    other = prepare_study(study, make_organizer())
+    run_again(job, by=make_organizer())
+    ended = execute(job.pk)
+    assert (ended.state, ended.failure) == (State.FAILED, "The study has changed since this job was started.")
+    assert not Stimulus.objects.exclude(file="").exists()
+    study.refresh_from_db()
+    assert (study.state, study.job) == (Study.State.PREPARING, other)

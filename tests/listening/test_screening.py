@@ -1,0 +1,235 @@
+"""The tests before the trials: made, counted and scored on the server, before the main task."""
+
+import io
+import wave
+
+import numpy as np
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from listening.models import Block, ScreeningResult
+from listening.studies.plans import DEFAULT_SCREENING, PlanError, Screening, parse_screening
+from tests.listening.factories import make_study
+from tests.listening.visits import PERSON, PLAIN, Visit, text_of
+
+pytestmark = pytest.mark.django_db
+CODES = {"codes": {"complete": "ALLDONE1", "screened-out": "NOTTHIS2"}}
+
+
+def make_visit(screening, **fields):
+    study = make_study(platform="prolific", platform_settings=CODES, screening=PLAIN | screening, **fields)
+    visit = Visit(study, PERSON)
+    visit.consent()
+    return visit
+
+
+def results(visit):
+    return list(visit.session.screening_results.values_list("kind", "attempt", "score", "of", "is_passed"))
+
+
+def samples(content):
+    with wave.open(io.BytesIO(content)) as file:
+        assert (file.getnchannels(), file.getframerate(), file.getsampwidth()) == (2, 16000, 2)
+        return np.frombuffer(file.readframes(file.getnframes()), "<i2").reshape(-1, 2)
+
+
+def test_criterion_19_sound_test_passes_who_counted_right():
+    visit = make_visit({"sound": True})
+    assert visit.session.step == "sound"
+    visit.answer_test("sound")
+    assert results(visit) == [("sound", 1, 2, 2, True)]
+    assert visit.session.step == "role-play"
+
+
+def test_criterion_19_sound_test_can_be_tried_three_times_and_no_more():
+    visit = make_visit({"sound": True})
+    for attempt in (1, 2, 3):
+        assert f"attempt {attempt} of 3" in visit.text() or attempt == 1
+        visit.answer_test("sound", right=False)
+    assert [row[4] for row in results(visit)] == [False] * 3
+    assert (visit.session.state, visit.session.step, visit.session.completion_code) == (
+        "screened-out",
+        "end",
+        "NOTTHIS2",
+    )
+    visit.post("sound", attempt=4, answer1=2, answer2=2)
+    assert len(results(visit)) == 3
+
+
+def test_criterion_19_screened_out_before_the_main_task_with_a_polite_text_and_the_block_freed():
+    visit = make_visit({"headphones": "huggins", "headphones_gate": "gate", "headphones_attempts": 1})
+    assert Block.objects.exclude(holder=None).count() == 1
+    visit.answer_test("headphones", right=False)
+    page = visit.page()
+    assert "Thank you for your interest" in text_of(page)
+    assert "NOTTHIS2" in text_of(page)
+    assert "ALLDONE1" not in page.content.decode()
+    assert Block.objects.exclude(holder=None).count() == 0
+    assert visit.session.trials_started_at is None
+    visit.post("role-play")
+    assert (visit.session.state, visit.session.step) == ("screened-out", "end")
+
+
+def test_criterion_19_flag_keeps_the_score_and_lets_go_on():
+    visit = make_visit({"headphones": "huggins", "headphones_gate": "flag", "headphones_attempts": 2})
+    visit.answer_test("headphones", right=False)
+    assert visit.session.step == "headphones"
+    visit.answer_test("headphones", right=False)
+    assert results(visit) == [("huggins", 1, 0, 6, False), ("huggins", 2, 0, 6, False)]
+    assert (visit.session.state, visit.session.step) == ("active", "role-play")
+
+
+def test_both_headphone_checks_come_one_after_the_other():
+    visit = make_visit({"headphones": "both", "headphones_attempts": 2})
+    visit.answer_test("headphones")
+    assert visit.session.step == "headphones"
+    visit.answer_test("headphones", right=False)
+    visit.answer_test("headphones")
+    assert [row[:2] + row[4:] for row in results(visit)] == [
+        ("huggins", 1, True),
+        ("woods", 1, False),
+        ("woods", 2, True),
+    ]
+    assert visit.session.step == "role-play"
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "is_passed"), [("huggins", 1, False), ("woods", 1, True), ("woods", 2, False)]
+)
+def test_huggins_needs_six_of_six_and_woods_five(kind, wrong, is_passed):
+    visit = make_visit({"headphones": kind})
+    visit.page()
+    row = visit.session.screening_results.get()
+    given = [one % 3 + 1 if place < wrong else one for place, one in enumerate(row.secret["right"])]
+    visit.post("headphones", kind=kind, attempt=1, **{f"answer{place}": one for place, one in enumerate(given, 1)})
+    row.refresh_from_db()
+    assert (row.score, row.is_passed, row.given) == (6 - wrong, is_passed, given)
+
+
+def test_criterion_19_reload_or_old_form_is_no_new_attempt():
+    visit = make_visit({"headphones": "huggins", "headphones_attempts": 2})
+    first = [visit.sounds() for _ in range(3)]
+    assert first[0] == first[1] == first[2]
+    secret = visit.session.screening_results.get().secret
+    visit.answer_test("headphones", right=False)
+    old = {f"answer{place}": one for place, one in enumerate(secret["right"], 1)}
+    visit.post("headphones", kind="huggins", attempt=1, **old)
+    visit.page()
+    visit.post("headphones", kind="huggins", attempt=1, **old)
+    visit.post("headphones", kind="woods", attempt=2, **old)
+    assert [row[4] for row in results(visit)] == [False, None]
+    assert visit.sounds() != first[0]
+
+
+@pytest.mark.parametrize("given", [{}, {"answer1": 1}, {f"answer{place}": 9 for place in range(1, 7)}])
+def test_untouched_or_crafted_answers_are_no_attempt(given):
+    visit = make_visit({"headphones": "huggins"})
+    visit.page()
+    answer = visit.post("headphones", kind="huggins", attempt=1, **given)
+    assert answer.status_code == 422
+    assert "Something is still missing" in text_of(answer)
+    assert visit.session.screening_results.get().is_passed is None
+    assert b"checked" not in visit.page().content
+
+
+@pytest.mark.parametrize(("native", "state", "step"), [("en", "active", "role-play"), ("fr", "screened-out", "end")])
+def test_criterion_19_language_gate_lets_native_speakers_in(native, state, step):
+    visit = make_visit({"native_languages": ["en-gb"]})
+    assert visit.session.step == "questions"
+    answer = visit.post("questions", native_language=native)
+    assert answer.status_code == 302
+    assert (visit.session.state, visit.session.step) == (state, step)
+    assert results(visit) == [("language", 1, int(native == "en"), 1, native == "en")]
+    assert visit.session.questionnaire == {"native_language": native}
+
+
+def test_sounds_are_opaque_and_tell_nothing_by_their_size_or_headers():
+    study = make_study(screening=PLAIN | {"headphones": "huggins"}, evaluators=2)
+    visits = [Visit(study), Visit(study)]
+    for visit in visits:
+        visit.consent()
+    addresses = [visit.sounds() for visit in visits]
+    assert set(addresses[0]).isdisjoint(addresses[1])
+    answers = [visits[0].ask("get", address) for address in addresses[0]]
+    assert {one.status_code for one in answers} == {200}
+    assert {len(one.content) for one in answers} == {len(answers[0].content)}
+    headers = [dict(one.headers.items()) for one in answers]
+    assert all(one == headers[0] for one in headers)
+    assert set(headers[0]).isdisjoint({"ETag", "Last-Modified", "Content-Disposition"})
+    assert headers[0]["Cache-Control"] == "private, no-store"
+    assert "right" not in visits[0].page().content.decode()
+
+
+def test_sound_of_each_round_differs_between_the_ears_in_one_interval_only():
+    visit = make_visit({"headphones": "huggins"})
+    right = None
+    for place, address in enumerate(visit.sounds()):
+        sound = samples(visit.ask("get", address).content)
+        thirds = sound[: len(sound) // 3 * 3].reshape(3, -1, 2)
+        differs = [bool(np.any(one[:, 0] != one[:, 1])) for one in thirds]
+        right = visit.session.screening_results.get().secret["right"]
+        assert differs == [number == right[place] for number in (1, 2, 3)]
+
+
+def test_sound_test_plays_what_has_to_be_counted_in_both_ears():
+    visit = make_visit({"sound": True})
+    (address,) = visit.sounds()
+    sound = samples(visit.ask("get", address).content)
+    assert np.array_equal(sound[:, 0], sound[:, 1])
+    loud = np.abs(sound[:, 0]).reshape(-1, 160).max(axis=1) > 100
+    onsets = np.flatnonzero(loud & ~np.roll(loud, 1))
+    gaps = np.flatnonzero(np.diff(onsets) * 0.01 > 1.2)
+    counted = [int(gaps[0]) + 1, len(onsets) - int(gaps[0]) - 1]
+    assert counted == visit.session.screening_results.get().secret["right"]
+
+
+def test_sounds_of_other_sessions_attempts_and_times_are_not_found():
+    study = make_study(screening=PLAIN | {"sound": True}, evaluators=2)
+    visit, other = Visit(study), Visit(study)
+    visit.consent()
+    (address,) = visit.sounds()
+    name = address.rpartition("/")[2]
+    before_consent = reverse("listen:sound", args=[other.token, name])
+    assert Client().get(before_consent).status_code == 404
+    other.consent()
+    other.page()
+    assert Client().get(before_consent).status_code == 404
+    visit.answer_test("sound", right=False)
+    assert visit.ask("get", address).status_code == 404
+    (address,) = visit.sounds()
+    assert visit.ask("get", address).status_code == 200
+    visit.answer_test("sound")
+    assert visit.ask("get", address).status_code == 404
+
+
+def test_what_the_browsers_audio_was_like_is_kept():
+    visit = make_visit({"sound": True})
+    visit.page()
+    row = visit.session.screening_results.get()
+    told = {"context_state": "running", "sample_rate": "48000", "screen": "360x640", "other": "x" * 999}
+    visit.post("sound", attempt=1, answer1=row.secret["right"][0], answer2=row.secret["right"][1], **told)
+    kept = {key: told[key] for key in ("context_state", "sample_rate", "screen")}
+    assert {key: visit.session.device[key] for key in kept} == kept
+    assert visit.session.events.get(kind="sound-unlocked").data == kept
+    assert "other" not in visit.session.device
+
+
+def test_default_screening_is_sound_and_every_fault_of_another_is_told():
+    assert parse_screening({}) == Screening()
+    assert parse_screening(DEFAULT_SCREENING).headphone_tests == ("huggins",)
+    with pytest.raises(PlanError) as raised:
+        parse_screening(
+            {"sound": "yes", "headphones": "loud", "headphones_gate": 1, "headphones_attempts": 0,
+             "native_languages": "en", "gold_gate": "ban", "more": 1}
+        )  # fmt: skip
+    assert [problem.partition(":")[0] for problem in raised.value.problems] == [
+        "The screening",
+        "The sound test",
+        "The headphone check",
+        "The consequence of the headphone check",
+        "The consequence of missed control trials",
+        "Attempts at the headphone check",
+        "Native languages",
+    ]
+    assert ScreeningResult.objects.count() == 0

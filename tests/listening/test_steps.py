@@ -1,0 +1,260 @@
+"""From consent to the trials: in order, once, in any language, with nothing heard before consent."""
+
+import re
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from listening import texts
+from listening.models import Session, StudyText
+from listening.studies.plans import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING, PlanError, parse_questionnaire
+from listening.trials.clips import clip_address
+from tests.listening.factories import make_study
+from tests.listening.visits import PLAIN, Visit, link_of, text_of, to_trials
+
+pytestmark = pytest.mark.django_db
+ABOUT = {"age": "30-39", "gender": "undisclosed", "native_language": "en", "hearing": "no"}
+
+
+def make_full(**fields):
+    everything = DEFAULT_SCREENING | {"headphones": "both", "headphones_gate": "gate"}
+    return make_study(**{"screening": everything, "questionnaire": DEFAULT_QUESTIONNAIRE} | fields)
+
+
+def walk(visit):
+    """Every step of a full study with its page, up to the trials."""
+    steps = [("consent", lambda: visit.consent()), ("questions", lambda: visit.post("questions", **ABOUT))]
+    steps += [("sound", lambda: visit.answer_test("sound"))]
+    steps += [("headphones", lambda: visit.answer_test("headphones"))] * 2
+    steps += [("role-play", lambda: visit.post("role-play"))]
+    for step, take in steps:
+        assert visit.session.step == step
+        yield step, visit.page()
+        assert take().status_code == 302
+
+
+def test_full_study_goes_through_every_step_in_order():
+    visit = Visit(make_full())
+    seen = [(step, page.status_code) for step, page in walk(visit)]
+    assert [status for _, status in seen] == [200] * 6
+    session = visit.session
+    assert session.step == "trials"
+    assert session.trials_started_at == session.heard_until is not None
+    assert session.questionnaire == ABOUT
+    assert set(session.texts) == {"consent", "role-play", "instructions"}
+
+
+def test_steps_without_anything_to_do_are_left_out_and_counted_rightly():
+    visit = Visit(make_study(screening=PLAIN))
+    assert "Step 1 of 3" in visit.text()
+    visit.consent()
+    assert visit.session.step == "role-play"
+    assert "Step 2 of 3" in visit.text()
+
+
+def test_no_step_can_be_jumped_to_or_taken_twice():
+    visit = Visit(make_full())
+    for step in ("trials", "role-play", "sound", "end", "again", "nonsense"):
+        assert visit.post(step).status_code in {302, 403}
+        assert visit.session.step == "consent"
+    visit.consent()
+    consented = visit.session.consented_at
+    visit.consent()
+    visit.post("questions", **ABOUT)
+    visit.post("questions", **ABOUT | {"age": "60+"})
+    assert (visit.session.consented_at, visit.session.questionnaire) == (consented, ABOUT)
+    assert visit.session.block.offers == 1
+
+
+def test_criterion_23_no_audio_before_consent():
+    study = make_full()
+    visit = Visit(study)
+    session = visit.session
+    assert visit.sounds() == []
+    Session.objects.filter(pk=session.pk).update(block=study.blocks.first(), step="trials")
+    session.refresh_from_db()
+    trial = session.block.trials.first()
+    addresses = [clip_address(session, trial, "a"), reverse("listen:sound", args=[session.token, "0" * 32])]
+    assert {Client().get(address).status_code for address in addresses} <= {403, 404, 410}
+    for address in (link_of(study), session.get_absolute_url()):
+        page = Client().get(address, follow=True).content.decode() if address != session.get_absolute_url() else ""
+        assert "<audio" not in page
+    assert session.consented_at is None
+
+
+def test_criterion_23_consent_is_ticked_by_the_person_and_by_nobody_else():
+    visit = Visit(make_study(screening=PLAIN))
+    assert b"checked" not in visit.page().content
+    refused = visit.post("consent")
+    assert (refused.status_code, visit.session.step, visit.session.block) == (422, "consent", None)
+    assert "Please tick the box if you agree." in text_of(refused)
+
+
+def test_questionnaire_asks_what_is_missing_all_at_once_and_keeps_what_was_given():
+    visit = Visit(make_full())
+    visit.consent()
+    answer = visit.post("questions", age="30-39", gender="dragon")
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert page.count("Please answer this question.") == 4  # beside each of two fields, and in the summary
+    assert "dragon" in page
+    assert re.search(r'value="30-39"[^>]* checked', page)
+    assert visit.session.questionnaire == {}
+
+
+def test_questions_may_be_optional_numbers_and_texts():
+    own = [
+        {"name": "years", "kind": "number", "labels": {"en": "Years of training"}, "lowest": 0, "highest": 60},
+        {"name": "note", "kind": "text", "labels": {"en": "A note", "fr": "Une note"}, "required": False},
+    ]
+    visit = Visit(make_study(screening=PLAIN, questionnaire=own))
+    visit.consent()
+    assert visit.post("questions", years="61").status_code == 422
+    assert visit.post("questions", years="7").status_code == 302
+    assert visit.session.questionnaire == {"years": 7}
+
+
+def test_questionnaire_is_read_strictly_and_every_fault_told():
+    with pytest.raises(PlanError) as raised:
+        parse_questionnaire(
+            [
+                {"name": "Age", "kind": "choice", "labels": {"en": "Age"}, "choices": [{"value": "a", "labels": {}}]},
+                {"name": "b", "kind": "slider", "labels": {}, "colour": 1},
+                "c",
+                {"name": "d", "kind": "text", "labels": {"en": "D"}},
+                {"name": "d", "kind": "number", "labels": {"en": "D"}, "lowest": 2, "highest": 1},
+                {"name": "d", "kind": "text", "labels": {"en": "D"}},
+            ]
+        )
+    assert raised.value.problems == [
+        "Question 1: expected a name of small letters, digits and _, found 'Age'.",
+        "Question 1, choice 1: expected labels by language, such as en: Your age.",
+        "Question 1: expected at least two choices, found 1.",
+        "Question 2: there is no 'colour'; expected choices, highest, kind, labels, lowest, name, required.",
+        "Question 2: expected a kind out of choice, number, text, language, found 'slider'.",
+        "Question 2: expected labels by language, such as en: Your age.",
+        "Question 3: expected an object, found a text.",
+        "Question 5: expected whole numbers as its lowest and highest answer, in this order.",
+        "Question 'd': there are two of this name.",
+    ]
+    assert len(parse_questionnaire(DEFAULT_QUESTIONNAIRE)) == 4
+
+
+def test_criterion_22_language_changes_without_losing_the_place():
+    visit = Visit(make_full())
+    pages = {}
+    for step, page in walk(visit):
+        assert 'lang="en"' in page.content.decode().partition("<head>")[0], step
+        before = visit.session
+        visit.ask("post", reverse("listen:language", args=[visit.token]), {"language": "fr"})
+        french = visit.page()
+        assert 'lang="fr"' in french.content.decode().partition("<head>")[0]
+        after = visit.session
+        assert (after.step, after.consented_at, after.block_id) == (before.step, before.consented_at, before.block_id)
+        pages[step] = text_of(page), text_of(french)
+        visit.ask("post", reverse("listen:language", args=[visit.token]), {"language": "en"})
+    assert all(english != french for english, french in pages.values())
+    assert visit.session.screening_results.count() == 3
+    visit.ask("post", reverse("listen:language", args=[visit.token]), {"language": "xx"})
+    assert visit.session.language == "en"
+
+
+def test_criterion_22_texts_are_versioned_and_stored_with_the_session():
+    study = make_study(screening=PLAIN)
+    for version in (1, 2):
+        study.texts.create(kind="consent", language="en", version=version, text=f"Wording number {version}")
+    study.texts.create(kind="consent", language="fr", version=1, text="Texte français")
+    study.texts.create(kind="role-play", language="en", version=1, text="**Play** this role")
+    visit = Visit(study)
+    assert "Wording number 2" in visit.text()
+    assert visit.session.texts == {"consent": {"language": "en", "version": 2}}
+    visit.ask("post", reverse("listen:language", args=[visit.token]), {"language": "fr"})
+    assert "Texte français" in visit.text()
+    visit.consent()
+    page = visit.page().content.decode()
+    assert '<div class="text" lang="en" dir="ltr"><p><strong>Play</strong> this role</p>' in page
+    assert visit.session.texts == {
+        "consent": {"language": "fr", "version": 1},
+        "role-play": {"language": "en", "version": 1},
+        "instructions": {"language": "fr", "version": 0},
+    }
+    study.texts.create(kind="consent", language="fr", version=2, text="Nouveau")
+    assert visit.session.texts["consent"]["version"] == 1
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+@pytest.mark.parametrize("role_play", ["broadcaster", "call-centre"])
+def test_every_wording_is_shipped_in_every_language(language, role_play):
+    found = [texts.shipped_text(kind, role_play, language) for kind in StudyText.Kind.values]
+    assert min(map(len, found)) > 100
+    assert "{" not in "".join(found)
+    every = ["verifiability", "naturalness", "intelligibility", "linkability", "transcription"]
+    told = texts.shipped_text("instructions", role_play, language, tasks=every, scale_points=7)
+    assert (told.count("**"), "7" in told, "10" in told) == (10, True, False)
+    assert texts.shipped_text("role-play", "own", language) == ""
+
+
+def test_wording_can_carry_no_script_picture_or_address():
+    page = texts.as_html("<script>x</script> ![a](http://example.org/a.png) [b](http://example.org) *c* <b>d</b>")
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "<a " not in page
+    assert "<em>c</em>" in page
+
+
+def test_criterion_12_pages_of_the_steps_name_no_system_study_team_or_class():
+    study = make_full(title="Secretive title", name="secretive-name")
+    visit = Visit(study)
+    told = [Client().get(link_of(study)), visit.joined]
+    for _step, page in walk(visit):
+        told.append(page)
+        told += [visit.ask("get", address) for address in visit.sounds()]
+    told += [visit.ask("get", f"{visit.address}withdraw/"), visit.ask("get", reverse("listen:withdraw-by-code"))]
+    hidden = ["secretive", "Secretive", study.edition.name, study.edition.title, study.edition.corpus.name]
+    hidden += list(study.edition.corpus.speakers.values_list("name", flat=True))
+    hidden += ["is_target", "nontarget", "condition"]
+    everything = b"".join(one.content + repr(sorted(one.headers.items())).encode() for one in told).decode("latin-1")
+    assert [word for word in hidden if word in everything] == []
+    assert len(told) > 15
+
+
+def test_right_to_left_language_turns_the_page_round():
+    study = make_study(screening=PLAIN, languages=["en", "ar"])
+    visit = Visit(study)
+    visit.ask("post", reverse("listen:language", args=[visit.token]), {"language": "ar"})
+    page = visit.page().content.decode()
+    assert '<html lang="ar" dir="rtl">' in page
+    assert '<div class="text" lang="en" dir="ltr">' in page
+
+
+def test_unknown_session_is_not_found_at_any_address():
+    client = Client()
+    for name, extra in (("session", []), ("withdraw", []), ("sound", ["x"])):
+        assert client.get(reverse(f"listen:{name}", args=["no-such-token", *extra])).status_code == 404
+    for name, extra in (("language", []), ("step", ["consent"]), ("withdraw", [])):
+        assert client.post(reverse(f"listen:{name}", args=["no-such-token", *extra])).status_code == 404
+
+
+def test_trials_are_reached_and_shown():
+    visit = to_trials(make_study(screening=PLAIN))
+    assert visit.page().status_code == 200
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_simulated_study_says_so_on_every_page(is_told):
+    visit = Visit(make_study(screening=PLAIN, is_simulated=is_told))
+    for take in (visit.consent, lambda: visit.post("role-play")):
+        assert ("the other answers in this study are simulated" in visit.text()) == is_told
+        take()
+    assert visit.session.is_simulated == is_told
+
+
+def test_preview_says_that_nothing_counts():
+    study = make_study(screening=PLAIN)
+    visit = Visit(study)
+    Session.objects.filter(pk=visit.session.pk).update(is_preview=True)
+    assert "Preview: nothing that you do here counts." in visit.text()
+    visit.consent()
+    assert visit.session.block is not None
+    assert study.blocks.exclude(holder=None).count() == 0

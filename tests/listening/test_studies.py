@@ -1,0 +1,388 @@
+"""Studies from edition to launch: services, forms and pages as an organizer meets them."""
+
+import re
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from listening.models import Study
+from listening.studies import services
+from listening.studies.planning import planner
+from listening.studies.study_defaults import make_study
+from listening.studies.study_forms import StudyForm
+from listening.studies.study_rules import StudyProblems
+from portal.core.models import AuditEvent
+from portal.jobs.services import NotPossible
+from tests.listening.factories import make_session
+from tests.listening.heard import add_system, make_designed, make_draft, make_heard_edition, make_prepared
+from tests.portal.factories import make_organizer
+
+pytestmark = pytest.mark.django_db
+
+
+def page(name, study):
+    return reverse(f"studies:{name}", args=[study.name])
+
+
+def posted(study, **changes):
+    """What a browser sends of the form of a study, with changes; None leaves a field out."""
+    form = StudyForm(study=study)
+    data = {name: form[name].value() for name in form.fields}
+    data = {name: value for name, value in data.items() if value not in (None, False, "")}
+    return {name: value for name, value in (data | changes).items() if value is not None}
+
+
+def save(client, study, **changes):
+    return client.post(page("edit", study), posted(study, **changes))
+
+
+@pytest.fixture
+def organizer(client):
+    user = make_organizer()
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def edition(organizer):
+    return make_heard_edition(organizer=organizer)
+
+
+@pytest.fixture
+def study(edition):
+    return make_draft(edition)
+
+
+def test_new_study_takes_what_the_edition_holds(client, edition):
+    add_system(edition, "T09-p1", state="refused")
+    sent = {"edition": edition.pk, "title": "First hearing", "name": "first", "form": "rating", "preset": "small"}
+    response = client.post(reverse("studies:new"), sent)
+    assert (response.status_code, response.url) == (302, "/studies/first/edit/")
+    study = Study.objects.get()
+    assert [one.code for one in study.systems.all()] == ["T01-p1", "T02-p1"]
+    assert {one.role for one in study.data_sets.all()} == {"trial", "enrolment"}
+    assert study.tasks == ["verifiability", "naturalness", "intelligibility"]
+    assert study.texts.filter(language="fr").count() == 4
+    assert AuditEvent.objects.filter(action="study.created", subject_id=str(study.pk)).count() == 1
+
+
+def test_small_study_is_one_that_can_be_designed(edition):
+    from listening.studies import designs
+
+    study = make_study(edition=edition, by=None, name="small", title="Small", form="rating", preset="small")
+    assert designs.plan_problems(study) == []
+
+
+def test_study_of_2022_has_its_numbers(edition):
+    study = make_study(edition=edition, by=None, name="big", title="Big", form="rating", preset="2022")
+    numbers = study.evaluators, study.trials_per_evaluator, study.originals_per_evaluator, study.scale_points
+    assert numbers == (52, 52, 26, 10)
+
+
+def test_new_study_says_everything_that_is_wrong(client, edition, study):
+    response = client.post(reverse("studies:new"), {"name": "A B"})
+    assert response.status_code == 422
+    text = response.content.decode()
+    for sentence in ("Choose an edition that you organise.", "Give the study a title.", "Choose what evaluators do."):
+        assert sentence in text
+    taken = {"edition": edition.pk, "title": "A", "name": study.name, "form": "rating", "preset": "small"}
+    assert f"Another study is called {study.name}." in client.post(reverse("studies:new"), taken).content.decode()
+
+
+def test_edition_of_somebody_else_cannot_be_chosen(client, organizer):
+    foreign = make_heard_edition()
+    sent = {"edition": foreign.pk, "title": "A", "name": "a", "form": "rating", "preset": "small"}
+    response = client.post(reverse("studies:new"), sent)
+    assert response.status_code == 422
+    assert not Study.objects.exists()
+
+
+def test_form_saves_every_field_it_shows(client, study):
+    changes = {
+        "title": "Other title",
+        "tasks": ["naturalness", "verifiability"],
+        "scale_points": 7,
+        "plays_at_most": 3,
+        "role_play": "call-centre",
+        "languages": "fr, en",
+        "pages": "separate",
+        "headphones": "both",
+        "native_languages": "EN, fr",
+        "own_questions": "Chantez-vous ? // Do you sing? = oui // yes; non // no",
+        "pay_per_hour": "14.50",
+        "lease_minutes": 30,
+    }
+    response = save(client, study, **changes)
+    assert (response.status_code, response.url) == (302, study.get_absolute_url())
+    study.refresh_from_db()
+    assert study.tasks == ["verifiability", "naturalness"]
+    assert (study.scale_points, study.plays_at_most, study.pages) == (7, 3, "separate")
+    assert (study.languages, study.screening["native_languages"]) == (["fr", "en"], ["en", "fr"])
+    assert study.questionnaire[-1]["labels"] == {"fr": "Chantez-vous ?", "en": "Do you sing?"}
+    assert study.texts.get(kind="role-play", language="en", version=2).text != ""
+    event = AuditEvent.objects.get(action="study.changed")
+    assert event.data["changes"]["scale_points"] == [10, 7]
+
+
+def test_form_that_changes_nothing_writes_nothing(client, study):
+    assert save(client, study).status_code == 302
+    assert not AuditEvent.objects.filter(action="study.changed").exists()
+
+
+def test_form_tells_every_fault_at_once(client, study):
+    response = save(
+        client,
+        study,
+        title="",
+        scale_points=11,
+        languages="english",
+        tasks=["naturalness"],
+        gold_trials=2,
+        originals_per_evaluator=9,
+        own_questions="no answer",
+        parameter_person="9",
+    )
+    assert response.status_code == 422
+    text = response.content.decode()
+    for sentence in (
+        "Give the study a title.",
+        "Give a whole number from 2 to 10.",
+        "Expected a code of a language such as en or fr, found english.",
+        "Control trials have a known answer for verifiability only.",
+        "Expected at most the 8 trials of an evaluator.",
+        "Line 1: expected a question",
+        "The parameter for the person: expected a name",
+    ):
+        assert sentence in text, sentence
+
+
+def test_sets_that_no_list_compares_are_refused(client, study):
+    other = make_heard_edition()
+    other.corpus.data_sets.update(corpus=study.edition.corpus)
+    other.corpus.utterances.update(corpus=study.edition.corpus)
+    strange = study.edition.corpus.data_sets.exclude(pk__in=study.data_sets.all()).get(role="enrolment")
+    mixed = [*study.data_sets.values_list("pk", flat=True), strange.pk]
+    response = save(client, study, data_sets=mixed)
+    assert response.status_code == 422
+    assert "Choose the data sets of one subset." in response.content.decode()
+
+
+@pytest.mark.parametrize(("field", "value"), [("seed", 5), ("evaluators", 5), ("scale_points", 5), ("gold_trials", 1)])
+def test_change_of_the_plan_takes_the_design_away(client, edition, field, value):
+    study = make_prepared(edition)
+    assert save(client, study, **{field: value}).status_code == 302
+    study.refresh_from_db()
+    assert (study.state, study.certificate, study.is_designed) == (Study.State.DRAFT, {}, False)
+    assert not study.blocks.exists()
+    assert not study.items.exists()
+
+
+def test_change_of_systems_takes_the_design_and_only_their_recordings_away(client, edition):
+    study = make_prepared(edition)
+    kept, gone = study.systems.all()
+    originals = study.stimulus_files.filter(system=None).count()
+    assert save(client, study, systems=[kept.submission_id]).status_code == 302
+    assert list(study.systems.all()) == [kept]
+    assert study.stimulus_files.filter(system=None).count() == originals
+    assert not study.stimulus_files.filter(system_id=gone.pk).exists()
+    assert not study.blocks.exists()
+
+
+def test_change_of_words_leaves_the_design(client, edition):
+    study = make_prepared(edition)
+    assert save(client, study, title="Other", lease_minutes=20, pages="separate").status_code == 302
+    study.refresh_from_db()
+    assert (study.state, study.certificate["passes"]) == (Study.State.PREPARED, True)
+
+
+def test_plan_is_fixed_after_the_launch(client, edition):
+    study = make_prepared(edition)
+    services.launch_study(study=study, by=None, now=timezone.now())
+    study.refresh_from_db()
+    assert save(client, study, title="Other", seed=7, scale_points=5).status_code == 302
+    study.refresh_from_db()
+    assert (study.title, study.seed, study.scale_points) == ("Other", 2022, 10)
+    with pytest.raises(StudyProblems, match="fixed since the launch"):
+        services.change_study(study=study, by=None, seed=7)
+
+
+def test_study_in_preparation_is_not_changed(edition):
+    study = make_designed(edition)
+    Study.objects.update(state=Study.State.PREPARING)
+    with pytest.raises(NotPossible, match="stimuli are being made"):
+        services.change_study(study=study, by=None, title="Other")
+
+
+def test_texts_keep_their_history(client, study):
+    address = f"{page('texts', study)}?kind=consent&language=fr"
+    before = study.texts.get(kind="consent", language="fr")
+    sent = {"consent-fr-kind": "consent", "consent-fr-language": "fr", "consent-fr-text": "Vous pouvez arrêter."}
+    assert client.post(address, sent).status_code == 302
+    assert client.post(address, sent).status_code == 302  # the same again is no new version
+    versions = study.texts.filter(kind="consent", language="fr")
+    assert [(one.version, one.text) for one in versions] == [(2, "Vous pouvez arrêter."), (1, before.text)]
+    text = client.get(address).content.decode()
+    assert "Version 1" in text
+    assert "Version 2" in text
+    assert AuditEvent.objects.filter(action="study.text_changed").count() == 1
+
+
+def test_instructions_follow_the_tasks_until_somebody_writes_them(study):
+    first = services.newest_text(study, "instructions", "en")
+    services.change_study(study=study, by=None, scale_points=5)
+    second = services.newest_text(study, "instructions", "en")
+    assert (first.version, second.version) == (1, 2)
+    services.change_text(study=study, kind="instructions", language="en", text="My own.", by=None)
+    services.change_study(study=study, by=None, scale_points=7)
+    assert services.newest_text(study, "instructions", "en").text == "My own."
+
+
+def test_launch_needs_every_text_and_setting(edition):
+    study = make_prepared(edition, role_play="own", platform="prolific")
+    with pytest.raises(StudyProblems) as refused:
+        services.launch_study(study=study, by=None, now=timezone.now())
+    text = " ".join(refused.value.sentences)
+    assert "The text “role play” is empty in the language en." in text
+    assert "The text “role play” is empty in the language fr." in text
+    assert "The code for complete" in text
+
+
+def test_deeds_in_their_order_and_no_other(edition, organizer):
+    study = make_prepared(edition)
+    for deed in (services.pause_study, services.resume_study):
+        with pytest.raises(NotPossible):
+            deed(study=study, by=organizer)
+    services.launch_study(study=study, by=organizer, now=timezone.now())
+    services.pause_study(study=study, by=organizer)
+    services.resume_study(study=study, by=organizer)
+    closed = services.close_study(study=study, by=organizer, now=timezone.now())
+    assert (closed.state, closed.closed_at is not None) == (Study.State.CLOSED, True)
+    with pytest.raises(NotPossible):
+        services.resume_study(study=study, by=organizer)
+    deeds = AuditEvent.objects.filter(subject_type="listening.study").order_by("pk").values_list("action", flat=True)
+    wanted = ["study.created", "study.designed", "study.launched", "study.paused", "study.resumed", "study.closed"]
+    assert list(deeds) == wanted
+
+
+def test_deeds_stand_in_the_trail_of_the_edition(client, edition):
+    study = make_prepared(edition)
+    text = client.get(reverse("editions:audit", args=[edition.name])).content.decode()
+    assert "Study: designed" in text
+    assert study.title in text
+
+
+def test_preview_is_a_session_that_takes_no_block(client, edition):
+    study = make_prepared(edition)
+    response = client.post(page("preview", study))
+    session = study.sessions.get()
+    assert (response.status_code, response.url) == (302, session.get_absolute_url())
+    assert (session.is_preview, session.block.number, session.block.holder) == (True, 1, None)
+    client.post(page("preview", study))
+    assert study.participants.count() == 1
+
+
+def test_preview_of_a_draft_is_refused_with_a_sentence(client, study):
+    response = client.post(page("preview", study))
+    assert response.status_code == 409
+    assert "A study of the state “draft” cannot be listened to." in response.content.decode().replace("&#x27;", "'")
+
+
+def test_refused_launch_says_why_on_the_page(client, edition):
+    study = make_prepared(edition)
+    study.blocks.last().delete()
+    response = client.post(page("launch", study))
+    assert response.status_code == 409
+    assert "4 blocks of the launch" in response.content.decode()
+
+
+def test_launched_study_shows_its_link(client, edition):
+    study = make_prepared(edition)
+    assert client.post(page("launch", study)).status_code == 302
+    text = client.get(study.get_absolute_url()).content.decode()
+    assert f"http://testserver/listen/join/{study.link_key}/" in text
+    Study.objects.update(platform="prolific")
+    text = client.get(study.get_absolute_url()).content.decode()
+    assert "?PROLIFIC_PID={{%PROLIFIC_PID%}}&amp;STUDY_ID={{%STUDY_ID%}}" in text
+
+
+def test_planner_tells_of_the_numbers_in_the_form(client, study):
+    few = client.get(page("planner", study), posted(study)).content.decode()
+    assert "There are recordings enough for this plan." in few
+    rows = re.findall(r'<th scope="row">([^<]+)</th><td class="num" data-label="Ratings">(\d+)</td>', few)
+    assert rows == [("T01-p1", "8"), ("T02-p1", "8")]
+    many = client.get(page("planner", study), posted(study, evaluators=900, trials_per_evaluator=200)).content.decode()
+    assert "This plan cannot be designed" in many
+    wrong = client.get(page("planner", study), posted(study, evaluators="many"))
+    assert (wrong.status_code, "Give a whole number from 1 to 1000." in wrong.content.decode()) == (200, True)
+
+
+def test_planner_gives_the_interval_hours_and_cost_of_2022(study):
+    study.evaluators, study.trials_per_evaluator, study.originals_per_evaluator = 52, 52, 26
+    study.practice_trials = study.gold_trials = study.bridge_trials = 0
+    shown = planner(study, StudyForm(study=study))
+    # 676 ratings of each of two systems: 338 pairs a class, 3.7 points for independent ratings, 1.3 times that here
+    (verifiability, width), *_ = shown["precision"][0]["eer"]
+    assert (shown["precision"][0]["ratings"], verifiability) == (676, "verifiability")
+    assert 4.3 < float(width.removeprefix("± ")) < 5.2
+    seconds = 3 * 0.6 + 3 * 4  # A, B, and A again; three answers
+    hours = 52 * (6 + 52 * seconds / 60) / 60
+    assert [one["value"] for one in shown["stats"]] == [f"{60 * hours / 52:.0f}", f"{hours:.1f}", f"{12 * hours:,.0f}"]
+
+
+def test_planner_of_a_study_without_systems_says_what_is_missing(client, edition):
+    study = make_draft(edition, systems=[])
+    assert "Choose at least one system" in client.get(page("planner", study)).content.decode()
+
+
+def test_extension_page_adds_blocks(client, edition):
+    study = make_prepared(edition)
+    assert "only a launched study" in client.get(page("extend", study)).content.decode()
+    assert client.post(page("extend", study), {"blocks": 2}).status_code == 422
+    services.launch_study(study=study, by=None, now=timezone.now())
+    assert client.post(page("extend", study), {"blocks": 2}).status_code == 302
+    assert study.blocks.count() == 6
+
+
+def test_list_needs_as_many_queries_for_three_studies_as_for_one(client, edition, django_assert_num_queries):
+    make_designed(edition)
+    address = reverse("studies:list")
+    client.get(address)
+    with django_assert_num_queries(5):
+        assert client.get(address).content.decode().count("Draft") >= 1
+    make_draft(edition)
+    make_session(make_prepared(edition))
+    with django_assert_num_queries(5):
+        client.get(address)
+
+
+def test_list_of_an_edition_shows_its_studies_only(client, edition, organizer):
+    mine, other = make_draft(edition), make_draft(make_heard_edition(organizer=organizer))
+    text = client.get(f"{reverse('studies:list')}?edition={edition.name}").content.decode()
+    assert (mine.title in text, other.title in text) == (True, False)
+    link = f"{reverse('studies:list')}?edition={edition.name}"
+    assert link in client.get(edition.get_absolute_url()).content.decode()
+
+
+def test_pages_of_a_synthetic_corpus_and_of_simulated_answers_say_so(client, study):
+    study.edition.corpus.is_synthetic = True
+    study.edition.corpus.save()
+    Study.objects.update(is_simulated=True)
+    text = client.get(study.get_absolute_url()).content.decode()
+    assert ("synthetic speech" in text, "simulated answers" in text) == (True, True)
+
+
+def test_page_warns_where_prolific_cannot_be_asked(client, edition, settings):
+    settings.PROLIFIC_TOKEN = ""
+    chosen = {"parameters": {}, "codes": {"complete": "C0MPLETE"}, "confirm_by_api": True}
+    study = make_prepared(edition, platform="prolific", platform_settings=chosen)
+    sentence = "this portal has no token for its API: everybody is let in unchecked"
+    assert sentence in client.get(study.get_absolute_url()).content.decode()
+    assert sentence in client.post(page("launch", study), follow=True).content.decode()
+    study.refresh_from_db()
+    assert study.state == Study.State.OPEN
+    settings.PROLIFIC_TOKEN = "known"
+    assert sentence not in client.get(study.get_absolute_url()).content.decode()
+    settings.PROLIFIC_TOKEN = ""
+    Study.objects.filter(pk=study.pk).update(platform_settings=chosen | {"confirm_by_api": False})
+    assert sentence not in client.get(study.get_absolute_url()).content.decode()

@@ -1,0 +1,81 @@
+"""Sessions with answers, as the engine leaves them, for tests of what organizers see."""
+
+from datetime import timedelta
+from itertools import count
+
+from django.utils import timezone
+
+from listening.models import Answer, Item, Play, Session
+from tests.listening.factories import make_session, make_stimulus, make_study
+
+_number = count(1)
+
+
+def by_place(*ratings):
+    """Ratings that come again and again: `by_place(1, 9)` alternates."""
+    return lambda place, _task: ratings[place % len(ratings)]
+
+
+def varied(place, task):
+    """What an attentive listener might give: all over the scale, without a pattern."""
+    return 1 + (place * place + 3 * place + len(task)) % 10
+
+
+def answer_trials(session, rate=varied, *, trials=None, spent_ms=9000, apart_s=10.0, begun_at=None, **fields):
+    """Answer the first `trials` (default all) of the session's block; `rate(place, task)` says what. Returns it."""
+    begun_at = begun_at or timezone.now() - timedelta(minutes=30)
+    Session.objects.filter(pk=session.pk).update(trials_started_at=begun_at, last_seen_at=timezone.now())
+    chosen = list(session.block.trials.order_by("position"))[:trials]
+    Answer.objects.bulk_create(
+        Answer(
+            session=session,
+            trial=trial,
+            task=task,
+            rating=rate(place, task),
+            client_ms=spent_ms,
+            received_at=begun_at + timedelta(seconds=apart_s * (place + 1)),
+            **fields,
+        )
+        for place, trial in enumerate(chosen)
+        for task in session.study.tasks
+    )
+    session.refresh_from_db()
+    return session
+
+
+def finish(session):
+    """End the session as the engine does when its last answer is in."""
+    from django.db import transaction
+
+    from listening.trials.sessions import end_session
+
+    with transaction.atomic():
+        end_session(session, Session.State.FINISHED, timezone.now())
+    session.refresh_from_db()
+    return session
+
+
+def finished_session(study, rate=varied, **fields):
+    """A session that has answered its whole block."""
+    return finish(answer_trials(make_session(study), rate, **fields))
+
+
+def add_gold(study, *, expected):
+    """A control trial at the end of every block."""
+    source = study.items.first()
+    item = Item.objects.create(study=study, key=f"gold-{next(_number)}", purpose="gold", expected=expected)
+    for sample in source.samples.all():
+        item.samples.create(slot=sample.slot, stimulus=sample.stimulus)
+    for block in study.blocks.all():
+        block.trials.create(position=block.trials.count() + 1, item=item)
+    return item
+
+
+def add_play(session, *remarks, position=1, whole=True):
+    trial = session.block.trials.get(position=position)
+    heard = {"started_ms": 100, "heard_ms": 600, "is_whole": whole}
+    return Play.objects.create(session=session, trial=trial, slot="a", remarks=list(remarks), **heard)
+
+
+__all__ = ["add_gold", "add_play", "answer_trials", "by_place", "finish", "finished_session", "make_session",
+           "make_stimulus", "make_study", "varied"]  # fmt: skip
