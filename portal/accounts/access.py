@@ -8,7 +8,10 @@ from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.cache import patch_cache_control
+from django.utils.http import url_has_allowed_host_and_scheme
 
 View = Callable[..., HttpResponse]
 
@@ -31,6 +34,37 @@ def _page_for(allowed: Callable[[Any], bool]) -> Callable[[View], View]:
     return decorate
 
 
+def open_page(view: View) -> View:
+    """A page that shows each visitor what they may see; one who is not logged in and may see nothing is asked to."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            response = view(request, *args, **kwargs)
+        except Http404:
+            if request.user.is_authenticated:
+                raise
+            return redirect_to_login(request.get_full_path())
+        if not response.has_header("Cache-Control"):
+            patch_cache_control(response, private=True, no_store=True)
+        return response
+
+    return guarded
+
+
+member_page = _page_for(lambda _: True)
 organizer_page = _page_for(lambda user: user.is_organizer)
 operator_page = _page_for(lambda user: user.is_staff)
 staff_page = _page_for(lambda user: user.is_organizer or user.is_staff)
+
+
+def admin_log_in(request: HttpRequest, extra_context: Any = None) -> HttpResponse:  # noqa: ARG001
+    """In place of the log-in page of Django's admin: the portal's own, or an address that is not there."""
+    wanted = request.GET.get("next", "")
+    if not url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure()):
+        wanted = reverse("admin:index")
+    if not request.user.is_authenticated:
+        return redirect_to_login(wanted)
+    if not request.user.is_staff:
+        raise Http404
+    return redirect(wanted)

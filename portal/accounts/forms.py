@@ -1,21 +1,198 @@
-"""The form that lets a person in."""
+"""The forms of accounts: those of the log-in library in the words of this portal, and our own."""
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, cast
 
-from django.contrib.auth.forms import AuthenticationForm
+from allauth.account import forms as account
+from allauth.mfa.base import forms as second_factor
+from allauth.mfa.totp import forms as app_codes
+from django import forms
+from django.core.validators import EmailValidator
+from django.db import transaction
+from django.http import HttpRequest
+
+from portal.accounts.addresses import forget_invited, vouch_for_address
+from portal.accounts.models import AccessToken, User
+from portal.accounts.notice_kinds import DECLINABLE, TO_ORGANIZERS
+from portal.core.fields import LineField
+
+PASSWORD_RULE = "At least 8 characters; not one that many people use, and not your name or address."  # noqa: S105
+NAME_LENGTH = 120
+WHOLE_ADDRESS = EmailValidator("Enter a whole e-mail address, such as name@example.org.")
 
 
-class LogInForm(AuthenticationForm):
-    """Django's own, in the words of this portal."""
+class Worded:
+    """Labels, help and complaints in the words of this portal; no placeholders, for they vanish when one types."""
 
-    error_messages = {
-        "invalid_login": "No account has this e-mail address with this password. Passwords tell capitals apart.",
-        "inactive": "This account is closed. Ask the organizer of your challenge.",
+    labels: dict[str, str] = {
+        "name": "Name",
+        "login": "E-mail address",
+        "email": "E-mail address",
+        "password": "Password",
+        "oldpassword": "Present password",
+        "password1": "New password",
+        "password2": "New password again",
+        "code": "Code",
+    }
+    helps: dict[str, str] = {"password1": PASSWORD_RULE}
+    missing: dict[str, str] = {
+        "name": "Enter your name.",
+        "login": "Enter the e-mail address of your account.",
+        "email": "Enter an e-mail address.",
+        "password": "Enter your password.",
+        "oldpassword": "Enter your present password.",
+        "password1": "Choose a password.",
+        "password2": "Enter the new password a second time.",
+        "code": "Enter a code.",
     }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["username"].error_messages["required"] = "Enter the e-mail address of your account."
-        self.fields["password"].error_messages["required"] = "Enter your password."
+        for name, field in self.fields.items():  # type: ignore[attr-defined]
+            field.widget.attrs.pop("placeholder", None)
+            field.label = self.labels.get(name, field.label)
+            field.help_text = self.helps.get(name, "")
+            field.error_messages["required"] = self.missing.get(name, field.error_messages["required"])
+            if name == "code":
+                field.widget.attrs["inputmode"] = "numeric"
+            if name in {"login", "email"}:
+                field.validators = [
+                    WHOLE_ADDRESS if isinstance(one, EmailValidator) else one for one in field.validators
+                ]
+
+
+class LogInForm(Worded, account.LoginForm):
+    """E-mail address and password."""
+
+
+class SignUpForm(Worded, account.SignupForm):
+    """A new account."""
+
+    labels = Worded.labels | {"password1": "Password"}
+    helps = Worded.helps | {
+        "name": "As the members of your team and the organizer shall see it.",
+        "email": "A link is mailed there; it also is your log-in name.",
+    }
+    name = LineField(max_length=NAME_LENGTH, widget=forms.TextInput(attrs={"autocomplete": "name"}))
+    field_order = ("name", "email", "password1")
+
+    def try_save(self, request: HttpRequest) -> Any:
+        if self.account_already_exists:  # then the answer shall take as long as a new account does
+            User().set_password(self.cleaned_data["password1"])
+        return super().try_save(request)
+
+    @transaction.atomic
+    def save(self, request: HttpRequest) -> Any:
+        """The account together with its address that is yet to be confirmed, or neither."""
+        forget_invited(request, unless=self.cleaned_data["email"])
+        return super().save(request)
+
+
+class ChangeAddressForm(Worded, account.AddEmailForm):
+    labels = Worded.labels | {"email": "New e-mail address"}
+    helps = {"email": "A link is mailed there. Until you have opened it, the present address stays."}
+
+
+class ChangePasswordForm(Worded, account.ChangePasswordForm):
+    pass
+
+
+class SetPasswordForm(Worded, account.SetPasswordForm):
+    pass
+
+
+class NewPasswordForm(Worded, account.ResetPasswordKeyForm):
+    pass
+
+
+class ForgottenPasswordForm(Worded, account.ResetPasswordForm):
+    """Where to mail the link by which a new password is chosen."""
+
+    def clean_email(self) -> str:
+        email = super().clean_email()
+        for user in self.users:
+            vouch_for_address(user)
+        return email
+
+
+class ConfirmPasswordForm(Worded, account.ReauthenticateForm):
+    pass
+
+
+class CodeForm(Worded, second_factor.AuthenticateForm):
+    helps = {"code": "Six digits of your app, or one of your recovery codes."}
+
+
+class ConfirmCodeForm(Worded, second_factor.ReauthenticateForm):
+    helps = CodeForm.helps
+
+
+class FirstCodeForm(Worded, app_codes.ActivateTOTPForm):
+    labels = Worded.labels | {"code": "Code that the app shows"}
+
+
+class NameForm(forms.Form):
+    name = LineField(
+        label="Name",
+        max_length=NAME_LENGTH,
+        widget=forms.TextInput(attrs={"autocomplete": "name"}),
+        error_messages={"required": "Enter your name.", "max_length": f"Use at most {NAME_LENGTH} characters."},
+    )
+
+
+class TokenForm(forms.Form):
+    """A new access token: what it is for, what it may do and for how long."""
+
+    name = forms.CharField(
+        label="Name",
+        help_text="What the token is for, such as “vp on my laptop”.",
+        max_length=80,
+        error_messages={"required": "Name the token.", "max_length": "Use at most 80 characters."},
+    )
+    scopes = forms.MultipleChoiceField(
+        label="It may",
+        choices=AccessToken.Scope.choices,
+        initial=[AccessToken.Scope.READ, AccessToken.Scope.SUBMIT],
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": "Choose at least one thing that the token may do."},
+    )
+    days = forms.TypedChoiceField(
+        label="Valid for",
+        choices=(("30", "30 days"), ("90", "90 days"), ("365", "a year"), ("0", "as long as it is not revoked")),
+        initial="90",
+        coerce=int,
+    )
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        offered = dict(AccessToken.Scope.choices)
+        if not (user.is_organizer or user.organized_editions.exists()):  # who organises nothing may still own a team
+            del offered[AccessToken.Scope.ORGANIZE]
+            if user.memberships.filter(role="owner").exists():
+                offered[AccessToken.Scope.ORGANIZE] = "manage who belongs to your teams"
+        cast("forms.MultipleChoiceField", self.fields["scopes"]).choices = list(offered.items())
+
+    def expires_at(self, now: datetime) -> datetime | None:
+        """When the token of a valid form ends."""
+        days = self.cleaned_data["days"]
+        return now + timedelta(days=days) if days else None
+
+
+class NoticesForm(forms.Form):
+    """Which mails about the work of one's teams and editions one wants."""
+
+    wanted = forms.MultipleChoiceField(
+        label="Mail me when",
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+    )
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        organizes = user.is_organizer or user.organized_editions.exists()
+        self.offered = [kind for kind in DECLINABLE if organizes or kind not in TO_ORGANIZERS]
+        field = cast("forms.MultipleChoiceField", self.fields["wanted"])
+        field.choices = [(kind.value, DECLINABLE[kind]) for kind in self.offered]
+        self.initial["wanted"] = [kind.value for kind in self.offered if kind not in user.unwanted_notices]

@@ -1,9 +1,10 @@
-"""People with an account. An e-mail address is the log-in name; evaluators need no account at all."""
+"""People with an account, and the tokens by which their programs act for them. Evaluators need no account at all."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractUser
 from django.contrib.auth.models import UserManager as DjangoUserManager
 from django.db import models
@@ -11,6 +12,11 @@ from django.db.models.functions import Lower
 
 
 class UserManager(DjangoUserManager["User"]):
+    @classmethod
+    def normalize_email(cls, email: str | None) -> str:
+        """Addresses are kept in lower case, in which they are looked up."""
+        return super().normalize_email(email).lower()
+
     def _create_user_object(self, username: str | None, email: str | None, password: str | None, **fields: Any) -> User:
         user = self.model(email=self.normalize_email(email or username or ""), **fields)
         user.set_password(password)
@@ -34,7 +40,10 @@ class User(AbstractUser):
     last_name = None  # type: ignore[assignment]
     email = models.EmailField("e-mail address", unique=True)
     name = models.CharField(max_length=120, blank=True)
-    is_organizer = models.BooleanField(default=False, help_text="May import corpora, run systems and see all results.")
+    is_organizer = models.BooleanField(
+        default=False, help_text="May import corpora, run baselines and create editions."
+    )
+    unwanted_notices = models.JSONField(default=list, blank=True, help_text="Kinds of mail that this person declined.")
 
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
@@ -51,3 +60,31 @@ class User(AbstractUser):
 
     def get_short_name(self) -> str:
         return str(self)
+
+
+class AccessToken(models.Model):
+    """Lets a program act for its owner within some scopes; only the hash of its secret is kept.
+
+    `start` is the beginning of the secret, by which its owner tells one from the other.
+    """
+
+    class Scope(models.TextChoices):
+        READ = "read", "see what you may see"
+        SUBMIT = "submit", "register a team, upload archives for your teams, and withdraw them"
+        ORGANIZE = "organize", "manage your editions, and who belongs to your teams"
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="access_tokens")
+    name = models.CharField(max_length=80)
+    start = models.CharField(max_length=12)
+    secret_hash = models.CharField(max_length=64, unique=True)
+    scopes = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.start}…)"

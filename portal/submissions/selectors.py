@@ -1,34 +1,190 @@
-"""The only door to systems for pages."""
+"""The only door to systems, submissions and their files for pages and API; `visibility` is its rule."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
-from django.db.models import QuerySet
+from django.core.files.storage import default_storage
+from django.db.models import F, Q, QuerySet
 from django.http import Http404
 
-from portal.submissions.models import SubmittedFile, System
+from portal.challenges.models import Edition
+from portal.jobs.models import Job, State
+from portal.submissions.intake.report import IntakeReport
+from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, System, Upload
+from portal.submissions.visibility import Part, Relation, is_on_board, may_see
+from portal.teams.selectors import team_of
+
+# Once evaluated, until withdrawn: while it is evaluated again, the numbers of before stand.
+STANDING = [state for state in Submission.State if state != Submission.State.WITHDRAWN]
+ON_BOARD = Q(submissions__evaluated_at__isnull=False, submissions__state__in=STANDING) & (
+    Q(edition__frozen_at=None) | Q(submissions__evaluated_at__lte=F("edition__frozen_at"))
+)
 
 
-def systems_for(user: Any) -> QuerySet[System]:
-    """The systems that this person may see: until results are published, organizers only."""
-    if user.is_authenticated and user.is_organizer:
-        return System.objects.select_related("corpus", "created_by")
-    return System.objects.none()
+def _own(user: Any) -> Q:
+    """Systems whose organizer or team member this person is."""
+    if not user.is_authenticated:
+        return Q(pk__in=[])
+    own = Q(edition__organizers=user) | Q(team__memberships__user=user)
+    return own | Q(edition=None) if user.is_organizer else own
 
 
-def system_for(user: Any, name: str) -> System:
-    system = systems_for(user).filter(name=name).first()
-    if system is None:
+def systems_for(user: Any, part: Part = Part.SPEECH) -> QuerySet[System]:
+    """The systems of which this person may see `part`."""
+    seen = _own(user)
+    if may_see(part, Relation.OTHER, is_published=True):
+        seen |= Q(edition__published_at__isnull=False) & ON_BOARD
+    found = System.objects.filter(pk__in=System.objects.filter(seen).values("pk"))
+    return found.select_related("corpus", "created_by", "edition", "team")
+
+
+def system_for(user: Any, name: str, part: Part = Part.SPEECH) -> System:
+    return _or_404(systems_for(user, part).filter(name=name))
+
+
+def corrected_system_for(user: Any, edition: Edition, name: str) -> System:
+    """A system of an edition, by name or label, of whose files this person may know."""
+    if "\0" in name:  # which PostgreSQL takes in no text
         raise Http404
-    return system
+    found = systems_for(user, Part.FILES).filter(Q(name=name) | Q(label__iexact=name), edition=edition)
+    return _or_404(found)
+
+
+def relation_to(user: Any, system: System) -> Relation:
+    """What this person is to a system."""
+    if not user.is_authenticated:
+        return Relation.OTHER
+    if system.edition is None and system.team is None:
+        return Relation.ORGANIZER if user.is_organizer else Relation.OTHER
+    if system.edition is not None and system.edition.organizers.filter(pk=user.pk).exists():
+        return Relation.ORGANIZER
+    if system.team is not None and system.team.memberships.filter(user=user).exists():
+        return Relation.TEAM
+    return Relation.OTHER
+
+
+def shown_submission(
+    system: System, relation: Relation, submissions: Sequence[Submission] | None = None
+) -> Submission | None:
+    """The submission whose numbers somebody meets: the newest evaluated one; for others, the one on the board.
+
+    While none has been evaluated, team and organizer meet the newest.
+
+    Args:
+        submissions: of the system, the newest first, where they are at hand.
+    """
+    if submissions is None:
+        submissions = list(system.submissions.order_by("-version"))
+    evaluated = [one for one in submissions if one.evaluated_at and one.state != Submission.State.WITHDRAWN]
+    if relation is not Relation.OTHER:
+        return next(iter([*evaluated, *submissions]), None)
+    edition = system.edition
+    if edition is None:
+        return None
+    times = {"published_at": edition.published_at, "frozen_at": edition.frozen_at}
+    return next((one for one in evaluated if is_on_board(**times, evaluated_at=one.evaluated_at)), None)
+
+
+def submissions_for(user: Any, part: Part = Part.REPORT) -> QuerySet[Submission]:
+    """The submissions of which this person may see a part that is never public."""
+    if part is Part.NUMBERS:
+        raise ValueError("Numbers are seen by system: use systems_for.")
+    found = Submission.objects.filter(system__in=systems_for(user, part))
+    return found.select_related(
+        "system__edition", "system__team", "system__corpus", "upload__created_by", "submitted_by", "job",
+        "inherits__system",
+    )  # fmt: skip
+
+
+def submission_for(user: Any, pk: int) -> Submission:
+    return _or_404(submissions_for(user).filter(pk=pk))
+
+
+def managed_submission_for(user: Any, pk: int) -> Submission:
+    """A submission of an edition that this person organises, or of a baseline of the organizers."""
+    submission = submission_for(user, pk)
+    if relation_to(user, submission.system) is not Relation.ORGANIZER:
+        raise Http404
+    return submission
+
+
+def stored_report_of(submission: Submission) -> bytes:
+    """The whole report of what was found in the archive as JSON; "not found" until there is one."""
+    if not submission.report or not default_storage.exists(submission.report):
+        raise Http404
+    with default_storage.open(submission.report) as stored:
+        content: bytes = stored.read()
+    return content
+
+
+def report_of(submission: Submission) -> IntakeReport:
+    """The report as an object; reading a very long one takes seconds."""
+    return IntakeReport.from_json(stored_report_of(submission))
+
+
+def submissions_of(user: Any, edition: Edition) -> QuerySet[Submission]:
+    """The submissions to an edition that this person may see, the newest first: all, or those of their team.
+
+    Whoever neither organises it nor takes part gets "not found".
+    """
+    is_organized = edition.organizers.filter(pk=user.pk).exists()
+    if not is_organized and team_of(user, edition) is None:
+        raise Http404
+    return submissions_for(user).filter(system__edition=edition).order_by("-created_at", "-pk")
+
+
+def jobs_of(submission: Submission) -> QuerySet[Job]:
+    """What made the files of a submission or checked its archive, and what was computed from them, in this order."""
+    of_runs = Q(pk__in=submission.anonymization_runs.values("job")) | Q(pk__in=submission.evaluation_runs.values("job"))
+    return Job.objects.filter(Q(pk=submission.job_id) | of_runs).order_by("created_at", "pk")
+
+
+def unlike_claims(submissions: Iterable[Submission], as_of: datetime | None = None) -> dict[int, int]:
+    """How many numbers each submission claims otherwise than its files give, where it does: one query.
+
+    As its newest finished evaluation says, or the newest that had finished by a time.
+    """
+    jobs = Job.objects.filter(
+        kind="objective", state=State.SUCCEEDED, evaluation_run__submission__in=[one.pk for one in submissions]
+    )
+    if as_of is not None:
+        jobs = jobs.filter(finished_at__lte=as_of)
+    counted = jobs.order_by("evaluation_run__pk").values_list("evaluation_run__submission", "result__disagreements")
+    return {submission: count for submission, count in dict(counted).items() if count}
+
+
+def document_for(user: Any, submission: int, pk: int) -> SubmittedDocument:
+    """A document of a submission of which this person may see the files."""
+    documents = SubmittedDocument.objects.filter(submission__in=submissions_for(user, Part.FILES))
+    return _or_404(documents.select_related("submission__system").filter(submission=submission, pk=pk))
+
+
+def uploads_for(user: Any) -> QuerySet[Upload]:
+    """Uploads of this person's teams and editions."""
+    if not user.is_authenticated:
+        return Upload.objects.none()
+    own = Q(edition__organizers=user) | Q(team__memberships__user=user)
+    found = Upload.objects.filter(pk__in=Upload.objects.filter(own).values("pk"))
+    return found.select_related("edition", "team", "system")
+
+
+def upload_for(user: Any, pk: UUID) -> Upload:
+    return _or_404(uploads_for(user).filter(pk=pk))
 
 
 def file_for(user: Any, system: str, pk: int) -> SubmittedFile:
     files = SubmittedFile.objects.select_related(
         "submission__system__corpus", "data_set__corpus", "utterance__speaker"
-    ).filter(submission__system__in=systems_for(user))
-    file = files.filter(submission__system__name=system, pk=pk).first()
-    if file is None:
+    ).filter(submission__system__in=systems_for(user, Part.SPEECH))
+    return _or_404(files.filter(submission__system__name=system, pk=pk))
+
+
+def _or_404(found: QuerySet[Any]) -> Any:
+    first = found.first()
+    if first is None:
         raise Http404
-    return file
+    return first

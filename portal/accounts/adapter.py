@@ -1,0 +1,100 @@
+"""How the log-in library (django-allauth) behaves and speaks in this portal; the settings say which parts are on."""
+
+from __future__ import annotations
+
+import logging
+from smtplib import SMTPException
+from typing import Any, ClassVar
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.utils import get_next_redirect_url
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.mfa.adapter import DefaultMFAAdapter
+from django.contrib import messages
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from portal.accounts.addresses import belongs_to_another, vouch_for_address
+
+log = logging.getLogger(__name__)
+WRONG = "No account has this e-mail address with this password. Passwords tell capitals apart."
+TOO_MANY = "Too many failed attempts. Wait five minutes, then try again; a new password can be chosen at any time."
+
+
+class AccountAdapter(DefaultAccountAdapter):
+    """Log-in by e-mail and password."""
+
+    error_messages: ClassVar[dict[str, Any]] = DefaultAccountAdapter.error_messages | {
+        "account_inactive": "This account is closed. Ask the organizer of your challenge.",
+        "duplicate_email": "This is the address of your account already.",
+        "email_password_mismatch": WRONG,
+        "enter_current_password": "This is not your present password.",
+        "incorrect_code": "This code is not right, or not any more.",
+        "incorrect_password": "This is not your password.",
+        "invalid_password_reset": "This link is not valid any more.",
+        "too_many_login_attempts": TOO_MANY,
+        "rate_limited": TOO_MANY,
+    }
+
+    def save_user(self, request: HttpRequest, user: Any, form: Any, commit: bool = True) -> Any:
+        user.name = form.cleaned_data["name"]
+        return super().save_user(request, user, form, commit)
+
+    def pre_login(self, request: HttpRequest, user: Any, **details: Any) -> HttpResponse | None:
+        if user.is_active:
+            vouch_for_address(user)
+        return super().pre_login(request, user, **details)
+
+    def get_email_confirmation_url(self, request: HttpRequest, emailconfirmation: Any) -> str:
+        """The link remembers where its reader was going, for the mail may be opened in another browser."""
+        address = super().get_email_confirmation_url(request, emailconfirmation)
+        wanted = get_next_redirect_url(request, REDIRECT_FIELD_NAME) if request else None
+        return f"{address}?{urlencode({REDIRECT_FIELD_NAME: wanted})}" if wanted else address
+
+    def get_password_change_redirect_url(self, request: HttpRequest) -> str:  # noqa: ARG002
+        return reverse("accounts:profile")
+
+    def send_confirmation_mail(self, request: HttpRequest, emailconfirmation: Any, signup: bool) -> None:
+        """Ask the owner of an address to confirm it; where it is another account's, tell its owner that instead."""
+        address = emailconfirmation.email_address
+        if belongs_to_another(address.email, address.user):
+            self.send_account_already_exists_mail(address.email)
+        else:
+            super().send_confirmation_mail(request, emailconfirmation, signup)
+
+    @transaction.atomic
+    def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
+        if belongs_to_another(email_address.email, email_address.user):
+            told = {"email": email_address.email}
+            self.add_message(request, messages.ERROR, "account/messages/email_confirmation_failed.txt", told)
+            return False
+        return super().confirm_email(request, email_address)
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """Send a mail that somebody waits for; a page says so where it cannot be sent."""
+        try:
+            super().send_mail(template_prefix, email, context)
+        except (OSError, SMTPException) as error:
+            log.exception("The mail %s could not be sent.", template_prefix)
+            raise ImmediateHttpResponse(render(self.request, "account/mail_failed.html", status=503)) from error
+
+    def send_notification_mail(self, *args: Any, **kwargs: Any) -> None:
+        """Tell somebody what has changed in their account; the change stands even if that mail cannot be sent."""
+        try:
+            super().send_notification_mail(*args, **kwargs)
+        except ImmediateHttpResponse:
+            log.warning("A change of an account was not told to its owner.")
+
+
+class SecondFactorAdapter(DefaultMFAAdapter):
+    """The second factor: codes of an app on a phone, and recovery codes on paper."""
+
+    error_messages: ClassVar[dict[str, Any]] = DefaultMFAAdapter.error_messages | {
+        "add_email_blocked": "Switch the second factor off before you change your address.",
+        "incorrect_code": "This code is not right, or not any more: an app shows a new one every 30 seconds.",
+        "unverified_email": "Confirm your new e-mail address first, or cancel its change.",
+    }

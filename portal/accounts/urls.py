@@ -1,0 +1,63 @@
+"""The addresses of accounts: our own, and those of the log-in library that this portal uses, under its names."""
+
+from allauth.account import views as account
+from allauth.mfa.base import views as second_factor
+from allauth.mfa.recovery_codes import views as recovery_codes
+from allauth.mfa.totp import views as app_codes
+from django.urls import include, path, re_path
+
+from portal.accounts import views
+from portal.accounts.access import member_page
+
+accounts = (
+    [
+        path("", views.profile, name="profile"),
+        path("tokens/", views.token_list, name="tokens"),
+        path("tokens/<int:pk>/revoke/", views.revoke_token, name="revoke-token"),
+        path("notices/", views.notices, name="notices"),
+        path("second-factor/app/code.svg", views.second_factor_picture, name="second-factor-picture"),
+    ],
+    "accounts",
+)
+
+doors = [
+    path("log-in/", account.login, name="account_login"),
+    path("log-in/closed/", account.account_inactive, name="account_inactive"),
+    path("log-in/second-factor/", second_factor.authenticate, name="mfa_authenticate"),
+    path("log-out/", account.logout, name="account_logout"),
+    path("sign-up/", account.signup, name="account_signup"),
+    path("sign-up/mailed/", account.email_verification_sent, name="account_email_verification_sent"),
+    re_path(r"^sign-up/confirm/(?P<key>[-:\w]+)/$", account.confirm_email, name="account_confirm_email"),
+    path("password/", account.password_reset, name="account_reset_password"),
+    path("password/mailed/", account.password_reset_done, name="account_reset_password_done"),
+    path("password/changed/", account.password_reset_from_key_done, name="account_reset_password_from_key_done"),
+    re_path(
+        r"^password/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>.+)/$",
+        account.password_reset_from_key,
+        name="account_reset_password_from_key",
+    ),
+]
+
+own = [
+    path("e-mail/", member_page(account.email), name="account_email"),
+    path("password/", member_page(account.password_change), name="account_change_password"),
+    path("password/set/", member_page(account.password_set), name="account_set_password"),
+    path("confirm/", member_page(account.reauthenticate), name="account_reauthenticate"),
+    path("confirm/code/", member_page(second_factor.reauthenticate), name="mfa_reauthenticate"),
+    path("second-factor/", member_page(second_factor.index), name="mfa_index"),
+    path("second-factor/app/", member_page(app_codes.activate_totp), name="mfa_activate_totp"),
+    path("second-factor/app/off/", member_page(app_codes.deactivate_totp), name="mfa_deactivate_totp"),
+    path("second-factor/codes/", member_page(recovery_codes.view_recovery_codes), name="mfa_view_recovery_codes"),
+    path(
+        "second-factor/codes/new/",
+        member_page(recovery_codes.generate_recovery_codes),
+        name="mfa_generate_recovery_codes",
+    ),
+    path(
+        "second-factor/codes/recovery-codes.txt",
+        member_page(recovery_codes.download_recovery_codes),
+        name="mfa_download_recovery_codes",
+    ),
+]
+
+urlpatterns = [*doors, path("account/", include(accounts)), path("account/", include(own))]

@@ -1,0 +1,227 @@
+"""A portal as the commands of ``vp`` reach it: which one, by which token, and a sentence for whatever goes wrong.
+
+Server and token come from the options, the environment (`VP_SERVER`, `VP_TOKEN`) or what ``vp login`` has kept, in this
+order. A kept token goes to the server that it was kept for and to no other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from evaluation.commands.terminal import CommandError, warn
+
+if TYPE_CHECKING:
+    import httpx
+
+SERVER, TOKEN = "VP_SERVER", "VP_TOKEN"
+FOLDER = "voiceprivacy"
+MAX_PAUSE_S = 60
+HOW_TO_LOG_IN = f"Make a token on your account page of the portal, then run vp login or set {TOKEN}."
+
+
+class Unreachable(CommandError):  # noqa: N818
+    """The portal does not answer just now; another try may help."""
+
+
+class Refused(CommandError):  # noqa: N818
+    """The portal says no; `status` as HTTP has it."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+def add_server_arguments(parser: argparse.ArgumentParser) -> None:
+    """The option that says which portal."""
+    parser.add_argument("--server", metavar="URL", help=f"address of the portal; else {SERVER}, else that of vp login")
+
+
+@contextmanager
+def open_portal(server: str | None = None, token: str | None = None) -> Iterator[Portal]:
+    """The portal that a command works with.
+
+    Raises:
+        CommandError: none is known, or its address is none.
+    """
+    import httpx
+
+    kept = read_kept()
+    address = _address(server or os.environ.get(SERVER, "") or kept.get("server", ""))
+    secret = token or os.environ.get(TOKEN, "").strip() or (kept["token"] if kept.get("server") == address else "")
+    if not secret.isascii() or any(sign.isspace() for sign in secret):
+        raise CommandError(f"The token holds a character that no token has. {HOW_TO_LOG_IN}")
+    headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {secret}"} if secret else {})
+    timeout = httpx.Timeout(60, connect=10)
+    try:
+        client = httpx.Client(base_url=address, headers=headers, timeout=timeout, follow_redirects=False)
+    except (httpx.InvalidURL, ValueError, ImportError) as error:  # of the address, or of a proxy in the environment
+        raise CommandError(f"{address} cannot be reached as it and the proxy settings stand: {error}.") from error
+    with client:
+        yield Portal(address, client)
+
+
+def _address(text: str) -> str:
+    """The address of a portal in the form in which it is kept.
+
+    Raises:
+        CommandError: it is none.
+    """
+    if not text:
+        raise CommandError(f"Which portal? Give its address by --server or {SERVER}, or run vp login.")
+    try:
+        url = urlsplit(text.strip())
+        sound = (
+            url.scheme in {"http", "https"}
+            and bool(url.hostname)
+            and url.port != 0
+            and not re.search(r"\s", url.netloc)
+        )
+    except ValueError:
+        sound = False
+    if not sound or url.query or url.fragment or url.username:
+        raise CommandError(f"{text}: expected the address of a portal, such as https://portal.example.org.")
+    return f"{url.scheme}://{url.netloc}{url.path.rstrip('/')}"
+
+
+class Portal:
+    """Requests to a portal; every fault becomes a `CommandError` with a sentence."""
+
+    def __init__(self, address: str, client: httpx.Client) -> None:
+        self.address, self._client = address, client
+
+    def get(self, path: str, **parameters: Any) -> Any:
+        """The JSON at an address below /api/."""
+        return self._json(self.ask("GET", f"/api/{path}", params=parameters))
+
+    def text(self, path: str, accept: str, **parameters: Any) -> str:
+        """What stands at an address below /api/, in this format."""
+        return self.ask("GET", f"/api/{path}", params=parameters, headers={"Accept": accept}).text
+
+    def every(self, path: str, **parameters: Any) -> Iterator[dict[str, Any]]:
+        """Every object of a list, page by page."""
+        page = 1
+        while True:
+            content = self.get(path, page=page, page_size=200, **parameters)
+            yield from content["results"]
+            if not content["next"]:
+                return
+            page += 1
+
+    def ask(self, method: str, path: str, **given: Any) -> httpx.Response:
+        """One request; where the portal asks to wait, it waits.
+
+        Raises:
+            Unreachable: no answer, or one of a portal that is out of order.
+            Refused: the portal says no.
+        """
+        for _ in range(5):
+            response = self._send(method, path, **given)
+            if response.status_code != 429:
+                break
+            pause = min(MAX_PAUSE_S, _seconds(response.headers))
+            warn(f"The portal asks for a pause of {pause} s.")
+            time.sleep(pause)
+        if response.is_success:
+            return response
+        sentence = self._sentence(response)
+        if response.status_code >= 500 and response.status_code != 507:
+            raise Unreachable(sentence)
+        raise Refused(response.status_code, sentence)
+
+    def _send(self, method: str, path: str, **given: Any) -> httpx.Response:
+        import httpx
+
+        try:
+            return self._client.request(method, path, **given)
+        except httpx.TimeoutException as error:
+            raise Unreachable(f"The portal at {self.address} does not answer in time.") from error
+        except httpx.RequestError as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            remedy = f"Check its address (--server or {SERVER}) and your connection."
+            raise Unreachable(f"The portal at {self.address} does not answer ({reason}). {remedy}") from error
+
+    def _sentence(self, response: httpx.Response) -> str:
+        status = response.status_code
+        detail = _detail(response)
+        if status == 401:
+            return f"{detail or 'The portal does not know you.'} {HOW_TO_LOG_IN}"
+        if detail:
+            return detail
+        if response.is_redirect:
+            place = response.headers.get("Location", "").partition("/api/")[0]
+            return f"{self.address} leads on to {place or 'another address'}. Give that address of the portal instead."
+        if status in {404, 410} and response.request.method == "HEAD":
+            return "The portal does not know this upload any more."
+        return f"{self.address} answers with status {status} and no reason. Is it the address of a VoicePrivacy Portal?"
+
+    def _json(self, response: httpx.Response) -> Any:
+        try:
+            return response.json()
+        except ValueError as error:
+            raise CommandError(f"{self.address} gives no JSON. Is it the address of a VoicePrivacy Portal?") from error
+
+
+def _detail(response: httpx.Response) -> str:
+    if not response.headers.get("Content-Type", "").startswith("application/problem+json"):
+        return ""
+    try:
+        return str(response.json().get("detail", ""))
+    except (ValueError, AttributeError):
+        return ""
+
+
+def _seconds(headers: Mapping[str, str]) -> int:
+    text = headers.get("Retry-After", "")
+    return int(text) if text.isdecimal() else 5
+
+
+# What vp keeps -------------------------------------------------------------------------------------
+
+
+def folder_of(kind: str) -> Path:
+    """Where this user keeps configuration (``config``) or state (``state``) of ``vp``."""
+    variable, usual = {"config": ("XDG_CONFIG_HOME", ".config"), "state": ("XDG_STATE_HOME", ".local/state")}[kind]
+    given = os.environ.get(variable, "")
+    try:
+        return (Path(given) if given.startswith("/") else Path.home() / usual) / FOLDER
+    except RuntimeError as error:
+        raise CommandError(f"This machine knows no home folder for you. Set {variable}.") from error
+
+
+def read_kept() -> dict[str, str]:
+    """Server and token of ``vp login``; empty where there was none."""
+    try:
+        found = json.loads((folder_of("config") / "login.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    known = {name: found.get(name) for name in ("server", "token")} if isinstance(found, dict) else {}
+    return {name: text for name, text in known.items() if isinstance(text, str)} if all(known.values()) else {}
+
+
+def keep_login(server: str, token: str) -> Path:
+    """Keep server and token for the next commands, readable by this user only."""
+    return write_private(folder_of("config") / "login.json", {"server": server, "token": token})
+
+
+def write_private(path: Path, content: Mapping[str, Any]) -> Path:
+    """A JSON file that only this user can read; it is there as a whole or not at all."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        half = path.with_name(f".{path.name}.{os.getpid()}")
+        half.unlink(missing_ok=True)
+        descriptor = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            json.dump(content, stream)
+        half.replace(path)
+    except OSError as error:
+        raise CommandError(f"{path}: it cannot be written, “{error.strerror}”.") from error
+    return path

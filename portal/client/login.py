@@ -1,0 +1,33 @@
+"""``vp login``: keep address and access token of a portal for the next commands."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import sys
+
+from evaluation.commands.terminal import FINE, CommandError, say
+from portal.client.api import HOW_TO_LOG_IN, add_server_arguments, keep_login, open_portal
+
+DESCRIPTION = (
+    "Keep the address of a portal and an access token from your account page, after asking the portal whether the "
+    "token is good. The token is asked for without showing it, or read from standard input."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    add_server_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask for the token, try it, keep it."""
+    token = getpass.getpass("Access token: ") if sys.stdin.isatty() else sys.stdin.readline()
+    if not token.strip():
+        raise CommandError(f"No token was given. {HOW_TO_LOG_IN}")
+    with open_portal(options.server, token.strip()) as portal:
+        me = portal.get("me")
+        place = keep_login(portal.address, token.strip())
+        say(f"You are {me['name']} on {portal.address}; the token may {', '.join(me['token']['scopes'])}.")
+    say(f"Kept in {place}, which only you can read.")
+    return FINE

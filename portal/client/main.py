@@ -1,0 +1,47 @@
+"""The commands of ``vp``, their arguments and how they end.
+
+Exit code 0: done; 1: done, but what was looked at has errors; 2: it cannot be done, said in one sentence on standard
+error. A command is a module of this package with `DESCRIPTION`, `add_arguments` and `run`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from evaluation.commands.running import Parser, run_command
+
+PROGRAM = "vp"
+# name: one line for the help
+COMMANDS = {
+    "login": "keep the address of a portal and your access token",
+    "verify": "check an archive or a folder before it is sent: every fault at once",
+    "upload": "send an archive, going on after any interruption, and read the report on it",
+    "status": "your submissions, or one of them: timeline, what was found, how far it is",
+    "results": "the numbers of a system, with the claimed ones beside",
+}
+_EPILOGUE = "Exit code: 0 fine, 1 errors found, 2 bad usage or something that cannot be read or reached."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code and never raises for what a person typed or sent."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    return run_command(lambda: _parser(given).parse_args(given))
+
+
+def _parser(given: Sequence[str]) -> Parser:
+    """Knows the arguments of the command that is asked for; of the others their names, without importing them."""
+    parser = Parser(
+        prog=PROGRAM, description="The VoicePrivacy Portal from the shell.", epilog=_EPILOGUE, allow_abbrev=False
+    )
+    commands = parser.add_subparsers(metavar="command", required=True)
+    for name, line in COMMANDS.items():
+        if name not in given:
+            commands.add_parser(name, help=line)
+            continue
+        module = import_module(f"portal.client.{name}")
+        one = commands.add_parser(name, help=line, description=module.DESCRIPTION, epilog=_EPILOGUE, allow_abbrev=False)
+        module.add_arguments(one)
+        one.set_defaults(run=module.run)
+    return parser

@@ -1,0 +1,243 @@
+"""``vp upload``: send an archive, whatever happens to the line, and read the report on it.
+
+The tus protocol 1.0.0 with a checksum for every part. What was begun is noted in the user's state folder under the
+content of the file and where it goes, so that the same command goes on where it was, after a broken line by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from evaluation.commands.terminal import FINE, CommandError, say, warn
+from evaluation.formats.sizes import size_words
+from portal.client.api import Portal, Refused, Unreachable, add_server_arguments, folder_of, open_portal, write_private
+from portal.client.follow import follow
+from portal.client.targets import chosen_system, chosen_team, edition_by
+
+DESCRIPTION = (
+    "Send an archive to an edition and read the report on it. Interrupted at any time, the same command goes on where "
+    "it was. Without --system and --kind it makes your team's first primary system."
+)
+PART_BYTES = 8 << 20
+HASH_BYTES = 1 << 20
+LONGEST_PAUSE_S = 15.0
+TRY_AGAIN = {409, 423, 460}
+GONE = {404, 410}
+TUS = {"Tus-Resumable": "1.0.0"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument("archive", type=Path, metavar="ARCHIVE", help="zip or tar archive")
+    parser.add_argument("--edition", metavar="NAME", required=True, help="name of the edition, as in its address")
+    parser.add_argument("--team", metavar="TEAM", help="label, name or number of the team; else your own")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--system", metavar="NAME", help="a further version of this system, such as T11-p1")
+    what.add_argument("--kind", choices=["primary", "contrastive"], help="a new system of this kind")
+    parser.add_argument("--title", default="", help="of a new system")
+    parser.add_argument("--resume", action="store_true", help="only go on with what was begun; begin nothing new")
+    parser.add_argument("--no-wait", action="store_true", help="do not wait for the report")
+    parser.add_argument(
+        "--patience", type=float, default=600.0, metavar="SECONDS", help="how long to try without progress (600)"
+    )
+    add_server_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Send, then follow; the exit code."""
+    if not options.archive.is_file():
+        remedy = (
+            "Pack the folder first; vp verify reads folders too." if options.archive.is_dir() else "Check the path."
+        )
+        raise CommandError(f"{options.archive}: expected a file, found none. {remedy}")
+    with open_portal(options.server) as portal:
+        metadata = _metadata(portal, options)
+        sender = Sender(portal, options.archive, metadata, patience_s=options.patience)
+        submission = sender.send(only_resume=options.resume)
+        say(
+            f"{options.archive.name} arrived whole: submission {submission}, {portal.address}/submissions/{submission}/"
+        )
+        return FINE if options.no_wait else follow(portal, submission)
+
+
+def _metadata(portal: Portal, options: argparse.Namespace) -> dict[str, str]:
+    edition = edition_by(portal, options.edition)
+    team = chosen_team(portal, edition, options.team)
+    system = chosen_system(portal, edition, team, options.system, options.kind)
+    metadata = {"filename": options.archive.name, "edition": edition["name"], "sha256": _hash(options.archive)}
+    if team:
+        metadata["team"] = str(team["id"])
+    if system:
+        return metadata | {"system": system}
+    return metadata | {"system_kind": options.kind or "primary", "system_title": options.title}
+
+
+def _hash(path: Path) -> str:
+    digest, done, size = hashlib.sha256(), 0, path.stat().st_size
+    line = Line(f"Reading {path.name}")
+    try:
+        with path.open("rb") as stream:
+            while piece := stream.read(HASH_BYTES):
+                digest.update(piece)
+                done += len(piece)
+                line.show(done, size)
+    except OSError as error:
+        raise CommandError(f"{path}: it cannot be read, “{error.strerror}”.") from error
+    finally:
+        line.end()
+    return digest.hexdigest()
+
+
+class Sender:
+    """Brings one file to the portal."""
+
+    def __init__(
+        self, portal: Portal, path: Path, metadata: Mapping[str, str], *, patience_s: float,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:  # fmt: skip
+        self.portal, self.path, self.metadata, self.patience_s = portal, path, metadata, patience_s
+        self.size = path.stat().st_size
+        self._pause = pause
+        self._line = Line(f"Sending {path.name}")
+        whole = json.dumps([portal.address, self.size, sorted(metadata.items())])
+        name = hashlib.sha256(whole.encode()).hexdigest()[:32]
+        self.note = folder_of("state") / f"upload-{name}.json"
+
+    def send(self, *, only_resume: bool = False) -> int:
+        """Everything that is not there yet; the number of the submission.
+
+        Raises:
+            CommandError: the portal refuses the archive, or does not answer for too long.
+        """
+        try:
+            address, offset = self._resumed(only_resume=only_resume) or self._begun()
+            self._send_parts(address, offset)
+        finally:
+            self._line.end()
+        state = self._patiently(lambda: self.portal.ask("GET", address).json())
+        if not state["submission"]:
+            state = self.portal.ask("POST", f"{address}/submit").json()
+        self.note.unlink(missing_ok=True)
+        return int(state["submission"]["id"])
+
+    def _resumed(self, *, only_resume: bool) -> tuple[str, int] | None:
+        """What was begun and is known to the portal still."""
+        try:
+            address = str(json.loads(self.note.read_text(encoding="utf-8"))["address"])
+        except (OSError, ValueError, KeyError, TypeError):
+            address = ""
+        if address:
+            try:
+                offset = self._patiently(lambda: self._offset(address))
+            except Refused as refused:
+                if refused.status not in GONE:
+                    raise
+                self.note.unlink(missing_ok=True)
+            else:
+                warn(f"Going on at {size_words(offset)} of {size_words(self.size)}.")
+                return address, offset
+        if only_resume:
+            raise CommandError(
+                f"{self.path}: nothing of it is on its way to this edition. Leave --resume out to begin."
+            )
+        return None
+
+    def _begun(self) -> tuple[str, int]:
+        pairs = (f"{key} {b64encode(text.encode()).decode()}" for key, text in self.metadata.items() if text)
+        headers = TUS | {"Upload-Length": str(self.size), "Upload-Metadata": ",".join(pairs)}
+        response = self._patiently(lambda: self.portal.ask("POST", "/api/uploads/", headers=headers))
+        address = urljoin(f"{self.portal.address}/", response.headers["Location"])
+        if urlsplit(address)[:2] != urlsplit(self.portal.address)[:2]:
+            raise CommandError(f"{self.portal.address} sends the archive elsewhere ({address}); nothing was sent.")
+        write_private(self.note, {"address": address, "file": str(self.path.resolve())})
+        return address, 0
+
+    def _send_parts(self, address: str, offset: int) -> None:
+        last_progress = time.monotonic()
+        pause_s = 0.5
+        with self.path.open("rb") as stream:
+            while offset < self.size:
+                before = offset
+                try:
+                    offset = self._send_part(address, stream, offset)
+                except (Unreachable, Refused) as fault:
+                    self._require_hope(fault, last_progress)
+                    warn(f"\n{fault} Trying again in {pause_s:.0f} s." if pause_s > 2 else "")
+                    self._pause(pause_s)
+                    pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+                    offset = self._patiently(lambda: self._offset(address))
+                if offset > before:
+                    last_progress, pause_s = time.monotonic(), 0.5
+                self._line.show(offset, self.size)
+
+    def _send_part(self, address: str, stream: Any, offset: int) -> int:
+        stream.seek(offset)
+        part = stream.read(PART_BYTES)
+        if len(part) < min(PART_BYTES, self.size - offset):
+            raise CommandError(f"{self.path}: it became shorter while it was sent. Send it again.")
+        checksum = b64encode(hashlib.sha256(part).digest()).decode()
+        headers = TUS | {
+            "Content-Type": "application/offset+octet-stream",
+            "Upload-Offset": str(offset),
+            "Upload-Checksum": f"sha256 {checksum}",
+        }
+        response = self.portal.ask("PATCH", address, content=part, headers=headers)
+        return int(response.headers["Upload-Offset"])
+
+    def _offset(self, address: str) -> int:
+        return int(self.portal.ask("HEAD", address, headers=TUS).headers["Upload-Offset"])
+
+    def _require_hope(self, fault: CommandError, last_progress: float) -> None:
+        """Raises the fault where trying again is in vain."""
+        if isinstance(fault, Refused) and fault.status not in TRY_AGAIN:
+            raise fault
+        if time.monotonic() - last_progress > self.patience_s:
+            raise CommandError(f"{fault} What has arrived is kept: the same command goes on there.") from fault
+
+    def _patiently(self, deed: Callable[[], Any]) -> Any:
+        """Do it, again and again while the portal does not answer."""
+        start, pause_s = time.monotonic(), 0.5
+        while True:
+            try:
+                return deed()
+            except Unreachable as fault:
+                if time.monotonic() - start > self.patience_s:
+                    raise
+                if pause_s > 2:
+                    warn(f"\n{fault} Trying again in {pause_s:.0f} s.")
+                self._pause(pause_s)
+                pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+
+
+class Line:
+    """Progress in bytes on standard error: one line that changes on a terminal, else a line for each tenth."""
+
+    def __init__(self, words: str) -> None:
+        self.words, self._is_terminal, self._shown = words, sys.stderr.isatty(), ""
+
+    def show(self, done: int, total: int) -> None:
+        """Draw what changed."""
+        share = done / total if total else 1.0
+        text = f"{self.words}: {100 * share:.0f} % of {size_words(total)}"
+        if not self._is_terminal:
+            text = f"{self.words}: {10 * int(10 * share)} % of {size_words(total)}"
+        if text != self._shown:
+            sys.stderr.write(f"\r\x1b[K{text}" if self._is_terminal else f"{text}\n")
+            sys.stderr.flush()
+            self._shown = text
+
+    def end(self) -> None:
+        """Leave the line free for what follows."""
+        if self._is_terminal and self._shown:
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+        self._shown = ""

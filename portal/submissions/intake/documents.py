@@ -1,0 +1,184 @@
+"""The files of an archive that are not speech: written to a folder, read as results, and missed where required.
+
+Result and score files are read by `evaluation.formats.results` with the recipe of the edition. Numbers that stand in
+``results.txt`` are not missed once more as files of their own.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from evaluation.formats.problems import Problem, Severity
+from evaluation.formats.results import SystemResults, read_results
+from evaluation.protocols.recipes import Recipe
+from portal.submissions.intake.contents import Content, classify, results_directories
+from portal.submissions.intake.expected import ExpectedSubmission
+
+MOST_SYSTEMS = 20  # are read; one is right, and of thousands nobody wants every fault
+_FILES_OF_A_SYSTEM = 4  # published ones
+_NEEDED = ("results.txt", "results_summary.txt")
+_PDF_HEAD_BYTES = 1024
+_FOR_A_RANK = {
+    Content.SCORES: ("scores", "score files (ASV-…/scores)"),
+    Content.SPEECH: ("recordings", "anonymised speech"),
+    Content.SIMILARITY: ("similarity matrices", "the similarity matrices of the results directories"),
+}
+
+
+def write_document(folder: Path, path: str, stream: BinaryIO) -> Path:
+    """Put a file under `folder` at its path in the archive, which `read_archive` has made safe."""
+    place = folder / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("wb") as file:
+        shutil.copyfileobj(stream, file, 1 << 20)
+    return place
+
+
+def read_submitted_results(folder: Path, paths: Iterable[str], recipe: Recipe) -> tuple[SystemResults, ...]:
+    """The results among the files of an archive, each named by its path in the archive.
+
+    Args:
+        folder: where `write_document` put them.
+        paths: of the files, as in the archive.
+
+    Returns:
+        One for each system found, so one or none in a sound submission. Results directories in one folder with the
+        same stamp belong together; published files (``RESULTS_summary_…``) are looked at where there are none.
+    """
+    paths = tuple(paths)
+    parents = sorted({one.rpartition("/")[0] for one in results_directories(paths) if one})
+    if parents:
+        return tuple(
+            _named(each, parent) for parent in parents for each in read_results(folder / parent, recipe=recipe)
+        )
+    if not any(classify(path) is Content.RESULTS for path in paths):
+        return ()
+    return tuple(each for each in read_results(folder, recipe=recipe) if each.files)
+
+
+def result_problems(folder: Path, paths: Collection[str], expected: ExpectedSubmission) -> Iterator[Problem]:
+    """Whatever is wrong with result and score files; nothing is said of an archive without any.
+
+    What is named by `paths` but is not in the folder is with the portal already: it is neither read nor missed.
+    """
+    if "" in results_directories(paths):
+        remedy = "Pack the results directory itself, not only what lies in it."
+        yield Problem("misplaced-results", "results.txt", "a folder results-<stamp>", "result files outside", remedy)
+        return
+    if (count := _systems_at_least(paths)) > MOST_SYSTEMS:
+        yield _several_results(f"{count:,}, too many to be read")
+        return
+    elsewhere = [path for path in paths if not (folder / path).is_file()]
+    systems = read_submitted_results(folder, [path for path in paths if path not in elsewhere], expected.recipe())
+    if len(systems) > 1:
+        yield _several_results(f"{len(systems)}: {', '.join(one.system for one in systems[:5])}")
+    has_scores = any(one.scores for one in systems) or any(classify(one) is Content.SCORES for one in elsewhere)
+    for system in systems:
+        is_read = {file.name for file in system.files}
+        for problem in system.problems:
+            if _lies_elsewhere(problem, elsewhere):
+                continue
+            if (weighed := _weighed(problem, is_read, expected, has_scores)) is not None:
+                yield weighed
+
+
+def missing_parts(contents: Collection[Content], expected: ExpectedSubmission) -> Iterator[Problem]:
+    """What neither the archive nor an earlier submission holds, though it is required or a rank needs it.
+
+    Missing speech is an error elsewhere; here it is what no rank can be had without.
+    """
+    yield from _missing_for_a_rank(contents, expected)
+    if expected.scores_required and Content.SCORES not in contents:
+        remedy = "Add the results directories with the score file of each test: every number is computed from these."
+        yield Problem("missing-scores", "the archive", "score files (ASV-…/scores)", "none", remedy)
+    if expected.description_required and Content.DESCRIPTION not in contents:
+        remedy = "Add the description of the system as a PDF file."
+        yield Problem("missing-description", "the archive", "a system description (PDF)", "none", remedy)
+
+
+def _missing_for_a_rank(contents: Collection[Content], expected: ExpectedSubmission) -> Iterator[Problem]:
+    """A warning for each kind of files that is not required, but without which the system cannot be ranked."""
+    required = {Content.SCORES: expected.scores_required, Content.SPEECH: expected.audio_required}
+    lacking: dict[Content, list[str]] = {}
+    for label, kinds in expected.needed_to_rank.items():
+        first = Content(kinds[0])
+        if contents and not required.get(first) and not any(Content(kind) in contents for kind in kinds):
+            lacking.setdefault(first, []).append(label)
+    for content, labels in lacking.items():
+        words, wanted = _FOR_A_RANK[content]
+        remedy = (
+            f"Without {words} this system cannot be ranked, because its rank rests on {' and '.join(labels)}. Add them "
+            "if it shall be ranked."
+        )
+        yield Problem("cannot-be-ranked", "the archive", wanted, "none", remedy, Severity.WARNING)
+
+
+def description_problem(path: str, document: Path, expected: ExpectedSubmission) -> Problem | None:
+    """Whether what is called PDF is one."""
+    with document.open("rb") as file:
+        head = file.read(_PDF_HEAD_BYTES)
+    if b"%PDF-" in head:
+        return None
+    severity = Severity.ERROR if expected.description_required else Severity.WARNING
+    found = "an empty file" if not head else "other bytes"
+    return Problem("not-a-pdf", path, "a PDF file", found, "Export the description as PDF again.", severity)
+
+
+def _systems_at_least(paths: Collection[str]) -> int:
+    """How many systems these files tell of at least, by their paths alone."""
+    directories = {one.removesuffix(".orig") for one in results_directories(paths)}
+    if directories:
+        return len(directories)
+    return sum(classify(path) is Content.RESULTS for path in paths) // _FILES_OF_A_SYSTEM
+
+
+def _several_results(found: str) -> Problem:
+    remedy = "A submission is one system: send the others as submissions of their own."
+    return Problem("several-results", "the archive", "the results of one system", found, remedy)
+
+
+def _lies_elsewhere(problem: Problem, elsewhere: Iterable[str]) -> bool:
+    """Whether a file or directory is missed that the portal holds."""
+    if problem.code not in ("missing-file", "missing-directory"):
+        return False
+    return any(path == problem.file or path.startswith(f"{problem.file}/") for path in elsewhere)
+
+
+def _weighed(
+    problem: Problem, is_read: Collection[str], expected: ExpectedSubmission, has_scores: bool
+) -> Problem | None:
+    """A missing file is as grave as what it alone could tell; all score files at once are missed elsewhere."""
+    folder, _, name = problem.file.rpartition("/")
+    if problem.code != "missing-file" or name in _NEEDED:
+        return problem
+    if name == "scores":
+        if not has_scores:
+            return None
+        return problem if expected.scores_required else replace(problem, severity=Severity.WARNING)
+    results = {read.rpartition("/")[0] for read in is_read}
+    if any(folder == one or folder.startswith(f"{one}/") for one in results):
+        remedy = "Its numbers were taken from results.txt. Hand in the whole results directory."
+        return replace(problem, severity=Severity.WARNING, remedy=remedy)
+    return problem
+
+
+def _named(system: SystemResults, parent: str) -> SystemResults:
+    """The same with every file named from the top of the archive."""
+    if not parent:
+        return system
+
+    def name(file: str) -> str:
+        return f"{parent}/{file}"
+
+    return replace(
+        system,
+        claims=tuple(replace(one, file=name(one.file)) for one in system.claims),
+        repeated=tuple(replace(one, file=name(one.file)) for one in system.repeated),
+        files=tuple(replace(one, name=name(one.name)) for one in system.files),
+        scores=tuple(replace(one, name=name(one.name)) for one in system.scores),
+        problems=tuple(replace(one, file=name(one.file)) for one in system.problems),
+    )

@@ -1,0 +1,158 @@
+"""What an archive may hold, and how it is refused: the limits, the exception and the meter that counts while streaming.
+
+Conventions: bytes are counted as delivered, never as declared, and a declaration that breaks a limit refuses at once.
+*Packed* is what lies in the archive, *delivered* what comes out of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from evaluation.formats.problems import Problem
+from evaluation.formats.sizes import size_words
+
+MEGABYTE = 10**6
+GIGABYTE = 10**9
+READ_BYTES = 2**16  # of the archive at a time; what is read ahead of a member cannot be more
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an archive may hold.
+
+    Attributes:
+        members: files, folders and headers together.
+        total_bytes: delivered by the whole archive.
+        member_bytes: delivered by one file.
+        ratio: delivered bytes for each packed byte, of the whole archive and of each file.
+        ratio_floor_bytes: delivered bytes up to which `ratio` is not looked at: small text and silence pack well.
+        depth: folders and file name of a path.
+        path_characters: of a path.
+    """
+
+    members: int = 100_000
+    total_bytes: int = 64 * GIGABYTE
+    member_bytes: int = 2 * GIGABYTE
+    ratio: float = 100.0
+    ratio_floor_bytes: int = 32 * MEGABYTE
+    depth: int = 24
+    path_characters: int = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One file of an archive.
+
+    Attributes:
+        path: with forward slashes, relative, without ``.`` and ``..``, free of control characters.
+        size: bytes; the stream delivers exactly so many or the archive is refused.
+        position: how far into the archive its reader was when the file began, in bytes; for a progress bar.
+    """
+
+    path: str
+    size: int
+    position: int = 0
+
+
+class ArchiveRefused(Exception):  # noqa: N818 (the name tells what happened to the archive)
+    """The archive as a whole cannot be accepted; `problem` says why and what to do."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.sentence())
+        self.problem = problem
+
+
+def refuse(code: str, file: str, expected: str, found: str, remedy: str) -> NoReturn:
+    """Refuse the whole archive.
+
+    Raises:
+        ArchiveRefused: always.
+    """
+    raise ArchiveRefused(Problem(code, file, expected, found, remedy))
+
+
+def refuse_truncated(file: str, expected: str) -> NoReturn:
+    """Refuse an archive that ends too early."""
+    refuse("truncated-archive", file, expected, "the end of the file", "Send the whole file; it was cut on its way.")
+
+
+def refuse_damaged(file: str, expected: str, found: str) -> NoReturn:
+    """Refuse an archive whose bytes contradict themselves."""
+    refuse("damaged-archive", file, expected, found, "Test the archive at your side, make it again and send that.")
+
+
+class Meter:
+    """Counts members and bytes of one archive and refuses it at the first limit that is passed.
+
+    Args:
+        name: of the archive, for sentences.
+    """
+
+    def __init__(self, name: str, limits: Limits) -> None:
+        self.name = name
+        self.limits = limits
+        self.delivered = 0
+        self._overhead = 0
+        self._members = 0
+        self._member = name
+        self._member_delivered = 0
+        self._packed_before = 0
+
+    def count_member(self) -> None:
+        """Count one file, folder or header."""
+        self._members += 1
+        check_member_count(self.name, self._members, self.limits)
+
+    def begin(self, path: str, size: int, packed: int) -> None:
+        """A file begins.
+
+        Args:
+            size: as declared, in bytes.
+            packed: bytes of the archive that were read so far.
+        """
+        self._member, self._member_delivered, self._packed_before = path, 0, packed
+        if size > self.limits.member_bytes:
+            _refuse_large("member-too-large", path, self.limits.member_bytes, size)
+        if self.delivered + size > self.limits.total_bytes:
+            _refuse_large("archive-too-large", self.name, self.limits.total_bytes, self.delivered + size)
+
+    def count_overhead(self, delivered: int, packed: int) -> None:
+        """Bytes came out of the archive that belong to no file: headers and padding. Arguments as `count`."""
+        self._overhead += delivered
+        check_ratio(self.name, self.delivered + self._overhead, packed, self.limits)
+
+    def count(self, delivered: int, packed: int) -> None:
+        """Bytes of a file came out of the archive.
+
+        Args:
+            delivered: how many.
+            packed: bytes of the archive that were read so far.
+        """
+        self.delivered += delivered
+        self._member_delivered += delivered
+        if self.delivered > self.limits.total_bytes:
+            _refuse_large("archive-too-large", self.name, self.limits.total_bytes, self.delivered)
+        check_ratio(self.name, self.delivered, packed, self.limits)
+        check_ratio(self._member, self._member_delivered, packed - self._packed_before + READ_BYTES, self.limits)
+
+
+def check_member_count(name: str, members: int, limits: Limits) -> None:
+    """Refuse an archive of too many members."""
+    if members > limits.members:
+        expected, found = f"at most {limits.members:,} members", f"at least {members:,}"
+        refuse("too-many-members", name, expected, found, "Pack the files of the submission only.")
+
+
+def check_ratio(file: str, delivered: int, packed: int, limits: Limits) -> None:
+    """Refuse what unpacks to far more than speech and text ever do."""
+    if delivered > limits.ratio_floor_bytes and delivered > limits.ratio * packed:
+        expected = f"at most {limits.ratio:g} times its packed size once unpacked"
+        found = f"{size_words(delivered)} out of {size_words(max(packed, 0))}"
+        remedy = "Leave out files of zeros or of one repeated value; speech and text never pack so well."
+        refuse("compression-bomb", file, expected, found, remedy)
+
+
+def _refuse_large(code: str, file: str, limit: int, found: int) -> NoReturn:
+    remedy = "Leave out what the edition does not ask for, or ask its organizers to raise the limit."
+    refuse(code, file, f"at most {size_words(limit)} unpacked", f"at least {size_words(found)}", remedy)

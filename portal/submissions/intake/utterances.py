@@ -1,0 +1,241 @@
+"""Which utterance a speech file is, whether it comes once, and which are missing: the roll call of an archive.
+
+A file is known by its base name, in any folder layout. It serves every data set that holds its utterance, unless it
+lies in a folder named after one of them (with or without a suffix such as ``_anon``); then it serves that one. Of the
+speech only hashes and lengths are remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from evaluation.formats.problems import Problem, Severity
+from portal.submissions.intake.expected import ExpectedSubmission
+from portal.submissions.intake.report import WHOLE_SUBMISSION, Finding
+from portal.submissions.intake.speech import Inspection, length_problem, not_anonymised
+
+_ENDING = ".wav"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A speech file, the utterance that it is, and the data sets that it serves by its place."""
+
+    path: str
+    utterance: str
+    data_sets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Speech that came: where, by which hash, how long."""
+
+    placed: Placed
+    digest: bytes
+    samples: int
+
+
+class Names:
+    """Finds the utterance and the data sets of a path."""
+
+    def __init__(self, expected: ExpectedSubmission) -> None:
+        recipe = expected.recipe()
+        self._suffix = recipe.anonymised_suffix
+        self._data_sets = {name: frozenset(names) for name, names in expected.data_sets.items()}
+        self._joint = {one.name for one in recipe.data_sets.values()} - set(self._data_sets)
+        self._folded: dict[str, str] = {}
+        self._folders: dict[str, tuple[str, bool]] = {}  # a folder holds thousands of files
+        sets_of: dict[str, list[str]] = {}
+        for data_set, names in expected.data_sets.items():
+            for name in names:
+                sets_of.setdefault(name, []).append(data_set)
+        self.sets_of: Mapping[str, tuple[str, ...]] = {name: tuple(sets) for name, sets in sets_of.items()}
+        for name in self.sets_of:
+            folded = name.casefold()
+            self._folded[folded] = "" if folded in self._folded else name
+
+    def place(self, path: str) -> tuple[Placed | None, Finding | None]:
+        """What a speech file is, and what its owner should know about its name or its folder."""
+        parent, _, name = path.rpartition("/")
+        stem = name.rpartition(".")[0]
+        utterance = self._utterance(stem)
+        if utterance is None:
+            remedy = "It is not used. Name each file as its original, and send only what the edition asks for."
+            found = f"“{stem}”, which is none"
+            problem = Problem("extra", path, "the name of an utterance", found, remedy, Severity.WARNING)
+            return None, Finding(WHOLE_SUBMISSION, problem)
+        sets = self.sets_of[utterance]
+        folder, is_certain = self._folders.get(parent) or self._folders.setdefault(parent, self._folder(parent))
+        if folder and utterance in self._data_sets[folder]:
+            sets = (folder,)
+        elif folder and is_certain:
+            remedy = "It was taken for the data sets that hold it: " + ", ".join(sets) + "."
+            expected = f"an utterance of {folder}, after which its folder is named"
+            problem = Problem("different-set", path, expected, "one of another data set", remedy, Severity.WARNING)
+            return Placed(path, utterance, sets), Finding(sets[0], problem)
+        if stem == utterance:
+            return Placed(path, utterance, sets), None
+        remedy = "It was taken for this utterance: give each file the name of its original."
+        problem = Problem("different-name", path, f"the name “{utterance}”", f"“{stem}”", remedy, Severity.WARNING)
+        return Placed(path, utterance, sets), Finding(sets[0], problem)
+
+    def _utterance(self, stem: str) -> str | None:
+        for name in (stem, stem.removesuffix(self._suffix)):
+            if name in self.sets_of:
+                return name
+            if folded := self._folded.get(name.casefold()):
+                return folded
+        return None
+
+    def _folder(self, parent: str) -> tuple[str, bool]:
+        """The data set that the innermost such folder is named after; whether that is certain or by its beginning."""
+        for folder in reversed(parent.split("/")):
+            plain = folder.removesuffix(self._suffix)
+            if plain in self._data_sets:
+                return plain, True
+            if plain in self._joint:
+                return "", False
+            begins = [name for name in self._data_sets if folder.startswith(f"{name}_")]
+            if begins:
+                return max(begins, key=len), False
+        return "", False
+
+
+class RollCall:
+    """What came, by utterance; hand in every inspection in turn, then ask what is left."""
+
+    def __init__(self, expected: ExpectedSubmission) -> None:
+        self._expected, self._rate_hz = expected, expected.rate_hz
+        self._originals = {bytes.fromhex(one.pcm_sha256): name for name, one in expected.utterances.items()}
+        self._served: dict[str, dict[str, _Known]] = {}
+        self._by_digest: dict[bytes, _Known] = {}
+        self._copies: dict[Placed, _Known] = {}
+        self._differing: dict[Placed, int] = {}
+        self.called = 0
+        self.faulty: set[str] = set()
+
+    def call(self, placed: Placed, inspection: Inspection) -> tuple[Placed | None, list[Finding]]:
+        """Note a file; what of it is to be kept, if anything, and what is to be said of it now.
+
+        What turns on files to come (the length of what may be a copy of another) is said by `findings`.
+        """
+        self.called += 1
+        speech = inspection.speech
+        served = self._served.setdefault(placed.utterance, {})
+        first = next((served[name] for name in placed.data_sets if name in served), None) if served else None
+        new = placed
+        if first:
+            new = replace(placed, data_sets=tuple(name for name in placed.data_sets if name not in served))
+        known = _Known(new, bytes.fromhex(speech.pcm_sha256) if speech else b"", speech.samples.size if speech else 0)
+        findings = [self._duplicate(placed, known, first)] if first else []
+        if not new.data_sets:
+            return None, findings
+        served |= dict.fromkeys(new.data_sets, known)
+        about = [Finding(new.data_sets[0], one) for one in inspection.problems]
+        if speech is None or inspection.has_errors:
+            self.faulty.add(placed.utterance)
+            return None, findings + about
+        if (source := self._originals.get(known.digest)) and known.samples:
+            self.faulty.add(placed.utterance)
+            return None, [*findings, Finding(new.data_sets[0], not_anonymised(known.samples, placed.path, source))]
+        if self._is_copy(known):
+            return None, findings
+        if length := self._length(known):
+            self._differing[new] = known.samples
+            if length.severity is Severity.ERROR:
+                self.faulty.add(placed.utterance)
+        return (None if placed.utterance in self.faulty else new), findings + about
+
+    def findings(self) -> Iterator[Finding]:
+        """What could be told only now: lengths, and which of two files with the same speech is the wrong one."""
+        for placed, samples in self._differing.items():
+            if placed not in self._copies and (problem := self._length(_Known(placed, b"", samples))):
+                yield Finding(placed.data_sets[0], problem)
+        for placed, other in self._copies.items():
+            remedy = "One recording cannot be two utterances: make this one again from its own original."
+            found = f"the same {other.samples} samples as in {other.placed.path}"
+            problem = Problem("same-as-other", placed.path, "speech of its own", found, remedy)
+            yield Finding(placed.data_sets[0], problem)
+
+    def served(self) -> int:
+        """How many pairs of data set and utterance have a file."""
+        return sum(len(one) for one in self._served.values())
+
+    def missing(self, inherited: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
+        """The utterances without a file, by data set."""
+        missing: dict[str, list[str]] = {}
+        for data_set, names in self._expected.data_sets.items():
+            heirs = inherited.get(data_set, frozenset())
+            found = [name for name in names if name not in heirs and data_set not in self._served.get(name, {})]
+            if found:
+                missing[data_set] = found
+        return missing
+
+    def _length(self, known: _Known) -> Problem | None:
+        original = self._expected.utterances.get(known.placed.utterance)
+        if original is None:
+            return None
+        return length_problem(known.samples, original, self._rate_hz, known.placed.path)
+
+    def _duplicate(self, placed: Placed, known: _Known, first: _Known) -> Finding:
+        same = bool(known.digest) and known.digest == first.digest
+        found = f"a second one with {'the same' if same else 'other'} speech"
+        remedy = "The first was taken, this one not: remove it."
+        if not same:
+            self.faulty.add(placed.utterance)
+            remedy = "Nobody can tell which of them is meant: remove one of them."
+        severity = Severity.WARNING if same else Severity.ERROR
+        expected = f"one file for {placed.utterance}, which is {first.placed.path}"
+        return Finding(placed.data_sets[0], Problem("duplicate", placed.path, expected, found, remedy, severity))
+
+    def _is_copy(self, known: _Known) -> bool:
+        """Whether this is the wrong one of two; the one whose length fits its original worse is."""
+        other = self._by_digest.setdefault(known.digest, known)
+        if other.placed.utterance == known.placed.utterance or self._are_one(other, known):
+            return False
+        wrong, right = (other, known) if self._misfit(other) > self._misfit(known) else (known, other)
+        self._by_digest[known.digest] = right
+        self._copies[wrong.placed] = right
+        self.faulty.add(wrong.placed.utterance)
+        return wrong is known
+
+    def _are_one(self, other: _Known, known: _Known) -> bool:
+        """Whether the corpus itself holds one recording under both names."""
+        originals = [self._expected.utterances.get(one.placed.utterance) for one in (other, known)]
+        digests = {one.pcm_sha256 if one else "" for one in originals}
+        return len(digests) == 1 and "" not in digests
+
+    def _misfit(self, known: _Known) -> int:
+        original = self._expected.utterances.get(known.placed.utterance)
+        return abs(known.samples - original.samples) if original and original.samples else 0
+
+
+def missing_findings(
+    missing: Mapping[str, Sequence[str]], expected: ExpectedSubmission, *, nothing_came: bool
+) -> Iterator[Finding]:
+    """Sentences on what is missing; a data set of which nothing came is one of them, and so is all speech."""
+    severity = Severity.ERROR if expected.audio_required else Severity.WARNING
+    if nothing_came and missing:
+        if expected.audio_required:
+            count = len(set().union(*missing.values()))
+            remedy = (
+                "Pack the anonymised WAV or FLAC files of all data sets, in any folders, under their original names."
+            )
+            problem = Problem("missing-audio", "the archive", f"speech of {count} utterances", "none", remedy)
+            yield Finding(WHOLE_SUBMISSION, problem)
+        return
+    told: set[str] = set()
+    for data_set, names in missing.items():
+        if len(names) == len(expected.data_sets[data_set]) > 1:
+            remedy = "Add the files of this data set."
+            wanted = f"{len(names)} utterances of {data_set}"
+            problem = Problem("missing-data-set", data_set, wanted, "none", remedy, severity, count=len(names))
+            yield Finding(data_set, problem)
+            continue
+        for name in names:
+            if name not in told:
+                told.add(name)
+                remedy = "Anonymise this utterance, too, and add its file."
+                problem = Problem("missing", f"{name}{_ENDING}", "a file for the utterance", "none", remedy, severity)
+                yield Finding(data_set, problem)

@@ -1,0 +1,218 @@
+"""The bytes of uploads on the portal's disk: one file for each, which one request at a time may write.
+
+The lock is the operating system's, on the file itself, so that it ends with the process or the request that holds it,
+however that ends. What `Part.keep` has returned for is on disk; what lies beyond is cut off before the next part.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+
+PIECE_BYTES = 64 << 10
+KEEP_EVERY_BYTES = 8 << 20
+KEEP_EVERY_S = 5.0
+LOCK_PATIENCE_S = 3.0
+ALGORITHMS = ("sha1", "sha256", "md5")
+
+Read = Callable[[int], bytes]
+
+
+class Fault(StrEnum):
+    """Why an upload does not go on."""
+
+    INVALID = "invalid"
+    FORBIDDEN = "forbidden"  # the sender may not submit, now or at all
+    TOO_LARGE = "too-large"
+    NO_ROOM = "no-room"
+    WRONG_OFFSET = "wrong-offset"
+    WRONG_CHECKSUM = "wrong-checksum"
+    BUSY = "busy"
+    GONE = "gone"
+    FINISHED = "finished"
+    UNFINISHED = "unfinished"
+
+
+class UploadError(Exception):
+    """An upload does not go on; `sentence` says to its sender why and what to do."""
+
+    def __init__(self, fault: Fault, sentence: str) -> None:
+        super().__init__(sentence)
+        self.fault = fault
+        self.sentence = sentence
+
+
+@dataclass(frozen=True)
+class Checksum:
+    """What the bytes of one part must hash to."""
+
+    algorithm: str
+    digest: bytes
+
+
+def path_of(upload: UUID) -> Path:
+    """Where the bytes of the upload with this identity lie."""
+    return Path(settings.UPLOAD_DIR) / str(upload)
+
+
+def free_bytes() -> int:
+    """What the disk that receives uploads can still hold.
+
+    Raises:
+        UploadError: it is not there.
+    """
+    with _disk():
+        disk = os.statvfs(settings.UPLOAD_DIR)
+    return disk.f_bavail * disk.f_frsize
+
+
+def remove_bytes(upload: UUID) -> None:
+    path_of(upload).unlink(missing_ok=True)
+
+
+@contextmanager
+def _disk(besides: type[OSError] | tuple[()] = ()) -> Iterator[None]:
+    """Tell the sender when the disk does not do what is asked of it; what is named `besides` has its own meaning."""
+    try:
+        yield
+    except besides:
+        raise
+    except OSError as error:
+        sentence = f"The portal's disk takes no more ({error.strerror}). Tell the organizer; go on later."
+        raise UploadError(Fault.NO_ROOM, sentence) from error
+
+
+@contextmanager
+def held(upload: UUID, *, is_new: bool) -> Iterator[int]:
+    """The open file of an upload, held by nobody else meanwhile.
+
+    Args:
+        is_new: no byte of it is here yet, so that the file may have to be made.
+
+    Raises:
+        UploadError: another request writes it, it is gone, or the disk does not answer.
+    """
+    free_bytes()  # a disk that is away must not look as if the upload were
+    try:
+        with _disk(besides=FileNotFoundError):
+            file = os.open(path_of(upload), os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if is_new else 0), 0o600)
+    except FileNotFoundError:
+        raise UploadError(
+            Fault.GONE, "What was received of this upload is no longer here. Upload the file again."
+        ) from None
+    try:
+        _lock(file)
+        yield file
+    finally:
+        os.close(file)
+
+
+def _lock(file: int) -> None:
+    # A request whose connection has just ended needs a moment to let go.
+    deadline = time.monotonic() + LOCK_PATIENCE_S
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        if time.monotonic() > deadline:
+            raise UploadError(
+                Fault.BUSY,
+                "Another connection sends this upload just now; if it has broken off, this ends within half a minute.",
+            )
+        time.sleep(0.05)
+
+
+class Part:
+    """Writes what one request brings.
+
+    Args:
+        file: descriptor of the upload's file, held.
+        start: where the part begins; the file is cut off there.
+        limit: where the whole upload ends.
+        keep: told how many bytes of the upload are on disk, again and again.
+
+    Attributes:
+        end: where the bytes written so far end.
+    """
+
+    def __init__(self, file: int, start: int, limit: int, keep: Callable[[int], None]) -> None:
+        if os.fstat(file).st_size < start:
+            raise UploadError(Fault.GONE, "A part of what was received is no longer here. Upload the file again.")
+        os.ftruncate(file, start)
+        os.lseek(file, start, os.SEEK_SET)
+        self._file, self._limit, self._keep = file, limit, keep
+        self.start = self.end = self._kept = start
+        self._kept_at = time.monotonic()
+
+    @property
+    def is_last(self) -> bool:
+        return self.end == self._limit
+
+    def receive(self, read: Read) -> None:
+        """Take all that comes; what has come before the connection breaks is kept."""
+        while piece := self._next(read):
+            self._write(piece)
+            seconds = time.monotonic() - self._kept_at
+            if not self.is_last and (self.end - self._kept >= KEEP_EVERY_BYTES or seconds >= KEEP_EVERY_S):
+                self._tell()
+        self._sync()
+        if self._kept < self.end < self._limit:
+            self._tell()
+
+    def receive_checked(self, read: Read, checksum: Checksum, length: int | None) -> None:
+        """Take a part that counts only as a whole, and only if it hashes to its checksum.
+
+        Args:
+            length: how many bytes were announced; None where the request does not say.
+        """
+        digest = hashlib.new(checksum.algorithm, usedforsecurity=False)
+        while piece := self._next(read):
+            self._write(piece)
+            digest.update(piece)
+        if length is not None and self.end - self.start < length:
+            return self._forget()
+        if digest.digest() != checksum.digest:
+            self._forget()
+            raise UploadError(Fault.WRONG_CHECKSUM, "This part was damaged on its way. Send it again.")
+        self._sync()
+        if self._kept < self.end < self._limit:
+            self._tell()
+        return None
+
+    def _next(self, read: Read) -> bytes:
+        wanted = min(PIECE_BYTES, self._limit - self.end)
+        try:
+            return read(wanted) if wanted else b""
+        except OSError:  # the connection is gone
+            return b""
+
+    def _write(self, piece: bytes) -> None:
+        rest = memoryview(piece)
+        with _disk():
+            while rest:
+                written = os.write(self._file, rest)
+                self.end += written
+                rest = rest[written:]
+
+    def _tell(self) -> None:
+        self._sync()
+        self._keep(self.end)
+        self._kept, self._kept_at = self.end, time.monotonic()
+
+    def _sync(self) -> None:
+        with _disk():
+            os.fdatasync(self._file)
+
+    def _forget(self) -> None:
+        os.ftruncate(self._file, self.start)
+        self.end = self.start

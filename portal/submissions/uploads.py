@@ -1,0 +1,363 @@
+"""Uploads from their first byte to the submission that they become.
+
+The row is the truth: `offset` counts the bytes that are on disk, and reaches `size` only in the transaction that makes
+the submission or writes down why there is none. A process that dies at any moment therefore leaves an upload that its
+sender, or anybody else who may, simply continues.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Count, F, Q, QuerySet, Sum
+from django.utils import timezone
+
+from portal.challenges.models import Edition
+from portal.core import audit
+from portal.submissions import receiving, rules
+from portal.submissions.models import Submission, SubmissionEvent, System, Upload
+from portal.submissions.receiving import Checksum, Fault, Part, Read, UploadError
+from portal.submissions.services import baseline_refusal, new_name, start_intake
+from portal.teams.models import Team
+from portal.teams.services import freeze_members
+
+UNCOUNTED = (Submission.State.REFUSED, Submission.State.WITHDRAWN)
+UNFINISHED = (Upload.State.RECEIVING, Upload.State.REFUSED)
+HASH_BYTES = 1 << 20
+TAIL_BYTES = 64 << 10
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an upload shall become: a further version of `system`, or a new system of `kind` with `title`."""
+
+    edition: Edition
+    team: Team | None
+    system: System | None = None
+    kind: str = System.Kind.PRIMARY
+    title: str = ""
+
+
+def upload_path(upload: Upload) -> Path:
+    """Where the bytes of an upload lie."""
+    return receiving.path_of(upload.pk)
+
+
+def remove_upload_file(upload: Upload) -> None:
+    """Free the disk of what an upload brought, once nothing needs it any more."""
+    receiving.remove_bytes(upload.pk)
+
+
+def used_submissions(team: Team) -> int:
+    """How many submissions of a team count against its quota; what was evaluated counts even if withdrawn."""
+    counted = ~Q(state__in=UNCOUNTED) | Q(evaluated_at__isnull=False)
+    return Submission.objects.filter(counted, system__team=team).count()
+
+
+def unfinished_uploads(edition: Edition, team: Team | None) -> QuerySet[Upload]:
+    """What this team, or the organizers with their baselines, have begun to send and not made a submission of."""
+    found = Upload.objects.filter(edition=edition, team=team, state__in=UNFINISHED, expires_at__gt=timezone.now())
+    return found.select_related("edition", "team", "system", "created_by")
+
+
+def submission_refusal(edition: Edition, team: Team | None, *, by: Any, now: datetime) -> str:
+    """Why `by` cannot submit for this team now; "" where all is well."""
+    by_organizer = by is not None and edition.organizers.filter(pk=by.pk).exists()
+    if team is not None and not by_organizer and not team.memberships.filter(user=by).exists():
+        return f"Only members of the team “{team}” and the organizers of its edition can submit for it."
+    used = used_submissions(team) if team is not None else 0
+    return rules.refusal(edition, team, used=used, by_organizer=by_organizer, now=now)
+
+
+@transaction.atomic
+def create_upload(*, plan: Plan, file_name: str, size: int, claimed_sha256: str = "", by: Any, now: datetime) -> Upload:
+    """Begin an upload; nothing of it is here yet.
+
+    Raises:
+        UploadError: the archive could not become a submission, so that sending it would be in vain.
+    """
+    edition, team = plan.edition, plan.team
+    _require(rules.name_refusal(file_name), Fault.INVALID)
+    _require(_plan_refusal(plan), Fault.INVALID)
+    _require(submission_refusal(edition, team, by=by, now=now), Fault.FORBIDDEN)
+    _require(rules.size_refusal(edition, size), Fault.TOO_LARGE if size else Fault.INVALID)
+    begun = unfinished_uploads(edition, team).aggregate(count=Count("pk"), bytes=Sum("size", default=0))
+    refusal = rules.unfinished_refusal(edition, size, unfinished=begun["count"], reserved=begun["bytes"])
+    _require(refusal, Fault.FORBIDDEN)
+    _require(rules.room_refusal(size, free=receiving.free_bytes(), promised=_promised(now)), Fault.NO_ROOM)
+    upload = Upload.objects.create(
+        edition=edition,
+        team=team,
+        system=plan.system,
+        system_kind="" if plan.system or team is None else plan.kind,
+        system_title="" if plan.system else plan.title,
+        file_name=file_name,
+        size=size,
+        claimed_sha256=claimed_sha256.lower(),
+        created_by=by,
+        expires_at=now + rules.UNFINISHED_LASTS,
+    )
+    audit.record("upload.begun", upload, actor=by, edition=edition.name, team=str(team or ""), bytes=size)
+    return upload
+
+
+def receive_part(
+    *, upload: Upload, offset: int, read: Read, length: int | None = None, checksum: Checksum | None = None, by: Any
+) -> Upload:
+    """Take a part of an upload from where the last one ended; the last part of all makes the submission.
+
+    Args:
+        offset: where the sender believes that the part begins.
+        read: gives at most so many of the next bytes, and none at the end.
+        length: how many bytes the sender announced, where it did.
+        by: who sends it.
+
+    Raises:
+        UploadError: nothing may be added here, or every byte came but no submission may be made of them.
+    """
+    if upload.state == Upload.State.COMPLETE and offset == upload.size:
+        return upload  # the sender did not hear that the last part had arrived
+    _require_unfinished(upload)
+    if upload.state == Upload.State.REFUSED and offset == upload.size:
+        return _finish(upload, timezone.now(), by)
+    with receiving.held(upload.pk, is_new=upload.offset == 0) as file:
+        upload.refresh_from_db()
+        _require_receiving(upload)
+        if offset != upload.offset:
+            sentence = f"This part begins at byte {offset}, but {upload.offset} bytes are here. Continue from there."
+            raise UploadError(Fault.WRONG_OFFSET, sentence)
+        if length is not None and length > upload.size - offset:
+            raise UploadError(Fault.TOO_LARGE, f"The upload was announced with {upload.size} bytes; this is more.")
+        part = Part(file, offset, upload.size, lambda end: _keep(upload, end))
+        if checksum is None:
+            part.receive(read)
+        else:
+            part.receive_checked(read, checksum, length)
+        if part.is_last:
+            return _finish(upload, timezone.now(), by)
+    return upload
+
+
+def _keep(upload: Upload, end: int) -> None:
+    """Acknowledge every byte before `end`."""
+    now = timezone.now()
+    upload.offset, upload.last_byte_at, upload.expires_at = end, now, now + rules.UNFINISHED_LASTS
+    receiving_still = Upload.objects.filter(pk=upload.pk, state=Upload.State.RECEIVING)
+    if not receiving_still.update(offset=end, last_byte_at=now, expires_at=upload.expires_at):
+        raise UploadError(Fault.GONE, "This upload was discarded meanwhile. Upload the file again.")
+
+
+def submit_again(*, upload: Upload, now: datetime, by: Any) -> Upload:
+    """Ask once more for the submission of an upload of which every byte is here; may be repeated.
+
+    Raises:
+        UploadError: bytes are missing, or no submission may be made, still; that is written down.
+    """
+    if upload.offset < upload.size:
+        raise UploadError(Fault.UNFINISHED, f"{upload.size - upload.offset} bytes of this upload have not come yet.")
+    return _finish(upload, now, by)
+
+
+def _finish(upload: Upload, now: datetime, by: Any) -> Upload:
+    """Make a submission of an upload whose last byte is on disk, or write down why none may be made."""
+    finished, refused = _settle(upload, now, by)
+    if refused is not None:
+        raise refused
+    return finished
+
+
+@transaction.atomic
+def _settle(upload: Upload, now: datetime, by: Any) -> tuple[Upload, UploadError | None]:
+    locked = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
+    if locked.state == Upload.State.COMPLETE:
+        return locked, None
+    _require_unfinished(locked)
+    locked.offset, locked.completed_at = locked.size, now
+    if locked.state == Upload.State.RECEIVING:
+        locked.last_byte_at, locked.expires_at = now, now + rules.UNFINISHED_LASTS
+        locked.save(update_fields=["offset", "completed_at", "last_byte_at", "expires_at"])
+    try:
+        submit_upload(upload=locked, now=now, by=by)
+    except UploadError as fault:
+        locked.state, locked.refusal = Upload.State.REFUSED, fault.sentence
+        locked.save(update_fields=["state", "refusal"])
+        audit.record("upload.refused", locked, actor=by, refusal=fault.sentence)
+        return locked, fault
+    return locked, None
+
+
+@transaction.atomic
+def submit_upload(*, upload: Upload, now: datetime, by: Any = None) -> Submission:
+    """The submission of a complete upload, made unless it exists. `by`: who asks for it; None for who began the upload.
+
+    Team or edition is locked meanwhile, so that of two that ask for the last place of a quota one gets it.
+
+    Raises:
+        UploadError: none may be made (any more).
+    """
+    if upload.state == Upload.State.COMPLETE:
+        return upload.submission
+    by = by or upload.created_by
+    edition, team = _locked(upload)
+    _require(submission_refusal(edition, team, by=by, now=now), Fault.FORBIDDEN)
+    _require(rules.size_refusal(edition, upload.size), Fault.TOO_LARGE)
+    upload.system = upload.system or _new_system(upload, edition, team, by)
+    last = upload.system.submissions.order_by("-version").first()
+    submission = Submission.objects.create(
+        system=upload.system,
+        version=last.version + 1 if last else 1,
+        state=Submission.State.RECEIVED,
+        upload=upload,
+        submitted_by=by,
+        is_late=team is not None and rules.is_late(edition, now),
+    )
+    upload.state, upload.refusal = Upload.State.COMPLETE, ""
+    upload.save(update_fields=["state", "refusal", "system"])
+    note = f"{upload.file_name} arrived{' after the deadline' if submission.is_late else ''}."
+    SubmissionEvent.objects.create(submission=submission, state=submission.state, note=note, actor=by)
+    audit.record("submission.created", submission, actor=by, upload=str(upload.pk), team=str(team or ""))
+    if team is not None and team.members_frozen_at is None:
+        freeze_members(team=team, now=now)
+    start_intake(submission=submission, by=by)
+    return submission
+
+
+def _locked(upload: Upload) -> tuple[Edition, Team | None]:
+    """Edition and team of an upload as they are now; the team, or without one the edition, is locked."""
+    if upload.team_id is None:
+        return Edition.objects.select_for_update(no_key=True).get(pk=upload.edition_id), None
+    team = Team.objects.select_for_update(of=("self",), no_key=True).select_related("edition").get(pk=upload.team_id)
+    return team.edition, team
+
+
+def _new_system(upload: Upload, edition: Edition, team: Team | None, by: Any) -> System:
+    if team is None:
+        label = title = upload.system_title
+        if made_meanwhile := System.objects.filter(edition=edition, team=None, label=label).first():
+            return made_meanwhile
+    else:
+        taken = System.objects.filter(edition=edition).values_list("label", flat=True)
+        label = rules.next_label(f"{team.label}-{upload.system_kind[0]}", taken)
+        title = upload.system_title or label
+    return System.objects.create(
+        name=new_name(edition, label),
+        label=label,
+        title=title,
+        corpus_id=edition.corpus_id,
+        edition=edition,
+        team=team,
+        kind=upload.system_kind,
+        is_baseline=team is None,
+        created_by=by,
+    )
+
+
+def _plan_refusal(plan: Plan) -> str:
+    """Why there can be no such system, whoever asks."""
+    if plan.system is not None or plan.team is not None:
+        return ""
+    return baseline_refusal(plan.edition, plan.title)
+
+
+@transaction.atomic
+def abandon_upload(*, upload: Upload, by: Any) -> Upload:
+    """Discard an unfinished upload with everything that was received of it.
+
+    Raises:
+        UploadError: it is a submission already, or gone.
+    """
+    locked = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
+    if locked.state == Upload.State.COMPLETE:
+        raise UploadError(Fault.FINISHED, "This upload is a submission already. Withdraw the submission instead.")
+    _require_unfinished(locked)
+    locked.state = Upload.State.ABANDONED
+    locked.save(update_fields=["state"])
+    audit.record("upload.discarded", locked, actor=by)
+    transaction.on_commit(lambda: remove_upload_file(locked))
+    return locked
+
+
+def expire_uploads(now: datetime) -> int:
+    """Give up what was not finished in time; how many uploads that were."""
+    overdue = Upload.objects.filter(state__in=UNFINISHED, expires_at__lte=now)
+    return sum(_expire(pk, now) for pk in list(overdue.values_list("pk", flat=True)))
+
+
+@transaction.atomic
+def _expire(pk: UUID, now: datetime) -> bool:
+    # Asked again: its sender may have gone on meanwhile.
+    overdue = Upload.objects.filter(pk=pk, state__in=UNFINISHED, expires_at__lte=now)
+    if not overdue.update(state=Upload.State.EXPIRED):
+        return False
+    audit.record("upload.expired", Upload.objects.get(pk=pk))
+    transaction.on_commit(lambda: receiving.remove_bytes(pk))
+    return True
+
+
+def hash_upload(upload: Upload, progress: Callable[[int, int], None] = lambda *_: None) -> bool:
+    """Store the SHA-256 of what came, once; whether it is what the sender claimed (true where nothing was claimed).
+
+    Args:
+        progress: told how many bytes of how many have been read.
+    """
+    if upload.sha256:
+        return upload.claimed_sha256 in {"", upload.sha256}
+    digest, done = hashlib.sha256(), 0
+    with upload_path(upload).open("rb") as stream:
+        while piece := stream.read(HASH_BYTES):
+            digest.update(piece)
+            done += len(piece)
+            progress(done, upload.size)
+    upload.sha256 = digest.hexdigest()
+    upload.save(update_fields=["sha256"])
+    return upload.claimed_sha256 in {"", upload.sha256}
+
+
+def tail_of(upload: Upload) -> dict[str, Any] | None:
+    """Number and SHA-256 of the last bytes on disk; None before the first."""
+    count = min(upload.offset, TAIL_BYTES)
+    if not count:
+        return None
+    try:
+        with upload_path(upload).open("rb") as stream:
+            stream.seek(upload.offset - count)
+            return {"bytes": count, "sha256": hashlib.sha256(stream.read(count)).hexdigest()}
+    except FileNotFoundError:
+        return None
+
+
+def _promised(now: datetime) -> int:
+    under_way = Upload.objects.filter(state=Upload.State.RECEIVING, expires_at__gt=now)
+    return under_way.aggregate(rest=Sum(F("size") - F("offset")))["rest"] or 0
+
+
+def _require(sentence: str, fault: Fault) -> None:
+    if sentence:
+        raise UploadError(fault, sentence)
+
+
+def _require_receiving(upload: Upload) -> None:
+    _require_unfinished(upload)
+    if upload.state != Upload.State.RECEIVING:
+        raise UploadError(Fault.FINISHED, "Every byte of this upload is here already.")
+
+
+def _require_unfinished(upload: Upload) -> None:
+    """Refuse an upload that is over.
+
+    Raises:
+        UploadError: it was discarded, has expired, or is a submission.
+    """
+    if upload.state == Upload.State.COMPLETE:
+        raise UploadError(Fault.FINISHED, "This upload is a submission already.")
+    if upload.state == Upload.State.ABANDONED:
+        raise UploadError(Fault.GONE, "This upload was discarded. Upload the file again.")
+    if upload.state == Upload.State.EXPIRED or upload.expires_at <= timezone.now():
+        raise UploadError(Fault.GONE, "This upload was not finished in time and has expired. Upload the file again.")

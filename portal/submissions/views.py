@@ -1,0 +1,143 @@
+"""Pages of submissions: the list of an edition, one with its progress and report, what differs between two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from django.contrib import messages
+from django.core.files.storage import default_storage
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.accounts.access import member_page
+from portal.challenges.selectors import edition_for
+from portal.core.exports import csv_response
+from portal.jobs.services import NotPossible
+from portal.submissions import pages, services
+from portal.submissions.diff import compare_submissions, difference_rows
+from portal.submissions.models import Submission, SubmittedDocument
+from portal.submissions.selectors import (
+    document_for,
+    managed_submission_for,
+    relation_to,
+    report_of,
+    stored_report_of,
+    submission_for,
+)
+
+HTMX_STOP_POLLING = 286
+
+
+@require_safe
+@member_page
+def submission_list(request: HttpRequest, edition: str) -> HttpResponse:
+    """What was submitted to an edition: everything for its organizers, their own for a team."""
+    chosen = edition_for(request.user, edition)
+    return render(request, "submissions/list.html", pages.list_page(request, chosen))
+
+
+@require_safe
+@member_page
+def submission_detail(request: HttpRequest, pk: int) -> HttpResponse:
+    submission = submission_for(request.user, pk)
+    return render(request, "submissions/detail.html", pages.detail_page(request, submission))
+
+
+@require_safe
+@member_page
+def submission_progress(request: HttpRequest, pk: int) -> HttpResponse:
+    """The live part of `submission_detail`; when the check or all work has ended, the whole page is loaded anew."""
+    submission = submission_for(request.user, pk)
+    progress = pages.progress_of(submission)
+    has_checked = request.GET.get("of") == "check" and progress.check is None
+    if progress.is_active and not has_checked:
+        return render(request, "submissions/_progress.html", {"submission": submission, "progress": progress})
+    return HttpResponse(status=HTMX_STOP_POLLING, headers={"HX-Refresh": "true"})
+
+
+@require_safe
+@member_page
+def report_csv(request: HttpRequest, pk: int) -> HttpResponse:
+    submission = submission_for(request.user, pk)
+    return csv_response(f"{file_stem(submission)}-report.csv", report_of(submission).csv_rows())
+
+
+@require_safe
+@member_page
+def report_json(request: HttpRequest, pk: int) -> HttpResponse:
+    submission = submission_for(request.user, pk)
+    headers = {"Content-Disposition": f'attachment; filename="{file_stem(submission)}-report.json"'}
+    return HttpResponse(stored_report_of(submission), content_type="application/json", headers=headers)
+
+
+@require_safe
+@member_page
+def submission_diff(request: HttpRequest, pk: int, other: int) -> HttpResponse:
+    """What differs between any two submissions that this person may see."""
+    both = submission_for(request.user, pk), submission_for(request.user, other)
+    return render(request, "submissions/diff.html", pages.diff_page(*both))
+
+
+@require_safe
+@member_page
+def diff_csv(request: HttpRequest, pk: int, other: int) -> HttpResponse:
+    before, after = submission_for(request.user, pk), submission_for(request.user, other)
+    rows = difference_rows(compare_submissions(before, after))
+    return csv_response(f"{file_stem(before)}-to-{file_stem(after)}.csv", rows)
+
+
+@require_safe
+@member_page
+def document(request: HttpRequest, pk: int, document: int) -> HttpResponse:
+    """A document as it was sent: to be saved, never shown, because a stranger wrote it."""
+    return download_of(document_for(request.user, pk, document))
+
+
+def download_of(chosen: SubmittedDocument) -> HttpResponse:
+    """The file of a document as an answer that no browser shows or guesses at."""
+    if not default_storage.exists(chosen.key):
+        raise Http404
+    response = FileResponse(
+        default_storage.open(chosen.key),
+        as_attachment=True,
+        filename=chosen.path.rpartition("/")[2],
+        content_type="application/octet-stream",
+    )
+    response["X-Content-Type-Options"] = "nosniff"
+    return cast("HttpResponse", response)
+
+
+@member_page
+@require_POST
+def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
+    submission = submission_for(request.user, pk)
+    relation = relation_to(request.user, submission.system)
+    return _act(request, submission, services.withdraw, relation=relation)
+
+
+@member_page
+@require_POST
+def check_again(request: HttpRequest, pk: int) -> HttpResponse:
+    return _act(request, managed_submission_for(request.user, pk), services.check_again)
+
+
+@member_page
+@require_POST
+def evaluate_again(request: HttpRequest, pk: int) -> HttpResponse:
+    return _act(request, managed_submission_for(request.user, pk), services.evaluate_again)
+
+
+def _act(request: HttpRequest, submission: Submission, service: Callable[..., Any], **given: Any) -> HttpResponse:
+    """Change a submission; its page then shows the state it has come to."""
+    try:
+        service(submission=submission, by=request.user, **given)
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+    return redirect(submission)
+
+
+def file_stem(submission: Submission) -> str:
+    """Beginning of the names of files about a submission, such as ``vpc2022-t11-p1-v2``."""
+    return f"{submission.system.name}-v{submission.version}"

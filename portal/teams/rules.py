@@ -1,0 +1,121 @@
+"""What a team and its people may do, and when. Every rule is a function of its arguments, `now` included.
+
+A rule about a deed gives the sentence that says why it is not possible, or "" where it is.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from portal.challenges.rules import Phase, moment, registration_phase
+
+if TYPE_CHECKING:
+    from portal.challenges.models import Edition
+    from portal.teams.models import Invitation, Membership, Team
+
+INVITATION_LASTS = timedelta(days=14)
+ACTIVE_STATES = ("waiting", "approved")
+
+
+class InvitationState(StrEnum):
+    OPEN = "open"
+    ACCEPTED = "accepted"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+
+
+def invitation_state(invitation: Invitation, now: datetime) -> InvitationState:
+    """Whether an invitation can still be accepted; at `expires_at` it no longer can."""
+    if invitation.accepted_at is not None:
+        return InvitationState.ACCEPTED
+    if invitation.revoked_at is not None:
+        return InvitationState.REVOKED
+    return InvitationState.OPEN if now < invitation.expires_at else InvitationState.EXPIRED
+
+
+def registration_refusal(edition: Edition, *, team: Team | None, now: datetime) -> str:
+    """Why a person who belongs to `team` (None: to no active one) cannot register a team."""
+    if team is not None:
+        return f"You belong to the team “{team}” of this edition already; a person takes part in one team only."
+    if not edition.is_listed:
+        return "This edition is not listed yet; teams can register once it is."
+    phase = registration_phase(edition, now)
+    opens, closes = edition.registration_opens_at, edition.registration_closes_at
+    if phase is Phase.BEFORE and opens is not None:
+        return f"Registration opens on {moment(opens)}."
+    if phase is Phase.CLOSED and closes is not None:
+        return f"Registration closed on {moment(closes)}."
+    return ""
+
+
+def joining_refusal(team: Team) -> str:
+    """Why nobody can be invited to this team or join it."""
+    if team.state not in ACTIVE_STATES:
+        return f"The team “{team}” is {team.get_state_display().lower()}; nobody can join it."
+    return frozen_refusal(team)
+
+
+def frozen_refusal(team: Team) -> str:
+    """Why members can neither join nor leave by themselves."""
+    if team.members_frozen_at is None:
+        return ""
+    return (
+        f"The members of “{team}” are fixed since the first submission on {moment(team.members_frozen_at)}. "
+        "The organizer can release them."
+    )
+
+
+def leaving_refusal(team: Team, *, is_owner: bool) -> str:
+    """Why a member cannot leave; an owner hands over first, or withdraws the team."""
+    if is_owner:
+        return "Hand the team over to another member first, or withdraw it: a team has an owner."
+    return frozen_refusal(team)
+
+
+def removing_refusal(team: Team, membership: Membership, *, is_organizer: bool) -> str:
+    """Why the owner or the organizer cannot remove a member."""
+    if membership.role == "owner":
+        return f"{membership.user} owns the team. Hand it over to another member first."
+    return "" if is_organizer else frozen_refusal(team)
+
+
+def acceptance_refusal(invitation: Invitation, *, email: str, now: datetime) -> str:
+    """Why the account of this address cannot accept an invitation, whatever its team."""
+    state = invitation_state(invitation, now)
+    if state is InvitationState.ACCEPTED:
+        return "This invitation was accepted already; each link serves once."
+    if state is InvitationState.REVOKED:
+        return "This invitation was revoked. Ask the team for another one."
+    if state is InvitationState.EXPIRED:
+        return f"This invitation ended on {moment(invitation.expires_at)}. Ask the team for another one."
+    if invitation.email.casefold() != email.casefold():
+        return (
+            f"This invitation is for {invitation.email}, and you are logged in as {email}. "
+            "Log in with the account of that address, or ask the team to invite this one."
+        )
+    return ""
+
+
+def renaming_refusal(team: Team) -> str:
+    """Why the name of a team cannot change any more; the contact always can."""
+    if team.members_frozen_at is None:
+        return ""
+    return f"The name is fixed since the first submission on {moment(team.members_frozen_at)}."
+
+
+def approval_refusal(team: Team) -> str:
+    """Why the organizer cannot approve a team."""
+    if team.state in ("waiting", "declined"):
+        return ""
+    return f"The team “{team}” is {team.get_state_display().lower()} already."
+
+
+def declining_refusal(team: Team) -> str:
+    """Why the organizer cannot decline a team; not one that has submitted."""
+    if team.state == "approved" and team.members_frozen_at is not None:
+        return f"The team “{team}” has submitted; it can be withdrawn, not declined."
+    if team.state in ACTIVE_STATES:
+        return ""
+    return f"The team “{team}” is {team.get_state_display().lower()} already."

@@ -1,0 +1,117 @@
+"""The only door to teams, their members and invitations, for pages and API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Case, Count, IntegerField, Prefetch, Q, QuerySet, Value, When
+from django.http import Http404
+
+from portal.challenges.models import Edition
+from portal.teams.models import Invitation, Membership, Team
+from portal.teams.rules import ACTIVE_STATES
+from portal.teams.secrets import hash_of
+
+
+def teams_for(user: Any) -> QuerySet[Team]:
+    """The teams that this person belongs to or whose edition they organise."""
+    if not user.is_authenticated:
+        return Team.objects.none()
+    seen = Q(memberships__user=user) | Q(edition__organizers=user)
+    return Team.objects.filter(pk__in=Team.objects.filter(seen).values("pk")).select_related("edition")
+
+
+def team_for(user: Any, pk: int) -> Team:
+    return _or_404(teams_for(user).filter(pk=pk))
+
+
+def managed_teams_for(user: Any) -> QuerySet[Team]:
+    """The teams of the editions that this person organises: who may decide about them."""
+    if not user.is_authenticated:
+        return Team.objects.none()
+    return Team.objects.filter(edition__organizers=user).select_related("edition")
+
+
+def managed_team_for(user: Any, pk: int) -> Team:
+    return _or_404(managed_teams_for(user).filter(pk=pk))
+
+
+def joined_team_for(user: Any, pk: int) -> Team:
+    """A team that this person belongs to."""
+    joined = Membership.objects.filter(user_id=user.pk or 0).values("team")
+    return _or_404(Team.objects.filter(pk=pk, pk__in=joined).select_related("edition"))
+
+
+def chosen_team_of(edition: Edition, pk: str) -> Team | None:
+    """The team of an edition with this key as an address gives it; None for no key.
+
+    Raises:
+        Http404: the edition has no such team.
+    """
+    if not pk:
+        return None
+    return _or_404(edition.teams.filter(pk=int(pk) if pk.isdecimal() and len(pk) < 19 else 0))
+
+
+def steered_team_for(user: Any, pk: int) -> Team:
+    """A team that this person owns or whose edition they organise."""
+    owned = Q(memberships__user=user, memberships__role=Membership.Role.OWNER)
+    seen = Team.objects.filter(owned | Q(edition__organizers=user)) if user.is_authenticated else Team.objects.none()
+    return _or_404(Team.objects.filter(pk=pk, pk__in=seen.values("pk")).select_related("edition"))
+
+
+def team_of(user: Any, edition: Edition) -> Team | None:
+    """The team with which this person takes part: the newest active one, else the newest."""
+    if not user.is_authenticated:
+        return None
+    is_over = Case(When(state__in=ACTIVE_STATES, then=Value(0)), default=Value(1), output_field=IntegerField())
+    teams = Team.objects.filter(edition=edition, memberships__user=user).select_related("edition")
+    return teams.order_by(is_over, "-created_at", "-pk").first()
+
+
+def own_teams_of(user: Any) -> QuerySet[Team]:
+    """The teams that this person belongs to, the newest first."""
+    return Team.objects.filter(memberships__user=user).select_related("edition").order_by("-created_at", "-pk")
+
+
+def teams_by_edition(user: Any) -> dict[int, Team]:
+    """As `team_of`, for every edition in which this person has a team, by the key of the edition."""
+    if not user.is_authenticated:
+        return {}
+    teams = Team.objects.filter(memberships__user=user).order_by("created_at", "pk")
+    return {team.edition_id: team for team in sorted(teams, key=lambda team: team.state in ACTIVE_STATES)}
+
+
+def teams_of(edition: Edition) -> QuerySet[Team]:
+    """The teams of an edition with their members counted (`member_count`) and their owner, those that wait first."""
+    waiting = Case(When(state=Team.State.WAITING, then=Value(0)), default=Value(1), output_field=IntegerField())
+    owner = Membership.objects.filter(role=Membership.Role.OWNER).select_related("user")
+    teams = edition.teams.select_related("edition").prefetch_related(Prefetch("memberships", owner, to_attr="owners"))
+    counted = teams.annotate(member_count=Count("memberships"), is_waiting=waiting)
+    return counted.order_by("is_waiting", "number", "name")
+
+
+def membership_for(user: Any, team: Team) -> Membership | None:
+    """What this person is in a team; None for whoever does not belong to it."""
+    return team.memberships.filter(user_id=user.pk).first() if user.is_authenticated else None
+
+
+def member_of(team: Team, pk: int) -> Membership:
+    return _or_404(team.memberships.filter(pk=pk).select_related("user"))
+
+
+def invitation_of(team: Team, pk: int) -> Invitation:
+    return _or_404(team.invitations.filter(pk=pk))
+
+
+def invitation_by(secret: str) -> Invitation:
+    """The invitation whose mail held this secret."""
+    found = Invitation.objects.filter(secret_hash=hash_of(secret))
+    return _or_404(found.select_related("team__edition", "invited_by"))
+
+
+def _or_404(found: QuerySet[Any]) -> Any:
+    first = found.first()
+    if first is None:
+        raise Http404
+    return first

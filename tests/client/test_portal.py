@@ -1,0 +1,300 @@
+"""``vp`` against a portal that says no, says nothing, or is none; when all is well: processes/test_vp."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from portal.accounts.tokens import create_token, revoke_token
+from portal.client import api
+from portal.client.main import main
+from portal.submissions.models import Submission, Upload
+from tests.portal.archives import DESCRIPTION, anonymised, hand_in, zip_of
+from tests.portal.factories import make_corpus, make_edition, make_submission, make_team, make_team_system, make_user
+from tests.portal.objective import make_objective_run, number, ranked_numbers
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def owner():
+    return make_user()
+
+
+@pytest.fixture
+def team(owner):
+    return make_team(make_edition(name="vpc", scores_required=False), owner=owner, number=11)
+
+
+@pytest.fixture
+def token(owner):
+    return create_token(user=owner, name="vp", scopes=["read", "submit"], expires_at=None)
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch, tmp_path):
+    for name, folder in (("XDG_CONFIG_HOME", "config"), ("XDG_STATE_HOME", "state")):
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    for name in ("VP_SERVER", "VP_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def vp(monkeypatch, live_server, token, capsys):
+    """Runs a command: exit code, standard output, standard error."""
+    monkeypatch.setenv("VP_SERVER", live_server.url)
+    monkeypatch.setenv("VP_TOKEN", token[1])
+
+    def run(*words):
+        code = main([str(word) for word in words])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def archive(tmp_path):
+    path = tmp_path / "T11.zip"
+    path.write_bytes(zip_of({"system.pdf": b"%PDF-1.4 how it works"}))
+    return path
+
+
+# Which portal --------------------------------------------------------------------------------------
+
+
+def test_no_portal_is_told(capsys):
+    assert main(["status"]) == 2
+    assert capsys.readouterr().err == "Which portal? Give its address by --server or VP_SERVER, or run vp login.\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["portal.example.org", "ftp://portal", "https://", "http://[::1", "https://a/?b", "http://h:x", "http://exa mple"],
+)
+def test_what_is_no_address_is_told(capsys, text):
+    assert main(["status", "--server", text]) == 2
+    assert f"{text}: expected the address of a portal" in capsys.readouterr().err
+
+
+def test_silent_portal_is_told_with_its_address(capsys):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        server = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    assert main(["status", "--server", server]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"The portal at {server} does not answer (")
+    assert "Check its address" in said
+
+
+@pytest.fixture
+def stranger():
+    """A web server that is no portal: it answers as the test says."""
+
+    class Handler(BaseHTTPRequestHandler):
+        answer = (200, {"Content-Type": "text/html"}, b"<h1>Welcome</h1>")
+
+        def do_GET(self):
+            status, headers, body = self.answer
+            self.send_response(status)
+            for name, value in (headers | {"Content-Length": str(len(body))}).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server.handler, server.url = Handler, f"http://127.0.0.1:{server.server_port}"
+    yield server
+    server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ((200, {"Content-Type": "text/html"}, b"<h1>Welcome</h1>"), "gives no JSON. Is it the address of a"),
+        ((404, {}, b""), "answers with status 404 and no reason. Is it the address of a"),
+        ((502, {}, b"Bad gateway"), "answers with status 502 and no reason."),
+        ((301, {"Location": "https://new.example/api/submissions/"}, b""), "leads on to https://new.example. Give"),
+    ],
+)
+def test_what_is_no_portal_is_told(stranger, capsys, answer, sentence):
+    stranger.handler.answer = answer
+    assert main(["status", "--server", stranger.url]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_kept_token_goes_to_its_own_server_only(stranger, monkeypatch):
+    api.keep_login("https://portal.example.org", "vpp_secret")
+    with api.open_portal(stranger.url) as portal:
+        assert "Authorization" not in portal._client.headers
+    with api.open_portal() as portal:
+        assert portal._client.headers["Authorization"] == "Bearer vpp_secret"
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"server": 1, "token": "a"}', "{"])
+def test_damaged_login_file_counts_as_none(tmp_path, capsys, content):
+    place = api.keep_login("https://portal.example.org", "vpp_secret")
+    place.write_text(content)
+    assert main(["status"]) == 2
+    assert "Which portal?" in capsys.readouterr().err
+
+
+# Who may what --------------------------------------------------------------------------------------
+
+
+def test_revoked_token_is_told_with_the_way_to_another(vp, token):
+    revoke_token(token=token[0], by=token[0].user, now=token[0].created_at)
+    code, _, said = vp("status")
+    assert (code, "unknown, revoked or expired. Make a token on your account page" in said) == (2, True)
+
+
+def test_token_without_the_scope_is_told(vp, monkeypatch, owner):
+    monkeypatch.setenv("VP_TOKEN", create_token(user=owner, name="a", scopes=["submit"], expires_at=None)[1])
+    code, _, said = vp("status")
+    assert (code, "lacks the scope “read”" in said) == (2, True)
+
+
+def test_unknown_edition_and_one_without_a_team_are_told(vp, archive):
+    code, _, said = vp("upload", archive, "--edition", "nothing")
+    assert (code, "There is no edition nothing, or you may not see it." in said) == (2, True)
+    make_edition(name="other")
+    code, _, said = vp("upload", archive, "--edition", "other")
+    assert (code, "You belong to no team of" in said) == (2, True)
+    code, _, said = vp("verify", archive, "--edition", "other")
+    assert (code, "There is no edition other, or you do not take part in it." in said) == (2, True)
+
+
+def test_what_cannot_be_sent_is_told_before_anything_is(vp, team, archive, tmp_path):
+    code, _, said = vp("upload", tmp_path, "--edition", "vpc")
+    assert (code, "Pack the folder first" in said) == (2, True)
+    code, _, said = vp("upload", archive, "--edition", "vpc", "--system", "T11-p9")
+    assert (code, "expected a system of this team (none), found T11-p9" in said) == (2, True)
+    code, _, said = vp("upload", archive, "--edition", "vpc", "--team", "T99")
+    assert (code, "expected one of your teams in vpc (T11" in said) == (2, True)
+    code, _, said = vp("upload", archive, "--edition", "vpc", "--resume")
+    assert (code, "nothing of it is on its way" in said) == (2, True)
+    team.edition.submissions_per_team = 1
+    team.edition.save()
+    make_submission(make_team_system(team))
+    code, _, said = vp("upload", archive, "--edition", "vpc", "--system", "T11-p1")
+    assert (code, "its one submission" in said) == (2, True), said
+    assert Upload.objects.count() == 0
+
+
+def test_correction_is_verified_with_what_it_inherits(vp, owner, tmp_path):
+    """Exactly what the portal then says of it."""
+    corpus = make_corpus("tones", speakers=2)
+    team = make_team(make_edition(corpus, name="speech", scores_required=False), owner=owner, number=12)
+    members = anonymised(corpus)
+    broken = next(iter(members))
+    first = hand_in(team, members | {broken: members[broken][:5000], "old.pdf": DESCRIPTION})
+    mend = tmp_path / "mend.zip"
+    mend.write_bytes(zip_of({broken: members[broken]}))
+    code, said, _ = vp("verify", mend, "--edition", "speech")
+    assert (code, "Missing utterances" in said) == (1, True)
+    code, said, warned = vp("verify", mend, "--edition", "speech", "--system", first.system.label.lower())
+    assert (code, "inherited from earlier versions" in said) == (0, True), said + warned
+    second = hand_in(team, mend.read_bytes(), system=first.system)
+    assert (second.state, second.errors) == (Submission.State.EVALUATING, 0)
+    code, _, said = vp("verify", mend, "--edition", "speech", "--system", "T12-p9")
+    assert (code, "no system T12-p9 of yours" in said) == (2, True)
+    code, _, said = vp("verify", mend, "--expected", mend, "--system", "T12-p1")
+    assert (code, "Give --edition" in said) == (2, True)
+
+
+def test_upload_becomes_a_submission_of_the_system_that_was_named(vp, team, archive):
+    code, said, warned = vp("upload", archive, "--edition", "vpc", "--title", "Ours", "--no-wait")
+    assert (code, "T11.zip arrived whole: submission" in said) == (0, True), warned
+    code, said, warned = vp("upload", archive, "--edition", "vpc", "--system", "t11-P1", "--team", "t11", "--no-wait")
+    assert code == 0, warned
+    code, said, warned = vp("upload", archive, "--edition", "vpc", "--kind", "contrastive", "--no-wait")
+    assert code == 0, warned
+    found = Submission.objects.order_by("pk").values_list("system__label", "version", "system__title")
+    assert list(found) == [("T11-p1", 1, "Ours"), ("T11-p1", 2, "Ours"), ("T11-c1", 1, "T11-c1")]
+    assert all(upload.claimed_sha256 for upload in Upload.objects.all())
+
+
+def test_upload_that_the_portal_forgot_begins_anew(vp, team, archive, tmp_path, live_server):
+    assert vp("upload", archive, "--edition", "vpc", "--no-wait")[0] == 0
+    Submission.objects.all().delete()
+    Upload.objects.all().delete()
+    words = ["upload", archive, "--edition", "vpc", "--no-wait", "--kind", "primary"]
+    assert vp(*words)[0] == 0
+    upload = Upload.objects.get()
+    assert upload.state == "complete"
+    assert list((tmp_path / "state").rglob("*.json")) == []
+
+
+def test_status_of_a_refused_submission_ends_with_one(vp, team):
+    submission = make_submission(make_team_system(team), state=Submission.State.REFUSED)
+    code, said, _ = vp("status", submission.pk)
+    assert (code, "T11-p1 version 1, vpc: refused" in said) == (1, True)
+    code, said, _ = vp("status", submission.pk, "--json")
+    assert (code, json.loads(said)["state"]) == (1, "refused")
+    code, _, said = vp("status", 999_999)
+    assert (code, said) == (2, "There is nothing at this address, or nothing that you may see.\n")
+
+
+def test_results_show_claims_beside_and_end_with_one_where_one_disagrees(vp, team):
+    system = make_team_system(team)
+    claim = {"claimed": 12.3, "claimed_text": "12.3", "claimed_in": "results.txt, line 2", "agrees": False}
+    unlike = number(team.edition, "eer", "kaldi", "libri_test_trials_f", 14.1, low=12.0, high=16.5, **claim)
+    category = number(
+        team.edition, "zebra_category", "", "libri_test_trials_f", 2.0, claimed=2.0, claimed_text="B", agrees=True
+    )
+    numbers = {one.identity: one for one in ranked_numbers(team.edition, eer=16.0, wer=8.5)}
+    numbers |= {one.identity: one for one in (unlike, category)}
+    missing = [("G_VD of a set", "its matrices are missing", False)]
+    make_objective_run(make_submission(system), numbers.values(), missing=missing)
+    code, said, _ = vp("results", "T11-p1")
+    [row] = [line for line in said.splitlines() if "DISAGREES" in line]
+    assert (code, row.split()[:2], "14.1" in row, "12 to 16.5" in row, "12.3" in row) == (
+        1, ["libri_test_trials_f", "f"], True, True, True,
+    )  # fmt: skip
+    [row] = [line for line in said.splitlines() if "zebra_category" in line]
+    assert (row.split()[4], row.split()[-2:]) == ("B", ["B", "agrees"])
+    assert "Missing (1), because its matrices are missing:\n  G_VD of a set\n" in said
+    assert vp("results", "T99-p1")[0] == 2
+    assert vp("results", system.name, "--csv")[1].startswith("system,version,data_set")
+
+
+def test_label_of_two_editions_has_to_be_told_apart(vp, team, owner):
+    other = make_team(make_edition(name="later"), owner=owner, number=11)
+    for one in (team, other):
+        make_submission(make_team_system(one))
+    code, _, said = vp("results", "T11-p1")
+    assert (code, "several editions have it. Say which: later-t11-p1, vpc-t11-p1." in said) == (2, True)
+
+
+# What it loads -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "unwanted"),
+    [
+        ("from portal.client.main import main\ntry: main(['--help'])\nexcept SystemExit: pass", "httpx numpy django"),
+        (
+            "import portal.client.upload, portal.client.status, portal.client.results, portal.client.login, httpx",
+            "django torch pandas matplotlib",
+        ),
+        ("import portal.client.verify, portal.client.follow", "django torch pandas matplotlib"),
+    ],
+    ids=["help", "commands", "verify"],
+)
+def test_vp_loads_little(code, unwanted):
+    program = f"{code}\nimport sys\nprint('HELD', *[name for name in {unwanted.split()!r} if name in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert answer.stdout.splitlines()[-1] == "HELD"
+
+
+def test_proxy_that_cannot_be_used_is_told(capsys, monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", "nonsense://127.0.0.1:1")
+    assert main(["status", "--server", "http://portal.example"]) == 2
+    assert "proxy settings" in capsys.readouterr().err

@@ -1,0 +1,197 @@
+"""``vp verify`` as a team uses it: what it prints, what it writes, how it ends, how light it starts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from portal.client.main import main
+from portal.submissions.intake.report import CSV_HEADER, IntakeReport
+from tests.evaluation.commands import Answer
+from tests.intake.packing import expect, flac, pack_tar, pack_zip, tone, unpack, wav
+
+ROOT = Path(__file__).resolve().parents[2]
+ORIGINALS = {f"u{number}": tone(0.5 + number / 10, seed=number) for number in range(12)}
+SPOKEN = {name: tone(0.5 + number / 10, seed=100 + number) for number, name in enumerate(ORIGINALS)}
+SETS = {"dev": ("u0", "u1", "u2"), "test": tuple(f"u{number}" for number in range(3, 12))}
+WHOLE = {f"wav/{name}.wav": wav(samples) for name, samples in SPOKEN.items()}
+FAULTY = (
+    WHOLE
+    | {f"wav/u{number}.wav": wav(np.zeros(8000, np.int16)) for number in range(3, 11)}
+    | {"wav/u0.wav": wav(ORIGINALS["u0"]), "wav/u1.wav": wav(np.pad(SPOKEN["u1"], (0, 1100))), "wav/x.wav": b"x"}
+)
+
+
+@pytest.fixture
+def vp(capsys):
+    def run(*arguments):
+        capsys.readouterr()
+        code = main([str(each) for each in arguments])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Answer(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def expected(tmp_path):
+    path = tmp_path / "autumn.json"
+    path.write_text(expect(ORIGINALS, SETS).to_json())
+    return path
+
+
+def test_sound_archive_ends_with_0(vp, expected, tmp_path):
+    answer = vp("verify", pack_zip(tmp_path / "T1.zip", WHOLE.items()), "--expected", expected)
+    assert answer.code == 0
+    assert answer.out.splitlines() == [
+        "T1.zip for autumn",
+        "12 files: 12 of 12 utterances in data sets, 0 documents",
+        "",
+        "Found 0 errors, 0 warnings and 0 notes. The submission would be accepted.",
+    ]
+
+
+def test_faulty_archive_ends_with_1_and_names_each_cause_once(vp, expected, tmp_path):
+    answer = vp("verify", pack_tar(tmp_path / "T1.tgz", FAULTY.items()), "--expected", expected)
+    assert answer.code == 1
+    headings = [line for line in answer.out.splitlines() if line.startswith("  ") and not line.startswith("   ")]
+    assert headings == [
+        "  warning: No utterance of this name",
+        "  error: The original itself, not anonymised",
+        "  warning: Longer than the original",
+        "  error: Silent (8)",
+    ]
+    assert answer.out.count("→ Make this utterance again and listen to it.") == 1
+    assert "… and 3 more; --csv and --json list all." in answer.out
+    assert answer.out.rstrip().endswith(
+        "Found 9 errors, 2 warnings and 0 notes. The submission would be refused: mend the errors and check again."
+    )
+
+
+def test_data_sets_are_headings_in_the_order_of_the_edition(vp, expected, tmp_path):
+    answer = vp("verify", pack_zip(tmp_path / "T1.zip", FAULTY.items()), "--expected", expected)
+    flush = [line for line in answer.out.splitlines() if line and not line.startswith(" ")]
+    assert flush[2:-1] == ["Whole submission", "dev", "test"]
+
+
+def test_folder_is_checked_before_it_is_packed(vp, expected, tmp_path):
+    folder = unpack(tmp_path / "T1", WHOLE.items())
+    before = sorted(path.relative_to(folder) for path in folder.rglob("*"))
+    answer = vp("verify", folder, "--expected", expected)
+    assert (answer.code, answer.out.splitlines()[0]) == (0, "T1 for autumn")
+    assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == before
+
+
+def test_csv_and_json_hold_every_finding(vp, expected, tmp_path):
+    archive = pack_zip(tmp_path / "T1.zip", FAULTY.items())
+    answer = vp("verify", archive, "--expected", expected, "--csv", tmp_path / "r.csv", "--json", tmp_path / "r.json")
+    assert answer.out.startswith("T1.zip for autumn")
+    rows = list(csv.reader((tmp_path / "r.csv").open(newline="")))
+    report = IntakeReport.from_json((tmp_path / "r.json").read_bytes())
+    assert tuple(rows[0]) == CSV_HEADER
+    assert len(rows) - 1 == len(report.findings) == 11
+    assert sum(row[2] == "silent" for row in rows) == 8
+
+
+def test_standard_output_can_be_piped(vp, expected, tmp_path):
+    archive = pack_zip(tmp_path / "T1.zip", FAULTY.items())
+    answer = vp("verify", archive, "--expected", expected, "--json", "-")
+    assert (answer.code, answer.json["errors"]) == (1, 9)
+    rows = list(csv.reader(io.StringIO(vp("verify", archive, "--expected", expected, "--csv", "-").out)))
+    assert len(rows) == 12
+
+
+def test_progress_goes_to_standard_error(vp, expected, tmp_path):
+    answer = vp("verify", pack_zip(tmp_path / "T1.zip", WHOLE.items()), "--expected", expected)
+    lines = answer.err.splitlines()
+    assert lines[0].startswith("Reading the archive: ")
+    assert len(lines) <= 13
+    assert "Reading" not in answer.out
+
+
+def test_hostile_archive_is_refused_with_its_sentence(vp, expected, tmp_path):
+    archive = pack_tar(tmp_path / "T1.tar", [("../u0.wav", b"x")], "w")
+    answer = vp("verify", archive, "--expected", expected)
+    assert answer.code == 1
+    assert "it was not read to its end" in answer.out
+    assert not (tmp_path.parent / "u0.wav").exists()
+
+
+@pytest.mark.parametrize(
+    ("archive", "expectation", "sentence"),
+    [
+        ("nowhere.zip", "autumn.json", "nowhere.zip: expected an archive or a folder, found nothing there."),
+        ("T1.zip", "nowhere.json", "nowhere.json: expected a readable file, found “No such file or directory”."),
+        ("T1.zip", "T1.zip", "T1.zip: expected the JSON of what an edition expects, found: "),
+        ("T1.zip", "other.json", "other.json: expected JSON of the format “voiceprivacy-expected-submission”"),
+    ],
+)
+def test_what_cannot_run_ends_with_2_and_one_sentence(
+    vp, expected, tmp_path, monkeypatch, archive, expectation, sentence
+):
+    monkeypatch.chdir(tmp_path)
+    pack_zip(tmp_path / "T1.zip", [("u0.wav", flac(SPOKEN["u0"]))])
+    Path("other.json").write_text("{}")
+    answer = vp("verify", archive, "--expected", expectation)
+    assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
+    assert answer.err.startswith(sentence)
+
+
+def test_recipe_that_cannot_be_read_ends_with_2(vp, tmp_path):
+    path = tmp_path / "autumn.json"
+    path.write_text(expect(ORIGINALS, SETS, recipe_text="edition = 3").to_json())
+    answer = vp("verify", pack_zip(tmp_path / "T1.zip", WHOLE.items()), "--expected", path)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("autumn.toml: ")
+
+
+def test_report_that_cannot_be_written_ends_with_2(vp, expected, tmp_path):
+    archive = pack_zip(tmp_path / "T1.zip", WHOLE.items())
+    answer = vp("verify", archive, "--expected", expected, "--csv", tmp_path / "no" / "r.csv")
+    assert answer.code == 2
+    assert answer.err.splitlines()[-1].endswith("the report cannot be written, “No such file or directory”.")
+
+
+def test_bad_usage_ends_with_2(vp):
+    answer = vp("verify")
+    assert (answer.code, answer.out) == (2, "")
+    assert "vp verify --help" in answer.err
+
+
+def test_program_runs_as_a_module_and_leaves_nothing_behind(expected, tmp_path):
+    archive = pack_zip(tmp_path / "T1.zip", FAULTY.items())
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    command = [sys.executable, "-m", "portal.client", "verify", archive, "--expected", expected, "--json", "-"]
+    answer = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, env=os.environ | {"TMPDIR": str(temporary)}
+    )
+    assert answer.returncode == 1
+    assert json.loads(answer.stdout)["errors"] == 9
+    assert list(temporary.iterdir()) == []
+
+
+def test_console_script_names_the_same_function():
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts["vp"] == "portal.client.main:main"
+
+
+def test_start_is_light():
+    heavy = ("torch", "pandas", "matplotlib", "django", "celery", "numba", "scipy", "pyworld", "parselmouth")
+    program = (
+        "import sys, portal.client.main as m, portal.submissions.intake.check\n"
+        "assert m.main(['verify', '/nowhere', '--expected', '/nowhere']) == 2\n"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"

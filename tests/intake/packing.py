@@ -1,0 +1,132 @@
+"""Archives as teams pack them, and what an edition expects of them, made from samples."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tarfile
+import zipfile
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from anonymization.methods.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
+from anonymization.methods.registry import get_method
+from evaluation.formats.audio import read_pcm16
+from evaluation.protocols.recipes import FOLDER
+from portal.submissions.intake.archives import Limits
+from portal.submissions.intake.check import KeepNothing, check_archive
+from portal.submissions.intake.expected import ExpectedSubmission, ExpectedUtterance, pcm_sha256
+
+RATE = 16_000
+SPEECH = Path(__file__).resolve().parents[3] / "shared" / "speech"
+RECIPE_2022 = (FOLDER / "2022.toml").read_text()
+
+
+def wav(samples, rate=RATE, subtype="PCM_16"):
+    """A WAV file as bytes."""
+    file = io.BytesIO()
+    soundfile.write(file, samples, rate, format="WAV", subtype=subtype)
+    return file.getvalue()
+
+
+def flac(samples, rate=RATE, subtype="PCM_16"):
+    """A FLAC file as bytes."""
+    file = io.BytesIO()
+    soundfile.write(file, samples, rate, format="FLAC", subtype=subtype)
+    return file.getvalue()
+
+
+def pack_zip(path: Path, files: Iterable[tuple[str, bytes]]) -> Path:
+    """A zip archive of the files; names may repeat."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, content in files:
+            archive.writestr(name, content)
+    return path
+
+
+def pack_tar(path: Path, files: Iterable[tuple[str, bytes]], mode: str = "w:gz") -> Path:
+    """A tar archive of the files."""
+    with tarfile.open(path, mode) as archive:
+        for name, content in files:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+def unpack(folder: Path, files: Iterable[tuple[str, bytes]]) -> Path:
+    """The files in a plain folder."""
+    for name, content in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def expect(originals: Mapping[str, np.ndarray], data_sets=None, **changes) -> ExpectedSubmission:
+    """What an edition expects that has these originals, one data set of all of them unless told."""
+    given = {
+        "edition": "autumn",
+        "recipe_text": RECIPE_2022,
+        "data_sets": data_sets if data_sets is not None else {"all": tuple(originals)},
+        "utterances": {
+            name: ExpectedUtterance(name, samples.size, RATE, pcm_sha256(samples))
+            for name, samples in originals.items()
+        },
+        "audio_required": True,
+        "scores_required": False,
+        "description_required": False,
+        "limits": Limits(),
+    }
+    return ExpectedSubmission(**(given | changes))
+
+
+def check(source: Path, expected: ExpectedSubmission, documents: Path, keeper=None, **more):
+    """The report on an archive or a folder."""
+    documents.mkdir(exist_ok=True)
+    return check_archive(
+        source, name=source.name, expected=expected, keeper=keeper or KeepNothing(), documents=documents, **more
+    )
+
+
+def faults(report):
+    """Each finding as (utterance or file, code), sorted; a finding that stands for several counts as often."""
+    return sorted((Path(one.problem.file).stem, one.problem.code) for one in report.findings)
+
+
+@cache
+def listed_speech() -> dict[str, tuple[str, str, Path]]:
+    """Every real utterance: speaker, corpus, file."""
+    with (SPEECH / "utterances.csv").open(newline="") as rows:
+        return {
+            row["utterance_id"]: (row["speaker"], row["corpus"], SPEECH / row["path"]) for row in csv.DictReader(rows)
+        }
+
+
+@cache
+def original(name: str) -> np.ndarray:
+    """A real utterance."""
+    return read_pcm16(listed_speech()[name][2])[0]
+
+
+@cache
+def anonymised(name: str) -> np.ndarray:
+    """The same by B2, in the voice of its speaker's pseudo-speaker."""
+    method = get_method("mcadams-2022")
+    key = pseudo_speaker_key(seed=1, role="trial", split="dev", speaker=listed_speech()[name][0])
+    voice = draw_pseudo_speaker(key, method.parameters)
+    return method.anonymize(original(name), RATE, voice, threads=1)
+
+
+def tone(duration_s: float, *, seed: int) -> np.ndarray:
+    """Made-up speech: three drifting partials that swell and fade, another for each seed; int16 at 16 kHz."""
+    random = np.random.default_rng(seed)
+    time_s = np.arange(round(duration_s * RATE)) / RATE
+    pitch_hz = random.uniform(90, 250) + 10 * np.sin(2 * np.pi * random.uniform(0.5, 2) * time_s)
+    phase = 2 * np.pi * np.cumsum(pitch_hz) / RATE
+    partials = sum(np.sin(number * phase) / number for number in (1, 2, 3))
+    swell = 0.55 + 0.45 * np.sin(2 * np.pi * random.uniform(2, 4) * time_s)
+    return np.rint(partials * swell * 6000 + random.normal(0, 20, time_s.size)).astype(np.int16)

@@ -1,0 +1,375 @@
+"""An archive against what an edition expects: places, names, copies, inheritance, documents, and what is handed on."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from evaluation.formats.problems import Severity
+from portal.submissions.intake import speech
+from portal.submissions.intake.archives import Limits
+from portal.submissions.intake.check import MEBIBYTE, _in_order
+from portal.submissions.intake.contents import Content
+from portal.submissions.intake.expected import ExpectedError, ExpectedSubmission, pcm_sha256
+from portal.submissions.intake.speech import Inspection
+from portal.submissions.intake.utterances import Placed
+from tests.intake.packing import RATE, check, expect, faults, flac, pack_tar, pack_zip, tone, unpack, wav
+
+ORIGINALS = {f"u{number}": tone(0.5 + number / 10, seed=number) for number in range(6)}
+SPOKEN = {name: tone(0.5 + number / 10, seed=100 + number) for number, name in enumerate(ORIGINALS)}
+SETS = {"one": ("u0", "u1", "u2"), "two": ("u2", "u3", "u4", "u5")}
+
+
+class Kept:
+    """A keeper that remembers."""
+
+    def __init__(self):
+        self.speech, self.documents = {}, {}
+
+    def keep_speech(self, utterance, data_sets, speech, path):
+        for data_set in data_sets:
+            assert (data_set, utterance) not in self.speech
+            self.speech[data_set, utterance] = speech.pcm_sha256, path
+
+    def keep_document(self, path, content, stream):
+        self.documents[path] = content, stream.read()
+
+
+def whole(**changes):
+    return {f"wav/{name}.wav": wav(samples) for name, samples in SPOKEN.items()} | changes
+
+
+def checked(tmp_path, files, *, sets=SETS, keeper=None, inherited=None, hand_down=None, progress=None, **changes):
+    source = pack_zip(tmp_path / "T1.zip", files.items())
+    expected = expect(ORIGINALS, sets, **changes)
+    return check(
+        source, expected, tmp_path / "documents", keeper,
+        inherited=inherited, hand_down=hand_down, progress=progress,
+    )  # fmt: skip
+
+
+def test_one_file_serves_every_data_set_that_holds_its_utterance(tmp_path):
+    kept = Kept()
+    report = checked(tmp_path, whole(), keeper=kept)
+    assert report.findings == ()
+    assert set(kept.speech) == {(name, utterance) for name, names in SETS.items() for utterance in names}
+    assert kept.speech["one", "u2"] == kept.speech["two", "u2"] == (pcm_sha256(SPOKEN["u2"]), "wav/u2.wav")
+    assert (report.counts.speech, report.counts.expected, report.counts.received) == (6, 7, 7)
+
+
+@pytest.mark.parametrize("folder", ["{}", "{}_anon", "{}_mcadams/wav", "T1/data/{}_anon/wav/speaker"])
+def test_folder_of_a_data_set_serves_that_one(tmp_path, folder):
+    files = {
+        f"{folder.format(data_set)}/{name}.wav": wav(SPOKEN[name] // (2 if data_set == "two" else 1))
+        for data_set, names in SETS.items()
+        for name in names
+    }
+    kept = Kept()
+    assert checked(tmp_path, files, keeper=kept).findings == ()
+    assert kept.speech["one", "u2"][0] != kept.speech["two", "u2"][0]
+    assert kept.speech["two", "u2"][1] == f"{folder.format('two')}/u2.wav"
+
+
+def test_file_in_the_folder_of_one_set_is_missing_in_the_other(tmp_path):
+    files = whole()
+    files["one_anon/u2.wav"] = files.pop("wav/u2.wav")
+    report = checked(tmp_path, files)
+    assert [(one.data_set, one.problem.code, one.problem.file) for one in report.findings] == [
+        ("two", "missing", "u2.wav")
+    ]
+
+
+def test_general_and_special_file_complete_each_other(tmp_path):
+    kept = Kept()
+    report = checked(tmp_path, whole(**{"one/u2.wav": wav(SPOKEN["u2"])}), keeper=kept)
+    assert faults(report) == [("u2", "duplicate")]
+    assert {("one", "u2"), ("two", "u2")} <= set(kept.speech)
+
+
+def test_joint_folder_serves_the_sets_that_it_joins(tmp_path):
+    sets = {"vctk_dev_trials_f": ("u0", "u1", "u2"), "vctk_dev_trials_f_common": ("u3", "u4", "u5")}
+    files = {f"vctk_dev_trials_f_all_anon/{name}.wav": wav(samples) for name, samples in SPOKEN.items()}
+    assert checked(tmp_path, files, sets=sets).findings == ()
+
+
+def test_utterance_in_the_folder_of_another_set_is_taken_with_a_warning(tmp_path):
+    files = whole()
+    files["two_anon/u0.wav"] = files.pop("wav/u0.wav")
+    report = checked(tmp_path, files)
+    assert faults(report) == [("u0", "different-set")]
+    assert not report.has_errors
+
+
+@pytest.mark.parametrize("name", ["U0", "u0_anon", "U0_anon"])
+def test_name_that_differs_a_little_is_taken_with_a_warning(tmp_path, name):
+    files = whole()
+    files[f"wav/{name}.WAV"] = files.pop("wav/u0.wav")
+    report = checked(tmp_path, files)
+    assert [(one.problem.code, one.problem.severity) for one in report.findings] == [
+        ("different-name", Severity.WARNING)
+    ]
+    assert report.counts.missing == 0
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_copy_is_the_one_whose_length_does_not_fit(tmp_path, order):
+    files = dict(sorted(whole(**{"wav/u1.wav": wav(SPOKEN["u4"])}).items())[::order])
+    report = checked(tmp_path, files)
+    assert faults(report) == [("u1", "same-as-other")]
+    assert report.faulty == ("u1",)
+
+
+def test_each_of_many_copies_is_told_but_not_the_one_they_were_made_of(tmp_path):
+    report = checked(tmp_path, {f"{name}.wav": wav(SPOKEN["u3"]) for name in ORIGINALS})
+    assert faults(report) == [(name, "same-as-other") for name in ("u0", "u1", "u2", "u4", "u5")]
+
+
+def test_original_of_another_utterance_is_not_anonymised_either(tmp_path):
+    report = checked(tmp_path, whole(**{"wav/u1.wav": flac(ORIGINALS["u4"])}))
+    assert faults(report) == [("u1", "identical-to-original")]
+    assert report.findings[0].problem.found.endswith("of the original of u4")
+
+
+def test_one_recording_under_two_names_of_the_corpus_is_no_copy(tmp_path):
+    expected = expect({"u0": ORIGINALS["u0"], "again": ORIGINALS["u0"], "u1": ORIGINALS["u1"]})
+    names = {"u0": "u0", "again": "u0", "u1": "u1"}
+    source = pack_zip(tmp_path / "T1.zip", [(f"{name}.wav", wav(SPOKEN[one])) for name, one in names.items()])
+    assert check(source, expected, tmp_path / "documents").findings == ()
+
+
+def test_speech_of_faulty_files_is_not_kept(tmp_path):
+    kept = Kept()
+    files = whole(
+        **{"wav/u0.wav": wav(ORIGINALS["u0"]), "wav/u1.wav": b"", "wav/u3.wav": wav(np.tile(SPOKEN["u3"], 3))}
+    )
+    report = checked(tmp_path, files, keeper=kept)
+    assert faults(report) == [("u0", "identical-to-original"), ("u1", "empty"), ("u3", "longer")]
+    assert {name for _, name in kept.speech} == {"u2", "u4", "u5"}
+    assert report.faulty == ("u0", "u1", "u3")
+
+
+def test_inherited_utterances_are_not_missing_and_need_not_come_again(tmp_path):
+    inherited = {"one": frozenset({"u0", "u1"}), "two": frozenset({"u3", "u4", "u5"})}
+    report = checked(tmp_path, {"wav/u2.wav": wav(SPOKEN["u2"]), "wav/u3.wav": wav(SPOKEN["u3"])}, inherited=inherited)
+    assert report.findings == ()
+    assert (report.counts.received, report.counts.inherited, report.counts.missing) == (3, 4, 0)
+
+
+def test_whole_data_set_that_is_missing_is_one_finding(tmp_path):
+    report = checked(tmp_path, {f"{name}.wav": wav(SPOKEN[name]) for name in ("u3", "u4", "u5")})
+    found = [(one.data_set, one.problem.code, one.problem.count) for one in report.findings]
+    assert found == [("one", "missing-data-set", 3), ("two", "missing", 1)]
+
+
+def test_archive_without_speech_is_one_finding(tmp_path):
+    report = checked(tmp_path, {"README.txt": b"hello"})
+    assert faults(report) == [("the archive", "missing-audio"), ("the archive", "other-file")]
+
+
+def test_speech_that_need_not_come_is_missed_by_a_warning(tmp_path):
+    report = checked(tmp_path, {"u0.wav": wav(SPOKEN["u0"])}, sets={"one": ("u0", "u1")}, audio_required=False)
+    assert [(one.problem.code, one.problem.severity) for one in report.findings] == [("missing", Severity.WARNING)]
+    assert checked(tmp_path, {"a.pdf": b"%PDF-1.7"}, audio_required=False).findings == ()
+
+
+def test_edition_without_a_corpus_notes_speech_once(tmp_path):
+    report = checked(tmp_path, whole(), sets={})
+    assert [(one.problem.code, one.problem.severity) for one in report.findings] == [
+        ("unexpected-audio", Severity.NOTE)
+    ]
+
+
+def test_required_parts_are_missed_and_inherited_ones_are_not(tmp_path):
+    required = {"scores_required": True, "description_required": True}
+    report = checked(tmp_path, whole(), **required)
+    assert faults(report) == [("the archive", "missing-description"), ("the archive", "missing-scores")]
+
+
+def test_documents_that_are_handed_down_count_as_if_they_had_come(tmp_path):
+    told = []
+
+    def hand_down(paths):
+        told.extend(paths)
+        unpack(tmp_path / "documents", [("old.pdf", b"%PDF-1.7"), ("hypotheses/two.txt", b"u3 A\n")])
+        return ["old.pdf", "hypotheses/two.txt"]
+
+    files = whole(**{"hypotheses/one.txt": b"u0 A\n"})
+    assert checked(tmp_path, files, hand_down=hand_down, description_required=True).findings == ()
+    assert told == ["hypotheses/one.txt"]
+
+
+def test_inherited_documents_that_are_not_here_are_neither_read_nor_missed(tmp_path):
+    stamp = "results-2022-07-01-10-00-00"
+    files = whole(**{f"{stamp}/results.txt": b"nothing that counts\n"})
+    alone = {code for _, code in faults(checked(tmp_path, files))}
+    there = [f"{stamp}.orig/results.txt", f"{stamp}.orig/ASV-a-b/scores", "old.pdf"]
+    required = {"scores_required": True, "description_required": True}
+    beside = {code for _, code in faults(checked(tmp_path, files, hand_down=lambda _: there, **required))}
+    assert "missing-directory" in alone
+    assert not beside & {"missing-directory", "missing-scores", "missing-description", "not-a-pdf"}
+
+
+@pytest.mark.parametrize(
+    ("needed", "extra", "warned"),
+    [
+        ({"EER": ("scores",)}, {}, ["scores"]),
+        ({"EER": ("scores",)}, {"results-2022-07-01-10-00-00/ASV-a-b/scores": b"a b 1\n"}, []),
+        ({"EER": ("scores", "results")}, {"exp/RESULTS_summary_T1": b"x\n"}, []),
+        ({"EER": ("scores",)}, {"exp/RESULTS_summary_T1": b"x\n"}, ["scores"]),
+        ({"rho": ("speech",)}, {}, []),
+        ({}, {}, []),
+    ],
+)
+def test_what_a_rank_needs_is_warned_of(tmp_path, needed, extra, warned):
+    report = checked(tmp_path, whole(**extra), needed_to_rank=needed)
+    found = [one.problem for one in report.findings if one.problem.code == "cannot-be-ranked"]
+    assert [one.severity for one in found] == [Severity.WARNING] * len(warned)
+    words = [one.remedy.partition(" this system cannot be ranked")[0] for one in found]
+    assert words == [f"Without {word}" for word in warned]
+
+
+def test_speech_that_a_rank_needs_is_warned_of(tmp_path):
+    needed = {"needed_to_rank": {"rho": ("speech",)}, "audio_required": False}
+    report = checked(tmp_path, {"hypotheses/one.txt": b"u0 A\n"}, **needed)
+    assert faults(report) == [("the archive", "cannot-be-ranked")]
+    inherited = {"one": frozenset({"u0"})}
+    report = checked(tmp_path, {"hypotheses/one.txt": b"u0 A\n"}, inherited=inherited, **needed)
+    assert "cannot-be-ranked" not in {code for _, code in faults(report)}
+
+
+def test_required_scores_are_missed_once(tmp_path):
+    report = checked(tmp_path, whole(), scores_required=True, needed_to_rank={"EER": ("scores",)})
+    assert faults(report) == [("the archive", "missing-scores")]
+
+
+def test_description_that_is_no_pdf_is_told_once(tmp_path):
+    report = checked(tmp_path, whole(**{"T1.pdf": b"{\\rtf1 a document}"}), description_required=True)
+    assert faults(report) == [("T1", "not-a-pdf")]
+
+
+def test_documents_are_kept_with_their_bytes(tmp_path):
+    kept = Kept()
+    extra = {"T1/T1.pdf": b"%PDF-1.7 text", "T1/notes.txt": b"x", "hypotheses/one.txt": b"u0 A B\n"}
+    report = checked(tmp_path, whole(**extra), keeper=kept)
+    assert kept.documents == {
+        "T1/T1.pdf": (Content.DESCRIPTION, b"%PDF-1.7 text"),
+        "hypotheses/one.txt": (Content.HYPOTHESES, b"u0 A B\n"),
+    }
+    assert faults(report) == [("the archive", "other-file")]
+    assert (tmp_path / "documents/T1/T1.pdf").read_bytes() == b"%PDF-1.7 text"
+
+
+def test_hostile_archive_is_a_report_too(tmp_path):
+    source = pack_tar(tmp_path / "T1.tar", [("wav/u0.wav", wav(SPOKEN["u0"])), ("../../u1.wav", b"")], "w")
+    report = check(source, expect(ORIGINALS, SETS), tmp_path / "documents")
+    assert report.is_refused
+    assert [one.problem.code for one in report.findings] == ["path-traversal"]
+
+
+def test_limits_of_the_edition_hold(tmp_path):
+    report = checked(tmp_path, whole(), limits=Limits(members=3))
+    assert [one.problem.code for one in report.findings] == ["too-many-members"]
+
+
+def test_speech_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("portal.submissions.intake.check.LARGEST_BYTES", 20_000)
+    report = checked(
+        tmp_path, {"u0.wav": wav(SPOKEN["u0"][:8000]), "u1.wav": wav(SPOKEN["u4"])}, sets={"a": ("u0", "u1")}
+    )
+    assert faults(report) == [("u1", "too-large")]
+    assert speech.LARGEST_BYTES >= 60 * RATE * 4
+
+
+def test_progress_goes_up_to_the_total(tmp_path):
+    steps = []
+    checked(tmp_path, whole(), progress=lambda *step: steps.append(step))
+    reading = [(done, total) for stage, done, total in steps if stage == "Reading the archive"]
+    assert reading == [(done, 6) for done in range(1, 7)]
+
+
+def test_speech_in_memory_stays_bounded_and_in_order():
+    read, handed, most = [], [], 0
+
+    def files():
+        for number in range(2000):
+            read.append(str(number))
+            yield Placed(f"{number}.wav", str(number), ("all",)), bytes(100_000)
+
+    for placed, _ in _in_order(files(), lambda _placed, _data: Inspection(None, ())):
+        handed.append(placed.utterance)
+        most = max(most, len(read) - len(handed))
+    assert handed == read
+    assert most * 100_000 < 12 * MEBIBYTE
+
+
+def test_folder_and_archives_have_the_same_report(tmp_path):
+    files = whole(**{"wav/u1.wav": b"", "wav/u5.flac": flac(ORIGINALS["u5"])})
+    del files["wav/u5.wav"]
+    folder = unpack(tmp_path / "folder", files.items())
+    (folder / ".DS_Store").write_bytes(b"x")
+    sources = [folder, pack_zip(tmp_path / "a.zip", files.items()), pack_tar(tmp_path / "a.tgz", files.items())]
+    expected = expect(ORIGINALS, SETS)
+    reports = [check(source, expected, tmp_path / f"documents-{source.name}") for source in sources]
+    assert reports[0].findings == reports[1].findings == reports[2].findings
+    assert faults(reports[0]) == [("u1", "empty"), ("u5", "identical-to-original")]
+
+
+def test_links_in_a_folder_are_followed_but_not_for_ever(tmp_path):
+    files = unpack(tmp_path / "elsewhere", whole().items())
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "speech").symlink_to(files / "wav")
+    (folder / "round").symlink_to(folder)
+    assert check(folder, expect(ORIGINALS, SETS), tmp_path / "documents").findings == ()
+
+
+def test_expectation_survives_its_file():
+    expected = expect(ORIGINALS, SETS, trial_counts={"one": (3, 40)}, limits=Limits(members=7))
+    assert ExpectedSubmission.from_json(expected.to_json()) == expected
+    assert ExpectedSubmission.from_json(expected.to_json().encode()).to_json() == expected.to_json()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"format": "voiceprivacy-expected-submission", "version": 9}', "\x00", '{"a": 1}', "[" * 100_000],
+)
+def test_other_files_are_no_expectation(text):
+    with pytest.raises(ExpectedError, match="expected"):
+        ExpectedSubmission.from_json(text)
+
+
+@pytest.mark.parametrize("part", ["limits", "recipe", "data_sets", "utterances", "audio_required", "edition"])
+def test_damaged_expectation_names_the_part(part):
+    text = expect(ORIGINALS, SETS).to_json().replace(f'"{part}":', f'"{part}":7,"x":')
+    with pytest.raises(ExpectedError, match=part):
+        ExpectedSubmission.from_json(text)
+
+
+@pytest.mark.parametrize("row", ["[1, 2]", "[1, 16000, 5]", '[1, 16000, "abc"]', '[0, 16000, ""]', '["1", null, ""]'])
+def test_damaged_utterance_is_named(row):
+    text = expect({}, {}).to_json().replace('"utterances":{}', f'"utterances":{{"u7":{row}}}')
+    with pytest.raises(ExpectedError, match=r"utterances\.u7"):
+        ExpectedSubmission.from_json(text)
+
+
+def test_trial_counts_take_the_place_of_the_recipes():
+    recipe = expect(ORIGINALS, SETS, trial_counts={"libri_dev_trials_f": (10, 90)}).recipe()
+    assert recipe.data_sets["libri_dev_trials_f"].trials == 100
+    assert recipe.data_sets["libri_dev_trials_m"].trials == 13440
+
+
+def test_pipe_in_a_folder_is_told_and_passed_over(tmp_path):
+    folder = unpack(tmp_path / "folder", whole().items())
+    os.mkfifo(folder / "u1-notes.wav")
+    report = check(folder, expect(ORIGINALS, SETS), tmp_path / "documents")
+    assert [(one.problem.code, one.problem.file) for one in report.findings] == [("not-a-file", "u1-notes.wav")]
+
+
+def test_folder_may_hold_no_name_that_an_archive_may_not(tmp_path):
+    folder = unpack(tmp_path / "folder", whole().items())
+    (folder / "a\x1b[31m.wav").write_bytes(b"")
+    report = check(folder, expect(ORIGINALS, SETS), tmp_path / "documents")
+    assert [one.problem.code for one in report.findings] == ["control-character-in-name"]
+    assert report.is_refused

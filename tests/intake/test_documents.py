@@ -1,0 +1,136 @@
+"""Result and score files of an archive: the published ones of 2022 in the layout of a submission, whole and damaged."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from evaluation.formats.claims import Speech
+from evaluation.formats.expected_results import ResultKind, detection_name
+from evaluation.formats.results_2022 import read_result_file
+from evaluation.formats.single_files import write_single_files
+from evaluation.protocols.recipes import load_recipe
+from portal.submissions.intake.documents import read_submitted_results
+from tests.formats.published import R2022
+from tests.intake.packing import check, expect, pack_zip, unpack
+
+pytestmark = pytest.mark.skipif(not R2022.is_dir(), reason=f"the published results in {R2022} are not here")
+
+STAMP = "results-2022-05-01-10-20-30"
+RECIPE = load_recipe("2022")
+SYSTEMS = ("mcadams", "tts_joint_nsf_hifigan", "tts_old_c")
+
+
+@pytest.fixture(scope="module", params=SYSTEMS)
+def published(request, tmp_path_factory):
+    """The files of one system's submission by path."""
+    return published_files(request.param, tmp_path_factory.mktemp("published"))
+
+
+@pytest.fixture(scope="module")
+def b2(tmp_path_factory):
+    return published_files("mcadams", tmp_path_factory.mktemp("b2"))
+
+
+def published_files(system, root):
+    for folder, kind, name in (
+        (STAMP, ResultKind.RETRAINED, f"results.anon_{system}"),
+        (f"{STAMP}.orig", ResultKind.ORIGINAL, f"results.orig_{system}"),
+    ):
+        text = (R2022 / name).read_text()
+        (root / folder).mkdir()
+        (root / folder / "config.info").write_text("as published\n")
+        (root / folder / "results.txt").write_text(text)
+        claims = read_result_file(io.StringIO(text), name=name, kind=kind).claims
+        write_single_files(root / folder, claims, RECIPE, kind)
+    (root / STAMP / "results_summary.txt").write_bytes((R2022 / f"RESULTS_summary_{system}").read_bytes())
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def checked(tmp_path, files, **changes):
+    source = pack_zip(tmp_path / "T1.zip", [(f"T1/exp/{path}", content) for path, content in files.items()])
+    required = {"audio_required": False} | changes
+    return check(source, expect({}, {}, **required), tmp_path / "documents")
+
+
+def found(report):
+    return {(one.problem.file, one.problem.code, str(one.problem.severity)) for one in report.findings}
+
+
+def score_path(folder, data_set):
+    return f"{folder}/{detection_name(RECIPE, RECIPE.data_sets[data_set], Speech.ANONYMISED, Speech.ANONYMISED)}/scores"
+
+
+def test_published_results_are_accepted_without_scores(published, tmp_path):
+    report = checked(tmp_path, published)
+    assert [one.problem.sentence() for one in report.findings if str(one.problem.severity) == "error"] == []
+    assert report.counts.documents == len(published)
+
+
+def test_missing_score_files_are_one_finding_where_they_are_required(b2, tmp_path):
+    report = checked(tmp_path, b2, scores_required=True)
+    errors = {one for one in found(report) if one[2] == "error"}
+    assert errors == {("the archive", "missing-scores", "error")}
+
+
+def test_single_score_files_that_are_missing_are_named(b2, tmp_path):
+    path = score_path(STAMP, "libri_dev_trials_f")
+    report = checked(tmp_path, b2 | {path: b"a b 1\n" * 15270}, scores_required=True)
+    errors = {one for one in found(report) if one[2] == "error"}
+    assert len(errors) == 71
+    assert {code for _, code, _ in errors} == {"missing-file"}
+    assert f"T1/exp/{path}" not in {file for file, _, _ in errors}
+
+
+def test_scores_are_counted_against_the_trials(b2, tmp_path):
+    path = score_path(STAMP, "libri_dev_trials_f")
+    report = checked(tmp_path, b2 | {path: b"a b 1\n" * 15269})
+    assert (f"T1/exp/{path}", "wrong-score-count", "error") in found(report)
+    own = {"libri_dev_trials_f": (5000, 10269)}
+    again = checked(tmp_path, b2 | {path: b"a b 1\n" * 15269}, trial_counts=own)
+    assert "wrong-score-count" not in {code for _, code, _ in found(again)}
+
+
+def test_contradicting_numbers_are_errors_at_their_place_in_the_archive(b2, tmp_path):
+    path = f"{STAMP}/results.txt"
+    text = b2[path].decode()
+    line = next(line for line in text.splitlines() if "ROCCH-EER" in line)
+    report = checked(tmp_path, b2 | {path: text.replace(line, "  ROCCH-EER: 77.777%", 1).encode()})
+    contradictions = {one for one in found(report) if one[1] == "contradicting-results"}
+    assert contradictions
+    assert all(file.startswith(f"T1/exp/{STAMP}/") for file, _, _ in contradictions)
+
+
+def test_small_files_beside_whole_results_are_missed_by_a_warning(b2, tmp_path):
+    files = {path: content for path, content in b2.items() if not path.endswith("/EER")}
+    report = checked(tmp_path, files)
+    missing = {one for one in found(report) if one[1] == "missing-file" and one[0].endswith("/EER")}
+    assert len(missing) == 72
+    assert {severity for _, _, severity in missing} == {"warning"}
+
+
+def test_missing_results_are_an_error(b2, tmp_path):
+    files = {path: content for path, content in b2.items() if path != f"{STAMP}/results.txt"}
+    assert (f"T1/exp/{STAMP}/results.txt", "missing-file", "error") in found(checked(tmp_path, files))
+
+
+def test_two_systems_in_an_archive_are_an_error(b2, tmp_path):
+    stamps = STAMP, f"{STAMP[:-1]}1"
+    twice = {path.replace(STAMP, stamp): content for stamp in stamps for path, content in b2.items()}
+    report = checked(tmp_path, twice)
+    assert ("the archive", "several-results", "error") in found(report)
+
+
+def test_results_outside_of_their_folder_are_an_error(b2, tmp_path):
+    source = pack_zip(tmp_path / "flat.zip", [("results.txt", b2[f"{STAMP}/results.txt"])])
+    report = check(source, expect({}, {}, audio_required=False), tmp_path / "documents")
+    assert found(report) == {("results.txt", "misplaced-results", "error")}
+
+
+def test_submitted_results_are_named_by_their_path_in_the_archive(b2, tmp_path):
+    unpack(tmp_path, [(f"a/b/{path}", content) for path, content in b2.items()])
+    [system] = read_submitted_results(tmp_path, [f"a/b/{path}" for path in b2], RECIPE)
+    assert all(claim.file.startswith("a/b/results-") for claim in system.claims)
+    assert {file.name for file in system.files} <= {f"a/b/{path}" for path in b2}
+    assert read_submitted_results(tmp_path, [], RECIPE) == ()

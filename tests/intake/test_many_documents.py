@@ -1,0 +1,34 @@
+"""Archives with more results than a submission can have: told at once, without reading what nobody asked for."""
+
+import pytest
+
+from portal.submissions.intake.documents import MOST_SYSTEMS
+from tests.intake.packing import check, expect, pack_zip
+
+
+def checked(tmp_path, paths):
+    source = pack_zip(tmp_path / "T1.zip", [(path, b"no result\n") for path in paths])
+    report = check(source, expect({}, {}, audio_required=False, scores_required=False), tmp_path / "documents")
+    return [(one.problem.code, one.problem.found) for one in report.findings]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["exp/results-2022-05-01-10-{:02d}-00/results.txt", "T{}/results-2022-05-01-10-00-00/results.txt"],
+    ids=["by stamp", "by folder"],
+)
+def test_very_many_systems_are_one_fault(tmp_path, path):
+    paths = [path.format(number) for number in range(MOST_SYSTEMS + 1)]
+    assert checked(tmp_path, paths) == [("several-results", "21, too many to be read")]
+
+
+def test_very_many_published_files_are_one_fault(tmp_path):
+    paths = [f"RESULTS_summary_{number}" for number in range(4 * (MOST_SYSTEMS + 1))]
+    assert checked(tmp_path, paths) == [("several-results", "21, too many to be read")]
+
+
+def test_some_systems_are_read_and_named(tmp_path):
+    paths = [f"T{number}/results-2022-05-01-10-00-00/results.txt" for number in range(MOST_SYSTEMS)]
+    found = dict(checked(tmp_path, paths))
+    assert found["several-results"].startswith("20: ")
+    assert "missing-file" in found

@@ -1,0 +1,114 @@
+"""A report by data set and cause, as JSON, as CSV."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from evaluation.formats.problems import Problem, Severity
+from portal.submissions.intake.report import (
+    TITLES,
+    WHOLE_SUBMISSION,
+    Counts,
+    Finding,
+    FindingList,
+    IntakeReport,
+    title_of,
+)
+
+
+def problem(number, code="empty", severity=Severity.ERROR, count=1):
+    return Problem(code, f"u{number}.wav", "speech", "nothing", f"Mend {code}.", severity, count=count)
+
+
+def report_of(*findings):
+    return IntakeReport("T1.zip", "autumn", tuple(Finding(*one) for one in findings), Counts(files=3), ("u1",))
+
+
+@pytest.fixture
+def mixed():
+    return report_of(
+        ("", problem(0, "extra", Severity.WARNING)),
+        ("dev", problem(1, "longer", Severity.WARNING)),
+        *(("dev", problem(number)) for number in range(2, 9)),
+        ("test", problem(9, "missing-data-set", count=40)),
+        ("test", problem(10, "another-encoding", Severity.NOTE)),
+    )
+
+
+def test_summary_names_each_cause_of_each_data_set_once_the_gravest_first(mixed):
+    rows = [(row["data_set"], row["severity"], row["code"], row["count"]) for row in mixed.summary()]
+    assert rows == [
+        ("", "warning", "extra", 1),
+        ("dev", "error", "empty", 7),
+        ("dev", "warning", "longer", 1),
+        ("test", "error", "missing-data-set", 40),
+        ("test", "note", "another-encoding", 1),
+    ]
+
+
+def test_summary_gives_five_examples_a_title_and_the_remedy_once(mixed):
+    [cause] = [row for row in mixed.summary() if row["code"] == "empty"]
+    assert cause["examples"] == [f"u{number}.wav: expected speech, found nothing." for number in range(2, 7)]
+    assert (cause["title"], cause["remedy"]) == ("Empty", "Mend empty.")
+    assert json.loads(json.dumps(mixed.summary())) == mixed.summary()
+
+
+def test_counts_include_what_is_only_counted(mixed):
+    assert [mixed.count(severity) for severity in Severity] == [47, 2, 1]
+    assert mixed.has_errors
+    assert not report_of(("dev", problem(1, "longer", Severity.WARNING))).has_errors
+
+
+def test_report_survives_json(mixed):
+    assert IntakeReport.from_json(mixed.to_json()) == mixed
+    content = json.loads(mixed.to_json())
+    assert (content["errors"], content["warnings"], content["notes"]) == (47, 2, 1)
+    assert content["summary"] == mixed.summary()
+
+
+def test_csv_has_every_finding_and_no_formula():
+    found = Problem("extra", "=cmd|' /C calc'!A0.wav", "a name", "+1", "Go.", Severity.WARNING)
+    header, row = report_of(("dev", found)).csv_rows()
+    assert header[:4] == ("data_set", "severity", "code", "file")
+    assert row == ("dev", "warning", "extra", "'=cmd|' /C calc'!A0.wav", "", "a name", "+1", "Go.", 1)
+
+
+def test_list_is_bounded_for_each_data_set_and_cause():
+    found = FindingList(["dev", "test"], rows_per_cause=3)
+    for number in range(10):
+        found.add("dev", problem(number))
+        found.add("test", problem(number, "longer"))
+    found.add(WHOLE_SUBMISSION, problem(0, "extra"))
+    findings = found.findings()
+    assert [one.data_set for one in findings] == ["", *["dev"] * 4, *["test"] * 4]
+    assert sum(one.problem.count for one in findings) == 21
+
+
+def test_the_same_finding_twice_is_one():
+    found = FindingList(["dev"])
+    found.add("dev", problem(1))
+    found.add("dev", problem(1))
+    assert len(found.findings()) == 1
+
+
+def test_every_fault_with_a_title_is_explained_to_teams():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "teams.md").read_text()
+    explained = {
+        code for line in page.splitlines() if line.startswith("| `") for code in re.findall(r"`([a-z-]+)`", line)
+    }
+    assert set(TITLES) <= explained
+
+
+def test_every_title_is_a_title():
+    assert all(title[0].isupper() and not title.endswith(".") for title in TITLES.values())
+    assert title_of("wrong-score-count") == "Wrong score count"
+
+
+def test_title_of_writes_abbreviations_as_the_field_does():
+    assert title_of("eer-not-countable") == "EER not countable"
+    assert title_of("cllr-below-minimum") == "C_llr below minimum"
+    assert title_of("no-such-kind-of-fault") == "No such kind of fault"

@@ -1,0 +1,155 @@
+"""A file of speech as it came: what is told of it, what becomes of its samples."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.formats.audio import decode_audio, resample
+from evaluation.formats.problems import Severity
+from portal.submissions.intake.expected import ExpectedUtterance, pcm_sha256
+from portal.submissions.intake.speech import LONGER_FACTOR, MAX_DIFFERENCE_S, inspect_speech, length_problem
+from portal.submissions.intake.wav import read_header
+from tests.intake.packing import RATE, flac, tone, wav
+
+SPEECH = tone(2.0, seed=1)
+UTTERANCE = ExpectedUtterance("u1", 2 * RATE, RATE, pcm_sha256(tone(2.0, seed=2)))
+
+
+def inspect(content, expected=UTTERANCE, rate_hz=RATE):
+    return inspect_speech(content, file="a/u1.wav", expected=expected, rate_hz=rate_hz)
+
+
+def codes(inspection):
+    return [problem.code for problem in inspection.problems]
+
+
+def extended(samples):
+    """A WAV file with the extensible header, and a chunk before and one after its samples."""
+    guid = struct.pack("<H", 1) + bytes.fromhex("000000001000800000aa00389b71")
+    header = struct.pack("<HHIIHHHHI", 0xFFFE, 1, RATE, 2 * RATE, 2, 16, 22, 16, 4) + guid
+    chunks = b"JUNK" + struct.pack("<I", 3) + b"abc\0" + b"fmt " + struct.pack("<I", len(header)) + header
+    data = samples.astype("<i2").tobytes()
+    chunks += b"data" + struct.pack("<I", len(data)) + data + b"LIST" + struct.pack("<I", 4) + b"INFO"
+    return b"RIFF" + struct.pack("<I", len(chunks) + 4) + b"WAVE" + chunks
+
+
+@pytest.mark.parametrize("pack", [wav, flac, extended])
+def test_sixteen_bit_speech_is_kept_as_it_is(pack):
+    found = inspect(pack(SPEECH))
+    assert found.problems == ()
+    np.testing.assert_array_equal(found.speech.samples, SPEECH)
+    assert found.speech.pcm_sha256 == pcm_sha256(SPEECH)
+    assert (found.speech.rate_hz, found.speech.converted_from) == (RATE, "")
+
+
+def test_other_encodings_are_rounded_and_recorded():
+    for subtype, severity in (("PCM_24", Severity.NOTE), ("FLOAT", Severity.NOTE), ("ULAW", Severity.WARNING)):
+        found = inspect(wav(SPEECH / 32768, subtype=subtype))
+        assert [(one.code, one.severity) for one in found.problems] == [("another-encoding", severity)]
+        assert found.speech.converted_from == f"16000 Hz, {subtype}, WAV"
+        if severity is Severity.NOTE:
+            np.testing.assert_array_equal(found.speech.samples, SPEECH)
+
+
+def test_another_rate_is_converted_by_soxr_and_recorded():
+    content = wav(resample(SPEECH, RATE, 48000), rate=48000)
+    found = inspect(content)
+    assert codes(found) == ["another-rate"]
+    assert found.speech.samples.size == SPEECH.size
+    assert found.speech.converted_from == "48000 Hz, PCM_16, WAV"
+    np.testing.assert_array_equal(found.speech.samples, resample(resample(SPEECH, RATE, 48000), 48000, RATE))
+
+
+def test_samples_that_are_no_numbers_are_counted():
+    samples = SPEECH / 32768
+    samples[5:8], samples[100] = np.nan, np.inf
+    found = inspect(wav(samples, subtype="DOUBLE"))
+    assert found.speech is None
+    assert [problem.found for problem in found.problems] == ["3 NaN and 1 infinite"]
+
+
+def test_float_beyond_full_scale_counts_as_clipped():
+    found = inspect(wav(SPEECH / 32768 * 20, subtype="FLOAT"))
+    assert "clipped" in codes(found)
+    assert found.speech.samples.max() == 32767
+
+
+def test_single_peaks_at_full_scale_are_not_clipping():
+    samples = SPEECH.copy()
+    samples[::50] = 32767
+    assert codes(inspect(wav(samples))) == []
+
+
+def test_original_is_recognised_in_any_container():
+    original = tone(2.0, seed=2)
+    for content in (wav(original), flac(original), wav(original / 32768, subtype="PCM_32"), extended(original)):
+        assert codes(inspect(content)) == ["identical-to-original"]
+
+
+def test_what_is_not_caught_is_as_documented():
+    original = tone(2.0, seed=2).astype(float)
+    assert codes(inspect(wav(np.rint(original * 0.9).astype(np.int16)))) == []
+    assert codes(inspect(wav(np.roll(original, 7).astype(np.int16)))) == []
+
+
+def test_length_is_compared_at_its_limits():
+    def severity(samples):
+        problem = length_problem(samples, UTTERANCE, RATE, "u1.wav")
+        return problem and (problem.code, problem.severity)
+
+    tolerated, original = round(MAX_DIFFERENCE_S * RATE), 2 * RATE
+    assert severity(original + tolerated) is None
+    assert severity(original - tolerated) is None
+    assert severity(original + tolerated + 1) == ("longer", Severity.WARNING)
+    assert severity(original - tolerated - 1) == ("shorter", Severity.WARNING)
+    assert severity(round(original * LONGER_FACTOR)) == ("longer", Severity.WARNING)
+    assert severity(round(original * LONGER_FACTOR) + 1) == ("longer", Severity.ERROR)
+    assert severity(round(original / LONGER_FACTOR) - 1) == ("shorter", Severity.ERROR)
+    assert length_problem(5, ExpectedUtterance("u1"), RATE, "u1.wav") is None
+
+
+def test_short_original_may_stay_short():
+    short = ExpectedUtterance("u1", 400, RATE, "")
+    assert codes(inspect(wav(SPEECH[9000:9400]), short)) == []
+    assert codes(inspect(wav(SPEECH[9000:9399]), short)) == ["too-short"]
+
+
+def test_length_that_a_pipe_leaves_open_is_a_note():
+    content = wav(SPEECH)
+    piped = content[:4] + b"\xff" * 4 + content[8:40] + b"\xff" * 4 + content[44:]
+    found = inspect(piped)
+    assert codes(found) == ["unstated-length"]
+    np.testing.assert_array_equal(found.speech.samples, SPEECH)
+
+
+def test_hours_of_silence_in_a_small_file_are_not_decoded():
+    content = flac(np.zeros(61 * RATE, np.int16))
+    assert codes(inspect(content)) == ["too-long"]
+
+
+@given(content=st.binary(max_size=300), cut=st.integers(0, 200), place=st.integers(0, 60))
+@settings(max_examples=200, deadline=None)
+def test_any_bytes_give_a_report(content, cut, place):
+    whole = wav(SPEECH[:3000])
+    for one in (content, whole[:cut], b"RIFF\0\0\0\0WAVE" + content, whole[:place] + content + whole[place:]):
+        found = inspect(one)
+        assert found.speech is not None or found.has_errors
+
+
+@given(samples=st.lists(st.integers(-32768, 32767), min_size=1, max_size=400), rate=st.integers(1, 200_000))
+@settings(max_examples=100, deadline=None)
+def test_plain_files_are_read_as_libsndfile_reads_them(samples, rate, tmp_path_factory):
+    samples = np.array(samples, np.int16)
+    content = wav(samples, rate=rate)
+    path = tmp_path_factory.mktemp("wav") / "a.wav"
+    path.write_bytes(content)
+    header = read_header(content)
+    assert header.is_plain
+    ours, theirs = header.decode(content), decode_audio(path)
+    np.testing.assert_array_equal(ours.samples, theirs.samples)
+    assert (ours.rate_hz, ours.encoding, ours.format) == (theirs.rate_hz, theirs.encoding, theirs.format)
