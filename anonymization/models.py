@@ -10,7 +10,15 @@ from portal.submissions.models import Submission
 
 
 class AnonymizationRun(models.Model):
-    """One method over one data set. The same run gives the same files again, bit by bit."""
+    """One method over one data set. The same run gives the same files again, bit by bit.
+
+    `voices`: at speaker level, for each speaker the key and the parameters of the voice, settled when the run begins;
+    any two differ by `voice_distance` at least. `report`: what the checks of the output found, by cause.
+    """
+
+    class Level(models.TextChoices):
+        SPEAKER = "speaker"
+        UTTERANCE = "utterance"
 
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="anonymization_runs")
     data_set = models.ForeignKey(DataSet, on_delete=models.PROTECT, related_name="+")
@@ -18,6 +26,11 @@ class AnonymizationRun(models.Model):
     recipe_version = models.CharField(max_length=40)
     code_version = models.CharField(max_length=60)
     seed = models.PositiveBigIntegerField()
+    level = models.CharField(max_length=10, choices=Level.choices, default=Level.SPEAKER)
+    options = models.JSONField(default=dict, blank=True)
+    voices = models.JSONField(default=dict, blank=True)
+    voice_distance = models.FloatField(default=0.0)
+    report = models.JSONField(default=dict, blank=True)
     job = models.OneToOneField(Job, null=True, on_delete=models.PROTECT, related_name="anonymization_run")
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -1,195 +1,254 @@
-"""B2, the McAdams anonymiser of the VoicePrivacy Challenge 2022: resonances of the voice are moved.
+"""B2, the McAdams anonymiser of the VoicePrivacy Challenge, in its three editions: resonances of the voice are moved.
 
 Source: Patino, Tomashenko, Todisco, Nautsch, Evans, "Speaker anonymisation using the McAdams
-coefficient", Interspeech 2021, as the challenge's own program computes it, edges included: the
-first frame and the tail after the last whole frame stay empty, and every utterance gets one peak.
+coefficient", Interspeech 2021, as the challenge's own program computes it. What that program does at
+the edges, to silence and to the level is an option each; only digital silence differs by default.
 
 Conventions: samples are int16, mono, 16 kHz; pole angles are in radians, so 1 rad is 2546 Hz; an
 alpha below 1 raises the resonances under that frequency and lowers those above it.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from threading import Lock
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from anonymization.methods import mcadams_compiled, mcadams_torch
+from anonymization.methods.contract import (
+    Item,
+    Method,
+    Option,
+    Options,
+    OptionValue,
+    Parameter,
+    Samples,
+    complete_options,
+    validate_samples,
+    validate_voice,
+)
 from anonymization.methods.errors import MethodError
+from anonymization.methods.mcadams_alphas import OFFICIAL_HIGH, OFFICIAL_LOW
+from anonymization.methods.mcadams_parameters import (
+    PEAK,
+    RATE_HZ,
+    Engine,
+    Floats,
+    Level,
+    McAdamsParameters,
+)
 
-RATE_HZ = 16_000
+__all__ = ["METHODS", "RATE_HZ", "McAdamsParameters", "mcadams", "mcadams_batch", "official_options"]
 
-Samples = npt.NDArray[np.int16]
-Floats = npt.NDArray[np.float64]
-Level = Literal["peak", "kept"]
+Edition = Literal[2020, 2022, 2024]
 
-_FULL_SCALE = 32768
-_PEAK = 32766
-_MAX_ALPHA = 2.0
-# Added to every sample, and to the windowed frame where the prediction is fitted.
-_OFFSET = float(np.finfo(np.float32).eps)
-# Two seconds of speech, so that the cost of a block in Python does not count.
-_FRAMES_PER_BLOCK = 200
-
-
-@dataclass(frozen=True)
-class McAdamsParameters:
-    """What `mcadams` does; everything but alpha defaults to the recipe of 2022.
-
-    alpha: exponent on the pole angles, above 0, at most 2; 1 changes nothing.
-    window_s, hop_s: frame length and distance in seconds.
-    order: poles per frame.
-    level: "peak" scales the largest sample to 32766, as the official program does; "kept" gives
-        back the RMS of the original, less where that would clip.
-    keep_digital_silence: a frame of zeros stays zeros. The official program (False) filters the
-        tiny constant that it adds to the signal: a second of zeros becomes sound at full scale.
-
-    Raises MethodError where a value is out of range.
-    """
-
-    alpha: float
-    window_s: float = 0.02
-    hop_s: float = 0.01
-    order: int = 20
-    level: Level = "peak"
-    keep_digital_silence: bool = True
-
-    def __post_init__(self) -> None:
-        if not 0 < self.alpha <= _MAX_ALPHA:
-            raise MethodError(
-                f"The McAdams coefficient alpha must be above 0 and at most {_MAX_ALPHA:g}; found {self.alpha}."
-            )
-        if self.level not in get_args(Level):
-            raise MethodError(f'The level must be "peak" or "kept"; found "{self.level}".')
-        if self.order < 1:
-            raise MethodError(f"The prediction order must be at least 1; found {self.order}.")
-        if not 0 < self.hop_s <= self.window_s < math.inf or self.hop_samples < 1:
-            raise MethodError(
-                "The hop must be at least one sample and at most the window; "
-                f"found hop_s={self.hop_s}, window_s={self.window_s}."
-            )
-        if self.window_samples < self.order + 2:
-            raise MethodError(
-                f"A window of {self.window_s} s has {self.window_samples} samples; "
-                f"order {self.order} needs at least {self.order + 2}."
-            )
-
-    @property
-    def window_samples(self) -> int:
-        return round(self.window_s * RATE_HZ)
-
-    @property
-    def hop_samples(self) -> int:
-        return round(self.hop_s * RATE_HZ)
+_ALPHA_2020 = 0.8
+_BLOCK_SAMPLES = 1 << 20
 
 
 def mcadams(samples: Samples, rate: int, parameters: McAdamsParameters, *, threads: int = 1) -> Samples:
     """Anonymise one utterance.
 
     samples: int16, shape (n,), n ≥ 0, 16 kHz mono; not changed.
-    threads: how many share the work, at least 1; the output is the same for any number. It needs no
-        threading layer, so it may be called in a forked worker and from several threads at once.
+    threads: how many share the work, at least 1; the output is the same for any number. The compiled
+        engine needs no threading layer, so it may be called in a forked worker and from several
+        threads at once; the torch engine in a forked worker only if its parent used one thread.
 
-    Returns int16, shape (n,). Too short for two frames, less than 480 samples, gives zeros.
-    Raises MethodError where samples, rate or threads are not as above.
+    Returns int16, shape (n,). Too short for a frame that is filtered (480 samples; 320 with the first
+    frame, any length with first frame and tail) gives zeros.
+    Raises MethodError where samples, rate or threads are not as above, or the engine is not there.
 
     >>> second = np.random.default_rng(1).normal(0, 1000, 16_000).astype(np.int16)
     >>> anonymised = mcadams(second, 16_000, McAdamsParameters(alpha=0.8))
     >>> anonymised.shape, int(abs(anonymised).max())
     ((16000,), 32766)
     """
-    validate_samples(samples, rate)
+    return mcadams_batch([samples], rate, [parameters], threads=threads)[0]
+
+
+def mcadams_batch(
+    utterances: Sequence[Samples], rate: int, parameters: Sequence[McAdamsParameters], *, threads: int = 1
+) -> list[Samples]:
+    """Anonymise utterances, each by its own parameters, which differ in alpha alone; the same as one by one.
+
+    The compiled engine shares the utterances, or a single one, among the threads, the longest first; torch filters
+    frames of all utterances at once. Beside input and output, memory is needed for a few utterances only.
+
+    Args, returns and raises as `mcadams`, for each; MethodError also where more than alpha differs.
+    """
+    for samples in utterances:
+        validate_samples("B2", samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
     if threads < 1:
         raise MethodError(f"At least one thread is needed; found threads={threads}.")
-    bent = _bend_poles(samples, parameters, threads)
-    return _set_level(bent, samples, parameters.level)
+    if len(utterances) != len(parameters):
+        raise MethodError(
+            f"Each utterance needs its parameters; found {len(utterances)} utterances and {len(parameters)} parameters."
+        )
+    if len({replace(each, alpha=1.0) for each in parameters}) > 1:
+        raise MethodError("Utterances of one batch may differ in alpha alone; found other parameters that differ, too.")
+    if parameters and parameters[0].engine == "torch":
+        bent = mcadams_torch.bend_poles(utterances, parameters, threads=threads)
+        return [_set_level(*each) for each in zip(bent, utterances, (one.level for one in parameters), strict=True)]
+    return _run_compiled(utterances, parameters, threads)
 
 
-def validate_samples(samples: Samples, rate: int) -> None:
-    """Raise MethodError unless samples are int16 of shape (n,) and the rate is 16 kHz."""
-    if rate != RATE_HZ:
-        raise MethodError(f"B2 is defined at {RATE_HZ} Hz; found {rate} Hz. Resample the audio first.")
-    if not isinstance(samples, np.ndarray) or samples.dtype != np.int16:
-        found = getattr(samples, "dtype", type(samples).__name__)
-        raise MethodError(f"B2 takes a numpy array of int16 samples; found {found}.")
-    if samples.ndim != 1:
-        raise MethodError(f"B2 takes mono audio, an array of shape (samples,); found shape {samples.shape}.")
-
-
-def _analysis_window(length: int, hop: int) -> Floats:
-    """Root of the symmetric Hann window, scaled so that its squares overlap to about 1."""
-    hann: Floats = np.hanning(length)
-    window: Floats = np.sqrt(hann / (hann.sum() / hop))
-    return window
-
-
-def _blocks(n_samples: int, length: int, hop: int) -> Iterator[tuple[int, int]]:
-    """Start and end sample of runs of whole frames, frame 0 left out as officially."""
-    frames = 1 + (n_samples - length) // hop
-    # Never shorter than a window: then no sample lies in three blocks.
-    per_block = max(_FRAMES_PER_BLOCK, math.ceil(length / hop))
-    for first in range(1, frames, per_block):
-        last = min(first + per_block, frames) - 1
-        yield first * hop, last * hop + length
-
-
-def _bend_poles(samples: Samples, parameters: McAdamsParameters, threads: int) -> Floats:
-    """The overlap-added output of all frames but the first, before any change of level."""
-    length, hop = parameters.window_samples, parameters.hop_samples
-    window = _analysis_window(length, hop)
-
-    blocks = list(_blocks(samples.size, length, hop))
-    queue = iter(blocks)
-    output = np.zeros(samples.size)
-    turn = Lock()
+def _run_compiled(
+    utterances: Sequence[Samples], parameters: Sequence[McAdamsParameters], threads: int
+) -> list[Samples]:
+    workers = max(1, min(threads, len(utterances)))
+    outputs: list[Samples] = [np.zeros(0, np.int16)] * len(utterances)
+    queue = iter(sorted(range(len(utterances)), key=lambda i: -utterances[i].size))
 
     def work() -> None:
-        for block in queue:
-            part = _bend_block(samples[slice(*block)], window, parameters)
-            # A sample lies in two blocks at most, so the order in which they are added is free.
-            with turn:
-                output[slice(*block)] += part
+        for i in queue:
+            bent = mcadams_compiled.bend_poles(utterances[i], parameters[i], threads // workers)
+            outputs[i] = _set_level(bent, utterances[i], parameters[i].level)
 
-    with ThreadPoolExecutor(threads) as pool:
-        helpers = [pool.submit(work) for _ in range(min(threads, len(blocks)) - 1)]
+    with ThreadPoolExecutor(workers) as pool:
+        helpers = [pool.submit(work) for _ in range(workers - 1)]
         work()
     for helper in helpers:
         helper.result()
-    return output
-
-
-def _bend_block(samples: Samples, window: Floats, parameters: McAdamsParameters) -> Floats:
-    from anonymization.methods import _mcadams_kernel as kernel
-
-    signal = samples / _FULL_SCALE + _OFFSET
-    hop = parameters.hop_samples
-    coefficients, poles, found = kernel.find_poles(signal, window, hop, parameters.order, _OFFSET)
-    if not found.all():
-        poles[~found] = _companion_eigenvalues(coefficients[~found])
-    mute = _OFFSET if parameters.keep_digital_silence else math.nan
-    return kernel.resynthesize(signal, window, hop, coefficients, poles, parameters.alpha, mute)
-
-
-def _companion_eigenvalues(coefficients: Floats) -> npt.NDArray[np.complex128]:
-    """Roots, shape (frames, order), of any polynomials, shape (frames, order + 1)."""
-    frames, order = coefficients.shape[0], coefficients.shape[1] - 1
-    companions = np.zeros((frames, order, order))
-    companions[:, 1:, :-1] = np.eye(order - 1)
-    companions[:, 0] = -coefficients[:, 1:]
-    return np.linalg.eigvals(companions).astype(np.complex128)
+    return outputs
 
 
 def _set_level(output: Floats, original: Samples, level: Level) -> Samples:
-    """Scaled and truncated toward zero to int16; an output of zeros stays zeros."""
-    peak = np.abs(output).max(initial=0.0)
+    """Scaled, in place, and truncated toward zero to int16; an output of zeros stays zeros."""
+    peak = max(output.max(initial=0.0), -output.min(initial=0.0))
     if peak == 0:
         return np.zeros(output.size, np.int16)
-    scaled = output / peak * _PEAK
+    output /= peak
+    output *= PEAK
     if level == "kept":
-        loudness = math.sqrt(np.square(original, dtype=np.float64).mean())
-        scaled *= min(1.0, loudness / math.sqrt(np.square(scaled).mean()))
-    quantised: Samples = scaled.astype(np.int16)
+        output *= min(1.0, _loudness(original) / _loudness(output))
+    quantised: Samples = output.astype(np.int16)
     return quantised
+
+
+def _loudness(sound: Floats | Samples) -> float:
+    """Root mean square, block by block: the squares of two hours at once would take a gigabyte."""
+    blocks = (sound[start : start + _BLOCK_SAMPLES] for start in range(0, sound.size, _BLOCK_SAMPLES))
+    return math.sqrt(sum(float(np.square(block, dtype=np.float64).sum()) for block in blocks) / sound.size)
+
+
+def official_options(edition: Edition) -> dict[str, OptionValue]:
+    """Options under which the method of an edition does all that the official program does, defects included.
+
+    What is left of 2020: that program wrote float samples, which sox then dithered to 16 bits; ours are truncated.
+    """
+    return {
+        "level": "peak",
+        "keep_digital_silence": False,
+        "first_frame": edition == 2024,
+        "tail": False,
+        **({"alpha": _ALPHA_2020} if edition == 2020 else {}),
+    }
+
+
+@dataclass(frozen=True)
+class _McAdamsMethod(Method):
+    """A `Method` that filters the utterances of a batch together."""
+
+    def anonymize_batch(
+        self, items: Sequence[Item], rate: int, *, options: Options | None = None, threads: int = 1
+    ) -> list[Samples]:
+        for item in items:
+            validate_voice(self, item.pseudo_speaker)
+        chosen = complete_options(self, options)
+        parameters = [_read_parameters(item.pseudo_speaker.parameters, chosen) for item in items]
+        return mcadams_batch([item.samples for item in items], rate, parameters, threads=threads)
+
+
+def _read_parameters(voice: Mapping[str, float], options: Options) -> McAdamsParameters:
+    return McAdamsParameters(
+        alpha=voice["alpha"] if "alpha" in voice else cast("float", options["alpha"]),
+        level=cast("Level", options["level"]),
+        keep_digital_silence=cast("bool", options["keep_digital_silence"]),
+        first_frame=cast("bool", options["first_frame"]),
+        tail=cast("bool", options["tail"]),
+        engine=cast("Engine", options["engine"]),
+    )
+
+
+def _process(samples: Samples, rate: int, voice: Mapping[str, float], options: Options, threads: int) -> Samples:
+    return mcadams(samples, rate, _read_parameters(voice, options), threads=threads)
+
+
+def _options(*, first_frame: bool) -> Iterator[Option]:
+    yield Option(
+        "level",
+        "peak",
+        "peak: the largest sample of every utterance becomes 32766, as officially; kept: the output is as loud as the "
+        "input, unless that would clip",
+        choices=("peak", "kept"),
+    )
+    yield Option(
+        "keep_digital_silence",
+        True,
+        "whether a stretch of zeros stays zeros; officially it does not, and a file of zeros becomes loud noise",
+    )
+    yield Option(
+        "first_frame",
+        first_frame,
+        "whether the first 20 ms are filtered; else the output begins with 10 ms of zeros, as in 2020 and 2022",
+    )
+    yield Option(
+        "tail",
+        False,
+        "whether what follows the last whole frame is filtered, as if zeros came after it; else the last 10 ms fade "
+        "out and up to 10 ms of zeros follow, as officially",
+    )
+    yield Option(
+        "engine",
+        "compiled",
+        "compiled: the processor's cores; torch: a graphics card where torch finds one (differs by at most 1 of int16)",
+        choices=("compiled", "torch"),
+    )
+
+
+_ALPHA = Parameter(
+    name="alpha",
+    unit="",
+    low=OFFICIAL_LOW,
+    high=OFFICIAL_HIGH,
+    meaning="McAdams coefficient: the exponent on the angles of the poles",
+    effect=(
+        "At 1 nothing would change. The further below 1, the further the resonances of the voice move: those below "
+        "about 2.5 kHz upwards, those above it downwards."
+    ),
+)
+_ONE_ALPHA = Option(
+    "alpha",
+    _ALPHA_2020,
+    "McAdams coefficient of all speakers: the exponent on the angles of the poles; 1 changes nothing",
+    low=0.1,
+    high=2.0,
+)
+_REFERENCE = (
+    "J. Patino, N. Tomashenko, M. Todisco, A. Nautsch, N. Evans: Speaker anonymisation using the McAdams coefficient. "
+    "Interspeech 2021"
+)
+
+
+def _edition(edition: Edition, title: str) -> Method:
+    one_voice = edition == 2020
+    return _McAdamsMethod(
+        name=f"mcadams-{edition}",
+        title=title,
+        version="2",
+        reference=_REFERENCE,
+        process=_process,
+        parameters=() if one_voice else (_ALPHA,),
+        options=(*((_ONE_ALPHA,) if one_voice else ()), *_options(first_frame=edition == 2024)),
+    )
+
+
+METHODS = (
+    _edition(2022, "B2: McAdams coefficient (2022)"),
+    _edition(2024, "B2: McAdams coefficient (2024)"),
+    _edition(2020, "B2: McAdams coefficient, one voice for all (2020)"),
+)

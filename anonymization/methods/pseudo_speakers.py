@@ -2,60 +2,72 @@
 
 The official program seeds from a string hash that differs between processes; here the same names
 give the same voice for ever. Enrolment and trial differ because the role is hashed; data sets that
-share role and split, such as VCTK common and different, agree because the data set is not.
+share role and split, such as VCTK common and different, agree because the data set is not. A plan
+draws the voices of all speakers of a split together, so that no two come closer than a stated
+distance: that of two voices is the largest difference of a parameter, as a part of its extent.
 """
 
+from __future__ import annotations
+
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+import numpy as np
+import numpy.typing as npt
+
+from anonymization.methods.contract import MOST_PARAMETERS, Parameter, PseudoSpeaker
 from anonymization.methods.errors import MethodError
 
 Role = Literal["enrolment", "trial", "training"]
+Level = Literal["speaker", "utterance"]
 
-_WORD_BYTES = 8
-_MAX_PARAMETERS = hashlib.sha256().digest_size // _WORD_BYTES
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One number that makes a voice, drawn uniformly from [low, high); unit "" for none."""
-
-    name: str
-    unit: str
-    low: float
-    high: float
-    meaning: str
+_WORD_BYTES = hashlib.sha256().digest_size // MOST_PARAMETERS
+# One draw in two is free at the stated distance, so that this many failing has a chance of 1e-300.
+_MAX_DRAWS = 1000
 
 
 @dataclass(frozen=True)
-class PseudoSpeaker:
-    """A voice. key: SHA-256 in hexadecimal of what it was drawn from, equal for equal voices."""
+class VoicePlan:
+    """The voices of the speakers of one role and split. distance: what any two of them differ by at least, 0 to 1."""
 
-    key: str
-    parameters: Mapping[str, float]
+    seed: int
+    role: Role
+    split: str
+    distance: float
+    voices: Mapping[str, PseudoSpeaker]
 
 
-def pseudo_speaker_key(*, seed: int, role: Role, split: str, speaker: str, utterance: str) -> str:
-    """SHA-256 in hexadecimal of `seed|role|split|speaker`.
+def usual_level(role: Role) -> Level:
+    """Training data is anonymised at utterance level, all else at speaker level (protocol of 2022)."""
+    return "utterance" if role == "training" else "speaker"
 
-    Training data is anonymised at utterance level, by `seed|role|split|speaker|utterance`. A `|` or
-    a backslash within a name is escaped by a backslash, so no two namings give one text.
 
-    Raises MethodError where the role is unknown or a name that is used is empty.
+def pseudo_speaker_key(*, seed: int, role: Role, split: str, speaker: str, utterance: str = "") -> str:
+    """SHA-256 in hexadecimal of `seed|role|split|speaker`, at utterance level of `seed|role|split|speaker|utterance`.
+
+    A `|` or a backslash within a name is escaped by a backslash, so no two namings give one text.
+
+    Args:
+        utterance: empty at speaker level, which training data does not have.
+
+    Raises MethodError where the seed is no whole number, the role is unknown or a name is empty.
     """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise MethodError(f"A seed is a whole number; found {seed!r}.")
     if role not in get_args(Role):
         raise MethodError(f'The role of a data set must be one of {", ".join(get_args(Role))}; found "{role}".')
-    names = {"split": split, "speaker": speaker}
-    if role == "training":
-        names["utterance"] = utterance
-    for what, name in names.items():
+    for what, name in {"split": split, "speaker": speaker}.items():
         if not name:
             raise MethodError(f"A pseudo-speaker needs the name of the {what}; found none.")
-    escaped = (name.replace("\\", "\\\\").replace("|", "\\|") for name in names.values())
+    if role == "training" and not utterance:
+        raise MethodError("A pseudo-speaker of training data needs the name of the utterance; found none.")
+    names = [split, speaker, *([utterance] if utterance else [])]
+    escaped = (name.replace("\\", "\\\\").replace("|", "\\|") for name in names)
     text = "|".join((f"{seed:d}", role, *escaped))
-    return hashlib.sha256(text.encode()).hexdigest()
+    # File names may hold bytes that are no UTF-8; Python passes them on as lone surrogates.
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def draw_pseudo_speaker(key: str, parameters: Sequence[Parameter]) -> PseudoSpeaker:
@@ -63,12 +75,97 @@ def draw_pseudo_speaker(key: str, parameters: Sequence[Parameter]) -> PseudoSpea
 
     Raises MethodError for more than four parameters, the words of a key.
     """
-    if len(parameters) > _MAX_PARAMETERS:
-        raise MethodError(f"A key yields at most {_MAX_PARAMETERS} parameters; found {len(parameters)}.")
+    if len(parameters) > MOST_PARAMETERS:
+        raise MethodError(f"A key yields at most {MOST_PARAMETERS} parameters; found {len(parameters)}.")
     digest = bytes.fromhex(key)
     values = {}
     for i, parameter in enumerate(parameters):
         word = int.from_bytes(digest[i * _WORD_BYTES : (i + 1) * _WORD_BYTES], "big")
-        uniform = (word >> 11) / 2**53
-        values[parameter.name] = parameter.low + (parameter.high - parameter.low) * uniform
+        values[parameter.name] = parameter.at((word >> 11) / 2**53)
     return PseudoSpeaker(key, values)
+
+
+def validate_parameters(parameters: Sequence[Parameter]) -> None:
+    """Raise MethodError unless voices can be drawn from them: at most four, of different names, each with a range."""
+    if len(parameters) > MOST_PARAMETERS:
+        raise MethodError(f"A key yields at most {MOST_PARAMETERS} parameters; found {len(parameters)}.")
+    if len({parameter.name for parameter in parameters}) < len(parameters):
+        raise MethodError(f"Parameters have different names; found {', '.join(each.name for each in parameters)}.")
+    for parameter in parameters:
+        bounds = (parameter.low, *(parameter.gap or ()), parameter.high)
+        if not np.isfinite(bounds).all() or sorted(bounds) != list(bounds) or not 0 < parameter.extent < np.inf:
+            raise MethodError(
+                f"{parameter.name} must be able to vary, within finite bounds and around a gap within them; "
+                f"found {', '.join(f'{bound:g}' for bound in bounds)}."
+            )
+
+
+def guaranteed_distance(n_speakers: int, n_parameters: int) -> float:
+    """What any two voices of so many speakers differ by at least: half of every draw stays free at this distance.
+
+    The voices nearer than d to another are a box of sides 2d of the unit cube of p parameters (a gap only moves voices
+    apart). A draw avoids at most n of them: those of the n - 1 other speakers and, for enrolment, the own one for
+    trials. With (2d)^p = 1 / (2n), as here at d = ½ (1 / (2n))^(1/p), they fill one half at most. So a draw fails at
+    most every other time, and the first draw of three speakers in four is kept at least, on average.
+    """
+    if n_parameters == 0:
+        return 0.0
+    return float(0.5 * (1 / (2 * max(1, n_speakers))) ** (1 / n_parameters))
+
+
+def plan_voices(
+    parameters: Sequence[Parameter], *, seed: int, role: Role, split: str, speakers: Collection[str]
+) -> VoicePlan:
+    """One voice for each speaker, so that any two differ, and each from the same speaker's voice of the other role.
+
+    Speakers draw in the order of their keys, again from SHA-256 of `key|attempt` where a voice is too close: most have
+    the voice of their first draw, whoever else is there.
+
+    Args:
+        speakers: all speakers of the split, whatever data sets they are in: another population may give other voices.
+
+    Raises MethodError as `pseudo_speaker_key` and `validate_parameters`.
+    """
+    validate_parameters(parameters)
+    keys = {name: pseudo_speaker_key(seed=seed, role=role, split=split, speaker=name) for name in set(speakers)}
+    distance = guaranteed_distance(len(keys), len(parameters))
+    trials: Mapping[str, PseudoSpeaker] = {}
+    if role == "enrolment":  # trial voices are drawn first, and enrolment keeps its distance to them
+        trials = plan_voices(parameters, seed=seed, role="trial", split=split, speakers=speakers).voices
+    taken = np.empty((len(keys) + 1, len(parameters)))
+    voices: dict[str, PseudoSpeaker] = {}
+    for speaker in sorted(keys, key=keys.__getitem__):
+        n_taken = len(voices)
+        if speaker in trials:
+            taken[n_taken] = _values(trials[speaker], parameters)
+        avoided = taken[: n_taken + (speaker in trials)]
+        voices[speaker] = _draw_apart(keys[speaker], parameters, avoided, distance)
+        taken[n_taken] = _values(voices[speaker], parameters)
+    return VoicePlan(seed, role, split, distance, voices)
+
+
+def voice_distance(one: PseudoSpeaker, other: PseudoSpeaker, parameters: Sequence[Parameter]) -> float:
+    """Largest difference of a parameter, as a part of its extent; 0 without parameters."""
+    differences = (abs(one.parameters[each.name] - other.parameters[each.name]) / each.extent for each in parameters)
+    return max(differences, default=0.0)
+
+
+def _draw_apart(
+    key: str, parameters: Sequence[Parameter], avoided: npt.NDArray[np.float64], distance: float
+) -> PseudoSpeaker:
+    """The first voice of the key that keeps the distance. avoided: shape (voices, parameters)."""
+    extents = np.array([parameter.extent for parameter in parameters])
+    for attempt in range(_MAX_DRAWS):
+        drawn_from = hashlib.sha256(f"{key}|{attempt}".encode()).hexdigest() if attempt else key
+        voice = draw_pseudo_speaker(drawn_from, parameters)
+        if not parameters or not avoided.size:
+            return voice
+        # The same arithmetic as `voice_distance`, for all at once.
+        differences = np.abs(avoided - _values(voice, parameters)) / extents
+        if differences.max(axis=1).min() >= distance:
+            return voice
+    raise MethodError(f"No voice is left that differs by {distance:g} from {len(avoided)} others.")
+
+
+def _values(voice: PseudoSpeaker, parameters: Sequence[Parameter]) -> list[float]:
+    return [voice.parameters[parameter.name] for parameter in parameters]

@@ -1,106 +1,214 @@
-"""The anonymisers by name, each with what a page or a run record says about it.
+"""The anonymisers by name: those of this package, plug-ins of other packages, and external commands.
 
-Importing this module imports no heavy library; running a method does.
+A plug-in is an entry point of the group `voiceprivacy.anonymizers` that gives an `Anonymizer`, a class or function that
+makes one, or a sequence of them. A command is a TOML file in the folder of the variable PORTAL_ANONYMIZERS_DIR. What
+cannot be used is listed by `broken` and harms no other. Importing this module imports no heavy library.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+from anonymization.methods import mcadams, pitch_shift, world_voice
+from anonymization.methods.contract import MOST_PARAMETERS, Anonymizer, Option, Parameter
 from anonymization.methods.errors import MethodError
-from anonymization.methods.mcadams import McAdamsParameters, Samples, mcadams
-from anonymization.methods.pseudo_speakers import (
-    Parameter,
-    PseudoSpeaker,
-    Role,
-    draw_pseudo_speaker,
-    pseudo_speaker_key,
-)
+from anonymization.methods.external import load_command
+from anonymization.methods.external_description import LONGEST_NAME, NAME
+
+GROUP = "voiceprivacy.anonymizers"
+FOLDER_VARIABLE = "PORTAL_ANONYMIZERS_DIR"
+LONGEST_VERSION = 40
+DESCRIPTIONS = ("*.toml", "*/anonymizer.toml")
 
 
 @dataclass(frozen=True)
-class Method:
-    """One recipe.
+class BrokenPlugin:
+    """A plug-in or command that cannot be used. source: the entry point or file; reason: a sentence."""
 
-    name: stable, for addresses and run records; title: for people.
-    version: changes whenever the same input may give another output.
-    parameters: what differs between pseudo-speakers, at most four.
-    deterministic: same samples and pseudo-speaker, same output on the same kind of processor.
-    reference: where the recipe is published.
-    process: (samples, rate, parameters, threads) → samples.
-    """
+    source: str
+    reason: str
 
-    name: str
-    title: str
-    version: str
-    parameters: tuple[Parameter, ...]
-    deterministic: bool
-    reference: str
-    process: Callable[[Samples, int, Mapping[str, float], int], Samples] = field(repr=False)
-
-    def pseudo_speaker(self, *, seed: int, role: Role, split: str, speaker: str, utterance: str) -> PseudoSpeaker:
-        """The voice that this utterance gets; the utterance matters for training data only.
-
-        Raises MethodError where the role is unknown or a name that is used is empty.
-        """
-        key = pseudo_speaker_key(seed=seed, role=role, split=split, speaker=speaker, utterance=utterance)
-        return draw_pseudo_speaker(key, self.parameters)
-
-    def anonymize(self, samples: Samples, rate: int, pseudo_speaker: PseudoSpeaker, *, threads: int = 1) -> Samples:
-        """One utterance in the voice of the pseudo-speaker.
-
-        samples: int16, shape (n,), mono, `rate` in hertz; not changed. Returns int16, shape (n,).
-        Raises MethodError where the method cannot use the samples, the rate or the pseudo-speaker.
-        """
-        expected = {parameter.name for parameter in self.parameters}
-        found = set(pseudo_speaker.parameters)
-        if found != expected:
-            raise MethodError(
-                f"{self.name} takes the parameters {', '.join(sorted(expected))}; "
-                f"the pseudo-speaker has {', '.join(sorted(found)) or 'none'}."
-            )
-        return self.process(samples, rate, pseudo_speaker.parameters, threads)
+    def sentence(self) -> str:
+        """Which one, why, and what to do."""
+        return self.reason
 
 
-def methods() -> tuple[Method, ...]:
-    """All methods, in the order in which they are to be offered."""
-    return tuple(_METHODS.values())
+@dataclass(frozen=True)
+class _Found:
+    """What a source gives: where each comes from beside it."""
+
+    methods: tuple[tuple[str, Anonymizer], ...] = ()
+    broken: tuple[BrokenPlugin, ...] = ()
 
 
-def get_method(name: str) -> Method:
+def methods() -> tuple[Anonymizer, ...]:
+    """All methods, in the order in which they are to be offered: built-in, plug-ins, commands."""
+    return tuple(method for _, method in _known().methods)
+
+
+def broken() -> tuple[BrokenPlugin, ...]:
+    """All plug-ins and commands that cannot be used, for the operator."""
+    return _known().broken
+
+
+def get_method(name: str) -> Anonymizer:
     """The method of that name. Raises MethodError, which lists the known names."""
+    known = {method.name: method for method in methods()}
+    if name not in known:
+        hint = f" {len(broken())} more cannot be used: {broken()[0].reason}" if broken() else ""
+        raise MethodError(f'There is no anonymisation method "{name}". Known methods: {", ".join(known)}.{hint}')
+    return known[name]
+
+
+def find_method(name_or_path: str) -> Anonymizer:
+    """The method of that name, or the external command that a file ending in `.toml` describes.
+
+    Raises:
+        MethodError: there is none, or the description cannot be used.
+    """
+    if name_or_path.endswith(".toml"):
+        method = load_command(Path(name_or_path))
+        if method.name in {each.name for each in _built_in()}:
+            raise MethodError(
+                f'{name_or_path}: name: expected a name of its own, found that of the built-in "{method.name}".'
+            )
+        return method
+    return get_method(name_or_path)
+
+
+def missing_of(method: Anonymizer) -> str:
+    """Why a method cannot run on this machine, a sentence; empty where it can. For plug-ins that raise, too."""
     try:
-        return _METHODS[name]
-    except KeyError:
-        known = ", ".join(_METHODS)
-        raise MethodError(f'There is no anonymisation method "{name}". Known methods: {known}.') from None
+        return str(method.missing())
+    except Exception as error:  # a stranger's code
+        return f"{method.name} could not say what it lacks: {_told(error)}."
 
 
-def _mcadams_2022(samples: Samples, rate: int, parameters: Mapping[str, float], threads: int) -> Samples:
-    return mcadams(samples, rate, McAdamsParameters(alpha=parameters["alpha"]), threads=threads)
+def _known() -> _Found:
+    found = [_Found(tuple((method.name, method) for method in _built_in())), _plug_ins()]
+    if folder := os.environ.get(FOLDER_VARIABLE, "").strip():
+        found.append(_commands_in(Path(folder).expanduser()))
+    taken: dict[str, str] = {}
+    kept: list[tuple[str, Anonymizer]] = []
+    faults = [fault for each in found for fault in each.broken]
+    for source, method in (pair for each in found for pair in each.methods):
+        if method.name in taken:
+            reason = f'{source}: its name "{method.name}" is that of {taken[method.name]}. Give it another.'
+            faults.append(BrokenPlugin(source, reason))
+        else:
+            taken[method.name] = "a built-in method" if method.name == source else source
+            kept.append((source, method))
+    return _Found(tuple(kept), tuple(faults))
 
 
-_METHODS = {
-    method.name: method
-    for method in (
-        Method(
-            name="mcadams-2022",
-            title="B2: McAdams coefficient (2022)",
-            version="1",
-            parameters=(
-                Parameter(
-                    name="alpha",
-                    unit="",
-                    low=0.5,
-                    high=0.9,
-                    meaning="McAdams coefficient: the exponent on the angles of the poles",
-                ),
-            ),
-            deterministic=True,
-            reference=(
-                "J. Patino, N. Tomashenko, M. Todisco, A. Nautsch, N. Evans: Speaker anonymisation "
-                "using the McAdams coefficient. Interspeech 2021"
-            ),
-            process=_mcadams_2022,
-        ),
+def _built_in() -> tuple[Anonymizer, ...]:
+    return (*mcadams.METHODS, *pitch_shift.METHODS, *world_voice.METHODS)
+
+
+@cache
+def _plug_ins() -> _Found:
+    """Those of the installed packages; read once, as a package that is installed needs a new start anyway."""
+    points = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
+    return _joined(_load(point) for point in points)
+
+
+def _load(point: EntryPoint) -> _Found:
+    package = f" of {point.dist.name}" if point.dist else ""
+    source = f'plug-in "{point.name}"{package}'
+    try:
+        given = _given(point.load())
+        if fault := next((fault for each in given if (fault := _fault_of(each))), ""):
+            return _Found(
+                (), (BrokenPlugin(source, f"The {source} cannot be used: {fault}. Its author must mend it."),)
+            )
+    except (Exception, SystemExit) as error:  # a stranger's code
+        reason = f"The {source} could not be loaded: {_told(error)}. Install what it needs, or remove it."
+        return _Found((), (BrokenPlugin(source, reason),))
+    return _Found(tuple((source, method) for method in given))
+
+
+def _given(thing: object) -> tuple[Anonymizer, ...]:
+    """The anonymisers that an entry point gives."""
+    if callable(thing) and (isinstance(thing, type) or not isinstance(thing, Anonymizer)):
+        thing = thing()
+    things = thing if isinstance(thing, Sequence) and not isinstance(thing, str) else (thing,)
+    if not things:
+        raise MethodError("expected at least one anonymiser, found an empty list")
+    for each in things:
+        if not isinstance(each, Anonymizer):
+            raise MethodError(f"expected an Anonymizer, a class of one, or a list of them, found {type(each).__name__}")
+    return tuple(things)
+
+
+def _fault_of(method: Anonymizer) -> str:
+    """What of its description does not fit the contract; empty where all does."""
+    if not isinstance(method.name, str) or not NAME.fullmatch(method.name) or len(method.name) > LONGEST_NAME:
+        return f"name: expected small letters, digits and hyphens, found {method.name!r}"
+    for attribute in ("title", "version", "reference"):
+        if not isinstance(value := getattr(method, attribute), str) or not value.strip():
+            return f"{attribute}: expected a text, found {value!r}"
+    if len(method.version) > LONGEST_VERSION:
+        return f"version: expected at most {LONGEST_VERSION} letters, found {len(method.version)}"
+    for attribute, kind in (("parameters", Parameter), ("options", Option)):
+        values = getattr(method, attribute)
+        if not isinstance(values, tuple) or not all(isinstance(each, kind) for each in values):
+            return f"{attribute}: expected a tuple of {kind.__name__}, found {values!r}"
+        names = [each.name for each in values]
+        if len(set(names)) < len(names):
+            return f"{attribute}: expected a name of its own for each, found {', '.join(names)}"
+    if len(method.parameters) > MOST_PARAMETERS:
+        return f"parameters: expected at most {MOST_PARAMETERS}, found {len(method.parameters)}"
+    for parameter in method.parameters:
+        if not parameter.low < parameter.high:
+            return f"{parameter.name}: expected low below high, found {parameter.low:g} and {parameter.high:g}"
+    for attribute in ("is_deterministic", "needs_gpu"):
+        if not isinstance(getattr(method, attribute), bool):
+            return f"{attribute}: expected True or False, found {getattr(method, attribute)!r}"
+    return ""
+
+
+def _commands_in(folder: Path) -> _Found:
+    """The external commands that a folder describes, in files `NAME.toml` or `NAME/anonymizer.toml`.
+
+    Files that are new, changed or removed count at once; the others are not read again.
+    """
+    if not folder.is_dir():
+        reason = f"{folder} is no folder that can be read. Make it, or mend {FOLDER_VARIABLE}."
+        return _Found((), (BrokenPlugin(str(folder), reason),))
+    return _joined(_command(path, _state(path)) for pattern in DESCRIPTIONS for path in sorted(folder.glob(pattern)))
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    """Changes whenever the file does, a second write within the same instant included where its size differs."""
+    try:
+        about = path.stat()
+    except OSError:
+        return (0, 0, 0)
+    return (about.st_mtime_ns, about.st_size, about.st_ino)
+
+
+@lru_cache(maxsize=1000)
+def _command(path: Path, state: tuple[int, int, int]) -> _Found:  # noqa: ARG001 - the state is part of the key
+    try:
+        return _Found(((str(path), load_command(path)),))
+    except MethodError as error:
+        return _Found((), (BrokenPlugin(str(path), str(error)),))
+
+
+def _joined(parts: Iterable[_Found]) -> _Found:
+    found = list(parts)
+    return _Found(
+        tuple(pair for each in found for pair in each.methods),
+        tuple(fault for each in found for fault in each.broken),
     )
-}
+
+
+def _told(error: BaseException) -> str:
+    """An error of a stranger's code in a line."""
+    first = " ".join(str(error).split())[:300].rstrip(".")
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

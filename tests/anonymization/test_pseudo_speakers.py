@@ -3,22 +3,30 @@
 import hashlib
 import itertools
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anonymization.methods.contract import Parameter
 from anonymization.methods.errors import MethodError
 from anonymization.methods.pseudo_speakers import (
-    Parameter,
     draw_pseudo_speaker,
+    guaranteed_distance,
+    plan_voices,
     pseudo_speaker_key,
+    voice_distance,
 )
 
-NAMES = {"seed": 7, "role": "trial", "split": "dev", "speaker": "p225", "utterance": "p225_001"}
+NAMES = {"seed": 7, "role": "trial", "split": "dev", "speaker": "p225"}
+TRAINING = {"role": "training", "utterance": "p225_001"}
 ALPHA = Parameter(name="alpha", unit="", low=0.5, high=0.9, meaning="")
 
 GOLDEN_KEY = "04319bb972fdb4e043c85498cabd9736ab63054362e42681a6a82447ea8607bb"
 GOLDEN_ALPHA = 0.5065527850249022
+# Alpha and shift of the speaker s7 among forty, and the digest of all their keys, by the first release.
+GOLDEN_PLAN = (0.895451721843413, -4.948561734085542)
+GOLDEN_KEYS = "a413ad95d83b0f22cc907043fa615f8fab6aa7bf0ffd5326fc38d0183f04da25"
 
 
 def key(**changes):
@@ -27,7 +35,7 @@ def key(**changes):
 
 def test_key_is_the_digest_of_the_names():
     assert key() == hashlib.sha256(b"7|trial|dev|p225").hexdigest()
-    assert key(role="training") == hashlib.sha256(b"7|training|dev|p225|p225_001").hexdigest()
+    assert key(**TRAINING) == hashlib.sha256(b"7|training|dev|p225|p225_001").hexdigest()
 
 
 def test_alpha_of_known_names_never_changes():
@@ -36,13 +44,9 @@ def test_alpha_of_known_names_never_changes():
     assert voice.parameters == {"alpha": pytest.approx(GOLDEN_ALPHA, abs=1e-15)}
 
 
-@pytest.mark.parametrize("role", ["enrolment", "trial"])
-def test_utterances_of_a_speaker_share_the_voice(role):
-    assert key(role=role) == key(role=role, utterance="p225_002") == key(role=role, utterance="")
-
-
-def test_training_utterances_differ():
-    assert key(role="training") != key(role="training", utterance="p225_002")
+@pytest.mark.parametrize("role", ["enrolment", "trial", "training"])
+def test_utterances_have_voices_of_their_own_where_they_are_named(role):
+    assert len({key(role=role, utterance=name) for name in ("p225_001", "p225_002")}) == 2
 
 
 def test_each_name_separates_voices():
@@ -101,3 +105,139 @@ def test_more_parameters_than_words_are_refused():
 def test_unusable_names_are_refused(changes, sentence):
     with pytest.raises(MethodError, match=sentence):
         key(**changes)
+
+
+def parameters_of(count):
+    return [
+        Parameter("alpha", "", 0.5, 0.9, ""),
+        Parameter("shift", "semitones", -6.0, 6.0, "", gap=(-1.5, 2.0)),
+        Parameter("median", "Hz", 80.0, 250.0, ""),
+        Parameter("warp", "", -0.1, 0.1, ""),
+    ][:count]
+
+
+def plan(count=1, speakers=("a", "b", "c"), **changes):
+    return plan_voices(
+        parameters_of(count), **{"seed": 7, "role": "trial", "split": "dev", "speakers": speakers, **changes}
+    )
+
+
+def names(count):
+    return [f"s{number}" for number in range(count)]
+
+
+def test_planned_voices_of_known_names_never_change():
+    voices = plan(2, names(40), role="enrolment").voices
+    assert len(voices) == 40
+    assert voices["s7"].parameters == {
+        "alpha": pytest.approx(GOLDEN_PLAN[0], abs=1e-15),
+        "shift": pytest.approx(GOLDEN_PLAN[1], abs=1e-14),
+    }
+    listed = "\n".join(f"{name} {voices[name].key}" for name in sorted(voices))
+    assert hashlib.sha256(listed.encode()).hexdigest() == GOLDEN_KEYS
+
+
+@given(st.integers(1, 300), st.integers(1, 4), st.integers(0, 2**32))
+@settings(max_examples=25, deadline=None)
+def test_planned_voices_keep_the_distance_they_promise(n_speakers, n_parameters, seed):
+    parameters = parameters_of(n_parameters)
+    trial = plan(n_parameters, names(n_speakers), seed=seed)
+    enrolment = plan(n_parameters, names(n_speakers), seed=seed, role="enrolment")
+    assert trial.distance == enrolment.distance == guaranteed_distance(n_speakers, n_parameters) > 0
+    for of_role in (trial, enrolment):
+        values = np.array([[voice.parameters[each.name] for each in parameters] for voice in of_role.voices.values()])
+        differences = np.abs(values[:, None] - values[None]) / [each.extent for each in parameters]
+        nearest = differences.max(axis=2)[~np.eye(n_speakers, dtype=bool)]
+        assert nearest.min(initial=np.inf) >= trial.distance
+    for name in names(n_speakers):
+        assert voice_distance(trial.voices[name], enrolment.voices[name], parameters) >= trial.distance
+
+
+@given(st.integers(1, 300), st.integers(1, 4))
+@settings(max_examples=25, deadline=None)
+def test_planned_values_lie_in_their_ranges_and_out_of_their_gaps(n_speakers, n_parameters):
+    for voice in plan(n_parameters, names(n_speakers)).voices.values():
+        assert all(each.holds(voice.parameters[each.name]) for each in parameters_of(n_parameters))
+
+
+@given(st.permutations(names(30)))
+@settings(max_examples=20, deadline=None)
+def test_order_of_speakers_changes_no_voice(order):
+    assert dict(plan(1, order, role="enrolment").voices) == dict(plan(1, names(30), role="enrolment").voices)
+
+
+def test_speaker_named_twice_counts_once():
+    assert plan(1, ["a", "b", "a"]) == plan(1, ["a", "b"])
+
+
+@pytest.mark.parametrize("n_parameters", [1, 2, 3, 4])
+def test_most_speakers_have_their_first_draw_in_any_population(n_parameters):
+    """Three in four are promised on average; ten seeds are enough for 70 %."""
+    kept = []
+    for seed, size in itertools.product(range(10), (50, 100)):
+        voices = plan(n_parameters, names(size), seed=seed).voices
+        kept += [voices[name].key == key(seed=seed, speaker=name) for name in voices]
+    assert np.mean(kept) > 0.7
+
+
+def test_most_voices_stay_when_the_population_grows():
+    stayed = []
+    for seed in range(10):
+        small, large = plan(1, names(50), seed=seed).voices, plan(1, names(51), seed=seed).voices
+        stayed += [small[name] == large[name] for name in small]
+    assert 0.9 < np.mean(stayed) < 1.0
+
+
+def test_thousands_of_speakers_get_voices_with_few_comparisons_of_each():
+    voices = plan(1, names(3000), role="enrolment").voices
+    alphas = np.sort([voice.parameters["alpha"] for voice in voices.values()])
+    assert np.diff(alphas).min() / 0.4 >= guaranteed_distance(3000, 1) * (1 - 1e-9)
+    assert len(alphas) == 3000
+
+
+def test_roles_seeds_and_splits_have_plans_of_their_own():
+    plans = [plan(), plan(role="enrolment"), plan(seed=8), plan(split="test")]
+    assert len({one.voices["a"].parameters["alpha"] for one in plans}) == 4
+
+
+def test_method_without_parameters_gives_everybody_its_one_voice():
+    voices = plan(0, names(3), role="enrolment")
+    assert voices.distance == 0
+    assert [voice.parameters for voice in voices.voices.values()] == [{}, {}, {}]
+    assert voice_distance(voices.voices["s0"], voices.voices["s1"], []) == 0
+
+
+def test_nobody_gets_no_voice():
+    assert plan(1, []).voices == {}
+
+
+@pytest.mark.parametrize(
+    "odd", ["p|1", "a\\", "żółć", "a b", "日本", "‮abc", "\udc80raw", "a\nb", "=1+1", "e\u0301", "é"]
+)
+def test_speaker_with_an_odd_name_has_a_voice_of_their_own(odd):
+    voices = plan(1, [odd, "p", "a"], role="enrolment").voices
+    assert len({voice.parameters["alpha"] for voice in voices.values()}) == 3
+    assert plan(1, [odd, "p", "a"], role="enrolment").voices[odd] == voices[odd]
+
+
+@given(st.floats(0, 1, exclude_max=True))
+def test_no_draw_lands_in_a_gap(uniform):
+    shift = parameters_of(2)[1]
+    assert shift.holds(shift.at(uniform))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ([ALPHA, ALPHA], "different names; found alpha, alpha"),
+        ([Parameter("still", "", 1.0, 1.0, "")], "still must be able to vary.*found 1, 1"),
+        ([Parameter("turned", "", 2.0, 1.0, "")], "turned must be able to vary"),
+        ([Parameter("endless", "", 0.0, float("inf"), "")], "endless must .* finite bounds"),
+        ([Parameter("full", "", 0.0, 1.0, "", gap=(0.0, 1.0))], "full must be able to vary"),
+        ([Parameter("outside", "", 0.0, 1.0, "", gap=(0.5, 1.5))], "outside must .* gap within them"),
+        ([Parameter(name, "", 0.0, 1.0, "") for name in "abcde"], "at most 4 parameters; found 5"),
+    ],
+)
+def test_parameters_that_make_no_voices_are_refused(parameters, sentence):
+    with pytest.raises(MethodError, match=sentence):
+        plan_voices(parameters, seed=7, role="trial", split="dev", speakers=["a"])

@@ -1,0 +1,10 @@
+"""``python -m anonymization``: the anonymisers from the shell, without the portal."""
+
+from __future__ import annotations
+
+import sys
+
+from anonymization.commands.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The command line ``python -m anonymization``: one module for each command, and what they share."""

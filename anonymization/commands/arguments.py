@@ -1,0 +1,145 @@
+"""Arguments that several commands share, and what they mean: a method with its options, a source, its voices."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from anonymization.commands.sources import Reading
+from anonymization.methods.contract import Anonymizer, Option, OptionValue, complete_options
+from anonymization.methods.errors import MethodError
+from anonymization.methods.pseudo_speakers import Level, Role
+from anonymization.methods.registry import find_method, missing_of
+from evaluation.commands.terminal import CommandError
+
+_YES, _NO = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
+
+
+def add_method(parser: argparse._ActionsContainer, *, is_required: bool = True) -> None:
+    parser.add_argument(
+        "--method",
+        required=is_required,
+        metavar="NAME|FILE.toml",
+        help="a method of the list, or the description of a command of your own",
+    )
+
+
+def add_options(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the method; may be repeated (list shows them)",
+    )
+
+
+def add_reading(parser: argparse._ActionsContainer) -> None:
+    """How a source is read, and which voices it gets."""
+    parser.add_argument("--role", choices=get_args(Role), help="of all utterances (default: by lists and names)")
+    parser.add_argument("--split", help="such as dev or test (default: by the name of a Kaldi directory)")
+    parser.add_argument(
+        "--level", choices=get_args(Level), help="one voice for each (default: utterance for training, else speaker)"
+    )
+    parser.add_argument(
+        "--speaker-from",
+        choices=("folder", "prefix"),
+        help="who speaks: the folder, or the name up to the first - or _",
+    )
+
+
+def reading_of(options: argparse.Namespace) -> Reading:
+    """What was said about reading the source.
+
+    Raises:
+        CommandError: an empty split, or a suffix that is no part of a name.
+    """
+    if options.split is not None and not options.split.strip():
+        raise CommandError("--split: expected the name of a split, found an empty one.")
+    suffix = getattr(options, "suffix", "")
+    if "/" in suffix or "\\" in suffix or "\0" in suffix:
+        raise CommandError(f"--suffix: expected an ending for names of folders, found “{suffix}”.")
+    return Reading(options.role, options.split, options.speaker_from, getattr(options, "format", None) or "wav", suffix)
+
+
+def options_of(method: Anonymizer, given: Sequence[str]) -> dict[str, OptionValue]:
+    """All options of the method, those of ``--option name=value`` as given.
+
+    Raises:
+        CommandError: not of the form name=value, or an option twice.
+        MethodError: none of the method's options, or a value that it cannot take.
+    """
+    known = {option.name: option for option in method.options}
+    read: dict[str, OptionValue] = {}
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise CommandError(f"--option: expected name=value, found “{text}”.")
+        if name in read:
+            raise CommandError(f"--option: expected {name} once, found it twice.")
+        read[name] = _value(known[name], value) if name in known else value
+    return complete_options(method, read)
+
+
+def _value(option: Option, text: str) -> OptionValue:
+    if option.choices:
+        return text
+    if isinstance(option.default, bool):
+        word = text.lower()
+        return word in _YES if word in _YES | _NO else text
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def method_of(name: str) -> Anonymizer:
+    """The method of that name, or of the file that describes it.
+
+    Raises:
+        MethodError: there is none, or it cannot be used.
+        CommandError: the name of a folder.
+    """
+    if os.path.isdir(name):  # noqa: PTH112 (false for a name that nothing can have; Path.is_dir raises)
+        raise CommandError(
+            f"--method {name}: expected a method of the list or a file such as anonymizer.toml, found a folder. "
+            f"Name the file in it."
+        )
+    return find_method(name)
+
+
+def require_usable(method: Anonymizer) -> None:
+    """Raise MethodError where this machine lacks what the method needs."""
+    if missing := missing_of(method):
+        raise MethodError(f"{method.name} cannot run here. {missing}")
+
+
+def count(text: str) -> int:
+    """A number of things, from 1."""
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
+        raise argparse.ArgumentTypeError(f"expected a number from 1, found “{text}”")
+    return int(text)
+
+
+def seed(text: str) -> int:
+    """Any whole number that Python reads at a reasonable cost."""
+    if not re.fullmatch(r"-?[0-9]{1,100}", text):
+        raise argparse.ArgumentTypeError(f"expected a whole number, found “{text[:40]}”")
+    return int(text)
+
+
+def jobs(text: str) -> int:
+    """A number of processes; 0 for one on each core."""
+    if not (text.isascii() and text.isdigit() and len(text) < 5):
+        raise argparse.ArgumentTypeError(f"expected a number of processes, found “{text}”")
+    return int(text) or len(os.sched_getaffinity(0))
+
+
+def description_of(name: str) -> Path | None:
+    """The file that describes the method, where the name is that of a file."""
+    path = Path(name)
+    return path if path.suffix == ".toml" and path.is_file() else None

@@ -1,0 +1,82 @@
+"""The commands, their arguments and how they end.
+
+Exit code 0: done; 1: done, but for utterances or with findings that are errors; 2: bad usage or an input that cannot be
+read, said in one sentence on standard error; 130: interrupted. A command is a module of this package with
+`DESCRIPTION`, `add_arguments` and `run`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib import import_module
+
+from anonymization.commands.records import FULL
+from anonymization.methods.errors import MethodError
+from evaluation.commands.running import Parser, run_command
+from evaluation.commands.terminal import CommandError
+
+PROGRAM = "python -m anonymization"
+# name: module and one line for the help
+COMMANDS = {
+    "run": ("run", "anonymise a folder or Kaldi data directories; goes on where an earlier call ended"),
+    "voices": ("voices", "who gets which voice, as a table or CSV; or check such a file"),
+    "list": ("listing", "the methods with their parameters and options, and what this machine lacks"),
+    "explain": ("explaining", "what a method does, in words or as a figure of a moment of a recording"),
+}
+_EPILOGUE = (
+    "Exit code: 0 done, 1 done but with errors, 2 bad usage or unreadable input, 130 interrupted. "
+    "Results go to standard output."
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code and never raises for what a person typed or sent."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    return run_command(lambda: _parser().parse_args(given), MethodError)
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog=PROGRAM,
+        description="Anonymise speech by the methods of the VoicePrivacy challenges or your own.",
+        epilog=_EPILOGUE,
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(metavar="command", required=True)
+    for name, (module_name, line) in COMMANDS.items():
+        module = import_module(f"anonymization.commands.{module_name}")
+        one = commands.add_parser(name, help=line, description=module.DESCRIPTION, epilog=_EPILOGUE, allow_abbrev=False)
+        module.add_arguments(one)
+        one.add_argument("--json", action="store_true", help="machine-readable, with every digit")
+        one.set_defaults(run=_said_whole(module.run))
+    return parser
+
+
+def _said_whole(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """The command, with a sentence where what it prints cannot be written."""
+
+    def run_and_flush(options: argparse.Namespace) -> int:
+        try:
+            code = run(options)
+            sys.stdout.flush()
+        except OSError as error:
+            if error.filename is not None or error.errno not in (*FULL, errno.EIO):
+                raise
+            _discard_output()
+            raise CommandError(
+                f"Standard output: expected space for what is printed, found “{error.strerror}”. Make space."
+            ) from error
+        return code
+
+    return run_and_flush
+
+
+def _discard_output() -> None:
+    """What still waits to be printed would fail again as Python ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

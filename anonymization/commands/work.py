@@ -1,0 +1,341 @@
+"""The work of a run: one utterance after the other, here or in worker processes, which changes no output.
+
+A worker thinks in one thread, writes to a temporary name in the folder of the output and renames; it ends with its
+parent, however that ended. Conventions: outcomes come in the order in which they finish.
+"""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import IO
+
+from anonymization.commands.records import FULL, PART, NoSpaceError, Row, file_sha256, hold_as_worker
+from anonymization.methods.applying import apply_method
+from anonymization.methods.checks import check_output
+from anonymization.methods.conforming import Conformed, conform_file
+from anonymization.methods.contract import Anonymizer, Item, Method, OptionValue, PseudoSpeaker, Samples
+from anonymization.methods.errors import MethodError
+from anonymization.methods.external import CommandStopped, watching
+from anonymization.methods.registry import find_method
+from evaluation.commands.terminal import CommandError
+from evaluation.formats.audio import AudioError
+from evaluation.formats.problems import Problem
+
+_OUTSTANDING_PER_JOB = 3
+# What goes through a method at once: external commands start a program for it, and graphics cards gain by it.
+_TOGETHER = 32
+_LOOK_EVERY_S = 0.5
+_TOGETHER_S = 300.0
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+_LONGEST_FAULT = 200
+# How methods and readers of audio say what is wrong; a report has the parts.
+_EXPECTED = re.compile(r"(?:Strict: )?expected (.+?), found (.+?)\.?(?:(?<=\.) (.+))?", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An utterance to anonymise. output: below the folder of the run; earlier: how an earlier call finished it."""
+
+    audio: Path
+    output: str
+    voice: PseudoSpeaker
+    earlier: Row | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What all utterances of a run have in common. method: its name, or the path of a description."""
+
+    method: str
+    options: Mapping[str, OptionValue]
+    folder: Path
+    container: str
+    is_strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a task: a row, new or kept from an earlier call, or the problem that stood in its way.
+
+    notes: what the method had to say meanwhile, of this task or of others beside it.
+    """
+
+    task: Task
+    row: Row | None = None
+    is_kept: bool = False
+    problem: Problem | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What is read of an utterance that is to be anonymised. digest: SHA-256 of its file."""
+
+    task: Task
+    digest: str
+    given: Conformed
+
+
+def outcomes(
+    tasks: Sequence[Task], settings: Settings, jobs: int, should_stop: Callable[[], bool]
+) -> Generator[Outcome, None, None]:
+    """What becomes of each task.
+
+    Args:
+        jobs: worker processes; 1 works in this one.
+        should_stop: asked twice a second; what is finished by then still comes.
+
+    Raises:
+        KeyboardInterrupt: `should_stop` said yes.
+        NoSpaceError: the disk is full.
+        CommandError: a worker died.
+    """
+    method = find_method(settings.method)
+    batches = _batches(tasks, _at_once(method, len(tasks), jobs))
+    if jobs == 1:
+        for batch in batches:
+            yield from anonymize_tasks(method, settings, batch, should_stop)
+            _stop_if(should_stop)
+        return
+    context = multiprocessing.get_context("spawn")
+    stop = context.Event()
+    with (
+        _one_thread_each(),
+        ProcessPoolExecutor(jobs, mp_context=context, initializer=_prepare_worker, initargs=(settings, stop)) as pool,
+    ):
+        waiting: set[Future[list[Outcome]]] = set()
+        try:
+            for batch in batches:
+                waiting.add(pool.submit(_work, batch))
+                while len(waiting) >= _OUTSTANDING_PER_JOB * jobs:
+                    done, waiting = wait(waiting, _LOOK_EVERY_S, FIRST_COMPLETED)
+                    yield from _results(done)
+                    _stop_if(should_stop)
+            while waiting:
+                done, waiting = wait(waiting, _LOOK_EVERY_S, FIRST_COMPLETED)
+                yield from _results(done)
+                _stop_if(should_stop)
+        except BrokenProcessPool as error:
+            _stop_if(should_stop)  # who stops us may have stopped them, too
+            raise CommandError(
+                "A worker process ended, perhaps for want of memory. What is finished is kept: "
+                "repeat the command, with fewer --jobs if it happens again."
+            ) from error
+        finally:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _stop_if(should_stop: Callable[[], bool]) -> None:
+    if should_stop():
+        raise KeyboardInterrupt
+
+
+def _results(done: Iterable[Future[list[Outcome]]]) -> Iterator[Outcome]:
+    for future in done:
+        yield from future.result()
+
+
+def _at_once(method: Anonymizer, total: int, jobs: int) -> int:
+    """How many utterances go through the method together: one where it gains nothing, lest a kill costs more."""
+    if type(method).anonymize_batch is Method.anonymize_batch:
+        return 1
+    return max(1, min(_TOGETHER, -(-total // jobs)))
+
+
+def _batches(tasks: Sequence[Task], at_once: int) -> Iterator[list[Task]]:
+    for start in range(0, len(tasks), at_once):
+        yield list(tasks[start : start + at_once])
+
+
+def anonymize_tasks(
+    method: Anonymizer, settings: Settings, tasks: Iterable[Task], should_stop: Callable[[], bool]
+) -> list[Outcome]:
+    """Anonymise and check some utterances, and write each whole; keep what an earlier call wrote if it is still that.
+
+    Args:
+        should_stop: asked between utterances, and by external commands while they run; the others are then left.
+
+    Raises:
+        NoSpaceError: the disk is full.
+    """
+    notes: list[str] = []
+    with watching(should_stop=should_stop, remark=notes.append):
+        found = _anonymize_all(method, settings, tasks, should_stop)
+    if should_stop():  # what was broken off is no fault
+        found = [outcome for outcome in found if not outcome.problem]
+    return [*found[:-1], replace(found[-1], notes=tuple(notes))] if notes and found else found
+
+
+def _anonymize_all(
+    method: Anonymizer, settings: Settings, tasks: Iterable[Task], should_stop: Callable[[], bool]
+) -> list[Outcome]:
+    found: list[Outcome] = []
+    ready: list[_Ready] = []
+    for task in tasks:
+        if should_stop():
+            return found
+        try:
+            digest = file_sha256(task.audio)
+            if task.earlier and _still_holds(task, task.earlier, settings, digest):
+                found.append(Outcome(task, task.earlier, is_kept=True))
+                continue
+            ready.append(_Ready(task, digest, conform_file(task.audio, strict=settings.is_strict)))
+        except (AudioError, MethodError, MemoryError, OSError) as error:
+            found.append(_failed(task, settings, error, is_read=False))
+        if sum(each.given.samples.size / each.given.rate_hz for each in ready) >= _TOGETHER_S:
+            found += _anonymize_ready(method, settings, ready)
+            ready = []
+    return found + _anonymize_ready(method, settings, ready)
+
+
+def _anonymize_ready(method: Anonymizer, settings: Settings, ready: Sequence[_Ready]) -> list[Outcome]:
+    """What becomes of utterances that were read; nothing where an external command was stopped."""
+    if not ready:
+        return []
+    items = [Item(each.given.samples, each.task.voice) for each in ready]
+    try:
+        outputs = apply_method(method, items, ready[0].given.rate_hz, options=settings.options)
+    except CommandStopped:
+        return []
+    return [_finish(settings, each, output) for each, output in zip(ready, outputs, strict=True)]
+
+
+def _finish(settings: Settings, ready: _Ready, output: Samples | Exception) -> Outcome:
+    task, given = ready.task, ready.given
+    if isinstance(output, Exception):
+        return _failed(task, settings, output, is_read=True)
+    try:
+        path = settings.folder / task.output
+        _write(path, output, given.rate_hz, settings.container)
+        problems = tuple(check_output(given.samples, output, given.rate_hz, file=task.output))
+        row = Row(
+            task.output, ready.digest, task.voice, int(output.size), given.rate_hz, path.stat().st_size,
+            file_sha256(path), given.remarks, problems,
+        )  # fmt: skip
+        return Outcome(task, row)
+    except Exception as error:  # it concerns this utterance alone, unless the disk is full
+        return _failed(task, settings, error, is_read=True)
+
+
+def _failed(task: Task, settings: Settings, error: Exception, *, is_read: bool) -> Outcome:
+    """The problem that an error is.
+
+    Args:
+        is_read: the recording could be read, so that what is wrong may lie elsewhere.
+
+    Raises:
+        NoSpaceError: it is that the disk is full.
+    """
+    if isinstance(error, AudioError):
+        return Outcome(task, problem=error.problem(str(task.audio)))
+    if isinstance(error, OSError) and error.errno in FULL:
+        raise NoSpaceError.of(settings.folder, error) from error
+    expected, remedy = "audio that the method can anonymise", "Mend or remove this file and repeat the command."
+    if is_read:  # what is wrong may be the method, or an external command
+        expected, remedy = (
+            "an output of the method",
+            "Mend what this names, or leave the file out, and repeat the command.",
+        )
+    if isinstance(error, MethodError):
+        found = str(error)
+        if parts := _EXPECTED.fullmatch(found):
+            expected, found, remedy = parts[1], parts[2], parts[3] or remedy
+    elif isinstance(error, MemoryError):
+        found, remedy = "too little memory for it", "Use fewer --jobs, or cut the recording, and repeat the command."
+    elif isinstance(error, OSError):
+        found = f"“{error.strerror or error}”"
+        if is_read:
+            expected, remedy = (
+                f"a file {task.output} that can be written",
+                "Rename or move this one, and repeat the command.",
+            )
+    else:
+        first = " ".join(str(error).split())[:_LONGEST_FAULT]
+        found = f"a fault of the method, {type(error).__name__}: {first}"
+    return Outcome(task, problem=Problem("not-anonymised", str(task.audio), expected, found.removesuffix("."), remedy))
+
+
+def _still_holds(task: Task, earlier: Row, settings: Settings, digest: str) -> bool:
+    path = settings.folder / task.output
+    return (
+        (earlier.voice.key, dict(earlier.voice.parameters)) == (task.voice.key, dict(task.voice.parameters))
+        and earlier.input_sha256 == digest
+        and path.is_file()
+        and path.stat().st_size == earlier.bytes
+        and file_sha256(path) == earlier.sha256
+    )
+
+
+def _write(path: Path, samples: Samples, rate_hz: int, container: str) -> None:
+    import soundfile
+
+    whole = io.BytesIO()  # the library would keep to itself what goes wrong while it writes to a file
+    soundfile.write(whole, samples, rate_hz, format=container.upper(), subtype="PCM_16")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{os.getpid()}{PART}")
+    try:
+        part.write_bytes(whole.getbuffer())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Numerical libraries of processes started here use one thread each; they read it as they are loaded."""
+    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+_worker: tuple[Anonymizer, Settings, Event] | None = None
+_held: IO[str] | None = None  # the lock that ends with this process
+
+
+def _prepare_worker(settings: Settings, stop: Event) -> None:
+    global _worker, _held
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent decides what becomes of them
+    _held = hold_as_worker(settings.folder)  # before it is asked whether the parent lives, so that none slips through
+    if (parent := multiprocessing.parent_process()) and not parent.is_alive():
+        os._exit(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _worker = find_method(settings.method), settings, stop
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot say so, and its workers would wait for ever."""
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)
+
+
+def _work(tasks: list[Task]) -> list[Outcome]:
+    assert _worker is not None  # noqa: S101
+    method, settings, stop = _worker
+    return [] if stop.is_set() else anonymize_tasks(method, settings, tasks, stop.is_set)

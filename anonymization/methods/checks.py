@@ -1,0 +1,388 @@
+"""What an anonymiser's output and its voices must hold, whoever made them: a portal run, a command line, a team.
+
+`check_output` looks at one utterance, `check_voices` at the assignment of voices by rule (d) of the task (2022 plan,
+sections 3.1 and 7), `check_voices_by_ear` at the sound. Conventions: faults are `Problem`s, never exceptions; a
+distance of voices is that of `pseudo_speakers.voice_distance`; a voice is known by its parameters, or by its key where
+it has none.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from anonymization.methods.contract import Parameter, PseudoSpeaker, Samples
+from anonymization.methods.long_audio import check_long_audio, frame_power
+from anonymization.methods.pseudo_speakers import Level, Role, validate_parameters, voice_distance
+from anonymization.methods.voices_by_ear import HeardVoices as HeardVoices
+from anonymization.methods.voices_by_ear import check_voices_by_ear as check_voices_by_ear
+from anonymization.methods.voices_by_ear import hear as hear
+from evaluation.formats.problem_list import ProblemList
+from evaluation.formats.problems import Problem, Severity, has_errors
+from evaluation.metrics.audio_checks import audio_problems
+
+# Longer than any closure of a stop; frames further below the loudest one are pauses.
+LOST_SPEECH_MS = 100.0
+_SPOKEN_DB = 40.0
+_FRAME_MS = 10.0
+# Distances through another rounding, such as of a spreadsheet, may lose this part of themselves.
+_ROUNDING = 1e-9
+_NAMES_SHOWN = 5
+# Frames and periods of the methods are up to so long; what is shorter may come back silent, or as it was.
+_SHORTEST_MS = 100.0
+_OF_SHORT = ("silent", "identical-to-original")
+_TOO_SHORT = "It is too short to be anonymised, by this method or most others: leave it out."
+
+Place = tuple[Role, str, str]  # role, split, speaker
+Voice = tuple[float, ...] | str
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which voice an utterance got, or all utterances of a speaker (`utterance` empty, level "speaker").
+
+    line: where it stands in the file that it was read from; no part of what it says.
+    """
+
+    role: Role
+    split: str
+    level: Level
+    speaker: str
+    utterance: str
+    voice: PseudoSpeaker
+    line: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceReport:
+    """What was found of the voices of a run or of a system.
+
+    Attributes:
+        n_assignments: how many were given.
+        n_speakers: speakers with a voice of their own, each counted once for a role and a split.
+        n_utterances: utterances with a voice of their own.
+        n_voices: different voices among all.
+        distance: by how much any two voices had to differ at least; 0 where nothing was promised.
+        smallest_distance: the smallest one found between two speakers of a role and split, or between a speaker's
+            enrolment and trial; None where there are no two, or no parameters to tell it from.
+        problems: what is out of order, and notes on what could not be told.
+    """
+
+    n_assignments: int
+    n_speakers: int
+    n_utterances: int
+    n_voices: int
+    distance: float
+    smallest_distance: float | None
+    problems: tuple[Problem, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether rule (d) holds as far as the voices tell."""
+        return not has_errors(self.problems)
+
+    def sentence(self) -> str:
+        """The report in a sentence or two."""
+        parts = [f"{_counted(self.n_speakers, 'speaker')} at speaker level" if self.n_speakers else ""]
+        parts.append(f"{_counted(self.n_utterances, 'utterance')} at utterance level" if self.n_utterances else "")
+        text = f"{' and '.join(filter(None, parts)) or 'Nobody'}: {_counted(self.n_voices, 'different voice')}"
+        if self.smallest_distance is not None:
+            promise = f" ({self.distance:.4g} is promised)" if self.distance else ""
+            text += f", any two of them {self.smallest_distance:.4g} apart or more{promise}"
+        errors = sum(problem.count for problem in self.problems if problem.severity is Severity.ERROR)
+        verdict = f"is broken: {_counted(errors, 'fault')}" if errors else "holds"
+        return f"{text}. Rule (d) {verdict}."
+
+
+def check_output(original: Samples, output: Samples, rate: int, *, file: str) -> list[Problem]:
+    """What is out of order in an anonymised utterance, the gravest first.
+
+    The checks and limits are those of `evaluation.metrics.audio_checks` (identity, silence, duration, clipping,
+    level). Beyond them: speech that the output keeps silent about is a warning, and an original that is digital
+    silence, or empty, may stay so, which is only noted.
+
+    Args:
+        original, output: int16, shape (n,), `rate` in hertz.
+        file: the output as its owner knows it.
+
+    Raises:
+        MetricInputError: samples that are not mono, or a rate below 1.
+    """
+    check = check_long_audio(original, output, rate)
+    problems = audio_problems(check, file)
+    if check.level_original_dbfs is None:
+        problems = [
+            replace(problem, remedy="The original is silent, too; nothing to do.", severity=Severity.NOTE)
+            if problem.code == "silent"
+            else problem
+            for problem in problems
+            if problem.code != "identical-to-original"
+        ]
+    elif not check.silent and (lost := _lost_speech(original, output, rate, file)):
+        problems.append(lost)
+    if check.level_original_dbfs is not None and original.size < _SHORTEST_MS / 1000 * rate:
+        problems = [replace(each, remedy=_TOO_SHORT) if each.code in _OF_SHORT else each for each in problems]
+    return problems
+
+
+def check_voices(
+    assignments: Iterable[Assignment],
+    parameters: Sequence[Parameter] | None,
+    *,
+    distance: float,
+    file: str = "voices.csv",
+) -> VoiceReport:
+    """Whether the voices fulfil rule (d) of the task, by what is written of them.
+
+    At speaker level, within each role and split and whatever the data set: a speaker has one voice, two speakers have
+    two that differ by `distance` at least, and a speaker's voice for enrolment differs as much from the one for trials.
+    At utterance level each utterance has its own.
+
+    Args:
+        parameters: of the method; empty where all share one voice; None where nobody knows what the numbers of an
+            uploaded system mean: voices are then equal or not, and how far apart they are cannot be told.
+        distance: what the plan of the voices promised (`VoicePlan.distance`); 0 for nothing.
+        file: what the problems name.
+
+    Raises:
+        MethodError: parameters that no method can have (`validate_parameters`).
+    """
+    rows = list(assignments)
+    problems = ProblemList()
+    smallest: float | None = None
+    if parameters is not None:
+        validate_parameters(parameters)
+        problems.keep(_wrong_voices(rows, parameters, file))
+    at_speaker_level = _voices_by_speaker(row for row in rows if row.level == "speaker")
+    at_utterance_level = [row for row in rows if row.level == "utterance"]
+    one_for_all = parameters is not None and not parameters
+    if one_for_all:
+        problems.add(_one_voice_for_all(rows, file))
+    else:
+        problems.keep(_several_voices(at_speaker_level, file))
+        problems.keep(_shared_by_speakers(at_speaker_level, file))
+        problems.keep(_alike_enrolment(at_speaker_level, file))
+        problems.keep(_shared_by_utterances(at_utterance_level, file))
+        if parameters is None:
+            problems.add(_unknown_distance(file))
+        elif "wrong-voice" not in problems.error_codes():
+            first = {place: rows_of[0] for place, rows_of in at_speaker_level.items()}
+            nearest = [*_nearest_speakers(first, parameters), *_own_trials(first, parameters)]
+            smallest = min((found for *_, found in nearest), default=None)
+            problems.keep(_too_close(nearest, distance, file))
+    return VoiceReport(
+        n_assignments=len(rows),
+        n_speakers=len(at_speaker_level),
+        n_utterances=len({(row.role, row.split, row.speaker, row.utterance) for row in at_utterance_level}),
+        n_voices=min(1, len(rows)) if one_for_all else len({_voice(row) for row in rows}),
+        distance=distance,
+        smallest_distance=smallest,
+        problems=problems.report(),
+    )
+
+
+def _lost_speech(original: Samples, output: Samples, rate: int, file: str) -> Problem | None:
+    """The longest stretch of digital silence in the output where the original speaks; None below the limit."""
+    frame = max(1, round(rate * _FRAME_MS / 1000))
+    frames = min(original.size, output.size) // frame
+    if frames == 0:
+        return None
+    power = frame_power(original[: frames * frame], frame)
+    spoken = power > power.max() * 10 ** (-_SPOKEN_DB / 10)
+    lost = spoken & ~output[: frames * frame].reshape(frames, frame).any(axis=1)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], lost, [False]]).astype(np.int8)))
+    lengths_ms = np.diff(edges)[::2] * _FRAME_MS
+    if lengths_ms.max(initial=0.0) <= LOST_SPEECH_MS:
+        return None
+    begin_s = edges[::2][lengths_ms.argmax()] * _FRAME_MS / 1000
+    return Problem(
+        "speech-lost",
+        file,
+        expected=f"at most {LOST_SPEECH_MS:g} ms of digital silence where the original speaks",
+        found=f"{lengths_ms.max():.0f} ms from {begin_s:.2f} s on",
+        remedy="Listen to this utterance: the anonymiser may have dropped a part of it.",
+        severity=Severity.WARNING,
+    )
+
+
+def _voice(row: Assignment) -> Voice:
+    """What a voice is known by."""
+    values = row.voice.parameters
+    return tuple(values[name] for name in sorted(values)) if values else row.voice.key
+
+
+def _voices_by_speaker(rows: Iterable[Assignment]) -> dict[Place, list[Assignment]]:
+    """Of each speaker of a role and split one assignment for each different voice, in their order."""
+    found: dict[Place, dict[Voice, Assignment]] = defaultdict(dict)
+    for row in rows:
+        found[row.role, row.split, row.speaker].setdefault(_voice(row), row)
+    return {place: list(voices.values()) for place, voices in found.items()}
+
+
+def _wrong_voices(rows: Iterable[Assignment], parameters: Sequence[Parameter], file: str) -> Iterator[Problem]:
+    expected = {parameter.name for parameter in parameters}
+    for row in rows:
+        values = row.voice.parameters
+        if set(values) != expected:
+            wanted = f"the parameters {', '.join(sorted(expected)) or 'none'}"
+            found = f"{', '.join(sorted(values)) or 'none'} for {_name(row)}"
+            yield _error("wrong-voice", file, wanted, found, "Take the voices of this very method.", row)
+            continue
+        for parameter in parameters:
+            if not parameter.holds(values[parameter.name]):
+                gap = f", outside {parameter.gap[0]:g} to {parameter.gap[1]:g}" if parameter.gap else ""
+                wanted = (
+                    f"{parameter.name} from {parameter.low:g} to {parameter.high:g} {parameter.unit.strip()}".rstrip()
+                    + gap
+                )
+                found = f"{values[parameter.name]:g} for {_name(row)}"
+                yield _error("wrong-voice", file, wanted, found, "Take the voices of this very method.", row)
+
+
+def _one_voice_for_all(rows: Sequence[Assignment], file: str) -> Problem:
+    return Problem(
+        "one-voice-for-all",
+        file,
+        expected="voices that differ, as rule (d) asks for",
+        found=f"a method without parameters: one voice for all {len({(row.role, row.speaker) for row in rows})}",
+        remedy="That is how this method was published; choose another one where speakers must stay apart.",
+        severity=Severity.NOTE,
+    )
+
+
+def _unknown_distance(file: str) -> Problem:
+    return Problem(
+        "distance-not-known",
+        file,
+        expected="parameters with known ranges, to tell how far apart voices are",
+        found="an uploaded system's",
+        remedy="Voices were compared as equal or different only; check them by ear.",
+        severity=Severity.NOTE,
+    )
+
+
+def _several_voices(speakers: Mapping[Place, Sequence[Assignment]], file: str) -> Iterator[Problem]:
+    for (role, split, speaker), rows in speakers.items():
+        if len(rows) > 1:
+            yield _error(
+                "several-voices",
+                file,
+                f"one voice for all {role} utterances of the speaker {speaker} in {split}",
+                f"{len(rows)} voices, in {_listed([row.utterance or 'all utterances' for row in rows])}",
+                "Anonymise these data sets again with one seed, over all speakers of the split.",
+                rows[1],
+            )
+
+
+def _shared_by_speakers(speakers: Mapping[Place, Sequence[Assignment]], file: str) -> Iterator[Problem]:
+    shared: dict[tuple[str, str, Voice], list[Assignment]] = defaultdict(list)
+    for (role, split, _), rows in speakers.items():
+        for row in rows:
+            shared[role, split, _voice(row)].append(row)
+    for (of_role, of_split, _), rows in shared.items():
+        if len(rows) > 1:
+            expected = f"a voice of their own for each speaker of {of_role}, {of_split}"
+            found = f"one voice for {len(rows)}: {_listed([row.speaker for row in rows])}"
+            yield _error("shared-voice", file, expected, found, "Draw the voices of the split together.", rows[1])
+
+
+def _alike_enrolment(speakers: Mapping[Place, Sequence[Assignment]], file: str) -> Iterator[Problem]:
+    for (role, split, speaker), rows in speakers.items():
+        if role != "enrolment":
+            continue
+        trial = {_voice(row) for row in speakers.get(("trial", split, speaker), ())}
+        if alike := [row for row in rows if _voice(row) in trial]:
+            expected = f"a voice for trials of the speaker {speaker} in {split} that is not the one for enrolment"
+            remedy = "Draw the voices of both roles apart."
+            yield _error("enrolment-like-trial", file, expected, "the same voice", remedy, alike[0])
+
+
+def _shared_by_utterances(rows: Iterable[Assignment], file: str) -> Iterator[Problem]:
+    users: dict[Voice, dict[tuple[str, str, str, str], Assignment]] = defaultdict(dict)
+    voices: dict[tuple[str, str, str, str], set[Voice]] = defaultdict(set)
+    for row in rows:
+        name = (row.role, row.split, row.speaker, row.utterance)
+        users[_voice(row)].setdefault(name, row)
+        voices[name].add(_voice(row))
+        if len(voices[name]) == 2:
+            expected, remedy = f"one voice for the utterance {row.utterance}", "Keep the line that was used."
+            yield _error("several-voices", file, expected, "two", remedy, row)
+    for sharing in users.values():
+        if len(sharing) > 1:
+            named = list(sharing.values())
+            found = f"one voice for {len(named)}: {_listed([row.utterance for row in named])}"
+            remedy = "At utterance level, draw a voice for each utterance."
+            yield _error("shared-voice", file, "a voice of its own for each utterance", found, remedy, named[1])
+
+
+Pair = tuple[Assignment, Assignment, float]
+
+
+def _nearest_speakers(first: Mapping[Place, Assignment], parameters: Sequence[Parameter]) -> list[Pair]:
+    """Of each role and split, each speaker with the one whose voice is nearest."""
+    from scipy.spatial import KDTree
+
+    groups: dict[tuple[str, str], list[Assignment]] = defaultdict(list)
+    for (role, split, _), row in first.items():
+        groups[role, split].append(row)
+    pairs: list[Pair] = []
+    for rows in groups.values():
+        if len(rows) < 2:
+            continue
+        places: npt.NDArray[np.float64] = np.array(
+            [[row.voice.parameters[each.name] / each.extent for each in parameters] for row in rows]
+        )
+        _, nearest = KDTree(places).query(places, k=2, p=np.inf)
+        for index, (one, other) in enumerate(nearest.tolist()):
+            # Where voices are equal, the voice itself may come second.
+            pairs.append(_pair(rows[index], rows[one if one != index else other], parameters))
+    return pairs
+
+
+def _own_trials(first: Mapping[Place, Assignment], parameters: Sequence[Parameter]) -> list[Pair]:
+    """Each speaker's enrolment with the same speaker's trial."""
+    return [
+        _pair(row, first["trial", split, speaker], parameters)
+        for (role, split, speaker), row in first.items()
+        if role == "enrolment" and ("trial", split, speaker) in first
+    ]
+
+
+def _pair(one: Assignment, other: Assignment, parameters: Sequence[Parameter]) -> Pair:
+    return one, other, voice_distance(one.voice, other.voice, parameters)
+
+
+def _too_close(pairs: Iterable[Pair], distance: float, file: str) -> Iterator[Problem]:
+    """Voices that are nearer than promised; equal ones are named elsewhere."""
+    told: set[frozenset[tuple[str, str]]] = set()
+    for one, other, found in pairs:
+        names = frozenset({(one.role, one.speaker), (other.role, other.speaker)})
+        if names in told or not 0 < found < distance * (1 - _ROUNDING):
+            continue
+        told.add(names)
+        expected = f"voices that differ by {distance:.4g} of their range or more"
+        sentence = f"{found:.4g} between {_name(one)} and {_name(other)}"
+        remedy = "Draw the voices of all speakers of the split together."
+        yield _error("voices-too-close", file, expected, sentence, remedy, other)
+
+
+def _name(row: Assignment) -> str:
+    named = f"the utterance {row.utterance}" if row.level == "utterance" else f"the speaker {row.speaker}"
+    return f"{named} ({row.role}, {row.split})"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _NAMES_SHOWN
+    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _error(code: str, file: str, expected: str, found: str, remedy: str, row: Assignment) -> Problem:
+    return Problem(code, file, expected, found, remedy, line=row.line)

@@ -1,0 +1,308 @@
+"""The description of an external command: a TOML file that says what to call, with what, and within which limits.
+
+Everything is checked when the file is read; `docs/plugins.md` explains each key. A placeholder in the command, such as
+`{input}`, becomes what it names; there is no shell.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+import re
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from anonymization.methods.contract import MOST_PARAMETERS, Option, Parameter
+from anonymization.methods.errors import MethodError
+from anonymization.methods.sandbox import Limits
+
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+MODES = ("folders", "streams")
+LONGEST_NAME, LONGEST_VERSION, LARGEST_FILE = 60, 24, 256 * 1024
+OF_FOLDERS = ("input", "output", "manifest")
+OF_VOICE = ("voice", "seed")
+OF_RUN = ("python", "rate", "threads")
+_WORD = re.compile(r"[a-z][a-z0-9_]*")
+LOWEST_RATE_HZ, HIGHEST_RATE_HZ = 4_000, 192_000
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a description says; the attributes are its keys, paths are absolute.
+
+    rate_hz: what the command is given, None for the rate of the speech. duration_tolerance_s: None where any duration
+    will do. digest: of the file. is_limited: run it even where this machine cannot confine it in full.
+    """
+
+    source: Path
+    digest: str
+    name: str
+    title: str
+    version: str
+    reference: str
+    mode: str
+    command: tuple[str, ...]
+    folder: Path
+    reads: tuple[Path, ...]
+    environment: Mapping[str, str]
+    parameters: tuple[Parameter, ...]
+    options: tuple[Option, ...]
+    limits: Limits
+    rate_hz: int | None
+    converts_rate: bool
+    duration_tolerance_s: float | None
+    is_deterministic: bool
+    needs_gpu: bool
+    is_limited: bool
+
+    @property
+    def has_voice_in_command(self) -> bool:
+        """Whether a call can serve one voice only."""
+        of_voice = {*OF_VOICE, *(parameter.name for parameter in self.parameters)}
+        return any(of_voice & set(PLACEHOLDER.findall(part)) for part in self.command)
+
+
+def read_description(path: Path) -> Description:
+    """The description in a file.
+
+    Raises:
+        MethodError: it cannot be read or used; names the file, the key, what was expected and found.
+    """
+    try:
+        content = path.read_bytes()
+        if len(content) > LARGEST_FILE:
+            raise MethodError(f"{path}: expected a description of at most {LARGEST_FILE} bytes, found {len(content)}.")
+        keys = tomllib.loads(content.decode())
+    except OSError as error:
+        raise MethodError(f"{path}: the description cannot be read ({error.strerror}).") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise MethodError(f"{path}: expected a TOML file in UTF-8, found: {error}.") from error
+    return _describe(_Table(keys, str(path)), path.absolute(), hashlib.sha256(content).hexdigest())
+
+
+class _Table:
+    """A table of the file whose keys are taken one by one, so that one that nobody takes is told."""
+
+    def __init__(self, keys: Mapping[str, Any], where: str) -> None:
+        self.keys = dict(keys)
+        self.where = where
+        self.known: list[str] = []
+
+    def take(self, key: str, expected: str, fits: Callable[[Any], bool], default: Any = None) -> Any:
+        """The value of a key. Raises MethodError where it does not fit, or is not there and has no default."""
+        self.known.append(key)
+        if key not in self.keys and default is not None:
+            return default
+        value = self.keys.pop(key, None)
+        if value is None or not fits(value):
+            found = "nothing" if value is None else repr(value)
+            raise MethodError(f"{self.where}: {key}: expected {expected}, found {found}.")
+        return value
+
+    def text(self, key: str, expected: str = "a text", default: str | None = None, longest: int = 500) -> str:
+        fits = isinstance_of(str)
+        value: str = self.take(key, expected, lambda v: fits(v) and 0 < len(v.strip()) <= longest, default)
+        return value.strip()
+
+    def one_of(self, key: str, choices: Collection[str], default: str | None = None) -> str:
+        value: str = self.take(key, f"one of {', '.join(choices)}", lambda v: v in choices, default)
+        return value
+
+    def flag(self, key: str, default: bool | None = None) -> bool:
+        return bool(self.take(key, "true or false", isinstance_of(bool), default))
+
+    def number(self, key: str, low: float, high: float, default: float | None = None) -> float:
+        return float(self.take(key, f"a number from {low:g} to {high:g}", lambda v: _is_number(v, low, high), default))
+
+    def texts(self, key: str, expected: str, default: list[str] | None = None) -> tuple[str, ...]:
+        fits = isinstance_of(list)
+        value = self.take(key, expected, lambda v: fits(v) and all(isinstance(x, str) and x for x in v), default)
+        return tuple(value)
+
+    def tables(self, key: str) -> list[_Table]:
+        fits = isinstance_of(list)
+        found = self.take(key, f"[[{key}]] tables", lambda v: fits(v) and all(isinstance(x, dict) for x in v), [])
+        return [_Table(each, f"{self.where}: {key} {number}") for number, each in enumerate(found, start=1)]
+
+    def table(self, key: str) -> _Table:
+        return _Table(self.take(key, f"a table [{key}]", isinstance_of(dict), {}), f"{self.where}: {key}")
+
+    def finish(self) -> None:
+        """Raise MethodError for a key that nobody took."""
+        for key in self.keys:
+            near = difflib.get_close_matches(key, self.known, 1)
+            hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(self.known)}."
+            raise MethodError(f'{self.where}: there is no key "{key}". {hint}')
+
+
+def isinstance_of(kind: type) -> Callable[[Any], bool]:
+    """Whether a value is of that type, as a function."""
+    return lambda value: isinstance(value, kind)
+
+
+def _is_number(value: object, low: float, high: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and NAME.fullmatch(value) is not None and len(value) <= LONGEST_NAME
+
+
+def _describe(table: _Table, path: Path, digest: str) -> Description:
+    fits_name = "small letters, digits and hyphens"
+    name = table.take("name", fits_name, _is_name)
+    tolerance = table.number("duration_tolerance_s", 0, 3600) if "duration_tolerance_s" in table.keys else None
+    rate = table.take("rate_hz", "a rate in hertz", lambda v: _is_number(v, LOWEST_RATE_HZ, HIGHEST_RATE_HZ), 0)
+    description = Description(
+        source=path,
+        digest=digest,
+        name=name,
+        title=table.text("title", longest=120),
+        version=table.text("version", f"a text of at most {LONGEST_VERSION} letters", longest=LONGEST_VERSION),
+        reference=table.text("reference", "where the method is published, or by whom it is"),
+        mode=table.one_of("mode", MODES),
+        command=table.texts("command", "a list of texts: the program and what it is told"),
+        folder=_folder(path, table.text("folder", "a folder", ".")),
+        reads=tuple(_folder(path, each) for each in table.texts("reads", "a list of folders", [])),
+        environment=_environment(table.table("environment")),
+        parameters=tuple(_parameter(each) for each in table.tables("parameters")),
+        options=tuple(_option(each) for each in table.tables("options")),
+        limits=_limits(table.table("limits")),
+        rate_hz=int(rate) or None,
+        converts_rate=table.one_of("output_rate", ("convert", "refuse"), "convert") == "convert",
+        duration_tolerance_s=tolerance,
+        is_deterministic=table.flag("is_deterministic"),
+        needs_gpu=table.flag("needs_gpu", default=False),
+        is_limited=table.one_of("isolation", ("full", "limited"), "full") == "limited",
+    )
+    table.one_of("network", ("never",), "never")
+    if tolerance is None:
+        table.known.append("duration_tolerance_s")
+    table.finish()
+    _check_command(description, table.where)
+    return description
+
+
+def data_of_portal() -> Path:
+    """Where the portal of this environment keeps its data; it need not exist."""
+    return Path(os.environ.get("PORTAL_DATA_DIR") or "var").expanduser().absolute()
+
+
+def _folder(source: Path, text: str) -> Path:
+    """A folder as the description names it, from its own place. Raises MethodError where it would open too much."""
+    folder = Path(os.path.normpath(source.parent / Path(text).expanduser()))
+    data = data_of_portal()
+    closed = {"your home folder": Path.home(), "the data of the portal": data}
+    closed["the temporary files of all"] = Path(tempfile.gettempdir())
+    for what, protected in closed.items():
+        if protected.exists() and protected.resolve().is_relative_to(folder.resolve()):
+            raise MethodError(
+                f"{source}: the command may read all of {folder}, which holds {what}. Put it in a folder of its own."
+            )
+    if folder.resolve().is_relative_to(data.resolve()):
+        raise MethodError(f"{source}: the command may read {folder}, which lies in the data of the portal. Move it.")
+    return folder
+
+
+def _environment(table: _Table) -> dict[str, str]:
+    return {key: table.text(key, "a text") for key in list(table.keys)}
+
+
+def _limits(table: _Table) -> Limits:
+    usual = Limits()
+    values = {each.name: table.number(each.name, 1, 1e7, getattr(usual, each.name)) for each in fields(Limits)}
+    table.finish()
+    return Limits(**values)
+
+
+def _word(table: _Table) -> str:
+    fits = isinstance_of(str)
+    word: str = table.take("name", "small letters, digits and _", lambda v: fits(v) and _WORD.fullmatch(v) is not None)
+    return word
+
+
+def _parameter(table: _Table) -> Parameter:
+    name = _word(table)
+    low, high = table.number("low", -1e12, 1e12), table.number("high", -1e12, 1e12)
+    gap = None
+    if low >= high:
+        raise MethodError(f"{table.where}: high: expected more than low ({low:g}), found {high:g}.")
+    if "gap" in table.keys:
+        expected = f"[from, to] between {low:g} and {high:g}"
+        found = table.take("gap", expected, lambda v: _is_gap(v, low, high))
+        gap = (float(found[0]), float(found[1]))
+    parameter = Parameter(
+        name=name,
+        unit=table.text("unit", default=""),
+        low=low,
+        high=high,
+        meaning=table.text("meaning"),
+        effect=table.text("effect", default=""),
+        gap=gap,
+    )
+    table.known.append("gap")
+    table.finish()
+    return parameter
+
+
+def _is_gap(value: object, low: float, high: float) -> bool:
+    if not isinstance(value, list) or len(value) != 2 or not all(_is_number(each, low, high) for each in value):
+        return False
+    return bool(value[0] < value[1] and value[1] - value[0] < high - low)
+
+
+def _option(table: _Table) -> Option:
+    name = _word(table)
+    default = table.take(
+        "default", "true, false, a number or a text", lambda v: isinstance(v, bool | int | float | str)
+    )
+    choices = table.texts("choices", "a list of texts", [])
+    is_number = _is_number(default, float("-inf"), float("inf"))
+    low = table.number("low", -1e12, 1e12) if is_number else None
+    high = table.number("high", -1e12, 1e12) if is_number else None
+    option = Option(name, default, table.text("meaning"), choices, low, high, table.text("unit", default=""))
+    table.finish()
+    if isinstance(default, str) and not choices:
+        raise MethodError(f"{table.where}: choices: expected a list of texts, one of them the default, found none.")
+    try:
+        option.validate(default)
+    except MethodError as error:
+        raise MethodError(f"{table.where}: default: {error}") from error
+    return option
+
+
+def _check_command(description: Description, where: str) -> None:
+    own = [each.name for each in description.parameters] + [each.name for each in description.options]
+    reserved = {*OF_FOLDERS, *OF_VOICE, *OF_RUN, "utterance"}
+    if len(description.parameters) > MOST_PARAMETERS:
+        raise MethodError(
+            f"{where}: expected at most {MOST_PARAMETERS} parameters, found {len(description.parameters)}."
+        )
+    for each in own:
+        if own.count(each) > 1 or each in reserved:
+            taken = "twice" if own.count(each) > 1 else "reserved for a placeholder"
+            raise MethodError(f'{where}: expected another name for each parameter and option, found "{each}" {taken}.')
+    allowed = {*OF_VOICE, *OF_RUN, *own, *(OF_FOLDERS if description.mode == "folders" else ())}
+    if not description.command:
+        raise MethodError(f"{where}: command: expected the program and what it is told, found an empty list.")
+    found = {each for part in description.command for each in PLACEHOLDER.findall(part)}
+    if unknown := sorted(found - allowed):
+        raise MethodError(
+            f"{where}: command: expected placeholders of {', '.join(sorted(allowed))} in the mode {description.mode}, "
+            f"found {{{unknown[0]}}}."
+        )
+    if description.mode == "folders" and (absent := {"input", "output"} - found):
+        raise MethodError(f"{where}: command: expected {{{sorted(absent)[0]}}} in the mode folders, found none.")
+
+
+def fill_in(command: tuple[str, ...], values: Mapping[str, str]) -> list[str]:
+    """The command with each placeholder replaced by what it names; a value is never looked at again."""
+    values = {"python": sys.executable, **values}
+    return [PLACEHOLDER.sub(lambda match: values[match[1]], part) for part in command]

@@ -1,0 +1,102 @@
+"""What the McAdams filter can be told, checked once; the engines below assume it is right.
+
+Conventions: durations in seconds; a frame starts every `hop_samples` samples, frame 0 at sample 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from anonymization.methods.errors import MethodError
+
+RATE_HZ = 16_000
+
+Floats = npt.NDArray[np.float64]
+Level = Literal["peak", "kept"]
+Engine = Literal["compiled", "torch"]
+
+FULL_SCALE = 32768
+PEAK = 32766
+# Added to every sample, and to the windowed frame where the prediction is fitted.
+OFFSET = float(np.finfo(np.float32).eps)
+_MAX_ALPHA = 2.0
+
+
+@dataclass(frozen=True)
+class McAdamsParameters:
+    """What `mcadams` does; everything but alpha defaults to the edition of 2022, with digital silence kept.
+
+    alpha: exponent on the pole angles, above 0, at most 2; 1 changes nothing.
+    window_s, hop_s: frame length and distance in seconds.
+    order: poles per frame.
+    level: "peak" scales the largest sample to 32766, as the official program does; "kept" gives
+        back the RMS of the original, less where that would clip.
+    keep_digital_silence: a frame of zeros stays zeros. The official program (False) filters the
+        tiny constant that it adds to the signal: a second of zeros becomes sound at full scale.
+    first_frame: also filter the frame at sample 0, as the edition of 2024 does. Without it the first
+        hop of the output is zeros and the second fades in; with it the first hop fades in.
+    tail: also filter the frames that reach past the end, as if zeros followed, so that the output
+        stays at its level to the last sample. Without it, as officially, the last whole frame fades
+        out and up to a hop of zeros follows.
+    engine: "compiled" runs on the processor's cores; "torch" on a graphics card where torch finds
+        one, else on the processor. Their outputs differ by at most 1.
+
+    Raises MethodError where a value is out of range.
+    """
+
+    alpha: float
+    window_s: float = 0.02
+    hop_s: float = 0.01
+    order: int = 20
+    level: Level = "peak"
+    keep_digital_silence: bool = True
+    first_frame: bool = False
+    tail: bool = False
+    engine: Engine = "compiled"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha <= _MAX_ALPHA:
+            raise MethodError(
+                f"The McAdams coefficient alpha must be above 0 and at most {_MAX_ALPHA:g}; found {self.alpha}."
+            )
+        if self.level not in get_args(Level):
+            raise MethodError(f'The level must be "peak" or "kept"; found "{self.level}".')
+        if self.engine not in get_args(Engine):
+            raise MethodError(f'The engine must be "compiled" or "torch"; found "{self.engine}".')
+        if self.order < 1:
+            raise MethodError(f"The prediction order must be at least 1; found {self.order}.")
+        if not 0 < self.hop_s <= self.window_s < math.inf or self.hop_samples < 1:
+            raise MethodError(
+                "The hop must be at least one sample and at most the window; "
+                f"found hop_s={self.hop_s}, window_s={self.window_s}."
+            )
+        if self.window_samples < self.order + 2:
+            raise MethodError(
+                f"A window of {self.window_s} s has {self.window_samples} samples; "
+                f"order {self.order} needs at least {self.order + 2}."
+            )
+
+    @property
+    def window_samples(self) -> int:
+        return round(self.window_s * RATE_HZ)
+
+    @property
+    def hop_samples(self) -> int:
+        return round(self.hop_s * RATE_HZ)
+
+    def frames(self, n_samples: int) -> range:
+        """The frames that are filtered; those past the last whole one only with `tail`."""
+        whole = max(0, 1 + (n_samples - self.window_samples) // self.hop_samples)
+        touching = -(-n_samples // self.hop_samples)
+        return range(0 if self.first_frame else 1, touching if self.tail else whole)
+
+    def analysis_window(self) -> Floats:
+        """Root of the symmetric Hann window, scaled so that its squares overlap to about 1; (window_samples,)."""
+        hann: Floats = np.hanning(self.window_samples)
+        window: Floats = np.sqrt(hann / (hann.sum() / self.hop_samples))
+        return window

@@ -1,0 +1,294 @@
+"""Runs somebody else's program without network, without credentials, within limits, and leaves nothing of it behind.
+
+The program reads the system's folders, its interpreter and its own folder, writes into its work folder, and sees no
+other file, no environment but a small clean one, and no process outside. `_sandboxed` is the process that starts and
+watches it; nothing here needs privileges. Sizes are in MiB (`_mb`), durations in seconds (`_s`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+
+from anonymization.methods import _landlock, _seccomp
+from anonymization.methods.errors import MethodError
+
+PATH = "/usr/local/bin:/usr/bin:/bin"
+SHOWN_LINES = 8
+SHOWN_CHARACTERS = 1_200
+_ASK_EVERY_S = 0.2
+_ENDING_S = 40.0
+
+# What programs of any kind need: no secrets lie there (of /etc the parts that hold none).
+SYSTEM_FOLDERS = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/ld.so.conf"),
+    *("/etc/ld.so.conf.d", "/etc/alternatives", "/etc/fonts", "/etc/group", "/etc/hosts", "/etc/locale.alias"),
+    *("/etc/localtime", "/etc/login.defs", "/etc/magic", "/etc/mime.types", "/etc/nsswitch.conf", "/etc/os-release"),
+    *("/etc/passwd", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/timezone", "/etc/java", "/etc/OpenCL"),
+    *(
+        "/proc/cpuinfo",
+        "/proc/filesystems",
+        "/proc/loadavg",
+        "/proc/meminfo",
+        "/proc/stat",
+        "/proc/sys",
+        "/proc/version",
+    ),
+    *("/sys/devices/system", "/sys/fs/cgroup", "/dev/random", "/dev/urandom"),
+)
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
+GPU_FOLDERS = ("/sys/bus/pci", "/sys/class/drm", "/sys/devices", "/sys/module/nvidia", "/etc/nvidia", "/etc/vulkan")
+GPU_DEVICES = ("/proc/driver/nvidia", "/dev/dri", "/dev/kfd")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one call of a command may use.
+
+    time_limit_s: by the clock. memory_mb: of all its processes. file_size_mb: of each file. disk_mb: of all files that
+    it writes. processes: how many at a time.
+    """
+
+    time_limit_s: float = 3600.0
+    memory_mb: float = 4096.0
+    file_size_mb: float = 1024.0
+    disk_mb: float = 8192.0
+    processes: float = 64.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """One call of a command.
+
+    arguments: the program and what it is told. folder: where it starts, and may read. work: removed with what is in it
+    should this process die. writes: folders that it may write. reads: further files and folders that it may read.
+    stdin, stdout: files; without `stdout` its output is kept with its errors. own_variables: added to its environment.
+    """
+
+    arguments: Sequence[str]
+    folder: Path
+    work: Path
+    writes: tuple[Path, ...]
+    reads: tuple[Path, ...] = ()
+    stdin: Path | None = None
+    stdout: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+    needs_gpu: bool = False
+    threads: int = 1
+    own_variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended.
+
+    end: exit, signal, time, memory, processes, disk, stopped, left-running or refused (it was never started, `refusal`
+    says why). status: exit code or signal. errors: the last of what it printed, `cut` where it was more.
+    """
+
+    end: str
+    status: int | None
+    refusal: str
+    errors: str
+    cut: bool
+    peak_mb: float
+    wall_s: float
+
+    def failure(self, limits: Limits) -> str:
+        """Why it failed, with the last lines that it printed; empty where it did not."""
+        if self.end == "exit" and self.status == 0:
+            return ""
+        reasons = {
+            "exit": f"It ended with exit code {self.status}, expected 0.",
+            "signal": f"It was ended by {_signal_name(self.status)}.",
+            "time": f"It ran longer than its limit of {limits.time_limit_s:g} s and was ended.",
+            "memory": f"It used more memory than its limit of {limits.memory_mb:g} MB and was ended.",
+            "processes": f"It ran more than its limit of {limits.processes:g} processes at a time and was ended.",
+            "disk": f"It wrote more files than its limit of {limits.disk_mb:g} MB and was ended.",
+            "stopped": "It was ended because the run was stopped.",
+            "left-running": "It ended while processes that it had started still ran; they were ended.",
+            "refused": f"It could not be started: {self.refusal}.",
+        }
+        if self.end == "signal" and self.status == signal.SIGXFSZ:
+            reasons["signal"] = f"It wrote a file larger than its limit of {limits.file_size_mb:g} MB and was ended."
+        return f"{reasons[self.end]}{last_lines(self.errors, cut=self.cut)}"
+
+
+@cache
+def missing_protections() -> tuple[str, ...]:
+    """What this machine cannot keep a command from, a clause each; empty where it can be confined in full."""
+    if platform.system() != "Linux":
+        return (f"commands are confined on Linux only, this is {platform.system()}",)
+    lacking = []
+    if reason := _seccomp.why_no_filter():
+        lacking.append(f"the network stays open to it ({reason})")
+    if (found := _landlock.version()) < _landlock.LOWEST_VERSION:
+        lacking.append(
+            "files that this user may read or write stay open to it "
+            f"(Landlock {_landlock.LOWEST_VERSION} is needed, Linux 6.2 or newer with it switched on; "
+            f"found {f'version {found}' if found else 'none'})"
+        )
+    return tuple(lacking)
+
+
+def run_confined(task: Task, *, allow_limited: bool = False, should_stop: Callable[[], bool] | None = None) -> Outcome:
+    """Run a command to its end, or to the first limit that it breaks; all its processes have ended then.
+
+    Args:
+        allow_limited: run it even where `missing_protections` names some, with those that there are.
+        should_stop: asked several times a second; the command is ended once it says yes.
+
+    Raises:
+        MethodError: this machine lacks a protection, or the program is not there.
+    """
+    if missing_protections() and not allow_limited:
+        raise MethodError(f"Commands cannot be confined on this machine: {'; '.join(missing_protections())}.")
+    plan = json.dumps(_plan(task))
+    process = subprocess.Popen(  # noqa: S603 - the program of the portal itself
+        [sys.executable, "-I", "-S", "-c", _SUPERVISE, str(Path(__file__).resolve().parents[2])],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"PATH": PATH, "LANG": "C.UTF-8"},
+        cwd="/",
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        printed, faults = _wait(process, plan, should_stop)
+    finally:
+        _end(process)
+    if process.returncode or not printed:
+        raise MethodError(f"The process that watches a command ended unexpectedly.{last_lines(faults)}")
+    return Outcome(**json.loads(printed))
+
+
+_SUPERVISE = "import sys; sys.path.insert(0, sys.argv[1]); from anonymization.methods._sandboxed import main; main()"
+
+
+def _wait(process: subprocess.Popen[str], plan: str, should_stop: Callable[[], bool] | None) -> tuple[str, str]:
+    asked = False
+    given: str | None = plan
+    while True:
+        try:
+            return process.communicate(given, timeout=_ASK_EVERY_S)
+        except subprocess.TimeoutExpired:
+            given = None  # it was handed over at the first call
+        if not asked and should_stop is not None and should_stop():
+            asked = True
+            process.terminate()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """On an exception of ours (a time limit of the job, Ctrl-C): the watching process ends the command, then itself."""
+    if process.poll() is None:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_ENDING_S)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+
+
+def _plan(task: Task) -> dict[str, object]:
+    executable = find_program(task.arguments[0], task.folder)
+    reads = [*SYSTEM_FOLDERS, *folders_of_program(executable), task.folder, task.work, *task.reads]
+    devices = [*DEVICES]
+    if task.needs_gpu:
+        reads += GPU_FOLDERS
+        devices += [*GPU_DEVICES, *(str(path) for path in Path("/dev").glob("nvidia*"))]
+    return {
+        "parent": os.getpid(),
+        "executable": str(executable),
+        "argv": [str(executable), *task.arguments[1:]],
+        "environment": _environment(task),
+        "folder": str(task.folder),
+        "work": str(task.work),
+        "read": [str(path) for path in reads],
+        "write": [str(path) for path in task.writes],
+        "devices": devices,
+        "stdin": str(task.stdin) if task.stdin else None,
+        "stdout": str(task.stdout) if task.stdout else None,
+        "limits": asdict(task.limits),
+        "needs_gpu": task.needs_gpu,
+        "landlock": _landlock.version() > 0,
+        "seccomp": not _seccomp.why_no_filter(),
+    }
+
+
+def _environment(task: Task) -> dict[str, str]:
+    """Nothing is handed on: the environment of the portal holds its secrets."""
+    home = str(task.writes[-1])
+    variables = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, "USER": "anonymizer"}
+    variables |= {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+    variables |= {"NUMBA_CACHE_DIR": home, "MPLCONFIGDIR": home, "XDG_CACHE_HOME": home}
+    for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "NUMEXPR"):
+        variables[f"{library}_NUM_THREADS"] = str(task.threads)
+    if task.needs_gpu and "CUDA_VISIBLE_DEVICES" in os.environ:
+        variables["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
+    return variables | dict(task.own_variables)
+
+
+def find_program(name: str, folder: Path) -> Path:
+    """The program of a command: by its name in the system's folders, else by its path, seen from the folder.
+
+    Raises:
+        MethodError: there is none that may be run.
+    """
+    found = shutil.which(name, path=PATH) if "/" not in name else str(folder / name)
+    if found is None or not Path(found).is_file() or not os.access(found, os.X_OK):
+        where = f"in {PATH}" if "/" not in name else f"at {folder / name}"
+        raise MethodError(f'There is no program "{name}" {where} that may be run. Install it, or mend the command.')
+    return Path(found)
+
+
+def folders_of_program(program: Path) -> tuple[Path, ...]:
+    """What a program needs to be read: itself, and for an interpreter of Python what is installed with it."""
+    found: list[Path] = []
+    while True:
+        found.append(program)
+        prefix = program.parent.parent
+        if (prefix / "conda-meta").is_dir():
+            found.append(prefix)
+        elif (prefix / "pyvenv.cfg").is_file() or any(prefix.glob("lib/python3*")):
+            # Not the whole prefix: it may be the root of all, or a home folder's .local.
+            found += [prefix / name for name in ("bin", "include", "lib", "lib64", "libexec", "pyvenv.cfg")]
+        if not program.is_symlink():
+            return tuple(found)
+        # One link after the other: those of a virtual environment lead to its base.
+        program = Path(os.path.normpath(program.parent / program.readlink()))
+
+
+def last_lines(text: str, *, cut: bool = False) -> str:
+    """The end of what a program printed, as the second part of a sentence; empty where it printed nothing."""
+    lines = [_printable(line) for line in text.splitlines() if line.strip(" ^~")]
+    if not lines:
+        return ""
+    shown = " / ".join(lines[-SHOWN_LINES:])
+    mark = "… " if cut or len(lines) > SHOWN_LINES or len(shown) > SHOWN_CHARACTERS else ""
+    return f" The last that it printed: {mark}{shown[-SHOWN_CHARACTERS:]}"
+
+
+def _printable(line: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in line).strip()
+
+
+def _signal_name(number: int | None) -> str:
+    try:
+        return f"signal {signal.Signals(number or 0).name}"
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,12 @@
+"""Fixtures of the command line's tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.anonymization.commands.shell import Shell
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(capsys)

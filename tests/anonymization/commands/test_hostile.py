@@ -1,0 +1,202 @@
+"""What a person can type or lay in the way: each ends in a sentence, exit code 2, and nothing written."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.anonymization.commands.shell import B2, RATE_HZ, ROOT, buzz, contents, start, write_speech
+from tests.evaluation.commands import refusal
+
+
+@pytest.fixture
+def source(tmp_path):
+    return write_speech(tmp_path / "in", "a/x.wav", "b/y.wav")
+
+
+@pytest.mark.parametrize(
+    ("out", "sentence"),
+    [
+        ("in", "expected an output folder apart from the input"),
+        ("in/anonymised", "expected an output folder outside the input"),
+        (".", "expected an output folder of its own, found one that holds the input"),
+        ("in/a/x.wav/out", "outside the input"),
+        ("file/out", "expected a folder that can be written, found “Not a directory”"),
+        ("file", "expected a folder that can be written, found “File exists”"),
+        ("full", "expected an empty folder or one of an earlier call, found other files, such as letter.txt"),
+    ],
+)
+def test_output_folder_that_cannot_be_is_refused(shell, source, tmp_path, out, sentence):
+    (tmp_path / "file").write_text("a file")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/letter.txt").write_text("mine")
+    before = contents(tmp_path)
+    assert sentence in refusal(shell("run", *B2, source, tmp_path / out, "--seed", 1))
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("nothing", "found no such folder"),
+        ("a.wav", "found a file"),
+        ("empty", "found nothing that can be anonymised"),
+        ("texts", "found nothing that can be anonymised"),
+    ],
+)
+def test_input_without_audio_is_refused(shell, tmp_path, name, sentence):
+    write_speech(tmp_path, "a.wav")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts/a.txt").write_text("words")
+    assert sentence in refusal(shell("run", *B2, tmp_path / name, tmp_path / "out", "--seed", 1))
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_recordings_for_one_output_are_refused(shell, tmp_path):
+    source = write_speech(tmp_path / "in", "a/x.wav", "a/x.flac")
+    sentence = refusal(shell("run", *B2, source, tmp_path / "out", "--seed", 1))
+    assert "x.wav: expected a name of its own, found that" in sentence
+    assert "x.flac would be written to a/x.wav too" in sentence
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--seed", "one"), "--seed: expected a whole number, found “one”"),
+        (("--seed", 1, "--method", "."), "--method .: expected a method of the list or a file such as anonymizer.toml"),
+        (("--voices", "v.csv", "--seed", 1), "expected the voices of a file alone, found --seed, too"),
+        (("--voices", "v.csv", "--level", "speaker"), "expected the voices of a file alone, found --level, too"),
+        ((), "--seed: expected a whole number, from which the voices are drawn; found none"),
+        (("--seed", 1, "--method", "b2"), 'There is no anonymisation method "b2". Known methods: mcadams-2022'),
+        (("--seed", 1, "--method", "nothing.toml"), "nothing.toml"),
+        (("--seed", 1, "--option", "level"), "--option: expected name=value, found “level”"),
+        (("--seed", 1, "--option", "level=loud"), 'The option level is one of peak, kept; found "loud"'),
+        (("--seed", 1, "--option", "warmth=1"), "mcadams-2022 has no option warmth"),
+        (("--seed", 1, "--option", "level=peak", "--option", "level=kept"), "expected level once, found it twice"),
+        (("--seed", 1, "--option", "tail=perhaps"), 'The option tail is true or false; found "perhaps"'),
+        (("--seed", 1, "--jobs", "many"), "expected a number of processes, found “many”"),
+        (("--seed", 1, "--limit", "0"), "expected a number from 1, found “0”"),
+        (("--seed", 1, "--split", " "), "--split: expected the name of a split"),
+        (("--seed", 1, "--suffix", "../x"), "--suffix: expected an ending for names of folders"),
+        (("--seed", 1, "--role", "training", "--level", "speaker"), "Training data is anonymised at utterance level"),
+        (("--voices", "gone.csv"), "gone.csv"),
+        (("--seed", 1, "--shout"), "unrecognized arguments: --shout"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_refused(shell, source, tmp_path, arguments, sentence):
+    answer = shell("run", *B2, source, tmp_path / "out", *arguments)
+    assert sentence in refusal(answer)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_disk_that_is_full_stops_the_run_and_keeps_what_is_finished(shell, tmp_path, jobs):
+    """A limit on the size of files stands for a disk: writing fails in the middle of the second file."""
+    source = write_speech(tmp_path / "in", "a/x.wav")
+    soundfile.write(source / "a/y.wav", np.tile(buzz(120), 5), RATE_HZ)
+    arguments = ("run", *B2, source, tmp_path / "out", "--seed", 1, "--jobs", jobs)
+    process = start(
+        *arguments, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
+    )
+    _, errors = process.communicate(timeout=240)
+    assert (process.returncode, errors) == (
+        2,
+        f"{tmp_path / 'out'}: expected space for more files, found “File too large”. "
+        "What is finished is kept: make space and repeat the command.\n",
+    )
+    assert not list((tmp_path / "out").rglob("*.part"))
+    assert [path.name for path in (tmp_path / "out").rglob("*.wav")] == ["x.wav"]
+    again = shell(*arguments)
+    assert again.code == 0
+    assert "2 finished" in again.out
+
+
+def test_names_that_steer_a_terminal_are_not_obeyed(shell, tmp_path):
+    source = write_speech(tmp_path / "in", "a/x\x1b[31m.wav", "a/weiß ☂.wav")
+    (source / "a/x\x1b[31m.wav").write_bytes(b"no audio")
+    answer = shell("run", *B2, source, tmp_path / "out", "--seed", 1)
+    assert answer.code == 1
+    assert "\x1b" not in answer.out + answer.err
+    assert (tmp_path / "out/a/weiß ☂.wav").is_file()
+
+
+def test_names_that_are_no_utf8_are_anonymised_and_continued(shell, tmp_path):
+    source = write_speech(tmp_path / "in", "a/x.wav")
+    odd = os.fsdecode(b"a/odd \xff.wav")
+    try:
+        soundfile.write(source / "a/stereo.wav", np.stack([buzz(120)] * 2, axis=1), RATE_HZ)
+        (source / "a/stereo.wav").rename(source / odd)
+    except OSError:
+        pytest.skip("this file system takes UTF-8 only")
+    arguments = ("run", *B2, source, tmp_path / "out", "--seed", 1)
+    assert "2 finished" in shell(*arguments).out
+    assert (tmp_path / "out" / odd).is_file()
+    assert "2 of them by an earlier call" in shell(*arguments).out
+    assert shell(*arguments, "--json").json["finished"] == 2
+
+
+def test_what_looks_like_audio_and_is_none_is_told(shell, source, tmp_path):
+    write_speech(tmp_path / "elsewhere", "z.wav")
+    (source / "c").symlink_to(tmp_path / "elsewhere")
+    (source / "d").symlink_to(source / "a")
+    (source / "a/dead.wav").symlink_to("nowhere.wav")
+    (source / "a/loop.wav").symlink_to("loop.wav")
+    (source / "a/endless.wav").symlink_to("/dev/zero")
+    os.mkfifo(source / "a/pipe.wav")
+    write_speech(source, "a/.hidden.wav", ".hid/h.wav")
+    answer = shell("run", *B2, source, tmp_path / "out", "--seed", 1, "--json")
+    assert (answer.code, answer.json["finished"]) == (1, 2)
+    told = {os.path.relpath(each["file"], source): each["severity"] for each in answer.json["problems"]}
+    errors = ("c", "a/dead.wav", "a/loop.wav", "a/endless.wav", "a/pipe.wav")
+    assert told == dict.fromkeys(errors, "error") | dict.fromkeys(("d", "a/.hidden.wav", ".hid/h.wav"), "note")
+
+
+def test_folder_of_linked_folders_is_refused_and_they_are_named(shell, source, tmp_path):
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links/a").symlink_to(source / "a")
+    sentence = refusal(shell("run", *B2, tmp_path / "links", tmp_path / "out", "--seed", 1))
+    assert "links/a: expected a folder, found a link to" in sentence
+
+
+def test_names_that_the_output_cannot_have_cost_only_their_files(shell, source, tmp_path):
+    write_speech(source, f"a/{'n' * 251}.wav", "anonymization.jsonl/j.wav", "report.json/r.wav")
+    answer = shell("run", *B2, source, tmp_path / "out", "--seed", 1, "--format", "flac")
+    assert answer.code == 1
+    assert "2 finished" in answer.out
+    assert "File name too long" in answer.err
+    for name in ("anonymization.jsonl", "report.json"):
+        assert f"expected a name that no record of the run has, found “{name}”" in answer.err
+        assert (tmp_path / "out" / name).is_file()
+
+
+def test_second_voice_of_a_speaker_is_refused_before_the_work(shell, source, tmp_path):
+    file = tmp_path / "voices.csv"
+    shell("voices", source, *B2, "--seed", 6, "--out", file)
+    lines = file.read_text().splitlines()
+    first, key, _ = lines[1].rsplit(",", 2)
+    file.write_text("\n".join([*lines, f"{first}other,{key},0.75"]) + "\n")
+    answer = shell("run", *B2, source, tmp_path / "out", "--voices", file)
+    assert "line 4: expected one voice for a at level speaker (trial, undivided), found another one than in line 2" in (
+        refusal(answer)
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")  # noqa: PTH110
+def test_standard_output_that_is_full_ends_in_a_sentence():
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        answer = subprocess.run(
+            [sys.executable, "-m", "anonymization", "list"],
+            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert answer.returncode == 2
+    assert answer.stderr == (
+        "Standard output: expected space for what is printed, found “No space left on device”. Make space.\n"
+    )

@@ -1,0 +1,57 @@
+"""What the contract refuses by itself, whatever the method: each in a sentence."""
+
+import numpy as np
+import pytest
+
+from anonymization.methods.contract import PseudoSpeaker, validate_samples
+from anonymization.methods.errors import MethodError
+from anonymization.methods.pseudo_speakers import plan_voices, pseudo_speaker_key
+from anonymization.methods.registry import get_method
+
+B2 = get_method("mcadams-2022")
+SECOND = np.random.default_rng(1).normal(0, 1000, 16_000).astype(np.int16)
+VOICE = PseudoSpeaker("k", {"alpha": 0.7})
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({1: 2}, "has no option 1. Its options: level,"),
+        ({1: 2, "loud": 3}, "has no option 1, loud"),
+        ("level=peak", "options as a mapping of names to values; found 'level=peak'"),
+        ([], r"options as a mapping of names to values; found \[\]"),
+        ({"level": ["peak"]}, "level is one of peak, kept"),
+    ],
+)
+def test_options_of_another_kind_are_refused(options, sentence):
+    with pytest.raises(MethodError, match=sentence):
+        B2.anonymize(SECOND, 16_000, VOICE, options=options)
+
+
+@pytest.mark.parametrize("value", ["0.6", True, None, [0.6], 0.6 + 0j])
+def test_values_of_a_voice_that_are_no_numbers_are_refused(value):
+    with pytest.raises(MethodError, match="alpha of mcadams-2022 is a number; found"):
+        B2.anonymize(SECOND, 16_000, PseudoSpeaker("k", {"alpha": value}))
+
+
+@pytest.mark.parametrize("value", [0.5, np.float64(0.5), np.float32(0.5)])
+def test_numbers_of_every_kind_make_the_same_voice(value):
+    expected = B2.anonymize(SECOND, 16_000, PseudoSpeaker("k", {"alpha": 0.5}))
+    assert np.array_equal(B2.anonymize(SECOND, 16_000, PseudoSpeaker("k", {"alpha": value})), expected)
+
+
+@pytest.mark.parametrize("seed", [1.5, "1", True, None])
+def test_seed_that_is_no_whole_number_is_refused(seed):
+    with pytest.raises(MethodError, match="A seed is a whole number; found"):
+        plan_voices(B2.parameters, seed=seed, role="trial", split="dev", speakers=["anna"])
+
+
+def test_seed_of_numpy_is_the_same_seed():
+    names = {"role": "trial", "split": "dev", "speaker": "anna"}
+    assert pseudo_speaker_key(seed=np.int64(5), **names) == pseudo_speaker_key(seed=5, **names)
+
+
+@pytest.mark.parametrize(("low_hz", "sentence"), [(8000, "at 8000 to 16000 Hz;"), (16_000, "at 16000 Hz;")])
+def test_rates_are_told_as_a_range_or_as_the_one_there_is(low_hz, sentence):
+    with pytest.raises(MethodError, match=sentence):
+        validate_samples("Echo", SECOND, 44_100, low_hz=low_hz, high_hz=16_000)

@@ -1,0 +1,387 @@
+"""Programs of others as anonymisers: what they are given, what of their output is taken, how each fault is told."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from anonymization.methods.contract import Anonymizer, Item, PseudoSpeaker
+from anonymization.methods.errors import MethodError
+from anonymization.methods.external import load_command, watching
+from anonymization.methods.external_files import OutputError, read_output
+from anonymization.methods.sandbox import missing_protections
+from tests.anonymization.programs import describe, items, make_command, noise, voice
+
+confined = pytest.mark.skipif(bool(missing_protections()), reason="; ".join(missing_protections()))
+WARMTH = {"name": "warmth", "low": 0.0, "high": 2.0, "meaning": "how warm", "unit": " K", "gap": [0.9, 1.1]}
+LOUD = {"name": "loud", "default": False, "meaning": "whether it is loud"}
+DEPTH = {"name": "depth", "default": 3, "low": 1, "high": 9, "meaning": "how deep"}
+KIND = {"name": "kind", "default": "soft", "choices": ["soft", "hard"], "meaning": "which kind"}
+ECHO = """
+import json, sys, wave
+with wave.open(sys.stdin.buffer) as file:
+    rate, data = file.getframerate(), file.readframes(file.getnframes())
+with wave.open(sys.stdout.buffer, "wb") as file:
+    file.setnchannels(1); file.setsampwidth(2); file.setframerate(rate); file.writeframes(data[::-1])
+"""
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path, monkeypatch):
+    """Where the files between portal and command lie; none may be left."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
+
+
+def turned(samples):
+    """What the programs of these tests do to speech: its bytes from the last to the first."""
+    return np.frombuffer(samples.tobytes()[::-1], np.int16)
+
+
+def test_command_is_an_anonymiser_that_describes_itself(tmp_path):
+    changes = {"parameters": [WARMTH], "options": [LOUD, DEPTH, KIND], "needs_gpu": False}
+    command = make_command(tmp_path / "own", "", **changes)
+    assert isinstance(command, Anonymizer)
+    assert (command.name, command.title, command.reference) == ("hush", "Hush", "A team")
+    assert re.fullmatch(r"1\+[0-9a-f]{8}", command.version)
+    assert command.is_deterministic
+    assert not command.needs_gpu
+    [warmth] = command.parameters
+    assert (warmth.name, warmth.unit, warmth.gap, warmth.extent) == ("warmth", "K", (0.9, 1.1), pytest.approx(1.8))
+    assert [(option.name, option.default, option.low) for option in command.options] == [
+        ("loud", False, None),
+        ("depth", 3, 1.0),
+        ("kind", "soft", None),
+    ]
+
+
+def test_version_follows_the_description(tmp_path):
+    before = make_command(tmp_path / "own", "")
+    after = make_command(tmp_path / "own", "", limits={"memory_mb": 100})
+    assert before.version != after.version
+
+
+@confined
+def test_batch_of_folders_is_one_call_with_a_manifest(tmp_path):
+    """The program writes what it was told as errors, and fails, so that they are seen."""
+    code = "print(json.dumps([sys.argv[4:], manifest.read_text(), sorted(os.listdir(source))])); sys.exit(1)"
+    command = make_command(
+        tmp_path / "own",
+        f"import json\n{code}",
+        command=[
+            "{python}",
+            "program.py",
+            "{input}",
+            "{output}",
+            "{manifest}",
+            "x{loud}{depth}{kind}",
+            "{rate}",
+            "{threads}",
+        ],
+        parameters=[WARMTH],
+        options=[LOUD, DEPTH, KIND],
+    )
+    batch = [
+        Item(noise(100), voice("0f" * 32, warmth=0.25)),
+        Item(noise(0), voice(warmth=1.5)),
+        Item(noise(9), voice(warmth=2.0)),
+    ]
+    with pytest.raises(MethodError) as raised:
+        command.anonymize_batch(batch, 16_000, options={"loud": True}, threads=2)
+    told, manifest, files = json.loads(str(raised.value).partition("printed: ")[2])
+    assert told == ["xtrue3soft", "16000", "2"]
+    assert files == ["000001.wav", "000003.wav"]  # what has no samples is not given
+    assert manifest.splitlines() == [
+        "utterance,voice,seed,warmth",
+        f"000001,{'0f' * 32},{0x0F0F0F0F >> 1},0.25",
+        f"000003,{'5e' * 32},{0x5E5E5E5E >> 1},2.0",
+    ]
+
+
+@confined
+def test_outputs_come_back_in_order(tmp_path):
+    command = make_command(tmp_path / "own", "copy()", duration_tolerance_s=0)
+    batch = items(16_000, 0, 1, 4000)
+    outputs = command.anonymize_batch(batch, 8_000)
+    assert all(output.dtype == np.int16 for output in outputs)
+    assert [output.tolist() for output in outputs] == [turned(item.samples).tolist() for item in batch]
+    assert command.anonymize_batch([], 16_000) == []
+
+
+@confined
+def test_voice_in_the_command_makes_a_call_for_each_voice(tmp_path):
+    code = """
+    import struct
+    for path in source.iterdir():
+        write(output / path.name, struct.pack("<2h", round(100 * float(sys.argv[4])), len(os.listdir(source))))
+    """
+    command = make_command(
+        tmp_path / "own",
+        code,
+        command=["{python}", "program.py", "{input}", "{output}", "{manifest}", "{warmth}"],
+        parameters=[WARMTH],
+    )
+    voices = [voice("aa" * 32, warmth=0.5), voice("bb" * 32, warmth=1.25), voice("aa" * 32, warmth=0.5)]
+    outputs = command.anonymize_batch([Item(noise(50), each) for each in voices], 16_000)
+    assert [output.tolist() for output in outputs] == [[50, 2], [125, 1], [50, 2]]
+
+
+@confined
+def test_streams_take_and_give_one_utterance_a_call(tmp_path):
+    command = make_command(tmp_path / "own", ECHO, mode="streams", command=["{python}", "program.py"])
+    batch = items(2000, 0, 300)
+    outputs = command.anonymize_batch(batch, 16_000)
+    assert [output.tolist() for output in outputs] == [turned(item.samples).tolist() for item in batch]
+
+
+@confined
+def test_command_with_a_rate_of_its_own_gets_it_and_the_output_is_converted_back(tmp_path):
+    command = make_command(tmp_path / "own", "copy()", rate_hz=8000)
+    remarks = []
+    with watching(remark=remarks.append):
+        outputs = command.anonymize_batch(items(1600, 800), 16_000)
+    assert [output.size for output in outputs] == [1600, 800]
+    assert remarks == ["hush: 2 of 2 outputs: resampled from 8000 Hz to 16000 Hz by soxr."]
+
+
+@confined
+def test_output_at_a_foreign_rate_is_converted_with_a_remark_or_refused(tmp_path):
+    code = "write(output / '000001.wav', bytes(2 * 4410), rate=44100)"
+    remarks = []
+    with watching(remark=remarks.append):
+        output = make_command(tmp_path / "own", code).anonymize(noise(1600), 16_000, voice())
+    assert (output.size, remarks) == (1600, ["hush: 1 of 1 outputs: resampled from 44100 Hz to 16000 Hz by soxr."])
+    strict = make_command(tmp_path / "own", code, output_rate="refuse")
+    with pytest.raises(MethodError, match=r"000001.wav cannot be used: expected 16000 Hz, found 44100 Hz\."):
+        strict.anonymize(noise(1600), 16_000, voice())
+
+
+@confined
+def test_output_of_other_encodings_is_rounded_with_a_remark(tmp_path):
+    code = """
+    import numpy, soundfile
+    soundfile.write(output / "000001.wav", numpy.array([0.5, -1.0, 1.0, 1.5]), 16000, subtype="FLOAT")
+    """
+    remarks = []
+    with watching(remark=remarks.append):
+        output = make_command(tmp_path / "own", code).anonymize(noise(4), 16_000, voice())
+    assert output.tolist() == [16384, -32768, 32767, 32767]
+    assert remarks == ["hush: 1 of 1 outputs: FLOAT samples rounded to 16 bits."]
+
+
+FAULTS = {
+    "stereo": (
+        "write(output / '000001.wav', bytes(400), channels=2)",
+        r"Its output for 000001.wav cannot be used: expected one channel, found 2\.",
+    ),
+    "not-a-number": (
+        "import numpy, soundfile\n"
+        "soundfile.write(output / '000001.wav', numpy.full(100, numpy.nan), 16000, subtype='FLOAT')",
+        r"000001.wav cannot be used: [Ee]xpected samples that are numbers, found NaN or infinity",
+    ),
+    "no-samples": ("write(output / '000001.wav', b'')", "000001.wav cannot be used: expected"),
+    "no-bytes": (
+        "(output / '000001.wav').touch()",
+        r"expected a WAV or FLAC file, found a file of 0 bytes\.",
+    ),
+    "no-audio": ("(output / '000001.wav').write_text('sorry')", "expected a WAV or FLAC file, found text"),
+    "cut": (
+        "copy()\nos.truncate(output / '000001.wav', 1000)",
+        "000001.wav cannot be used: expected 3200 bytes of samples, as the header says, found 956",
+    ),
+    "nothing": ("print('no model')", r"It left no output for 000001.wav; 0 of 1 are there. The last .*: no model"),
+    "more": (
+        "copy()\nfor n in range(3): (output / f'extra\\n{n}').touch()",
+        r'It left a file that nobody asked for: "extra\?0" and 2 others',
+    ),
+    "hidden": ("copy()\n(output / '.cache').mkdir()", 'It left a file that nobody asked for: ".cache"'),
+    "link": ("(output / '000001.wav').symlink_to(source / '000001.wav')", "expected a file of its own, found a link"),
+    "link-to-secrets": (
+        "(output / '000001.wav').symlink_to('/etc/shadow')",
+        "expected a file of its own, found a link",
+    ),
+    "hard-link": (
+        "copy()\n(Path(os.environ['HOME']) / 'x').hardlink_to(output / '000001.wav')",
+        "expected a file of its own, found a folder, a pipe or a link",
+    ),
+    "folder": ("(output / '000001.wav').mkdir()", "expected a file of its own, found a folder"),
+    "pipe": ("os.mkfifo(output / '000001.wav')", "expected a file of its own, found a folder, a pipe or a link"),
+    "too-long": (
+        "write(output / '000001.wav', bytes(2 * 16000 * 11))",
+        r"expected at most 10.4 s, found 11.0 s",
+    ),
+    "too-large": (
+        "open(output / '000001.wav', 'wb').truncate(500_000_000)",
+        "expected at most .* bytes, found 500000000",
+    ),
+    "exit-code": ("copy()\nsys.exit(7)", r"It ended with exit code 7, expected 0\."),
+    "folder-without-rights": (
+        "os.umask(0o777)\n(output / 'deep').mkdir()",
+        "It left no output for 000001.wav",
+    ),
+}
+
+
+@confined
+@pytest.mark.parametrize(("code", "sentence"), FAULTS.values(), ids=FAULTS)
+def test_fault_of_a_command_is_a_sentence(code, sentence, tmp_path):
+    command = make_command(tmp_path / "own", code)
+    with pytest.raises(MethodError) as raised:
+        command.anonymize(noise(1600), 16_000, voice())
+    assert str(raised.value).startswith("hush failed. ")
+    assert re.search(sentence, str(raised.value))
+
+
+@confined
+def test_output_of_another_duration_is_refused_where_it_must_be_kept(tmp_path):
+    code = "write(output / '000001.wav', bytes(2 * 1500))"
+    within = make_command(tmp_path / "own", code, duration_tolerance_s=0.01)
+    assert within.anonymize(noise(1600), 16_000, voice()).size == 1500
+    beyond = make_command(tmp_path / "own", code, duration_tolerance_s=0.005)
+    with pytest.raises(MethodError, match=r"expected 0.100 s within 0.005 s, found 0.094 s"):
+        beyond.anonymize(noise(1600), 16_000, voice())
+
+
+@confined
+def test_fault_in_one_output_of_a_batch_names_its_place(tmp_path):
+    command = make_command(tmp_path / "own", "copy()\nwrite(output / '000003.wav', bytes(4), channels=2)")
+    with pytest.raises(OutputError) as raised:
+        command.anonymize_batch(items(100, 100, 100, 100), 16_000)
+    assert raised.value.index == 2
+
+
+@confined
+def test_stream_that_is_no_wav_is_a_sentence(tmp_path):
+    command = make_command(tmp_path / "own", "print('hello')", mode="streams", command=["{python}", "program.py"])
+    with pytest.raises(MethodError, match=r"hush failed. Its output for 000001.wav cannot be used: expected a WAV"):
+        command.anonymize(noise(100), 16_000, voice())
+
+
+def test_pipe_in_place_of_an_output_does_not_hang(tmp_path):
+    with pytest.raises(MethodError, match="found a link or none"):
+        read_output(tmp_path / "nothing.wav", given=1, given_rate=16_000, tolerance_s=None)
+
+
+def test_foreign_voice_and_option_are_refused_before_anything_runs(tmp_path):
+    command = make_command(tmp_path / "own", "", parameters=[WARMTH])
+    with pytest.raises(MethodError, match=r"warmth of hush lies from 0 to 2 K, outside 0.9 to 1.1; found 1."):
+        command.anonymize(noise(10), 16_000, voice(warmth=1.0))
+    with pytest.raises(MethodError, match="hush takes the parameters warmth; the pseudo-speaker has none"):
+        command.anonymize(noise(10), 16_000, PseudoSpeaker("00", {}))
+    with pytest.raises(MethodError, match="hush has no option colour"):
+        command.anonymize(noise(10), 16_000, voice(warmth=0.5), options={"colour": True})
+
+
+def test_missing_program_folder_and_graphics_card_are_told(tmp_path):
+    command = make_command(tmp_path / "own", "", command=["hush-7", "{input}", "{output}"], isolation="limited")
+    assert command.missing().startswith('hush cannot run: There is no program "hush-7" in /usr/local/bin')
+    with pytest.raises(MethodError, match="hush-7"):
+        command.anonymize(noise(10), 16_000, voice())
+    command = make_command(tmp_path / "own", "", reads=["models"], isolation="limited")
+    assert command.missing().startswith(f"hush needs {tmp_path}/own/models, which is not there.")
+
+
+MISTAKES = {
+    "name": ({"name": "Hush 7"}, "name: expected small letters, digits and hyphens, found 'Hush 7'."),
+    "title": ({"title": None}, "title: expected a text, found nothing."),
+    "version": ({"version": "1" * 30}, f"version: expected a text of at most 24 letters, found '{'1' * 30}'."),
+    "mode": ({"mode": "pipes"}, "mode: expected one of folders, streams, found 'pipes'."),
+    "no-command": ({"command": []}, "command: expected the program and what it is told, found an empty list."),
+    "shell": ({"command": "cp {input} {output}"}, "command: expected a list of texts: the program and what it is told"),
+    "no-output": ({"command": ["cp", "{input}"]}, "command: expected {output} in the mode folders, found none."),
+    "placeholder": ({"command": ["cp", "{inptu}", "{output}"]}, "in the mode folders, found {inptu}."),
+    "stream-of-folders": (
+        {"mode": "streams", "command": ["cp", "{input}"]},
+        "command: expected placeholders of python, rate, seed, threads, voice in the mode streams, found {input}.",
+    ),
+    "key": ({"comand": "x"}, 'there is no key "comand". Did you mean command?'),
+    "network": ({"network": "always"}, "network: expected one of never, found 'always'."),
+    "isolation": ({"isolation": "none"}, "isolation: expected one of full, limited, found 'none'."),
+    "limit": ({"limits": {"memory_mb": "4 GB"}}, "limits: memory_mb: expected a number from 1 to 1e+07, found '4 GB'."),
+    "limit-name": ({"limits": {"time_s": 3}}, 'limits: there is no key "time_s". Did you mean time_limit_s?'),
+    "rate": ({"rate_hz": 16}, "rate_hz: expected a rate in hertz, found 16."),
+    "deterministic": ({"is_deterministic": "yes"}, "is_deterministic: expected true or false, found 'yes'."),
+    "range": ({"parameters": [{**WARMTH, "high": 0}]}, "parameters 1: high: expected more than low (0), found 0."),
+    "gap": ({"parameters": [{**WARMTH, "gap": [0, 3]}]}, "parameters 1: gap: expected [from, to] between 0 and 2"),
+    "whole-gap": (
+        {"parameters": [{**WARMTH, "gap": [0, 2]}]},
+        "parameters 1: gap: expected [from, to] between 0 and 2",
+    ),
+    "meaning": (
+        {"parameters": [{"name": "a", "low": 0, "high": 1}]},
+        "parameters 1: meaning: expected a text, found nothing.",
+    ),
+    "twice": (
+        {"parameters": [WARMTH, WARMTH]},
+        'expected another name for each parameter and option, found "warmth" twice.',
+    ),
+    "reserved": ({"options": [{**LOUD, "name": "seed"}]}, 'found "seed" reserved for a placeholder.'),
+    "five": (
+        {"parameters": [{**WARMTH, "name": f"p{n}"} for n in range(5)]},
+        "expected at most 4 parameters, found 5.",
+    ),
+    "default": ({"options": [{**KIND, "default": "odd"}]}, "options 1: default: The option kind is one of soft, hard"),
+    "no-choices": ({"options": [{**KIND, "choices": []}]}, "options 1: choices: expected a list of texts"),
+    "no-range": ({"options": [{"name": "depth", "default": 3, "meaning": "x"}]}, "options 1: low: expected a number"),
+    "folder-of-all": ({"folder": "/"}, "the command may read all of /, which holds your home folder."),
+    "temporary-files": ({"reads": [".."]}, "which holds the temporary files of all. Put it in a folder of its own."),
+}
+
+
+@pytest.mark.parametrize(("changes", "sentence"), MISTAKES.values(), ids=MISTAKES)
+def test_mistake_in_a_description_is_told_with_its_place(changes, sentence, tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    path = describe(own, **changes)
+    with pytest.raises(MethodError) as raised:
+        load_command(path)
+    assert str(raised.value).startswith(f"{path}: ")
+    assert sentence in str(raised.value)
+
+
+def test_data_of_the_portal_within_the_system_is_told(tmp_path, monkeypatch):
+    command = make_command(tmp_path / "own", "", isolation="limited")
+    monkeypatch.setenv("PORTAL_DATA_DIR", "/usr/bin")
+    assert command.missing() == "hush would read the data of the portal, which lie in /usr. Move PORTAL_DATA_DIR."
+
+
+def test_command_beside_the_data_of_the_portal_is_refused(tmp_path, monkeypatch):
+    own = tmp_path / "own"
+    (own / "var").mkdir(parents=True)
+    monkeypatch.setenv("PORTAL_DATA_DIR", str(own / "var"))
+    with pytest.raises(MethodError, match="which holds the data of the portal"):
+        load_command(describe(own))
+    monkeypatch.setenv("PORTAL_DATA_DIR", str(tmp_path))
+    with pytest.raises(MethodError, match="which lies in the data of the portal"):
+        load_command(describe(own))
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"name = ", "expected a TOML file in UTF-8, found: Invalid value"),
+        (b"\xff\xfe", "expected a TOML file in UTF-8, found"),
+        (b"#" * 300_000, "expected a description of at most 262144 bytes, found 300000"),
+        (b"", "name: expected small letters, digits and hyphens, found nothing"),
+    ],
+)
+def test_file_that_is_no_description_is_refused(content, sentence, tmp_path):
+    path = tmp_path / "hush.toml"
+    path.write_bytes(content)
+    with pytest.raises(MethodError, match=re.escape(sentence)):
+        load_command(path)
+    with pytest.raises(MethodError, match="the description cannot be read"):
+        load_command(tmp_path / "none.toml")
+
+
+def test_command_that_needs_a_graphics_card_is_offered_where_none_is_and_refuses_to_run_there(tmp_path, monkeypatch):
+    """The portal's pages and its workers are different machines."""
+    command = make_command(tmp_path / "own", "copy()", needs_gpu=True)
+    monkeypatch.setattr("anonymization.methods.external._has_graphics_card", lambda: False)
+    assert command.missing() == ""
+    with pytest.raises(MethodError, match="hush needs a graphics card; this machine shows none"):
+        command.anonymize_batch(items(800), 16_000)

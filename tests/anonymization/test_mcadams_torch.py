@@ -1,0 +1,140 @@
+"""The torch engine of B2 against the compiled one, on the processor and on a graphics card where there is one."""
+
+import numpy as np
+import pytest
+
+from anonymization.methods import mcadams_compiled, mcadams_torch
+from anonymization.methods.contract import Item, PseudoSpeaker
+from anonymization.methods.mcadams import METHODS, McAdamsParameters, mcadams, mcadams_batch
+
+torch = pytest.importorskip("torch", reason="the torch engine is tested where torch is installed; here it is not")
+
+# Largest difference before quantisation, as a part of the peak: far less than one step of int16, 3e-5.
+TOLERANCE = 1e-7
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+ALPHAS = [0.5, 0.63, 0.8, 0.9, 1.0, 1.2]
+
+
+def noise(n, seed=0):
+    return np.random.default_rng(seed).normal(0, 1000, n).astype(np.int16)
+
+
+def largest_difference(a, b):
+    return int(np.abs(a.astype(int) - b).max(initial=0))
+
+
+def assert_bent_alike(bent, expected):
+    assert bent.shape == expected.shape
+    assert np.abs(bent - expected).max(initial=0) <= TOLERANCE * np.abs(expected).max(initial=0)
+
+
+def settings(alpha, **options):
+    return McAdamsParameters(alpha, engine="torch", **options)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_torch_equals_compiled_before_quantisation(vowels, device):
+    parameters = [settings(alpha) for alpha in ALPHAS]
+    bent = list(mcadams_torch.bend_poles([vowels] * len(ALPHAS), parameters, device=device))
+    assert len(bent) == len(ALPHAS)
+    for one, each in zip(bent, parameters, strict=True):
+        assert_bent_alike(one, mcadams_compiled.bend_poles(vowels, each, threads=1))
+
+
+def test_torch_equals_compiled_to_one_step_on_real_speech(shared):
+    import soundfile
+
+    paths = sorted((shared / "speech/librispeech-test-other").rglob("*.flac"))[:4]
+    speech = [soundfile.read(path, dtype="int16", stop=32_000)[0] for path in paths]
+    alphas = np.linspace(0.5, 0.9, len(speech))
+    outputs = mcadams_batch(speech, 16_000, [settings(alpha) for alpha in alphas])
+    assert outputs
+    for samples, alpha, output in zip(speech, alphas, outputs, strict=True):
+        assert largest_difference(output, mcadams(samples, 16_000, McAdamsParameters(alpha))) <= 1
+
+
+@pytest.mark.parametrize("n", [0, 1, 100, 319, 320, 479, 480, 639, 640, 4001])
+@pytest.mark.parametrize("ends", [{}, {"first_frame": True, "tail": True}], ids=["official", "both ends"])
+def test_every_length_equals_compiled(n, ends):
+    output = mcadams(noise(n), 16_000, settings(0.7, **ends))
+    assert output.dtype == np.int16
+    assert output.shape == (n,)
+    assert largest_difference(output, mcadams(noise(n), 16_000, McAdamsParameters(0.7, **ends))) <= 1
+
+
+@pytest.mark.parametrize(("window_s", "hop_s", "order"), [(0.03, 0.01, 16), (0.02, 0.02, 5), (0.025, 0.007, 21)])
+def test_other_frames_equal_compiled(vowels, window_s, hop_s, order):
+    framing = {"window_s": window_s, "hop_s": hop_s, "order": order, "tail": True}
+    (bent,) = mcadams_torch.bend_poles([vowels], [settings(0.8, **framing)])
+    assert_bent_alike(bent, mcadams_compiled.bend_poles(vowels, McAdamsParameters(0.8, **framing), threads=1))
+
+
+@pytest.mark.parametrize("frames_per_batch", [1, 7, 64, 100_000])
+def test_size_of_batches_changes_nothing(frames_per_batch):
+    """Pieces of utterances, several utterances in one batch, and utterances without a frame between them."""
+    utterances = [noise(n, seed=n) for n in (3000, 0, 480, 100, 5000, 319)]
+    parameters = [settings(alpha) for alpha in ALPHAS]
+    bent = list(mcadams_torch.bend_poles(utterances, parameters, device="cpu", frames_per_batch=frames_per_batch))
+    assert [one.size for one in bent] == [samples.size for samples in utterances]
+    for one, samples, each in zip(bent, utterances, parameters, strict=True):
+        assert_bent_alike(one, mcadams_compiled.bend_poles(samples, each, threads=1))
+
+
+def test_batch_of_several_voices_equals_one_by_one(vowels):
+    method = next(method for method in METHODS if method.name == "mcadams-2022")
+    voices = [PseudoSpeaker(str(alpha), {"alpha": alpha}) for alpha in (0.5, 0.7, 0.89)]
+    items = [Item(vowels[: 9000 + 1000 * i], voice) for i, voice in enumerate(voices)]
+    outputs = method.anonymize_batch(items, 16_000, options={"engine": "torch"})
+    for item, output in zip(items, outputs, strict=True):
+        single = method.anonymize(item.samples, 16_000, item.pseudo_speaker, options={"engine": "torch"})
+        compiled = method.anonymize(item.samples, 16_000, item.pseudo_speaker)
+        assert largest_difference(output, single) <= 1
+        assert largest_difference(output, compiled) <= 1
+
+
+def test_silence_stays_silent_by_option():
+    samples = noise(8000)
+    samples[3000:5000] = 0
+    (kept,) = mcadams_torch.bend_poles([samples], [settings(0.8)])
+    (filtered,) = mcadams_torch.bend_poles([samples], [settings(0.8, keep_digital_silence=False)])
+    assert not kept[3360:4640].any()
+    assert filtered[3360:4640].any()
+    assert not mcadams(np.zeros(16_000, np.int16), 16_000, settings(0.8)).any()
+
+
+@pytest.mark.parametrize("name", ["constant", "alternating", "tone", "pulse"])
+def test_degenerate_sound_stays_finite(name):
+    t = np.arange(8000)
+    samples = {
+        "constant": np.full(8000, -32_768),
+        "alternating": np.where(t % 2, 32_767, -32_768),
+        "tone": 20_000 * np.cos(np.pi / 2 * t),
+        "pulse": (t == 4000) * 32_767,
+    }[name].astype(np.int16)
+    (bent,) = mcadams_torch.bend_poles([samples], [settings(0.7)])
+    assert np.isfinite(bent).all()
+    assert np.abs(mcadams(samples, 16_000, settings(0.7)).astype(int)).max() == 32766
+
+
+def test_poles_equal_numpy_roots(vowels):
+    window = McAdamsParameters(0.8).analysis_window()
+    frames = np.lib.stride_tricks.sliding_window_view(vowels / 32768, 320)[::160].T * window[:, np.newaxis]
+    coefficients = mcadams_torch.fit_polynomials(torch.from_numpy(frames), 20)
+    real, imag = (part.numpy().T for part in mcadams_torch.find_poles(coefficients))
+    for polynomial, ours in zip(coefficients.numpy().T, real + 1j * imag, strict=True):
+        expected = np.roots(polynomial)
+        assert np.count_nonzero(ours.imag == 0) == np.count_nonzero(expected.imag == 0)
+        assert np.abs(ours[:, np.newaxis] - expected).min(axis=1).max() < 1e-6
+
+
+def test_eigenvalues_stand_in_for_unsettled_roots(monkeypatch, vowels):
+    monkeypatch.setattr(mcadams_torch, "_MAX_ITERATIONS", 7)  # some frames settle by then, others do not
+    (bent,) = mcadams_torch.bend_poles([vowels], [settings(0.6)])
+    assert_bent_alike(bent, mcadams_compiled.bend_poles(vowels, McAdamsParameters(0.6), threads=1))
+
+
+def test_threads_of_torch_are_given_back_and_change_nothing(vowels):
+    before = torch.get_num_threads()
+    outputs = [mcadams(vowels, 16_000, settings(0.7), threads=threads) for threads in (1, 2)]
+    assert torch.get_num_threads() == before
+    assert np.array_equal(*outputs)

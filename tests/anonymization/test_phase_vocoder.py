@@ -1,0 +1,96 @@
+"""Phase-vocoder pitch shifting: windows, locked phases, attacks, blocks."""
+
+import numpy as np
+import pytest
+
+from anonymization.methods import _phase_vocoder_kernel as kernel
+from anonymization.methods import phase_vocoder
+from anonymization.methods.phase_vocoder import hop_samples, shift_by_vocoder
+from anonymization.methods.pitch_source import PitchSource
+
+UP, DOWN = 2**0.5, 2**-0.5
+
+
+def shift(samples, ratio, rate=16_000):
+    return shift_by_vocoder(PitchSource(samples, rate, 0.0), ratio).astype(np.float64)
+
+
+def harmonic(f0_hz, duration_s, rate=16_000):
+    time_s = np.arange(round(duration_s * rate)) / rate
+    tones = [np.cos(2 * np.pi * k * f0_hz * time_s) / k for k in range(1, 12)]
+    return (3000 * np.sum(tones, axis=0)).astype(np.int16)
+
+
+def level_range_db(output):
+    """From the quietest to the loudest 50 ms."""
+    short_rms = np.sqrt((output[: output.size // 800 * 800].reshape(-1, 800) ** 2).mean(axis=1))
+    return 20 * np.log10(short_rms.max() / short_rms.min())
+
+
+def test_window_is_1024_samples_at_16_khz_and_64_ms_elsewhere():
+    assert hop_samples(16_000) == 256
+    for rate in (8_000, 11_025, 22_050, 44_100, 48_000):
+        assert 4 * hop_samples(rate) / rate == pytest.approx(0.064, rel=0.1)
+
+
+@pytest.mark.parametrize("ratio", [UP, DOWN, 2 ** (200 / 1200)])
+def test_harmonics_keep_their_levels_and_do_not_beat(ratio):
+    output = shift(harmonic(160, 3), ratio)[8000:-8000]
+    spectrum = np.abs(np.fft.rfft(output * np.hanning(output.size)))
+    bins_per_hz = output.size / 16_000
+    levels = []
+    for k in range(1, 7):
+        place = round(k * 160 * ratio * bins_per_hz)
+        levels.append(spectrum[place - 3 : place + 4].max() * k)
+    assert 20 * np.log10(max(levels) / min(levels)) < 1.5
+    assert level_range_db(output) < 2
+
+
+def test_locked_frames_equal_the_input_where_it_goes_on_by_itself():
+    """With frames a hop apart in input and output alike, nothing turns."""
+    rng = np.random.default_rng(0)
+    spectra = (rng.normal(size=(9, 65)) + 1j * rng.normal(size=(9, 65))).astype(np.complex64)
+    here, back = spectra[1:].copy(), spectra[:-1].copy()
+    kernel.lock_phases(here, back, spectra[0].copy(), np.inf)
+    assert np.abs(here - spectra[1:]).max() < 1e-5
+
+
+def test_locked_frames_keep_magnitudes_and_the_phases_around_a_peak():
+    rng = np.random.default_rng(1)
+    here = (rng.normal(size=(1, 65)) * 0.01 + 0j).astype(np.complex64)
+    here[0, 19:22] = [2 + 1j, 5, 2 - 1j]
+    before_turn, back = here.copy(), np.ones((1, 65), np.complex64)
+    before = np.full(65, 1j, np.complex64)
+    kernel.lock_phases(here, back, before, np.inf)
+    assert np.abs(here) == pytest.approx(np.abs(before_turn), abs=1e-6)
+    assert here[0, 19:22] == pytest.approx(1j * before_turn[0, 19:22], abs=1e-5)
+    assert np.array_equal(before, here[0])
+
+
+def test_new_peaks_are_not_turned():
+    here = np.full((1, 65), 0.01, np.complex64)
+    here[0, 20] = 10
+    back = np.full((1, 65), 1.0, np.complex64)
+    kernel.lock_phases(here, back, np.full(65, 1j, np.complex64), 10.0)
+    assert here[0, 20] == 10
+
+
+@pytest.mark.parametrize("ratio", [UP, DOWN])
+def test_harmonics_do_not_beat_where_blocks_meet(monkeypatch, ratio):
+    monkeypatch.setattr(phase_vocoder, "_FRAMES_PER_BLOCK", 10)
+    output = shift(harmonic(160, 3), ratio)[8000:-8000]
+    assert level_range_db(output) < 2
+
+
+def test_blocks_of_no_shift_do_not_show(monkeypatch, vowels):
+    monkeypatch.setattr(phase_vocoder, "_FRAMES_PER_BLOCK", 3)
+    assert np.abs(shift(vowels, 1.0) - vowels).max() < 0.1
+
+
+@pytest.mark.parametrize("ratio", [UP, DOWN])
+def test_two_attacks_both_stay_sharp(ratio):
+    samples = np.random.default_rng(2).normal(0, 3, 32_000).astype(np.int16)
+    samples[[9_000, 20_000]] = 20_000
+    power = shift(samples, ratio) ** 2
+    for place in (9_000, 20_000):
+        assert power[place - 32 : place + 33].sum() > 0.4 * power.sum()
