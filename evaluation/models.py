@@ -10,10 +10,13 @@ from portal.submissions.models import Submission, SubmittedFile
 
 
 class EvaluationRun(models.Model):
-    """One recipe of measures over one data set of one submission; never changed, only followed by another run."""
+    """One recipe of measures over a submission; never changed, only followed by another run.
+
+    `data_set` is the one that was measured, empty for a run over the whole submission: scores, results and averages.
+    """
 
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="evaluation_runs")
-    data_set = models.ForeignKey(DataSet, on_delete=models.PROTECT, related_name="+")
+    data_set = models.ForeignKey(DataSet, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     recipe = models.CharField(max_length=40)
     recipe_version = models.CharField(max_length=40)
     code_version = models.CharField(max_length=60)
@@ -24,7 +27,18 @@ class EvaluationRun(models.Model):
         ordering = ["-created_at", "-id"]
 
     def __str__(self) -> str:
-        return f"{self.recipe} of {self.submission} on {self.data_set}"
+        return f"{self.recipe} of {self.submission} on {self.data_set or 'everything'}"
+
+    @property
+    def measured_set(self) -> DataSet:
+        """The data set of a run over one.
+
+        Raises:
+            ValueError: the run is over the whole submission.
+        """
+        if self.data_set is None:
+            raise ValueError(f"{self} is a run over no single data set.")
+        return self.data_set
 
 
 class UtteranceMeasure(models.Model):
@@ -55,32 +69,97 @@ class UtteranceMeasure(models.Model):
 
 
 class MetricValue(models.Model):
-    """One number with all that identifies it; `metric` is a name of `evaluation.metrics.catalogue`."""
+    """One number with all that identifies it; `metric` is a name of `evaluation.metrics.catalogue`.
+
+    `data_set` is a name of the recipe or corpus, or ``average_test`` and so on. `training`, `enrolment` and `speech`
+    say which speech the evaluator was trained on, enrolled with and tested on (`evaluation.formats.claims`);
+    `attack_model` follows from them. `basis` says what `value` rests on. `claimed` is the number that the team's
+    files state, as written in `claimed_text`, found at `claimed_in`; `agrees` whether it is the recomputed number in
+    print.
+    """
 
     class Gender(models.TextChoices):
         ALL = "", "all"
         FEMALE = "f", "female"
         MALE = "m", "male"
+        MIXED = "x", "mixed"
+
+    class Basis(models.TextChoices):
+        AUDIO = "audio", "from the audio"
+        SCORES = "scores", "from the scores"
+        COUNTS = "counts", "from word counts"
+        TRANSCRIPTS = "transcripts", "from the transcripts"
+        SIMILARITY = "similarity", "from the similarity matrices"
+        VALUES = "values", "from the values of its data sets"
+        CLAIM = "claim", "claimed, not recomputed"
 
     run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="values")
+    data_set = models.CharField(max_length=80, blank=True)
     metric = models.CharField(max_length=60)
     estimator = models.CharField(max_length=120)
     gender = models.CharField(max_length=1, choices=Gender.choices, blank=True)
     attack_model = models.CharField(max_length=30, blank=True)
+    training = models.CharField(max_length=10, blank=True)
+    enrolment = models.CharField(max_length=10, blank=True)
+    speech = models.CharField(max_length=10, blank=True)
+    basis = models.CharField(max_length=12, choices=Basis.choices, default=Basis.AUDIO)
     value = models.FloatField()
     spread = models.FloatField(null=True, help_text="Population standard deviation over utterances.")
     low = models.FloatField(null=True)
     high = models.FloatField(null=True)
     n = models.PositiveIntegerField()
+    claimed = models.FloatField(null=True)
+    claimed_text = models.CharField(max_length=60, blank=True)
+    claimed_in = models.CharField(max_length=400, blank=True)
+    agrees = models.BooleanField(null=True)
 
     class Meta:
-        ordering = ["metric", "gender"]
+        ordering = ["data_set", "metric", "gender"]
         constraints = [
             models.UniqueConstraint(
-                fields=["run", "metric", "estimator", "gender", "attack_model"],
+                fields=[
+                    "run",
+                    "data_set",
+                    "metric",
+                    "estimator",
+                    "gender",
+                    "attack_model",
+                    "training",
+                    "enrolment",
+                    "speech",
+                ],
                 name="number_has_one_identity",
             )
         ]
 
     def __str__(self) -> str:
         return f"{self.metric} {self.value:.4g}"
+
+
+class ScoreSet(models.Model):
+    """The scores of one verification test, kept sorted for DET curves and further numbers.
+
+    `key`: a stored npz with `targets` and `nontargets`, float64, ascending.
+    """
+
+    run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="score_sets")
+    data_set = models.CharField(max_length=80)
+    gender = models.CharField(max_length=1, choices=MetricValue.Gender.choices, blank=True)
+    attack_model = models.CharField(max_length=30)
+    training = models.CharField(max_length=10)
+    enrolment = models.CharField(max_length=10)
+    speech = models.CharField(max_length=10)
+    target_count = models.PositiveIntegerField()
+    nontarget_count = models.PositiveIntegerField()
+    key = models.CharField(max_length=200)
+
+    class Meta:
+        ordering = ["data_set", "attack_model", "training"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["run", "data_set", "training", "enrolment", "speech"], name="score_set_once_in_run"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.attack_model} scores of {self.data_set}"

@@ -23,16 +23,16 @@ ROLE_ORDER = (Role.TRIAL, Role.ENROLMENT, Role.TRAINING)
 
 def finished_runs(submission: Submission) -> list[EvaluationRun]:
     """The newest finished run of each data set, by name of the data set."""
-    runs = EvaluationRun.objects.filter(submission=submission, job__state=State.SUCCEEDED)
+    runs = EvaluationRun.objects.filter(submission=submission, job__state=State.SUCCEEDED, data_set__isnull=False)
     newest: dict[int, EvaluationRun] = {}
-    for run in runs.select_related("data_set", "job").order_by("pk"):
-        newest[run.data_set_id] = run
-    return sorted(newest.values(), key=lambda run: run.data_set.name)
+    for run in runs.select_related("data_set__corpus", "job").order_by("pk"):
+        newest[run.measured_set.pk] = run
+    return sorted(newest.values(), key=lambda run: run.measured_set.name)
 
 
 def trial_runs(runs: Iterable[EvaluationRun]) -> list[EvaluationRun]:
     """The runs that the protocol judges: those of trial sets."""
-    return [run for run in runs if run.data_set.role == Role.TRIAL]
+    return [run for run in runs if run.measured_set.role == Role.TRIAL]
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def result_table(runs: list[EvaluationRun], values: RunValues, counts: SetCounts
     """All numbers of these runs, trial sets first: one row for each data set and gender that has utterances."""
     metrics = list(METRICS.values())
     sets = [ResultSet(run, rows) for run in runs if (rows := _rows_of(run, values, counts))]
-    groups = [ResultGroup(role, [each for each in sets if each.run.data_set.role == role]) for role in ROLE_ORDER]
+    groups = [ResultGroup(role, [each for each in sets if each.run.measured_set.role == role]) for role in ROLE_ORDER]
     return ResultTable(
         metrics=metrics,
         groups=[group for group in groups if group.sets],
@@ -174,7 +174,7 @@ def _rows_of(run: EvaluationRun, values: RunValues, counts: SetCounts) -> list[R
         ResultRow(
             gender=str(MetricValue.Gender(gender).label),
             n=max(value.n for value in row.values()),
-            speakers=counts.speakers(run.data_set_id, gender),
+            speakers=counts.speakers(run.measured_set.pk, gender),
             cells=[ResultCell(metric, row.get(metric.key)) for metric in METRICS.values()],
         )
         for gender in shown
@@ -250,9 +250,9 @@ def compare_pitch(runs: list[EvaluationRun], values: RunValues, counts: SetCount
         for gender in genders:
             summary = values.pitch(run, gender)
             if summary is not None:
-                subset = _subset_name(run.data_set.name, genders)
+                subset = _subset_name(run.measured_set.name, genders)
                 parts.setdefault(subset, {}).setdefault(gender, []).append(summary)
-                speakers[subset, gender] += counts.speakers(run.data_set_id, gender) if counts else 0
+                speakers[subset, gender] += counts.speakers(run.measured_set.pk, gender) if counts else 0
     rows = [
         PitchComparison(subset, *_pooled([found]), (speakers[subset, Gender.FEMALE], speakers[subset, Gender.MALE]))
         for subset, found in parts.items()
@@ -327,7 +327,7 @@ def _first_measures(runs: list[EvaluationRun], sign: str, count: int) -> list[Ut
 
 def rho_by_set(runs: list[EvaluationRun]) -> dict[str, list[float]]:
     """Pitch correlations of the utterances by data set and gender."""
-    names = {(run.pk, gender.value): f"{run.data_set.name}, {gender.label}" for run in runs for gender in Gender}
+    names = {(run.pk, gender.value): f"{run.measured_set.name}, {gender.label}" for run in runs for gender in Gender}
     groups: dict[str, list[float]] = {name: [] for name in names.values()}
     rows = UtteranceMeasure.objects.filter(run__in=runs, pitch_correlation__isnull=False)
     for run, gender, rho in rows.values_list("run_id", "file__utterance__speaker__gender", "pitch_correlation"):

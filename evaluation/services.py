@@ -31,6 +31,7 @@ from evaluation.metrics.f0 import F0Track, praat_estimator, track_f0_praat
 from evaluation.metrics.pitch import pitch_correlation
 from evaluation.metrics.summary import summarise
 from evaluation.models import EvaluationRun, MetricValue, UtteranceMeasure
+from evaluation.selectors_objective import pitch_minimum
 from portal.challenges.models import DataSet, Gender
 from portal.core import audit
 from portal.core.audio import Samples, load_audio
@@ -61,6 +62,7 @@ def start_evaluation(
     run.job = create_job(
         kind="measure",
         title=f"Measure {data_set} · {submission.system}",
+        edition=submission.system.edition_name,
         parameters={"run": run.pk},
         by=by,
         after=after,
@@ -208,6 +210,7 @@ def _value(
     return [
         MetricValue(
             run=run,
+            data_set=run.measured_set.name,
             metric=metric.key,
             estimator=estimator,
             gender=gender,
@@ -238,13 +241,14 @@ def draw_figures(run: EvaluationRun) -> None:
     groups = rho_by_gender(run)
     if not groups:
         return
+    threshold = pitch_minimum(run.submission.system.edition)
     for theme in FIGURE_THEMES:
-        replace_named(figure_key(run, theme), pitch_histogram(groups, theme=theme))
+        replace_named(figure_key(run, theme), pitch_histogram(groups, threshold=threshold, theme=theme))
     formats: tuple[ImageFormat, ...] = ("png", "pdf")
     for image_format in formats:
         replace_named(
             figure_key(run, "light", image_format),
-            pitch_histogram(groups, image_format=image_format),
+            pitch_histogram(groups, threshold=threshold, image_format=image_format),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from evaluation.commands.inputs import one_result_at
+from evaluation.commands.inputs import add_recipe_argument, one_result_at, recipe_at
 from evaluation.commands.tables import claim_row, family, in_order, label_of, written
 from evaluation.commands.terminal import (
     FINE,
@@ -33,11 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("first", type=Path, metavar="A", help="a result")
     parser.add_argument("second", type=Path, metavar="B", help="another one")
     parser.add_argument("--metric", metavar="KEY", help="only this metric, such as eer, wer, pitch_correlation")
+    add_recipe_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Compare every number; the exit code."""
-    first, second = one_result_at(options.first), one_result_at(options.second)
+    recipe = recipe_at(options.recipe)
+    first, second = one_result_at(options.first, recipe), one_result_at(options.second, recipe)
     sides = [{claim.identity: claim for claim in one.claims} for one in (first, second)]
     identities = in_order(dict.fromkeys([*sides[0], *sides[1]]))
     if options.metric:

@@ -7,19 +7,14 @@ libraries are imported there, when they are needed.
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
 
-from evaluation.commands.terminal import UNUSABLE, CommandError, warn
+from evaluation.commands.running import Parser, run_command
 from evaluation.metrics.errors import MetricInputError
 from evaluation.protocols.recipes import RecipeError
 
 PROGRAM = "python -m evaluation"
-INTERRUPTED = 130
 # name: one line for the help
 COMMANDS = {
     "score": "every detection metric of a Kaldi score file, with intervals and a DET figure",
@@ -31,34 +26,13 @@ COMMANDS = {
 _EPILOGUE = "Exit code: 0 done, 1 problems found, 2 bad usage or unreadable input. Results go to standard output."
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise CommandError(f"{self.prog}: {message}. See {self.prog} --help.")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never raises for what a person typed or sent."""
-    for stream in (sys.stdout, sys.stderr):
-        if reconfigure := getattr(stream, "reconfigure", None):
-            reconfigure(errors="replace")  # a terminal without ρ still gets its numbers
-    try:
-        options = _parser().parse_args(arguments)
-        code: int = options.run(options)
-        sys.stdout.flush()
-    except (CommandError, MetricInputError, RecipeError) as error:
-        warn(str(error))
-        return UNUSABLE
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        warn("\nStopped.")
-        return INTERRUPTED
-    return code
+    return run_command(lambda: _parser().parse_args(arguments), MetricInputError, RecipeError)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+def _parser() -> Parser:
+    parser = Parser(
         prog=PROGRAM,
         description="The objective numbers of the VoicePrivacy challenges from files.",
         epilog=_EPILOGUE,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import sys
 import textwrap
@@ -19,6 +20,9 @@ from evaluation.formats.problems import Problem, Severity, has_errors
 from evaluation.metrics.catalogue import Metric
 
 NONE = "–"
+REPLACEMENT = "�"
+# Names in files may hold what a terminal obeys; only lines and tabs are for it. Halves of characters have no bytes.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 FINE, PROBLEMS, UNUSABLE = 0, 1, 2
 PROBLEMS_PER_KIND = 20
 _BAR_WIDTH = 30
@@ -33,17 +37,18 @@ class CommandError(Exception):
 
 def say(text: str = "") -> None:
     """One line, or several, to standard output."""
-    sys.stdout.write(f"{text}\n")
+    sys.stdout.write(f"{_CONTROL.sub(REPLACEMENT, text)}\n")
 
 
 def warn(text: str) -> None:
     """One line, or several, to standard error."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{_CONTROL.sub(REPLACEMENT, text)}\n")
 
 
 def say_json(content: object) -> None:
     """JSON with every digit; numbers that JSON does not know are the texts “nan”, “inf” and “-inf”."""
-    say(json.dumps(_plain(content), ensure_ascii=False, indent=2, allow_nan=False))
+    text = json.dumps(_plain(content), ensure_ascii=False, indent=2, allow_nan=False)
+    say(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def say_table(

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from evaluation.commands.inputs import results_at
-from evaluation.commands.recompute import Recomputation, RecomputedNumber, recompute
+from evaluation.commands.inputs import add_recipe_argument, recipe_at, recipe_of, results_at
+from evaluation.commands.recompute import Recomputation, recompute
 from evaluation.commands.tables import attack, claim_row, column, say_claims, test_of, written
 from evaluation.commands.terminal import (
     FINE,
@@ -22,13 +22,14 @@ from evaluation.commands.terminal import (
 )
 from evaluation.formats.claims import AttackModel, Claim, ClaimIdentity, Speech
 from evaluation.formats.problems import Severity
+from evaluation.formats.recomputation import RecomputedNumber
 from evaluation.formats.result_file import is_member
 from evaluation.formats.result_lines import AVERAGE_DECIMALS
 from evaluation.formats.results import SystemResults, track_average
 from evaluation.metrics.averages import AverageError, Condition, GateResult, Policy, conditions, gate, weighted_average
 from evaluation.metrics.catalogue import find_metric
 from evaluation.metrics.errors import MetricInputError
-from evaluation.protocols.recipes import Average, Gate, Recipe, Track, load_recipe, shipped_editions
+from evaluation.protocols.recipes import Average, Gate, Recipe, Track, shipped_editions
 
 DESCRIPTION = (
     "Check the results of a challenge: a result file, a results directory, a submission, a folder of published files, "
@@ -73,9 +74,11 @@ class Standing:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     parser.add_argument("results", type=Path, metavar="RESULTS", help="file, directory, submission, or FOLDER/SYSTEM")
-    parser.add_argument(
+    against = parser.add_mutually_exclusive_group()
+    against.add_argument(
         "--edition", choices=shipped_editions(), help="whose recipe to hold it against (default: by the files)"
     )
+    add_recipe_argument(against)
     parser.add_argument(
         "--data",
         type=Path,
@@ -87,24 +90,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Report on every system; the exit code."""
-    found = results_at(options.results, options.edition)
-    recomputed = [recompute(system, options.data) for system in found] if options.data else [None] * len(found)
+    own = recipe_at(options.recipe)
+    found = results_at(options.results, options.edition, own)
+    recomputed = [recompute(system, options.data, own) for system in found] if options.data else [None] * len(found)
     systems = [_with_problems(*each) for each in zip(found, recomputed, strict=True)]
     if options.json:
-        say_json({"systems": [_content(*each) for each in zip(systems, recomputed, strict=True)]})
+        say_json({"systems": [_content(*each, own) for each in zip(systems, recomputed, strict=True)]})
     else:
         for number, each in enumerate(zip(systems, recomputed, strict=True)):
             if number:
                 say("\n")
-            _say_system(*each, brief=options.brief)
+            _say_system(*each, own, brief=options.brief)
     faults = any(problem.severity is Severity.ERROR for system in systems for problem in system.problems)
-    undecided = any(average.reason for system in systems for average in averages_of(system))
+    undecided = any(average.reason for system in systems for average in averages_of(system, own))
     return FINE + int(faults or undecided)
 
 
-def averages_of(system: SystemResults) -> tuple[RecomputedAverage, ...]:
-    """Each average of the tracks that the system has numbers of; those of original speech where it claims them."""
-    recipe = load_recipe(system.edition)
+def averages_of(system: SystemResults, own: Recipe | None = None) -> tuple[RecomputedAverage, ...]:
+    """Each average of the tracks that the system has numbers of; those of original speech where it claims them.
+
+    Args:
+        own: the recipe that the results were held against, where it is not that of their edition.
+    """
+    recipe = recipe_of(system, own)
     found: list[RecomputedAverage] = []
     for track in _tracks(system, recipe):
         for average in track.averages:
@@ -113,9 +121,9 @@ def averages_of(system: SystemResults) -> tuple[RecomputedAverage, ...]:
     return tuple(found)
 
 
-def standing_of(system: SystemResults) -> tuple[Standing, ...]:
-    """Conditions and gates of each ranked track, from recomputed averages."""
-    recipe = load_recipe(system.edition)
+def standing_of(system: SystemResults, own: Recipe | None = None) -> tuple[Standing, ...]:
+    """Conditions and gates of each ranked track, from recomputed averages; `own` as in `averages_of`."""
+    recipe = recipe_of(system, own)
     return tuple(_standing(system, recipe, track) for track in _tracks(system, recipe) if track.ranking)
 
 
@@ -204,8 +212,8 @@ def _gate(claims: Sequence[Claim], one: Gate) -> tuple[GateResult, ...]:
     return gate(values, one.groups, one.minimum, inclusive=one.inclusive)
 
 
-def _say_system(system: SystemResults, recomputed: Recomputation | None, *, brief: bool) -> None:
-    recipe = load_recipe(system.edition)
+def _say_system(system: SystemResults, recomputed: Recomputation | None, own: Recipe | None, *, brief: bool) -> None:
+    recipe = recipe_of(system, own)
     files = ", ".join(f"{file.name}" for file in system.files)
     say(f"{system.system}: {recipe.title}, {len(system.claims)} numbers")
     say(f"Read: {files or 'single files of the results directory'}")
@@ -214,7 +222,7 @@ def _say_system(system: SystemResults, recomputed: Recomputation | None, *, brie
     if recomputed is not None:
         _say_recomputed(recomputed, brief=brief)
     say("\nAverages\n")
-    averages = averages_of(system)
+    averages = averages_of(system, own)
     if averages:
         header = ["track", "split", "speech", "metric", "claimed", "recomputed"]
         say_table(header, [_average_row(one) for one in averages], indent="  ")
@@ -222,7 +230,7 @@ def _say_system(system: SystemResults, recomputed: Recomputation | None, *, brie
         say("  none in this edition")
     for reason in dict.fromkeys(one.reason for one in averages if one.reason):
         say(f"  {reason}")
-    for standing in standing_of(system):
+    for standing in standing_of(system, own):
         _say_standing(standing, several=len(recipe.tracks) > 1)
     say("\nProblems\n")
     lines = list(problem_lines(system.problems)) or ["none"]
@@ -267,14 +275,14 @@ def _say_standing(standing: Standing, *, several: bool) -> None:
         say(f"  {standing.note}")
 
 
-def _content(system: SystemResults, recomputed: Recomputation | None) -> dict[str, object]:
+def _content(system: SystemResults, recomputed: Recomputation | None, own: Recipe | None) -> dict[str, object]:
     content: dict[str, object] = {
         "system": system.system,
         "edition": system.edition,
         "files": [file.name for file in system.files],
         "claims": [claim_row(claim) for claim in system.claims],
-        "averages": [asdict(one) for one in averages_of(system)],
-        "standing": [asdict(one) for one in standing_of(system)],
+        "averages": [asdict(one) for one in averages_of(system, own)],
+        "standing": [asdict(one) for one in standing_of(system, own)],
         "problems": problem_rows(system.problems),
     }
     if recomputed is not None:

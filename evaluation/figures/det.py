@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evaluation.figures.numbers import Cell, NumberTable
-from evaluation.figures.style import ImageFormat, Palette, Theme, drawing, render
+from evaluation.figures.style import ImageFormat, Palette, Size, Theme, drawing, render
 from evaluation.metrics.catalogue import MIN_CLLR, Metric, find_metric
 from evaluation.metrics.detection import DetectionMetrics, Estimator
 from evaluation.metrics.errors import MetricInputError
@@ -58,7 +58,7 @@ def draw_det(
     with drawing(theme) as palette:
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(WIDTH_INCHES, 4.7 + 0.21 * len(tests)), layout="constrained")
+        figure = Figure(figsize=size_of(len(tests)).inches, layout="constrained")
         axes = figure.subplots()
         for position, (label, test) in enumerate(tests.items()):
             break_ = "\n" if len(label) > _LONGEST_LABEL else " "
@@ -67,6 +67,11 @@ def draw_det(
         _draw_axes(axes, tests, list(rates.values()), palette)
         figure.legend(loc="outside lower left", frameon=False, fontsize=9, handlelength=3.6, labelspacing=0.35)
         return render(figure, image_format, title="DET curves", description=describe(tests, estimator=estimator))
+
+
+def size_of(tests: int) -> Size:
+    """Of a figure with so many curves."""
+    return Size(WIDTH_INCHES, 4.7 + 0.21 * tests)
 
 
 def det_numbers(tests: Mapping[str, DetectionMetrics], *, estimator: Estimator = "kaldi") -> NumberTable:

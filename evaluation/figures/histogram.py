@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaluation.figures.style import ImageFormat, Palette, Theme, drawing, render
+from evaluation.figures.style import ImageFormat, Palette, Size, Theme, drawing, render
 from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from evaluation.metrics.summary import Distribution, Summary, distribute
@@ -42,6 +42,7 @@ MINIMUM_PITCH_CORRELATION = Threshold(MINIMUM_OF_2022, "2022 minimum")
 def pitch_histogram(
     rho_by_group: Mapping[str, Iterable[float]],
     *,
+    threshold: Threshold | None = MINIMUM_PITCH_CORRELATION,
     theme: Theme = "light",
     image_format: ImageFormat = "svg",
 ) -> bytes:
@@ -49,6 +50,7 @@ def pitch_histogram(
 
     Args:
         rho_by_group: pitch correlations of utterances, in [-1, 1], by the label of their group.
+        threshold: what an edition asks of the mean; None where it asks nothing.
         theme: for a light or a dark page; the background is transparent.
         image_format: ``svg``, ``png`` or ``pdf``.
 
@@ -58,7 +60,7 @@ def pitch_histogram(
     return draw_histogram(
         distribute(rho_by_group),
         axis_label=PITCH_CORRELATION.label,
-        threshold=MINIMUM_PITCH_CORRELATION,
+        threshold=threshold,
         decimals=PITCH_CORRELATION.decimals,
         theme=theme,
         image_format=image_format,
@@ -88,7 +90,7 @@ def draw_histogram(
         from matplotlib.figure import Figure
 
         rows = len(distribution.groups)
-        figure = Figure(figsize=(WIDTH_INCHES, 0.85 + ROW_INCHES * rows), layout="constrained")
+        figure = Figure(figsize=size_of(rows).inches, layout="constrained")
         all_axes = figure.subplots(rows, 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         for row, axes in enumerate(all_axes):
             _draw_group(axes, distribution, row, palette)
@@ -107,6 +109,11 @@ def draw_histogram(
             title=f"Histogram of {axis_label}",
             description=describe(distribution, threshold, decimals),
         )
+
+
+def size_of(groups: int) -> Size:
+    """Of a histogram with so many groups."""
+    return Size(WIDTH_INCHES, 0.85 + ROW_INCHES * groups)
 
 
 def describe(distribution: Distribution, threshold: Threshold | None = None, decimals: int = 3) -> str:

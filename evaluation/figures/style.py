@@ -22,6 +22,7 @@ Theme = Literal["light", "dark"]
 ImageFormat = Literal["svg", "png", "pdf"]
 
 PNG_DOTS_PER_INCH = 160
+CSS_PIXELS_PER_INCH = 96
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 
@@ -71,6 +72,27 @@ PALETTES: dict[Theme, Palette] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a figure is drawn."""
+
+    width_inches: float
+    height_inches: float
+
+    @property
+    def inches(self) -> tuple[float, float]:
+        return self.width_inches, self.height_inches
+
+    @property
+    def width(self) -> int:
+        """In pixels of a page, which keeps its place from that before the picture has come."""
+        return round(CSS_PIXELS_PER_INCH * self.width_inches)
+
+    @property
+    def height(self) -> int:
+        return round(CSS_PIXELS_PER_INCH * self.height_inches)
+
+
 @contextmanager
 def drawing(theme: Theme) -> Iterator[Palette]:
     """Make and render a figure in here; matplotlib's own settings are back afterwards."""
@@ -105,7 +127,9 @@ def drawing(theme: Theme) -> Iterator[Palette]:
         yield palette
 
 
-def render(figure: Figure, image_format: ImageFormat, *, title: str, description: str) -> bytes:
+def render(
+    figure: Figure, image_format: ImageFormat, *, title: str, description: str, dots_per_inch: int = PNG_DOTS_PER_INCH
+) -> bytes:  # fmt: skip
     """The figure as a file; equal figures give equal bytes. To be called inside of `drawing`.
 
     Args:
@@ -113,6 +137,7 @@ def render(figure: Figure, image_format: ImageFormat, *, title: str, description
         image_format: ``svg``, ``png`` or ``pdf``.
         title: what the figure shows, read aloud in place of the picture.
         description: the finding in words, with the numbers.
+        dots_per_inch: of a PNG.
     """
     buffer = io.BytesIO()
     if image_format == "svg":
@@ -123,7 +148,7 @@ def render(figure: Figure, image_format: ImageFormat, *, title: str, description
         figure.savefig(buffer, format="pdf", metadata=metadata)
     else:
         metadata = {"Software": None, "Title": title, "Description": description}
-        figure.savefig(buffer, format="png", dpi=PNG_DOTS_PER_INCH, metadata=metadata)
+        figure.savefig(buffer, format="png", dpi=dots_per_inch, metadata=metadata)
     return buffer.getvalue()
 
 

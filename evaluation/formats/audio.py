@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 SILENCE_PEAK = 10 / 32768  # −70 dB of full scale; the quietest real speech met peaks at −41 dB
 LONGEST_S = 600.0
+HIGHEST_RATE_HZ = 192_000  # what a length is limited by, lest a header that lies about its rate fills the memory
 _BLOCK = 65536
 _ENCODINGS = {
     "PCM_S8",
@@ -93,6 +94,21 @@ class AudioFacts:
         return self.samples / self.rate_hz
 
 
+@dataclass(frozen=True, slots=True)
+class DecodedAudio:
+    """All samples of a file.
+
+    Attributes:
+        samples: shape (n,), mono; int16 as stored in a 16-bit file, else float64, full scale 1.0.
+        rate_hz, encoding, format: as in `AudioFacts`.
+    """
+
+    samples: NDArray[Any]
+    rate_hz: int
+    encoding: str
+    format: str
+
+
 def inspect_audio(source: Path | BinaryIO) -> AudioFacts:
     """Decode a file from end to end and state what is in it.
 
@@ -118,6 +134,15 @@ def inspect_audio(source: Path | BinaryIO) -> AudioFacts:
         )
 
 
+def decode_audio(source: Path | BinaryIO, *, longest_s: float = LONGEST_S) -> DecodedAudio:
+    """Decode a mono file as it is: as `read_pcm16`, but samples that are no numbers are handed on."""
+    with _opened(source) as (file, sound):
+        _check_size(sound, longest_s)
+        samples = np.concatenate([block[:, 0] for block in _decoded(file, sound, finite=False)])
+        container = "FLAC" if sound.format == "FLAC" else "WAV"
+        return DecodedAudio(samples, sound.samplerate, sound.subtype, container)
+
+
 def read_pcm16(source: Path | BinaryIO, *, longest_s: float = LONGEST_S) -> tuple[NDArray[np.int16], int]:
     """Read a mono file as 16-bit samples.
 
@@ -133,13 +158,8 @@ def read_pcm16(source: Path | BinaryIO, *, longest_s: float = LONGEST_S) -> tupl
         AudioError: as `inspect_audio`; also more than one channel, or longer than `longest_s`.
     """
     with _opened(source) as (file, sound):
-        if sound.channels != 1:
-            raise AudioError("not-mono", "one channel", f"{sound.channels}", "Send one channel only.")
-        if sound.frames > longest_s * sound.samplerate:
-            found = f"{sound.frames / sound.samplerate:.1f} s"
-            remedy = "Cut the recording into utterances."
-            raise AudioError("too-long", f"at most {longest_s:g} s", found, remedy)
-        blocks = [_to_pcm16(block[:, 0]) for block in _decoded(file, sound)]
+        _check_size(sound, longest_s)
+        blocks = [to_pcm16(block[:, 0]) for block in _decoded(file, sound)]
         return np.concatenate(blocks), sound.samplerate
 
 
@@ -179,7 +199,15 @@ def resample(samples: NDArray[np.int16], from_hz: int, to_hz: int) -> NDArray[np
     common = gcd(from_hz, to_hz)
     scaled = samples.astype(np.float64) / 32768
     changed = soxr.resample(scaled, from_hz // common, to_hz // common, quality="VHQ")
-    return _to_pcm16(np.asarray(changed, dtype=np.float64))
+    return to_pcm16(np.asarray(changed, dtype=np.float64))
+
+
+def to_pcm16(samples: NDArray[Any]) -> NDArray[np.int16]:
+    """Samples of any shape as int16: int16 as they are, floating point (full scale 1.0) rounded and clipped."""
+    if samples.dtype == np.int16:
+        return np.asarray(samples, dtype=np.int16)
+    clipped: NDArray[np.float64] = np.clip(np.rint(samples * 32768), -32768, 32767)
+    return clipped.astype(np.int16)
 
 
 @contextmanager
@@ -240,6 +268,14 @@ def _check_header(sound: SoundFile) -> None:
         )
 
 
+def _check_size(sound: SoundFile, longest_s: float) -> None:
+    if sound.channels != 1:
+        raise AudioError("not-mono", "one channel", f"{sound.channels}", "Send one channel only.")
+    if sound.frames > longest_s * min(sound.samplerate, HIGHEST_RATE_HZ):
+        found = f"{sound.frames / sound.samplerate:.1f} s"
+        raise AudioError("too-long", f"at most {longest_s:g} s", found, "Cut the recording into utterances.")
+
+
 def _check_wav_chunks(file: BinaryIO, size: int) -> None:
     """libsndfile shortens a WAV file without a word to what is there, so compare the sizes here."""
     position = 12
@@ -297,13 +333,13 @@ def _measure(file: BinaryIO, sound: SoundFile) -> tuple[float, float]:
     return peak, energy
 
 
-def _decoded(file: BinaryIO, sound: SoundFile) -> Iterator[NDArray[Any]]:
+def _decoded(file: BinaryIO, sound: SoundFile, *, finite: bool = True) -> Iterator[NDArray[Any]]:
     """Blocks of shape (n, channels): int16 as stored for 16-bit files, else float64.
 
     Reads in blocks so that a header that promises hours costs no memory.
 
     Raises:
-        AudioError: fewer samples decode than the header promises, another checksum, or a sample
+        AudioError: fewer samples decode than the header promises, another checksum, or, where `finite`, a sample
             that is not a number.
     """
     import soundfile
@@ -321,7 +357,7 @@ def _decoded(file: BinaryIO, sound: SoundFile) -> Iterator[NDArray[Any]]:
         if not len(block):
             found = f"{done} to {done + wanted} before decoding stops"
             raise _truncated(f"{sound.frames} samples, as the header says", found)
-        if not as_stored and not np.isfinite(block).all():
+        if finite and not as_stored and not np.isfinite(block).all():
             found = "NaN or infinity"
             raise AudioError("not-finite", "samples that are numbers", found, "Export it again.")
         if stated:
@@ -344,13 +380,6 @@ def _flac_checksum(file: BinaryIO) -> bytes | None:
     digest = file.read(16)
     file.seek(position)
     return digest if any(digest) else None
-
-
-def _to_pcm16(block: NDArray[Any]) -> NDArray[np.int16]:
-    if block.dtype == np.int16:
-        return np.asarray(block, dtype=np.int16)
-    clipped: NDArray[np.float64] = np.clip(np.rint(block * 32768), -32768, 32767)
-    return clipped.astype(np.int16)
 
 
 def _not_audio(found: str) -> AudioError:

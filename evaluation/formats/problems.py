@@ -6,9 +6,14 @@ shows the whole report at once. An *error* makes the input unusable, a *warning*
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+
+SHOWN_CHARACTERS = 400
+# Control characters and signs of direction: what steers a terminal, splits a line, or makes text read as other text.
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Severity(StrEnum):
@@ -20,6 +25,8 @@ class Severity(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One fault of an input, complete enough to be acted on.
+
+    What it quotes of a file (`expected`, `found`) is cut where it is long, and what would steer a terminal is escaped.
 
     Attributes:
         code: short stable name of the kind of fault, such as ``wrong-rate``; reports group by it.
@@ -40,6 +47,10 @@ class Problem:
     line: int | None = None
     count: int = 1
 
+    def __post_init__(self) -> None:
+        for name in ("expected", "found"):
+            object.__setattr__(self, name, _shown(getattr(self, name)))
+
     def sentence(self) -> str:
         """The whole fault in one line of prose."""
         place = self.file if self.line is None else f"{self.file}, line {self.line}"
@@ -54,3 +65,8 @@ def count_faults(problems: Iterable[Problem], severity: Severity) -> int:
 def has_errors(problems: Iterable[Problem]) -> bool:
     """Whether any of the problems makes the input unusable."""
     return any(problem.severity is Severity.ERROR for problem in problems)
+
+
+def _shown(text: str) -> str:
+    escaped = _STEERING.sub(lambda sign: sign[0].encode("unicode_escape").decode(), text[: SHOWN_CHARACTERS + 1])
+    return escaped if len(escaped) <= SHOWN_CHARACTERS else f"{escaped[: SHOWN_CHARACTERS - 1]}…"

@@ -74,12 +74,13 @@ class SystemResults:
         return next((one for one in self.claims if one.identity == identity), None)
 
 
-def read_results(path: Path, *, edition: str | None = None) -> tuple[SystemResults, ...]:
+def read_results(path: Path, *, edition: str | None = None, recipe: Recipe | None = None) -> tuple[SystemResults, ...]:
     """Read a result file, a results directory, the folder of a submission, or a folder of published files.
 
     Args:
         path: of any of these.
         edition: whose recipe the files are held against; without one, each file tells.
+        recipe: an organizer's own, in place of an edition's.
 
     Faults besides those of the files: ``contradicting-results`` (one number, two values), ``missing-directory``
     (``.orig`` or its partner), ``missing-file``, ``missing-summary`` (a warning: of the published files of 2022, the
@@ -90,7 +91,7 @@ def read_results(path: Path, *, edition: str | None = None) -> tuple[SystemResul
     Raises:
         RecipeError: no such edition, or one that has no files of this kind.
     """
-    recipe = load_recipe(edition) if edition else None
+    recipe = recipe or (load_recipe(edition) if edition else None)
     if path.is_file():
         return (_system(path.name, [_read_file(path, path.name, recipe)], [], [], []),)
     if _is_results_directory(path):
@@ -109,13 +110,15 @@ def read_results(path: Path, *, edition: str | None = None) -> tuple[SystemResul
     return (SystemResults(path.name, "", (), (), (), (), (problem,)),)
 
 
-def read_published(folder: Path, *, edition: str | None = None) -> tuple[SystemResults, ...]:
+def read_published(
+    folder: Path, *, edition: str | None = None, recipe: Recipe | None = None
+) -> tuple[SystemResults, ...]:
     """The systems whose published files lie in a folder itself, none where it holds none or cannot be read.
 
     Raises:
         RecipeError: as `read_results`.
     """
-    return _published(folder, _listed(folder), load_recipe(edition) if edition else None)
+    return _published(folder, _listed(folder), recipe or (load_recipe(edition) if edition else None))
 
 
 def track_average(
@@ -215,13 +218,18 @@ def _read_submission(root: Path, folders: Sequence[Path], recipe: Recipe | None)
     recipe = recipe or load_recipe(files[0].edition if files else "2022")
     for folder in folders:
         kind = ResultKind.ORIGINAL
-        if recipe.edition == "2022" and not folder.name.endswith(".orig"):
+        if _retrains(recipe) and not folder.name.endswith(".orig"):
             kind = ResultKind.RETRAINED
         _read_parts(root, folder, recipe, kind, claims, scores, problems)
-    if recipe.edition == "2022":
+    if _retrains(recipe):
         problems += _partners(folders)
     read = _system(folders[0].name.removesuffix(".orig"), files, claims, scores, problems)
     return replace(read, edition=recipe.edition)
+
+
+def _retrains(recipe: Recipe) -> bool:
+    """Whether results come in two directories, of the original and of the retrained models, as in 2022."""
+    return recipe.results is not None and bool(recipe.results.trial_set)
 
 
 def _partners(folders: Sequence[Path]) -> Iterator[Problem]:
@@ -239,7 +247,7 @@ def _read_parts(
 ) -> None:  # fmt: skip
     """The single files of a results directory, each beside ``results.txt``."""
     report = ProblemList()
-    wanted_files = ["results.txt"] if recipe.edition == "2020" else ["config.info", "results.txt"]
+    wanted_files = ["config.info", "results.txt"] if _retrains(recipe) else ["results.txt"]
     for name in [*wanted_files, *(["results_summary.txt"] if kind is ResultKind.RETRAINED else [])]:
         if not (folder / name).is_file():
             report.add(_no_file(root, folder / name))

@@ -17,6 +17,8 @@ from evaluation.metrics.sorted_scores import Floats, SortedScores, sort_scores
 
 TARGETS_PER_BIN = 10
 MAX_BINS = 100
+# With fewer, the half bins that are lost at both ends and the chance of each bin weigh too much to compare systems.
+FEW_TARGETS = 200
 _LARGEST = float(np.finfo(np.float64).max)
 
 

@@ -8,23 +8,32 @@ in per cent.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, get_type_hints
+from typing import Any
+
+from evaluation.protocols.recipe_tables import TableReader
 
 FOLDER = Path(__file__).parent
 WEIGHT_TOLERANCE = 1e-9
+LARGEST_EER = 100
 POLICIES = ("cumulative", "interval")
 BETTER = ("lower", "higher")
 ROLES = ("enrolment", "trial", "recognition", "emotion", "training", "joint")
 
-T = TypeVar("T")
-
 
 class RecipeError(ValueError):
-    """A recipe that cannot be used: says which file and field, what was expected and what was found."""
+    """A recipe that cannot be used: says which file and field, what was expected and what was found.
+
+    `faults` are the sentences, one for each thing that is wrong; the text of the error has each on a line.
+    """
+
+    def __init__(self, *faults: str) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +198,11 @@ class ResultLines:
 
 
 @dataclass(frozen=True, slots=True)
+class _Emotions:
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """One edition.
 
@@ -236,8 +250,9 @@ def shipped_editions() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 
 
+@cache
 def load_recipe(edition: str) -> Recipe:
-    """A shipped recipe, such as ``2022``.
+    """A shipped recipe, such as ``2022``; read once in a process, for it cannot be changed.
 
     Raises:
         RecipeError: no such edition.
@@ -252,134 +267,124 @@ def read_recipe(path: Path) -> Recipe:
 
     Raises:
         RecipeError: the file cannot be read, is no TOML, or a field is missing, unknown, of a wrong type or
-            contradicts another; the message names file and field.
+            contradicts another; each fault names file and field.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(f"{path.name}: expected a readable TOML file, found: {error}.") from error
+    return parse_recipe(text, file=path.name)
+
+
+def parse_recipe(text: str, *, file: str, metric_fault: Callable[[str, str], str] | None = None) -> Recipe:
+    """A recipe from the text of a TOML file that its owner knows as `file`.
+
+    Args:
+        metric_fault: of a metric and an estimator that the recipe names, what is wrong with them, or "".
+
+    Raises:
+        RecipeError: as `read_recipe`, with every fault of the file.
+    """
     try:
-        return _recipe(table)
-    except RecipeError as error:
-        raise RecipeError(f"{path.name}: {error}") from error
-
-
-def _recipe(table: dict[str, Any]) -> Recipe:
-    given = dict(table)
-    sets = {name: _build(DataSet, row, f"data_sets.{name}", name=name) for name, row in _tables(given, "data_sets")}
-    tracks = {name: _track(row, name) for name, row in _tables(given, "tracks")}
-    metrics = tuple(_rows(MetricRule, given, "metrics", "metrics"))
-    emotions = tuple(given.pop("emotions", {}).get("labels", ()))
-    lines = given.pop("results", None)
-    results = None if lines is None else _build(ResultLines, lines, "results")
-    built = {"data_sets": MappingProxyType(sets), "tracks": MappingProxyType(tracks), "metrics": metrics}
-    recipe = _build(Recipe, given, "recipe", **built, results=results, emotions=emotions)
-    _check(recipe)
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RecipeError(f"{file}: expected a readable TOML file, found: {error}.") from error
+    reader = _RecipeReader(table, metric_fault or (lambda *_: ""))
+    recipe = reader.recipe()
+    if recipe is None or reader.faults:
+        raise RecipeError(*(f"{file}: {fault}" for fault in reader.faults))
     return recipe
 
 
-def _track(table: dict[str, Any], name: str) -> Track:
-    given, place = dict(table), f"tracks.{name}"
-    averages = tuple(_rows(Average, given, "averages", f"{place}.averages"))
-    ranking = given.pop("ranking", None)
-    return _build(
-        Track, given, place, name=name, averages=averages, ranking=ranking and _ranking(ranking, f"{place}.ranking")
-    )
+class _RecipeReader(TableReader):
+    """Reads the tables of a recipe, and holds each against the others as soon as it is read."""
 
+    def __init__(self, table: dict[str, Any], metric_fault: Callable[[str, str], str]) -> None:
+        super().__init__()
+        self.table, self.metric_fault = dict(table), metric_fault
+        sets, models = table.get("data_sets"), table.get("attack_models")
+        self.set_names = tuple(sets) if isinstance(sets, dict) else ()
+        self.attack_models = tuple(models) if isinstance(models, list) else ()
 
-def _ranking(table: dict[str, Any], place: str) -> Ranking:
-    given = dict(table)
-    gates = tuple(_rows(Gate, given, "gates", f"{place}.gates"))
-    utilities = tuple(_rows(Utility, given, "utilities", f"{place}.utilities"))
-    privacy = _build(MetricName, given.pop("privacy", {}), f"{place}.privacy")
-    return _build(Ranking, given, place, gates=gates, utilities=utilities, privacy=privacy)
+    def recipe(self) -> Recipe | None:
+        """The whole recipe; None where something is wrong."""
+        given = self.table
+        sets = {name: self._data_set(row, name) for name, row in self.tables(given, "data_sets")}
+        tracks = {name: self._track(row, name) for name, row in self.tables(given, "tracks")}
+        metrics = tuple(self.rows(MetricRule, given, "metrics", "metrics"))
+        for number, rule in enumerate(metrics):
+            self._metric(rule.key, rule.estimator, f"metrics[{number}]")
+        emotions = self.build(_Emotions, given.pop("emotions", {}), "emotions")
+        lines = given.pop("results", None)
+        results = None if lines is None else self.build(ResultLines, lines, "results")
+        built = {"data_sets": MappingProxyType(sets), "tracks": MappingProxyType(tracks), "metrics": metrics}
+        labels = emotions.labels if emotions else ()
+        return self.build(Recipe, given, "recipe", **built, results=results, emotions=labels)
 
+    def _data_set(self, table: Any, name: str) -> DataSet | None:
+        place = f"data_sets.{name}"
+        one = self.build(DataSet, table, place, name=name)
+        if one is not None:
+            self.one_of(one.role, ROLES, f"{place}.role")
+            if one.role == "trial" and one.enrolment not in self.set_names:
+                self.fault(f"{place}.enrolment: expected a data set, found “{one.enrolment}”.")
+        return one
 
-def _tables(table: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
-    found = table.pop(key, None)
-    if not isinstance(found, dict) or not found:
-        raise RecipeError(f"{key}: expected at least one table, found {_shown(found)}.")
-    return list(found.items())
+    def _track(self, table: Any, name: str) -> Track | None:
+        place = f"tracks.{name}"
+        if not isinstance(table, dict):
+            return self.build(Track, table, place)
+        given = dict(table)
+        averages = tuple(self.rows(Average, given, "averages", f"{place}.averages"))
+        for average in averages:
+            self._check_average(average, f"{place}: {average.label}")
+        ranking = given.pop("ranking", None)
+        ranking = ranking and self._ranking(ranking, f"{place}.ranking")
+        return self.build(Track, given, place, name=name, averages=averages, ranking=ranking)
 
+    def _ranking(self, table: Any, place: str) -> Ranking | None:
+        if not isinstance(table, dict):
+            return self.build(Ranking, table, place)
+        given = dict(table)
+        gates = tuple(self.rows(Gate, given, "gates", f"{place}.gates"))
+        utilities = tuple(self.rows(Utility, given, "utilities", f"{place}.utilities"))
+        privacy = self.build(MetricName, given.pop("privacy", {}), f"{place}.privacy")
+        for gate in gates:
+            self._metric(gate.metric, gate.estimator, f"{place}.gates")
+        for utility in utilities:
+            self._metric(utility.metric, utility.estimator, f"{place}.utilities")
+        if privacy is not None:
+            self._metric(privacy.metric, privacy.estimator, f"{place}.privacy")
+        for utility in utilities:
+            self.one_of(utility.better, BETTER, f"{place}.utilities.better")
+        self._known_sets((name for gate in gates for group in gate.groups for name in group), f"{place}.gates")
+        ranking = self.build(Ranking, given, place, gates=gates, utilities=utilities, privacy=privacy)
+        if ranking is not None:
+            self._check_ranking(ranking, place)
+        return ranking
 
-def _rows(kind: type[T], table: dict[str, Any], key: str, place: str) -> list[T]:
-    return [_build(kind, row, f"{place}[{number}]") for number, row in enumerate(table.pop(key, []))]
+    def _metric(self, metric: str, estimator: str, place: str) -> None:
+        if fault := self.metric_fault(metric, estimator):
+            self.fault(f"{place}: {fault}")
 
+    def _known_sets(self, names: Iterable[str], place: str) -> None:
+        """That there are no data sets at all is said once, not of each name."""
+        for name in names if self.set_names else ():
+            self.one_of(name, self.set_names, place)
 
-def _build(kind: type[T], table: dict[str, Any], place: str, **built: Any) -> T:
-    """A dataclass from a table, each field held against its annotation; `built` fields are taken as they are."""
-    if not isinstance(table, dict):
-        raise RecipeError(f"{place}: expected a table, found {_shown(table)}.")
-    hints = get_type_hints(kind)
-    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
-    if unknown := [name for name in table if name not in known or name in built]:
-        raise RecipeError(f"{place}: expected the fields {', '.join(known)}, found “{unknown[0]}”.")
-    values = dict(built)
-    for name, field in known.items():
-        if name in table:
-            values[name] = _value(table[name], str(hints[name]), f"{place}.{name}")
-        elif name not in built and field.default is MISSING:
-            raise RecipeError(f"{place}: expected the field “{name}”, found none.")
-    return kind(**values)
+    def _check_average(self, average: Average, place: str) -> None:
+        self._metric(average.metric, average.estimator, place)
+        for split, weights in average.weights.items():
+            self._known_sets(weights, f"{place}, {split}")
+            if abs(sum(weights.values()) - 1) > WEIGHT_TOLERANCE:
+                self.fault(f"{place}, {split}: expected weights that add up to 1, found {sum(weights.values()):g}.")
 
-
-def _value(found: Any, hint: str, place: str) -> Any:
-    if "Mapping" in hint and isinstance(found, dict):
-        return MappingProxyType({split: MappingProxyType(dict(row)) for split, row in found.items()})
-    if hint.startswith("tuple[tuple") and isinstance(found, list):
-        return tuple(tuple(row) for row in found)
-    if hint.startswith("tuple") and isinstance(found, list):
-        return tuple(found)
-    number = isinstance(found, int | float) and not isinstance(found, bool)
-    fits = {
-        "<class 'str'>": isinstance(found, str),
-        "<class 'bool'>": isinstance(found, bool),
-        "<class 'float'>": number,
-        "float | None": number,
-        "int | None": isinstance(found, int) and number,
-    }
-    if not fits.get(hint, False):
-        wanted = hint.removeprefix("<class '").removesuffix("'>")
-        raise RecipeError(f"{place}: expected {wanted}, found {_shown(found)}.")
-    return found
-
-
-def _shown(found: Any) -> str:
-    return "nothing" if found is None else f"“{found}”"
-
-
-def _check(recipe: Recipe) -> None:
-    for one in recipe.data_sets.values():
-        _one_of(one.role, ROLES, f"data_sets.{one.name}.role")
-        if one.role == "trial" and one.enrolment not in recipe.data_sets:
-            raise RecipeError(f"data_sets.{one.name}.enrolment: expected a data set, found “{one.enrolment}”.")
-    for track in recipe.tracks.values():
-        for average in track.averages:
-            _check_average(recipe, average, f"tracks.{track.name}: {average.label}")
-        if track.ranking:
-            _check_ranking(recipe, track.ranking, f"tracks.{track.name}.ranking")
-
-
-def _check_average(recipe: Recipe, average: Average, place: str) -> None:
-    for split, weights in average.weights.items():
-        for name in weights:
-            _one_of(name, tuple(recipe.data_sets), f"{place}, {split}")
-        if abs(sum(weights.values()) - 1) > WEIGHT_TOLERANCE:
-            raise RecipeError(f"{place}, {split}: expected weights that add up to 1, found {sum(weights.values()):g}.")
-
-
-def _check_ranking(recipe: Recipe, ranking: Ranking, place: str) -> None:
-    _one_of(ranking.policy, POLICIES, f"{place}.policy")
-    _one_of(ranking.attack_model, recipe.attack_models, f"{place}.attack_model")
-    for utility in ranking.utilities:
-        _one_of(utility.better, BETTER, f"{place}.utilities.better")
-    if list(ranking.minimum_eers) != sorted(set(ranking.minimum_eers)):
-        raise RecipeError(f"{place}.minimum_eers: expected ascending limits, found {list(ranking.minimum_eers)}.")
-    for gate in ranking.gates:
-        for name in (name for group in gate.groups for name in group):
-            _one_of(name, tuple(recipe.data_sets), f"{place}.gates")
-
-
-def _one_of(found: str, allowed: tuple[str, ...], place: str) -> None:
-    if found not in allowed:
-        raise RecipeError(f"{place}: expected one of {', '.join(allowed)}, found “{found}”.")
+    def _check_ranking(self, ranking: Ranking, place: str) -> None:
+        self.one_of(ranking.policy, POLICIES, f"{place}.policy")
+        self.one_of(ranking.attack_model, self.attack_models, f"{place}.attack_model")
+        limits = list(ranking.minimum_eers)
+        if limits != sorted(set(limits)):
+            self.fault(f"{place}.minimum_eers: expected ascending limits, found {limits}.")
+        for limit in limits:
+            if not 0 <= limit <= LARGEST_EER:
+                self.fault(f"{place}.minimum_eers: expected limits from 0 to 100 %, found {limit:g}.")

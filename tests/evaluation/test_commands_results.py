@@ -8,6 +8,7 @@ import json
 import pytest
 
 from evaluation.metrics.catalogue import ALL_METRICS
+from evaluation.protocols.recipes import FOLDER
 from tests.evaluation.commands import RANK_FILE, refusal
 from tests.evaluation.reference import SHARED
 from tests.formats import test_results_2022
@@ -246,3 +247,38 @@ def test_verify_of_an_impossible_average_decides_nothing(shell, rank_file):
     assert answer.code == 1
     assert "Not decided: Expected an average EER of 0 to 100 %, found 200.0." in answer.out
     assert "error: out of range" in answer.out
+
+
+# An organizer's own recipe -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_recipe(tmp_path):
+    """The recipe of 2024 with other limits, under a name of its own."""
+    text = (FOLDER / "2024.toml").read_text(encoding="utf-8")
+    text = text.replace('edition = "2024"', 'edition = "autumn"').replace(
+        "minimum_eers = [10, 20", "minimum_eers = [15, 18"
+    )
+    path = tmp_path / "autumn.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_verify_holds_results_against_an_own_recipe(shell, rank_file, own_recipe):
+    answer = shell("verify", rank_file, "--recipe", own_recipe, "--json")
+    [system] = answer.json["systems"]
+    assert (answer.code, system["problems"]) == (0, [])
+    [standing] = system["standing"]
+    assert [one["minimum"] for one in standing["conditions"]] == [15, 18, 30, 40]
+    assert "EER from 18 %: met" in shell("verify", rank_file, "--recipe", own_recipe).out
+
+
+def test_compare_reads_results_of_an_own_recipe(shell, rank_file, own_recipe):
+    answer = shell("compare", rank_file, rank_file, "--recipe", own_recipe, "--json")
+    assert (answer.code, len(answer.json["numbers"])) == (0, 16)
+
+
+def test_recipe_that_is_none_is_told(shell, rank_file, tmp_path):
+    assert "expected a readable TOML file" in refusal(shell("verify", rank_file, "--recipe", rank_file))
+    assert "nothing.toml" in refusal(shell("compare", rank_file, rank_file, "--recipe", tmp_path / "nothing.toml"))
+    assert "not allowed with" in refusal(shell("verify", rank_file, "--recipe", rank_file, "--edition", "2024"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from evaluation.commands.terminal import PROBLEMS_PER_KIND, problem_lines, problem_rows
+from evaluation.commands.terminal import PROBLEMS_PER_KIND, problem_lines, problem_rows, say, say_json, warn
 from evaluation.formats.problems import Problem, Severity
 from evaluation.formats.score_measures import join_files, measure_scores
 from evaluation.metrics.bootstrap import bootstrap_detection, draw_speakers
@@ -180,6 +181,19 @@ def test_program_writes_what_its_terminal_can_show(tmp_path):
     answer = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (answer.returncode, answer.stderr) == (0, "")
     assert "Pitch correlation ?F0" in answer.stdout
+
+
+def test_a_terminal_is_not_told_what_to_do_by_names_in_files(capsys):
+    """No escape sequences, no carriage returns, no halves of characters; JSON keeps everything, escaped."""
+    name = "T\x1b[2J1\r\x9b0\ud800\tü"
+    say(name)
+    warn(f"{name}\nb")
+    say_json({"name": "T\x1b\x9b\x7f"})
+    said = capsys.readouterr()
+    assert said.out.startswith("T�[2J1��0�\tü\n")
+    assert said.err == "T�[2J1��0�\tü\nb\n"
+    assert json.loads(said.out.split("\n", 1)[1]) == {"name": "T\x1b\x9b\x7f"}
+    assert not {"\x1b", "\x7f", "\x9b"} & set(said.out)
 
 
 def test_long_lists_of_problems_are_cut_on_a_terminal_and_whole_in_json():

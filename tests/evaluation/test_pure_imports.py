@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 HEAVY = ("django", "matplotlib", "numba", "pandas", "parselmouth", "pyworld", "scipy", "soundfile", "torch")
-PACKAGES = ("metrics", "figures", "formats", "protocols", "commands")
+PACKAGES = ("metrics", "figures", "formats", "protocols", "commands", "objective")
 
 IMPORT_ALL = f"""
 import importlib, pkgutil, sys

@@ -1,0 +1,324 @@
+"""The objective numbers of one submission, as pages, board and API read them; nothing here can be changed.
+
+A number has one identity (`ClaimIdentity`: data set, gender, metric, estimator, and the speech that the evaluator was
+trained on, enrolled with and tested on); its average over a split has the data set ``average_test`` and so on.
+Conventions: EERs and WERs in per cent, as the recipe has them; `low` and `high` are 95 % intervals over speakers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+
+from evaluation.formats.claims import AttackModel, ClaimIdentity, Gender, Speech
+from evaluation.formats.result_lines import CATEGORIES
+from evaluation.metrics.averages import Condition, GateResult, Policy, conditions
+from evaluation.metrics.averages import gate as hold_gate
+from evaluation.metrics.catalogue import Metric, find_metric
+from evaluation.protocols.recipes import Average, Gate, Ranking, Recipe, Track, Utility
+
+# Which speech trains the evaluator, enrols its speakers and is tested; the first of each is the one that is averaged.
+ATTACKS: Mapping[AttackModel, tuple[Speech, Speech, Speech]] = {
+    AttackModel.UNPROTECTED: (Speech.ORIGINAL, Speech.ORIGINAL, Speech.ORIGINAL),
+    AttackModel.IGNORANT: (Speech.ORIGINAL, Speech.ORIGINAL, Speech.ANONYMISED),
+    AttackModel.LAZY_INFORMED: (Speech.ORIGINAL, Speech.ANONYMISED, Speech.ANONYMISED),
+    AttackModel.SEMI_INFORMED: (Speech.ANONYMISED, Speech.ANONYMISED, Speech.ANONYMISED),
+}
+DETECTION = frozenset({
+    "eer", "cllr", "min_cllr", "linkability", "zebra_population", "zebra_individual", "zebra_category", "auc",
+    "min_dcf_01", "min_dcf_001",
+})  # fmt: skip
+AVERAGE = "average_"
+
+
+class Basis(StrEnum):
+    """What the value of a number rests on."""
+
+    AUDIO = "audio"
+    SCORES = "scores"
+    COUNTS = "counts"
+    TRANSCRIPTS = "transcripts"
+    SIMILARITY = "similarity"
+    VALUES = "values"
+    CLAIM = "claim"
+
+
+BASES = {
+    Basis.AUDIO: "from the audio",
+    Basis.SCORES: "from the scores",
+    Basis.COUNTS: "from word counts",
+    Basis.TRANSCRIPTS: "from the transcripts",
+    Basis.SIMILARITY: "from the similarity matrices",
+    Basis.VALUES: "from the values of its data sets",
+    Basis.CLAIM: "claimed, not recomputed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One number of a submission.
+
+    Attributes:
+        value: recomputed, or the claim where nothing could be (`Basis.CLAIM`).
+        spread: population standard deviation over utterances.
+        low, high: limits of its interval over speakers; None where there is none.
+        n: trials, words or utterances that it rests on; data sets of an average.
+        claimed: what the team's files state, as `claimed_text` writes it, found at `claimed_in`.
+        agrees: whether the claim is this value in print; None without claim or without recomputation.
+    """
+
+    identity: ClaimIdentity
+    value: float
+    basis: Basis
+    n: int
+    spread: float | None = None
+    low: float | None = None
+    high: float | None = None
+    claimed: float | None = None
+    claimed_text: str = ""
+    claimed_in: str = ""
+    agrees: bool | None = None
+
+    @property
+    def metric(self) -> Metric:
+        """What the number is called, its unit and which way is better."""
+        return find_metric(self.identity.metric, self.identity.estimator)
+
+    @property
+    def letter(self) -> str:
+        """Of a ZEBRA category, which counts 0 for “0” and 1 to 6 for A to F; empty of any other number."""
+        return letter_of(self.identity, self.value)
+
+    @property
+    def is_recomputed(self) -> bool:
+        """Whether the portal computed it; False for what only the team's files state."""
+        return self.basis is not Basis.CLAIM
+
+    @property
+    def is_average(self) -> bool:
+        return self.identity.data_set.startswith(AVERAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A number that the recipe asks for and the submission lacks, with the reason in words.
+
+    Attributes:
+        is_ranked: whether the ranking needs it, so that without it the submission cannot be ranked.
+    """
+
+    what: str
+    reason: str
+    is_ranked: bool
+
+
+@dataclass(frozen=True)
+class ObjectiveValues:
+    """Every objective number of a submission, from its newest finished run.
+
+    Attributes:
+        submission: its primary key.
+        run: primary key of the evaluation run; None where none has finished.
+        measured_at: when that run finished.
+        numbers: by identity. Of values that were asked for the ranking only, those that it needs.
+        missing: what the recipe asks for and is not there.
+    """
+
+    submission: int
+    run: int | None
+    measured_at: datetime | None
+    numbers: Mapping[ClaimIdentity, Number] = field(default_factory=dict)
+    missing: tuple[Missing, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing of the recipe is missing."""
+        return self.run is not None and not self.missing
+
+    @property
+    def unrankable(self) -> tuple[Missing, ...]:
+        """What keeps the submission from being ranked."""
+        return tuple(one for one in self.missing if one.is_ranked)
+
+    @property
+    def disagreements(self) -> tuple[Number, ...]:
+        """Numbers whose claim is not what follows from the files."""
+        return tuple(one for one in self.numbers.values() if one.agrees is False)
+
+    @cached_property
+    def _by_test(self) -> Mapping[tuple[str, str, str], list[Number]]:
+        found: dict[tuple[str, str, str], list[Number]] = {}
+        for number in self.numbers.values():
+            identity = number.identity
+            found.setdefault((identity.data_set, identity.metric, identity.estimator), []).append(number)
+        return found
+
+    def number(
+        self, metric: str, estimator: str = "", *, data_set: str, attack_model: AttackModel | None = None,
+        training: Speech | None = None, speech: Speech | None = None,
+    ) -> Number | None:  # fmt: skip
+        """The number of a data set, or of ``average_<split>``; None where there is none.
+
+        Args:
+            attack_model: of metrics of speaker verification; semi-informed where nothing is said.
+            training: the speech that the evaluator was trained on. Without it, of two the one that is averaged: of the
+                original evaluator for unprotected and ignorant tests, else of the retrained one, where there is one.
+            speech: the speech under test of other metrics; anonymised where nothing is said.
+        """
+        found = self._by_test.get((data_set, metric, estimator), [])
+        if metric in DETECTION:
+            wanted = attack_model or AttackModel.SEMI_INFORMED
+            found = [one for one in found if one.identity.attack_model is wanted]
+            preferred = ATTACKS[wanted][0]
+        else:
+            found = [one for one in found if one.identity.speech is (speech or Speech.ANONYMISED)]
+            preferred = Speech.ANONYMISED if speech is not Speech.ORIGINAL else Speech.ORIGINAL
+        if training is not None:
+            found = [one for one in found if one.identity.training is training]
+        found = sorted(found, key=lambda one: one.identity.training is not preferred)
+        return found[0] if found else None
+
+    def average(
+        self, metric: str, estimator: str = "", *, split: str, attack_model: AttackModel | None = None,
+        speech: Speech | None = None,
+    ) -> Number | None:  # fmt: skip
+        """The weighted average of a split by the recipe; arguments as in `number`."""
+        return self.number(
+            metric, estimator, data_set=f"{AVERAGE}{split}", attack_model=attack_model, speech=speech
+        )  # fmt: skip
+
+    def privacy(self, ranking: Ranking) -> Number | None:
+        """The average that decides which conditions are met."""
+        named = ranking.privacy
+        attack_model = AttackModel(ranking.attack_model)
+        return self.average(named.metric, named.estimator, split=ranking.split, attack_model=attack_model)
+
+    def utility(self, ranking: Ranking, utility: Utility) -> Number | None:
+        """The average that systems of one condition are ordered by."""
+        return self.average(utility.metric, utility.estimator, split=ranking.split)
+
+    def gate(self, gate: Gate) -> tuple[GateResult, ...] | None:
+        """Each group of a gate held against its minimum; None while a data set of it is missing."""
+        values = self.gate_values(gate)
+        wanted = {name for group in gate.groups for name in group}
+        return hold_gate(values, gate.groups, gate.minimum, inclusive=gate.inclusive) if wanted <= set(values) else None
+
+    def gate_values(self, gate: Gate) -> dict[str, float]:
+        """The value of each data set of a gate that there is, such as the 12 of ρF0."""
+        names = dict.fromkeys(name for group in gate.groups for name in group)
+        found = {name: self.number(gate.metric, gate.estimator, data_set=name) for name in names}
+        return {name: one.value for name, one in found.items() if one and math.isfinite(one.value)}
+
+    def conditions(
+        self, ranking: Ranking, *, minimum_eers: tuple[float, ...] | None = None, policy: Policy | None = None
+    ) -> tuple[Condition, ...] | None:
+        """Each condition and whether this submission meets it by its privacy alone; None without an average.
+
+        Args:
+            minimum_eers, policy: where an edition departs from its recipe.
+        """
+        average = self.privacy(ranking)
+        if average is None or not 0 <= average.value <= 100:
+            return None
+        limits = ranking.minimum_eers if minimum_eers is None else minimum_eers
+        chosen: Policy = policy or ("interval" if ranking.policy == "interval" else "cumulative")
+        return conditions(
+            average.value, limits, policy=chosen, inclusive=ranking.inclusive, note_within=ranking.note_within
+        )
+
+
+# What a recipe averages ----------------------------------------------------------------------------
+
+
+def average_identity(
+    recipe: Recipe, average: Average, split: str, *, attack_model: AttackModel = AttackModel.SEMI_INFORMED,
+    speech: Speech = Speech.ANONYMISED,
+) -> ClaimIdentity:  # fmt: skip
+    """Identity of an average: of speaker verification by its attack model, of any other metric by the tested speech."""
+    named = ClaimIdentity(f"{AVERAGE}{split}", Gender.ALL, average.metric, average.estimator)
+    return with_speech(recipe, named, attack_model=attack_model, speech=speech)
+
+
+def with_speech(
+    recipe: Recipe, identity: ClaimIdentity, *, attack_model: AttackModel = AttackModel.SEMI_INFORMED,
+    speech: Speech = Speech.ANONYMISED,
+) -> ClaimIdentity:  # fmt: skip
+    """The same number with the speech that the edition trains, enrols and tests with.
+
+    Word error rates and emotions are those of the evaluator retrained on anonymised speech where an edition retrains
+    it (2022), else of the original one (2020 has no retrained evaluator, 2024 and 2026 keep it).
+    """
+    training: Speech | None
+    enrolment: Speech | None = None
+    if identity.metric in DETECTION:
+        training, enrolment, speech = ATTACKS[attack_model]
+    elif identity.metric in ("wer", "uar") or identity.metric.startswith("accuracy"):
+        training = speech if recipe.results is not None and recipe.results.trial_set else Speech.ORIGINAL
+    else:
+        training = None
+    return ClaimIdentity(
+        identity.data_set, identity.gender, identity.metric, identity.estimator, training, enrolment, speech
+    )  # fmt: skip
+
+
+def averaged_attacks(recipe: Recipe) -> tuple[AttackModel, ...]:
+    """The attack models of an edition, the strongest last."""
+    return tuple(AttackModel(name) for name in recipe.attack_models)
+
+
+def required_numbers(recipe: Recipe, track: Track) -> Iterator[tuple[ClaimIdentity, bool]]:
+    """Every number that the averages and gates of a track rest on, and whether the ranking needs it.
+
+    Of speaker verification the ranked attack model, of anything else the anonymised speech.
+    """
+    ranking = track.ranking
+    attack = AttackModel(ranking.attack_model) if ranking else averaged_attacks(recipe)[-1]
+    gates = ranking.gates if ranking else ()
+    gated = {(gate.metric, name) for gate in gates for group in gate.groups for name in group}
+    for average in track.averages:
+        is_primary = ranking is not None and average.metric in {
+            ranking.privacy.metric, *(one.metric for one in ranking.utilities)
+        }  # fmt: skip
+        for split, weights in average.weights.items():
+            for name in weights:
+                one = recipe.data_sets[name]
+                gender = Gender(one.gender) if one.role == "trial" else Gender.ALL
+                identity = ClaimIdentity(name, gender, average.metric, average.estimator)
+                is_ranked = (is_primary and ranking is not None and split == ranking.split) or (
+                    (average.metric, name) in gated
+                )
+                yield with_speech(recipe, identity, attack_model=attack), is_ranked
+
+
+def number_words(identity: ClaimIdentity) -> str:
+    """A number in words, such as ``EER (Kaldi) of libri_test_trials_f, semi-informed``."""
+    metric = find_metric(identity.metric, identity.estimator)
+    attack = f", {identity.attack_model}" if identity.attack_model else ""
+    speech = ", original speech" if identity.speech is Speech.ORIGINAL and not attack else ""
+    return f"{metric.label} of {identity.data_set}{attack}{speech}"
+
+
+def letter_of(identity: ClaimIdentity, value: float | None) -> str:
+    """A ZEBRA category as it is read; empty of any other number."""
+    return CATEGORIES[round(value)] if identity.metric == "zebra_category" and value is not None else ""
+
+
+def published_value(recipe: Recipe, number: Number) -> float | None:
+    """What the edition publishes for this number of original speech with the original model, in per cent.
+
+    It does not depend on the anonymiser, so every submission should come within about 0.1 of it (protocol 1.2).
+    """
+    identity = number.identity
+    one = recipe.data_sets.get(identity.data_set)
+    ranked = recipe.results.ranked_recognition if recipe.results else ""
+    is_eer = identity.metric == "eer" and identity.attack_model is AttackModel.UNPROTECTED
+    is_ranked_eer = is_eer and identity.estimator in {rule.estimator for rule in recipe.metrics if rule.key == "eer"}
+    is_ranked_eer = is_ranked_eer and identity.estimator != "rocch"
+    is_wer = (identity.metric, identity.estimator) == ("wer", ranked)
+    if one is None or not identity.training is identity.speech is Speech.ORIGINAL or not (is_ranked_eer or is_wer):
+        return None
+    return one.original_value

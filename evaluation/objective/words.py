@@ -1,0 +1,138 @@
+"""Word error rates: from the counts that result files state, and from hypotheses where a team hands them in.
+
+In editions whose result files have a fixed form (2020, 2022) a rate is the number of two decimals that Kaldi prints:
+the official averages add up these. Hypotheses are a Kaldi ``text`` for each recognition set, as the intake finds them
+(``hypotheses/libri_dev_asr_anon.txt``, ``libri_dev_asr_anon.hyp.txt``); they take the place of the counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.formats.claims import Claim, ClaimIdentity, Gender, Speech
+from evaluation.formats.kaldi import read_text
+from evaluation.formats.problems import Problem, Severity
+from evaluation.formats.recomputation import RecomputedNumber, agrees, unlike
+from evaluation.metrics.bootstrap import Replicates, bootstrap_ratio, weighted_sum
+from evaluation.metrics.word_errors import UtteranceWordErrors, WordErrors, count_word_errors
+from evaluation.objective.detection import in_its_decimals
+from evaluation.objective.sources import Work
+from evaluation.objective.values import Basis, with_speech
+from evaluation.protocols.recipes import DataSet, Recipe
+
+_STAMP = re.compile(r"results-.+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class HypothesisFile:
+    """Where the hypotheses of one recognition test lie, and what was recognised."""
+
+    path: Path
+    name: str
+    identity: ClaimIdentity
+
+
+def add_words(work: Work) -> None:
+    """Word error rates from hypotheses, then from counts where there are none."""
+    for file in hypothesis_files(work):
+        _add_hypotheses(work, file)
+    for identity, claim in work.claimed():
+        if identity.metric == "wer" and claim.counts and claim.counts.words and identity not in work.numbers:
+            parts = claim.counts.insertions + claim.counts.deletions + claim.counts.substitutions
+            value = _in_print(work, 100 * parts / claim.counts.words)
+            _say_unlike(work, work.add(identity, value, Basis.COUNTS, claim.counts.words), claim.file, value, "counts")
+            if claim.partial:
+                work.reasons[identity] = "some utterances have no hypothesis and were left out of the count"
+
+
+def hypothesis_files(work: Work) -> Iterator[HypothesisFile]:
+    """The hypotheses among the documents, each named like the recognition set and speech that it is of."""
+    for path in sorted(work.folder.rglob("*")):
+        name = path.relative_to(work.folder).as_posix()
+        identity = hypothesis_identity(name, work.recipe)
+        if identity and path.is_file():
+            yield HypothesisFile(path, name, identity)
+
+
+def hypothesis_identity(name: str, recipe: Recipe) -> ClaimIdentity | None:
+    """Of which word error rate a document holds the hypotheses, by its path in the archive; None for any other.
+
+    Recognised by the retrained model in ``results-<stamp>``, by the original one in ``.orig``, else by the usual.
+    """
+    *folders, file = name.split("/")
+    is_hypothesis = folders[-1:] == ["hypotheses"] or file.endswith(".hyp.txt")
+    test = file.removesuffix(".txt").removesuffix(".hyp")
+    for data_set in recipe.sets("recognition") if is_hypothesis else ():
+        for speech, suffix in ((Speech.ORIGINAL, ""), (Speech.ANONYMISED, recipe.anonymised_suffix)):
+            if test == f"{data_set.name}{suffix}":
+                return _identity(recipe, data_set, speech, folders)
+    return None
+
+
+def _identity(recipe: Recipe, data_set: DataSet, speech: Speech, folders: list[str]) -> ClaimIdentity:
+    estimator = recipe.results.ranked_recognition if recipe.results else ""
+    identity = ClaimIdentity(data_set.name, Gender.ALL, "wer", estimator)
+    folder = next((part for part in folders if _STAMP.match(part)), None)
+    if folder is None or recipe.results is None:
+        return with_speech(recipe, identity, speech=speech)
+    training = Speech.ORIGINAL if folder.endswith(".orig") else Speech.ANONYMISED
+    return ClaimIdentity(data_set.name, Gender.ALL, "wer", estimator, training, None, speech)
+
+
+def _add_hypotheses(work: Work, file: HypothesisFile) -> None:
+    data_set = work.recipe.data_sets[file.identity.data_set]
+    references = work.sources.references(data_set)
+    if not references:
+        remedy = "The organizer has to import the transcripts of this corpus; until then the counts are used."
+        expected = f"the organizer's transcripts of {data_set.name}"
+        work.problems.add(Problem("no-transcripts", file.name, expected, "none", remedy, Severity.WARNING))
+        return
+    parsed = read_text(file.path, file.name)
+    work.problems.keep(parsed.problems)
+    errors = count_word_errors(references, parsed.content)
+    counts = errors.present
+    if not counts.reference_words:
+        work.reasons[file.identity] = f"{file.name} holds no hypothesis of {data_set.name}"
+        return
+    value = _in_print(work, 100 * counts.errors / counts.reference_words)
+    if errors.is_partial:
+        work.reasons[file.identity] = f"{len(errors.missing)} utterances have no hypothesis in {file.name}"
+        work.problems.add(_partial(file, errors))
+    found = work.add(
+        file.identity, value, Basis.TRANSCRIPTS, counts.reference_words,
+        replicates=_replicates(work, data_set, [one for one in errors.utterances if not one.is_missing]),
+        agree=agrees if work.recipe.results else in_its_decimals,
+    )  # fmt: skip
+    _say_unlike(work, found, file.name, value, "transcripts")
+
+
+def _replicates(work: Work, data_set: DataSet, utterances: list[UtteranceWordErrors]) -> Replicates | None:
+    speakers = work.sources.speakers(data_set)
+    if any(one.utterance not in speakers for one in utterances):
+        return None
+    names = [speakers[one.utterance] for one in utterances]
+    draws = work.draws(names)
+    if draws is None:
+        return None
+    errors = [one.counts.errors for one in utterances]
+    words = [one.counts.reference_words for one in utterances]
+    return weighted_sum([(100.0, bootstrap_ratio(errors, words, names, draws))])
+
+
+def _in_print(work: Work, rate: float) -> float:
+    return float(f"{rate:.2f}") if work.recipe.results else rate
+
+
+def _partial(file: HypothesisFile, errors: WordErrors) -> Problem:
+    found = f"{len(errors.missing)} without, such as {errors.missing[0]}"
+    remedy = "Recognise every utterance: those without a hypothesis were left out, not counted as deleted."
+    return Problem("partial-recognition", file.name, "a hypothesis of every utterance", found, remedy, Severity.WARNING)
+
+
+def _say_unlike(work: Work, claims: list[Claim], source: str, value: float, basis: str) -> None:
+    for claim in claims:
+        number = RecomputedNumber(claim, source, value, f"{value:.2f}")
+        work.unlike[claim.identity] = unlike(number, f"unlike-{basis}")

@@ -1,0 +1,270 @@
+"""What a board ranks by: the ranking of an edition's recipe, and where an organizer decided otherwise.
+
+`policy_of` puts both together. The organizer's part is a small JSON object (`FIELDS` names what it may hold), so that
+it can be stored, previewed, compared and taken back; whatever it does not mention is as the recipe says. EERs are in
+per cent.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from evaluation.metrics.averages import Policy
+from evaluation.metrics.catalogue import find_metric
+from evaluation.protocols.recipes import POLICIES, Gate, MetricName, Ranking, Recipe, Track, Utility
+
+Late = Literal["ranked", "unranked"]
+Basis = Literal["recomputed", "claims"]
+SeveralSystems = Literal["best", "all"]
+LATE: tuple[Late, ...] = ("unranked", "ranked")
+BASES: tuple[Basis, ...] = ("recomputed", "claims")
+SEVERAL_SYSTEMS: tuple[SeveralSystems, ...] = ("best", "all")
+MOST_CONDITIONS = 12
+NOTE_WITHIN = 0.05
+
+
+class PolicyError(ValueError):
+    """A policy that cannot be used: says which field, what was expected and what was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoardPolicy:
+    """All that decides the places of a board.
+
+    Attributes:
+        minimum_eers: the limit of each condition, ascending; empty while nothing is ranked.
+        policy: ``cumulative`` (a system competes wherever it reaches the limit) or ``interval`` (in the last of these).
+        inclusive: whether an average equal to a limit reaches it.
+        note_within: an average this close to a limit is noted.
+        gates: further minima, such as ρF0 > 0.3.
+        late: whether late submissions are ranked or only listed.
+        basis: ``recomputed`` ranks by recomputed numbers only, ``claims`` also by those that only a team's files state.
+        several_systems: ``best`` ranks one system of a team in each condition, ``all`` each of them.
+        split, attack_model, privacy, utilities: which averages count; the recipe alone says so.
+    """
+
+    minimum_eers: tuple[float, ...]
+    policy: Policy
+    inclusive: bool
+    note_within: float
+    gates: tuple[Gate, ...]
+    late: Late
+    basis: Basis
+    several_systems: SeveralSystems
+    split: str
+    attack_model: str
+    privacy: MetricName
+    utilities: tuple[Utility, ...]
+
+
+FIELDS = ("minimum_eers", "policy", "inclusive", "note_within", "gates", "late", "basis", "several_systems")
+
+
+def policy_of(recipe: Recipe, track: str = "", changes: Mapping[str, Any] | None = None) -> BoardPolicy:
+    """The policy of a recipe's track with an organizer's changes.
+
+    Args:
+        track: where the recipe has several.
+        changes: any of `FIELDS`. Its ``gates`` map a metric to another minimum, or to None for no such gate.
+
+    Raises:
+        PolicyError: a field that is unknown or a value that it cannot have.
+        RecipeError: the recipe has several tracks and none was named.
+
+    Example:
+        >>> from evaluation.protocols.recipes import load_recipe
+        >>> policy_of(load_recipe("2022"), changes={"minimum_eers": [5, 8]}).minimum_eers
+        (5.0, 8.0)
+    """
+    chosen = recipe.tracks[track] if track else recipe.track
+    base = _of_ranking(chosen.ranking) if chosen.ranking else _without_ranking(recipe, chosen)
+    given = dict(changes or {})
+    if unknown := [name for name in given if name not in FIELDS]:
+        raise PolicyError(f"Expected the fields {', '.join(FIELDS)}, found “{unknown[0]}”.")
+    values = {name: _CHECKS[name](value) for name, value in given.items() if name != "gates"}
+    if "gates" in given:
+        values["gates"] = _gates(base.gates, given["gates"])
+    return replace(base, **values)
+
+
+def changes_of(policy: BoardPolicy, recipe: Recipe, track: str = "") -> dict[str, Any]:
+    """Where a policy differs from the recipe, as `policy_of` takes it: JSON-able, empty for the recipe's own."""
+    base, values = policy_of(recipe, track), policy_as_dict(policy)
+    changes = {name: values[name] for name in FIELDS if getattr(policy, name) != getattr(base, name)}
+    if "gates" in changes:
+        minima = {gate.metric: gate.minimum for gate in policy.gates}
+        changes["gates"] = {
+            gate.metric: minima.get(gate.metric) for gate in base.gates if minima.get(gate.metric) != gate.minimum
+        }
+    return changes
+
+
+def policy_as_dict(policy: BoardPolicy) -> dict[str, Any]:
+    """The whole policy as JSON holds it."""
+    found = {field.name: getattr(policy, field.name) for field in fields(policy)}
+    return found | {
+        "minimum_eers": list(policy.minimum_eers),
+        "gates": [
+            {"metric": gate.metric, "minimum": gate.minimum, "inclusive": gate.inclusive} for gate in policy.gates
+        ],
+        "privacy": {"metric": policy.privacy.metric, "estimator": policy.privacy.estimator},
+        "utilities": [
+            {"metric": one.metric, "estimator": one.estimator, "better": one.better} for one in policy.utilities
+        ],
+    }
+
+
+def policy_in_words(policy: BoardPolicy) -> list[str]:
+    """The policy as sentences, for the page that shows its board."""
+    reach = "at least" if policy.inclusive else "more than"
+    limits = ", ".join(f"{limit:g}" for limit in policy.minimum_eers)
+    sentences = (
+        [_conditions_in_words(policy, reach, limits)] if limits else ["No condition is set, so nothing is ranked."]
+    )
+    for utility in policy.utilities:
+        label = find_metric(utility.metric, utility.estimator).label
+        sentences.append(
+            f"Within a condition the {utility.better} average {label} of the {policy.split} sets is better; equal "
+            "values share a rank, the higher EER first."
+        )
+    for gate in policy.gates:
+        sign = "reach" if gate.inclusive else "exceed"
+        label = find_metric(gate.metric, gate.estimator).label
+        sentences.append(f"{label} must {sign} {gate.minimum:g} {_groups_in_words(gate)}.")
+    sentences.append(
+        "Of a team’s systems the best one is ranked in each condition; the others are listed."
+        if policy.several_systems == "best"
+        else "Every system of a team is ranked."
+    )
+    sentences.append(
+        "Late submissions are listed without a rank." if policy.late == "unranked" else "Late submissions are ranked."
+    )
+    sentences.append(
+        "Only numbers that the portal recomputed are ranked."
+        if policy.basis == "recomputed"
+        else "Numbers that only a team’s files state are ranked too, and marked “claimed”."
+    )
+    return sentences
+
+
+def _groups_in_words(gate: Gate) -> str:
+    """Such as ``on tones_trials_f`` or ``on the mean of each pair: a and b; c and d``."""
+    if all(len(group) == 1 for group in gate.groups):
+        names = [group[0] for group in gate.groups]
+        return f"on {names[0]}" if len(names) == 1 else f"on each of {', '.join(names)}"
+    groups = "; ".join(" and ".join(group) for group in gate.groups)
+    return f"on the mean of {groups}" if len(gate.groups) == 1 else f"on the mean of each of these: {groups}"
+
+
+def _conditions_in_words(policy: BoardPolicy, reach: str, limits: str) -> str:
+    start = f"A condition asks for an average EER of {reach} its limit ({limits} %), unrounded"
+    if policy.policy == "cumulative":
+        return f"{start}; a system competes in every condition that it meets."
+    return f"{start}, and ends where the next begins; a system competes in one condition only."
+
+
+def _of_ranking(ranking: Ranking) -> BoardPolicy:
+    return BoardPolicy(
+        minimum_eers=tuple(float(limit) for limit in ranking.minimum_eers),
+        policy="interval" if ranking.policy == "interval" else "cumulative",
+        inclusive=ranking.inclusive,
+        note_within=ranking.note_within,
+        gates=ranking.gates,
+        late="ranked" if ranking.late == "ranked" else "unranked",
+        basis="recomputed",
+        several_systems="all" if ranking.several_systems == "all" else "best",
+        split=ranking.split,
+        attack_model=ranking.attack_model,
+        privacy=ranking.privacy,
+        utilities=ranking.utilities,
+    )
+
+
+def _without_ranking(recipe: Recipe, track: Track) -> BoardPolicy:
+    """Of an edition that ranks nothing, such as 2020: the averages it prints, of its strongest attacker."""
+    estimators = {average.metric: average.estimator for average in track.averages}
+    estimators = {rule.metric: rule.estimator for rule in _rules(recipe)} | estimators
+    utilities = tuple(
+        Utility(metric, better, estimators[metric])
+        for metric, better in (("wer", "lower"), ("uar", "higher"))
+        if metric in estimators
+    )
+    return BoardPolicy(
+        (), "cumulative", True, NOTE_WITHIN, (), "unranked", "recomputed", "best", "test", recipe.attack_models[-1],
+        MetricName("eer", estimators.get("eer", "kaldi")), utilities,
+    )  # fmt: skip
+
+
+def _rules(recipe: Recipe) -> list[MetricName]:
+    return [MetricName(rule.key, rule.estimator) for rule in recipe.metrics if rule.primary]
+
+
+def _gates(known: tuple[Gate, ...], given: Any) -> tuple[Gate, ...]:
+    if not isinstance(given, Mapping):
+        raise PolicyError(f"gates: expected a minimum for each metric, found “{given}”.")
+    names = [gate.metric for gate in known]
+    if unknown := [metric for metric in given if metric not in names]:
+        raise PolicyError(f"gates: expected the metrics {', '.join(names) or 'of no gate'}, found “{unknown[0]}”.")
+    changed = (gate if gate.metric not in given else _gate(gate, given[gate.metric]) for gate in known)
+    return tuple(gate for gate in changed if gate is not None)
+
+
+def _gate(gate: Gate, minimum: Any) -> Gate | None:
+    return None if minimum is None else replace(gate, minimum=_number(f"gates.{gate.metric}", minimum))
+
+
+def _number(field: str, found: Any) -> float:
+    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        raise PolicyError(f"{field}: expected a number, found “{found}”.")
+    return float(found)
+
+
+def _limits(found: Any) -> tuple[float, ...]:
+    if not isinstance(found, list | tuple):
+        raise PolicyError(f"minimum_eers: expected a list of limits in per cent, found “{found}”.")
+    limits = tuple(_number("minimum_eers", one) for one in found)
+    if len(limits) > MOST_CONDITIONS:
+        raise PolicyError(f"minimum_eers: expected at most {MOST_CONDITIONS} limits, found {len(limits)}.")
+    if any(not 0 <= limit <= 100 for limit in limits) or any(
+        not low < high for low, high in itertools.pairwise(limits)
+    ):
+        shown = ", ".join(f"{limit:g}" for limit in limits)
+        raise PolicyError(f"minimum_eers: expected limits from 0 to 100 % that ascend, found {shown}.")
+    return limits
+
+
+def _note_within(found: Any) -> float:
+    number = _number("note_within", found)
+    if not 0 <= number <= 100:
+        raise PolicyError(f"note_within: expected 0 to 100 percentage points, found {number:g}.")
+    return number
+
+
+def _flag(found: Any) -> bool:
+    if not isinstance(found, bool):
+        raise PolicyError(f"inclusive: expected true or false, found “{found}”.")
+    return found
+
+
+def _one_of(field: str, allowed: tuple[str, ...]) -> Callable[[Any], str]:
+    def check(found: Any) -> str:
+        if found not in allowed:
+            raise PolicyError(f"{field}: expected one of {', '.join(allowed)}, found “{found}”.")
+        return str(found)
+
+    return check
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "minimum_eers": _limits,
+    "policy": _one_of("policy", POLICIES),
+    "inclusive": _flag,
+    "note_within": _note_within,
+    "late": _one_of("late", LATE),
+    "basis": _one_of("basis", BASES),
+    "several_systems": _one_of("several_systems", SEVERAL_SYSTEMS),
+}

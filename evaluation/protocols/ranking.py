@@ -1,0 +1,320 @@
+"""Ranks the systems of an edition: who competes in which condition, who is first, and why somebody is not ranked.
+
+`rank` is a function of entries and policy alone; the order of the entries never matters. In each condition and for each
+utility, systems that reach the limit are ordered by the utility; equal values share a rank (1, 2, 2, 4) and stand in
+the order of higher EER; whatever is not ranked is listed in its place with its reason. Conventions: EERs, WERs, UARs in
+per cent, unrounded; which way is better comes from the policy.
+
+Sources: evaluation plan 2022, sections 5.1, 5.2.1 and 7; protocol 2.10 for what the plan leaves open.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from evaluation.metrics.averages import Condition, conditions, gate
+from evaluation.metrics.catalogue import find_metric
+from evaluation.protocols.board_policy import BoardPolicy
+from evaluation.protocols.entries import Entry, Measured, Reason
+from evaluation.protocols.ranking_tables import BoardTable, Miss, Place, RankingTable, Row, Unranked
+from evaluation.protocols.recipes import Gate, MetricName, Utility
+
+CHANCE_EER = 50.0
+SHOWN_MISSING = 3
+
+
+class RankingError(ValueError):
+    """Entries that cannot be ranked together: says which, what was expected and what was found."""
+
+
+def rank(entries: Iterable[Entry], policy: BoardPolicy) -> BoardTable:
+    """Rank entries in every condition of a policy, for each of its utilities.
+
+    Raises:
+        RankingError: two entries of one key.
+    """
+    every = sorted(entries, key=lambda entry: (entry.label, entry.key))
+    twice = next((a.key for a, b in itertools.pairwise(sorted(every, key=lambda one: one.key)) if a.key == b.key), None)
+    if twice is not None:
+        raise RankingError(f"Expected each system once, found “{twice}” again.")
+    reasons = {entry.key: _unrankable(entry, policy) for entry in every}
+    rankable = [entry for entry in every if not reasons[entry.key]]
+    met = {entry.key: _conditions_of(entry, policy) for entry in rankable}
+    against = {entry.key: _against(entry, policy) for entry in rankable}
+    tables = tuple(
+        _table(number, utility, rankable, met, against, policy)
+        for number in range(len(policy.minimum_eers))
+        for utility in policy.utilities
+    )
+    outside = [entry for entry in rankable if not any(one.met for one in met[entry.key])]
+    return BoardTable(
+        policy=policy,
+        tables=tables,
+        unrankable=tuple(
+            Unranked(entry, found) for entry in every if (found := reasons[entry.key]) and entry.kind != "original"
+        ),
+        outside=tuple(sorted(outside, key=lambda entry: -_privacy(entry).value)),
+    )
+
+
+def indistinguishable(rows: Sequence[Row]) -> tuple[tuple[str, ...], ...]:
+    """The largest runs of neighbours in which the 95 % interval of each utility overlaps that of every other.
+
+    Overlap is a cautious test: systems of one run may still differ, those of different runs that share no other do.
+    A row without an interval belongs to no run. Runs may share members, as letters do in a table of mean separations.
+
+    Args:
+        rows: in the order of their rank.
+    """
+    runs: list[range] = []
+    for start in range(len(rows)):
+        stop = start
+        while stop < len(rows) and all(_overlap(rows[stop], rows[other]) for other in range(start, stop + 1)):
+            stop += 1
+        if stop - start > 1 and (not runs or stop > runs[-1].stop):
+            runs.append(range(start, stop))
+    return tuple(tuple(rows[place].entry.key for place in run) for run in runs)
+
+
+def told_apart(value: float, limit: float, digits: int) -> str:
+    """A number with as many digits as it takes to see that it is not the limit: 14.9996, not 15.000, below 15."""
+    for wanted in range(digits, 17):
+        text = f"{value:.{wanted}f}"
+        if value == limit or float(text) != limit:
+            return text
+    return repr(value)
+
+
+def _overlap(one: Row, other: Row) -> bool:
+    first, second = one.utility.interval, other.utility.interval
+    return first is not None and second is not None and first[0] <= second[1] and second[0] <= first[1]
+
+
+def _label(name: MetricName | Utility | Gate) -> str:
+    return find_metric(name.metric, name.estimator).label
+
+
+def _privacy(entry: Entry) -> Measured:
+    if entry.privacy is None:
+        raise RankingError(f"{entry.label}: expected an average EER, found none.")
+    return entry.privacy
+
+
+def _unrankable(entry: Entry, policy: BoardPolicy) -> tuple[Reason, ...]:
+    """What forbids a place in every ranking. References need the averages only."""
+    averages: list[tuple[MetricName | Utility, Measured | None]] = [(policy.privacy, entry.privacy)]
+    averages += [(utility, entry.utilities.get(utility.metric)) for utility in policy.utilities]
+    found = list(entry.reasons)
+    for name, measured in averages:
+        label, most = _label(name), 100 if name is policy.privacy else math.inf
+        if measured is None:
+            found.append(Reason("missing", f"There is no average {label}{_why(entry, name.metric)}."))
+        elif not 0 <= measured.value <= most or math.isinf(measured.value):
+            found.append(Reason("impossible", f"An average {label} of {measured.value:g} % is no rate."))
+    if entry.kind == "system":
+        found += _missing_gates(entry, policy)
+        if policy.basis == "recomputed":
+            found += _claimed(entry, policy, averages)
+    return tuple(found)
+
+
+def _why(entry: Entry, metric: str) -> str:
+    """What of a metric is missing, the first few of it."""
+    said = entry.missing.get(metric, ())
+    more = f"; and {len(said) - SHOWN_MISSING} more" if len(said) > SHOWN_MISSING else ""
+    return f"; missing: {'; '.join(said[:SHOWN_MISSING])}{more}" if said else ""
+
+
+def _missing_gates(entry: Entry, policy: BoardPolicy) -> list[Reason]:
+    reasons = []
+    for one in policy.gates:
+        values = entry.gate_values.get(one.metric, {})
+        names = [name for group in one.groups for name in group]
+        lacking = [name for name in names if name not in values or not math.isfinite(values[name].value)]
+        if lacking:
+            reasons.append(Reason("missing", f"{_label(one)} is missing for {', '.join(lacking)}."))
+    return reasons
+
+
+def _claimed(
+    entry: Entry, policy: BoardPolicy, averages: Sequence[tuple[MetricName | Utility, Measured | None]]
+) -> list[Reason]:
+    labels = [f"average {_label(name)}" for name, found in averages if found is not None and found.is_claimed]
+    for one in policy.gates:
+        names = {name for group in one.groups for name in group}
+        if any(found.is_claimed for name, found in entry.gate_values.get(one.metric, {}).items() if name in names):
+            labels.append(_label(one))
+    if not labels:
+        return []
+    return [Reason("claimed", f"Only recomputed numbers are ranked; only claimed: {', '.join(labels)}.")]
+
+
+def _conditions_of(entry: Entry, policy: BoardPolicy) -> tuple[Condition, ...]:
+    return conditions(
+        _privacy(entry).value,
+        policy.minimum_eers,
+        policy=policy.policy,
+        inclusive=policy.inclusive,
+        note_within=policy.note_within,
+    )
+
+
+def _table(
+    number: int,
+    utility: Utility,
+    rankable: Sequence[Entry],
+    met: Mapping[str, tuple[Condition, ...]],
+    against: Mapping[str, tuple[Reason, ...]],
+    policy: BoardPolicy,
+) -> RankingTable:
+    """The ranking of the condition `number`, from 0."""
+    minimum = policy.minimum_eers[number]
+    is_last = policy.policy == "cumulative" or number + 1 == len(policy.minimum_eers)
+    upper = None if is_last else policy.minimum_eers[number + 1]
+    present = [entry for entry in rankable if met[entry.key][number].met or entry.kind == "original"]
+    rows = _ordered([_row(one, utility, minimum, upper, against[one.key], policy) for one in present], utility)
+    rows = _ranked(_one_for_each_team(rows, utility, policy))
+    groups = indistinguishable([row for row in rows if row.place is Place.RANKED])
+    shown = {entry.key for entry in present}
+    absent = [entry for entry in rankable if entry.key not in shown]
+    misses = sorted(
+        (Miss(entry, _distance(_privacy(entry).value, minimum, upper)) for entry in absent),
+        key=lambda miss: (miss.distance, miss.entry.kind != "system"),
+    )
+    is_empty = all(row.place is Place.REFERENCE for row in rows)
+    return RankingTable(
+        number=number + 1,
+        minimum=minimum,
+        upper=upper,
+        utility=utility,
+        rows=tuple(_in_groups(row, groups) for row in rows),
+        groups=groups,
+        nearest=misses[0] if is_empty and misses else None,
+        just_missed=tuple(
+            miss for miss in misses if miss.entry.kind == "system" and miss.distance <= policy.note_within
+        ),
+    )
+
+
+def _against(entry: Entry, policy: BoardPolicy) -> tuple[Reason, ...]:
+    """What keeps a system with all of its numbers from a rank in any condition."""
+    if entry.kind != "system":
+        return ()
+    is_out = entry.is_late and policy.late == "unranked"
+    late = [Reason("late", "Submitted after the deadline.")] if is_out else []
+    return (*late, *_failed_gates(entry, policy))
+
+
+def _row(
+    entry: Entry,
+    utility: Utility,
+    minimum: float,
+    upper: float | None,
+    reasons: tuple[Reason, ...],
+    policy: BoardPolicy,
+) -> Row:
+    """An entry before it has a rank; a system without a reason against it may get one."""
+    return Row(
+        entry=entry,
+        place=Place.REFERENCE if entry.kind != "system" else Place.UNRANKED if reasons else Place.RANKED,
+        rank=None,
+        privacy=_privacy(entry),
+        utility=entry.utilities[utility.metric],
+        reasons=reasons,
+        notes=tuple(_notes(entry, minimum, upper, policy)),
+    )
+
+
+def _failed_gates(entry: Entry, policy: BoardPolicy) -> list[Reason]:
+    """A reason for each gate that is not passed, with the lowest of its groups."""
+    reasons = []
+    for one in policy.gates:
+        values = {name: found.value for name, found in entry.gate_values[one.metric].items()}
+        results = gate(values, one.groups, one.minimum, inclusive=one.inclusive)
+        failed = sorted((found for found in results if not found.passed), key=lambda found: found.value)
+        if failed:
+            metric, needed = find_metric(one.metric, one.estimator), "reach" if one.inclusive else "exceed"
+            shown = told_apart(failed[0].value, one.minimum, metric.decimals)
+            more = f", and too little on {len(failed) - 1} more" if len(failed) > 1 else ""
+            where = " and ".join(failed[0].group)
+            text = f"{metric.label} must {needed} {one.minimum:g} on each data set; it is {shown} on {where}{more}."
+            reasons.append(Reason("gate", text))
+    return reasons
+
+
+def _notes(entry: Entry, minimum: float, upper: float | None, policy: BoardPolicy) -> list[Reason]:
+    """What a reader of this row should know although it decides nothing."""
+    if entry.kind == "original":
+        return []
+    notes: list[Reason] = []
+    eer = _privacy(entry)
+    digits = find_metric(policy.privacy.metric, policy.privacy.estimator).decimals
+    for limit in (minimum, upper):
+        if limit is not None and _apart(eer.value, limit) <= policy.note_within:
+            shown = told_apart(eer.value, limit, digits)
+            notes.append(Reason("near-limit", f"Its EER of {shown} % is within {policy.note_within:g} of {limit:g} %."))
+        elif limit is not None and eer.interval and eer.interval[0] < limit < eer.interval[1]:
+            notes.append(Reason("interval-at-limit", f"The interval of its EER holds the limit of {limit:g} %."))
+    if eer.value > CHANCE_EER:
+        notes.append(Reason("above-chance", "An EER above 50 % usually means a broken attacker, not more privacy."))
+    if entry.is_claimed:
+        notes.append(Reason("claimed", "Claimed: some of its numbers could not be recomputed."))
+    if entry.is_late and policy.late == "ranked":
+        notes.append(Reason("late", "Submitted after the deadline."))
+    return notes
+
+
+def _ordered(rows: Sequence[Row], utility: Utility) -> list[Row]:
+    """The best utility first; equal ones by higher EER, then by name."""
+    sign = 1 if utility.better == "lower" else -1
+
+    def place(row: Row) -> tuple[float, float, str, str]:
+        return sign * row.utility.value, -row.privacy.value, row.entry.label, row.entry.key
+
+    return sorted(rows, key=place)
+
+
+def _one_for_each_team(rows: Sequence[Row], utility: Utility, policy: BoardPolicy) -> list[Row]:
+    """Only the first of a team's systems that may be ranked keeps its place."""
+    if policy.several_systems == "all":
+        return list(rows)
+    first: dict[str, Row] = {}
+    kept = []
+    for row in rows:
+        team = row.entry.team
+        if row.place is Place.RANKED and team:
+            best = first.setdefault(team, row)
+            if best is not row:
+                better = "an equal" if best.utility.value == row.utility.value else f"the {utility.better}"
+                text = f"Of this team {best.entry.label} is ranked, which has {better} {_label(utility)}"
+                text += " and comes first." if better == "an equal" else "."
+                row = replace(row, place=Place.UNRANKED, reasons=(Reason("another-system", text),))
+        kept.append(row)
+    return kept
+
+
+def _ranked(rows: Sequence[Row]) -> list[Row]:
+    """Ranks by utility; equal values share one."""
+    values = [row.utility.value for row in rows if row.place is Place.RANKED]
+    return [
+        replace(row, rank=values.index(row.utility.value) + 1) if row.place is Place.RANKED else row for row in rows
+    ]
+
+
+def _in_groups(row: Row, groups: Sequence[Sequence[str]]) -> Row:
+    numbers = tuple(number for number, keys in enumerate(groups, start=1) if row.entry.key in keys)
+    return replace(row, groups=numbers) if numbers else row
+
+
+def _distance(eer: float, minimum: float, upper: float | None) -> float:
+    """How far an EER lies from a condition, in percentage points."""
+    return _apart(eer, upper) if upper is not None and eer >= upper else _apart(eer, minimum)
+
+
+def _apart(one: float, other: float) -> float:
+    """Their difference as they are written, so that 15.05 is 0.05 from 15 and not a little more."""
+    return float(abs(Fraction(str(float(one))) - Fraction(str(float(other)))))

@@ -1,0 +1,107 @@
+"""Bars of many systems, and figures drawn from their description in a process of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+
+from evaluation.figures.described import describe_bars, describe_tradeoff, draw_described
+from evaluation.figures.style import PALETTES
+from evaluation.figures.system_bars import SystemBar, describe, draw_system_bars, system_bar_numbers
+from evaluation.figures.tradeoff import SystemPoint, draw_tradeoff
+from evaluation.metrics.catalogue import GAIN_OF_VOICE_DISTINCTIVENESS, PITCH_CORRELATION
+from evaluation.metrics.errors import MetricInputError
+from tests.evaluation.svg import assert_sound, fills, texts, title_and_description
+
+WER = {"metric": "wer", "estimator": "tglarge"}
+BARS = (SystemBar("T01-p1", 0.71, 0.68, 0.74, 0.52), SystemBar("B2", 0.62, is_baseline=True))
+POINTS = (
+    SystemPoint("Original", 3.8, 8.5, "original"),
+    SystemPoint("T11-p1", 21.0, 7.4, team="T11", eer_interval=(18.0, 24.0), utility_interval=(6.9, 7.9)),
+)
+
+
+def test_system_bars_are_a_sound_figure():
+    assert_sound(partial(draw_system_bars, BARS, PITCH_CORRELATION, minimum=0.3))
+
+
+def test_narrow_tradeoff_is_a_sound_figure_with_its_names():
+    assert_sound(partial(draw_tradeoff, POINTS, minimum_eers=(15, 20), narrow=True))
+    assert {"Original", "T11-p1", "(right is better)", "(down is better)"} <= set(
+        texts(draw_tradeoff(POINTS, narrow=True))
+    )
+
+
+def test_system_bars_name_systems_values_and_minimum():
+    svg = draw_system_bars(BARS, PITCH_CORRELATION, minimum=0.3)
+    assert {"T01-p1", "B2", "0.71", "0.62", "minimum 0.3"} <= set(texts(svg))
+    assert title_and_description(svg) == (
+        "Pitch correlation ρF0 of each system",
+        "T01-p1: 0.71. B2: 0.62. Dashed line: minimum of 0.3.",
+    )
+    assert fills(svg, PALETTES["light"].series[0]) == 1
+
+
+def test_negative_bars_go_to_the_left():
+    bars = [SystemBar("A", -10.1, -11.0, -9.0), SystemBar("B", -1.6)]
+    assert {"−10.10", "−1.60"} <= set(texts(draw_system_bars(bars, GAIN_OF_VOICE_DISTINCTIVENESS)))
+    assert describe(bars, GAIN_OF_VOICE_DISTINCTIVENESS) == "A: −10.10 dB. B: −1.60 dB."
+
+
+def test_numbers_of_system_bars_have_every_digit():
+    table = system_bar_numbers(BARS, PITCH_CORRELATION)
+    assert table.columns == ("system", "pitch_correlation", "lower", "upper", "lowest_data_set")
+    assert table.rows == (("T01-p1", 0.71, 0.68, 0.74, 0.52), ("B2", 0.62, None, None, None))
+
+
+@pytest.mark.parametrize(("bars", "found"), [((), "none"), ((SystemBar("A", float("nan")),), "nan of A")])
+def test_bars_without_a_finite_value_are_refused(bars, found):
+    with pytest.raises(MetricInputError, match=found):
+        draw_system_bars(bars, PITCH_CORRELATION)
+
+
+def test_tradeoff_shows_intervals_and_makes_room_for_them():
+    with_intervals = draw_tradeoff(POINTS)
+    bare = draw_tradeoff([SystemPoint(one.name, one.eer, one.utility, one.kind, one.team) for one in POINTS])
+    lines = [svg.count(PALETTES["light"].muted.encode()) for svg in (with_intervals, bare)]
+    assert lines[0] > lines[1]
+    assert_sound(partial(draw_tradeoff, POINTS, minimum_eers=(15,)))
+
+
+def test_described_figure_is_the_figure():
+    text = describe_tradeoff(POINTS, **WER, minimum_eers=(15, 20), theme="dark", image_format="svg")
+    assert draw_described(text) == draw_tradeoff(POINTS, minimum_eers=(15, 20), theme="dark")
+    text = describe_bars(
+        BARS, metric="pitch_correlation", estimator="praat", minimum=0.3, theme="light", image_format="png"
+    )
+    assert draw_described(text) == draw_system_bars(BARS, PITCH_CORRELATION, minimum=0.3, image_format="png")
+
+
+def test_description_differs_with_whatever_is_drawn():
+    def text(points=POINTS, limits=(15,), theme="light", image_format="svg"):
+        return describe_tradeoff(points, **WER, minimum_eers=limits, theme=theme, image_format=image_format)
+
+    others = {text(POINTS[:1]), text(limits=(20,)), text(theme="dark"), text(image_format="pdf")}
+    assert len(others | {text()}) == 5
+    assert text() == text()
+
+
+def test_described_figure_is_drawn_by_a_process_of_its_own():
+    text = describe_tradeoff(POINTS, **WER, minimum_eers=(15,), theme="light", image_format="svg")
+    command = [sys.executable, "-m", "evaluation.figures.described"]
+    answer = subprocess.run(command, input=text.encode(), capture_output=True, check=True, timeout=120)
+    assert answer.stdout == draw_described(text)
+
+
+def test_tradeoff_takes_another_utility_and_says_which_way_is_better():
+    points = [SystemPoint("A", 20.0, 0.61, utility_interval=(0.5, 0.7)), SystemPoint("B", 30.0, 0.42)]
+    svg = draw_tradeoff(points, metric=PITCH_CORRELATION)
+    assert "Utility: Pitch correlation ρF0  (up is better)" in texts(svg)
+    assert "A: EER 20.00 %, Pitch correlation ρF0 0.61." in (title_and_description(svg)[1] or "")
+    text = describe_tradeoff(
+        points, metric="pitch_correlation", estimator="praat", minimum_eers=(), theme="light", image_format="svg"
+    )
+    assert draw_described(text) == draw_tradeoff(points, metric=PITCH_CORRELATION)

@@ -1,0 +1,568 @@
+"""Ranks by hand: every row of the table in protocol 2.10, its boundaries, and what must hold for any entries."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.protocols.board_policy import PolicyError, changes_of, policy_as_dict, policy_in_words, policy_of
+from evaluation.protocols.entries import Entry, Measured, Reason
+from evaluation.protocols.ranking import RankingError, rank, told_apart
+from evaluation.protocols.ranking_moves import moves
+from evaluation.protocols.ranking_tables import Place
+from evaluation.protocols.recipes import load_recipe
+
+RECIPE = load_recipe("2022")
+SETS = [name for group in policy_of(RECIPE).gates[0].groups for name in group]
+
+
+def policy(**changes):
+    return policy_of(RECIPE, changes=changes)
+
+
+def entry(key, eer, wer, *, rho=0.5, wer_interval=None, eer_interval=(None, None), claimed=False, **fields):
+    low, high = wer_interval or (None, None)
+    pitch = rho if isinstance(rho, dict) else dict.fromkeys(SETS, rho)
+    defaults = {
+        "key": key,
+        "label": key,
+        "team": key.partition("-")[0],
+        "privacy": None if eer is None else Measured(eer, *eer_interval, is_claimed=claimed),
+        "utilities": {} if wer is None else {"wer": Measured(wer, low, high)},
+        "gate_values": {"pitch_correlation": {name: Measured(value) for name, value in pitch.items()}},
+    }
+    return Entry(**defaults | fields)
+
+
+def table(entries, minimum=15, **changes):
+    return next(one for one in rank(entries, policy(**changes)).tables if one.minimum == minimum)
+
+
+def ranks(found):
+    """Rank by key of what is listed, in the order of the table."""
+    return [(row.entry.key, row.rank) for row in found.rows]
+
+
+def codes(row):
+    return [reason.code for reason in row.reasons]
+
+
+# Conditions ----------------------------------------------------------------------------------------
+
+
+def test_cumulative_policy_ranks_a_system_in_every_condition_that_it_meets():
+    board = rank([entry("A", 32, 9), entry("B", 16, 8)], policy(policy="cumulative"))
+    assert [(one.minimum, ranks(one)) for one in board.tables] == [
+        (15, [("B", 1), ("A", 2)]), (20, [("A", 1)]), (25, [("A", 1)]), (30, [("A", 1)])
+    ]  # fmt: skip
+    assert [one.upper for one in board.tables] == [None] * 4
+
+
+def test_interval_policy_ranks_a_system_in_one_condition():
+    board = rank([entry("A", 32, 9), entry("B", 16, 8)], policy(policy="interval"))
+    assert [(one.minimum, one.upper, ranks(one)) for one in board.tables] == [
+        (15, 20, [("B", 1)]), (20, 25, []), (25, 30, []), (30, None, [("A", 1)])
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("eer", "inclusive", "found"),
+    [
+        (15.0, True, [("A", 1)]),
+        (15.0, False, []),
+        (14.999999999999998, True, []),
+        (15.000000000000002, False, [("A", 1)]),
+    ],
+)
+def test_limit_itself_is_reached_only_where_the_policy_says_so(eer, inclusive, found):
+    assert ranks(table([entry("A", eer, 8)], inclusive=inclusive)) == found
+
+
+def test_limit_of_the_next_interval_belongs_to_the_next():
+    at_limit, below = entry("A", 20.0, 8), entry("B", 19.999999999999996, 9)
+    board = rank([at_limit, below], policy(policy="interval"))
+    assert [ranks(one) for one in board.tables] == [[("B", 1)], [("A", 1)], [], []]
+
+
+def test_average_near_a_limit_is_noted_with_digits_that_tell_them_apart():
+    [row] = table([entry("A", 15.05, 8)]).rows
+    assert [(note.code, note.text) for note in row.notes] == [
+        ("near-limit", "Its EER of 15.050 % is within 0.05 of 15 %.")
+    ]
+    [row] = table([entry("A", 15.0004, 8)]).rows
+    assert "15.0004 %" in row.notes[0].text
+    assert table([entry("A", 15.0500001, 8)]).rows[0].notes == ()
+
+
+def test_system_just_below_a_limit_is_named_there():
+    found = table([entry("A", 14.95, 8), entry("B", 14.949, 7), entry("C", 16, 9)])
+    assert [(miss.entry.key, miss.distance) for miss in found.just_missed] == [("A", 0.05)]
+    assert found.nearest is None
+
+
+def test_interval_that_holds_a_limit_is_noted():
+    wide, narrow = entry("A", 16, 8, eer_interval=(14, 18)), entry("B", 16, 9, eer_interval=(15.5, 16.5))
+    assert [[note.code for note in row.notes] for row in table([wide, narrow]).rows] == [["interval-at-limit"], []]
+
+
+def test_empty_condition_names_who_came_nearest():
+    found = table([entry("A", 11.809, 8), entry("B", 9, 7), entry("O", 3.8, 4, kind="original", team="")])
+    assert ranks(found) == [("O", None)]
+    assert found.nearest is not None
+    assert (found.nearest.entry.key, found.nearest.distance) == ("A", 3.191)
+
+
+def test_nearest_of_an_interval_may_lie_above_it():
+    board = rank([entry("A", 10, 8), entry("B", 21, 7)], policy(policy="interval"))
+    assert [one.nearest and (one.nearest.entry.key, one.nearest.distance) for one in board.tables] == [
+        ("B", 1), None, ("B", 4), ("B", 9)
+    ]  # fmt: skip
+
+
+def test_eer_above_chance_is_accepted_with_a_hint():
+    rows = [table([entry("A", eer, 8)], minimum=30).rows[0] for eer in (50.0, 50.1, 57.76, 100.0)]
+    assert [[note.code for note in row.notes] for row in rows] == [[], *[["above-chance"]] * 3]
+    assert all(row.rank == 1 for row in rows)
+
+
+# Order ---------------------------------------------------------------------------------------------
+
+
+def test_lower_wer_is_better_and_higher_uar():
+    assert ranks(table([entry("A", 16, 8), entry("B", 29, 8.01)])) == [("A", 1), ("B", 2)]
+    recipe = load_recipe("2024")
+    both = [
+        Entry(key, key, key, privacy=Measured(20), utilities={"wer": Measured(wer), "uar": Measured(uar)})
+        for key, wer, uar in (("A", 5, 50), ("B", 4, 45))
+    ]
+    tables = rank(both, policy_of(recipe)).tables
+    assert [(one.number, one.utility.metric, ranks(one)) for one in tables[:2]] == [
+        (1, "wer", [("B", 1), ("A", 2)]), (1, "uar", [("A", 1), ("B", 2)])
+    ]  # fmt: skip
+
+
+def test_equal_values_share_a_rank_in_the_order_of_higher_eer():
+    found = table([entry("A", 16, 8), entry("B", 17, 9), entry("C", 19, 9), entry("D", 18, 10)])
+    assert ranks(found) == [("A", 1), ("C", 2), ("B", 2), ("D", 4)]
+
+
+def test_values_are_compared_unrounded():
+    assert ranks(table([entry("A", 16, 8.0000001), entry("B", 16, 8.0)])) == [("B", 1), ("A", 2)]
+
+
+# One system of a team ------------------------------------------------------------------------------
+
+
+def test_only_the_system_of_lowest_wer_of_a_team_is_ranked():
+    found = table([entry("T1-p1", 16, 9), entry("T1-c1", 17, 8), entry("T2-p1", 16, 8.5)])
+    assert ranks(found) == [("T1-c1", 1), ("T2-p1", 2), ("T1-p1", None)]
+    assert found.rows[2].reasons == (
+        Reason("another-system", "Of this team T1-c1 is ranked, which has the lower WER."),
+    )
+
+
+def test_best_system_of_a_team_is_chosen_in_each_condition_anew():
+    board = rank([entry("T1-p1", 32, 9), entry("T1-c1", 17, 8)], policy())
+    assert [ranks(one) for one in board.tables] == [
+        [("T1-c1", 1), ("T1-p1", None)], *[[("T1-p1", 1)]] * 3
+    ]  # fmt: skip
+
+
+def test_of_two_equal_systems_of_a_team_the_more_private_is_ranked():
+    found = table([entry("T1-p1", 16, 8), entry("T1-c1", 17, 8)])
+    assert ranks(found) == [("T1-c1", 1), ("T1-p1", None)]
+    assert found.rows[1].reasons[0].text == "Of this team T1-c1 is ranked, which has an equal WER and comes first."
+
+
+def test_system_that_may_not_be_ranked_does_not_stand_in_for_its_team():
+    found = table([entry("T1-p1", 16, 9), entry("T1-c1", 17, 8, is_late=True), entry("T1-c2", 17, 7, rho=0.2)])
+    assert ranks(found) == [("T1-c2", None), ("T1-c1", None), ("T1-p1", 1)]
+
+
+def test_every_system_is_ranked_where_the_policy_says_so():
+    found = table([entry("T1-p1", 16, 9), entry("T1-c1", 17, 8)], several_systems="all")
+    assert ranks(found) == [("T1-c1", 1), ("T1-p1", 2)]
+
+
+def test_systems_without_a_team_do_not_share_one():
+    found = table([entry("X", 16, 9, team=""), entry("Y", 17, 8, team="")])
+    assert ranks(found) == [("Y", 1), ("X", 2)]
+
+
+# Gates, late, claims, missing ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rho", "found"), [(0.3, None), (0.30000000000000004, 1), (0.29, None)])
+def test_pitch_correlation_must_exceed_its_minimum(rho, found):
+    assert table([entry("A", 16, 8, rho=rho)]).rows[0].rank == found
+
+
+def test_gate_holds_the_mean_of_both_genders_of_each_set():
+    uneven = dict.fromkeys(SETS, 0.5) | {"vctk_dev_trials_f": 0.2, "vctk_dev_trials_m": 0.45}
+    assert table([entry("A", 16, 8, rho=uneven)]).rows[0].rank == 1
+    low = dict.fromkeys(SETS, 0.5) | {"vctk_dev_trials_f": 0.2, "vctk_dev_trials_m": 0.3}
+    [row] = table([entry("A", 16, 8, rho=low)]).rows
+    assert (row.place, row.rank) == (Place.UNRANKED, None)
+    assert row.reasons == (
+        Reason(
+            "gate",
+            "Pitch correlation ρF0 must exceed 0.3 on each data set; it is 0.2500 on vctk_dev_trials_f and "
+            "vctk_dev_trials_m.",
+        ),
+    )
+
+
+def test_gate_names_the_lowest_of_several_failures():
+    low = dict.fromkeys(SETS, 0.29) | {"libri_test_trials_f": 0.2}
+    [reason] = table([entry("A", 16, 8, rho=low)]).rows[0].reasons
+    assert reason.text.endswith(
+        "it is 0.2450 on libri_test_trials_f and libri_test_trials_m, and too little on 5 more."
+    )
+
+
+def test_gate_can_be_moved_or_taken_away():
+    low = [entry("A", 16, 8, rho=0.25)]
+    assert table(low, gates={"pitch_correlation": 0.2}).rows[0].rank == 1
+    assert table(low, gates={"pitch_correlation": None}).rows[0].rank == 1
+    assert table([entry("A", 16, 8, rho={})], gates={"pitch_correlation": None}).rows[0].rank == 1
+
+
+def test_late_system_is_listed_in_its_place_without_a_rank():
+    systems = [entry("A", 16, 8), entry("B", 16, 7, is_late=True), entry("C", 16, 9)]
+    found = table(systems)
+    assert ranks(found) == [("B", None), ("A", 1), ("C", 2)]
+    assert codes(found.rows[0]) == ["late"]
+    found = table(systems, late="ranked")
+    assert ranks(found) == [("B", 1), ("A", 2), ("C", 3)]
+    assert [note.code for note in found.rows[0].notes] == ["late"]
+
+
+def test_claimed_numbers_are_ranked_only_where_claims_are_allowed():
+    systems = [entry("A", 16, 8, claimed=True), entry("B", 16, 9)]
+    board = rank(systems, policy())
+    assert ranks(board.tables[0]) == [("B", 1)]
+    assert [(one.entry.key, [reason.code for reason in one.reasons]) for one in board.unrankable] == [
+        ("A", ["claimed"])
+    ]
+    found = table(systems, basis="claims")
+    assert ranks(found) == [("A", 1), ("B", 2)]
+    assert [[note.code for note in row.notes] for row in found.rows] == [["claimed"], []]
+
+
+def test_claimed_value_of_a_gate_counts_as_a_claim():
+    claims = {name: Measured(0.5, is_claimed=name.startswith("libri_dev")) for name in SETS}
+    claimed = entry("A", 16, 8, gate_values={"pitch_correlation": claims})
+    assert rank([claimed], policy()).unrankable[0].reasons[0].text == (
+        "Only recomputed numbers are ranked; only claimed: Pitch correlation ρF0."
+    )
+    assert table([claimed], gates={"pitch_correlation": None}).rows[0].rank == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"eer": None}, "There is no average EER (Kaldi)."),
+        ({"wer": None, "missing": {"wer": ("libri_test_asr",)}}, "There is no average WER; missing: libri_test_asr."),
+        ({"rho": {}}, f"Pitch correlation ρF0 is missing for {', '.join(SETS)}."),
+        ({"eer": float("nan")}, "An average EER (Kaldi) of nan % is no rate."),
+        ({"eer": 101}, "An average EER (Kaldi) of 101 % is no rate."),
+        ({"wer": -1}, "An average WER of -1 % is no rate."),
+        ({"reasons": (Reason("failed-check", "Trials are missing."),)}, "Trials are missing."),
+    ],
+)  # fmt: skip
+def test_unrankable_system_is_listed_with_the_reason(fields, text):
+    board = rank([entry(**{"key": "A", "eer": 16, "wer": 8} | fields), entry("B", 16, 9)], policy())
+    assert all(row.entry.key != "A" for one in board.tables for row in one.rows)
+    assert [(one.entry.key, [reason.text for reason in one.reasons]) for one in board.unrankable] == [("A", [text])]
+
+
+def test_many_missing_subsets_are_counted():
+    board = rank([entry("A", None, 8, missing={"eer": ("a", "b", "c", "d", "e")})], policy())
+    assert board.unrankable[0].reasons[0].text == "There is no average EER (Kaldi); missing: a; b; c; and 2 more."
+
+
+def test_wer_above_a_hundred_is_a_rate():
+    assert table([entry("A", 16, 130.0)]).rows[0].rank == 1
+
+
+# References ----------------------------------------------------------------------------------------
+
+
+def test_baselines_and_original_stand_in_their_place_without_a_rank():
+    found = table(
+        [
+            entry("A", 16, 8),
+            entry("B", 17, 10),
+            entry("B1.b", 15.5, 9, kind="baseline", team="", rho={}, claimed=True),
+            entry("B2", 7, 7, kind="baseline", team=""),
+            entry("Original", 3.8, 5, kind="original", team="", rho={}),
+        ]
+    )
+    assert ranks(found) == [("Original", None), ("A", 1), ("B1.b", None), ("B", 2)]
+    assert [row.place for row in found.rows] == [Place.REFERENCE, Place.RANKED, Place.REFERENCE, Place.RANKED]
+    assert [row.entry.key for row in found.competitors] == ["A", "B"]
+
+
+def test_systems_that_meet_no_condition_are_named_outside():
+    board = rank([entry("A", 16, 8), entry("B", 9, 8), entry("C", 11, 8), entry("B2", 7, 8, kind="baseline")], policy())
+    assert [one.key for one in board.outside] == ["C", "B", "B2"]
+
+
+def test_same_system_twice_is_refused():
+    with pytest.raises(RankingError, match="found “A” again"):
+        rank([entry("A", 16, 8), entry("B", 16, 8), entry("A", 17, 8)], policy())
+
+
+# Groups --------------------------------------------------------------------------------------------
+
+
+def grouped(*intervals, **fields):
+    """Groups of systems A, B, … whose WERs have these intervals, the WER in the middle."""
+    systems = [
+        entry(chr(65 + n), 16, sum(limits) / 2 if limits else 5 + n, wer_interval=limits)
+        for n, limits in enumerate(intervals)
+    ]
+    return table(systems, **fields).groups
+
+
+def test_neighbours_whose_intervals_overlap_are_one_group():
+    assert grouped((7, 9), (8, 10), (11, 12)) == (("A", "B"),)
+    assert grouped((7, 9), (9, 10)) == (("A", "B"),)
+    assert grouped((7, 8.9), (9, 10)) == ()
+
+
+def test_groups_are_no_chains():
+    assert grouped((7, 9), (8, 11), (10, 13)) == (("A", "B"), ("B", "C"))
+    assert grouped((7, 10), (8, 11), (9, 13), (10.5, 14)) == (("A", "B", "C"), ("B", "C", "D"))
+
+
+def test_row_without_an_interval_ends_a_group():
+    assert grouped((7, 9), None, (7.5, 9.5)) == (("A", "C"),)  # B, of WER 6, stands before both
+    assert grouped(None, None) == ()
+
+
+def test_rows_know_their_groups():
+    found = table(
+        [
+            entry(name, 16, middle, wer_interval=(middle - 1.5, middle + 1.5))
+            for name, middle in (("A", 8), ("B", 10), ("C", 12))
+        ]
+    )
+    assert [(row.entry.key, row.groups) for row in found.rows] == [("A", (1,)), ("B", (1, 2)), ("C", (2,))]
+
+
+def test_unranked_rows_belong_to_no_group():
+    systems = [
+        entry("A", 16, 8, wer_interval=(7, 9)),
+        entry("B", 16, 8.1, wer_interval=(7, 9), is_late=True),
+        entry("C", 16, 8.2, wer_interval=(7, 9)),
+    ]
+    assert table(systems).groups == (("A", "C"),)
+
+
+# The policy ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"minimum_eers": [20, 15]}, "expected limits from 0 to 100 % that ascend, found 20, 15"),
+        ({"minimum_eers": [15, 15]}, "that ascend"),
+        ({"minimum_eers": [101]}, "from 0 to 100"),
+        ({"minimum_eers": "15"}, "expected a list"),
+        ({"minimum_eers": [True]}, "expected a number"),
+        ({"minimum_eers": list(range(13))}, "at most 12"),
+        ({"policy": "best"}, "expected one of cumulative, interval, found “best”"),
+        ({"late": "maybe"}, "expected one of unranked, ranked"),
+        ({"basis": ""}, "expected one of recomputed, claims"),
+        ({"several_systems": "two"}, "expected one of best, all"),
+        ({"inclusive": 1}, "expected true or false"),
+        ({"note_within": -1}, "expected 0 to 100"),
+        ({"note_within": float("inf")}, "expected a number"),
+        ({"gates": {"uar": 1}}, "expected the metrics pitch_correlation, found “uar”"),
+        ({"gates": [0.3]}, "expected a minimum for each metric"),
+        ({"colour": "red"}, "Expected the fields minimum_eers"),
+    ],
+)
+def test_policy_that_cannot_be_used_is_refused_in_words(changes, sentence):
+    with pytest.raises(PolicyError) as refusal:
+        policy(**changes)
+    assert sentence in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"minimum_eers": [5.0, 8.0], "policy": "interval", "inclusive": False, "note_within": 0.1},
+        {"gates": {"pitch_correlation": None}, "late": "ranked"},
+        {"gates": {"pitch_correlation": 0.25}, "basis": "claims", "several_systems": "all"},
+    ],
+)
+def test_changes_of_a_policy_are_what_made_it(changes):
+    assert changes_of(policy(**changes), RECIPE) == changes
+
+
+def test_recipe_values_are_no_changes():
+    assert changes_of(policy(minimum_eers=[15, 20, 25, 30], late="unranked"), RECIPE) == {}
+
+
+def test_policy_as_data_holds_everything():
+    found = policy_as_dict(policy())
+    assert found["minimum_eers"] == [15, 20, 25, 30]
+    assert found["gates"] == [{"metric": "pitch_correlation", "minimum": 0.3, "inclusive": False}]
+    assert found["utilities"] == [{"metric": "wer", "estimator": "tglarge", "better": "lower"}]
+
+
+def test_policy_is_said_in_words():
+    words = " ".join(policy_in_words(policy()))
+    for part in (
+        "at least its limit (15, 20, 25, 30 %)",
+        "lower average WER of the test sets",
+        "must exceed 0.3",
+        "every condition that it meets",
+    ):
+        assert part in words
+    words = " ".join(policy_in_words(policy(policy="interval", inclusive=False, gates={"pitch_correlation": None})))
+    assert "more than its limit" in words
+    assert "one condition only" in words
+    assert "ρF0" not in words
+
+
+def test_edition_without_a_ranking_ranks_nothing():
+    found = policy_of(load_recipe("2020"))
+    assert (found.minimum_eers, found.attack_model, found.privacy.estimator) == ((), "lazy-informed", "kaldi")
+    assert rank([entry("A", 16, 8)], found).tables == ()
+    assert policy_in_words(found)[0] == "No condition is set, so nothing is ranked."
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "text"),
+    [
+        (14.9996, 15, "14.9996"),
+        (15.0, 15, "15.000"),
+        (14.5, 15, "14.500"),
+        (14.999999999999998, 15, "14.999999999999998"),
+    ],
+)
+def test_number_near_a_limit_is_told_apart(value, limit, text):
+    assert told_apart(value, limit, 3) == text
+
+
+# Moves ---------------------------------------------------------------------------------------------
+
+
+def test_moves_name_who_moves_from_one_policy_to_another():
+    systems = [entry("A", 11, 9), entry("B", 16, 8), entry("C", 21, 8.5)]
+    found = moves(rank(systems, policy()), rank(systems, policy(minimum_eers=[10, 15], policy="interval")))
+    assert [(one.minimum, one.before is None, one.after is None) for one in found] == [
+        (10, True, False), (15, False, False), (20, False, True), (25, False, True), (30, False, True)
+    ]  # fmt: skip
+    assert [(move.entry.key, move.before, move.after and move.after.rank) for move in found[0].moves] == [
+        ("A", None, 1)
+    ]
+    assert (found[1].moves, found[1].unmoved) == ((), 2)
+    assert [(move.entry.key, move.before and move.before.rank, move.after) for move in found[2].moves] == [
+        ("C", 1, None)
+    ]
+
+
+def test_same_policy_moves_nobody():
+    board = rank([entry("A", 16, 8), entry("B", 16, 7, is_late=True)], policy())
+    assert all(not one.moves for one in moves(board, board))
+    late = rank([entry("A", 16, 8), entry("B", 16, 7, is_late=True)], policy(late="ranked"))
+    [move_of_b, move_of_a] = moves(board, late)[0].moves
+    assert (move_of_b.before.rank, move_of_b.after.rank) == (None, 1)
+    assert (move_of_a.before.rank, move_of_a.after.rank) == (1, 2)
+
+
+# What holds for any entries ------------------------------------------------------------------------
+
+rates = st.one_of(st.sampled_from([15.0, 20.0, 25.0, 30.0, 14.96, 57.0]), st.floats(0, 100, allow_nan=False))
+drawn = st.builds(
+    lambda eer, wer, team, late, rho, kind, width: (eer, wer, team, late, rho, kind, width),
+    rates,
+    st.one_of(st.sampled_from([7.0, 8.0, 9.0]), st.floats(0, 120, allow_nan=False)),
+    st.sampled_from("TUVW"),
+    st.booleans(),
+    st.sampled_from([0.2, 0.3, 0.31, 0.6]),
+    st.sampled_from(["system", "system", "system", "baseline"]),
+    st.one_of(st.none(), st.floats(0, 3)),
+)
+policies = st.builds(
+    lambda kind, inclusive, late, several: policy(policy=kind, inclusive=inclusive, late=late, several_systems=several),
+    st.sampled_from(["cumulative", "interval"]),
+    st.booleans(),
+    st.sampled_from(["ranked", "unranked"]),
+    st.sampled_from(["best", "all"]),
+)
+
+
+def built(rows):
+    return [
+        entry(
+            f"{team}-{number}", eer, wer, rho=rho, is_late=late, kind=kind,
+            wer_interval=None if width is None else (wer - width, wer + width),
+        )
+        for number, (eer, wer, team, late, rho, kind, width) in enumerate(rows)
+    ]  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(drawn, max_size=12), policies, st.randoms(use_true_random=False))
+def test_order_of_entries_does_not_matter(rows, chosen, random):
+    systems = built(rows)
+    shuffled = systems[:]
+    random.shuffle(shuffled)
+    assert rank(systems, chosen) == rank(shuffled, chosen)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(drawn, max_size=10), policies, rates, st.sampled_from("TX"))
+def test_worse_system_never_changes_better_ranks(rows, chosen, eer, team):
+    systems = built(rows)
+    worse = entry(f"{team}-worse", eer, 121.0)
+    for before, after in zip(rank(systems, chosen).tables, rank([*systems, worse], chosen).tables, strict=True):
+        kept = {row.entry.key: row.rank for row in after.rows if row.entry.key != worse.key}
+        assert {row.entry.key: row.rank for row in before.rows} == kept
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(drawn, max_size=12), st.booleans())
+def test_intervals_are_disjoint_and_cumulative_conditions_nested(rows, inclusive):
+    systems = built(rows)
+    tables = {
+        kind: rank(systems, policy(policy=kind, inclusive=inclusive)).tables for kind in ("interval", "cumulative")
+    }
+    keys = {kind: [{row.entry.key for row in one.rows} for one in found] for kind, found in tables.items()}
+    assert sum(map(len, keys["interval"])) == len(set().union(*keys["interval"]))
+    assert all(later <= earlier for earlier, later in zip(keys["cumulative"], keys["cumulative"][1:], strict=False))
+    assert keys["cumulative"][0] == set().union(*keys["interval"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(drawn, max_size=12), policies)
+def test_every_entry_is_somewhere_and_ranks_count_the_better(rows, chosen):
+    systems = built(rows)
+    board = rank(systems, chosen)
+    listed = {row.entry.key for one in board.tables for row in one.rows}
+    apart = [one.entry.key for one in board.unrankable] + [one.key for one in board.outside]
+    assert listed | set(apart) == {one.key for one in systems}
+    assert listed.isdisjoint(apart)
+    for one in board.tables:
+        for row in one.ranked:
+            assert row.rank == 1 + sum(other.utility.value < row.utility.value for other in one.ranked)
+        assert all(row.reasons for row in one.rows if row.place is Place.UNRANKED)
+        if chosen.several_systems == "best":
+            assert len({row.entry.team for row in one.ranked}) == len(one.ranked)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(drawn, max_size=12), policies)
+def test_groups_hold_neighbours_that_all_overlap(rows, chosen):
+    for one in rank(built(rows), chosen).tables:
+        order = [row.entry.key for row in one.ranked]
+        limits = {row.entry.key: row.utility.interval for row in one.ranked}
+        for keys in one.groups:
+            start = order.index(keys[0])
+            assert order[start : start + len(keys)] == list(keys)
+            assert all(limits[a][0] <= limits[b][1] for a in keys for b in keys)

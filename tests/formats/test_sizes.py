@@ -1,0 +1,23 @@
+"""One unit of size everywhere: powers of ten."""
+
+import pytest
+
+from evaluation.formats.sizes import size_words
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (949, "949 bytes"),
+        (1000, "1 kB"),
+        (9_312_345, "9.3 MB"),
+        (999_949, "999.9 kB"),
+        (999_950, "1 MB"),
+        (20 * 10**9, "20 GB"),
+        (2 * 10**12, "2 TB"),
+    ],
+)
+def test_sizes_are_powers_of_ten(count, words):
+    assert size_words(count) == words
