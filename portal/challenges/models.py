@@ -1,14 +1,22 @@
 """Corpora: the original speech that systems anonymise and that everything is measured against.
 
 A `Corpus` holds speakers and utterances; a `DataSet` is a list of its utterances with one role; a `TrialList` says
-which enrolled speaker (model) is compared with which trial utterance.
+which enrolled speaker (model) is compared with which trial utterance. An `Edition` is a challenge that runs on a
+corpus by a recipe.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from django.conf import settings
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.urls import reverse
+
+from evaluation.protocols.recipes import Recipe, load_recipe, parse_recipe
+
+GIGABYTE = 10**9
 
 
 class Gender(models.TextChoices):
@@ -70,6 +78,9 @@ class Utterance(models.Model):
     samples = models.PositiveIntegerField(null=True, blank=True)
     rate_hz = models.PositiveIntegerField(null=True, blank=True)
     converted_from = models.CharField(max_length=80, blank=True, help_text="What the file was before its conversion.")
+    pcm_sha256 = models.CharField(
+        max_length=64, blank=True, help_text="Of the samples as little-endian int16; made when first needed."
+    )
 
     class Meta:
         ordering = ["name"]
@@ -125,3 +136,63 @@ class TrialList(models.Model):
 
     def __str__(self) -> str:
         return f"{self.enrolment_set} against {self.trial_set}"
+
+
+class Edition(models.Model):
+    """A challenge: which recipe on which corpus, who organises it, when what is open, and what its board shows.
+
+    `recipe_text`, where given, is the organizer's own recipe and takes the place of the shipped one that `protocol`
+    names. `board_policy` holds what the published board ranks by where it differs from the recipe, `draft_policy` what
+    an organizer is trying out. Times that are empty do not limit. The board is public once `published_at` is set, and
+    rests on what had been evaluated by `frozen_at`, where that is set too.
+    """
+
+    name = models.SlugField(max_length=40, unique=True)
+    title = models.CharField(max_length=120)
+    description = models.TextField(blank=True)
+    protocol = models.CharField(max_length=10, blank=True, help_text="A shipped recipe, such as 2022.")
+    recipe_text = models.TextField("own recipe", blank=True, help_text="TOML; takes the place of a shipped recipe.")
+    track = models.CharField(max_length=40, blank=True, help_text="Where the recipe has several.")
+    corpus = models.ForeignKey(Corpus, null=True, blank=True, on_delete=models.PROTECT, related_name="editions")
+    organizers = models.ManyToManyField(settings.AUTH_USER_MODEL, related_name="organized_editions")
+    is_listed = models.BooleanField("listed", default=False, help_text="Visitors find it and teams can register.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    registration_opens_at = models.DateTimeField(null=True, blank=True)
+    registration_closes_at = models.DateTimeField(null=True, blank=True)
+    submissions_open_at = models.DateTimeField(null=True, blank=True)
+    submissions_close_at = models.DateTimeField(
+        "deadline", null=True, blank=True, help_text="What comes later is marked late."
+    )
+    late_until = models.DateTimeField(null=True, blank=True, help_text="Until then late submissions are taken.")
+
+    submissions_per_team = models.PositiveIntegerField(default=20, validators=[MinValueValidator(1)])
+    largest_archive_bytes = models.PositiveBigIntegerField(default=20 * GIGABYTE, validators=[MinValueValidator(1)])
+    audio_required = models.BooleanField(default=True)
+    scores_required = models.BooleanField(default=True)
+    description_required = models.BooleanField("system description required", default=False)
+
+    board_policy = models.JSONField(default=dict, blank=True)
+    draft_policy = models.JSONField(default=dict, blank=True)
+    published_at = models.DateTimeField(null=True, blank=True)
+    frozen_at = models.DateTimeField("as of", null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+
+    def __str__(self) -> str:
+        return self.title
+
+    def get_absolute_url(self) -> str:
+        return reverse("editions:detail", args=[self.name])
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """How this edition computes, averages and ranks.
+
+        Raises:
+            RecipeError: the recipe cannot be read; forms let none of these through.
+        """
+        if self.recipe_text:
+            return parse_recipe(self.recipe_text, file=f"{self.name}.toml")
+        return load_recipe(self.protocol)

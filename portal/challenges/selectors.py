@@ -10,7 +10,9 @@ from typing import Any
 from django.db.models import Count, F, Q, QuerySet, Sum
 from django.http import Http404
 
-from portal.challenges.models import Corpus, DataSet, Gender, Role, Speaker, TrialList, Utterance
+from evaluation.protocols.recipes import FOLDER
+from portal.challenges.models import Corpus, DataSet, Edition, Gender, Role, Speaker, TrialList, Utterance
+from portal.challenges.recipe_checks import HeldSet
 from portal.jobs.models import Job, State
 
 
@@ -274,3 +276,62 @@ def search_utterances(utterances: QuerySet[Utterance], text: str, gender: str, s
     if speaker:
         found = found.filter(speaker__name=speaker)
     return found.order_by(F("name"))
+
+
+# Editions ------------------------------------------------------------------------------------------
+
+
+def editions_for(user: Any) -> QuerySet[Edition]:
+    """The editions that this person may see: the listed ones, and those they organise or take part in."""
+    seen = Q(is_listed=True)
+    if user.is_authenticated:
+        seen |= Q(organizers=user) | Q(teams__memberships__user=user)
+    return Edition.objects.filter(pk__in=Edition.objects.filter(seen).values("pk")).select_related("corpus")
+
+
+def edition_for(user: Any, name: str) -> Edition:
+    return _or_404(editions_for(user).filter(name=name))
+
+
+def managed_editions_for(user: Any) -> QuerySet[Edition]:
+    """The editions that this person organises."""
+    if not user.is_authenticated:
+        return Edition.objects.none()
+    return Edition.objects.filter(organizers=user).select_related("corpus")
+
+
+def managed_edition_for(user: Any, name: str) -> Edition:
+    return _or_404(managed_editions_for(user).filter(name=name))
+
+
+def editions_organised_by(user: Any) -> set[int]:
+    """The keys of the editions that this person organises."""
+    return set(managed_editions_for(user).values_list("pk", flat=True))
+
+
+def corpora_for_edition(user: Any, edition: Edition | None) -> QuerySet[Corpus]:
+    """The corpora that this person may choose for an edition: those they may see, and the one it has."""
+    held = Q(pk__in=[edition.corpus_id] if edition and edition.corpus_id else [])
+    return Corpus.objects.filter(Q(pk__in=corpora_for(user)) | held).order_by("name")
+
+
+def has_submissions(edition: Edition) -> bool:
+    """Whether a result rests on this edition: anything was submitted to it."""
+    return edition.systems.filter(submissions__isnull=False).exists()
+
+
+def recipe_text_of(edition: Edition) -> str:
+    """The recipe of an edition as TOML: its own text, or the file of the shipped one."""
+    return edition.recipe_text or (FOLDER / f"{edition.recipe.edition}.toml").read_text(encoding="utf-8")
+
+
+def held_sets(corpus: Corpus, names: Iterable[str] | None = None) -> dict[str, HeldSet]:
+    """The data sets of a corpus by name, with the names of their utterances; only those of `names` where given."""
+    sets = corpus.data_sets.order_by("name")
+    if names is not None:
+        sets = sets.filter(name__in=set(names))
+    members: dict[str, list[str]] = {}
+    for name, utterance in sets.values_list("name", "utterances__name"):
+        members.setdefault(name, []).extend([utterance] if utterance else [])
+    roles = dict(sets.values_list("name", "role"))
+    return {name: HeldSet(role=roles[name], utterances=tuple(utterances)) for name, utterances in members.items()}

@@ -10,8 +10,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from email.utils import parseaddr
 from pathlib import Path
 from typing import Any
+from urllib.parse import SplitResult, unquote, urlsplit
 
 PREFIX = "PORTAL_"
 
@@ -36,6 +38,12 @@ def _whole_number(text: str) -> int:
     return int(text)
 
 
+def _threads(text: str) -> int:
+    if not text.isdecimal() or int(text) > 64:
+        raise ValueError("a whole number from 0 to 64")
+    return int(text)
+
+
 def _list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
@@ -57,6 +65,15 @@ def _folders(text: str) -> list[Path]:
     return folders
 
 
+def _one_folder_or_none(text: str) -> Path | None:
+    if not text:
+        return None
+    folder = _folder(text)
+    if not text.startswith(("/", "~")) or not folder.is_dir():
+        raise ValueError("the absolute path of an existing folder")
+    return folder
+
+
 def _database(text: str) -> str:
     if text and not text.startswith(("sqlite:///", "postgres://", "postgresql://")):
         raise ValueError("sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/NAME")
@@ -74,6 +91,62 @@ def _address(text: str) -> str:
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError("HOST:PORT, such as 127.0.0.1:8000")
     return text
+
+
+@dataclass(frozen=True)
+class MailServer:
+    """Where mail is handed in; `starttls` begins in clear and turns to TLS, `tls` speaks TLS from the first byte."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    starttls: bool
+    tls: bool
+
+
+def _mail_server(text: str) -> MailServer | None:
+    if not text:
+        return None
+    expected = "smtp://USER:PASSWORD@HOST:PORT, the same with /?tls for STARTTLS, or smtps://USER:PASSWORD@HOST:PORT"
+    url = _split(text, expected)
+    tls, starttls = url.scheme == "smtps", url.query == "tls"
+    if url.scheme not in {"smtp", "smtps"} or url.query not in {"", "tls"} or (tls and starttls) or url.fragment:
+        raise ValueError(expected)
+    port = url.port or (465 if tls else 587 if starttls else 25)
+    return MailServer(
+        str(url.hostname), port, unquote(url.username or ""), unquote(url.password or ""), starttls=starttls, tls=tls
+    )
+
+
+def _mail_address(text: str) -> str:
+    _, address = parseaddr(text)
+    name, _, host = address.rpartition("@")
+    if not name or not host or any(character.isspace() for character in address) or not text.isprintable():
+        raise ValueError("an e-mail address, such as Portal <portal@example.org>")
+    return text
+
+
+def _site(text: str) -> str:
+    if not text:
+        return text
+    expected = "http://HOST or https://HOST, with :PORT where needed and nothing behind it"
+    url = _split(text, expected)
+    if url.scheme not in {"http", "https"} or url.username is not None or url.query or url.fragment:
+        raise ValueError(expected)
+    return text.rstrip("/")
+
+
+def _split(text: str, expected: str) -> SplitResult:
+    """The parts of an address that names a host, a sound port and no path."""
+    try:
+        url = urlsplit(text)
+        sound = bool(url.hostname) and url.path in {"", "/"} and url.port != 0
+    except ValueError:
+        sound = False
+    if not sound:
+        raise ValueError(expected)
+    return url
 
 
 def _log_level(text: str) -> str:
@@ -125,6 +198,13 @@ VARIABLES = (
         "Host names under which the portal answers.",
     ),
     Variable(
+        "SITE_URL",
+        "",
+        _site,
+        "Address of the portal as it stands in mails. Empty: https:// and the first of `PORTAL_ALLOWED_HOSTS` with "
+        "`PORTAL_HTTPS`, else http:// and `PORTAL_ADDRESS`.",
+    ),
+    Variable(
         "HTTPS",
         "false",
         _boolean,
@@ -134,11 +214,24 @@ VARIABLES = (
         "BEHIND_PROXY",
         "false",
         _boolean,
-        "A proxy in front sets X-Forwarded-Proto and removes it from visitors.",
+        "A proxy in front sets X-Forwarded-Proto, removes it from visitors, and adds their address to X-Forwarded-For.",
     ),
+    Variable(
+        "MAIL_URL",
+        "",
+        _mail_server,
+        "Server that takes the portal's mail, as smtp://user:password@host:587/?tls (STARTTLS) or "
+        "smtps://user:password@host:465. Empty: mail is printed on the console.",
+    ),
+    Variable("MAIL_FROM", "VoicePrivacy Portal <portal@localhost>", _mail_address, "Sender of the portal's mail."),
     Variable("DEBUG", "false", _boolean, "Django's debug pages, for development only."),
     Variable("LOG_LEVEL", "WARNING", _log_level, "How much the processes log; INFO names each access to audio."),
-    Variable("WEB_THREADS", "8", _whole_number, "Requests that the web server answers at a time."),
+    Variable(
+        "WEB_THREADS",
+        "24",
+        _whole_number,
+        "Requests that the web server answers at a time; all but 4 of them may be uploads.",
+    ),
     Variable(
         "WORKER_PROCESSES",
         "2",
@@ -153,11 +246,30 @@ VARIABLES = (
         "beside `import` in the data folder.",
     ),
     Variable(
+        "ANONYMIZERS_DIR",
+        "",
+        _one_folder_or_none,
+        "Folder of descriptions of external commands that anonymise (docs/plugins.md). Empty: there are none.",
+    ),
+    Variable(
+        "ANONYMIZER_THREADS",
+        "0",
+        _threads,
+        "How many threads an anonymisation job uses; 0: as many as its process has cores, at most 8.",
+    ),
+    Variable(
         "AUDIO_LINK_S",
         "3600",
         _whole_number,
         "Seconds for which a signed audio address stays good.",
     ),
+    Variable(
+        "PROLIFIC_TOKEN",
+        "",
+        str,
+        "Token of Prolific's API, by which listening studies confirm who comes from there. Empty: nobody is asked.",
+    ),
+    Variable("PROLIFIC_URL", "https://api.prolific.com", _site, "Address of Prolific's API."),
     Variable("JOB_HEARTBEAT_S", "5", _whole_number, "Seconds between two signs of life of a running job or a worker."),
     Variable(
         "JOB_LOST_AFTER_S",
@@ -207,8 +319,9 @@ def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _unknown(name: str, known: set[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f" Did you mean {near[0]}?" if near else " docs/settings.md lists all."
+    # Without what all names begin with, which alone makes any two of them alike.
+    near = difflib.get_close_matches(name.removeprefix(PREFIX), [one.removeprefix(PREFIX) for one in known], 1, 0.75)
+    hint = f" Did you mean {PREFIX}{near[0]}?" if near else " docs/settings.md lists all."
     return f"{name}: there is no such setting.{hint}"
 
 

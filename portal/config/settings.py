@@ -51,10 +51,20 @@ INSTALLED_APPS = [
     "portal.accounts",
     "portal.jobs",
     "portal.challenges",
+    "portal.teams",
     "portal.submissions",
     "anonymization",
     "evaluation",
     "portal.results",
+    "listening",
+    "portal.api",
+    "portal.demo",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "django_countries",
+    "rest_framework",
+    "drf_spectacular",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -71,6 +81,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -116,6 +127,13 @@ ADDRESS = ENVIRONMENT["ADDRESS"]
 WEB_THREADS = ENVIRONMENT["WEB_THREADS"]
 WORKER_PROCESSES = ENVIRONMENT["WORKER_PROCESSES"]
 
+# The address of the portal in mails that a job sends, where no request tells it.
+SITE_URL = ENVIRONMENT["SITE_URL"]
+if not SITE_URL:
+    SITE_URL = (
+        f"https://{ALLOWED_HOSTS[0].lstrip('.')}" if ENVIRONMENT["HTTPS"] and ALLOWED_HOSTS else f"http://{ADDRESS}"
+    )
+
 # Queue --------------------------------------------------------------------------------------------
 
 BROKER_DIR = DATA_DIR / "queue"
@@ -147,6 +165,7 @@ CELERY_TASK_DEFAULT_QUEUE = "io"
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_WORKER_MAX_TASKS_PER_CHILD = 100
 
 # Files --------------------------------------------------------------------------------------------
@@ -163,6 +182,9 @@ STORAGES = {
     },
 }
 IMPORT_ROOTS = [_ready_folder(DATA_DIR / "import"), *ENVIRONMENT["IMPORT_ROOTS"]]
+UPLOAD_DIR = _ready_folder(DATA_DIR / "uploads")
+# The folder of external commands is read by `anonymization.methods.registry` itself; here it was only checked.
+ANONYMIZER_THREADS = ENVIRONMENT["ANONYMIZER_THREADS"]
 AUDIO_LINK_S = ENVIRONMENT["AUDIO_LINK_S"]
 STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"
@@ -171,7 +193,8 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 # People -------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "accounts.User"
-LOGIN_URL = "login"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "home"
 AUTH_PASSWORD_VALIDATORS = [
@@ -182,6 +205,57 @@ AUTH_PASSWORD_VALIDATORS = [
         "CommonPasswordValidator",
     )
 ]
+# An e-mail address is the log-in name, must be shown to be one's own, and tells nobody that it has an account.
+ACCOUNT_ADAPTER = "portal.accounts.adapter.AccountAdapter"
+ACCOUNT_CHANGE_EMAIL = True
+ACCOUNT_EMAIL_NOTIFICATIONS = True
+ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
+ACCOUNT_EMAIL_VERIFICATION = "mandatory"
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = True
+ACCOUNT_PREVENT_ENUMERATION = True
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_FORMS = {
+    "login": "portal.accounts.forms.LogInForm",
+    "signup": "portal.accounts.forms.SignUpForm",
+    "add_email": "portal.accounts.forms.ChangeAddressForm",
+    "change_password": "portal.accounts.forms.ChangePasswordForm",
+    "set_password": "portal.accounts.forms.SetPasswordForm",
+    "reset_password": "portal.accounts.forms.ForgottenPasswordForm",
+    "reset_password_from_key": "portal.accounts.forms.NewPasswordForm",
+    "reauthenticate": "portal.accounts.forms.ConfirmPasswordForm",
+}
+MFA_ADAPTER = "portal.accounts.adapter.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "VoicePrivacy Portal"
+MFA_FORMS = {
+    "authenticate": "portal.accounts.forms.CodeForm",
+    "reauthenticate": "portal.accounts.forms.ConfirmCodeForm",
+    "activate_totp": "portal.accounts.forms.FirstCodeForm",
+}
+# Throttles are counted per visitor; the address that our own proxy added is the visitor's.
+ALLAUTH_TRUSTED_PROXY_COUNT = 1 if ENVIRONMENT["BEHIND_PROXY"] else 0
+# In the database, so that all web processes count together and a restart forgives nothing.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "core_cache",
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    }
+}
+MAIL_SERVER = ENVIRONMENT["MAIL_URL"]
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = ENVIRONMENT["MAIL_FROM"]
+EMAIL_BACKEND = (
+    "django.core.mail.backends.smtp.EmailBackend" if MAIL_SERVER else "portal.core.mail.ReadableConsoleBackend"
+)
+EMAIL_TIMEOUT = 10
+if MAIL_SERVER:
+    EMAIL_HOST, EMAIL_PORT = MAIL_SERVER.host, MAIL_SERVER.port
+    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = MAIL_SERVER.user, MAIL_SERVER.password
+    EMAIL_USE_TLS, EMAIL_USE_SSL = MAIL_SERVER.starttls, MAIL_SERVER.tls
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = "UTC"
 USE_TZ = True
@@ -218,13 +292,49 @@ if ENVIRONMENT["HTTPS"]:
 if ENVIRONMENT["BEHIND_PROXY"]:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
+# Crowd platforms ----------------------------------------------------------------------------------
+
+PROLIFIC_TOKEN = ENVIRONMENT["PROLIFIC_TOKEN"]
+PROLIFIC_URL = ENVIRONMENT["PROLIFIC_URL"]
+
+# API ----------------------------------------------------------------------------------------------
+
+# Of one access token, of one person by session, from one address of visitors.
+API_REQUESTS_PER_MINUTE = {"token": 600, "user": 600, "address": 120}
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "portal.api.access.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["portal.api.access.HasScope"],
+    "DEFAULT_THROTTLE_CLASSES": ["portal.api.access.Throttle"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["portal.api.parsers.StrictJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "portal.api.schema.PortalSchema",
+    "DEFAULT_METADATA_CLASS": None,
+    "EXCEPTION_HANDLER": "portal.api.problems.answer",
+    "NUM_PROXIES": 1 if ENVIRONMENT["BEHIND_PROXY"] else 0,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "VoicePrivacy Portal",
+    "DESCRIPTION": "From a team's archive to a verified, ranked board.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.1",
+    "SCHEMA_PATH_PREFIX": "/api",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "PREPROCESSING_HOOKS": ["portal.api.schema.only_ours"],
+    "POSTPROCESSING_HOOKS": ["portal.api.schema.complete"],
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+}
+
 # Logs ---------------------------------------------------------------------------------------------
 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"secrets": {"()": "portal.core.logs.WithoutSecrets"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["secrets"]}},
     "root": {"handlers": ["console"], "level": ENVIRONMENT["LOG_LEVEL"]},
     "loggers": {
         "fontTools": {"level": "WARNING"},

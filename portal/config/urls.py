@@ -1,18 +1,28 @@
 """Every address of the portal."""
 
 from django.contrib import admin
-from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 
-from portal.accounts.forms import LogInForm
+from portal.accounts.access import admin_log_in
 from portal.core import health, media
+
+# One door for everybody, with its throttle and its second factor.
+admin.site.login = admin_log_in  # type: ignore[method-assign]
+
+handler400 = "portal.api.problems.bad_request"
+handler500 = "portal.api.problems.server_error"
 
 urlpatterns = [
     path("", include("portal.results.urls")),
+    path("", include("portal.results.board_urls")),
+    path("", include("portal.teams.urls")),
+    path("", include("portal.submissions.urls")),
+    path("", include("portal.accounts.urls")),
+    path("", include("listening.urls")),
+    path("api/uploads/", include("portal.api.tus")),
+    path("api/", include("portal.api.urls")),
     path("corpora/", include("portal.challenges.urls")),
     path("jobs/", include("portal.jobs.urls")),
-    path("log-in/", LoginView.as_view(authentication_form=LogInForm, redirect_authenticated_user=True), name="login"),
-    path("log-out/", LogoutView.as_view(), name="logout"),
     path("media/<str:token>", media.serve_media, name="media"),
     path("health/live", health.live, name="live"),
     path("health/ready", health.ready, name="ready"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.http import HttpResponse
@@ -17,3 +17,17 @@ def csv_response(filename: str, rows: Iterable[Iterable[Any]]) -> HttpResponse:
     response["Content-Disposition"] = f'attachment; filename="{filename}"'
     csv.writer(response).writerows([harmless_cell(cell) for cell in row] for row in rows)
     return response
+
+
+def csv_lines(rows: Iterable[Iterable[Any]]) -> Iterator[str]:
+    """The same, line by line: for tables that are too long to be held at once."""
+    writer = csv.writer(_Echo())
+    for row in rows:
+        yield writer.writerow([harmless_cell(cell) for cell in row])
+
+
+class _Echo:
+    """What the writer hands over is what it gives back."""
+
+    def write(self, line: str) -> str:
+        return line

@@ -1,18 +1,19 @@
 """Signed addresses of stored audio and figures.
 
 An address is made for one session by a page that has checked the visitor's right, holds no name, ends after
-`AUDIO_LINK_S` or with its session, and is worthless in any other session. Files are sent with byte ranges, as players
-need them.
+`AUDIO_LINK_S` or with its session or account, and is worthless in any other session. Files are sent with byte ranges,
+as players need them.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, TypeVar
 
 from django.conf import settings
+from django.contrib.auth import SESSION_KEY
 from django.core import signing
 from django.core.files.storage import default_storage
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
@@ -50,39 +51,55 @@ def serve_media(request: HttpRequest, token: str) -> HttpResponseBase:
     except signing.BadSignature as error:
         raise Http404("This address is not valid any more; reload the page that led here.") from error
     request.session.load()  # a session that has ended on the server loses its key here, whatever the cookie says
-    if mark != _session_mark(request) or not default_storage.exists(key):
+    is_closed = SESSION_KEY in request.session and not request.user.is_authenticated  # the account, since then
+    if is_closed or mark != _session_mark(request) or not default_storage.exists(key):
         raise Http404("This address is not valid here; reload the page that led here.")
     log.info("media %s to session %s", key, mark)
-    return _ranged_response(request, key)
+    return _stored_response(request, key)
 
 
 def _session_mark(request: HttpRequest) -> str:
     return signing.Signer(salt=SALT).signature(request.session.session_key or "")[:16]
 
 
-def _ranged_response(request: HttpRequest, key: str) -> HttpResponseBase:
-    size = default_storage.size(key)
+def _stored_response(request: HttpRequest, key: str) -> HttpResponseBase:
     content_type = CONTENT_TYPES.get(key[key.rfind(".") :], "application/octet-stream")
+    response = ranged_response(
+        request,
+        default_storage.size(key),
+        content_type,
+        lambda start, stop: _chunks(default_storage.open(key), start, stop),
+    )
+    return secured(response, settings.AUDIO_LINK_S)
+
+
+def ranged_response(
+    request: HttpRequest, size: int, content_type: str, read: Callable[[int, int], Iterator[bytes]]
+) -> HttpResponseBase:
+    """A file of that many bytes, whole or the byte range asked for; 416 for a range outside of it.
+
+    `read(start, stop)` gives those bytes in pieces; it is not called where only the header is asked for.
+    """
     wanted = _byte_range(request.headers.get("Range", ""), size)
     if wanted is None:
-        return _secured(HttpResponse(status=416, headers={"Content-Range": f"bytes */{size}"}))
+        return HttpResponse(status=416, headers={"Content-Range": f"bytes */{size}"})
     start, stop = wanted
-    body = () if request.method == "HEAD" else _chunks(default_storage.open(key), start, stop)
-    response = StreamingHttpResponse(body, content_type=content_type)
+    response = StreamingHttpResponse(() if request.method == "HEAD" else read(start, stop), content_type=content_type)
     response["Content-Length"] = str(stop - start)
     response["Accept-Ranges"] = "bytes"
     if _is_byte_range(request.headers.get("Range", "")):
         response.status_code = 206
         response["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
-    return _secured(response)
+    return response
 
 
 def _is_byte_range(header: str) -> bool:
     return bool(re.fullmatch(r"bytes=(\d{1,18}-\d{0,18}|-\d{1,18})", header.strip()))
 
 
-def _secured(response: Response) -> Response:
-    response["Cache-Control"] = f"private, max-age={settings.AUDIO_LINK_S}"
+def secured(response: Response, max_age_s: int) -> Response:
+    """The same, to be kept by nobody but this browser, and to do nothing but be shown or played."""
+    response["Cache-Control"] = f"private, max-age={max_age_s}"
     response["X-Content-Type-Options"] = "nosniff"
     # An SVG opened by itself is a document; it may style itself and do nothing else.
     response["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"

@@ -33,3 +33,17 @@ class Pulse(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} at {self.at:%H:%M:%S}"
+
+
+class CachedValue(models.Model):
+    """A row of Django's cache, in which throttles are counted; only its database backend reads and writes here."""
+
+    cache_key = models.CharField(max_length=255, primary_key=True)
+    value = models.TextField()
+    expires = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "core_cache"
+
+    def __str__(self) -> str:
+        return self.cache_key

@@ -128,7 +128,7 @@ def portal_processes(address: str, *, web_threads: int, worker_processes: int) -
     python = sys.executable
     web = [python, "-m", "gunicorn", "portal.config.wsgi", "--bind", address, "--workers", "1"]
     web += ["--worker-class", "gthread", "--threads", str(web_threads), "--timeout", "60"]
-    web += ["--graceful-timeout", "10", "--log-level", "warning"]
+    web += ["--graceful-timeout", "10", "--keep-alive", "20", "--log-level", "warning"]
     # A worker that is root says so at length; who runs the portal as root has chosen to.
     worker = [python, "-W", "ignore:You're running the worker with superuser privileges"]
     worker += ["-m", "celery", "--quiet", "--app", "portal.config.celery", "worker", "--queues", "io,cpu,gpu"]

@@ -6,6 +6,7 @@ complete: a file gets its name only when its last byte is on disk.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -46,6 +47,31 @@ def store_bytes(data: bytes, suffix: str) -> str:
     """Store the bytes unless they are there already and return their key."""
     key = content_key(hashlib.sha256(data).hexdigest(), suffix)
     return _store(key, File(io.BytesIO(data)))
+
+
+def adopt_file(source: Path, key: str) -> None:
+    """Move a complete file of this machine to `key`, the name of its content: a rename where nothing forbids it."""
+    if not default_storage.exists(key) and not _renamed(source, key):
+        with source.open("rb") as stream:
+            _store(key, File(stream))
+    source.unlink(missing_ok=True)
+
+
+def _renamed(source: Path, key: str) -> bool:
+    """Whether the file could become the stored one as it is: the storage is a folder beside it."""
+    if not isinstance(default_storage, FileSystemStorage):
+        return False
+    with source.open("rb") as stream:
+        os.fsync(stream.fileno())
+    target = Path(default_storage.path(key))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        source.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        return False
+    return True
 
 
 def replace_named(name: str, data: bytes) -> None:

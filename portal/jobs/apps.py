@@ -7,4 +7,4 @@ class JobsConfig(AppConfig):
     label = "jobs"
 
     def ready(self) -> None:
-        autodiscover_modules("handlers", "checks")
+        autodiscover_modules("handlers", "checks", "chores")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import multiprocessing
 import threading
@@ -21,6 +22,7 @@ from portal.jobs.kinds import JobFailure, get_kind
 from portal.jobs.models import Actor, Job, JobEvent, State
 
 PROGRESS_EVERY_S = 0.5
+DISK_IS_FULL = {errno.ENOSPC, errno.EDQUOT}
 # Shared between a worker and its child processes, which are forked after this module was imported.
 _stopping = multiprocessing.RawValue("b", 0)
 log = logging.getLogger(__name__)
@@ -31,7 +33,7 @@ class JobCancelled(Exception):  # noqa: N818
 
 
 class JobReleased(Exception):  # noqa: N818
-    """The worker is going to stop; the job goes back to the queue between two items."""
+    """The job goes back to the queue between two items: its worker is going to stop, unless the message says else."""
 
 
 def stop_between_items() -> None:
@@ -137,8 +139,9 @@ def _run(context: JobContext) -> None:
         if context.cancel_wanted.is_set():
             raise JobCancelled
         services.finish_job(job, State.SUCCEEDED, result=result, problems=context.problems)
-    except JobReleased:
-        services.release_job(job, "Its worker is stopping; the job waits for another.", attempt_counts=False)
+    except JobReleased as released:
+        why = str(released) or "Its worker is stopping; the job waits for another."
+        services.release_job(job, why, attempt_counts=False)
     except JobCancelled:
         services.finish_job(job, State.CANCELLED, failure="Cancelled; what was finished is kept.")
     except JobFailure as failure:
@@ -162,13 +165,21 @@ def _run(context: JobContext) -> None:
     except Exception as error:
         log.exception("Job %s failed.", job.pk)
         services.log_event(job, traceback.format_exc(), level=JobEvent.Level.TRACE)
-        services.finish_job(
-            job,
-            State.FAILED,
-            failure=f"The portal met a fault of its own at “{job.stage or 'start'}”: {type(error).__name__}: {error}",
-            actor=Actor.OPERATOR,
-            remedy="The technical detail stands in the job's history for the operator. Run it again when it is mended.",
-        )
+        services.finish_job(job, State.FAILED, actor=Actor.OPERATOR, **_own_fault(job, error))
+
+
+def _own_fault(job: Job, error: Exception) -> dict[str, Any]:
+    """What happened and what to do where neither team nor organizer could have known better."""
+    stage = job.stage or "start"
+    if isinstance(error, OSError) and error.errno in DISK_IS_FULL:
+        return {
+            "failure": f"The portal's disk is full: at “{stage}” nothing more could be written.",
+            "remedy": "Free some space, then run the job again: what was finished is kept.",
+        }
+    return {
+        "failure": f"The portal met a fault of its own at “{stage}”: {type(error).__name__}: {error}",
+        "remedy": "The technical detail stands in the job's history for the operator. Run it again when it is mended.",
+    }
 
 
 def timed_out(limit_s: int) -> dict[str, Any]:

@@ -20,10 +20,14 @@ STARVED_AFTER = timedelta(minutes=2)
 
 
 def jobs_for(user: Any) -> QuerySet[Job]:
-    """The jobs that this person may see: organizers and the operator see all."""
-    if user.is_organizer or user.is_staff:
-        return Job.objects.select_related("created_by", "after")
-    return Job.objects.none()
+    """The jobs that this person may see: the operator all, an organizer those of no edition and of their own."""
+    jobs = Job.objects.select_related("created_by", "after")
+    if user.is_staff:
+        return jobs
+    if not user.is_organizer:
+        return jobs.none()
+    own = Q(edition="") | Q(edition__in=user.organized_editions.values("name"))
+    return jobs.filter(own)
 
 
 def job_for(user: Any, pk: Any) -> Job:

@@ -20,6 +20,7 @@ from portal.core import audit
 from portal.jobs.kinds import get_kind
 from portal.jobs.models import MAX_ATTEMPTS, Actor, Job, JobEvent, State
 from portal.jobs.rules import can_cancel, can_run_again, is_ready
+from portal.jobs.signals import job_ended
 from portal.jobs.workers import this_worker
 
 log = logging.getLogger(__name__)
@@ -41,10 +42,12 @@ def create_job(
     parameters: dict[str, Any],
     by: Any = None,
     after: Job | None = None,
+    edition: str = "",
     run_here: bool = False,
 ) -> Job:
     """A new waiting job; it is sent to the queue when the transaction is through and nothing has to run before it.
 
+    `edition`: name of the edition it works for, whose organizers alone see it then.
     `run_here`: the caller executes the job itself, at once; it is sent only should the caller fail to.
     """
     job = Job.objects.create(
@@ -52,6 +55,7 @@ def create_job(
         queue=get_kind(kind).queue,
         title=title,
         parameters=parameters,
+        edition=edition,
         created_by=by,
         after=after,
         waiting_since=timezone.now(),
@@ -164,6 +168,7 @@ def finish_job(
     job.refresh_from_db()
     level = JobEvent.Level.ERROR if state == State.FAILED else JobEvent.Level.INFO
     log_event(job, failure or f"{job.get_state_display().capitalize()}.", level=level)
+    job_ended.send(sender=Job, job=job)
     settle_followers(job)
     return True
 
@@ -293,6 +298,7 @@ def _end_waiting(job: Job, sentence: str, *, asked_at: datetime | None = None) -
     if ended:
         job.refresh_from_db()
         log_event(job, sentence)
+        job_ended.send(sender=Job, job=job)
         settle_followers(job)
     return bool(ended)
 

@@ -8,7 +8,7 @@ from typing import Any
 from evaluation.metrics.catalogue import METRICS
 from evaluation.models import EvaluationRun, MetricValue
 from evaluation.selectors import finished_runs, measures_of
-from portal.submissions.models import System
+from portal.submissions.models import Submission, System
 
 VALUE_COLUMNS = (
     "system", "version", "data_set", "role", "gender", "metric", "estimator", "unit", "better", "value", "spread", "n",
@@ -20,19 +20,18 @@ MEASURE_COLUMNS = (
 )  # fmt: skip
 
 
-def value_rows(system: System) -> Iterator[tuple[Any, ...]]:
-    """Every number of a system's newest finished runs."""
+def value_rows(system: System, submission: Submission) -> Iterator[tuple[Any, ...]]:
+    """Every number of the newest finished runs over the audio of a submission."""
     yield VALUE_COLUMNS
-    submission = system.submissions.first()
-    runs = finished_runs(submission) if submission else []
+    runs = finished_runs(submission)
     values = MetricValue.objects.filter(run__in=runs).select_related("run__data_set")
     for value in values.order_by("run__data_set__name", "metric", "gender"):
         metric = METRICS[value.metric]
         yield (
             system.name,
-            submission.version if submission else "",
-            value.run.data_set.name,
-            value.run.data_set.role,
+            submission.version,
+            value.run.measured_set.name,
+            value.run.measured_set.role,
             value.get_gender_display(),
             value.metric,
             value.estimator,

@@ -7,19 +7,25 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import F
+from django.db.models import Count, F, Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from evaluation.selectors import compare_systems
-from portal.challenges.selectors import CorpusSummary, corpora_for, summaries
+from portal.challenges.models import Edition
+from portal.challenges.rules import Phase, registration_phase, submission_phase, submission_refusal
+from portal.challenges.selectors import CorpusSummary, corpora_for, editions_for, summaries
 from portal.core.health import check_all
 from portal.jobs.models import Job, State
 from portal.jobs.selectors import jobs_for, queue_states, with_estimates
-from portal.submissions.models import System
-from portal.submissions.selectors import systems_for
+from portal.submissions.models import Submission, System, Upload
+from portal.submissions.selectors import submissions_for, systems_for, uploads_for
+from portal.submissions.upload_pages import address_of_page
+from portal.submissions.uploads import UNFINISHED
+from portal.teams.models import Team
+from portal.teams.selectors import managed_teams_for, teams_for
 
 SHOWN = 8
 FAILURES_CONCERN_FOR = timedelta(days=7)
@@ -35,25 +41,91 @@ class NextStep:
     url: str
 
 
+@dataclass(frozen=True)
+class EditionLine:
+    """A listed edition: what is open in it now, and whether its board can be seen."""
+
+    edition: Edition
+    registration: Phase
+    submissions: Phase
+
+    @property
+    def sentence(self) -> str:
+        if self.registration is Phase.OPEN and self.submissions is Phase.OPEN:
+            return "registration and submissions open"
+        if self.registration is Phase.OPEN:
+            return "registration open"
+        if self.submissions in {Phase.OPEN, Phase.LATE}:
+            return f"submissions {self.submissions}"
+        return "not open yet" if Phase.BEFORE in {self.registration, self.submissions} else "closed"
+
+
+def visitor_page(user: Any) -> dict[str, Any]:
+    """The listed editions, those with a published board first, for whoever comes without an account."""
+    now = timezone.now()
+    editions = editions_for(user).order_by(F("published_at").desc(nulls_last=True), "-created_at")[:SHOWN]
+    return {"editions": [_edition_line(edition, now) for edition in editions]}
+
+
+def _edition_line(edition: Edition, now: datetime) -> EditionLine:
+    return EditionLine(edition, registration_phase(edition, now), submission_phase(edition, now))
+
+
 def home_page(user: Any) -> dict[str, Any]:
     """The parts of the home page that this member's roles call for."""
-    page: dict[str, Any] = {}
+    own = submissions_for(user).order_by("-created_at", "-pk")
+    now = timezone.now()
+    page: dict[str, Any] = {
+        "teams": list(_team_lines(user, now)),
+        "uploads": [(upload, address_of_page(upload)) for upload in _unfinished_uploads(user, now)],
+        "organized": list(_organized_editions(user)),
+        "submissions": list(own.filter(_under_way() | Q(system__team__memberships__user=user))[:SHOWN]),
+        "waiting_teams": list(managed_teams_for(user).filter(state=Team.State.WAITING).order_by("created_at")[:SHOWN]),
+    }
+    if not (page["teams"] or page["organized"] or user.is_organizer or user.is_staff):
+        page |= visitor_page(user)
     if user.is_organizer or user.is_staff:
         active = jobs_for(user).filter(state__in=[State.RUNNING, State.WAITING]).order_by("state", "created_at")
         page |= {"jobs": with_estimates(active[:SHOWN]), "jobs_under_way": active.count()}
     if user.is_organizer:
         corpora, systems = summaries(corpora_for(user)), list(systems_for(user).order_by("-created_at"))
-        pitch = compare_systems(systems[:SHOWN])
+        baselines = [system for system in systems if system.edition_id is None]
+        pitch = compare_systems(baselines[:SHOWN])
         page |= {
             "summaries": corpora,
-            "systems": [(system, pitch.get(system.pk)) for system in systems[:SHOWN]],
-            "more_systems": len(systems) > SHOWN,
+            "systems": [(system, pitch.get(system.pk)) for system in baselines[:SHOWN]],
+            "more_systems": len(systems) > len(baselines[:SHOWN]),
             "minimum": MINIMUM_OF_2022,
-            "steps": list(next_steps(corpora, systems, open_failures(user, timezone.now()))),
+            "steps": list(next_steps(corpora, systems, open_failures(user, now))),
         }
     if user.is_staff:
         page |= {"queues": queue_states(), "checks": check_all()}
     return page
+
+
+def _team_lines(user: Any, now: datetime) -> Iterator[tuple[Team, str]]:
+    """One's teams, the newest first, each with why it cannot submit now, or ""."""
+    for team in teams_for(user).filter(memberships__user=user).order_by("-created_at")[:SHOWN]:
+        yield team, submission_refusal(team.edition, now)
+
+
+def _unfinished_uploads(user: Any, now: datetime) -> QuerySet[Upload]:
+    """What one, or somebody of one's teams, has begun to send and can go on with."""
+    own = Q(created_by=user) | Q(team__in=user.memberships.values("team"))
+    return uploads_for(user).filter(own, state__in=UNFINISHED, expires_at__gt=now).order_by("-created_at")[:SHOWN]
+
+
+def _organized_editions(user: Any) -> QuerySet[Edition]:
+    """The editions that one organises, with `waiting` teams and submissions `under_way` counted."""
+    waiting = Count("teams", filter=Q(teams__state=Team.State.WAITING), distinct=True)
+    under_way = Count("systems__submissions", filter=_under_way("systems__submissions__"), distinct=True)
+    found = user.organized_editions.annotate(waiting=waiting, under_way=under_way)
+    return found.order_by("-created_at", "-pk")[:SHOWN]
+
+
+def _under_way(prefix: str = "") -> Q:
+    states = [Submission.State.RECEIVED, Submission.State.CHECKING, Submission.State.EVALUATING]
+    return Q(**{f"{prefix}state__in": states})
 
 
 def open_failures(user: Any, now: datetime) -> list[Job]:

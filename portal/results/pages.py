@@ -7,15 +7,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.paginator import Paginator
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, OuterRef, Q, Subquery
 from django.http import Http404, HttpRequest
 from django.utils import timezone
 
-from anonymization.methods.pseudo_speakers import Parameter
-from anonymization.methods.registry import get_method
+from anonymization.estimates import seconds_of
+from anonymization.methods.contract import Anonymizer
 from anonymization.models import AnonymizationRun
+from anonymization.selectors import Setting, method_of, runs_of, settings_of
 from evaluation import faults, selectors
-from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, describe
+from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, Threshold, describe, size_of
+from evaluation.figures.style import Size
 from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from evaluation.metrics.summary import Distribution, distribute
@@ -29,20 +31,27 @@ from portal.jobs.models import Job, State
 from portal.jobs.rules import remaining_time
 from portal.jobs.selectors import with_estimates
 from portal.submissions.models import Submission, SubmittedFile, System
-from portal.submissions.selectors import systems_for
+from portal.submissions.selectors import relation_to, systems_for
+from portal.submissions.visibility import Relation
 
 PAGE_SIZE = 50
 RUNS_THAT_TELL_THE_PACE = 20
 
 
-# What to expect of the numbers of a method (docs/methods.md).
+# What to expect of the numbers of a method, where that is known (docs/methods.md).
+_OF_DRAWN_ALPHA = (
+    "Each speaker of an enrolment or trial set has one α for all utterances, and ρF0 follows α more than anything "
+    "else: from about 0.4 at α = 0.5 to 0.8 at α = 0.9. The published means of B2 are 0.61 to 0.70 for female and "
+    "0.53 to 0.66 for male sets. They average over many speakers; a set of a few has only a few values of α, so "
+    "its mean can lie anywhere between 0.3 and 0.8 with nothing wrong. Compare systems on sets with many speakers."
+)
 EXPECTATIONS = {
-    "mcadams-2022": (
-        "Each speaker of an enrolment or trial set has one α for all utterances, and ρF0 follows α more than anything "
-        "else: from about 0.4 at α = 0.5 to 0.8 at α = 0.9. The published means of B2 are 0.61 to 0.70 for female and "
-        "0.53 to 0.66 for male sets. They average over many speakers; a set of a few has only a few values of α, so "
-        "its mean can lie anywhere between 0.3 and 0.8 with nothing wrong. Compare systems on sets with many speakers."
+    "mcadams-2020": (
+        "All speakers share one voice, α = 0.8, as this edition was published: voices keep neither two speakers nor "
+        "the enrolment and the trials of one apart."
     ),
+    "mcadams-2022": _OF_DRAWN_ALPHA,
+    "mcadams-2024": _OF_DRAWN_ALPHA,
 }
 
 
@@ -67,6 +76,12 @@ class SystemRow:
         return self.jobs_total - self.jobs.get(State.WAITING, 0) - self.jobs.get(State.RUNNING, 0)
 
     @property
+    def submission_state(self) -> str:
+        """State of the newest submission to an edition; empty without an edition or a submission."""
+        state = getattr(self.system, "newest_state", None) if self.system.edition_id else None
+        return str(Submission.State(state).label).lower() if state else ""
+
+    @property
     def state(self) -> str:
         """The state that most asks for attention; nothing where there is no job."""
         order = (State.RUNNING, State.WAITING, State.FAILED, State.CANCELLED, State.SUCCEEDED)
@@ -74,6 +89,8 @@ class SystemRow:
 
     @property
     def state_text(self) -> str:
+        if self.submission_state and self.state not in {State.RUNNING, State.WAITING}:
+            return self.submission_state
         if self.state in {State.RUNNING, State.WAITING}:
             return f"{self.state}, {self.jobs_ended} of {self.jobs_total} jobs ended"
         if self.state in {State.FAILED, State.CANCELLED}:
@@ -82,7 +99,8 @@ class SystemRow:
 
 
 def list_page(request: HttpRequest) -> dict[str, Any]:
-    systems = systems_for(request.user).order_by("-created_at", "-pk")
+    newest = Submission.objects.filter(system=OuterRef("pk")).order_by("-version").values("state")[:1]
+    systems = systems_for(request.user).annotate(newest_state=Subquery(newest)).order_by("-created_at", "-pk")
     page = Paginator(systems, PAGE_SIZE).get_page(request.GET.get("page"))
     return {
         "page": page,
@@ -93,8 +111,9 @@ def list_page(request: HttpRequest) -> dict[str, Any]:
 
 
 def system_rows(systems: list[System]) -> list[SystemRow]:
-    """Files, jobs and results of these systems, in four queries whatever their number."""
-    counted = SubmittedFile.objects.filter(submission__system__in=systems).order_by()
+    """Files of the newest submission, jobs and results of these systems, in four queries whatever their number."""
+    newest = Submission.objects.filter(system=OuterRef("submission__system")).order_by("-version").values("pk")[:1]
+    counted = SubmittedFile.objects.filter(submission__system__in=systems, submission=Subquery(newest)).order_by()
     files = dict(counted.values_list("submission__system").annotate(Count("pk")))
     states: dict[int, dict[str, int]] = {system.pk: {} for system in systems}
     for run_model in (AnonymizationRun, EvaluationRun):
@@ -110,24 +129,29 @@ def system_rows(systems: list[System]) -> list[SystemRow]:
 
 @dataclass(frozen=True)
 class Provenance:
-    """What made the files of a system; `expectation`: what a reader should know before comparing its numbers."""
+    """What made the files of a system; `method`: None where this portal has it no more.
 
-    title: str
-    reference: str
-    runs: int
-    method: str
+    levels: at which level which data sets were anonymised. expectation: what a reader should know before comparing
+    its numbers.
+    """
+
+    name: str
+    method: Anonymizer | None
+    runs: list[AnonymizationRun]
     recipe_version: str
     code_version: str
     seed: int
-    parameters: tuple[Parameter, ...]
+    settings: list[Setting]
+    levels: str
     expectation: str
 
 
 @dataclass(frozen=True)
 class SetFigure:
-    """The histogram of a data set for light and dark pages, with its words."""
+    """The histogram of a data set for light and dark pages, with its size and words."""
 
     run: EvaluationRun
+    size: Size
     image: str
     dark: str
     alt: str
@@ -146,9 +170,10 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
         "submission": submission,
         "files": counts.files,
         "provenance": provenance_of(submission),
+        "is_organizer": relation_to(request.user, system) is Relation.ORGANIZER,
         "progress": progress_of(system),
         "runs": runs,
-        "judged_are_trials": any(run.data_set.role == Role.TRIAL for run in judged),
+        "judged_are_trials": any(run.measured_set.role == Role.TRIAL for run in judged),
         "comparison": selectors.compare_pitch(runs, values, counts),
         "minimum": MINIMUM_OF_2022,
         "table": selectors.result_table(runs, values, counts),
@@ -170,24 +195,39 @@ def submission_of(system: System) -> Submission:
 
 def provenance_of(submission: Submission) -> Provenance | None:
     """How the portal itself made these files; None for files made elsewhere."""
-    runs = list(submission.anonymization_runs.order_by("pk"))
+    runs = runs_of(submission)
     if not runs:
         return None
-    method = get_method(runs[0].method)
+    method = method_of(runs[0])
     return Provenance(
-        title=method.title,
-        reference=method.reference,
-        runs=len(runs),
-        method=method.name,
+        name=runs[0].method,
+        method=method,
+        runs=runs,
         recipe_version=", ".join(sorted({run.recipe_version for run in runs})),
         code_version=", ".join(sorted({run.code_version for run in runs})),
         seed=runs[0].seed,
-        parameters=method.parameters,
-        expectation=EXPECTATIONS.get(method.name, ""),
+        settings=settings_of(runs[0]),
+        levels=_levels(runs),
+        expectation=EXPECTATIONS.get(runs[0].method, ""),
     )
 
 
-def set_figure(request: HttpRequest, run: EvaluationRun, values: selectors.RunValues) -> SetFigure | None:
+def _levels(runs: list[AnonymizationRun]) -> str:
+    """Such as ``speaker level``, or ``speaker level; utterance level for x_train``."""
+    by_level: dict[str, list[str]] = {}
+    for run in runs:
+        by_level.setdefault(run.level, []).append(run.data_set.name)
+    if len(by_level) == 1:
+        return f"{runs[0].level} level"
+    fewest = min(by_level, key=lambda level: len(by_level[level]))
+    [usual] = [level for level in by_level if level != fewest]
+    return f"{usual} level; {fewest} level for {', '.join(by_level[fewest])}"
+
+
+def set_figure(
+    request: HttpRequest, run: EvaluationRun, values: selectors.RunValues,
+    minimum: Threshold | None = MINIMUM_PITCH_CORRELATION,
+) -> SetFigure | None:  # fmt: skip
     groups = {
         str(Gender(gender).label): summary
         for gender in values.genders_of(run)
@@ -197,12 +237,13 @@ def set_figure(request: HttpRequest, run: EvaluationRun, values: selectors.RunVa
         return None
     drawn = Distribution(groups=tuple(groups), summaries=tuple(groups.values()), bins=())
     light, dark = (signed_address(request, figure_key(run, theme)) for theme in FIGURE_THEMES)
-    words = f"Histogram of {PITCH_CORRELATION.label} in {run.data_set.name}. "
+    words = f"Histogram of {PITCH_CORRELATION.label} in {run.measured_set.name}. "
     return SetFigure(
         run=run,
+        size=size_of(len(groups)),
         image=light,
         dark=dark,
-        alt=words + describe(drawn, MINIMUM_PITCH_CORRELATION, PITCH_CORRELATION.decimals),
+        alt=words + describe(drawn, minimum, PITCH_CORRELATION.decimals),
     )
 
 
@@ -219,18 +260,14 @@ def _numbers_of(runs: list[EvaluationRun]) -> dict[str, Any]:
 # A new system --------------------------------------------------------------------------------------
 
 
-def work_per_second() -> float | None:
-    """Seconds that anonymising and measuring one second of speech took lately; None before this portal did both."""
-    costs = [_cost(run_model) for run_model in (AnonymizationRun, EvaluationRun)]
-    return None if None in costs else sum(cost for cost in costs if cost)
-
-
-def _cost(run_model: type[AnonymizationRun] | type[EvaluationRun]) -> float | None:
-    runs = run_model.objects.filter(job__state=State.SUCCEEDED).annotate(speech=Sum("data_set__utterances__duration_s"))
-    rows = runs.order_by("-pk").values_list("job__started_at", "job__finished_at", "speech")[:RUNS_THAT_TELL_THE_PACE]
-    known = [(ended - started, speech) for started, ended, speech in rows if started and ended and speech]
-    speech_s = sum(speech for _, speech in known)
-    return sum(took.total_seconds() for took, _ in known) / speech_s if speech_s else None
+def measuring_per_second() -> float | None:
+    """Seconds that measuring one second of speech took lately; None before this portal did."""
+    runs = EvaluationRun.objects.filter(job__state=State.SUCCEEDED).order_by("-pk")
+    rows = list(runs.values_list("data_set", "job__started_at", "job__finished_at")[:RUNS_THAT_TELL_THE_PACE])
+    speech = seconds_of({data_set for data_set, *_ in rows if data_set})
+    known = [(ended - started, speech.get(one, 0.0)) for one, started, ended in rows if started and ended]
+    speech_s = sum(spoken for _, spoken in known)
+    return sum(took.total_seconds() for took, spoken in known if spoken) / speech_s if speech_s else None
 
 
 # Progress of a system ------------------------------------------------------------------------------

@@ -10,12 +10,14 @@ from django.db.models import F, OrderBy
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 
-from anonymization.methods.pseudo_speakers import Parameter
-from anonymization.methods.registry import get_method
+from anonymization.methods.contract import Parameter
+from anonymization.methods.errors import MethodError
 from anonymization.models import AnonymizationRun
-from anonymization.services import pseudo_speaker_of
+from anonymization.selectors import method_of
+from anonymization.voices import parameters_with_values, pseudo_speaker_of
 from evaluation import selectors
 from evaluation.faults import fault_of
+from evaluation.figures.histogram import Threshold
 from evaluation.metrics.catalogue import (
     DURATION_DIFFERENCE,
     LEVEL_CHANGE,
@@ -24,15 +26,18 @@ from evaluation.metrics.catalogue import (
     Metric,
 )
 from evaluation.metrics.f0 import STEP_S
-from evaluation.metrics.pitch import MINIMUM_OF_2022
 from evaluation.metrics.summary import distribute
 from evaluation.models import EvaluationRun, UtteranceMeasure
+from evaluation.selectors_objective import pitch_minimum
 from evaluation.services import figure_key, load_f0, rho_by_gender
-from portal.challenges.models import DataSet, Role
 from portal.core.media import signed_address
 from portal.core.wording import decimals
-from portal.results.pages import PAGE_SIZE, set_figure, submission_of
-from portal.submissions.models import SubmittedFile, System
+from portal.results.explanation_pages import explanation_of
+from portal.results.pages import PAGE_SIZE, set_figure
+from portal.results.shown import View
+from portal.submissions.models import SubmittedFile
+from portal.submissions.selectors import relation_to
+from portal.submissions.visibility import Relation
 
 DEFAULT_ORDER = "lowest"
 
@@ -91,13 +96,6 @@ MEASURE_ORDERS: dict[str, Order] = {
 }
 # Both voices as they are: the level is part of what an anonymiser does.
 PLAYER_NOTE = "Neither level is changed."
-# What a parameter of a method does to a voice, for listeners.
-EFFECTS = {
-    ("mcadams-2022", "alpha"): (
-        "At 1 nothing would change. The further below 1, the further the resonances of the voice move: those below "
-        "about 2.5 kHz upwards, those above it downwards."
-    ),
-}
 MEASURE_COLUMNS = (
     ("name", "Utterance", None),
     ("speaker", "Speaker", None),
@@ -111,26 +109,27 @@ MEASURE_COLUMNS = (
 # A data set of a system ----------------------------------------------------------------------------
 
 
-def run_of(system: System, data_set: str) -> EvaluationRun:
+def run_of(view: View, data_set: str) -> EvaluationRun:
     """The finished run of a system on a data set, or "not found"."""
-    for run in selectors.finished_runs(submission_of(system)):
-        if run.data_set.name == data_set:
+    for run in selectors.finished_runs(view.submission):
+        if run.measured_set.name == data_set:
             return run
     raise Http404
 
 
-def data_set_page(request: HttpRequest, system: System, data_set: str) -> dict[str, Any]:
-    run = run_of(system, data_set)
+def data_set_page(request: HttpRequest, view: View, data_set: str) -> dict[str, Any]:
+    system, run = view.system, run_of(view, data_set)
     order = _order_of(request)
     values = selectors.values_of([run])
     counts = selectors.counts_of(run.submission_id)
     page = _measure_page(request, run, order)
     return {
         "system": system,
-        "corpus": system.corpus,
+        "corpus": run.measured_set.corpus,
+        "version_query": view.query,
         "run": run,
         "table": selectors.result_table([run], values, counts),
-        "figure": _whole_figure(request, run, values),
+        "figure": _whole_figure(request, run, values, pitch_minimum(system.edition)),
         "page": page,
         "rows": [_measure_row(measure) for measure in page.object_list],
         "order": order,
@@ -186,9 +185,17 @@ def _column(key: str, label: str, metric: Metric | None, order: str) -> dict[str
     }
 
 
-def _whole_figure(request: HttpRequest, run: EvaluationRun, values: selectors.RunValues) -> dict[str, Any] | None:
+def _line_in_words(minimum: Threshold | None) -> str:
+    if minimum is None:
+        return ""
+    return f", the dashed line the {minimum.label} of {minimum.value:g}, asked of the mean, not of each utterance"
+
+
+def _whole_figure(
+    request: HttpRequest, run: EvaluationRun, values: selectors.RunValues, minimum: Threshold | None
+) -> dict[str, Any] | None:  # fmt: skip
     """The histogram as the component `figure.html` takes it, its numbers and files beside."""
-    drawn = set_figure(request, run, values)
+    drawn = set_figure(request, run, values, minimum)
     if drawn is None:
         return None
     distribution = distribute(rho_by_gender(run))
@@ -197,12 +204,12 @@ def _whole_figure(request: HttpRequest, run: EvaluationRun, values: selectors.Ru
     return {
         "image": drawn.image,
         "dark": drawn.dark,
+        "size": drawn.size,
         "alt": drawn.alt,
         "title": "Pitch correlation of each utterance",
         "caption": (
-            f"Histogram of ρF0, official form: the share of the utterances of {run.data_set.name} in each interval. "
-            f"▼ marks the mean, the dashed line the minimum of {MINIMUM_OF_2022:g} that VoicePrivacy 2022 asked of "
-            "the mean, not of each utterance."
+            f"Histogram of ρF0, official form: the share of the utterances of {run.measured_set} in each interval. "
+            f"▼ marks the mean{_line_in_words(minimum)}."
         ),
         "columns": ["From", "to below", *(f"{group} (n = {summary.n})" for group, summary in groups)],
         "rows": [[f"{each.lower:.2f}", f"{each.upper:.2f}", *each.counts] for each in distribution.bins],
@@ -219,13 +226,14 @@ def compare_page(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
     return {
         "file": file,
         "system": file.submission.system,
-        "corpus": file.submission.system.corpus,
+        "corpus": file.data_set.corpus,
         "measure": measure,
         "measures": _measured(measure),
         "faults": [fault_of(code) for code in measure.faults] if measure else [],
         "lag": lag_text(measure) if measure else "",
         "player": _player(request, file, measure),
-        "voice": _voice_of(file),
+        "voice": _voice_of(request, file),
+        "explanation": explanation_of(request, file, measure),
         "order": order,
         "order_text": MEASURE_ORDERS[order].text,
         "neighbours": _neighbours(file, measure, order),
@@ -271,22 +279,26 @@ class Voice:
     shared_by: str
 
 
-def _voice_of(file: SubmittedFile) -> Voice | None:
-    """The voice that the portal's own method gave this file; None for files made elsewhere."""
+def _voice_of(request: HttpRequest, file: SubmittedFile) -> Voice | None:
+    """The voice that the portal's own method gave this file, for organizers; None for files made elsewhere."""
     run = AnonymizationRun.objects.filter(submission=file.submission, data_set=file.data_set).first()
-    if run is None:
+    method = method_of(run) if run else None
+    if run is None or method is None or relation_to(request.user, file.submission.system) is not Relation.ORGANIZER:
         return None
-    speaker = pseudo_speaker_of(run, file.utterance)
-    parameters = [
-        (parameter, speaker.parameters[parameter.name], EFFECTS.get((run.method, parameter.name), ""))
-        for parameter in get_method(run.method).parameters
-    ]
-    return Voice(parameters, _shared_by(file.data_set, file.utterance.speaker.name))
+    run.data_set = file.data_set
+    try:
+        speaker = pseudo_speaker_of(run, file.utterance)
+    except MethodError:  # somebody who came into the corpus after the voices were planned
+        return None
+    found = parameters_with_values(speaker, method.parameters)
+    parameters = [(parameter, value, parameter.effect) for parameter, value in found]
+    return Voice(parameters, _shared_by(run, file.utterance.speaker.name))
 
 
-def _shared_by(data_set: DataSet, speaker: str) -> str:
-    if data_set.role == Role.TRAINING:
-        return "Utterance level: every utterance of a training set has a pseudo-speaker of its own."
+def _shared_by(run: AnonymizationRun, speaker: str) -> str:
+    data_set = run.data_set
+    if run.level == AnonymizationRun.Level.UTTERANCE:
+        return f"Utterance level: every utterance of {data_set.name} has a pseudo-speaker of its own."
     split = f" of the split {data_set.split}" if data_set.split else ""
     return (
         f"Speaker level: all utterances of speaker {speaker} in {data_set.role} sets{split} share this voice; in sets "

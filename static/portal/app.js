@@ -38,6 +38,7 @@ function addCopyButtons() {
 async function enhance() {
   addCopyButtons();
   if (document.querySelector("figure[data-player]")) (await import("./player.js")).watch();
+  if (document.querySelector("[data-explain]")) (await import("./explain.js")).watch();
 }
 
 function announce(text) {
@@ -83,7 +84,8 @@ function tellExtent(output, boxes) {
   const ticked = boxes.filter((box) => box.checked);
   if (!ticked.length) return void (output.textContent = "No data set chosen.");
   const seconds = ticked.reduce((sum, box) => sum + Number(box.closest("[data-seconds]").dataset.seconds), 0);
-  const work = output.dataset.cost && `; the work takes ${roughly(seconds * output.dataset.cost)}`;
+  const { cost } = output.closest("form").querySelector("[data-cost]:has(input:checked)")?.dataset ?? {};
+  const work = cost ? `; the work takes ${roughly(seconds * cost)}` : "";
   output.textContent = `${ticked.length} data set${ticked.length > 1 ? "s" : ""}, ${roughly(seconds)} of speech${work}.`;
 }
 
@@ -98,7 +100,7 @@ document.querySelectorAll("[data-choose]").forEach((chooser) => {
     for (const box of boxes) box.checked = !target.value || box.closest("[data-role]").dataset.role === target.value;
     tell();
   });
-  boxes.forEach((box) => box.addEventListener("change", tell));
+  form.addEventListener("change", tell);
   tell(); // the browser may have kept ticks of before
 });
 

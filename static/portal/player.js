@@ -1,6 +1,7 @@
 // Turns every <figure data-player> into a player with pictures; without this module its <audio> elements remain.
 // One source: listen and look. Two sources: the same instant of either, switched with A and B while it plays.
 // Markup: figure[data-player] > .player-source[data-voice][data-f0] > (p > .key) + audio. The level is never changed.
+// Event: player:rest, where it stands still, detail: the position in seconds.
 
 import { RATE, analyse, draw, plotSpan } from "./spectrogram.js";
 
@@ -169,11 +170,18 @@ class Player {
   pause() {
     this.deck.stop();
     this.show();
+    this.rest();
   }
 
   seek(position) {
     this.deck.seek(position);
     this.show();
+    if (!this.deck.voices) this.rest();
+  }
+
+  /** Tells the page at which instant, in seconds, the player stands still. */
+  rest() {
+    this.figure.dispatchEvent(new CustomEvent("player:rest", { bubbles: true, detail: this.deck.position }));
   }
 
   hear(index) {

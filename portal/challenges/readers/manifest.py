@@ -232,28 +232,49 @@ def _data_sets(
         if values["utterance_id"]:
             members[values["corpus"] or folder_name].setdefault(values["utterance_id"], line)
     sets: list[DraftDataSet] = []
+    roles: dict[str, tuple[Role, Place]] = {}
     for corpus in sorted(members):
         given = [line for line in members[corpus].values() if line[1]["role"] or line[1]["data_set"]]
         if given:
-            sets += _given_sets(corpus, list(members[corpus].values()), genders, problems)
+            sets += _given_sets(corpus, list(members[corpus].values()), genders, roles, problems)
         else:
             here = [by_name[name] for name in sorted(members[corpus])]
             sets += split_into_sets(corpus, here, genders, enrolment_share=enrolment_share)
-    return sets
+    return _one_of_each_name(sets, roles, problems)
+
+
+def _one_of_each_name(
+    sets: Sequence[DraftDataSet], roles: Mapping[str, tuple[Role, Place]], problems: ProblemList
+) -> list[DraftDataSet]:
+    """A data set may have utterances of several corpora."""
+    merged: dict[str, DraftDataSet] = {}
+    for each in sets:
+        before = merged.setdefault(each.name, each)
+        if before.role != each.role:  # one was split off, the other has its role from the manifest
+            expected = f"one role for data set {each.name}"
+            remedy = "Give the data set another name."
+            place = roles[each.name][1]
+            problems.add(place.problem("contradicting-role", expected, f"{each.role} and {before.role}", remedy))
+        elif before is not each:
+            merged[each.name] = data_set(each.name, each.role, {*before.utterances, *each.utterances})
+    return list(merged.values())
 
 
 def _given_sets(
     corpus: str,
     lines: Sequence[Line],
     genders: Mapping[str, Gender],
+    roles: dict[str, tuple[Role, Place]],
     problems: ProblemList,
 ) -> list[DraftDataSet]:
     """Sets from the columns data_set and role; one of the two is enough, if it is always given.
 
     A row without a usable role, and one whose speaker has no usable gender, is in no set.
+
+    Args:
+        roles: of the data sets that other corpora gave, with where; those of this corpus are added.
     """
     names: dict[str, list[str]] = defaultdict(list)
-    roles: dict[str, tuple[Role, Place]] = {}
     for place, values in lines:
         role = _role(place, values, problems)
         gender = genders.get(values["speaker"])

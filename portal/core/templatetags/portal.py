@@ -7,6 +7,7 @@ from typing import Any
 
 from django import template
 
+from evaluation.formats.sizes import size_words
 from portal.core import wording
 
 register = template.Library()
@@ -27,6 +28,12 @@ def duration(length: float | timedelta | None) -> str:
 def decimals(value: float | None, digits: int) -> str:
     """`{{ value|decimals:metric.decimals }}`: a number as its metric is written."""
     return wording.decimals(value, digits)
+
+
+@register.filter
+def size(count: int) -> str:
+    """`{{ upload.size|size }}`: 9.3 MB."""
+    return size_words(count).replace(" ", "\u00a0")
 
 
 @register.filter

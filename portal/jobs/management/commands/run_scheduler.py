@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import Error, connection
 
+from portal.jobs.chores import do_chores
 from portal.jobs.sweeper import sweep
 
 log = logging.getLogger(__name__)
@@ -26,6 +27,7 @@ class Command(BaseCommand):
         while not stopping.is_set():
             try:
                 sweep()
+                do_chores()
             except Error as error:
                 log.warning("The database did not answer (%s); trying again.", error)
                 connection.close()

@@ -1,5 +1,9 @@
 """Show the portal at work: import a small corpus, anonymise it with B2, measure the result, and open the pages.
 
+On the demo corpus a challenge with three simulated teams follows: uploads, checks, recomputed numbers and a board; then
+a listening test on their systems, open to whoever follows its link, and closed ones whose listeners are simulated, with
+their results beside the board.
+
 Everything runs as it would for an organizer: the web server, the worker and the scheduler are started, the jobs go
 through the queue, and their progress is printed here. A second run keeps what the first one made.
 """
@@ -21,21 +25,31 @@ from urllib.request import urlopen
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
+from django.urls import reverse
 from django.utils.text import slugify
 
+from listening.models import Study
 from portal.accounts.models import User
 from portal.challenges.importing import start_import
-from portal.challenges.models import Corpus
+from portal.challenges.models import Corpus, Edition
 from portal.core.processes import Supervisor, portal_processes
 from portal.core.starting import hold, prepare, require_free
+from portal.demo.challenge import TEAMS, run_demo_challenge, submission_of
+from portal.demo.heard import begin_simulated_studies, finish_simulated_studies
+from portal.demo.network import answer_to_network, network_address, own_address
+from portal.demo.study import evaluator_link, run_demo_study
+from portal.demo.telling import QuietMail, wait_for_jobs, wait_for_mails
 from portal.jobs.models import Job, State
-from portal.jobs.terminal import failure_report, follow
+from portal.jobs.terminal import failure_report
 from portal.results.services import start_baseline
 from portal.submissions.models import System
 
 DEMO_CORPUS = settings.BASE_DIR / "demo" / "corpus"
 METHOD, SEED = "mcadams-2022", 2022
+RECIPE = settings.BASE_DIR / "demo" / "edition.toml"
+DOMAIN = "demo.example"
 ROLES = {"organizer": {"is_organizer": True}, "operator": {"is_staff": True, "is_superuser": True}}
+DUTIES = {"organizer": "runs the challenge and sees everything of it", "operator": "looks after the portal"}
 
 
 class Command(BaseCommand):
@@ -57,7 +71,8 @@ class Command(BaseCommand):
         folder: Path = (options["speech"] or DEMO_CORPUS).absolute()
         if not folder.is_dir():
             raise CommandError(f"There is no folder {folder}. Name one with make demo SPEECH=<folder with a manifest>.")
-        guide = _Guide(folder, synthetic=options["speech"] is None, and_exit=options["and_exit"], say=self._say)
+        tell = QuietMail(self._say, DOMAIN)
+        guide = _Guide(folder, synthetic=options["speech"] is None, and_exit=options["and_exit"], tell=tell)
         with hold(settings.DATA_DIR, settings.ADDRESS):
             require_free(settings.ADDRESS)
             self._run(guide)
@@ -68,13 +83,14 @@ class Command(BaseCommand):
         self._say("Preparing the database and the static files")
         prepare()
         open_for_imports(DEMO_CORPUS, guide.folder)
+        answer_to_network(settings.ADDRESS)
         threading.Thread(target=guide.run, name="guide", daemon=True).start()
         processes = portal_processes(
             settings.ADDRESS,
             web_threads=settings.WEB_THREADS,
             worker_processes=settings.WORKER_PROCESSES,
         )
-        Supervisor(processes, self._say).run()
+        Supervisor(processes, guide.tell).run()
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
@@ -84,39 +100,45 @@ class Command(BaseCommand):
 class _Guide:
     """Does, beside the running portal, what an organizer would do."""
 
-    def __init__(self, folder: Path, *, synthetic: bool, and_exit: bool, say: Any) -> None:
+    def __init__(self, folder: Path, *, synthetic: bool, and_exit: bool, tell: QuietMail) -> None:
         self.folder = folder
         self.synthetic = synthetic
         self.and_exit = and_exit
-        self.say = say
+        self.tell = tell
+        self.say = tell.say
         self.failure = ""
         self.name = "demo" if synthetic else slugify(folder.name)[:57] or "speech"
 
     def run(self) -> None:
         try:
-            organizer = self._accounts()["organizer"]
+            people = self._accounts()
+            organizer = people["organizer"]
             corpus = self._import(organizer)
             system = self._anonymize(corpus, organizer)
-            self._point_at(system)
+            edition = self._challenge(corpus, people) if self.synthetic else None
+            study, heard = self._listen(edition, organizer) if edition else (None, [])
+            wait_for_mails()
+            self.tell.over = True
+            self._point_at(system, edition, study, heard)
         except CommandError as error:
             self.failure = str(error)
         except Exception as error:
             self.failure = f"The demo met a fault of its own: {type(error).__name__}: {error}"
         finally:
             connection.close()
-        if self.failure:
-            self.say(self.failure)
         if self.and_exit or self.failure:
             os.kill(os.getpid(), signal.SIGTERM)
 
     def _accounts(self) -> dict[str, User]:
+        """The accounts of the demo by the first part of their log-in name."""
+        rights: dict[str, dict[str, bool]] = ROLES | ({key: {} for key in TEAMS} if self.synthetic else {})
         accounts = {}
-        for role, rights in ROLES.items():
-            email = f"{role}@demo.example"
-            user, _ = User.objects.get_or_create(email=email, defaults={"name": f"Demo {role}", **rights})
-            user.set_password(demo_password(email))
+        for key, given in rights.items():
+            name = f"Demo {key}" + ("" if given else " (simulated)")
+            user, _ = User.objects.get_or_create(email=f"{key}@{DOMAIN}", defaults={"name": name, **given})
+            user.set_password(demo_password(user.email))
             user.save()
-            accounts[role] = user
+            accounts[key] = user
         return accounts
 
     def _import(self, organizer: User) -> Corpus:
@@ -124,6 +146,8 @@ class _Guide:
         if known:
             self.say(f"The corpus {self.name} is there already.")
             return known
+        if self.synthetic:
+            self.say("Running a small challenge from its corpus to its board; this takes a minute or two")
         job = _newest("import-corpus", self.name) or start_import(
             folder=str(self.folder), name=self.name, is_synthetic=self.synthetic, by=organizer
         )
@@ -149,20 +173,74 @@ class _Guide:
         return system
 
     def _finish(self, jobs: list[Job]) -> None:
-        for job in follow(jobs, self.say):
+        for job in wait_for_jobs(jobs, self.say):
             if job.state != State.SUCCEEDED:
                 raise CommandError(failure_report(job))
 
-    def _point_at(self, system: System) -> None:
-        base = f"http://{settings.ADDRESS}"
+    def _challenge(self, corpus: Corpus, people: dict[str, User]) -> Edition:
+        return run_demo_challenge(
+            corpus=corpus,
+            folder=self.folder,
+            recipe_text=RECIPE.read_text(encoding="utf-8"),
+            people=people,
+            say=self.say,
+        )
+
+    def _listen(self, edition: Edition, organizer: User) -> tuple[Study, list[Study]]:
+        """The open listening test, and the closed ones; their recordings are made at the same time."""
+        heard = begin_simulated_studies(edition=edition, organizer=organizer, say=self.say)
+        study = run_demo_study(edition=edition, organizer=organizer, say=self.say)
+        finish_simulated_studies(heard, organizer=organizer, say=self.say)
+        return study, heard
+
+    def _point_at(self, system: System, edition: Edition | None, study: Study | None, heard: list[Study]) -> None:
+        base = f"http://{own_address(settings.ADDRESS)}"
         _wait_until_open(f"{base}/health/live")
-        self.say("")
-        self.say(f"The portal is open at {base}/")
-        self.say(f"  result  {base}{system.get_absolute_url()}")
-        for role in ROLES:
-            email = f"{role}@demo.example"
-            self.say(f"  log in  {email}  with the password  {demo_password(email)}")
-        self.say("Ctrl-C ends it; the data stays in " + str(settings.DATA_DIR))
+        pages = {"result": (system.get_absolute_url(), "the corpus by B2, to hear as organizer")}
+        accounts = DUTIES
+        if heard:
+            address = reverse("studies:results", args=[heard[0].name])
+            pages = {"heard": (address, "what listeners said, simulated, for everybody")} | pages
+        if study is not None:
+            pages = _pages_of_study(study) | pages
+        if edition is not None:
+            pages = _pages_of(edition) | pages
+            accounts = accounts | {key: f"owns the team {name}" for key, (name, *_) in TEAMS.items()}
+        lines = ["", f"The portal is open at {base}/"]
+        width = max(len(base + address) for address, _ in pages.values())
+        lines += [f"  {what:<8}{base + address:<{width}}  {words}" for what, (address, words) in pages.items()]
+        if study is not None:
+            lines += _words_for_a_phone(evaluator_link(study))
+        lines += ["Log in with one of these names and its password to see more"]
+        emails = {f"{key}@{DOMAIN}": words for key, words in accounts.items()}
+        lines += [f"  {email:<24}{demo_password(email)}  {words}" for email, words in emails.items()]
+        for line in [*lines, f"Ctrl-C ends it; the data stays in {settings.DATA_DIR}"]:
+            self.say(line)
+
+
+def _pages_of(edition: Edition) -> dict[str, tuple[str, str]]:
+    """What is worth seeing in the challenge of the demo: address and words by name."""
+    pages = {"board": (reverse("boards:detail", args=[edition.name]), "the ranking, for everybody")}
+    if refused := submission_of(edition, "spoiled"):
+        pages["report"] = (refused.get_absolute_url(), "faults of an archive, for hasty and organizer")
+    if overstated := submission_of(edition, "overstated"):
+        address = overstated.system.get_absolute_url()
+        pages["claims"] = (address, "claimed and recomputed numbers, for low and organizer")
+    return pages
+
+
+def _pages_of_study(study: Study) -> dict[str, tuple[str, str]]:
+    return {
+        "listen": (evaluator_link(study), "the listening test, as an evaluator meets it"),
+        "monitor": (reverse("studies:monitor", args=[study.name]), "who listens just now, for organizer"),
+    }
+
+
+def _words_for_a_phone(link: str) -> list[str]:
+    """The same link for other machines, or how to get one."""
+    if place := network_address(settings.ADDRESS):
+        return [f"On a phone in the same network, listen at http://{place}{link}"]
+    return ["To listen on a phone in the same network, start with make demo ADDRESS=0.0.0.0:8000"]
 
 
 def open_for_imports(*folders: Path) -> None:

@@ -1,0 +1,102 @@
+"""Who asks, what they may do, and how often: access tokens, scopes and throttles."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from django.conf import settings
+from django.core.cache import cache
+from django.utils import timezone
+from rest_framework import exceptions
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
+
+from portal.accounts.models import AccessToken, User
+from portal.accounts.tokens import user_of_token
+from portal.api.problems import MissingScope
+
+Scope = AccessToken.Scope
+READS = frozenset({"GET", "HEAD"})
+WINDOW_S = 60
+
+
+class TokenAuthentication(BaseAuthentication):
+    """``Authorization: Bearer vpp_…``; wrong tokens count against the address that they come from."""
+
+    def authenticate(self, request: Request) -> tuple[User, AccessToken] | None:
+        kind, _, secret = request.headers.get("Authorization", "").partition(" ")
+        if kind.lower() != "bearer":
+            return None
+        token = user_of_token(secret.strip(), timezone.now())
+        if token is None:
+            count("address", BaseThrottle().get_ident(request))
+            raise exceptions.AuthenticationFailed("The access token is unknown, revoked or expired.")
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:  # noqa: ARG002
+        return "Bearer"
+
+
+class HasScope(BasePermission):
+    """Whether the asker is known, where the address is not open, and their token has one of the scopes it needs."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        require_scope(request, *view.scopes_for(request.method))
+        return view.is_open or request.user.is_authenticated
+
+
+def require_scope(request: Request, *scopes: Scope) -> None:
+    """Whoever comes by session may do whatever they may do on the pages; a token only what its scopes say.
+
+    Raises:
+        MissingScope: the token has none of these.
+    """
+    if isinstance(request.auth, AccessToken) and not set(scopes) & set(request.auth.scopes):
+        raise MissingScope(" or ".join(f"“{scope}”" for scope in scopes))
+
+
+# How often -----------------------------------------------------------------------------------------
+
+
+class TooMany(exceptions.Throttled):
+    """More requests than `settings.API_REQUESTS_PER_MINUTE` allows."""
+
+    def __init__(self, limit: int, wait: float) -> None:
+        super().__init__(wait)
+        self.sentence = f"More than {limit} requests in a minute."
+
+
+class Throttle(BaseThrottle):
+    """Counts by token, by user for sessions, and by address for visitors, minute by minute."""
+
+    def allow_request(self, request: Request, view: Any) -> bool:  # noqa: ARG002
+        if isinstance(request.auth, AccessToken):
+            count("token", str(request.auth.pk))
+        elif request.user.is_authenticated:
+            count("user", str(request.user.pk))
+        else:
+            count("address", self.get_ident(request))
+        return True
+
+
+def count(kind: str, key: str) -> None:
+    """Count one request.
+
+    Raises:
+        TooMany: it is one too many.
+    """
+    now = time.time()
+    window, limit = int(now // WINDOW_S), settings.API_REQUESTS_PER_MINUTE[kind]
+    name = f"api:{kind}:{key}:{window}"
+    if not cache.add(name, 1, WINDOW_S) and _one_more(name) > limit:
+        raise TooMany(limit, (window + 1) * WINDOW_S - now)
+
+
+def _one_more(name: str) -> int:
+    try:
+        return cache.incr(name)
+    except ValueError:  # its minute ended just now
+        return 1

@@ -1,0 +1,225 @@
+"""The description of the API for programs (OpenAPI) and, rendered from it, for people."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.views.decorators.http import require_safe
+from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.accounts.models import AccessToken
+from portal.api.base import ApiView
+from portal.api.schema import WORDS, schema
+from portal.api.tus_schema import UPLOADS_TAG
+from portal.api.tus_schema import WORDS as UPLOAD_WORDS
+from portal.core.addresses import absolute
+
+PATHS = {
+    "edition": "The name of an edition.",
+    "id": "Its number.",
+    "name": "The name of a system, such as vpc-t11-p1.",
+    "study": "The name of a listening study.",
+    "scores": "Which scores: `raw`, `normalised`, or `common` for tables that rest on neither.",
+    "table": "The name of a table, such as `summary` or `detection`.",
+    "invitation": "The number of an invitation of this team.",
+    "membership": "The number of a member of this team.",
+    "document": "The number of a document of this submission.",
+    "other": "The number of another submission.",
+}
+NAMES = {"integer": "whole number", "boolean": "true or false", "object": "object", "number": "number"}
+FORMATS = {"date-time": "time", "email": "e-mail address", "uuid": "UUID", "binary": "bytes"}
+
+
+class PlainJson(JSONRenderer):
+    """The description as ordinary JSON, for those who ask for no OpenAPI type."""
+
+
+class SchemaDocument(ApiView):
+    is_open = True
+    renderer_classes = [PlainJson, OpenApiYamlRenderer, OpenApiJsonRenderer]
+
+    @extend_schema(
+        responses={
+            (200, kind): OpenApiTypes.OBJECT
+            for kind in ("application/json", "application/vnd.oai.openapi", "application/vnd.oai.openapi+json")
+        },
+        operation_id="show_schema",
+    )
+    def get(self, request: Request) -> Response:  # noqa: ARG002
+        """This description as OpenAPI 3.1: JSON, or YAML by `Accept: application/vnd.oai.openapi` or `format=yaml`."""
+        return Response(schema())
+
+
+@require_safe
+def documentation(request: HttpRequest) -> HttpResponse:
+    """The page that explains the API."""
+    described = schema()
+    groups = [
+        {
+            "name": tag["name"],
+            "words": marked(tag["description"]),
+            "operations": _operations(described, tag["name"]),
+            "faults": UPLOAD_WORDS.items() if tag["name"] == UPLOADS_TAG[0] else (),
+        }
+        for tag in described["tags"]
+    ]
+    shapes = [_shape(name, one) for name, one in sorted(described["components"]["schemas"].items())]
+    context = {
+        "groups": groups,
+        "shapes": [shape for shape in shapes if shape["fields"]],
+        "scopes": AccessToken.Scope.choices,
+        "limits": settings.API_REQUESTS_PER_MINUTE,
+        "faults": [(status, marked(words)) for status, words in WORDS.items()],
+    }
+    return render(request, "api/docs.html", context)
+
+
+def marked(text: str) -> SafeString:
+    """Text whose words between backquotes are code."""
+    pieces = enumerate(text.split("`"))
+    return format_html_join(
+        "", "{}", ((format_html("<code>{}</code>", one) if place % 2 else one,) for place, one in pieces)
+    )
+
+
+def _operations(described: dict[str, Any], tag: str) -> list[dict[str, Any]]:
+    return [
+        _operation(path, method, operation)
+        for path, methods in described["paths"].items()
+        for method, operation in methods.items()
+        if tag in operation.get("tags", [])
+    ]
+
+
+def _operation(path: str, method: str, operation: dict[str, Any]) -> dict[str, Any]:
+    content = operation.get("requestBody", {}).get("content", {})
+    words = operation.get("description", "")
+    answers = [_answer(status, one) for status, one in operation["responses"].items()]
+    return {
+        "id": operation["operationId"],
+        "method": method.upper(),
+        "path": path,
+        "words": marked(words),
+        "is_open": {} in operation.get("security", []),
+        "scopes": operation.get("x-scopes", []),
+        "parameters": [_parameter(one) for one in operation.get("parameters", [])],
+        "takes": [_reference(one["schema"]) for one in list(content.values())[:1]],
+        "answers": [one for one in answers if not one["is_fault"]],
+        "faults": [one["status"] for one in answers if one["is_fault"]],
+        "curl": _curl(path, method.upper(), operation),
+    }
+
+
+def _parameter(parameter: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": parameter["name"],
+        "place": parameter["in"],
+        "kind": kind_of(parameter["schema"]),
+        "required": parameter.get("required", False),
+        "words": marked(parameter.get("description") or PATHS.get(parameter["name"], "")),
+    }
+
+
+def _answer(status: str, answer: dict[str, Any]) -> dict[str, Any]:
+    content = answer.get("content", {})
+    shapes = [_reference(one["schema"]) for one in content.values()]
+    return {
+        "status": status,
+        "words": marked(answer["description"]),
+        "kinds": list(content),
+        "shape": next((shape for shape in shapes if shape), ""),
+        "is_fault": not status.startswith("2"),
+    }
+
+
+def _shape(name: str, component: dict[str, Any]) -> dict[str, Any]:
+    required = component.get("required", [])
+    fields = [
+        {
+            "name": field,
+            "kind": kind_of(one),
+            "shape": _reference(one) or _reference(one.get("items", {})),
+            "words": marked(one.get("description", "")),
+            "required": field in required,
+        }
+        for field, one in component.get("properties", {}).items()
+    ]
+    return {"name": name, "words": marked(component.get("description", "")), "fields": fields}
+
+
+def _reference(one: dict[str, Any]) -> str:
+    """The name of the shape that a schema refers to; empty for none."""
+    for each in (one, *one.get("allOf", ()), *one.get("oneOf", ()), *one.get("anyOf", ())):
+        if "$ref" in each:
+            return str(each["$ref"]).rpartition("/")[2]
+    return ""
+
+
+def kind_of(one: dict[str, Any]) -> str:
+    """A schema in words, such as ``time or null``."""
+    if name := _reference(one):
+        choices = schema()["components"]["schemas"].get(name, {}).get("enum")
+        words = f"one of {', '.join(map(str, choices))}" if choices else name
+        has_null = any(each.get("type") == "null" for each in (*one.get("oneOf", ()), *one.get("anyOf", ())))
+        return f"{words} or null" if has_null else words
+    if choices := one.get("enum"):
+        return f"one of {', '.join(choice if choice else 'nothing' for choice in map(str, filter(None, choices)))}"
+    given = one.get("type", "anything")
+    kinds = given if isinstance(given, list) else [given]
+    return " or ".join(_kind(kind, one) for kind in kinds)
+
+
+def _kind(kind: str, one: dict[str, Any]) -> str:
+    if kind == "array":
+        return f"list of {kind_of(one.get('items', {}))}"
+    if kind == "object" and isinstance(one.get("additionalProperties"), dict):
+        return f"object of {kind_of(one['additionalProperties'])}"
+    return FORMATS.get(one.get("format", ""), "text") if kind == "string" else NAMES.get(kind, kind)
+
+
+def _curl(path: str, method: str, operation: dict[str, Any]) -> str:
+    """A line for the shell; words in capitals are to be replaced."""
+    address = absolute(path.replace("{", "").replace("}", ""))
+    for parameter in operation.get("parameters", []):
+        if parameter["in"] == "path":
+            address = address.replace(f"/{parameter['name']}", f"/{parameter['name'].upper()}")
+    asked = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query" and one.get("required")]
+    address += "?" + "&".join(f"{name}={name.upper()}" for name in asked) if asked else ""
+    words = ["curl", *{"GET": [], "HEAD": ["--head"]}.get(method, ["--request", method])]
+    line = shlex.join(words) + ' --header "Authorization: Bearer $VP_TOKEN"'
+    content = operation.get("requestBody", {}).get("content", {})
+    if "application/json" in content:
+        body = json.dumps(_example(content["application/json"]["schema"]), ensure_ascii=False)
+        line += f" --header 'Content-Type: application/json' --data {shlex.quote(body)}"
+    for parameter in operation.get("parameters", []):
+        if parameter["in"] == "header" and parameter.get("required"):
+            value = parameter["schema"].get("enum", [parameter["name"].rpartition("-")[2].upper()])[0]
+            line += f" --header '{parameter['name']}: {value}'"
+    if "application/offset+octet-stream" in content:
+        line += " --header 'Content-Type: application/offset+octet-stream' --data-binary @PART"
+    return f"{line} {shlex.quote(address) if '?' in address else address}"
+
+
+def _example(one: dict[str, Any]) -> dict[str, Any]:
+    found = schema()["components"]["schemas"][_reference(one)]
+    return {name: _value(each) for name, each in found["properties"].items()}
+
+
+def _value(one: dict[str, Any]) -> Any:
+    if name := _reference(one):
+        one = schema()["components"]["schemas"][name]
+    if one.get("enum"):
+        return one["enum"][0]
+    return {"date-time": "2026-12-01T12:00:00Z", "email": "ada@university.example"}.get(one.get("format", ""), "")

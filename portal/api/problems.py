@@ -1,0 +1,121 @@
+"""Every fault of the API as a problem document (RFC 9457): a title, a status, and a sentence for who reads it.
+
+What somebody may not see looks exactly like what does not exist; whoever is not known is asked to say who they are
+before they learn either. Nothing of the inside is told, whatever went wrong.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.views import defaults
+from rest_framework import exceptions
+
+from evaluation.protocols.board_policy import PolicyError
+from portal.challenges.editions import InvalidEdition
+from portal.jobs.services import NotPossible
+from portal.results.board_services import BoardError
+
+CONTENT_TYPE = "application/problem+json"
+NOT_FOUND = "There is nothing at this address, or nothing that you may see."
+NOBODY = "The portal has to know you here. Log in, or send an access token from your account page."
+UNKNOWN_ASKER = "Nothing is public at this address. Log in, or send an access token from your account page."
+FAILED = "The portal failed at this request; its operator finds the reason in the log."
+OWN_TITLES = {460: "Checksum mismatch"}
+log = logging.getLogger("django.request")
+
+
+def problem(status: int, sentence: str, headers: Mapping[str, str] | None = None, **members: Any) -> JsonResponse:
+    """A fault as a response; `members` are what a program may want to know beyond the sentence."""
+    title = OWN_TITLES.get(status) or HTTPStatus(status).phrase
+    content = {"type": "about:blank", "title": title, "status": status, "detail": sentence} | members
+    return JsonResponse(content, status=status, content_type=CONTENT_TYPE, headers=dict(headers or {}))
+
+
+def answer(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
+    """The problem document of whatever a view raised."""
+    request = context["request"]
+    if isinstance(error, Http404):
+        return problem(404, NOT_FOUND) if request.user.is_authenticated else _who_are_you(UNKNOWN_ASKER)
+    if isinstance(error, InvalidEdition):
+        return _of_framework(exceptions.ValidationError(error.problems))
+    if isinstance(error, PolicyError):
+        return _of_framework(exceptions.ValidationError([str(error)]))
+    if isinstance(error, NotPossible | BoardError):
+        return problem(409, str(error))
+    if isinstance(error, RequestDataTooBig):
+        return problem(413, "The body of the request is larger than any that this address reads.")
+    if isinstance(error, SuspiciousOperation):
+        return problem(400, "The request cannot be read.")
+    if isinstance(error, PermissionDenied):
+        return problem(403, "You may not do this.")
+    if isinstance(error, exceptions.APIException):
+        return _of_framework(error)
+    log.error("API: %s %s failed", request.method, request.path, exc_info=error)
+    return problem(500, FAILED)
+
+
+def _of_framework(error: exceptions.APIException) -> JsonResponse:
+    if isinstance(error, exceptions.NotAuthenticated):
+        return _who_are_you(NOBODY)
+    if isinstance(error, exceptions.AuthenticationFailed):
+        return _who_are_you(str(error.detail))
+    if isinstance(error, exceptions.ValidationError):
+        errors = list(_faults(error.detail))
+        sentence = " ".join(f"{one['field']}: {one['detail']}" if one["field"] else one["detail"] for one in errors)
+        return problem(400, sentence, errors=errors)
+    if isinstance(error, exceptions.Throttled):
+        wait = max(1, round(getattr(error, "wait", None) or 1))
+        sentence = f"{getattr(error, 'sentence', 'Too many requests.')} Go on in {wait} s."
+        return problem(429, sentence, {"Retry-After": str(wait)}, retry_after_s=wait)
+    headers = {"Allow": error.allow} if isinstance(error, NotAllowed) else {}
+    return problem(error.status_code, str(error.detail), headers)
+
+
+def _who_are_you(sentence: str) -> JsonResponse:
+    return problem(401, sentence, {"WWW-Authenticate": "Bearer"})
+
+
+def _faults(detail: Any, field: str = "") -> Iterator[dict[str, str]]:
+    """Each sentence of a refused body with the field that it is about, nested fields with dots."""
+    if isinstance(detail, Mapping):
+        for name, inner in detail.items():
+            here = "" if name == "non_field_errors" else str(name)
+            yield from _faults(inner, ".".join(filter(None, (field, here))))
+    elif isinstance(detail, list | tuple):
+        for inner in detail:
+            yield from _faults(inner, field)
+    else:
+        yield {"field": field, "detail": str(detail)}
+
+
+class NotAllowed(exceptions.MethodNotAllowed):
+    """A method that an address does not know."""
+
+    def __init__(self, method: str, allow: str) -> None:
+        super().__init__(method, f"{method} means nothing here; this address knows {allow}.")
+        self.allow = allow
+
+
+class MissingScope(exceptions.PermissionDenied):
+    """A token that may not do this."""
+
+    def __init__(self, scopes: str) -> None:
+        super().__init__(f"The access token lacks the scope {scopes}. Make one with it on your account page.")
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """In place of Django's page for requests that reach no view: a problem document below /api/."""
+    if request.path.startswith("/api/"):
+        return problem(400, "The request cannot be read.")
+    return defaults.bad_request(request, exception)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """In place of Django's page for a failure outside of a view: a problem document below /api/."""
+    return problem(500, FAILED) if request.path.startswith("/api/") else defaults.server_error(request)

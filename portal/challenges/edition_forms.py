@@ -1,0 +1,244 @@
+"""The forms of an edition: all of its fields, and a copy of it under another name."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_slug
+
+from evaluation.protocols.recipes import load_recipe, shipped_editions
+from portal.accounts.models import User
+from portal.challenges import editions, rules
+from portal.challenges.models import GIGABYTE, Corpus, Edition
+from portal.challenges.recipe_checks import LARGEST_RECIPE_BYTES
+from portal.challenges.selectors import corpora_for_edition, has_submissions
+from portal.core.fields import LineField
+
+OWN = "own"
+LARGEST_GB = 1024
+MOST_ORGANIZERS = 50
+NUMBER_FAULTS = ("required", "invalid", "min_value", "max_value", "max_decimal_places")
+NAME_ERRORS = {
+    "required": "Give a short name, such as vpc2026.",
+    "invalid": "Use small letters a to z, digits, hyphens and underscores only, such as vpc2026.",
+    "max_length": "Use at most 40 characters.",
+}
+
+
+def shipped_recipes() -> list[tuple[str, str]]:
+    """Name and title of each recipe that comes with the portal, oldest first."""
+    return [(name, load_recipe(name).title) for name in shipped_editions()]
+
+
+class MomentField(forms.DateTimeField):
+    """A date and time in UTC, chosen with the browser's own calendar."""
+
+    def __init__(self, label: str, help_text: str = "") -> None:
+        widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+        super().__init__(label=f"{label} (UTC)", help_text=help_text, required=False, widget=widget)
+        self.error_messages["invalid"] = "Give a date and a time, such as 2026-12-01T12:00."
+
+
+class NameField(forms.CharField):
+    def __init__(self) -> None:
+        super().__init__(
+            label="Short name",
+            help_text="Small letters, digits, hyphens and underscores; part of addresses and of the names of systems.",
+            max_length=40,
+            validators=[validate_slug],
+            error_messages=NAME_ERRORS,
+        )
+
+
+class EditionForm(forms.Form):
+    """A new edition, or the fields of one that exists; what can no longer change is shown and left alone."""
+
+    title = LineField(label="Title", max_length=120, error_messages={"required": "Give the edition a title."})
+    name = NameField()
+    description = forms.CharField(
+        label="Description",
+        help_text="What participants should know first; plain text, with empty lines between paragraphs.",
+        required=False,
+        max_length=10_000,
+        widget=forms.Textarea(attrs={"rows": 5}),
+    )
+    protocol = forms.ChoiceField(
+        label="Recipe",
+        help_text="Which data sets, metrics, averages and conditions apply.",
+        widget=forms.RadioSelect,
+        error_messages={"required": "Choose a recipe."},
+    )
+    recipe_file = forms.FileField(
+        label="Own recipe as a file",
+        help_text="TOML, as the shipped ones; takes the place of the text below.",
+        required=False,
+        widget=forms.FileInput(attrs={"accept": ".toml"}),
+    )
+    recipe_text = forms.CharField(
+        label="Own recipe as text",
+        required=False,
+        strip=False,
+        max_length=LARGEST_RECIPE_BYTES,
+        widget=forms.Textarea(attrs={"rows": 12, "spellcheck": "false", "class": "code"}),
+    )
+    track = forms.CharField(
+        label="Track", help_text="Only where the recipe has several.", required=False, max_length=40
+    )
+    corpus: forms.ModelChoiceField[Corpus] = forms.ModelChoiceField(
+        label="Corpus",
+        queryset=Corpus.objects.none(),
+        required=False,
+        empty_label="none: scores and results only, no speech",
+        help_text="The original speech that teams anonymise.",
+    )
+    registration_opens_at = MomentField("Registration opens", "Empty: at once.")
+    registration_closes_at = MomentField("Registration closes", "Empty: never.")
+    submissions_open_at = MomentField("Submissions open", "Empty: at once.")
+    submissions_close_at = MomentField("Deadline", "What comes later is marked late, or refused. Empty: never.")
+    late_until = MomentField("Late submissions until", "Empty: none are taken.")
+    submissions_per_team = forms.IntegerField(
+        label="Submissions per team",
+        help_text="Refused and withdrawn ones do not count.",
+        min_value=1,
+        max_value=10_000,
+        initial=20,
+        error_messages=dict.fromkeys(NUMBER_FAULTS, "Give a whole number from 1 to 10,000."),
+    )
+    largest_archive_gb = forms.DecimalField(
+        label="Largest archive (GB)",
+        min_value=0,
+        max_value=LARGEST_GB,
+        decimal_places=3,
+        initial=20,
+        error_messages=dict.fromkeys(NUMBER_FAULTS, f"Give a number up to {LARGEST_GB}, such as 20 or 0.5."),
+    )
+    audio_required = forms.BooleanField(label="Anonymised speech is required", required=False, initial=True)
+    scores_required = forms.BooleanField(label="Score files are required", required=False, initial=True)
+    description_required = forms.BooleanField(label="A system description (PDF) is required", required=False)
+    organizers = forms.CharField(
+        label="Organizers",
+        help_text="E-mail addresses of accounts, one on each line. They approve teams and see everything.",
+        widget=forms.Textarea(attrs={"rows": 3}),
+        error_messages={"required": "Give the e-mail address of at least one organizer."},
+    )
+    is_listed = forms.BooleanField(
+        label="Listed", help_text="Visitors find the edition and teams can register.", required=False
+    )
+
+    def __init__(self, data: Any = None, files: Any = None, *, user: Any, edition: Edition | None = None) -> None:
+        self.user, self.edition = user, edition
+        super().__init__(data, files, initial=_initial(edition, user))
+        own = (OWN, "An own recipe, given below")
+        cast("forms.ChoiceField", self.fields["protocol"]).choices = [*shipped_recipes(), own]
+        self.fields["corpus"].queryset = corpora_for_edition(user, edition)  # type: ignore[attr-defined]
+        submitted = edition is not None and has_submissions(edition)
+        self.locked = rules.locked_fields(has_submissions=submitted)
+        for name in self.locked | ({"recipe_file"} if self.locked else set()):
+            self.fields[name].disabled = True
+
+    def clean_recipe_file(self) -> str:
+        """The text of the file, empty where none was sent."""
+        file = self.cleaned_data["recipe_file"]
+        if not file:
+            return ""
+        if file.size > LARGEST_RECIPE_BYTES:
+            raise ValidationError(f"Expected at most {LARGEST_RECIPE_BYTES // 1024} KiB, found {file.size:,} bytes.")
+        try:
+            text = file.read().decode("utf-8-sig").replace("\r\n", "\n")
+        except UnicodeDecodeError as error:
+            raise ValidationError(f"{file.name}: expected text in UTF-8, found the byte {error.start}.") from error
+        # A browser forgets the file that was chosen; with its text below nobody has to choose it again.
+        self.data = dict(self.data.items()) | {"recipe_text": text}
+        return text
+
+    def clean_largest_archive_gb(self) -> int:
+        """The limit in bytes."""
+        size = int(self.cleaned_data["largest_archive_gb"] * GIGABYTE)
+        if size < 1:
+            raise ValidationError("An archive has to be larger than nothing.")
+        return size
+
+    def clean_organizers(self) -> list[User]:
+        """The accounts of the addresses that were given."""
+        addresses = list(dict.fromkeys(self.cleaned_data["organizers"].lower().replace(",", " ").split()))
+        if len(addresses) > MOST_ORGANIZERS:
+            raise ValidationError(f"Expected at most {MOST_ORGANIZERS} addresses, found {len(addresses)}.")
+        found = {address: User.objects.filter(email__iexact=address).first() for address in addresses}
+        if unknown := [address for address, person in found.items() if person is None]:
+            raise ValidationError(
+                [f"No account has the address {address}. Ask this person to make one first." for address in unknown]
+            )
+        people = [person for person in found.values() if person is not None]
+        if self.user not in people:
+            raise ValidationError("You cannot remove yourself; another organizer can.")
+        return people
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        if self.locked:
+            given |= {name: getattr(self.edition, name) for name in self.locked}
+        else:
+            given |= self._recipe_fields(given)
+        given["largest_archive_bytes"] = given.pop("largest_archive_gb", None)
+        for field, sentences in editions.problems_of(given, with_recipe=not self.locked).items():
+            field = self._field_of(field, given)
+            if field not in self.errors and not (field == "protocol" and self._own_is_wrong()):
+                self.add_error(field, sentences)
+        return given
+
+    def _own_is_wrong(self) -> bool:
+        return bool({"recipe_file", "recipe_text"} & self.errors.keys())
+
+    def _field_of(self, problem: str, given: dict[str, Any]) -> str:
+        """Where a problem stands: that of an own recipe at the field by which it was given."""
+        return "recipe_file" if problem == "recipe_text" and given.get("recipe_file") else problem
+
+    def _recipe_fields(self, given: dict[str, Any]) -> dict[str, str]:
+        """Protocol and text of the recipe: a shipped one has no text of its own."""
+        if given.get("protocol") != OWN:
+            return {"protocol": given.get("protocol", ""), "recipe_text": ""}
+        text = (given.get("recipe_file") or given.get("recipe_text") or "").replace("\r\n", "\n").replace("\0", "")
+        if not text.strip() and not self._own_is_wrong():
+            self.add_error("recipe_text", "Give the text of the recipe, or choose its file.")
+        return {"protocol": "", "recipe_text": text}
+
+    def save(self) -> Edition | None:
+        """The edition of a valid form; None with errors of the form where it does not hold together."""
+        fields = {name: self.cleaned_data[name] for name in editions.FIELDS}
+        people = self.cleaned_data["organizers"]
+        try:
+            if self.edition is None:
+                return editions.create_edition(by=self.user, organizers=people, **fields)
+            return editions.change_edition(edition=self.edition, by=self.user, organizers=people, **fields)
+        except editions.InvalidEdition as invalid:
+            for field, sentences in invalid.problems.items():
+                self.add_error(field, sentences)
+            return None
+
+
+class CopyForm(forms.Form):
+    """The name and title of a copy."""
+
+    title = LineField(label="Title", max_length=120, error_messages={"required": "Give the copy a title."})
+    name = NameField()
+
+    def save(self, *, edition: Edition, by: Any) -> Edition | None:
+        """The copy; None with errors of the form where its name is taken."""
+        try:
+            return editions.copy_edition(edition=edition, by=by, **self.cleaned_data)
+        except editions.InvalidEdition as invalid:
+            for field, sentences in invalid.problems.items():
+                self.add_error(field if field in self.fields else None, sentences)
+            return None
+
+
+def _initial(edition: Edition | None, user: Any) -> dict[str, Any]:
+    if edition is None:
+        return {"organizers": user.email, "protocol": "2022"}
+    values = {name: getattr(edition, name) for name in editions.FIELDS}
+    gb = f"{edition.largest_archive_bytes / GIGABYTE:.3f}".rstrip("0").rstrip(".")
+    people = "\n".join(edition.organizers.order_by("email").values_list("email", flat=True))
+    protocol = OWN if edition.recipe_text else edition.protocol
+    return values | {"protocol": protocol, "largest_archive_gb": gb, "organizers": people}

@@ -1,0 +1,136 @@
+"""Everything that changes an edition: making it, changing it, copying it. What does not hold together is not saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.db import transaction
+
+from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
+from portal.challenges import rules
+from portal.challenges.models import Edition
+from portal.challenges.recipe_checks import contradictions, read_recipe_text, track_problem
+from portal.challenges.selectors import has_submissions, held_sets, recipe_text_of
+from portal.core import audit
+
+FIELDS = (
+    "title", "name", "description", "protocol", "recipe_text", "track", "corpus", "is_listed",
+    "registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at", "late_until",
+    "submissions_per_team", "largest_archive_bytes", "audio_required", "scores_required", "description_required",
+)  # fmt: skip
+RECIPE_FIELDS = frozenset({"protocol", "recipe_text", "track", "corpus"})
+RESERVED_NAMES = frozenset({"new"})  # addresses beside those of editions
+LOCKED = (
+    "Something was submitted to this edition, and its results rest on this. Copy the edition to try something else."
+)
+
+
+class InvalidEdition(ValueError):  # noqa: N818
+    """An edition that does not hold together: `problems` are sentences by the name of the field."""
+
+    def __init__(self, problems: Mapping[str, list[str]]) -> None:
+        super().__init__(" ".join(sentence for sentences in problems.values() for sentence in sentences))
+        self.problems = dict(problems)
+
+
+@transaction.atomic
+def create_edition(*, by: Any, organizers: Iterable[Any], **fields: Any) -> Edition:
+    """A new edition; `fields` as in `FIELDS`, those left out get their default.
+
+    Raises:
+        InvalidEdition: the recipe cannot be read or contradicts the corpus, or other fields do not fit together.
+    """
+    edition = Edition(**fields)
+    _hold_together(edition, list(organizers))
+    edition.save()
+    edition.organizers.set(organizers)
+    audit.record("edition.created", edition, actor=by)
+    return edition
+
+
+@transaction.atomic
+def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | None = None, **fields: Any) -> Edition:
+    """Other fields of an edition; recipe, track, corpus and name only until the first submission.
+
+    Raises:
+        InvalidEdition: as `create_edition`, or a field cannot change any more.
+    """
+    edition = Edition.objects.select_for_update().get(pk=edition.pk)
+    changed = {name: value for name, value in fields.items() if getattr(edition, name) != value}
+    before = {name: getattr(edition, name) for name in changed}
+    locked = rules.locked_fields(has_submissions=has_submissions(edition)) & changed.keys()
+    if locked:
+        raise InvalidEdition({name: [LOCKED] for name in sorted(locked)})
+    for name, value in changed.items():
+        setattr(edition, name, value)
+    people = list(edition.organizers.all()) if organizers is None else list(organizers)
+    _hold_together(edition, people, with_recipe=bool(RECIPE_FIELDS & changed.keys()))
+    edition.save()
+    organizers = sorted(edition.organizers.all(), key=str)
+    if set(people) != set(organizers):
+        edition.organizers.set(people)
+        before["organizers"], changed["organizers"] = organizers, sorted(people, key=str)
+    if changed:
+        audit.record("edition.changed", edition, actor=by, changes=audit.changes(before, changed))
+    return edition
+
+
+@transaction.atomic
+def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition:
+    """The same edition under another name, with its recipe as text to change, without teams, not listed.
+
+    Raises:
+        InvalidEdition: the name is taken.
+    """
+    fields = {field: getattr(edition, field) for field in FIELDS}
+    own = {"name": name, "title": title, "protocol": "", "recipe_text": recipe_text_of(edition), "is_listed": False}
+    policies = {"board_policy": edition.board_policy, "draft_policy": edition.draft_policy}
+    copied = Edition(**fields | own | policies)
+    _hold_together(copied, [by])
+    copied.save()
+    copied.organizers.set([by])
+    audit.record("edition.copied", copied, actor=by, original=edition.name)
+    return copied
+
+
+def problems_of(fields: Mapping[str, Any], *, with_recipe: bool = True) -> dict[str, list[str]]:
+    """What does not hold together in the fields of an edition: sentences by the name of the field.
+
+    Args:
+        with_recipe: whether recipe, track and corpus are looked at; a corpus that grew must not block other changes.
+    """
+    problems = {name: [sentence] for name, sentence in rules.date_problems(fields).items()}
+    if not with_recipe:
+        return problems
+    own = fields.get("recipe_text") or ""
+    place = "recipe_text" if own else "protocol"
+    try:
+        recipe = _recipe(own, fields.get("protocol") or "", fields.get("name") or "recipe")
+    except RecipeError as error:
+        return problems | {place: list(error.faults)}
+    if sentence := track_problem(recipe, fields.get("track") or ""):
+        problems["track"] = [sentence]
+    corpus = fields.get("corpus")
+    if corpus and (found := contradictions(recipe, corpus.name, held_sets(corpus))):
+        problems["corpus"] = found
+    return problems
+
+
+def _recipe(text: str, protocol: str, name: str) -> Recipe:
+    return read_recipe_text(text, file=f"{name}.toml") if text else load_recipe(protocol)
+
+
+def _hold_together(edition: Edition, organizers: list[Any], *, with_recipe: bool = True) -> None:
+    problems = problems_of({field: getattr(edition, field) for field in FIELDS}, with_recipe=with_recipe)
+    if edition.name != edition.name.lower():  # names of systems are made of it, in small letters
+        problems["name"] = [f"Expected small letters, found {edition.name}."]
+    if Edition.objects.filter(name=edition.name).exclude(pk=edition.pk).exists():
+        problems["name"] = [f"Another edition is called {edition.name}. Choose another name."]
+    if edition.name in RESERVED_NAMES:
+        problems["name"] = [f"The address of {edition.name} is taken. Choose another name."]
+    if not organizers:
+        problems["organizers"] = ["An edition needs an organizer: give the e-mail address of an account."]
+    if problems:
+        raise InvalidEdition(problems)
+    edition.__dict__.pop("recipe", None)  # computed once from the text that may just have changed

@@ -1,0 +1,1 @@
+"""The demo: a small challenge that the portal runs from its corpus to its board, and a study to listen in."""

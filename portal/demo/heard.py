@@ -1,0 +1,147 @@
+"""Closed studies of the demo, so that there is something to see of what listeners said: their listeners are simulated.
+
+Plan, design, recordings, analysis and publication are the portal's own, by its services and jobs; only the answers are
+made, by `portal.demo.listeners`. Studies and sessions are marked as simulated, and every page and figure says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.db import transaction
+from django.utils import timezone
+
+from listening.models import Study
+from listening.results.analysing import start_analysis
+from listening.results.publishing import publish_results
+from listening.studies.designs import make_design
+from listening.studies.plans import DEFAULT_SCREENING
+from listening.studies.preparing import prepare_study
+from listening.studies.services import close_study, create_study, launch_study
+from portal.accounts.models import User
+from portal.challenges.models import Edition
+from portal.core.models import AuditEvent
+from portal.demo.listeners import answer_study
+from portal.demo.study import heard_submissions
+from portal.demo.telling import Say, wait_for_jobs
+from portal.jobs.models import Job, State
+from portal.jobs.terminal import failure_report
+
+LASTED = timedelta(hours=3)  # from the launch to the end, on paper
+NO_CONTROLS = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study of the demo; `numbers` are fields of `Study`."""
+
+    name: str
+    title: str
+    form: str
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+
+PLANS = (
+    Plan(
+        "demo-ratings",
+        "Demo ratings (simulated listeners)",
+        Study.Form.RATING,
+        {"evaluators": 24, "trials_per_evaluator": 16, "originals_per_evaluator": 8}
+        | {"practice_trials": 1, "gold_trials": 1, "bridge_trials": 4},
+    ),
+    Plan(
+        "demo-voices",
+        "Demo voice map (simulated listeners)",
+        Study.Form.LINKABILITY,
+        {"evaluators": 12, "trials_per_evaluator": 1, "board_samples": 12, "board_groups": True} | NO_CONTROLS,
+    ),
+    Plan(
+        "demo-words",
+        "Demo transcription (simulated listeners)",
+        Study.Form.TRANSCRIPTION,
+        {"evaluators": 12, "trials_per_evaluator": 10, "originals_per_evaluator": 2} | NO_CONTROLS,
+    ),
+)
+
+
+def begin_simulated_studies(*, edition: Edition, organizer: User, say: Say) -> list[Study]:
+    """Plan and design what of these studies is not there yet, and start making their recordings."""
+    return [_begun(edition, plan, organizer, say) for plan in PLANS]
+
+
+def finish_simulated_studies(studies: Sequence[Study], *, organizer: User, say: Say) -> None:
+    """Bring them to published results.
+
+    Raises:
+        CommandError: recordings could not be made, or a study could not be analysed.
+    """
+    _finish([study.job for study in studies if study.state == Study.State.PREPARING], say)
+    for study in studies:
+        study.refresh_from_db()
+        if study.state == Study.State.PREPARED:
+            _let_listen(study, organizer)
+            say(f"{study}: {study.evaluators} simulated listeners have answered; nobody was asked")
+    _finish([_analysis_job(study, organizer) for study in studies], say)
+    for study in studies:
+        if not _was_published(study):  # whoever took it back later wants it so
+            publish_results(study=study, by=organizer, now=timezone.now())
+            say(f"{study}: the results are published")
+
+
+def _begun(edition: Edition, plan: Plan, organizer: User, say: Say) -> Study:
+    """The study with its design, and the job that makes its recordings started."""
+    study = Study.objects.filter(name=plan.name).first()
+    if study is None:
+        say(f"Planning {plan.title}")
+        study = create_study(
+            edition=edition,
+            by=organizer,
+            systems=heard_submissions(edition),
+            data_sets=edition.corpus.data_sets.all() if edition.corpus else (),
+            name=plan.name,
+            title=plan.title,
+            form=plan.form,
+            is_simulated=True,
+            seed=2022,
+            screening=DEFAULT_SCREENING | {"headphones": "none"},
+            **plan.numbers,
+        )
+    if study.state == Study.State.DRAFT:
+        if not study.is_designed:
+            make_design(study, organizer)
+        prepare_study(study, organizer)
+        study.refresh_from_db()
+    return study
+
+
+@transaction.atomic
+def _let_listen(study: Study, organizer: User) -> None:
+    """Launch it some hours ago, let its simulated listeners answer, and close it now: nobody else can come between."""
+    now = timezone.now()
+    study = launch_study(study=study, by=organizer, now=now - LASTED)
+    answer_study(study, now)
+    close_study(study=study, by=organizer, now=now)
+
+
+def _analysis_job(study: Study, organizer: User) -> Job | None:
+    """The job that analyses a closed study, which closing has started; None once it is done."""
+    newest = study.analyses.select_related("job").order_by("-pk").first()
+    if newest is None or (newest.job is not None and newest.job.state in (State.FAILED, State.CANCELLED)):
+        newest = start_analysis(study, organizer)
+    return None if newest.is_ready else newest.job
+
+
+def _was_published(study: Study) -> bool:
+    kind = study._meta.label_lower
+    published = AuditEvent.objects.filter(action="study.results_published", subject_type=kind)
+    return published.filter(subject_id=str(study.pk)).exists()
+
+
+def _finish(jobs: Sequence[Job | None], say: Say) -> None:
+    for ended in wait_for_jobs([job for job in jobs if job is not None], say):
+        if ended.state != State.SUCCEEDED:
+            raise CommandError(failure_report(ended))

@@ -1,0 +1,263 @@
+"""The listeners of the demo's closed studies, who are simulated: nobody listened, and every session says so.
+
+What they answer follows `listening.analysis.simulation`. How good a sample sounds to them follows two numbers of the
+same utterance: its pitch correlation ρ with the original, and the word error rate w of the simulated recogniser. With
+d = 1 − ρ, all latent and in [0, 1] (the formulas stand in `sound_of`):
+
+    naturalness      0.85 − 0.60 d          distance to the same speaker       0.22 + 0.75 d
+    intelligibility  0.88 − 0.35 d − 0.3 w  distance to another speaker        0.75 − 0.05 d
+    words misheard   0.04 + 0.30 d²         share of the voice that is kept    1 − 0.9 d  (mean of the system)
+
+The last listener of a study of ratings is careless and rates at random, for the screening to find. All others get
+the control trials right. `answer_study` writes sessions and answers as finished ones look; times are simulated too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+from django.db import transaction
+
+from evaluation.formats.claims import Speech
+from evaluation.selectors_utterances import pitch_correlations_of, word_errors_of
+from listening.analysis.inputs import ORIGINAL
+from listening.analysis.simulation import (
+    ORIGINAL_SPEECH,
+    HeardSentence,
+    PlacedSample,
+    RatedTrial,
+    SystemModel,
+    simulate_boards,
+    simulate_ratings,
+    simulate_transcripts,
+)
+from listening.models import Answer, Block, ItemSample, Participant, Session, Study, Task, Trial
+from listening.trials.boards import validate_board
+
+UNKNOWN_PITCH = 0.5
+STAGGER = timedelta(minutes=3)  # between the starts of two sessions
+SECONDS_A_TASK = 5.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What is heard of a trial: `system` is its code, or `ORIGINAL`."""
+
+    slot: str
+    system: str
+    utterance: str
+    speaker: str
+    words: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Presented:
+    """A trial as one listener meets it; `expected` as `Item` has it."""
+
+    pk: int
+    block: int
+    is_target: bool | None
+    expected: Mapping[str, Sequence[int]]
+    samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True)
+class Said:
+    """An answer to one task of a trial."""
+
+    trial: Presented
+    task: str
+    rating: int | None = None
+    text: str = ""
+    data: Mapping[str, Any] | None = None
+
+
+Models = Mapping[str, SystemModel]
+
+
+@transaction.atomic
+def answer_study(study: Study, now: datetime) -> None:
+    """Let a simulated listener answer every block of a launched study; the last one finishes by `now`."""
+    trials = presented(study)
+    answer = {
+        Study.Form.RATING: _rate,
+        Study.Form.LINKABILITY: _place,
+        Study.Form.TRANSCRIPTION: _write,
+    }[Study.Form(study.form)]
+    said: dict[int, list[Said]] = defaultdict(list)
+    for one in answer(study, trials, models_of(study, trials), np.random.default_rng(study.seed)):
+        said[one.trial.block].append(one)
+    blocks = list(study.blocks.order_by("number"))
+    sessions = _sessions(study, blocks)
+    for place, (block, session) in enumerate(zip(blocks, sessions, strict=True)):
+        _keep(session, said[block.pk], now - (len(blocks) - place) * STAGGER)
+        block.holder, block.is_finished, block.offers = session, True, 1
+    times = ["started_at", "consented_at", "trials_started_at", "last_seen_at", "ended_at"]
+    Session.objects.bulk_update(sessions, times)
+    Block.objects.bulk_update(blocks, ["holder", "is_finished", "offers"])
+
+
+def presented(study: Study) -> list[Presented]:
+    """Every trial of a study with its samples, block by block in the order of presentation."""
+    samples: dict[int, list[Sample]] = defaultdict(list)
+    rows = ItemSample.objects.filter(item__study=study).order_by("pk").values_list(
+        "item", "slot", "stimulus__system__code", "stimulus__utterance__name", "stimulus__utterance__speaker__name",
+        "stimulus__utterance__transcript", "stimulus__duration_s",
+    )  # fmt: skip
+    for item, slot, system, utterance, speaker, words, seconds in rows:
+        samples[item].append(Sample(slot, system or ORIGINAL, utterance, speaker, words, seconds))
+    trials = Trial.objects.filter(block__study=study).order_by("block__number", "position")
+    fields = ("pk", "block", "item__is_target", "item__expected", "item")
+    return [
+        Presented(pk, block, is_target, expected, tuple(samples[item]))
+        for pk, block, is_target, expected, item in trials.values_list(*fields)
+    ]
+
+
+# How systems sound ---------------------------------------------------------------------------------
+
+
+def sound_of(pitch_correlation: float, word_error_rate: float) -> SystemModel:
+    """How a sample of these numbers sounds to a simulated listener."""
+    distortion = 1 - min(1.0, max(0.0, pitch_correlation))
+    return SystemModel(
+        naturalness=0.85 - 0.60 * distortion,
+        intelligibility=0.88 - 0.35 * distortion - 0.3 * min(1.0, word_error_rate),
+        same_distance=0.22 + 0.75 * distortion,
+        different_distance=0.75 - 0.05 * distortion,
+        voice_kept=1 - 0.9 * distortion,
+        word_error_rate=0.04 + 0.30 * distortion**2,
+    )
+
+
+def models_of(study: Study, trials: Sequence[Presented]) -> dict[str, SystemModel]:
+    """How each system sounds on the whole, by its code, and each of its samples, by `_key`."""
+    heard = {(one.system, one.utterance): one.words for trial in trials for one in trial.samples}
+    transcripts = {utterance: words for (_, utterance), words in heard.items()}
+    systems = {one.code: one.submission for one in study.systems.select_related("submission")}
+    words = word_errors_of(systems.values(), transcripts, study.edition.recipe)
+    pitch = pitch_correlations_of(systems.values(), transcripts)
+    models = {ORIGINAL: ORIGINAL_SPEECH}
+    of_system: dict[str, list[float]] = defaultdict(list)
+    for system, utterance in sorted(heard):
+        if system == ORIGINAL:
+            models[_key(system, utterance)] = ORIGINAL_SPEECH
+            continue
+        submission = systems[system].pk
+        count = words.get((submission, Speech.ANONYMISED), {}).get(utterance)
+        known = pitch.get((submission, utterance), UNKNOWN_PITCH)
+        of_system[system].append(known)
+        models[_key(system, utterance)] = sound_of(known, count.errors / count.words if count else 0.0)
+    return models | {system: sound_of(float(np.mean(values)), 0.0) for system, values in of_system.items()}
+
+
+def _key(system: str, utterance: str) -> str:
+    return f"{system}\t{utterance}"
+
+
+# What listeners answer -----------------------------------------------------------------------------
+
+
+def _rate(
+    study: Study, trials: Sequence[Presented], models: Models, numbers: np.random.Generator
+) -> Iterator[Said]:  # fmt: skip
+    asked = [(trial, task) for trial in trials for task in study.tasks]
+    rated = [
+        RatedTrial(
+            trial.block, _key(first.system, first.utterance), int(bool(trial.is_target)), first.utterance,
+            first.speaker, task,
+        )
+        for trial, task in asked
+        for first in trial.samples[:1]
+    ]  # fmt: skip
+    scale = {task: (1.0, float(study.scale_points)) for task in study.tasks}
+    ratings = simulate_ratings(rated, models, scale, numbers)
+    careless = trials[-1].block
+    for (trial, task), rating in zip(asked, ratings.tolist(), strict=True):
+        low, high = trial.expected.get(task, (1, study.scale_points))
+        is_careless = trial.block == careless
+        chosen = int(numbers.integers(1, study.scale_points + 1)) if is_careless else min(high, max(low, rating))
+        yield Said(trial, task, rating=chosen)
+
+
+def _place(
+    study: Study, trials: Sequence[Presented], models: Models, numbers: np.random.Generator
+) -> Iterator[Said]:  # fmt: skip
+    samples = [
+        PlacedSample(trial.block, str(trial.pk), one.system, one.utterance, one.speaker)
+        for trial in trials
+        for one in trial.samples
+    ]
+    placed = iter(simulate_boards(samples, models, numbers, dimensions=study.board_dimensions))
+    for trial in trials:
+        board, moves, speakers = {}, [], 0
+        for number, one in enumerate(trial.samples, 1):
+            found = next(placed)
+            at, speakers = list(found.at), found.declared
+            board[one.slot] = {"at": at, "group": found.group if study.board_groups else "", "plays": 2}
+            moves.append({"slot": one.slot, "ms": 8000 * number, "by": "drag", "from": None, "to": at})
+        given = {"speakers": speakers, "samples": board, "moves": moves, "left_out": 0}
+        slots = [one.slot for one in trial.samples]
+        kept = validate_board(given, slots=slots, dimensions=study.board_dimensions, has_groups=study.board_groups)
+        yield Said(trial, Task.LINKABILITY, data=kept)
+
+
+def _write(
+    study: Study, trials: Sequence[Presented], models: Models, numbers: np.random.Generator  # noqa: ARG001
+) -> Iterator[Said]:  # fmt: skip
+    sentences = [
+        HeardSentence(trial.block, _key(one.system, one.utterance), one.utterance, one.words.lower())
+        for trial in trials
+        for one in trial.samples[:1]
+    ]
+    for trial, text in zip(trials, simulate_transcripts(sentences, models, numbers), strict=True):
+        yield Said(trial, Task.TRANSCRIPTION, text=text, data={"nothing": not text})
+
+
+# Rows ----------------------------------------------------------------------------------------------
+
+
+def _sessions(study: Study, blocks: Sequence[Block]) -> list[Session]:
+    """A finished session for each block, marked as simulated; nobody was asked anything before its trials."""
+    people = Participant.objects.bulk_create(
+        Participant(study=study, person_key=f"simulated-{block.number}") for block in blocks
+    )
+    return Session.objects.bulk_create(
+        Session(
+            study=study,
+            participant=person,
+            block=block,
+            state=Session.State.FINISHED,
+            step=Session.Step.END,
+            is_simulated=True,
+        )
+        for block, person in zip(blocks, people, strict=True)
+    )
+
+
+def _keep(session: Session, said: Sequence[Said], end: datetime) -> None:
+    """Write the answers of a session, and set its times so that it ends then."""
+    spent = [_seconds(one) for one in said]
+    at = session.started_at = end - timedelta(seconds=sum(spent))
+    session.consented_at = session.trials_started_at = at
+    answers = []
+    for one, seconds in zip(said, spent, strict=True):
+        at += timedelta(seconds=seconds)
+        fields = {"rating": one.rating, "text": one.text, "data": dict(one.data or {})}
+        told = round(1000 * seconds)
+        answers.append(
+            Answer(session=session, trial_id=one.trial.pk, task=one.task, received_at=at, client_ms=told, **fields)
+        )
+    Answer.objects.bulk_create(answers)
+    session.last_seen_at = session.ended_at = at
+
+
+def _seconds(said: Said) -> float:
+    """How long an answer takes: what is heard of its trial, and some seconds."""
+    return sum(one.seconds for one in said.trial.samples) + SECONDS_A_TASK

@@ -1,0 +1,281 @@
+"""The board of an edition: the only door to it for page, API, downloads and figures.
+
+A board is a function of the numbers that had been evaluated by its time, and of a policy. `board_for` checks the right:
+a published board is everybody's, an unpublished one is its organizers' and looks to all others as if there were none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from django.http import Http404
+
+from evaluation.formats.claims import AttackModel, Speech
+from evaluation.metrics.averages import AverageError, weighted_average
+from evaluation.metrics.catalogue import Metric, find_metric
+from evaluation.objective.values import Number, ObjectiveValues
+from evaluation.protocols.board_policy import BoardPolicy, policy_of
+from evaluation.protocols.entries import Entry, Measured
+from evaluation.protocols.ranking import rank
+from evaluation.protocols.ranking_tables import BoardTable
+from evaluation.protocols.recipes import Average, RecipeError, Track
+from evaluation.selectors_objective import Extent, objective_values, track_of
+from portal.challenges.models import Edition
+from portal.submissions.models import Submission, System
+from portal.submissions.selectors import STANDING, unlike_claims
+from portal.submissions.visibility import Part, Relation, may_see
+
+ORIGINAL = "original speech"  # no system can have this name
+ORIGINAL_LABEL = "Original"
+
+
+@dataclass(frozen=True)
+class Column:
+    """An average that the board shows: its metric, and what it is for."""
+
+    key: str
+    metric: Metric
+    estimator: str
+    is_privacy: bool = False
+    is_utility: bool = False
+
+    @cached_property
+    def heading(self) -> str:
+        """Label and unit: ``WER, %``."""
+        return f"{self.metric.label}, {self.metric.unit}" if self.metric.unit else self.metric.label
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board as somebody may see it.
+
+    Attributes:
+        is_preview: only its organizers see it yet.
+        as_of: the time whose numbers it rests on, where it is frozen.
+        measured_at: when the newest of its numbers was computed.
+        columns: privacy, utilities, then every other average of the track.
+        table: the rankings.
+    """
+
+    edition: Edition
+    is_preview: bool
+    as_of: datetime | None
+    measured_at: datetime | None
+    policy: BoardPolicy
+    columns: tuple[Column, ...]
+    entries: tuple[Entry, ...]
+    table: BoardTable
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing but the original speech stands here."""
+        return all(entry.kind == "original" for entry in self.entries)
+
+
+def board_for(user: Any, edition: str) -> Board:
+    """The board of an edition by its live policy, or "not found"."""
+    shown = shown_edition_for(user, edition)
+    try:
+        return board_of(shown)
+    except RecipeError as error:
+        raise Http404("The recipe of this edition cannot be read, so there is no board.") from error
+
+
+def shown_edition_for(user: Any, name: str) -> Edition:
+    """The edition whose board this person may see, or "not found"."""
+    edition = Edition.objects.select_related("corpus").filter(name=name).first()
+    if edition is None or not may_see_board(user, edition):
+        raise Http404
+    return edition
+
+
+def may_see_board(user: Any, edition: Edition) -> bool:
+    """Whether somebody may see an edition's board; a team of the edition is no nearer to it than anybody else."""
+    is_published = edition.published_at is not None
+    if may_see(Part.NUMBERS, Relation.OTHER, is_published=is_published):
+        return True
+    organizes = user.is_authenticated and edition.organizers.filter(pk=user.pk).exists()
+    return organizes and may_see(Part.NUMBERS, Relation.ORGANIZER, is_published=is_published)
+
+
+def board_of(edition: Edition, changes: Mapping[str, Any] | None = None) -> Board:
+    """The board of an edition, by its live policy or by the one that these changes of the recipe make."""
+    entries, measured_at = entries_of(edition)
+    return ranked_board(edition, entries, measured_at, edition.board_policy if changes is None else changes)
+
+
+def ranked_board(
+    edition: Edition, entries: tuple[Entry, ...], measured_at: datetime | None, changes: Mapping[str, Any]
+) -> Board:
+    """Entries at hand ranked by a policy: several policies need the numbers only once."""
+    policy = policy_by(edition, changes)
+    return Board(
+        edition=edition,
+        is_preview=edition.published_at is None,
+        as_of=edition.frozen_at,
+        measured_at=measured_at,
+        policy=policy,
+        columns=columns_of(track_of(edition), policy),
+        entries=entries,
+        table=rank(entries, policy),
+    )
+
+
+def policy_by(edition: Edition, changes: Mapping[str, Any]) -> BoardPolicy:
+    """The policy that stored changes make; minima of metrics that the recipe does not ask for any more are dropped."""
+    given = dict(changes)
+    ranking = track_of(edition).ranking
+    known = {gate.metric for gate in ranking.gates} if ranking else set()
+    if "gates" in given:
+        given["gates"] = {metric: minimum for metric, minimum in given["gates"].items() if metric in known}
+    return policy_of(edition.recipe, edition.track, given)
+
+
+def columns_of(track: Track, policy: BoardPolicy) -> tuple[Column, ...]:
+    """Privacy, the utilities, and every other average of the track."""
+    privacy = policy.privacy
+    columns = [Column(privacy.metric, find_metric(privacy.metric, privacy.estimator), privacy.estimator, True)]
+    columns += [
+        Column(one.metric, find_metric(one.metric, one.estimator), one.estimator, False, True)
+        for one in policy.utilities
+    ]
+    known = {column.key for column in columns}
+    others = [average for average in track.averages if average.metric not in known]
+    columns += [Column(one.metric, find_metric(one.metric, one.estimator), one.estimator) for one in others]
+    return tuple(columns)
+
+
+# Entries -------------------------------------------------------------------------------------------
+
+
+def submissions_on_board(edition: Edition) -> list[Submission]:
+    """Of each system the newest submission that had been evaluated by the board's time (`visibility.is_on_board`).
+
+    One that is being evaluated again stays where it was, with the numbers of before.
+    """
+    found = Submission.objects.filter(system__edition=edition, evaluated_at__isnull=False)
+    if edition.frozen_at is not None:
+        found = found.filter(evaluated_at__lte=edition.frozen_at)
+    found = found.filter(state__in=STANDING).select_related("system__team")
+    newest = {one.system_id: one for one in found.order_by("version")}
+    for submission in newest.values():
+        submission.system.edition = edition
+    return list(newest.values())
+
+
+def unlike_on_board(board: Board) -> dict[str, int]:
+    """How many numbers each system of a board claims otherwise than its files give, by its name: for organizers."""
+    submissions = submissions_on_board(board.edition)
+    unlike = unlike_claims(submissions, board.as_of)
+    return {one.system.name: unlike[one.pk] for one in submissions if one.pk in unlike}
+
+
+def entries_of(edition: Edition) -> tuple[tuple[Entry, ...], datetime | None]:
+    """Everything that stands on a board, the original speech first, and when the newest number was computed."""
+    track, policy = track_of(edition), policy_by(edition, {})
+    submissions = submissions_on_board(edition)
+    values = objective_values(submissions, extent=Extent.RANKED, as_of=edition.frozen_at)
+    entries = [entry_of(submission, values[submission.pk], track, policy) for submission in submissions]
+    original = _original(edition, track, policy, values.values())
+    times = [one.measured_at for one in values.values() if one.measured_at]
+    return (*([original] if original else []), *entries), max(times, default=None)
+
+
+def entry_of(submission: Submission, values: ObjectiveValues, track: Track, policy: BoardPolicy) -> Entry:
+    """A submission with the averages that a board shows of it."""
+    system = submission.system
+    columns = columns_of(track, policy)
+    averages = {
+        column.key: _measured(values.average(column.key, column.estimator, split=policy.split))
+        for column in columns
+        if not column.is_privacy
+    }
+    present = {key: found for key, found in averages.items() if found is not None}
+    privacy = values.average(
+        policy.privacy.metric,
+        policy.privacy.estimator,
+        split=policy.split,
+        attack_model=AttackModel(policy.attack_model),
+    )
+    utilities = {utility.metric for utility in policy.utilities}
+    return Entry(
+        key=system.name,
+        label=str(system),
+        team=str(system.team_id or ""),
+        team_name=str(system.team or ""),
+        title=system.title,
+        kind="baseline" if _is_baseline(system) else "system",
+        is_late=submission.is_late,
+        privacy=_measured(privacy),
+        utilities={key: found for key, found in present.items() if key in utilities},
+        gate_values=_gate_values(values, policy),
+        averages={key: found for key, found in present.items() if key not in utilities},
+        missing={column.key: _missing(values, column.metric) for column in columns},
+    )
+
+
+def _is_baseline(system: System) -> bool:
+    return system.is_baseline or system.team_id is None
+
+
+def _gate_values(values: ObjectiveValues, policy: BoardPolicy) -> dict[str, dict[str, Measured]]:
+    found: dict[str, dict[str, Measured]] = {}
+    for gate in policy.gates:
+        names = dict.fromkeys(name for group in gate.groups for name in group)
+        numbers = {name: values.number(gate.metric, gate.estimator, data_set=name) for name in names}
+        found[gate.metric] = {name: measured for name, one in numbers.items() if (measured := _measured(one))}
+    return found
+
+
+def _missing(values: ObjectiveValues, metric: Metric) -> tuple[str, ...]:
+    """What of a metric is missing. Where it was looked for is between the team and its organizers."""
+    start = f"{metric.label} of "
+    return tuple(one.what.removeprefix(start) for one in values.missing if one.what.startswith(start))
+
+
+def _measured(number: Number | None) -> Measured | None:
+    if number is None:
+        return None
+    return Measured(number.value, number.low, number.high, is_claimed=not number.is_recomputed)
+
+
+def _original(
+    edition: Edition, track: Track, policy: BoardPolicy, values: Iterable[ObjectiveValues]
+) -> Entry | None:  # fmt: skip
+    """The speech before anonymisation: as published with the recipe, else as a submission's own test found it."""
+    published = {average.metric: _published(edition, average, policy.split) for average in track.averages}
+    wanted = [policy.privacy.metric, *(utility.metric for utility in policy.utilities)]
+    found = {metric: published.get(metric) for metric in wanted}
+    if None in found.values():
+        found = next((tested for one in values if None not in (tested := _tested(one, policy)).values()), {})
+    if not found:
+        return None
+    measured = {metric: number for metric, number in found.items() if number is not None}
+    privacy = measured.pop(policy.privacy.metric)
+    return Entry(ORIGINAL, ORIGINAL_LABEL, title="Speech before anonymisation", kind="original", privacy=privacy,
+                 utilities=measured)  # fmt: skip
+
+
+def _published(edition: Edition, average: Average, split: str) -> Measured | None:
+    weights = average.weights.get(split, {})
+    sets = edition.recipe.data_sets
+    values = [(name, value) for name in weights if (value := sets[name].original_value) is not None]
+    try:
+        return Measured(weighted_average(values, weights).value) if values else None
+    except AverageError:
+        return None
+
+
+def _tested(values: ObjectiveValues, policy: BoardPolicy) -> dict[str, Measured | None]:
+    """Unprotected EER and the utilities of original speech, as a submission has them."""
+    split, privacy = policy.split, policy.privacy
+    eer = values.average(privacy.metric, privacy.estimator, split=split, attack_model=AttackModel.UNPROTECTED)
+    found = {privacy.metric: _measured(eer)}
+    for one in policy.utilities:
+        number = values.average(one.metric, one.estimator, split=split, speech=Speech.ORIGINAL)
+        found[one.metric] = _measured(number)
+    return found

@@ -1,0 +1,152 @@
+"""The forms of a board: its policy, and the time as of which it is frozen."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any, cast
+
+from django import forms
+
+from evaluation.metrics.catalogue import find_metric
+from evaluation.protocols.board_policy import BoardPolicy, PolicyError, policy_of
+from portal.challenges.models import Edition
+from portal.results.board import policy_by
+from portal.results.board_services import FUTURE, freeze_board
+
+INCLUSIVE = {"yes": "meets it", "no": "does not meet it; it must be above"}
+
+
+class PolicyForm(forms.Form):
+    """What an organizer may decide about a board. A valid form has it as `chosen`.
+
+    There is a field ``gate_<metric>`` for each further minimum of the recipe.
+    """
+
+    minimum_eers = forms.CharField(
+        label="Minimum EERs of the conditions, in per cent",
+        required=False,
+        max_length=200,
+        help_text="Ascending, with commas between them, such as 15, 20, 25, 30. None: nothing is ranked.",
+    )
+    policy = forms.ChoiceField(
+        label="Where a system competes",
+        widget=forms.RadioSelect,
+        choices=[
+            ("cumulative", "cumulative: in every condition whose minimum it meets"),
+            ("interval", "interval: only in the last condition that it meets"),
+        ],
+    )
+    inclusive = forms.ChoiceField(
+        label="An average exactly at a minimum", widget=forms.RadioSelect, choices=list(INCLUSIVE.items())
+    )
+    late = forms.ChoiceField(
+        label="Late submissions",
+        widget=forms.RadioSelect,
+        choices=[("unranked", "are listed without a rank"), ("ranked", "are ranked and marked late")],
+    )
+    basis = forms.ChoiceField(
+        label="Numbers that only a team’s files state",
+        widget=forms.RadioSelect,
+        choices=[
+            ("recomputed", "are not ranked: recomputed numbers only"),
+            ("claims", "are ranked too and marked as claimed"),
+        ],
+    )
+    several_systems = forms.ChoiceField(
+        label="Several systems of one team in a condition",
+        widget=forms.RadioSelect,
+        choices=[("best", "the best one is ranked, the others listed"), ("all", "every one is ranked")],
+    )
+    note_within = forms.FloatField(
+        label="Note averages this close to a minimum, in percentage points", min_value=0, max_value=100
+    )
+
+    def __init__(self, *args: Any, edition: Edition, shown: BoardPolicy, **kwargs: Any) -> None:
+        """`shown`: the policy that the form starts from."""
+        super().__init__(*args, **kwargs | {"initial": _initial(shown)})
+        self.edition = edition
+        self.chosen = shown
+        self._base = policy_by(edition, {})
+        for gate in self._base.gates:
+            metric = find_metric(gate.metric, gate.estimator)
+            sign = "at least" if gate.inclusive else "above"
+            self.fields[f"gate_{gate.metric}"] = forms.FloatField(
+                label=f"{metric.label} on each data set must be {sign}",
+                required=False,
+                help_text="Empty: no such minimum.",
+            )
+
+    def clean_minimum_eers(self) -> list[float]:
+        """Numbers with commas, semicolons or spaces between them."""
+        parts = [part for part in re.split(r"[,;\s]+", self.cleaned_data["minimum_eers"].strip()) if part]
+        try:
+            return [float(part.removesuffix("%")) for part in parts if part != "%"]
+        except ValueError:
+            raise forms.ValidationError("Write numbers with commas between them, such as 15, 20, 25, 30.") from None
+
+    def clean(self) -> dict[str, Any]:
+        """The policy as a whole; what it cannot have is an error of its field."""
+        cleaned = cast("dict[str, Any]", super().clean())
+        if self.errors:
+            return cleaned
+        try:
+            self.chosen = policy_of(self.edition.recipe, self.edition.track, self._changes(cleaned))
+        except PolicyError as error:
+            field, _, words = str(error).partition(": ")
+            name = field.replace("gates.", "gate_")
+            sentence = words[:1].upper() + words[1:]
+            self.add_error(name if name in self.fields else None, sentence if name in self.fields else str(error))
+        return cleaned
+
+    def _changes(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        plain = ("minimum_eers", "policy", "late", "basis", "several_systems", "note_within")
+        changes = {name: cleaned[name] for name in plain} | {"inclusive": cleaned["inclusive"] == "yes"}
+        return changes | {"gates": {gate.metric: cleaned[f"gate_{gate.metric}"] for gate in self._base.gates}}
+
+
+def _initial(policy: BoardPolicy) -> dict[str, Any]:
+    gates = {f"gate_{gate.metric}": gate.minimum for gate in policy.gates}
+    return gates | {
+        "minimum_eers": ", ".join(f"{limit:g}" for limit in policy.minimum_eers),
+        "policy": policy.policy,
+        "inclusive": "yes" if policy.inclusive else "no",
+        "late": policy.late,
+        "basis": policy.basis,
+        "several_systems": policy.several_systems,
+        "note_within": policy.note_within,
+    }
+
+
+class FreezeForm(forms.Form):
+    """As of when a board is frozen, by `now`; empty for now. It is confirmed after a look at what the board holds."""
+
+    at = forms.DateTimeField(
+        label="As of (UTC)",
+        required=False,
+        help_text="Empty: as of now.",
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        error_messages={"invalid": "Give a date and a time, such as 2026-05-31T23:59."},
+    )
+    confirmed = forms.BooleanField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, now: datetime, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.now = now
+        self.fields["at"].widget.attrs["max"] = f"{now:%Y-%m-%dT%H:%M}"
+
+    def clean_at(self) -> datetime | None:
+        """A time that is still to come is an error here, where it was typed."""
+        at = cast("datetime | None", self.cleaned_data["at"])
+        if at is not None and at > self.now:
+            raise forms.ValidationError(f"{FUTURE} It is {self.now:%Y-%m-%d %H:%M} UTC.")
+        return at
+
+    @property
+    def chosen(self) -> datetime:
+        """The time of a valid form."""
+        return cast("datetime", self.cleaned_data["at"] or self.now)
+
+    def freeze(self, *, edition: Edition, by: Any) -> Edition:
+        """Freeze the board as a valid form says."""
+        return freeze_board(edition=edition, at=self.chosen, now=self.now, by=by)

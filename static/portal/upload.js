@@ -1,0 +1,285 @@
+// Sends an archive by tus: progress, pause, and going on after a reload, a broken connection or a restart of the portal.
+// How much has arrived is the portal's to say; what this browser remembers only helps to know a file again.
+
+const form = document.getElementById("upload");
+const panel = document.getElementById("sending");
+const part = (name) => document.getElementById(name);
+const token = form?.querySelector("[name=csrfmiddlewaretoken]").value;
+
+const PART_BYTES = 64 * 2 ** 20;
+const RETRY_MS = [0, 500, 1000, 2000, 3000, 5000, 10000, 15000, 20000, 30000, 30000, 60000, 60000, 60000];
+const ASK_AGAIN_MS = [200, 1000, 3000, 6000];
+const RATE_OVER_MS = 8000;
+const WAITING = { 423: "An earlier connection is still closing.", 503: "Many are uploading just now; it is tried again." };
+const ARRIVED_BUT_OFFLINE =
+  "Everything has arrived, but the portal cannot be reached just now. Its answer follows once the connection is back; you may also close this page and look at your submissions later.";
+const WORDS = { running: "sending", waiting: "waiting", paused: "paused", failed: "stopped", succeeded: "received" };
+
+let upload = null; // of tus
+let state = "";
+let samples = []; // [time, bytes] of the last seconds
+
+// Words ---------------------------------------------------------------------------------------------
+
+function size(bytes) {
+  for (const [unit, of] of [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]]) {
+    if (bytes >= of) return `${(bytes / of).toFixed(1).replace(/\.0$/, "")} ${unit}`;
+  }
+  return `${bytes} byte${bytes === 1 ? "" : "s"}`;
+}
+
+function roughly(seconds) {
+  if (seconds < 5) return "a few seconds";
+  if (seconds < 58) return `about ${5 * Math.round(seconds / 5)} s`;
+  if (seconds < 90 * 60) return `about ${Math.max(1, Math.round(seconds / 60))} min`;
+  return `about ${Math.round(seconds / 3600)} h`;
+}
+
+function enter(next, words = "") {
+  state = next;
+  const badge = part("sending-state");
+  badge.dataset.state = { paused: "waiting" }[next] ?? next;
+  badge.textContent = WORDS[next];
+  part("sending-words").textContent = words;
+  part("pause").textContent = next === "running" || next === "waiting" ? "Pause" : "Go on";
+  if (next !== "running") part("sending-rate").textContent = "";
+  if (next !== "failed") part("sending-fault").hidden = true;
+}
+
+function fail(sentence) {
+  enter("failed");
+  part("sending-fault").textContent = sentence;
+  part("sending-fault").hidden = false;
+}
+
+function showProgress(sent, total) {
+  part("sending-bar").value = sent / total;
+  part("sending-bytes").textContent = `${size(sent)} of ${size(total)}`;
+  const now = performance.now();
+  samples.push([now, sent]);
+  samples = samples.filter(([time]) => now - time < RATE_OVER_MS);
+  const [since, before] = samples[0];
+  const rate = (1000 * (sent - before)) / (now - since);
+  const steady = now - since > 1000 && rate > 0;
+  part("sending-rate").textContent = steady ? `${size(Math.round(rate))}/s · ${roughly((total - sent) / rate)} left` : "";
+}
+
+// The file and what is known of it ---------------------------------------------------------------------
+
+function chosenSystem() {
+  return form.querySelector("[name=system]:checked");
+}
+
+function faultOf(file) {
+  const name = file.name.toLowerCase();
+  if (!form.dataset.endings.split(",").some((ending) => name.endsWith(ending))) {
+    return `“${file.name}” is no archive that can be read here. ${part("file-help").textContent}`;
+  }
+  if (!file.size) return `“${file.name}” is empty.`;
+  if (file.size > Number(form.dataset.largest)) return `“${file.name}” has ${size(file.size)}. ${part("file-help").textContent}`;
+  return "";
+}
+
+function unfinishedOf(file) {
+  const items = [...document.querySelectorAll("[data-unfinished][data-state=receiving]")];
+  return items.filter((item) => item.dataset.name === file.name && Number(item.dataset.size) === file.size);
+}
+
+async function stateOf(address) {
+  const answer = await fetch(address, { headers: { Accept: "application/json" } });
+  if (!answer.ok) throw new Error(String(answer.status));
+  return answer.json();
+}
+
+// The state as soon as the portal tells it: a line that breaks just now must not end what has not begun.
+async function stateAtLast(address) {
+  for (const wait of ASK_AGAIN_MS) {
+    try {
+      return await stateOf(address);
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, wait));
+    }
+  }
+  return stateOf(address);
+}
+
+// Whether what the portal holds ends as this file does there; true where the browser cannot tell.
+async function isSameFile(file, address) {
+  const { offset, tail } = await stateAtLast(address);
+  if (!tail || !crypto.subtle) return true;
+  const bytes = await file.slice(offset - tail.bytes, offset).arrayBuffer();
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return tail.sha256 === [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+// The unfinished upload of this file: the one that this browser began, or else one of the same name, size and content.
+async function earlierUpload(file, tried) {
+  const remembered = (await tried.findPreviousUploads()).map((one) => new URL(one.uploadUrl, location.href).pathname);
+  const items = unfinishedOf(file).map((item) => item.dataset.unfinished);
+  items.sort((one, other) => remembered.includes(other) - remembered.includes(one));
+  for (const address of items) {
+    if (await isSameFile(file, address)) return address;
+  }
+  return null;
+}
+
+// Sending -----------------------------------------------------------------------------------------------
+
+function metadata(file) {
+  const system = chosenSystem();
+  const said = {
+    filename: file.name,
+    edition: form.dataset.edition,
+    team: form.dataset.team,
+    system: system.value,
+    system_kind: system.value ? "" : system.dataset.kind,
+    system_title: system.value ? "" : part("title").value.trim(),
+  };
+  return Object.fromEntries(Object.entries(said).filter(([, value]) => value));
+}
+
+function statusOf(error) {
+  return error.originalResponse?.getStatus() ?? 0;
+}
+
+function sentenceOf(error) {
+  const status = statusOf(error);
+  if (status === 401) return "You are no longer logged in. Log in again and choose the same file: the upload goes on.";
+  if (status === 404 || status === 410) return "This upload is no longer here. Load the page again and choose the file anew.";
+  try {
+    return JSON.parse(error.originalResponse.getBody()).detail;
+  } catch {
+    if (status) return `The portal answered with a fault (${status}). Go on in a moment; what has arrived is kept.`;
+    return "The portal cannot be reached. Check your connection and go on; what has arrived is kept.";
+  }
+}
+
+function mayRetry(error) {
+  const status = statusOf(error);
+  const may = status === 0 || [409, 423, 429].includes(status) || (status >= 500 && status !== 507);
+  if (may) enter("waiting", WAITING[status] ?? "The connection broke off; it is tried again.");
+  return may;
+}
+
+function onceKnown() {
+  // From here on a portal that is just restarting must not make tus begin anew.
+  upload.options.endpoint = null;
+  const identity = new URL(upload.url, location.href).pathname.split("/").pop();
+  part("cancel").action = form.dataset.discard.replace(form.dataset.noUpload, identity);
+  part("cancel").hidden = false;
+}
+
+async function onEnd() {
+  enter("succeeded", "Everything has arrived.");
+  leaveFreely();
+  for (const name of ["sending-actions", "sending-stay"]) part(name).hidden = true;
+  let known = null;
+  for (let tries = 0; !known; tries += 1) {
+    known = await stateOf(upload.url).catch(() => new Promise((resolve) => setTimeout(resolve, 1000)));
+    if (!known && tries) part("sending-words").textContent = ARRIVED_BUT_OFFLINE;
+  }
+  if (known?.submission) location.assign(known.submission.address);
+  else location.reload();
+}
+
+async function onFault(error) {
+  samples = [];
+  const known = upload.url && (await stateOf(upload.url).catch(() => null));
+  if (known?.state === "refused" || known?.state === "complete") return onEnd();
+  return fail(sentenceOf(error));
+}
+
+function stay(event) {
+  event.preventDefault();
+}
+
+function leaveFreely() {
+  removeEventListener("beforeunload", stay);
+}
+
+function prepare(file) {
+  return new tus.Upload(file, {
+    endpoint: form.dataset.endpoint,
+    metadata: metadata(file),
+    headers: { "X-CSRFToken": token },
+    chunkSize: PART_BYTES,
+    retryDelays: RETRY_MS,
+    removeFingerprintOnSuccess: true,
+    onShouldRetry: mayRetry,
+    onUploadUrlAvailable: onceKnown,
+    onProgress: (sent, total) => {
+      if (state === "waiting" && sent < total) enter("running");
+      showProgress(sent, total);
+    },
+    onSuccess: onEnd,
+    onError: onFault,
+  });
+}
+
+async function send(file) {
+  upload = prepare(file);
+  let earlier;
+  try {
+    earlier = await earlierUpload(file, upload);
+  } catch {
+    part("file-words").textContent = "The portal cannot be reached. Check your connection and try again.";
+    return;
+  }
+  if (!earlier && form.dataset.refusal) {
+    part("file-words").textContent = `This is none of the unfinished uploads. ${form.dataset.refusal}`;
+    return;
+  }
+  if (earlier) Object.assign(upload.options, { uploadUrl: earlier, endpoint: null });
+  form.hidden = true;
+  panel.hidden = false;
+  part("sending-name").textContent = file.name;
+  document.querySelectorAll("[data-unfinished]").forEach((item) => (item.hidden = item.dataset.unfinished === earlier));
+  addEventListener("beforeunload", stay);
+  enter("running", earlier ? "The upload goes on where it was." : "");
+  upload.start();
+  part("pause").focus();
+}
+
+function sayWhatFileIs() {
+  const file = part("file").files[0];
+  const fault = file ? faultOf(file) : "";
+  part("file").setCustomValidity(fault);
+  const goesOn = file && !fault && unfinishedOf(file).length;
+  part("send").textContent = goesOn ? "Go on" : "Upload";
+  part("file-words").textContent = fault || (goesOn ? "A part of this file is here already; the upload goes on from there." : "");
+}
+
+function showTitleForNew() {
+  part("title-field").hidden = Boolean(chosenSystem().value);
+  part("title").required = !chosenSystem().value && !form.dataset.team;
+}
+
+if (form) {
+  form.hidden = false;
+  form.addEventListener("change", showTitleForNew);
+  part("file").addEventListener("change", sayWhatFileIs);
+  showTitleForNew();
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    part("send").disabled = true;
+    send(part("file").files[0]).finally(() => (part("send").disabled = false));
+  });
+  part("pause").addEventListener("click", async () => {
+    if (state === "running" || state === "waiting") {
+      await upload.abort();
+      enter("paused", "What has arrived is kept.");
+      samples = [];
+    } else {
+      enter("running");
+      upload.start();
+    }
+  });
+  part("cancel").addEventListener("submit", () => {
+    if (!part("cancel").dataset.sure) return; // it is just being asked
+    leaveFreely();
+    upload.abort();
+  });
+  addEventListener("online", () => {
+    if (state === "failed" && upload) part("pause").click();
+  });
+}
