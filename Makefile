@@ -3,10 +3,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-ADDRESS ?= 127.0.0.1:8000
+ADDRESS ?=
 SPEECH ?=
 PYTEST := $(BIN)/python -m pytest -q
 SERVICES := $(BIN)/python -m tests.services --
+SERVED := tests/portal/browser/test_journey.py tests/listening/browser/test_whole_study.py
 PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
@@ -16,13 +17,14 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # exec: Ctrl-C then reaches the portal itself, which ends in order, and make has nothing to say about it.
+# The demo listens to the whole network, so that a phone can be the evaluator; ADDRESS=127.0.0.1:8000 keeps it here.
 demo: $(VENV)/portal ## run the main job on the demo corpus (or SPEECH=<folder with a manifest>) and open the portal
 	@echo "Starting the portal with $(if $(SPEECH),the speech in $(SPEECH),its demo corpus)"
-	@exec env PORTAL_ADDRESS="$(ADDRESS)" $(BIN)/python manage.py demo $(if $(SPEECH),--speech "$(SPEECH)")
+	@exec env PORTAL_ADDRESS="$(or $(ADDRESS),0.0.0.0:8000)" $(BIN)/python manage.py demo $(if $(SPEECH),--speech "$(SPEECH)")
 
 run: $(VENV)/portal ## start the portal: web server, worker and scheduler
 	@echo "Starting the portal"
-	@exec env PORTAL_ADDRESS="$(ADDRESS)" $(BIN)/python manage.py serve
+	@exec env PORTAL_ADDRESS="$(or $(ADDRESS),127.0.0.1:8000)" $(BIN)/python manage.py serve
 
 test: lint test-embedded test-services ## check style, types and contracts, then run every test
 
@@ -30,13 +32,15 @@ test: lint test-embedded test-services ## check style, types and contracts, then
 # Tests with processes of their own share one queue and one machine: they run alone, all others two at a time.
 test-embedded: $(VENV)/dev browser
 	@echo "Running the tests on SQLite and the folder queue, two at a time"
-	@$(PYTEST) -n 2 --dist loadfile tests --ignore=tests/portal/processes --ignore=tests/test_documentation.py
+	@$(PYTEST) -n 2 --dist loadfile tests --ignore-glob="*/processes" --ignore=tests/test_documentation.py \
+		$(addprefix --ignore=,$(SERVED))
 	@echo "Running the tests with processes of their own and those of the documentation, one at a time"
-	@$(PYTEST) tests/portal/processes tests/test_documentation.py
+	@$(PYTEST) tests/portal/processes tests/listening/processes $(SERVED) tests/test_documentation.py
 
 test-services: $(VENV)/dev browser
-	@$(SERVICES) $(PYTEST) -n 2 --dist loadfile tests/portal --ignore=tests/portal/processes --ignore=tests/portal/browser
-	@$(SERVICES) $(PYTEST) tests/portal/processes
+	@$(SERVICES) $(PYTEST) -n 2 --dist loadfile tests/portal tests/listening \
+		--ignore-glob="*/processes" --ignore-glob="*/browser" --ignore-glob="*/design" --ignore-glob="*/stimuli" --ignore-glob="*/analysis"
+	@$(SERVICES) $(PYTEST) tests/portal/processes tests/listening/processes
 
 lint: $(VENV)/dev ## check style, types, import contracts and migrations
 	@echo "Checking style, types, import contracts and migrations"
@@ -75,6 +79,8 @@ $(VENV)/portal: $(VENV)/bin/python requirements.txt
 $(VENV)/dev: $(VENV)/portal requirements-dev.txt
 	@echo "Installing the packages for tests and checks into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 2>/dev/null \
+		|| echo "torch could not be installed: the tests of the methods' form for graphics cards will be skipped."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check pyworld==0.3.5 "setuptools<81" 2>/dev/null \
-		|| echo "pyworld could not be built (it needs a C++ compiler): the tests of its F0 estimators will be skipped."
+		|| echo "pyworld could not be built (it needs a C++ compiler): the tests of its anonymiser and F0 estimators will be skipped."
 	@touch $@

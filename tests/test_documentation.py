@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
+from anonymization.methods.registry import methods
 from evaluation.formats.score_measures import measure_scores
+from listening.design.selection import choose_candidates
+from tests.anonymization.commands.shell import write_kaldi
 from tests.evaluation.commands import RANK_FILE, write_test
+from tests.listening.analysis.made_ratings import made_ratings
+from tests.listening.design.pools import make_pool
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
@@ -27,10 +38,10 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LIMIT_S = 400
 
 
-def blocks(language: str) -> list[str]:
-    """The code blocks of a language in all pages."""
+def blocks(language: str, pages: Sequence[Path] = PAGES) -> list[str]:
+    """The code blocks of a language in some pages, or all."""
     pattern = re.compile(rf"^```{language}\n(.*?)^```", re.MULTILINE | re.DOTALL)
-    return [block for page in PAGES for block in pattern.findall(page.read_text())]
+    return [block for page in pages for block in pattern.findall(page.read_text())]
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
@@ -97,9 +108,13 @@ def wait_for(address: str) -> bytes:
 
 
 def make_demo(folder: Path, speech: str = "") -> None:
-    with started(f"make demo {speech}", folder, until="The portal is open at") as (address, lines):
+    with started(f"make demo {speech}", folder, until="Ctrl-C ends it") as (address, lines):
         assert b"VoicePrivacy Portal" in wait_for(f"{address}/log-in/")
         assert any("Measure " in line and "· b2-" in line and line.endswith("Succeeded") for line in lines)
+        links = [line.split()[1] for line in lines if line.startswith("  listen ")]
+        assert len(links) == (0 if speech else 1)
+        for link in links:
+            assert b"You are invited to listen" in wait_for(link.removeprefix("http://"))
 
 
 def make_demo_with_real_speech(folder: Path) -> None:
@@ -170,26 +185,234 @@ def write_science_files(folder: Path) -> None:
     (folder / "results").mkdir()
     for name in ("a", "b"):
         (folder / "results" / f"result_for_rank_{name}").write_text(RANK_FILE)
+    shutil.copy(ROOT / "evaluation/protocols/2024.toml", folder / "autumn.toml")
+
+
+PLAN = (
+    ".venv/bin/python -m listening.design plan trials.csv --evaluators 6 --trials 12 --originals 6 --seed 2022 "
+    "--out design.json"
+)
+CHECK = ".venv/bin/python -m listening.design check design.json"
+CRITERION = ".venv/bin/python -m pytest -q tests/listening -k criterion_15"
+
+
+def design_command(line: str) -> Callable[[Path], None]:
+    """A design of trials as the page names its columns, and its certificate; checked, the saved one gives it again."""
+
+    def trial(folder: Path) -> None:
+        write_trials(folder / "trials.csv")
+        said = {one: run(f"cd {folder} && PYTHONPATH={ROOT} {ROOT}/{one}", folder) for one in (PLAN, line)}
+        assert said[line].startswith("Balance certificate: passes")
+        assert said[line] == said[PLAN]
+
+    return trial
+
+
+def write_trials(path: Path) -> None:
+    pool = make_pool(systems=("S0", "S1", "S2"))
+    candidates = choose_candidates(pool, systems=("S0", "S1", "S2"), evaluators=6, trials=12, originals=6, seed=2022)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["key", "system", "speaker", "sex", "class", "source", "enrolment"])
+        for one in candidates:
+            word = "target" if one.is_target else "nontarget"
+            writer.writerow([one.key, one.system, one.speaker, one.sex, word, one.source, one.enrolment])
+
+
+def criterion_alone(folder: Path) -> None:
+    assert " passed" in run(CRITERION, folder)
+
+
+ANALYSIS = ".venv/bin/python -m listening.analysis "
+ANALYSIS_COMMANDS = (
+    f"{ANALYSIS}run ratings.csv results --scale 1-10",
+    f"{ANALYSIS}run ratings.csv by-midrank --scale naturalness=1-10 --normalisation midrank --no-figures",
+    f"{ANALYSIS}reproduce results/bundle.zip again",
+    f"{ANALYSIS}describe ratings",
+    f"{ANALYSIS}describe summary detection",
+)
+
+
+@cache
+def analysis_session() -> dict[str, tuple[int, str, str]]:
+    """The commands for ratings of any laboratory in their order: how each ended and what it printed, by its line."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, said = Path(name), {}
+        write_ratings(folder / "ratings.csv")
+        for line in ANALYSIS_COMMANDS:
+            command = line.replace(".venv/bin/python", str(ROOT / ".venv/bin/python"))
+            answer = subprocess.run(
+                ["bash", "-c", command], cwd=folder, env=environment(folder, PYTHONPATH=str(ROOT)),
+                capture_output=True, text=True, timeout=LIMIT_S, check=False,
+            )  # fmt: skip
+            said[line] = (answer.returncode, answer.stderr, answer.stdout)
+        assert (folder / "results" / "tables" / "raw" / "summary.csv").is_file()
+        assert list((folder / "results" / "figures").rglob("*.svg"))
+        return said
+
+
+def write_ratings(path: Path) -> None:
+    ratings = made_ratings()
+    columns = ("listener", "task", "system", "rating", "is_target", "utterance", "speaker")
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*(getattr(ratings, column).tolist() for column in columns), strict=True))
+
+
+def analysis_command(line: str) -> Callable[[Path], None]:
+    """A command for ratings of any laboratory, which ends well and prints something."""
+
+    def trial(_: Path) -> None:
+        code, problems, said = analysis_session()[line]
+        assert (code, problems, bool(said.strip())) == (0, "", True)
+        assert "0 differ." in said or "reproduce" not in line
+
+    return trial
+
+
+ANONYMIZATION = ".venv/bin/python -m anonymization "
+B2 = "--method mcadams-2022"
+ANONYMIZATION_COMMANDS = (
+    f"{ANONYMIZATION}run {B2} demo/corpus anonymised --seed 2022",
+    f"{ANONYMIZATION}list",
+    f"{ANONYMIZATION}explain mcadams-2022",
+    f"{ANONYMIZATION}explain mcadams-2022 demo/corpus/d01/d01-0006.flac --at 1.2 --figure moved.svg",
+    f"{ANONYMIZATION}run {B2} demo/corpus louder --seed 2022 --option level=kept --jobs 2",
+    f"{ANONYMIZATION}voices data {B2} --seed 2022 --out voices.csv",
+    f"{ANONYMIZATION}voices {B2} --check voices.csv",
+    f"{ANONYMIZATION}run {B2} data/libri_dev_enrolls enrolled --voices voices.csv",
+    f"{ANONYMIZATION}run {B2} data anon --seed 2022 --suffix _anon",
+)
+
+
+@cache
+def anonymization_session() -> dict[str, tuple[int, str, str]]:
+    """The commands that anonymise in their order: how each ended and what it printed, by its line."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, said = Path(name), {}
+        (folder / "demo").symlink_to(ROOT / "demo")
+        write_kaldi(folder / "data" / "libri_dev_enrolls", {"1462-1-1": "1462", "84-1-1": "84"})
+        write_kaldi(folder / "data" / "libri_dev_trials_f", {"1462-1-2": "1462", "84-1-2": "84"})
+        for line in ANONYMIZATION_COMMANDS:
+            command = line.replace(".venv/bin/python", str(ROOT / ".venv/bin/python"))
+            answer = subprocess.run(
+                ["bash", "-c", command], cwd=folder, env=environment(folder, PYTHONPATH=str(ROOT)),
+                capture_output=True, text=True, timeout=LIMIT_S, check=False,
+            )  # fmt: skip
+            said[line] = (answer.returncode, answer.stderr, answer.stdout)
+        assert len(list((folder / "anonymised").rglob("*.wav"))) == 120
+        assert len(list((folder / "anon" / "libri_dev_trials_f_anon" / "wav").iterdir())) == 2
+        assert (folder / "moved.svg").stat().st_size > 0
+        return said
+
+
+def anonymization_command(line: str) -> Callable[[Path], None]:
+    """A command that anonymises, which ends well, has nothing to complain of and prints something."""
+
+    def trial(_: Path) -> None:
+        code, problems, said = anonymization_session()[line]
+        assert (code, problems, bool(said.strip())) == (0, "", True)
+
+    return trial
+
+
+TEAM_COMMANDS = (
+    "vp login --server https://portal.example.org",
+    "vp verify T11.tar.gz --edition autumn",
+    'vp upload T11.tar.gz --edition autumn --title "Our system"',
+    "vp verify T11-mended.zip --edition autumn --system T11-p1",
+    "vp upload T11-mended.zip --edition autumn --system T11-p1",
+    "vp status",
+    "vp status 2",
+    "vp results T11-p1",
+    "vp results T11-p1 --csv",
+    "vp verify T11.tar.gz --expected autumn.json",
+    "vp verify folder-to-be-packed --expected autumn.json --csv report.csv",
+)
+PREPARED = """
+from portal.accounts.tokens import create_token
+from portal.submissions.expected import expected_of
+from tests.portal.factories import make_edition, make_team, make_user
+owner = make_user()
+edition = make_edition(name="autumn", title="Autumn", scores_required=False)
+make_team(edition, owner=owner, number=11)
+print(create_token(user=owner, name="vp", scopes=["read", "submit"], expires_at=None)[1])
+print(expected_of(edition).to_json())
+"""
+
+
+@cache
+def team_session() -> dict[str, tuple[int, str]]:
+    """The commands for teams in their order against a running portal: exit code and what each printed, by its line."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with started("make run", folder, until="The portal opens at") as (address, _):
+            wait_for(f"{address}/health/live")
+            token, expected = run(
+                f".venv/bin/python manage.py shell -v 0 -c {shlex.quote(PREPARED)}", folder
+            ).splitlines()
+            (folder / "autumn.json").write_text(expected)
+            write_team_files(folder)
+            own = {"PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": name, "XDG_STATE_HOME": name}
+            return {line: run_vp(line, folder, address, token, own) for line in TEAM_COMMANDS}
+
+
+def write_team_files(folder: Path) -> None:
+    packed = folder / "folder-to-be-packed"
+    packed.mkdir()
+    (packed / "system.pdf").write_bytes(b"%PDF-1.4 how our system works")
+    with tarfile.open(folder / "T11.tar.gz", "w:gz") as archive:
+        archive.add(packed / "system.pdf", "system.pdf")
+    with zipfile.ZipFile(folder / "T11-mended.zip", "w") as archive:
+        archive.writestr("paper/system.pdf", b"%PDF-1.4 how our system works by now")
+
+
+def run_vp(line: str, folder: Path, address: str, token: str, own: dict[str, str]) -> tuple[int, str]:
+    command = line.replace("vp ", f"{ROOT / '.venv/bin/python'} -m portal.client ", 1)
+    command = command.replace("https://portal.example.org", f"http://{address}")
+    answer = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment(folder, **own), input=f"{token}\n", capture_output=True,
+        text=True, timeout=LIMIT_S, check=False,
+    )  # fmt: skip
+    return answer.returncode, answer.stdout + answer.stderr
+
+
+def team_command(line: str) -> Callable[[Path], None]:
+    """A command for teams, which ends well and prints something."""
+
+    def trial(_: Path) -> None:
+        code, said = team_session()[line]
+        assert (code, bool(said.strip())) == (0, True), said
+
+    return trial
 
 
 COMMANDS = {
     "make demo": make_demo,
-    "make demo SPEECH=../shared/speech": make_demo_with_real_speech,
+    "make demo SPEECH=path/to/speech": make_demo_with_real_speech,
     "make test": make_test,
     "make run": make_run,
     ".venv/bin/python manage.py import_corpus demo/corpus --name demo": import_corpus,
     ".venv/bin/python manage.py createsuperuser": create_superuser,
     "export": production_settings,
+    PLAN: design_command(PLAN),
+    CHECK: design_command(CHECK),
+    CRITERION: criterion_alone,
 } | {
     line: science_command(line)
     for line in (
         ".venv/bin/python -m evaluation score --scores scores --trials trials --bootstrap 1000 --det det.svg",
         ".venv/bin/python -m evaluation pitch original anonymised --csv pitch.csv",
         ".venv/bin/python -m evaluation verify results",
+        ".venv/bin/python -m evaluation verify results --recipe autumn.toml",
         ".venv/bin/python -m evaluation compare results/result_for_rank_a results/result_for_rank_b",
         ".venv/bin/python -m evaluation list",
     )
 }
+COMMANDS |= {line: team_command(line) for line in TEAM_COMMANDS}
+COMMANDS |= {line: analysis_command(line) for line in ANALYSIS_COMMANDS}
+COMMANDS |= {line: anonymization_command(line) for line in ANONYMIZATION_COMMANDS}
 
 
 def documented_commands() -> set[str]:
@@ -224,7 +447,7 @@ def run_code(code: str, folder: Path, where: Path) -> list[float]:
 
 
 def test_documented_code_for_score_files_runs_in_under_five_lines(tmp_path):
-    code, _ = blocks("python")
+    code, _ = blocks("python", PAGES[:1])
     write_science_files(tmp_path)
     assert len([line for line in code.splitlines() if line]) < 5
     measured = measure_scores(tmp_path / "scores", tmp_path / "trials")
@@ -233,7 +456,7 @@ def test_documented_code_for_score_files_runs_in_under_five_lines(tmp_path):
 
 
 def test_documented_code_for_an_anonymiser_runs(tmp_path):
-    _, code = blocks("python")
+    _, code = blocks("python", PAGES[:1])
     [rho] = run_code(code, tmp_path, ROOT)
     assert 0 < rho < 1
 
@@ -242,6 +465,38 @@ def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def criteria_tried() -> dict[int, set[str]]:
+    """The files below tests/listening that try each criterion of the listening test, by the names of their tests."""
+    found: dict[int, set[str]] = {number: set() for number in range(1, 26)}
+    folder = ROOT / "tests" / "listening"
+    for path in folder.rglob("test_*.py"):
+        names = re.findall(r"^def test_criterion_(\d\d)(?:_(and|to)_(\d\d))?", path.read_text(), re.MULTILINE)
+        for first, word, last in names:
+            through = range(int(first), int(last) + 1) if word == "to" else {int(first), int(last or first)}
+            for number in through:
+                found[number].add(path.relative_to(folder).as_posix())
+    return found
+
+
+def test_criteria_of_the_listening_test_are_tried_where_the_page_says():
+    page = (ROOT / "docs" / "listening.md").read_text()
+    rows = dict(re.findall(r"^\| (\d+) [^|]+ \| ([^|]+) \|$", page, re.MULTILINE))
+    assert list(map(int, rows)) == list(range(1, 26))
+    tried = criteria_tried()
+    for number, words in rows.items():
+        named = set(re.findall(r"`((?:\w+/)?test_\w+\.py)`", words))
+        others = {path for path in named - tried[int(number)] if not (ROOT / "tests/listening" / path).is_file()}
+        assert named & tried[int(number)] or not tried[int(number)], f"{number}: {sorted(tried[int(number)])}"
+        assert bool(named) == bool(tried[int(number)]), f"{number}: {sorted(tried[int(number)])}"
+        assert not others, f"{number}: there is no {sorted(others)}"
+
+
+def test_every_method_stands_on_the_page_about_anonymisers():
+    page = (ROOT / "docs" / "anonymizers.md").read_text()
+    named = re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.MULTILINE)
+    assert sorted(named) == sorted(method.name for method in methods())
 
 
 def test_make_lists_its_targets(tmp_path):

@@ -21,7 +21,7 @@ ENROLLS, TRIALS = "toy_dev_enrolls", "toy_dev_trials_f"
 def test_the_challenges_directories_are_read():
     begin = time.perf_counter()
     draft = read_corpus(DATA, without_audio=True)
-    assert time.perf_counter() - begin < 5.0
+    assert time.perf_counter() - begin < 30
     assert draft.is_usable
     assert {problem.code for problem in draft.problems} == {"not-enrolled"}
     assert (len(draft.utterances), len(draft.speakers)) == (4255, 80)

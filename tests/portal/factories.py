@@ -12,10 +12,11 @@ import soundfile
 from django.utils import timezone
 
 from portal.accounts.models import User
-from portal.challenges.models import Corpus, DataSet, Gender, Role, TrialList
+from portal.challenges.models import Corpus, DataSet, Edition, Gender, Role, TrialList
 from portal.core.storage import store_bytes
 from portal.jobs.models import Job, Queue
-from portal.submissions.models import System
+from portal.submissions.models import Submission, System
+from portal.teams.models import Membership, Team
 
 RATE_HZ = 16000
 _number = count(1)
@@ -23,8 +24,8 @@ _number = count(1)
 
 def make_user(password="a long password", **fields):
     number = next(_number)
-    fields = {"name": f"Person {number}"} | fields
-    return User.objects.create_user(f"person{number}@test.example", password, **fields)
+    fields = {"name": f"Person {number}", "email": f"person{number}@test.example"} | fields
+    return User.objects.create_user(password=password, **fields)
 
 
 def make_organizer(**fields):
@@ -97,6 +98,54 @@ def make_system(corpus, name="b2-tones"):
         for utterance in data_set.utterances.all():
             submission.files.create(data_set=data_set, utterance=utterance, **audio)
     return system
+
+
+def make_edition(corpus=None, *, organizers=(), **fields):
+    """A listed edition of the 2022 protocol in which everything is open; organised by a new organizer if by nobody."""
+    number = next(_number)
+    defaults = {"name": f"edition-{number}", "title": f"Challenge {number}", "protocol": "2022", "is_listed": True}
+    edition = Edition.objects.create(corpus=corpus, **defaults | fields)
+    edition.organizers.set(organizers or [make_organizer()])
+    return edition
+
+
+def make_team(edition, *, owner=None, members=(), **fields):
+    """An approved team with an owner."""
+    number = next(_number)
+    defaults = {
+        "name": f"Team {number}",
+        "number": edition.teams.count() + 1,
+        "contact": "Ada Lovelace",
+        "contact_email": f"team{number}@test.example",
+        "affiliation": "University of Somewhere",
+        "country": "FR",
+        "is_academic": True,
+        "state": Team.State.APPROVED,
+        "decided_at": timezone.now(),
+    }
+    team = Team.objects.create(edition=edition, **defaults | fields)
+    team.memberships.create(user=owner or make_user(), role=Membership.Role.OWNER)
+    for member in members:
+        team.memberships.create(user=member)
+    return team
+
+
+def make_team_system(team, label="p1", **fields):
+    """A system of a team without a submission."""
+    edition = team.edition
+    label = f"{team.label}-{label}"
+    defaults = {"title": f"System {label}", "corpus": edition.corpus, "kind": System.Kind.PRIMARY}
+    return System.objects.create(
+        name=f"{edition.name}-{label}".lower(), label=label, edition=edition, team=team, **defaults | fields
+    )
+
+
+def make_submission(system, state=Submission.State.EVALUATED, **fields):
+    """A submission in a state; without files."""
+    defaults = {"version": system.submissions.count() + 1, "submitted_by": None}
+    if state == Submission.State.EVALUATED:
+        defaults["evaluated_at"] = timezone.now()
+    return system.submissions.create(state=state, **defaults | fields)
 
 
 def make_job(state="waiting", **fields):

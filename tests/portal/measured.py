@@ -2,7 +2,9 @@
 
 import statistics
 
+from anonymization.methods.registry import get_method
 from anonymization.models import AnonymizationRun
+from anonymization.voices import plan_for, stored_voices
 from evaluation.metrics.catalogue import METRICS
 from evaluation.models import EvaluationRun
 from tests.portal.factories import make_job
@@ -15,13 +17,20 @@ FIELDS = {
 }
 
 
-def anonymized(system, data_set, state="succeeded", seed=2022):
+def anonymized(system, data_set, state="succeeded", seed=2022, method="mcadams-2022", **fields):
     """The run and the job that made the files of a data set."""
-    job = make_job(state, kind="anonymize", title=f"B2 on {data_set}")
+    job = make_job(state, kind="anonymize", title=f"B2 on {data_set}", edition=system.edition_name)
     return AnonymizationRun.objects.create(
-        submission=system.submissions.get(), data_set=data_set, method="mcadams-2022", recipe_version="1",
-        code_version="1.2.3", seed=seed, job=job,
+        submission=system.submissions.get(), data_set=data_set, method=method, recipe_version="1",
+        code_version="1.2.3", seed=seed, job=job, **fields,
     )  # fmt: skip
+
+
+def planned(system, data_set, *, method="mcadams-2022", seed=2022, **fields):
+    """A run at speaker level with the voices of its split."""
+    plan = plan_for(get_method(method), data_set, seed)
+    voices = {"voices": stored_voices(plan), "voice_distance": plan.distance}
+    return anonymized(system, data_set, seed=seed, method=method, **voices | fields)
 
 
 def measured(system, data_set, rho=(), *, state="succeeded", **fields):

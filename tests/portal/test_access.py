@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
 
+from anonymization.models import AnonymizationRun
 from evaluation.services import start_evaluation
+from listening.models import Session, Study
 from portal.accounts.models import User
-from portal.challenges.models import Corpus, DataSet, Speaker, Utterance
+from portal.challenges.models import Corpus, DataSet, Edition, Speaker, Utterance
 from portal.core.storage import store_bytes
 from portal.jobs.models import Job, State
-from portal.submissions.models import SubmittedFile
+from portal.submissions.intake.report import IntakeReport
+from portal.submissions.models import SubmittedFile, Upload
 from portal.submissions.services import create_baseline
+from tests.listening.factories import make_session, make_study
+from tests.portal.factories import make_team
 
 pytestmark = pytest.mark.django_db
 
@@ -22,18 +29,52 @@ ROLES = ("visitor", "member", "organizer", "operator")
 LOGIN = "log-in"  # a redirect to the log-in page
 # What each role gets at each address: visitor, member of no role, organizer, operator.
 OPEN = (200, 200, 200, 200)
+FOR_MEMBERS = (LOGIN, 200, 200, 200)
 FOR_STAFF = (LOGIN, 404, 200, 200)
 FOR_ORGANIZERS = (LOGIN, 404, 200, 404)
+FOR_ORGANIZERS_TO_DO = (LOGIN, 404, 302, 404)
 FOR_OPERATORS = (LOGIN, 404, 404, 200)
+FOR_NOBODY_HERE = (LOGIN, 404, 404, 404)
+API_FOR_MEMBERS = (401, 200, 200, 200)
+API_FOR_ORGANIZERS = (401, 404, 200, 404)
+API_FOR_NOBODY_HERE = (401, 404, 404, 404)
+ONLY_POST = (405, 405, 405, 405)
 UNKNOWN_TO_ALL = (404, 404, 404, 404)
 MATRIX = {
     "home": OPEN,
-    "login": (200, 302, 302, 302),
-    "logout": (405, 405, 405, 405),
+    "account_login": (200, 302, 302, 302),
+    "account_inactive": OPEN,
+    "mfa_authenticate": (LOGIN, 302, 302, 302),
+    "account_logout": (302, 200, 200, 200),
+    "account_signup": (200, 302, 302, 302),
+    "account_email_verification_sent": OPEN,
+    "account_confirm_email": OPEN,  # a page that says that the link does not work
+    "account_reset_password": OPEN,
+    "account_reset_password_done": OPEN,
+    "account_reset_password_from_key_done": OPEN,
+    "account_reset_password_from_key": OPEN,  # the same
+    "account_email": FOR_MEMBERS,
+    "account_change_password": FOR_MEMBERS,
+    "account_set_password": (LOGIN, 302, 302, 302),  # these people have one
+    "account_reauthenticate": FOR_MEMBERS,
+    "mfa_reauthenticate": (LOGIN, 302, 302, 302),  # these people have no second factor
+    "mfa_index": FOR_MEMBERS,
+    "mfa_activate_totp": (LOGIN, 302, 302, 302),  # the password is asked for first
+    "mfa_deactivate_totp": (LOGIN, 404, 404, 404),
+    "mfa_view_recovery_codes": (LOGIN, 404, 404, 404),
+    "mfa_generate_recovery_codes": (LOGIN, 302, 302, 302),
+    "mfa_download_recovery_codes": (LOGIN, 404, 404, 404),
+    "accounts:profile": FOR_MEMBERS,
+    "accounts:tokens": FOR_MEMBERS,
+    "accounts:revoke-token": (LOGIN, 405, 405, 405),  # one's own; another's: test_accounts_tokens
+    "accounts:notices": FOR_MEMBERS,
+    "accounts:second-factor-picture": (LOGIN, 404, 404, 404),
     "live": OPEN,
     "ready": (503, 503, 503, 503),  # no scheduler runs in this test
     "media": UNKNOWN_TO_ALL,  # an address that was signed for nobody
     "operations": FOR_OPERATORS,
+    "docs:page": OPEN,
+    "docs:recipe": OPEN,
     "corpora:list": FOR_ORGANIZERS,
     "corpora:import": FOR_ORGANIZERS,
     "corpora:detail": FOR_ORGANIZERS,
@@ -41,15 +82,173 @@ MATRIX = {
     "corpora:utterances": FOR_ORGANIZERS,
     "corpora:utterance": FOR_ORGANIZERS,
     "corpora:data-set": FOR_ORGANIZERS,
-    "systems:list": FOR_ORGANIZERS,
+    "systems:list": FOR_MEMBERS,  # each sees their own
     "systems:new": FOR_ORGANIZERS,
     "systems:detail": FOR_ORGANIZERS,
     "systems:progress": FOR_ORGANIZERS,
     "systems:values-csv": FOR_ORGANIZERS,
+    "systems:objective-csv": (LOGIN, 404, 404, 404),  # of a system in an edition: test_pages_evaluated
+    "systems:objective-json": (LOGIN, 404, 404, 404),
+    "systems:objective-latex": (LOGIN, 404, 404, 404),
     "systems:data-set": FOR_ORGANIZERS,
     "systems:measures-csv": FOR_ORGANIZERS,
     "systems:compare": FOR_ORGANIZERS,
     "systems:f0": FOR_ORGANIZERS,
+    "systems:explanation": (LOGIN, 404, 404, 404),  # what is stored here is no audio; of speech: test_explanation
+    "systems:run": FOR_ORGANIZERS,
+    "systems:voices-csv": FOR_ORGANIZERS,
+    "editions:list": OPEN,
+    "editions:new": FOR_ORGANIZERS,
+    # Of an edition that is not listed, organised by nobody here; every other case: test_teams_access.
+    "editions:detail": FOR_NOBODY_HERE,
+    "editions:edit": FOR_NOBODY_HERE,
+    "editions:copy": FOR_NOBODY_HERE,
+    "editions:recipe": FOR_NOBODY_HERE,
+    "editions:teams": FOR_NOBODY_HERE,
+    "editions:register": FOR_NOBODY_HERE,
+    "editions:audit": FOR_NOBODY_HERE,
+    "editions:audit-csv": FOR_NOBODY_HERE,
+    # Of the same edition, not published; published, and its organizers: test_board, test_board_policy.
+    "boards:detail": FOR_NOBODY_HERE,
+    "boards:policy": FOR_NOBODY_HERE,
+    "boards:live": FOR_NOBODY_HERE,
+    "boards:discard": (LOGIN, 405, 405, 405),
+    "boards:publish": FOR_NOBODY_HERE,
+    "boards:unpublish": (LOGIN, 405, 405, 405),
+    "boards:freeze": FOR_NOBODY_HERE,
+    "boards:unfreeze": (LOGIN, 405, 405, 405),
+    "boards:csv": FOR_NOBODY_HERE,
+    "boards:json": FOR_NOBODY_HERE,
+    "boards:latex": FOR_NOBODY_HERE,
+    "boards:figure": FOR_NOBODY_HERE,
+    "listeners:board-csv": FOR_NOBODY_HERE,  # published: tests/listening/results/test_panels
+    "teams:detail": FOR_NOBODY_HERE,
+    "teams:edit": FOR_NOBODY_HERE,
+    "teams:decide": FOR_NOBODY_HERE,
+    "teams:withdraw": (LOGIN, 405, 405, 405),
+    "teams:release": (LOGIN, 405, 405, 405),
+    "teams:invite": (LOGIN, 405, 405, 405),
+    "teams:revoke-invitation": (LOGIN, 405, 405, 405),
+    "teams:resend-invitation": (LOGIN, 405, 405, 405),
+    "teams:remove": (LOGIN, 405, 405, 405),
+    "teams:transfer": (LOGIN, 405, 405, 405),
+    "teams:leave": (LOGIN, 405, 405, 405),
+    "teams:invitation": FOR_NOBODY_HERE,  # a secret that was never mailed
+    "submissions:new": (LOGIN, 404, 404, 404),  # a listed edition's: test_uploads_pages
+    "submissions:submit-upload": (LOGIN, 405, 405, 405),
+    "submissions:discard-upload": (LOGIN, 405, 405, 405),
+    "uploads:create": (405, 405, 405, 405),
+    "uploads:detail": (401, 404, 404, 404),  # the team and its organizers: test_uploads
+    "uploads:submit": (405, 405, 405, 405),
+    "submissions:list": (LOGIN, 404, 404, 404),  # the edition's organizers: test_submissions_pages
+    "submissions:detail": FOR_ORGANIZERS,  # of a baseline; a team's: test_submissions_pages
+    "submissions:progress": FOR_ORGANIZERS,
+    "submissions:report-csv": FOR_ORGANIZERS,
+    "submissions:report-json": FOR_ORGANIZERS,
+    "submissions:diff": FOR_ORGANIZERS,
+    "submissions:diff-csv": FOR_ORGANIZERS,
+    "submissions:document": FOR_ORGANIZERS,
+    "submissions:withdraw": (LOGIN, 405, 405, 405),
+    "submissions:check": (LOGIN, 405, 405, 405),
+    "submissions:evaluate": (LOGIN, 405, 405, 405),
+    # Of a study of the same edition, organised by nobody here; its organizers: tests/listening/test_study_access.
+    "studies:list": FOR_ORGANIZERS,  # each sees those of the editions they organise
+    "studies:new": FOR_ORGANIZERS,
+    "studies:detail": FOR_NOBODY_HERE,
+    "studies:edit": FOR_NOBODY_HERE,
+    "studies:texts": FOR_NOBODY_HERE,
+    "studies:planner": FOR_NOBODY_HERE,
+    "studies:design": FOR_NOBODY_HERE,
+    "studies:certificate": FOR_NOBODY_HERE,
+    "studies:prepare": (LOGIN, 405, 405, 405),
+    "studies:preview": (LOGIN, 405, 405, 405),
+    "studies:launch": (LOGIN, 405, 405, 405),
+    "studies:pause": (LOGIN, 405, 405, 405),
+    "studies:resume": (LOGIN, 405, 405, 405),
+    "studies:close": (LOGIN, 405, 405, 405),
+    "studies:extend": FOR_NOBODY_HERE,
+    "studies:monitor": FOR_NOBODY_HERE,
+    "studies:live": FOR_NOBODY_HERE,
+    "studies:session": FOR_NOBODY_HERE,
+    "studies:exclusions": FOR_NOBODY_HERE,
+    "studies:revoke": (LOGIN, 405, 405, 405),
+    "studies:export": FOR_NOBODY_HERE,
+    "studies:export-csv": FOR_NOBODY_HERE,
+    "studies:export-json": FOR_NOBODY_HERE,
+    "studies:export-zip": FOR_NOBODY_HERE,
+    "studies:import": FOR_ORGANIZERS,
+    # Results that are not published; published: tests/listening/results/test_result_pages.
+    "studies:analyse": FOR_NOBODY_HERE,
+    "studies:results": FOR_NOBODY_HERE,
+    "studies:results-listeners": FOR_NOBODY_HERE,
+    "studies:results-screen": (LOGIN, 405, 405, 405),
+    "studies:results-system": FOR_NOBODY_HERE,
+    "studies:results-csv": FOR_NOBODY_HERE,
+    "studies:results-json": FOR_NOBODY_HERE,
+    "studies:results-figure": FOR_NOBODY_HERE,
+    "studies:results-bundle": FOR_NOBODY_HERE,
+    "studies:publish-results": FOR_NOBODY_HERE,
+    "studies:unpublish-results": FOR_NOBODY_HERE,
+    # Whoever holds the secret of the address, and who they are makes no difference; wrong secrets: tests/listening.
+    "listen:join": OPEN,
+    "listen:withdraw-by-code": OPEN,
+    "listen:session": OPEN,
+    "listen:language": ONLY_POST,
+    "listen:step": ONLY_POST,
+    "listen:withdraw": OPEN,
+    "listen:sound": UNKNOWN_TO_ALL,
+    "listen:state": OPEN,
+    "listen:clip": UNKNOWN_TO_ALL,
+    "listen:answers": ONLY_POST,
+    "listen:alive": ONLY_POST,
+    "listen:take-over": ONLY_POST,
+    "listen:report": ONLY_POST,
+    # Asked without a word of who it is: 401; what there is for whom: test_api, test_nobody_else.
+    "api:docs": OPEN,
+    "api:schema": OPEN,
+    "api:me": API_FOR_MEMBERS,
+    "api:editions": OPEN,
+    "api:edition": API_FOR_NOBODY_HERE,
+    "api:expected": API_FOR_NOBODY_HERE,
+    "api:edition-teams": API_FOR_NOBODY_HERE,
+    "api:board": API_FOR_NOBODY_HERE,
+    "api:publish-board": ONLY_POST,
+    "api:unpublish-board": ONLY_POST,
+    "api:freeze-board": ONLY_POST,
+    "api:unfreeze-board": ONLY_POST,
+    "api:policy": API_FOR_NOBODY_HERE,
+    "api:draft-policy": API_FOR_NOBODY_HERE,
+    "api:live-policy": ONLY_POST,
+    "api:copy-edition": ONLY_POST,
+    "api:recipe": API_FOR_NOBODY_HERE,
+    "api:audit": API_FOR_NOBODY_HERE,
+    "api:edition-uploads": API_FOR_NOBODY_HERE,
+    "api:edition-studies": API_FOR_NOBODY_HERE,
+    "api:study-results": API_FOR_NOBODY_HERE,  # published: tests/listening/results/test_results_api
+    "api:study-table": API_FOR_NOBODY_HERE,
+    "api:teams": API_FOR_MEMBERS,
+    "api:team": API_FOR_NOBODY_HERE,
+    "api:leave-team": ONLY_POST,
+    "api:withdraw-team": ONLY_POST,
+    "api:release-team": ONLY_POST,
+    "api:remove-member": ONLY_POST,
+    "api:transfer-team": ONLY_POST,
+    "api:decide-team": ONLY_POST,
+    "api:invitations": API_FOR_NOBODY_HERE,
+    "api:revoke-invitation": ONLY_POST,
+    "api:submissions": API_FOR_MEMBERS,
+    "api:submission": API_FOR_ORGANIZERS,
+    "api:report": API_FOR_ORGANIZERS,
+    "api:document": API_FOR_ORGANIZERS,
+    "api:diff": API_FOR_ORGANIZERS,
+    "api:withdraw-submission": ONLY_POST,
+    "api:check-submission": ONLY_POST,
+    "api:evaluate-submission": ONLY_POST,
+    "api:systems": OPEN,
+    "api:system": API_FOR_ORGANIZERS,
+    "api:values": API_FOR_ORGANIZERS,
+    "api:files": (401, 400, 400, 400),  # a data set has to be named
+    "api:nothing": UNKNOWN_TO_ALL,
     "jobs:list": FOR_STAFF,
     "jobs:table": FOR_STAFF,
     "jobs:detail": FOR_STAFF,
@@ -59,6 +258,97 @@ MATRIX = {
     "jobs:again": (LOGIN, 404, 405, 405),
 }
 POSTS = {
+    "accounts:profile": (LOGIN, 422, 422, 422),
+    "accounts:tokens": (LOGIN, 422, 422, 422),
+    "accounts:revoke-token": (LOGIN, 404, 404, 404),  # a token of none of them
+    "accounts:notices": (LOGIN, 302, 302, 302),
+    "account_email": (LOGIN, 302, 302, 302),
+    "account_change_password": FOR_MEMBERS,  # the form again, with what is missing
+    "mfa_generate_recovery_codes": (LOGIN, 302, 302, 302),
+    "editions:new": (LOGIN, 404, 422, 404),
+    "editions:edit": FOR_NOBODY_HERE,
+    "editions:copy": FOR_NOBODY_HERE,
+    "editions:register": FOR_NOBODY_HERE,
+    "studies:new": (LOGIN, 404, 422, 404),
+    "studies:import": (LOGIN, 404, 422, 404),
+    **dict.fromkeys(
+        (
+            "studies:edit",
+            "studies:texts",
+            "studies:design",
+            "studies:prepare",
+            "studies:preview",
+            "studies:launch",
+            "studies:pause",
+            "studies:resume",
+            "studies:close",
+            "studies:extend",
+            "studies:exclusions",
+            "studies:revoke",
+            "studies:analyse",
+            "studies:results-screen",
+            "studies:publish-results",
+            "studies:unpublish-results",
+        ),
+        FOR_NOBODY_HERE,
+    ),
+    "listen:join": (302, 302, 302, 302),
+    "listen:withdraw-by-code": (422, 422, 422, 422),
+    "listen:language": (302, 302, 302, 302),
+    "listen:step": (302, 302, 302, 302),
+    "listen:answers": (422, 422, 422, 422),  # a form is no JSON
+    "listen:alive": (422, 422, 422, 422),
+    "listen:take-over": (422, 422, 422, 422),
+    "listen:report": (422, 422, 422, 422),
+    "listen:withdraw": (302, 302, 302, 302),
+    "boards:policy": FOR_NOBODY_HERE,
+    "boards:live": FOR_NOBODY_HERE,
+    "boards:discard": FOR_NOBODY_HERE,
+    "boards:publish": FOR_NOBODY_HERE,
+    "boards:unpublish": FOR_NOBODY_HERE,
+    "boards:freeze": FOR_NOBODY_HERE,
+    "boards:unfreeze": FOR_NOBODY_HERE,
+    "teams:edit": FOR_NOBODY_HERE,
+    "teams:decide": FOR_NOBODY_HERE,
+    "teams:withdraw": FOR_NOBODY_HERE,
+    "teams:release": FOR_NOBODY_HERE,
+    "teams:invite": FOR_NOBODY_HERE,
+    "teams:revoke-invitation": FOR_NOBODY_HERE,
+    "teams:resend-invitation": FOR_NOBODY_HERE,
+    "teams:remove": FOR_NOBODY_HERE,
+    "teams:transfer": FOR_NOBODY_HERE,
+    "teams:leave": FOR_NOBODY_HERE,
+    "teams:invitation": FOR_NOBODY_HERE,
+    "submissions:submit-upload": (LOGIN, 404, 404, 404),
+    "submissions:discard-upload": (LOGIN, 404, 404, 404),
+    "uploads:submit": (401, 404, 404, 404),
+    "submissions:withdraw": FOR_ORGANIZERS_TO_DO,
+    "submissions:check": FOR_ORGANIZERS_TO_DO,
+    "submissions:evaluate": FOR_ORGANIZERS_TO_DO,
+    **dict.fromkeys(
+        (
+            "api:publish-board",
+            "api:unpublish-board",
+            "api:unfreeze-board",
+            "api:live-policy",
+            "api:copy-edition",
+            "api:edition-teams",
+            "api:decide-team",
+            "api:leave-team",
+            "api:withdraw-team",
+            "api:release-team",
+            "api:remove-member",
+            "api:transfer-team",
+            "api:invitations",
+            "api:revoke-invitation",
+        ),
+        API_FOR_NOBODY_HERE,
+    ),
+    "api:editions": (401, 404, 415, 404),
+    "api:freeze-board": (401, 415, 415, 415),  # a form is no JSON
+    "api:withdraw-submission": (401, 404, 415, 404),
+    "api:check-submission": (401, 404, 409, 404),
+    "api:evaluate-submission": (401, 404, 409, 404),
     "jobs:cancel": (LOGIN, 404, 302, 302),
     "jobs:again": (LOGIN, 404, 302, 302),
     "corpora:import": (LOGIN, 404, 422, 404),
@@ -104,10 +394,17 @@ def addresses() -> dict[str, str]:
     )
     data_set = DataSet.objects.create(corpus=corpus, name="x_trials_f", role="trial")
     data_set.utterances.add(utterance)
+    Edition.objects.create(name="little-edition", title="A little challenge", protocol="2022", corpus=corpus)
     submission = create_baseline(name="b2", title="B2", corpus=corpus)
     file = SubmittedFile.objects.create(
         submission=submission, data_set=data_set, utterance=utterance, audio=audio, samples=1, rate_hz=16000
     )
+    AnonymizationRun.objects.create(
+        submission=submission, data_set=data_set, method="mcadams-2022", recipe_version="1", code_version="1", seed=1
+    )
+    submission.report = store_bytes(IntakeReport("b2.zip", "").to_json().encode(), ".json")
+    submission.save()
+    document = submission.documents.create(path="a.txt", kind="other", key=store_bytes(b"a", ".document"), bytes=1)
     run = start_evaluation(submission=submission, data_set=data_set)
     Job.objects.filter(pk=run.job_id).update(state=State.SUCCEEDED)
     f0 = _f0(file)
@@ -116,6 +413,11 @@ def addresses() -> dict[str, str]:
         store_named(f"derived/figures/{run.pk}/pitch-{theme}")
     arguments = {
         "media": ["nonsense"],
+        "docs:page": ["teams"],
+        "docs:recipe": ["2022"],
+        "account_confirm_email": ["nonsense"],
+        "account_reset_password_from_key": ["abc", "nonsense"],
+        "accounts:revoke-token": [1],
         "corpora:detail": ["little"],
         "corpora:speakers": ["little"],
         "corpora:utterances": ["little"],
@@ -125,10 +427,38 @@ def addresses() -> dict[str, str]:
         "systems:detail": ["b2"],
         "systems:progress": ["b2"],
         "systems:values-csv": ["b2"],
+        "systems:objective-csv": ["b2"],
+        "systems:objective-json": ["b2"],
+        "systems:objective-latex": ["b2"],
         "systems:data-set": ["b2", "x_trials_f"],
         "systems:measures-csv": ["b2", "x_trials_f"],
         "systems:compare": ["b2", file.pk],
         "systems:f0": ["b2", file.pk],
+        "systems:explanation": ["b2", file.pk],
+        "systems:run": ["b2", "x_trials_f"],
+        "systems:voices-csv": ["b2", "x_trials_f"],
+    }
+    arguments |= {name: [submission.pk] for name in MATRIX if name.startswith("submissions:")}
+    upload = _upload()
+    arguments |= _of_a_team()
+    arguments |= {name: ["little-edition"] for name in MATRIX if name.startswith("boards:")}
+    arguments |= _of_a_study()
+    arguments |= _of_a_listener()
+    arguments["listeners:board-csv"] = ["little-edition"]
+    arguments["boards:figure"] = ["little-edition", "tradeoff-wer", "svg"]
+    arguments |= _of_the_api(submission.pk, arguments["teams:revoke-invitation"], arguments["teams:remove"])
+    arguments |= {
+        "api:diff": [submission.pk, submission.pk],
+        "api:document": [submission.pk, document.pk],
+        "submissions:new": ["little-edition"],
+        "submissions:submit-upload": [upload.pk],
+        "submissions:discard-upload": [upload.pk],
+        "uploads:detail": [upload.pk],
+        "uploads:submit": [upload.pk],
+        "submissions:list": ["little-edition"],
+        "submissions:diff": [submission.pk, submission.pk],
+        "submissions:diff-csv": [submission.pk, submission.pk],
+        "submissions:document": [submission.pk, document.pk],
     }
     jobs = {
         name: [run.job_id] for name in MATRIX if name.startswith("jobs:") and name not in {"jobs:list", "jobs:table"}
@@ -146,6 +476,95 @@ def _f0(file: SubmittedFile) -> str:
     return store_bytes(packed.getvalue(), ".npz")
 
 
+def _of_a_team() -> dict[str, list[object]]:
+    """What the addresses of the edition and of a team with an owner and an invitation are made of."""
+    edition = Edition.objects.get(name="little-edition")
+    team = make_team(edition)
+    invitation = team.invitations.create(email="new@example.org", secret_hash="0", expires_at=timezone.now())
+    arguments: dict[str, list[object]] = {
+        name: ["little-edition"] if name.startswith("editions:") else [team.pk]
+        for name in MATRIX
+        if name.startswith(("editions:", "teams:")) and name not in {"editions:list", "editions:new"}
+    }
+    return arguments | {
+        "teams:revoke-invitation": [team.pk, invitation.pk],
+        "teams:resend-invitation": [team.pk, invitation.pk],
+        "teams:remove": [team.pk, team.memberships.get().pk],
+        "teams:transfer": [team.pk, team.memberships.get().pk],
+        "teams:invitation": ["nonsense"],
+    }
+
+
+def _of_a_study() -> dict[str, list[object]]:
+    """What the addresses of a launched study with a session and a rule are made of."""
+    study = make_study(edition=Edition.objects.get(name="little-edition"), evaluators=0, trials=0, systems=0)
+    session = make_session(study)
+    rule = study.exclusion_rules.create(session=session, reason="to be revoked")
+    arguments: dict[str, list[object]] = {name: [study.name] for name in MATRIX if name.startswith("studies:")}
+    arguments |= {"studies:list": [], "studies:new": [], "studies:import": []}
+    return arguments | {
+        "studies:results-system": [study.name, "secretive"],
+        "studies:results-csv": [study.name, "raw", "summary"],
+        "studies:results-figure": [study.name, "raw", "violin-naturalness", "svg"],
+        "studies:session": [study.name, session.pk],
+        "studies:revoke": [study.name, rule.pk],
+        "studies:export-csv": [study.name, "trials"],
+    }
+
+
+def _of_a_listener() -> dict[str, list[object]]:
+    """What the addresses of the session in that study are made of."""
+    session = Session.objects.select_related("study").get()
+    arguments: dict[str, list[object]] = {name: [session.token] for name in MATRIX if name.startswith("listen:")}
+    return arguments | {
+        "listen:join": [session.study.link_key],
+        "listen:withdraw-by-code": [],
+        "listen:step": [session.token, "consent"],
+        "listen:sound": [session.token, "nonsense"],
+        "listen:clip": [session.token, "nonsense"],
+    }
+
+
+def _of_the_api(submission: int, invitation: list[object], member: list[object]) -> dict[str, list[object]]:
+    """What the addresses of the API are made of."""
+    found: dict[str, list[object]] = {
+        f"api:{name}": ["little-edition"]
+        for name in (
+            "edition",
+            "expected",
+            "edition-teams",
+            "board",
+            "publish-board",
+            "unpublish-board",
+            "freeze-board",
+            "unfreeze-board",
+            "policy",
+            "draft-policy",
+            "live-policy",
+            "copy-edition",
+            "recipe",
+            "audit",
+            "edition-uploads",
+            "edition-studies",
+        )
+    }
+    of_team = ("team", "decide-team", "invitations", "leave-team", "withdraw-team", "release-team")
+    found |= {f"api:{name}": invitation[:1] for name in of_team}
+    found |= {f"api:{name}": member for name in ("remove-member", "transfer-team")}
+    found |= {f"api:{name}": [submission] for name in ("submission", "report")}
+    found |= {f"api:{name}-submission": [submission] for name in ("withdraw", "check", "evaluate")}
+    found |= {f"api:{name}": ["b2"] for name in ("system", "values", "files")}
+    study = Study.objects.get(edition__name="little-edition").name
+    found |= {"api:study-results": [study], "api:study-table": [study, "raw", "summary"]}
+    return found | {"api:revoke-invitation": invitation, "api:nothing": ["no/such/address"]}
+
+
+def _upload() -> Upload:
+    in_a_week = timezone.now() + timedelta(days=7)
+    edition = Edition.objects.get(name="little-edition")
+    return Upload.objects.create(edition=edition, file_name="a.zip", size=10, expires_at=in_a_week)
+
+
 def store_named(name: str) -> None:
     from portal.core.storage import replace_named
 
@@ -153,7 +572,7 @@ def store_named(name: str) -> None:
 
 
 def outcome(response) -> int | str:
-    if response.status_code == 302 and response.url.startswith(reverse("login")):
+    if response.status_code == 302 and response.url.startswith(reverse("account_login")):
         return LOGIN
     return 200 if response.status_code == ENDED else response.status_code
 

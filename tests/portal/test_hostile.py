@@ -17,11 +17,11 @@ from portal.challenges.places import find_corpora
 from portal.challenges.readers.corpus import detect_layout, read_corpus
 from portal.config.environment import SettingsError, read_environment
 from portal.core import starting
+from portal.demo.management.commands.demo import DEMO_CORPUS, open_for_imports
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
 from portal.results import forms
-from portal.results.management.commands.demo import DEMO_CORPUS, open_for_imports
 from portal.results.services import start_baseline
 from portal.submissions.models import System
 from tests.portal.factories import make_corpus, make_job, make_organizer, make_system, store_tone, write_manifest
@@ -259,10 +259,13 @@ def test_system_whose_name_is_taken_between_check_and_creation_is_an_error_of_th
     assert (System.objects.count(), Job.objects.count()) == (1, 0)
 
 
-def test_suggested_name_of_a_system_is_never_too_long(client, organizer):
+def test_name_made_for_a_system_is_never_too_long_nor_taken(client, organizer):
     corpus = make_corpus("c" * 60)
-    suggested = client.get(f"/systems/new/{corpus.name}/").context["form"]["name"].value()
-    assert baseline(client, corpus, name=suggested).status_code == 302
+    for _ in range(3):
+        assert baseline(client, corpus, name="").status_code == 302
+    names = set(System.objects.filter(corpus=corpus).values_list("name", flat=True))
+    assert len(names) == 3
+    assert max(map(len, names)) <= 60
 
 
 @pytest.mark.parametrize("value", ["\0", "%", "_", "'", '"><script>alert(1)</script>', "-1", "9" * 400, "\ud800x"])

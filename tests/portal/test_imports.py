@@ -57,7 +57,7 @@ def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def copy_of_the_code(tmp_path):
-    for package in ("portal", "evaluation", "anonymization"):
+    for package in ("portal", "listening", "evaluation", "anonymization"):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     return tmp_path
@@ -71,6 +71,8 @@ def copy_of_the_code(tmp_path):
         ("portal/results/pages.py", "import portal.config.settings", "Imports point one way through the house"),
         ("evaluation/metrics/pitch.py", "import django.utils.timezone", "Science never sees Django"),
         ("evaluation/formats/kaldi.py", "import evaluation.models", "Science never sees an app's shell"),
+        ("listening/design/plan.py", "import django.utils.timezone", "Science never sees Django"),
+        ("portal/results/board.py", "import listening.models", "Imports point one way through the house"),
         ("portal/challenges/selectors.py", "import portal.challenges.views", "Inside an app"),
     ],
 )

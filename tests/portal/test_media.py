@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from portal.core.media import signed_address
 from portal.core.storage import store_bytes
+from tests.portal.factories import make_user
 
 pytestmark = pytest.mark.django_db
 CONTENT = bytes(range(256)) * 40
@@ -86,6 +87,18 @@ def test_address_ends_with_the_session(visitor):
     visitor.session.flush()
     visitor.cookies.clear()
     assert visitor.get(visitor.address).status_code == 404
+
+
+def test_address_ends_with_the_account():
+    client, user = Client(), make_user()
+    client.force_login(user)
+    request = RequestFactory().get("/")
+    request.session = client.session
+    address = signed_address(request, store_bytes(CONTENT, ".flac"))
+    assert client.get(address).status_code == 200
+    user.is_active = False
+    user.save()
+    assert client.get(address).status_code == 404
 
 
 def test_address_ends_after_its_time(visitor, settings):

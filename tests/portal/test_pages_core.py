@@ -11,13 +11,18 @@ from portal.challenges.models import DataSet, Role
 from portal.challenges.selectors import data_set_table, plan_table, trial_table
 from portal.jobs.models import Job
 from portal.results.home import home_page, open_failures
+from portal.submissions.models import Upload
 from tests.portal.factories import (
     make_corpus,
+    make_edition,
     make_job,
     make_operator,
     make_organizer,
     make_problem,
+    make_submission,
     make_system,
+    make_team,
+    make_team_system,
     make_user,
     write_manifest,
 )
@@ -172,7 +177,42 @@ def test_home_query_count_does_not_grow(client, organizer, django_assert_num_que
         make_system(make_corpus(f"tones{number}", with_audio=False), f"system{number}")
         make_job(title=f"Job {number}")
         make_job("failed", failure="It failed.")
-    _count_queries(client, django_assert_num_queries, "/", 11)
+        make_edition(organizers=[organizer])
+    _count_queries(client, django_assert_num_queries, "/", 16)
+
+
+def test_home_of_an_organizer_has_editions_with_what_waits_in_them(client, organizer):
+    edition = make_edition(organizers=[organizer], name="mine", title="Mine")
+    make_edition(name="other", title="Of somebody else", is_listed=False)
+    for state in ("waiting", "waiting", "approved"):
+        make_team(edition, state=state)
+    for state in ("received", "evaluating", "evaluated", "refused", "checking"):
+        make_submission(make_team_system(edition.teams.last(), label=f"p-{state}"), state=state)
+    [row] = client.get("/").context["organized"]
+    assert (row, row.waiting, row.under_way) == (edition, 2, 3)
+    page = client.get("/").content.decode()
+    assert '<a href="/editions/mine/teams/">2 teams waiting</a>' in page
+    assert '<a href="/editions/mine/submissions/">3 submissions under way</a>' in page
+    assert 'href="/editions/mine/board/"' in page
+    assert "Of somebody else" not in page
+
+
+def test_home_of_a_member_has_the_board_and_unfinished_uploads(client):
+    member, stranger, now = make_user(), make_user(), timezone.now()
+    edition = make_edition(name="mine", published_at=now)
+    team = make_team(edition, owner=member)
+    fields = {"edition": edition, "team": team, "created_by": member, "size": 1000, "offset": 500}
+    Upload.objects.create(**fields, file_name="half.zip", expires_at=now + timedelta(days=1))
+    Upload.objects.create(**fields, file_name="old.zip", expires_at=now - timedelta(days=1))
+    Upload.objects.create(**fields, file_name="done.zip", state="complete", expires_at=now + timedelta(days=1))
+    client.force_login(member)
+    page = client.get("/").content.decode()
+    assert 'href="/editions/mine/board/"' in page
+    assert f'<a href="/editions/mine/submit/?team={team.pk}">half.zip</a>' in page
+    assert "old.zip" not in page
+    assert "done.zip" not in page
+    client.force_login(stranger)
+    assert "half.zip" not in client.get("/").content.decode()
 
 
 # Corpora ------------------------------------------------------------------------------------------

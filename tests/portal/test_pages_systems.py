@@ -12,6 +12,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.utils import timezone
 
+from anonymization.methods.registry import get_method
 from anonymization.models import AnonymizationRun
 from evaluation.faults import FAULTS, fault_groups
 from evaluation.metrics.audio_checks import AudioCheck, audio_problems
@@ -63,7 +64,6 @@ def rows_of(response):
 def addresses(system):
     file = system.submissions.get().files.first()
     return [
-        "/systems/",
         "/systems/new/tones/",
         "/systems/b2-tones/",
         "/systems/b2-tones/progress",
@@ -83,8 +83,15 @@ def test_strangers_find_nothing(client, system, make):
         assert (response.status_code, b"b2-tones" in response.content) == (404, False), address
 
 
+@pytest.mark.parametrize("make", [make_user, make_operator])
+def test_list_holds_nothing_of_others(client, system, make):
+    client.force_login(make())
+    page = client.get("/systems/")
+    assert (page.status_code, page.context["rows"], b"b2-tones" in page.content) == (200, [], False)
+
+
 def test_visitors_are_asked_to_log_in(client, system):
-    for address in addresses(system):
+    for address in ["/systems/", *addresses(system)]:
         assert client.get(address).headers["Location"].startswith("/log-in/?next="), address
 
 
@@ -200,8 +207,8 @@ def test_form_offers_only_data_sets_that_have_all_their_audio(organizer):
     silent.save()
     response = organizer.get("/systems/new/tones/")
     form = response.context["form"]
-    assert [row.data_set.name for row in form.ready] == ["tones_enrolls", "tones_trials_f"]
-    assert [row.data_set.name for row in form.without_audio] == ["tones_trials_m"]
+    assert [row.data_set.name for row in form.offer.ready] == ["tones_enrolls", "tones_trials_f"]
+    assert [row.data_set.name for row in form.offer.without_audio] == ["tones_trials_m"]
     assert "tones_trials_m (1 of 2)" in text_of(response)
     post = form.initial | {
         "method": "mcadams-2022",
@@ -241,6 +248,7 @@ def test_form_describes_the_method_and_the_levels(organizer):
 def test_form_estimates_the_work_from_earlier_runs(organizer, system):
     now = timezone.now()
     # 16 files of 0.6 s: 9.6 s of speech, anonymised in 9 s and measured in 90 s.
+    AnonymizationRun.objects.update(recipe_version=get_method("mcadams-2022").version)
     Job.objects.filter(kind="anonymize").update(started_at=now - timezone.timedelta(seconds=3), finished_at=now)
     Job.objects.filter(kind="measure").update(started_at=now - timezone.timedelta(seconds=30), finished_at=now)
     response = organizer.get("/systems/new/tones/")
@@ -255,7 +263,6 @@ def test_form_names_what_is_wrong_in_its_own_words(organizer):
         ({}, {
             "method": "Choose a method of this list.",
             "data_sets": "Choose at least one data set.",
-            "name": "Give the system a name, such as b2-speech.",
             "seed": "Give a seed: any whole number from 0 on.",
         }),
         ({"method": "x", "data_sets": ["y"], "name": "a b", "seed": "z"}, {

@@ -11,16 +11,18 @@ import soundfile
 from django.core.files.storage import default_storage
 from PIL import Image
 
+from anonymization.models import AnonymizationRun
 from evaluation.models import UtteranceMeasure
 from evaluation.services import draw_figures
+from portal.accounts.models import User
 from portal.challenges.models import Corpus
 from portal.core.storage import store_bytes
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.results.services import start_baseline
-from portal.submissions.models import SubmittedFile
-from tests.portal.factories import make_corpus, make_organizer, make_system
-from tests.portal.measured import anonymized, measured
+from portal.submissions.models import Submission, SubmittedFile
+from tests.portal.factories import make_corpus, make_edition, make_organizer, make_system
+from tests.portal.measured import anonymized, measured, planned
 
 DEMO = Path(__file__).resolve().parents[3] / "demo" / "corpus"
 RATE_HZ = 16_000
@@ -136,6 +138,7 @@ def test_pages_of_a_system_pass_the_check(organizer_page, check_page, system, fi
         "systems-detail": "/systems/b2-voices/",
         "systems-data-set": "/systems/b2-voices/sets/voices_trials_f/?order=louder",
         "systems-compare": f"/systems/b2-voices/files/{file.pk}/",
+        "systems-run": "/systems/b2-voices/runs/voices_trials_f/",
     }.items():
         organizer_page.goto(address)
         assert "synthetic speech" in organizer_page.inner_text("main")
@@ -165,6 +168,60 @@ def test_refused_form_passes_the_check_and_leads_to_its_fields(organizer_page, c
     for link in links.all():
         assert organizer_page.locator(link.get_attribute("href")).count() == 1
     check_page(organizer_page, "systems-new-refused")
+
+
+def test_options_are_those_of_the_chosen_method_and_its_pace_is_told(organizer_page, check_page, speech, system):
+    make_edition(speech, organizers=[User.objects.get(is_organizer=True)], title="A challenge of voices")
+    organizer_page.goto("/systems/new/voices/")
+    shown = organizer_page.locator(".offer-options:visible")
+    assert shown.get_attribute("aria-label") == "Options of B2: McAdams coefficient (2022)"
+    assert "; the work takes " in organizer_page.locator("output").inner_text()
+    organizer_page.locator("label.choice", has_text="pitch-shift-psola").click()
+    assert shown.count() == 1
+    assert shown.get_attribute("aria-label") == "Options of T32: pitch shift, TD-PSOLA"
+    assert organizer_page.locator("output").inner_text().endswith("of speech.")  # nothing of it was ever run here
+    organizer_page.locator("label.choice", has_text="A challenge of voices").click()
+    check_page(organizer_page, "systems-new-options")
+    organizer_page.get_by_role("button", name="Run an anonymiser").click()
+    assert "A baseline needs a title" in organizer_page.locator(".error-summary").inner_text()
+    assert shown.get_attribute("aria-label") == "Options of T32: pitch shift, TD-PSOLA"
+    organizer_page.fill("input[name=label]", "T32")
+    organizer_page.get_by_role("button", name="Run an anonymiser").click()
+    organizer_page.wait_for_selector("h1:has-text('T32')")
+    assert "0 of 2 jobs have ended" in organizer_page.inner_text("#progress")
+    check_page(organizer_page, "systems-edition-baseline")
+    submission = Submission.objects.get(system__label="T32")
+    organizer_page.goto(submission.get_absolute_url())
+    assert "Anonymisation" in organizer_page.inner_text("#progress")
+    check_page(organizer_page, "submissions-made-here")
+
+
+def test_form_of_methods_works_without_script(new_page, speech):
+    page = new_page(make_organizer(), java_script_enabled=False)
+    page.goto("/systems/new/voices/")
+    page.locator("label.choice", has_text="mcadams-2024").click()
+    assert page.locator(".offer-options:visible").count() == 1
+    page.select_option("select[name=mcadams-2024__level]", "kept")
+    page.get_by_role("button", name="Run an anonymiser").click()
+    page.wait_for_selector("h1:has-text('mcadams-2024-voices')")
+    assert {run.options["level"] for run in AnonymizationRun.objects.all()} == {"kept"}
+
+
+def test_run_with_findings_passes_the_check(organizer_page, check_page):
+    system = make_system(make_corpus("tones", speakers=4))
+    data_set = system.corpus.data_sets.get(name="tones_trials_f")
+    run = planned(system, data_set, method="world-formant-f0", state="failed")
+    Job.objects.filter(pk=run.job_id).update(
+        failure="3 of 4 utterances of tones_trials_f could not be anonymised.", failure_remedy="Mend them."
+    )
+    problem = {"code": "clipped", "severity": "warning", "file": "tones-s0-002", "line": None, "count": 1,
+               "expected": "at most 0.1 % of the samples at full scale", "found": "3 %",
+               "remedy": "Lower the gain."}  # fmt: skip
+    run.report = {"problems": [problem], "voices": {"sentence": "4 speakers. Rule (d) holds.", "problems": []}}
+    run.save()
+    organizer_page.goto("/systems/b2-tones/runs/tones_trials_f/")
+    assert organizer_page.get_by_role("button", name="Continue the run").is_visible()
+    check_page(organizer_page, "systems-run-failed")
 
 
 def test_data_sets_are_ticked_by_role_and_their_extent_is_told(organizer_page, system):

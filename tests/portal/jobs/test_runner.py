@@ -1,5 +1,6 @@
 """One job in this process: every way in which its handler can end."""
 
+import errno
 import threading
 
 import pytest
@@ -62,6 +63,17 @@ def test_unexpected_error_is_told_in_a_sentence_and_traced(run):
     assert job.failure == "The portal met a fault of its own at “Reading”: KeyError: 'speaker'"
     [trace] = job.events.filter(level=JobEvent.Level.TRACE)
     assert trace.text.endswith("KeyError: 'speaker'\n")
+
+
+def test_full_disk_is_the_operators_affair_and_named(run):
+    def body(context):
+        context.progress("Keeping the files", 0, 1)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    job = run(body)
+    assert (job.state, job.failure_actor) == (State.FAILED, "operator")
+    assert job.failure == "The portal's disk is full: at “Keeping the files” nothing more could be written."
+    assert job.failure_remedy == "Free some space, then run the job again: what was finished is kept."
 
 
 def test_soft_limit_ends_the_job_as_timed_out(run, settings):

@@ -20,6 +20,13 @@ pytestmark = pytest.mark.django_db
 LONG = timedelta(minutes=5)
 
 
+@pytest.fixture(autouse=True)
+def _still_clock(monkeypatch):
+    """How long ago something was depends on nothing but the test."""
+    now = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: now)
+
+
 def make_worker(name="box 1", *, queues=("cpu", "io"), processes=1, silent_s=0):
     details = {"queues": list(queues), "processes": processes}
     at = timezone.now() - timedelta(seconds=silent_s)

@@ -84,8 +84,8 @@ def test_job_made_while_the_queue_is_down_waits_and_runs_later(alone, tmp_path):
     file = tmp_path / "steps"
     started = time.monotonic()
     maker = alone.start("maker", "-c", CREATE, str(file), PORTAL_BROKER_URL="redis://127.0.0.1:1/0")
-    assert maker.wait(20) == 0, maker.output()
-    assert time.monotonic() - started < 15
+    assert maker.wait(60) == 0, maker.output()
+    assert time.monotonic() - started < 45
     job = Job.objects.get()
     assert (job.state, job.sent_at, job.times_sent) == (State.WAITING, None, 0)
     assert "The queue did not take job" in maker.output()

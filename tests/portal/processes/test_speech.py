@@ -12,6 +12,7 @@ import pytest
 from django.conf import settings
 from django.core.files.storage import default_storage
 
+from anonymization.methods import registry
 from anonymization.methods.registry import get_method
 from anonymization.models import AnonymizationRun
 from anonymization.services import pseudo_speaker_of, start_anonymization
@@ -52,26 +53,134 @@ def speech(tmp_path):
     return folder
 
 
-def test_b2_continues_after_a_kill_and_gives_each_utterance_once(standing, speech):
-    imported = wait_for_end(start_import(folder=str(speech), name="speech"))
-    assert imported.state == State.SUCCEEDED, imported.failure
+def begin(speech, *, method=METHOD, name="b2"):
+    """A corpus imported by the worker, and the run of a method on its largest data set."""
+    if not Corpus.objects.filter(name="speech").exists():
+        imported = wait_for_end(start_import(folder=str(speech), name="speech"))
+        assert imported.state == State.SUCCEEDED, imported.failure
     corpus = Corpus.objects.get(name="speech")
     data_set = max(corpus.data_sets.all(), key=lambda data_set: data_set.utterances.count())
-    count = data_set.utterances.count()
-    submission = create_baseline(name="b2", title="B2", corpus=corpus)
-    [run] = start_anonymization(submission=submission, data_sets=[data_set], method=METHOD, seed=7)
-    files = SubmittedFile.objects.filter(submission=submission)
-    wait_until(lambda: files.count() >= 3, "three anonymised utterances")
-    for pid in set(standing.worker.family()) - {standing.worker.pid}:
-        os.kill(pid, signal.SIGKILL)
-    kept = files.count()
-    assert 3 <= kept < count
+    submission = create_baseline(name=name, title=name, corpus=corpus)
+    [run] = start_anonymization(submission=submission, data_sets=[data_set], method=method, seed=7)
+    return run, data_set.utterances.count(), SubmittedFile.objects.filter(submission=submission)
+
+
+def stored_as(files):
+    """Rows and stored files as they are now: key and time of the last change."""
+    return {
+        row["id"]: (row["audio"], Path(default_storage.path(row["audio"])).stat().st_mtime_ns)
+        for row in files.values("id", "audio")
+    }
+
+
+class Held:
+    """B2 as a plug-in of the programs of a test, which works on so many utterances as it is let and then waits.
+
+    So a kill meets a job at work, however quick the method and however slow this process is. Each process and each
+    attempt prepares the method by one call more.
+    """
+
+    CODE = """
+import time, uuid
+from dataclasses import fields
+from pathlib import Path
+from anonymization.methods import mcadams
+from anonymization.methods.contract import Method
+
+HERE = Path(__file__).parent
+[B2] = [method for method in mcadams.METHODS if method.name == "mcadams-2022"]
+
+def process(*arguments):
+    while len(list((HERE / "done").iterdir())) >= int((HERE / "limit").read_text()):
+        time.sleep(0.02)
+    output = B2.process(*arguments)
+    (HERE / "done" / uuid.uuid4().hex).touch()
+    return output
+
+# A plain method, which takes the utterances of a batch one by one.
+same = {each.name: getattr(B2, each.name) for each in fields(Method)}
+METHOD = Method(**same | {"name": "held-mcadams", "process": process})
+"""
+
+    def __init__(self, folder):
+        self.folder = folder
+        about = folder / "held-1.dist-info"
+        for place in (about, folder / "done"):
+            place.mkdir(parents=True)
+        (folder / "held.py").write_text(self.CODE)
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: held\nVersion: 1\n")
+        (about / "entry_points.txt").write_text(f"[{registry.GROUP}]\nheld = held:METHOD\n")
+        self.let(10**6)
+        # One thread, so that batches end in their order.
+        self.environment = {"PYTHONPATH": str(folder), "PORTAL_ANONYMIZER_THREADS": "1"}
+
+    def let(self, calls):
+        """So many calls from now on, then none."""
+        fresh = self.folder / "fresh"
+        fresh.write_text(str(len(list((self.folder / "done").iterdir())) + calls))
+        fresh.replace(self.folder / "limit")
+
+
+@pytest.fixture
+def held(tmp_path, monkeypatch):
+    held = Held(tmp_path / "held")
+    monkeypatch.syspath_prepend(held.folder)
+    registry._plug_ins.cache_clear()
+    yield held
+    registry._plug_ins.cache_clear()
+
+
+def kill_at_work(job, programs):
+    """The processes that these programs started, one of which has the job."""
+    job.refresh_from_db()
+    assert job.state == State.RUNNING
+    for program in programs:
+        for pid in set(program.family()) - {program.pid}:
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_b2_continues_after_a_kill_and_gives_each_utterance_once(alone, held, speech):
+    worker = alone.start_worker(**held.environment)
+    alone.start_scheduler(**held.environment)
+    held.let(10)  # one to prepare, the first utterance alone, two batches of four
+    run, count, files = begin(speech, method="held-mcadams")
+    wait_until(lambda: files.count() >= 9, "nine anonymised utterances")
+    kill_at_work(run.job, [worker])
+    before = stored_as(files)
+    assert 9 == len(before) < count
+    held.let(10**6)
     ended = wait_for_end(run.job)
     assert (ended.state, ended.attempt, ended.result) == (State.SUCCEEDED, 2, {"utterances": count})
-    note = f"{kept} of {count} utterances were anonymised before; continuing."
+    note = f"{len(before)} of {count} utterances were anonymised before; continuing."
     assert JobEvent.objects.filter(job=run.job, text=note).count() == 1
     assert files.count() == files.values("utterance").distinct().count() == count
     assert [file.utterance.name for file in files if not is_what_the_method_gives(run, file)] == []
+    after = stored_as(files)
+    assert {key: after[key] for key in before} == before  # nothing that was finished was touched
+
+
+def test_second_worker_and_kills_change_nothing_in_the_output(alone, held, speech):
+    """The same run undisturbed, and with its process killed twice at work while further workers come."""
+    alone.start_worker(**held.environment)
+    alone.start_scheduler(**held.environment)
+    run, count, files = begin(speech, method="held-mcadams")
+    assert wait_for_end(run.job).state == State.SUCCEEDED
+    undisturbed = dict(files.values_list("utterance__name", "audio"))
+    held.let(10)
+    again, _, disturbed = begin(speech, method="held-mcadams", name="again")
+    for kept, attempt in ((9, 1), (17, 2)):
+        wait_until(lambda kept=kept: disturbed.count() >= kept, f"{kept} anonymised utterances")
+        alone.start_worker(**held.environment)
+        kill_at_work(again.job, alone.programs)
+        assert again.job.attempt == attempt
+        before = stored_as(disturbed)
+        assert len(before) == kept < count
+        held.let(9 if attempt == 1 else 10**6)
+    ended = wait_for_end(again.job)
+    assert (ended.state, ended.attempt, len(undisturbed)) == (State.SUCCEEDED, 3, count)
+    assert dict(disturbed.values_list("utterance__name", "audio")) == undisturbed
+    after = stored_as(disturbed)
+    assert {key: after[key] for key in before} == before
 
 
 def is_what_the_method_gives(run: AnonymizationRun, file: SubmittedFile) -> bool:

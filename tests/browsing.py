@@ -26,7 +26,9 @@ def browser():
         if os.environ.get("CI") == "true":
             pytest.fail(sentence)
         pytest.skip(sentence)
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=20_000)
 
     # Playwright keeps an event loop in this thread; the tests use the database beside it, not in it.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
@@ -53,13 +55,13 @@ def new_page(browser, live_server, client, faults):
     def open_page(user=None, **options):
         context = browser.new_context(base_url=live_server.url, viewport={"width": 1280, "height": 800}, **options)
         contexts.append(context)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(30_000)  # a busy machine is no fault
         if user is not None:
             client.force_login(user)
             cookie = client.cookies["sessionid"].value
             context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
         page = context.new_page()
-        _record_faults(page, faults[page], urlsplit(live_server.url).netloc)
+        watch_page(page, faults[page], live_server.url)
         return page
 
     yield open_page
@@ -67,7 +69,10 @@ def new_page(browser, live_server, client, faults):
         context.close()
 
 
-def _record_faults(page, found, host):
+def watch_page(page, found, url):
+    """Note every error of a page of the portal at this address, and every request to another host."""
+    host = urlsplit(url).netloc
+
     def on_console(message):
         # The status of the page itself (422 of a form, 404) is what the test asked for.
         of_page = message.location["url"] == page.url and message.text.startswith("Failed to load resource")
@@ -104,14 +109,14 @@ def operator_page(new_page):
 def check_page(faults):
     """`check_page(page, name)`: no error, no foreign request, no sideways scrolling, nothing that axe objects to."""
 
-    def check(page, name):
-        for width in WIDTHS:
+    def check(page, name, *, widths=WIDTHS, schemes=SCHEMES):
+        for width in widths:
             page.set_viewport_size({"width": width, "height": 800})
-            for scheme in SCHEMES:
+            for scheme in schemes:
                 page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
                 _look(page, f"{name}-{width}-{scheme}")
-                assert _sideways(page) == [], f"{name} scrolls sideways at {width} px"
-                assert _axe_violations(page) == [], f"axe objects to {name} at {width} px, {scheme}"
+                assert sideways(page) == [], f"{name} scrolls sideways at {width} px"
+                assert axe_violations(page) == [], f"axe objects to {name} at {width} px, {scheme}"
         assert faults[page] == []
 
     return check
@@ -128,7 +133,7 @@ def _look(page, name):
         page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png", full_page=True)
 
 
-def _sideways(page):
+def sideways(page):
     """The elements that reach out of the window to the right, if the page can be scrolled there."""
     return page.evaluate(
         """() => {
@@ -142,7 +147,7 @@ def _sideways(page):
     )
 
 
-def _axe_violations(page):
+def axe_violations(page):
     from axe_playwright_python.sync_playwright import Axe
 
     violations = Axe().run(page).response["violations"]

@@ -1,0 +1,132 @@
+"""The simulated listeners of the demo's closed studies: whole sessions, marked as simulated, that follow the model."""
+
+from collections import Counter
+from statistics import mean, pstdev
+
+import numpy as np
+import pytest
+from django.utils import timezone
+
+from listening.analysis.inputs import ORIGINAL
+from listening.models import Answer, Block, Flag, Session, Study, Task
+from listening.monitor.flagging import flag_sessions
+from portal.demo import listeners
+from portal.demo.heard import PLANS
+from tests.listening.factories import make_study
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def study():
+    study = make_study(evaluators=6, trials=12, systems=2, is_simulated=True)
+    study.items.filter(key="item-0").update(purpose="gold", expected={"verifiability": [9, 10]})
+    return study
+
+
+def ratings(study, **where):
+    return list(Answer.objects.filter(session__study=study, **where).values_list("rating", flat=True))
+
+
+def test_every_block_is_answered_by_a_session_that_says_that_it_is_simulated(study):
+    now = timezone.now()
+    listeners.answer_study(study, now)
+    sessions = list(study.sessions.order_by("pk"))
+    assert [one.state for one in sessions] == [Session.State.FINISHED] * 6
+    assert {one.is_simulated for one in sessions} == {True}
+    assert {(one.is_finished, one.offers) for one in study.blocks.all()} == {(True, 1)}
+    assert [block.holder for block in Block.objects.filter(study=study).order_by("number")] == sessions
+    answered = Counter(Answer.objects.filter(session__study=study).values_list("session", "trial", "task"))
+    assert len(answered) == 6 * 12 * 3
+    assert max(one.ended_at for one in sessions) <= now
+    assert all(one.started_at < one.ended_at == one.last_seen_at for one in sessions)
+
+
+def test_equal_studies_are_answered_alike(study):
+    answers = []
+    for _ in range(2):
+        study.participants.all().delete()
+        listeners.answer_study(study, timezone.now())
+        answers.append(ratings(study))
+    assert answers[0] == answers[1]
+    assert set(answers[0]) <= set(range(1, 11))
+
+
+def test_ratings_are_whole_and_all_but_the_careless_one_get_control_trials_right(study):
+    listeners.answer_study(study, timezone.now())
+    careless = study.sessions.last()
+    controls = Answer.objects.filter(session__study=study, trial__item__purpose="gold", task=Task.VERIFIABILITY)
+    assert set(controls.exclude(session=careless).values_list("rating", flat=True)) <= {9, 10}
+    flag_sessions(timezone.now())
+    assert set(Flag.objects.filter(session__study=study).values_list("session", flat=True)) <= {careless.pk}
+
+
+def test_careless_listener_rates_at_random():
+    study = make_study(evaluators=4, trials=40, systems=1, is_simulated=True)
+    listeners.answer_study(study, timezone.now())
+    first, *_, careless = study.sessions.order_by("pk")
+    spread = [pstdev(ratings(study, session=one, task=Task.NATURALNESS)) for one in (first, careless)]
+    assert spread[0] < spread[1]
+
+
+def test_better_numbers_sound_better():
+    good, bad = listeners.sound_of(0.9, 0.0), listeners.sound_of(0.3, 0.4)
+    assert good.naturalness > bad.naturalness
+    assert good.intelligibility > bad.intelligibility
+    assert good.voice_kept > bad.voice_kept
+    assert good.word_error_rate < bad.word_error_rate
+    assert good.different_distance - good.same_distance > bad.different_distance - bad.same_distance
+
+
+def test_latent_numbers_stay_in_range_whatever_was_measured():
+    for rho in (-1.0, 0.0, 1.0, 1.5):
+        for words in (0.0, 1.0, 3.0):
+            model = listeners.sound_of(rho, words)
+            assert all(0 <= value <= 1 for value in (model.naturalness, model.intelligibility, model.voice_kept))
+
+
+def test_ratings_follow_what_was_measured_on_the_utterance(monkeypatch):
+    study = make_study(evaluators=12, trials=24, systems=2, is_simulated=True)
+    codes = list(study.systems.order_by("code"))
+    utterances = study.edition.corpus.utterances.values_list("name", flat=True)
+    known = {(one.submission_id, name): 0.75 - 0.6 * place for place, one in enumerate(codes) for name in utterances}
+    monkeypatch.setattr(listeners, "pitch_correlations_of", lambda *_: known)
+    listeners.answer_study(study, timezone.now())
+    means = [mean(ratings(study, task=Task.NATURALNESS, trial__item__system=one)) for one in codes]
+    original = mean(ratings(study, task=Task.NATURALNESS, trial__item__system=None))
+    assert original > means[0] > means[1] + 1
+
+
+def test_boards_are_whole_and_drawn_groups_are_as_many_as_speakers_declared():
+    study = make_study(
+        evaluators=3, trials=2, is_simulated=True, form=Study.Form.LINKABILITY, tasks=[Task.LINKABILITY],
+        board_groups=True,
+    )  # fmt: skip
+    listeners.answer_study(study, timezone.now())
+    boards = list(Answer.objects.filter(session__study=study).values_list("data", flat=True))
+    assert len(boards) == 6
+    for board in boards:
+        assert len({sample["group"] for sample in board["samples"].values()}) == board["speakers"]
+        assert all(0 <= place <= 1 for sample in board["samples"].values() for place in sample["at"])
+
+
+def test_transcripts_hold_mostly_what_was_said():
+    study = make_study(
+        evaluators=3, trials=8, is_simulated=True, form=Study.Form.TRANSCRIPTION, tasks=[Task.TRANSCRIPTION]
+    )
+    listeners.answer_study(study, timezone.now())
+    said = np.mean([
+        "sentence" in text for text in Answer.objects.filter(session__study=study).values_list("text", flat=True)
+    ])  # fmt: skip
+    assert said > 0.6
+
+
+def test_originals_are_the_originals_of_the_model(study):
+    models = listeners.models_of(study, listeners.presented(study))
+    assert models[ORIGINAL] == listeners.ORIGINAL_SPEECH
+    assert {code for code in models if "\t" not in code} == {ORIGINAL, *study.systems.values_list("code", flat=True)}
+
+
+def test_every_closed_study_of_the_demo_says_that_its_listeners_are_simulated():
+    assert [plan.form for plan in PLANS] == list(Study.Form.values)
+    assert all("simulated listeners" in plan.title for plan in PLANS)

@@ -1,0 +1,56 @@
+"""The addresses of a demo, on this machine and for a phone in the same network."""
+
+import os
+import socket
+
+import pytest
+
+from portal.demo import network
+
+
+@pytest.fixture
+def in_a_network(monkeypatch):
+    """This machine has the address 192.168.7.20 in its network; nothing is really asked."""
+    monkeypatch.setattr(socket.socket, "connect", lambda *_: None)
+    monkeypatch.setattr(socket.socket, "getsockname", lambda _: ("192.168.7.20", 40000))
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    monkeypatch.delenv("PORTAL_SITE_URL", raising=False)
+    monkeypatch.setenv("PORTAL_ALLOWED_HOSTS", "localhost")
+    return os.environ
+
+
+def test_own_address_of_a_server_that_listens_everywhere_is_the_loopback():
+    assert network.own_address("0.0.0.0:8000") == "127.0.0.1:8000"
+    assert network.own_address("[::]:8001") == "127.0.0.1:8001"
+    assert network.own_address("10.1.2.3:80") == "10.1.2.3:80"
+
+
+def test_network_address_is_that_of_this_machine_for_others(in_a_network):
+    assert network.network_address("0.0.0.0:8000") == "192.168.7.20:8000"
+
+
+def test_network_address_is_empty_for_a_server_that_listens_to_this_machine_only(in_a_network):
+    assert network.network_address("127.0.0.1:8000") == ""
+
+
+def test_network_address_is_empty_without_a_network(monkeypatch):
+    def refuse(probe, place):
+        raise OSError("Network is unreachable")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    assert network.network_address("0.0.0.0:8000") == ""
+
+
+def test_answer_to_network_admits_the_address_that_a_phone_uses(in_a_network, environment):
+    network.answer_to_network("0.0.0.0:8000")
+    assert environment["PORTAL_SITE_URL"] == "http://127.0.0.1:8000"
+    assert environment["PORTAL_ALLOWED_HOSTS"].split(",")[-1] == "192.168.7.20"
+    assert "127.0.0.1" in environment["PORTAL_ALLOWED_HOSTS"].split(",")
+
+
+def test_answer_to_network_admits_nobody_else_on_a_loopback_address(in_a_network, environment):
+    network.answer_to_network("127.0.0.1:8000")
+    assert environment["PORTAL_ALLOWED_HOSTS"] == "localhost"

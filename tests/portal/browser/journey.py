@@ -1,0 +1,118 @@
+"""What a journey through the portal needs: a small corpus, its recipe, archives to hand in, and the portal's mails.
+
+The speech is a part of the demo corpus, three women and three men, so that a whole evaluation takes seconds.
+"""
+
+import csv
+import re
+import shutil
+from collections import Counter
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+
+import requests
+from django.conf import settings
+
+from portal.challenges.recipe_checks import read_recipe_text
+from portal.demo import archives
+from tests.portal.processes.programs import Portal, end_all_programs, wait_until
+from tests.portal.processes.uploading import free_port
+
+DEMO = settings.BASE_DIR / "demo"
+SPEAKERS_OF_A_GENDER = 3
+STAMP = "2026-11-01-12-00-00"
+# Nothing here may be taken for lost because the machine is busy.
+PATIENT = {"PORTAL_JOB_HEARTBEAT_S": "5", "PORTAL_JOB_LOST_AFTER_S": "60", "PORTAL_SWEEP_EVERY_S": "5"}
+
+
+def copy_speech(folder):
+    """Part of the demo corpus in a folder of its own, with a manifest."""
+    with (DEMO / "corpus" / "utterances.csv").open(encoding="utf-8", newline="") as file:
+        table = csv.DictReader(file)
+        rows, columns = list(table), table.fieldnames
+    genders = {row["speaker"]: row["gender"] for row in rows}
+    met = Counter()
+    chosen = {name for name, gender in genders.items() if met.update(gender) or met[gender] <= SPEAKERS_OF_A_GENDER}
+    rows = [row for row in rows if row["speaker"] in chosen]
+    folder.mkdir(parents=True)
+    with (folder / "utterances.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    for name in chosen:
+        shutil.copytree(DEMO / "corpus" / name, folder / name)
+    return folder
+
+
+def recipe_text():
+    """The recipe of the demo for any number of speakers."""
+    text = (DEMO / "edition.toml").read_text(encoding="utf-8")
+    return re.sub(r", utterances = [^}]*}", " }", text)
+
+
+@dataclass(frozen=True)
+class Archives:
+    """A faulty archive, and one with the corrected recordings only; `corrected`: how many they are."""
+
+    faulty: Path
+    correction: Path
+    corrected: int
+
+
+def make_archives(folder, speech):
+    """What a hasty team sends: faults of several kinds and one overstated claim; then the correction."""
+    recipe = read_recipe_text(recipe_text(), file="journey.toml")
+    utterances = archives.read_demo_corpus(speech)
+    whole = archives.anonymise(utterances, (0.4, 0.95), 1)
+    archives.add_results(whole, recipe, STAMP)
+    archives.overstate(whole, "ASV-demo_enrolls_anon-demo_trials_f_anon", "EER: 47.5%")
+    whole.files["system_description.pdf"] = archives.describe("Wide range", "McAdams coefficients from 0.4 to 0.95.")
+    spoiled = deepcopy(whole)
+    archives.spoil(spoiled, recipe.anonymised_suffix)
+    names = [name for name in whole.speech if not _same(whole.speech[name], spoiled.speech.get(name))]
+    correction = archives.DemoSubmission(utterances, {name: whole.speech[name] for name in names})
+    made = Archives(folder / "hasty.zip", folder / "corrected.zip", len(names))
+    archives.pack(spoiled, made.faulty, recipe.anonymised_suffix)
+    archives.pack(correction, made.correction, recipe.anonymised_suffix)
+    return made
+
+
+def _same(one, other):
+    return other is not None and one.size == other.size and bool((one == other).all())
+
+
+class ServedPortal:
+    """`manage.py serve` whose organizers may import from a folder, and whose mails are read on its console."""
+
+    def __init__(self, folder, imports):
+        end_all_programs()
+        self.portal, address = Portal(folder), f"127.0.0.1:{free_port()}"
+        self.url = f"http://{address}"
+        environment = PATIENT | {"PORTAL_ADDRESS": address, "PORTAL_IMPORT_ROOTS": str(imports)}
+        self.program = self.portal.start("serve", "manage.py", "serve", **environment)
+        wait_until(self._is_ready, "the portal is ready", seconds=120)
+
+    def _is_ready(self):
+        try:
+            return requests.get(f"{self.url}/health/ready", timeout=5).ok
+        except requests.RequestException:
+            return False
+
+    def end(self):
+        self.portal.kill_all()
+
+    def mail_to(self, address, words):
+        """Text of the newest mail to this address with these words in its subject or text."""
+        return wait_until(lambda: next((one for one in self._mails(address) if words in one), ""), f"“{words}”")
+
+    def _mails(self, address):
+        lines = [line.partition(" | ")[2] for line in self.program.output().splitlines()]
+        starts = [number for number, line in enumerate(lines) if line.startswith(f"Mail to {address}: ")]
+        for start in reversed(starts):
+            end = next((n for n in range(start + 1, len(lines)) if not lines[n].startswith("  | ")), len(lines))
+            yield "\n".join(lines[start:end])
+
+    def link_to(self, address, words, path):
+        """Address in such a mail, without the host."""
+        return re.search(rf"{re.escape(self.url)}({path}\S*)", self.mail_to(address, words))[1]

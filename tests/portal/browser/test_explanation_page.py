@@ -1,0 +1,220 @@
+"""The picture of an instant in a browser: it follows the player, and a form asks for it where no script runs."""
+
+import csv
+import io
+from itertools import product
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import soundfile
+from playwright.sync_api import expect
+
+from anonymization.methods.registry import get_method
+from anonymization.models import AnonymizationRun
+from anonymization.voices import pseudo_speaker_of
+from portal.challenges.models import Corpus
+from portal.core.audio import keep_audio
+from portal.core.storage import store_bytes
+from portal.submissions.models import System
+from tests.browsing import SCHEMES, WIDTHS
+from tests.portal.factories import make_organizer
+from tests.portal.measured import anonymized
+
+DEMO = Path(__file__).resolve().parents[3] / "demo" / "corpus"
+METHODS = ("mcadams-2022", "pitch-shift-psola", "world-formant-f0", None)
+
+
+def make_file(method_name, system_name):
+    """An utterance of a woman that a method of the portal anonymised; for None, the same one made elsewhere."""
+    corpus, _ = Corpus.objects.get_or_create(name="voices", layout="manifest", source="demo", is_synthetic=True)
+    data_set, _ = corpus.data_sets.get_or_create(name="voices_trials_f", role="trial")
+    with (DEMO / "utterances.csv").open(newline="") as file:
+        row = next(row for row in csv.DictReader(file) if row["gender"].lower().startswith("f"))
+    data = (DEMO / row["path"]).read_bytes()
+    samples, rate = soundfile.read(io.BytesIO(data), dtype="int16")
+    speaker, _ = corpus.speakers.get_or_create(name=row["speaker"], gender="f")
+    utterance, is_new = corpus.utterances.get_or_create(
+        speaker=speaker, name=row["utterance_id"],
+        defaults={"transcript": row["transcript"], "duration_s": samples.size / rate, "samples": samples.size,
+                  "rate_hz": rate, "audio": store_bytes(data, ".flac")},
+    )  # fmt: skip
+    if is_new:
+        data_set.utterances.add(utterance)
+    system = System.objects.create(name=system_name, title="Some system", corpus=corpus, is_baseline=True)
+    submission = system.submissions.create(version=1)
+    output = samples[::-1].copy()
+    if method_name is not None:
+        run = anonymized(system, data_set)
+        AnonymizationRun.objects.filter(pk=run.pk).update(method=method_name)
+        run.refresh_from_db()
+        method = get_method(method_name)
+        if missing := method.missing():
+            pytest.skip(missing)
+        output = method.anonymize(samples, rate, pseudo_speaker_of(run, utterance))
+    return submission.files.create(
+        data_set=data_set, utterance=utterance, audio=keep_audio(output, rate), samples=output.size, rate_hz=rate
+    )
+
+
+def address_of(file):
+    return f"/systems/{file.submission.system.name}/files/{file.pk}/"
+
+
+@pytest.fixture
+def file(transactional_db):
+    return make_file("mcadams-2022", "b2-voices")
+
+
+@pytest.fixture
+def page(organizer_page, file):
+    """The page of an utterance, its player ready."""
+    organizer_page.goto(address_of(file))
+    organizer_page.wait_for_selector(".player-controls")
+    organizer_page.wait_for_selector(".explanation .follows:visible")
+    wait_for_picture(organizer_page)
+    return organizer_page
+
+
+def wait_for_picture(page):
+    """The picture has come: a server that ends with its test while it still draws complains."""
+    picture = page.locator("#explained img")
+    picture.scroll_into_view_if_needed()
+    expect(picture).to_have_js_property("complete", True)
+    assert picture.evaluate("(image) => image.naturalWidth") > 0
+
+
+def shown(page):
+    """The instant by its picture, its words, its field and the address of the page."""
+    picture = page.locator("#explained img")
+    asked = parse_qs(urlsplit(picture.evaluate("(image) => image.currentSrc || image.src")).query)["at"][0]
+    alt = picture.get_attribute("alt")
+    return asked, alt.split(" at ")[1].split(" s.")[0], page.locator("#id_at").input_value()
+
+
+def wait_for_instant(page, at):
+    page.wait_for_selector(f'#explained img[alt*=" at {at} s."]')
+    wait_for_picture(page)
+
+
+def seek(page, part):
+    """A click into the picture of the original, at a part of its width; the instant that this is."""
+    canvas = page.locator(".player-plot canvas").first
+    box = canvas.bounding_box()
+    canvas.click(position={"x": box["width"] * part, "y": box["height"] / 2})
+    return f"{float(page.locator('.player-controls input').input_value()):.2f}"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_page_of_each_family_passes_the_check(organizer_page, check_page, transactional_db, method):
+    file = make_file(method, f"system-{method or 'elsewhere'}")
+    for width, scheme in product(WIDTHS, SCHEMES):
+        organizer_page.set_viewport_size({"width": width, "height": 800})
+        organizer_page.emulate_media(color_scheme=scheme)
+        organizer_page.goto(address_of(file))
+        organizer_page.wait_for_selector(".player-controls")
+        organizer_page.locator(".explanation summary").click()
+        organizer_page.locator("#explained img").scroll_into_view_if_needed()
+        organizer_page.locator("#explained img").evaluate("(image) => image.decode()")
+        name = f"explanation-{method or 'elsewhere'}"
+        check_page(organizer_page, name, widths=(width,), schemes=(scheme,))
+    heading = organizer_page.inner_text("#explanation-heading")
+    assert heading == ("What the method did" if method else "What changed")
+
+
+def test_picture_words_and_numbers_follow_the_player(page):
+    before = page.inner_text("#explained tbody"), page.locator("#explained img").get_attribute("alt")
+    page.locator("#explained summary").click()
+    at = seek(page, 0.4)
+    wait_for_instant(page, at)
+    assert shown(page) == (at, at, at)
+    after = page.inner_text("#explained tbody"), page.locator("#explained img").get_attribute("alt")
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+    assert page.locator("#explained details").get_attribute("open") is not None
+    assert page.inner_text("#announcer") == after[1]
+    assert urlsplit(page.url).query == f"at={at}"
+
+
+def test_only_the_last_of_several_jumps_is_drawn(page):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    # As a drag over the picture tells them, each long before the one before it is asked for.
+    page.locator("figure[data-player]").evaluate(
+        """(figure, instants) => instants.forEach((detail) =>
+             figure.dispatchEvent(new CustomEvent("player:rest", { bubbles: true, detail })))""",
+        [0.2, 0.3, 0.5],
+    )
+    at = "0.50"
+    wait_for_instant(page, at)
+    pages = [address for address in asked if "explanation.svg" not in address and "at=" in address]
+    assert [parse_qs(urlsplit(address).query)["at"] for address in pages] == [[at]]
+
+
+def test_pause_shows_where_the_player_stands_and_playing_changes_nothing(page):
+    first, asked = shown(page), []
+    page.on("request", lambda request: asked.extend([request.url] if "at=" in request.url else []))
+    page.focus(".player-controls input")
+    page.keyboard.press("Space")
+    page.wait_for_selector(".player[data-playing]")
+    # Longer than the page waits before it asks for the picture of an instant at rest.
+    page.wait_for_function("() => Number(document.querySelector('.player-controls input').value) > 0.5")
+    assert (shown(page), asked) == (first, [])
+    page.keyboard.press("Space")
+    page.wait_for_selector(".player:not([data-playing])")
+    at = f"{float(page.locator('.player-controls input').input_value()):.2f}"
+    wait_for_instant(page, at)
+    assert shown(page)[0] == at != first[0]
+
+
+def test_picture_that_cannot_be_fetched_is_told(page, faults):
+    page.route("**/files/*/?at=*", lambda route: route.fulfill(status=503, body=""))
+    seek(page, 0.4)
+    page.wait_for_selector("#explained .notice[role=status]")
+    assert "could not be fetched (answer 503)" in page.inner_text("#explained .notice")
+    page.unroute("**/files/*/?at=*")
+    at = seek(page, 0.6)
+    wait_for_instant(page, at)
+    assert page.locator("#explained .notice").count() == 0
+    faults[page].clear()  # the browser notes the answer that was asked for here
+
+
+def test_picture_that_cannot_be_drawn_is_told(page, faults):
+    page.route("**/explanation.svg?*", lambda route: route.fulfill(status=503, body="Other pictures are drawn first."))
+    seek(page, 0.4)
+    page.wait_for_selector("#explained .notice[role=status]")
+    assert "The picture could not be drawn just now." in page.inner_text("#explained .notice")
+    page.unroute("**/explanation.svg?*")
+    wait_for_instant(page, seek(page, 0.6))
+    assert page.locator("#explained .notice").count() == 0
+    faults[page].clear()  # the browser notes the answer that was asked for here
+
+
+def test_form_asks_for_an_instant_without_script(new_page, file):
+    page = new_page(make_organizer(), java_script_enabled=False)
+    page.goto(f"{address_of(file)}?order=highest")
+    assert not page.locator(".follows").is_visible()
+    page.fill("#id_at", "0.5")
+    page.get_by_role("button", name="Show").click()
+    assert shown(page) == ("0.50", "0.50", "0.50")
+    assert parse_qs(urlsplit(page.url).query) == {"order": ["highest"], "at": ["0.5"]}
+    page.goto(f"{address_of(file)}?at=1000")
+    assert page.locator("#id_at").get_attribute("aria-invalid") == "true"
+    assert "where both recordings are; found “1000”" in page.inner_text("#id_at_error")
+    wait_for_picture(page)
+
+
+def test_phone_and_print_get_a_picture_that_fits(page):
+    def wait_for_source(ending):
+        # The address is that of the picture before until the other one has come.
+        shows = "(ending) => document.querySelector('#explained img').currentSrc.endsWith(ending)"
+        page.wait_for_function(shows, arg=ending)
+
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size({"width": 360, "height": 800})
+    wait_for_source("&theme=dark&shape=narrow")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    wait_for_source("&theme=dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    wait_for_source("&theme=light")
+    assert not page.locator(".explanation form").is_visible()

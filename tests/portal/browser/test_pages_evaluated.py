@@ -1,0 +1,72 @@
+"""The page of an evaluated system in a browser: to its team, to the public, and at home."""
+
+import pytest
+from django.utils import timezone
+
+from portal.submissions.models import Submission
+from tests.portal.factories import make_submission, make_team, make_team_system, make_user
+from tests.portal.objective import (
+    TEST,
+    add_audio,
+    add_documents,
+    evaluate,
+    tones_edition,
+    tones_matrices,
+    tones_scores,
+    tones_words,
+)
+
+
+@pytest.fixture
+def system(transactional_db):
+    """Everything handed in, one claim that does not agree, and a newer version under way."""
+    edition = tones_edition()
+    system = make_team_system(make_team(edition))
+    submission = make_submission(system, state="received")
+    corpus = edition.corpus
+    files = tones_scores(corpus) | tones_words(corpus) | tones_matrices(4) | {f"{TEST}/EER": b"EER: 12.3%\n"}
+    evaluate(add_audio(add_documents(submission, files)))
+    make_submission(system, state=Submission.State.CHECKING)
+    make_team(edition, state="waiting", number=None, owner=make_user())
+    return system
+
+
+def test_team_reads_numbers_claims_and_figures(new_page, check_page, system):
+    page = new_page(system.team.memberships.get().user)
+    page.goto(f"/systems/{system.name}/")
+    assert page.get_by_role("heading", name="T01-p1").is_visible()
+    assert page.get_by_text("disagrees: claimed 12.3").count() == 1
+    assert page.get_by_text("1 number is claimed otherwise than the files give").is_visible()
+    check_page(page, "system-evaluated-team")
+    assert page.get_by_role("img", name="DET curves of tones_trials_f").evaluate("image => image.naturalWidth > 100")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="LaTeX").click()
+    assert download.value.suggested_filename == f"{system.name}-objective.tex"
+
+
+def test_public_reads_numbers_of_a_published_board(new_page, check_page, system):
+    type(system.edition).objects.update(published_at=timezone.now())
+    page = new_page()
+    page.goto(f"/systems/{system.name}/")
+    assert page.get_by_role("heading", name="Privacy: speaker verification").is_visible()
+    assert page.get_by_text("claimed 12.3").count() == 0
+    check_page(page, "system-evaluated-public")
+    assert page.get_by_role("img", name="DET curves of tones_trials_m").evaluate("image => image.naturalWidth > 100")
+
+
+def test_home_of_visitor_team_and_organizer(new_page, check_page, system):
+    type(system.edition).objects.update(published_at=timezone.now())
+    page = new_page()
+    page.goto("/")
+    assert page.get_by_role("link", name=f"Board of {system.edition}").is_visible()
+    check_page(page, "home-visitor")
+    page = new_page(system.team.memberships.get().user)
+    page.goto("/")
+    assert page.get_by_role("link", name="T01-p1 version 2").is_visible()
+    check_page(page, "home-team")
+    page = new_page(system.edition.organizers.get())
+    page.goto("/")
+    assert page.get_by_role("heading", name="Teams waiting for your approval").is_visible()
+    check_page(page, "home-organizer")
+    page.goto("/systems/")
+    check_page(page, "systems-of-editions")

@@ -1,0 +1,149 @@
+"""Submissions in a browser: an archive with faults, its report, the corrected one, what differs, and taking it back."""
+
+import pytest
+from django.urls import reverse
+
+from portal.jobs.models import State
+from portal.submissions.models import Submission
+from portal.submissions.services import change_state
+from portal.submissions.signals import submission_accepted
+from tests.portal.archives import DESCRIPTION, anonymised, hand_in, submit, wav
+from tests.portal.factories import (
+    make_corpus,
+    make_edition,
+    make_job,
+    make_organizer,
+    make_submission,
+    make_team,
+    make_team_system,
+    make_user,
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_evaluates():
+    """What is accepted here stays accepted, so that pages show that state."""
+    receivers, submission_accepted.receivers = submission_accepted.receivers, []
+    submission_accepted.sender_receivers_cache.clear()
+    yield
+    submission_accepted.receivers = receivers
+    submission_accepted.sender_receivers_cache.clear()
+
+
+@pytest.fixture
+def owner(transactional_db):
+    return make_user(name="Tamara Owner")
+
+
+@pytest.fixture
+def organizer(transactional_db):
+    return make_organizer(name="Olga Organizer")
+
+
+@pytest.fixture
+def team(owner, organizer):
+    corpus = make_corpus("libri_dev", speakers=4)
+    edition = make_edition(corpus, organizers=[organizer], scores_required=False, title="VoicePrivacy 2022, once more")
+    return make_team(edition, owner=owner, name="The Long-Named Laboratory for Speech")
+
+
+@pytest.fixture
+def members(team):
+    return anonymised(team.edition.corpus) | {"paper/system-description.pdf": DESCRIPTION}
+
+
+@pytest.fixture
+def faulty(team, members):
+    """Cut off, missing, silent, clipped, of another rate, of a name that is unknown."""
+    names = list(members)
+    sent = members | {
+        names[0]: members[names[0]][:4000],
+        names[2]: wav(0),
+        names[3]: wav(400, rate_hz=44_100, seconds=0.6 * 44_100 / 16_000),
+        "wav/another-name-that-nobody-knows.wav": wav(420),
+    }
+    del sent[names[1]]
+    return hand_in(team, sent, file_name="anonymised-speech-of-the-development-and-test-sets-version-1-final.zip")
+
+
+def test_refused_submission_shows_its_whole_report(new_page, check_page, owner, faulty):
+    page = new_page(owner)
+    page.goto(faulty.get_absolute_url())
+    text = page.inner_text("main")
+    for shown in ("errors keep this archive from being evaluated", "Cut off", "Missing utterances", "Silent"):
+        assert shown in text
+    assert page.locator(".problems details[open]").count() == page.locator('.problems [data-severity="error"]').count()
+    page.get_by_role("link", name="Submit a corrected archive").wait_for()
+    check_page(page, "submission-refused")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="The complete report, CSV").click()
+    assert download.value.suggested_filename == f"{faulty.system.name}-v1-report.csv"
+
+
+def test_corrected_submission_and_what_differs(new_page, check_page, owner, members, faulty):
+    names = list(members)
+    second = hand_in(faulty.system.team, {name: members[name] for name in names[:4]}, system=faulty.system)
+    assert second.state == Submission.State.ACCEPTED
+    page = new_page(owner)
+    page.goto(second.get_absolute_url())
+    assert "What the archive did not hold comes from version 1" in page.inner_text("main")
+    check_page(page, "submission-accepted")
+    page.get_by_role("link", name="What differs from version 1").click()
+    assert page.inner_text("h1") == "What differs"
+    check_page(page, "submission-diff")
+
+
+def test_running_check_renews_itself_and_then_shows_the_report(new_page, check_page, owner, team, faulty):
+    job = make_job("running", kind="intake", stage="Reading the archive", done=310, total=16_000)
+    submission = make_submission(faulty.system, state=Submission.State.CHECKING, job=job)
+    page = new_page(owner)
+    page.goto(submission.get_absolute_url())
+    assert "310 of 16000" in page.inner_text("#progress")
+    check_page(page, "submission-checking")
+    job.done = 900
+    job.save()
+    page.get_by_text("900 of 16000").wait_for()
+    job.state = State.SUCCEEDED
+    job.save()
+    submission.report, submission.report_summary, submission.errors = faulty.report, faulty.report_summary, 3
+    submission.save()
+    change_state(submission=submission, state=Submission.State.REFUSED)
+    page.get_by_role("heading", name="Report").wait_for()
+
+
+def test_list_of_the_organizer_is_filtered_without_script(new_page, check_page, organizer, team, faulty):
+    make_submission(make_team_system(make_team(team.edition), "c1"), is_late=True)
+    submit(team, {"system.pdf": DESCRIPTION}, system=faulty.system)
+    page = new_page(organizer)
+    page.goto(reverse("submissions:list", args=[team.edition.name]))
+    assert page.locator("tbody tr").count() == 3
+    check_page(page, "submission-list")
+    plain = new_page(organizer, java_script_enabled=False)
+    plain.goto(reverse("submissions:list", args=[team.edition.name]))
+    plain.get_by_label("State", exact=True).select_option("refused")
+    plain.get_by_role("button", name="Show").click()
+    assert plain.locator("tbody tr").count() == 1
+
+
+def test_submission_is_withdrawn_after_a_question(new_page, owner, faulty):
+    page = new_page(owner)
+    page.goto(faulty.get_absolute_url())
+    page.get_by_role("button", name="Withdraw").click()
+    page.get_by_role("dialog").get_by_role("button", name="Go back").click()
+    faulty.refresh_from_db()
+    assert faulty.state == Submission.State.REFUSED
+    page.get_by_role("button", name="Withdraw").click()
+    page.get_by_role("dialog").get_by_role("button", name="Withdraw").click()
+    page.get_by_text("Withdrawn by Tamara Owner").wait_for()
+
+
+def test_failed_check_tells_the_organizer_who_acts(new_page, check_page, organizer, team, faulty):
+    job = make_job(
+        "failed", kind="intake", failure="The archive is not among the portal's files.", failure_actor="operator",
+        failure_remedy="Bring the folder of uploads back.",
+    )  # fmt: skip
+    submission = make_submission(faulty.system, state=Submission.State.CHECKING, job=job)
+    page = new_page(organizer)
+    page.goto(submission.get_absolute_url())
+    page.get_by_role("button", name="Check again").wait_for()
+    check_page(page, "submission-check-failed")

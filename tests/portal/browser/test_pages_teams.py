@@ -1,0 +1,232 @@
+"""Editions and teams in a browser: an organizer makes an edition, a team registers, invites, joins and is approved."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from portal.challenges.models import Edition
+from portal.core import audit
+from portal.submissions.models import Upload
+from portal.teams import members, services
+from portal.teams.models import Team
+from tests.portal.factories import (
+    make_corpus,
+    make_edition,
+    make_organizer,
+    make_submission,
+    make_team,
+    make_team_system,
+    make_user,
+)
+from tests.portal.test_editions import RECIPE, recipe_for, sets_for
+
+LONG = "Interdisciplinary Laboratory of Speaker De-Identification and Pseudonymisation"
+
+
+@pytest.fixture
+def organizer():
+    return make_organizer(name="Olga Organizer")
+
+
+@pytest.fixture
+def edition(organizer):
+    now = timezone.now()
+    return make_edition(
+        make_corpus(is_synthetic=True),
+        organizers=[organizer],
+        name="vpc",
+        title="VoicePrivacy Challenge of Tones",
+        recipe_text=RECIPE.replace("[data_sets]", f"[data_sets]\n{sets_for('tones')}"),
+        description="A small challenge.\n\nIt has tones instead of voices.",
+        registration_closes_at=now + timedelta(days=20, hours=2),
+        submissions_open_at=now + timedelta(days=1),
+        submissions_close_at=now + timedelta(days=30),
+        late_until=now + timedelta(days=32),
+    )
+
+
+@pytest.mark.parametrize("role", ["visitor", "organizer"])
+def test_empty_list_of_editions_passes_the_check(new_page, organizer, check_page, role):
+    page = new_page(organizer if role == "organizer" else None)
+    page.goto("/editions/")
+    assert page.get_by_role("heading", name="No edition yet").is_visible()
+    check_page(page, f"editions-empty-{role}")
+
+
+def test_list_and_page_of_an_edition_pass_the_check_for_everybody(new_page, edition, organizer, check_page):
+    make_edition(title="Voices of 2020", protocol="2020", published_at=timezone.now())
+    make_edition(title="Two tracks", protocol="2026", track="track2", organizers=[organizer], is_listed=False)
+    owner = make_user()
+    make_team(edition, owner=owner, name="Bats", state="waiting", number=None)
+    for name, person in (("visitor", None), ("owner", owner), ("organizer", organizer)):
+        page = new_page(person)
+        page.goto("/editions/")
+        check_page(page, f"editions-{name}")
+        page.get_by_role("link", name="VoicePrivacy Challenge of Tones").click()
+        assert page.locator(".ribbon").inner_text() == "synthetic speech"
+        check_page(page, f"edition-{name}")
+
+
+def test_form_of_an_edition_tells_all_faults_and_saves(new_page, organizer, check_page):
+    corpus = make_corpus()
+    page = new_page(organizer)
+    page.goto("/editions/new/")
+    check_page(page, "edition-new")
+    page.get_by_label("An own recipe, given below").check()
+    page.get_by_label("Own recipe as text").fill("x = ")
+    page.get_by_label("Deadline (UTC)").fill("2026-12-01T12:00")
+    page.get_by_label("Submissions open (UTC)").fill("2026-12-02T12:00")
+    page.get_by_role("button", name="Make the edition").click()
+    summary = page.locator(".error-summary li")
+    assert summary.count() == 4  # title, name, recipe, deadline
+    check_page(page, "edition-new-errors")
+    page.get_by_label("Title").fill("Tones")
+    page.get_by_label("Short name").fill("tones")
+    recipe = {"name": "tones.toml", "mimeType": "application/toml", "buffer": recipe_for("tones").encode()}
+    page.get_by_label("Own recipe as a file").set_input_files(recipe)
+    page.get_by_label("Corpus").select_option(label=corpus.name)
+    page.get_by_label("Submissions open (UTC)").fill("2026-11-02T12:00")
+    page.get_by_role("button", name="Make the edition").click()
+    page.wait_for_url("**/editions/tones/")
+    edition = Edition.objects.get()
+    assert (edition.recipe.title, edition.corpus) == ("Tones", corpus)
+    assert edition.submissions_close_at.isoformat() == "2026-12-01T12:00:00+00:00"
+
+
+def test_form_of_an_edition_with_submissions_shows_what_is_fixed(new_page, organizer, edition, check_page):
+    make_submission(make_team_system(make_team(edition)))
+    page = new_page(organizer)
+    page.goto("/editions/vpc/edit/")
+    assert page.get_by_label("Short name").is_disabled()
+    assert page.get_by_label("Title").is_enabled()
+    check_page(page, "edition-edit-fixed")
+    page.goto("/editions/vpc/copy/")
+    check_page(page, "edition-copy")
+    page.get_by_role("button", name="Make the copy").click()
+    page.wait_for_url("**/editions/vpc-copy/")
+    page.get_by_role("link", name="Edit", exact=True).click()
+    assert "[15, 20, 25, 30]" in page.get_by_label("Own recipe as text").input_value()
+    check_page(page, "edition-copied-edit")
+
+
+def test_teams_and_audit_trail_pass_the_check(new_page, organizer, edition, check_page):
+    page = new_page(organizer)
+    page.goto("/editions/vpc/teams/")
+    check_page(page, "teams-empty")
+    owner = make_user(name="Owen Owner")
+    make_team(edition, owner=owner, name=LONG, affiliation=LONG, members=[make_user()])
+    waiting = make_team(edition, name="Bats", number=None, state="waiting")
+    services.decline_team(team=make_team(edition, name="Cats"), by=organizer, now=timezone.now(), note="Twice")
+    for _ in range(60):
+        audit.record("edition.changed", edition, actor=organizer, fields=["registration_closes_at", "title"])
+    page.goto("/editions/vpc/teams/")
+    check_page(page, "teams")
+    page.get_by_role("link", name="Decide about Bats").click()
+    page.get_by_label("Note to the team").fill("Welcome!")
+    check_page(page, "team-decide")
+    page.get_by_role("button", name="Approve").click()
+    page.wait_for_url("**/editions/vpc/teams/")
+    waiting.refresh_from_db()
+    assert (waiting.state, waiting.label) == ("approved", "T04")
+    page.goto("/editions/vpc/audit/")
+    check_page(page, "audit")
+    page.get_by_label("Team").select_option(label="T04 Bats")
+    page.get_by_role("button", name="Show").click()
+    assert page.locator("tbody tr").count() == 1
+    check_page(page, "audit-team")
+
+
+@pytest.mark.parametrize("state", ["waiting", "approved", "frozen", "declined", "withdrawn"])
+def test_page_of_a_team_passes_the_check_in_every_state(new_page, organizer, edition, check_page, state):
+    owner, member = make_user(name="Owen Owner"), make_user(name="Mia Member")
+    team = make_team(edition, owner=owner, members=[member], name="Bats", state_note="See the rules, section 2.")
+    members.invite_member(
+        team=team, email="a-very-long-address-of-somebody@institute.university.example", by=owner, now=timezone.now()
+    )
+    Team.objects.filter(pk=team.pk).update(state="approved" if state == "frozen" else state)
+    if state == "frozen":
+        services.freeze_members(team=team, now=timezone.now())
+    for name, person in (("owner", owner), ("member", member), ("organizer", organizer)):
+        page = new_page(person)
+        page.goto(team.get_absolute_url())
+        check_page(page, f"team-{state}-{name}")
+
+
+def test_team_registers_invites_joins_and_hands_over(new_page, organizer, edition, check_page, mailoutbox):
+    owner, invited = make_user(name="Owen Owner", email="owen@uni.example"), make_user(email="nia@uni.example")
+    page = new_page(owner)
+    page.goto("/editions/vpc/")
+    page.get_by_role("link", name="Register a team").click()
+    check_page(page, "team-register")
+    assert page.get_by_label("Contact person", exact=True).input_value() == "Owen Owner"
+    page.get_by_label("Name of the team").fill("Bats")
+    page.get_by_role("button", name="Register the team").click()
+    assert page.locator(".error-summary li").count() == 3
+    check_page(page, "team-register-errors")
+    page.get_by_label("Affiliation").fill("University of Somewhere")
+    page.get_by_label("Country").select_option("FR")
+    page.get_by_label("academic: university or public research", exact=True).check()
+    page.get_by_role("button", name="Register the team").click()
+    page.get_by_label("E-mail address").fill("nia@uni.example")
+    page.get_by_role("button", name="Invite", exact=True).click()
+    assert page.get_by_text("An invitation is on its way to nia@uni.example.").is_visible()
+    link = re.search(r"/teams/invitations/\S+", mailoutbox[-1].body)[0]
+
+    visitor = new_page()
+    visitor.goto(link)
+    check_page(visitor, "invitation-visitor")
+    page.goto(link)
+    assert "This invitation is for nia@uni.example" in page.inner_text("main")
+    check_page(page, "invitation-other-address")
+    theirs = new_page(invited)
+    theirs.goto(link)
+    check_page(theirs, "invitation")
+    theirs.get_by_role("button", name="Join the team").click()
+    theirs.wait_for_url("**/teams/*/")
+    assert theirs.get_by_role("row").count() == 3
+
+    page = new_page(owner)
+    page.goto(Team.objects.get().get_absolute_url())
+    page.get_by_role("button", name="Hand over to").click()
+    check_page(page, "team-confirm")
+    page.get_by_role("dialog").get_by_role("button", name="Hand over").click()
+    page.get_by_text("owns the team now.").wait_for()
+    assert Team.objects.get().memberships.get(role="owner").user == invited
+    assert page.get_by_role("button", name="Leave the team").is_visible()
+
+
+def test_team_pages_work_without_script(new_page, organizer, edition):
+    owner = make_user()
+    team = make_team(edition, owner=owner, members=[make_user(name="Mia Member")])
+    page = new_page(owner, java_script_enabled=False)
+    page.goto(team.get_absolute_url())
+    page.get_by_role("button", name="Remove Mia Member").click()
+    assert "Mia Member does not belong to the team any more." in page.inner_text("main")
+    assert team.memberships.count() == 1
+
+
+def test_home_shows_editions_boards_and_unfinished_uploads(new_page, edition, organizer, check_page):
+    owner, now = make_user(name="Owen Owner"), timezone.now()
+    team = make_team(edition, owner=owner, name=LONG)
+    make_team(edition, name="Bats", state="waiting", number=None)
+    make_submission(make_team_system(team), state="evaluating")
+    upload = {"edition": edition, "team": team, "created_by": owner, "expires_at": now + timedelta(days=3)}
+    Upload.objects.create(**upload, file_name=f"{LONG.replace(' ', '-')}.tar.gz", size=9_300_000, offset=4_100_000)
+    policy = {"minimum_eers": [7, 9]}
+    Edition.objects.filter(pk=edition.pk).update(
+        published_at=now, scores_required=False, audio_required=False, board_policy=policy, submissions_open_at=None
+    )
+    for name, person in (("member", owner), ("organizer", organizer)):
+        page = new_page(person)
+        page.goto("/")
+        check_page(page, f"home-{name}-editions")
+        page.goto("/editions/vpc/")
+        check_page(page, f"edition-unensured-{name}")
+    Edition.objects.filter(pk=edition.pk).update(submissions_close_at=now, late_until=None)
+    page = new_page(owner)
+    for name, address in (("team", team.get_absolute_url()), ("submissions", "/editions/vpc/submissions/")):
+        page.goto(address)
+        assert "Submissions closed on" in page.inner_text("main")
+        check_page(page, f"closed-{name}")

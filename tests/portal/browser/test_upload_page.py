@@ -1,0 +1,425 @@
+"""The upload page in a browser: what it shows, and an upload that is paused, reloaded, cut off and outlives its server.
+
+UPLOAD_TEST_MB=2048 sends 2 GB in place of 64 MB.
+"""
+
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+from playwright.sync_api import Error as PageError
+
+from portal.submissions.models import Submission, Upload
+from portal.submissions.uploads import hash_upload, upload_path
+from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system, make_user
+from tests.portal.processes.programs import Portal
+from tests.portal.processes.uploading import MEBIBYTE, SIZE_MB, BadLine, WebServer, disturb, make_archive
+
+PAGE = "/editions/vpc/submit/"
+
+
+@pytest.fixture
+def owner(transactional_db):
+    return make_user(name="Ada Lovelace")
+
+
+@pytest.fixture
+def organizer(transactional_db):
+    return make_organizer()
+
+
+@pytest.fixture
+def team(owner, organizer):
+    edition = make_edition(name="vpc", title="VoicePrivacy 2022", organizers=[organizer])
+    edition.submissions_close_at = timezone.now() + timedelta(days=3)
+    edition.save()
+    return make_team(edition, owner=owner, name="Quiet Voices", number=11)
+
+
+@pytest.fixture
+def archive(tmp_path):
+    path = tmp_path / "quiet voices.tar.gz"
+    path.write_bytes(bytes(range(256)) * 4096)
+    return path
+
+
+def choose(page, path):
+    page.set_input_files("#file", path)
+
+
+def send(page):
+    page.click("#send")
+
+
+def unfinished(team, path, bytes_here, **fields):
+    """An upload of this file of which so many bytes arrived."""
+    content = path.read_bytes()
+    upload = Upload.objects.create(
+        edition=team.edition, team=team, file_name=path.name, size=len(content), offset=bytes_here,
+        system_kind="primary", created_by=team.memberships.get().user,
+        expires_at=timezone.now() + timedelta(days=6), **fields,
+    )  # fmt: skip
+    upload_path(upload).write_bytes(content[:bytes_here])
+    return upload
+
+
+# What it shows -----------------------------------------------------------------------------------
+
+
+def test_page_with_everything_passes_the_check(new_page, owner, team, archive, check_page):
+    system = make_team_system(team, "p1", title="McAdams with random coefficients")
+    make_submission(system)
+    make_team_system(team, "c1", kind="contrastive")
+    unfinished(team, archive, 700_000)
+    refused = "The team “Quiet Voices” has used all 20 submissions of this edition."
+    unfinished(team, archive, archive.stat().st_size, state="refused", refusal=refused)
+    page = new_page(owner)
+    page.goto(PAGE)
+    assert page.locator("#upload").is_visible()
+    check_page(page, "upload-new")
+
+
+def test_page_of_an_organizer_and_of_a_stranger_pass_the_check(new_page, organizer, team, check_page):
+    page = new_page(organizer)
+    page.goto(PAGE)
+    assert page.locator("h1").inner_text() == "Upload a baseline"
+    check_page(page, "upload-baseline")
+    page.select_option("#team", label="T11 Quiet Voices")
+    page.click("text=Change")
+    assert "For the team Quiet Voices" in page.inner_text(".page-title")
+    stranger = new_page(make_user())
+    stranger.goto(PAGE)
+    assert "You belong to no team of this edition" in stranger.inner_text("main")
+    check_page(stranger, "upload-stranger")
+
+
+def test_without_script_the_page_says_how_to_send(new_page, owner, team):
+    page = new_page(owner, java_script_enabled=False)
+    page.goto(PAGE)
+    assert "needs JavaScript" in page.inner_text("noscript")
+    assert page.locator("#upload").is_hidden()
+    assert "vp upload" in page.inner_text("aside")
+
+
+def test_page_says_why_nothing_can_be_submitted(new_page, owner, team, check_page):
+    team.edition.submissions_per_team = 1
+    team.edition.save()
+    make_submission(make_team_system(team))
+    page = new_page(owner)
+    page.goto(PAGE)
+    assert "has used its one submission of this edition" in page.inner_text("main")
+    assert page.locator("#upload").count() == 0
+    check_page(page, "upload-refused")
+
+
+def test_line_that_is_lost_after_the_last_byte_is_told(new_page, owner, team, archive):
+    """No button is left that could do nothing, and the page goes on once the portal answers again."""
+    page = new_page(owner)
+    page.goto(PAGE)
+    page.route("**/api/uploads/*", lambda route: route.abort() if route.request.method == "GET" else route.continue_())
+    choose(page, archive)
+    send(page)
+    state_of(page, "received")
+    page.wait_for_selector("#sending-words:has-text('cannot be reached just now')")
+    assert page.locator("#pause").is_hidden()
+    assert page.locator("#cancel").is_hidden()
+    page.unroute_all()
+    page.wait_for_url("**/submissions/*/")
+
+
+def test_paused_upload_passes_the_check(new_page, owner, team, archive, check_page):
+    page = new_page(owner)
+    page.goto(PAGE)
+    page.route("**/api/uploads/*", lambda route: None if route.request.method == "PATCH" else route.continue_())
+    choose(page, archive)
+    send(page)
+    state_of(page, "sending")
+    page.wait_for_selector("#cancel:not([hidden])")
+    page.click("#pause")
+    state_of(page, "paused")
+    check_page(page, "upload-paused")
+    page.unroute_all()
+    page.click("#pause")
+    page.wait_for_url("**/submissions/*/")
+
+
+def test_cancelled_upload_leaves_nothing(new_page, owner, team, archive):
+    page = new_page(owner)
+    page.goto(PAGE)
+    page.route("**/api/uploads/*", lambda route: None if route.request.method == "PATCH" else route.continue_())
+    choose(page, archive)
+    send(page)
+    page.click("#cancel button")
+    page.click("dialog >> text=Go back")
+    assert page.inner_text("#sending-state") == "sending"
+    page.click("#cancel button")
+    page.click("dialog .danger")
+    page.wait_for_selector("text=is discarded")
+    assert Upload.objects.get().state == "abandoned"
+
+
+# What it does ------------------------------------------------------------------------------------
+
+
+def test_upload_ends_on_the_page_of_the_submission(new_page, owner, team, archive, faults):
+    page = new_page(owner)
+    page.goto(PAGE)
+    page.click("text=A new contrastive system")
+    page.fill("#title", "With random coefficients")
+    choose(page, archive)
+    send(page)
+    page.wait_for_url("**/submissions/*/")
+    submission = Submission.objects.get()
+    assert (submission.system.label, submission.system.title) == ("T11-c1", "With random coefficients")
+    assert upload_path(submission.upload).read_bytes() == archive.read_bytes()
+    assert faults[page] == []
+
+
+def test_unfitting_files_are_refused_before_they_are_sent(new_page, owner, team, tmp_path):
+    team.edition.largest_archive_bytes = 100
+    team.edition.save()
+    page = new_page(owner)
+    page.goto(PAGE)
+    for name, content, words in (
+        ("a.rar", b"x", "is no archive that can be read here"),
+        ("a.zip", b"", "is empty"),
+        ("b.zip", b"x" * 101, "has 101 bytes"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        choose(page, tmp_path / name)
+        assert words in page.inner_text("#file-words")
+        send(page)
+    assert Upload.objects.count() == 0
+
+
+def test_same_file_goes_on_where_another_browser_stopped(new_page, owner, team, archive):
+    upload = unfinished(team, archive, 700_000)
+    page = new_page(owner)
+    page.goto(PAGE)
+    choose(page, archive)
+    assert "goes on from there" in page.inner_text("#file-words")
+    sent = []
+    page.on("request", lambda request: sent.append((request.method, request.headers.get("upload-offset"))))
+    send(page)
+    page.wait_for_url("**/submissions/*/")
+    assert ("PATCH", "700000") in sent
+    assert Submission.objects.get().upload == upload
+    assert upload_path(upload).read_bytes() == archive.read_bytes()
+
+
+def test_line_that_breaks_while_the_portal_is_asked_what_it_has_is_no_end(new_page, owner, team, archive):
+    unfinished(team, archive, 700_000)
+    page = new_page(owner)
+    page.goto(PAGE)
+    broken = []
+
+    def answer(route):
+        if route.request.method == "GET" and len(broken) < 2:
+            broken.append(route.request.url)
+            route.abort("connectionreset")
+        else:
+            route.continue_()
+
+    page.route("**/api/uploads/*", answer)
+    choose(page, archive)
+    send(page)
+    page.wait_for_url("**/submissions/*/")
+    assert len(broken) == 2
+    assert upload_path(Upload.objects.get()).read_bytes() == archive.read_bytes()
+
+
+def test_another_file_of_the_same_name_and_size_begins_anew(new_page, owner, team, archive):
+    upload = unfinished(team, archive, 700_000)
+    content = archive.read_bytes()[::-1]
+    archive.write_bytes(content)
+    page = new_page(owner)
+    page.goto(PAGE)
+    choose(page, archive)
+    send(page)
+    page.wait_for_url("**/submissions/*/")
+    submitted = Submission.objects.get().upload
+    assert submitted != upload
+    assert upload_path(submitted).read_bytes() == content
+
+
+def test_refused_at_the_end_and_submitted_later(new_page, owner, team, archive):
+    upload = unfinished(team, archive, archive.stat().st_size - 1)
+    page = new_page(owner)
+    page.goto(PAGE)
+    choose(page, archive)
+    team.edition.submissions_per_team = 1
+    team.edition.save()
+    make_submission(make_team_system(team))
+    send(page)
+    page.wait_for_selector("text=Submit it now")
+    assert "has used its one submission of this edition" in page.inner_text("main")
+    page.click("text=Submit it now")
+    assert "has used its one submission of this edition" in page.inner_text(".messages")
+    team.edition.submissions_per_team = 2
+    team.edition.save()
+    page.click("text=Submit it now")
+    page.wait_for_url("**/submissions/*/")
+    assert Submission.objects.get(upload=upload).state == "received"
+
+
+def test_unfinished_upload_goes_on_although_nothing_new_may_begin(new_page, owner, team, archive, tmp_path):
+    unfinished(team, archive, 10)
+    team.edition.submissions_close_at = timezone.now() - timedelta(days=1)
+    team.edition.save()
+    other = tmp_path / "other.zip"
+    other.write_bytes(b"another file")
+    page = new_page(owner)
+    page.goto(PAGE)
+    choose(page, other)
+    send(page)
+    page.wait_for_function("document.getElementById('file-words').textContent.includes('Submissions closed on')")
+    choose(page, archive)
+    send(page)
+    page.wait_for_selector("text=Submit it now")
+    assert upload_path(Upload.objects.get()).read_bytes() == archive.read_bytes()
+
+
+def test_discarding_asks_first(new_page, owner, team, archive):
+    upload = unfinished(team, archive, 700_000)
+    page = new_page(owner)
+    page.goto(PAGE)
+    page.click("text=Discard")
+    page.click("dialog >> text=Go back")
+    assert Upload.objects.get().state == "receiving"
+    page.click("text=Discard")
+    page.click("dialog .danger")
+    page.wait_for_selector("text=is discarded")
+    assert (Upload.objects.get().state, upload_path(upload).exists()) == ("abandoned", False)
+
+
+def test_faults_of_the_portal_are_told_in_sentences(new_page, owner, team, archive):
+    page = new_page(owner)
+    page.goto(PAGE)
+    choose(page, archive)
+    page.context.clear_cookies()
+    send(page)
+    page.wait_for_selector("#sending-fault:not([hidden])")
+    assert "You are no longer logged in" in page.inner_text("#sending-fault")
+    assert page.inner_text("#sending-state") == "stopped"
+
+
+# A bad line --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server(transactional_db, tmp_path):
+    call_command("collectstatic", interactive=False, verbosity=0)
+    portal = Portal(tmp_path)
+    yield WebServer(portal)
+    portal.kill_all()
+
+
+@pytest.fixture
+def line(server):
+    line = BadLine(server.port, bytes_per_s=max(10, SIZE_MB // 8) * MEBIBYTE)
+    yield line
+    line.close()
+
+
+@pytest.fixture
+def far_page(browser, client, owner, line):
+    """A page of the team's owner at the other end of the line."""
+    client.force_login(owner)
+    context = browser.new_context(base_url=line.address)
+    cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value, "url": line.address}
+    context.add_cookies([cookie])
+    yield context.new_page()
+    context.close()
+
+
+def received():
+    upload = Upload.objects.order_by("created_at").first()
+    return upload.offset if upload else 0
+
+
+def settled():
+    """What has been received once nothing more arrives of what was on its way."""
+    end, before = time.monotonic() + 60, -1
+    while (now := received()) != before:
+        assert time.monotonic() < end
+        before = now
+        time.sleep(2)
+    return now
+
+
+def state_of(page, words):
+    page.wait_for_function("words => document.getElementById('sending-state').textContent === words", arg=words)
+
+
+def test_chromium_brings_a_file_through_pause_reload_cuts_and_kills(far_page, server, line, team, tmp_path):
+    path = tmp_path / "archive.tar.gz"
+    sha256 = make_archive(path)
+    size = path.stat().st_size
+    memory = server.memory_bytes()
+    page = far_page
+    page.goto(PAGE)
+    choose(page, path)
+    began = time.monotonic()
+    send(page)
+    _wait(page, lambda: received() > 0)
+    page.click("#pause")
+    state_of(page, "paused")
+    stopped_at = settled()
+    assert 0 < stopped_at < size
+    time.sleep(1)
+    assert received() == stopped_at
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.reload()
+    assert "are here. Choose the same file below to go on" in page.inner_text("#unfinished + ul")
+    choose(page, path)
+    send(page)
+    failed = []
+    disturbing = threading.Thread(target=_disturb, args=(server, line, size, failed), daemon=True)
+    disturbing.start()
+    _arrive(page, server, failed)
+    seconds = time.monotonic() - began
+    disturbing.join(60)
+    assert (failed, line.cuts) == ([], 3)
+    upload = Upload.objects.get()
+    assert (upload.state, upload.offset) == ("complete", size)
+    assert hash_upload(upload)
+    assert upload.sha256 == sha256
+    growth = server.most_memory_bytes - memory
+    print(f"\n{SIZE_MB} MB by Chromium in {seconds:.1f} s; memory {memory >> 20} MB, then {growth >> 20} MB more")
+    assert growth < 40 * MEBIBYTE
+
+
+def _disturb(server, line, size, failed):
+    from django.db import connection
+
+    try:
+        disturb(server, line, received, size)
+    except BaseException as error:
+        failed.append(error)
+    finally:
+        connection.close()
+
+
+def _arrive(page, server, failed):
+    """Wait for the page of the submission; whatever ends the way there fails the test at once, in words."""
+    end = time.monotonic() + 900
+    while "/submissions/" not in page.url:
+        try:
+            said = page.evaluate("() => document.querySelector('main')?.innerText ?? ''")
+        except PageError:  # it is just leaving
+            continue
+        told = f"{failed} {said}\n{server.program.output()[-2000:]}"
+        assert not failed, told
+        assert "cannot be reached. Check your connection" not in said, told
+        assert time.monotonic() < end, told
+        page.wait_for_timeout(250)
+
+
+def _wait(page, condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        page.wait_for_timeout(50)

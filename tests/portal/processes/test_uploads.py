@@ -1,0 +1,255 @@
+"""Uploads over a bad line to a server that dies: by the independent client tuspy, and many at a time.
+
+UPLOAD_TEST_MB=2048 sends 2 GB in place of 64 MB.
+"""
+
+import hashlib
+import socket
+import threading
+import time
+from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+
+import pytest
+import requests
+from django.utils import timezone
+from tusclient.client import TusClient
+
+from portal.accounts.models import AccessToken
+from portal.accounts.tokens import create_token
+from portal.submissions import receiving
+from portal.submissions.models import Submission, Upload
+from portal.submissions.uploads import hash_upload, upload_path
+from tests.portal.factories import make_edition, make_submission, make_team, make_team_system, make_user
+from tests.portal.processes.programs import wait_until
+from tests.portal.processes.uploading import MEBIBYTE, SIZE_MB, BadLine, WebServer, disturb, make_archive
+
+MOST_MEMORY_GROWTH = 40 * MEBIBYTE
+PART = {"Tus-Resumable": "1.0.0", "Content-Type": "application/offset+octet-stream"}
+
+
+@pytest.fixture
+def owner(transactional_db):
+    return make_user()
+
+
+@pytest.fixture
+def team(owner):
+    return make_team(make_edition(name="vpc"), owner=owner, number=11)
+
+
+@pytest.fixture
+def bearer(owner):
+    _, secret = create_token(user=owner, name="tuspy", scopes=[AccessToken.Scope.SUBMIT], expires_at=None)
+    return {"Authorization": f"Bearer {secret}"}
+
+
+@pytest.fixture
+def server(portal):
+    return WebServer(portal)
+
+
+@pytest.fixture
+def line(server):
+    # Slow enough that there is time to break it.
+    line = BadLine(server.port, bytes_per_s=max(10, SIZE_MB // 8) * MEBIBYTE)
+    yield line
+    line.close()
+
+
+def received():
+    upload = Upload.objects.first()
+    return upload.offset if upload else 0
+
+
+@pytest.mark.parametrize("checked", [False, True], ids=["plain", "with checksums"])
+def test_tuspy_brings_a_file_through_cuts_and_kills(server, line, team, bearer, tmp_path, checked):
+    path = tmp_path / "archive.tar.gz"
+    sha256 = make_archive(path)
+    size = path.stat().st_size
+    assert server.is_live()
+    memory = server.memory_bytes()
+    client = TusClient(f"{line.address}/api/uploads/", headers=bearer)
+    uploader = client.uploader(
+        str(path),
+        chunk_size=(2 if checked else 32) * MEBIBYTE,
+        metadata={"filename": path.name, "edition": "vpc", "sha256": sha256},
+        retries=50,
+        retry_delay=0.5,
+        upload_checksum=checked,
+    )
+    began = time.monotonic()
+    thread = threading.Thread(target=uploader.upload, daemon=True)
+    thread.start()
+    disturb(server, line, received, size)
+    thread.join(600)
+    seconds = time.monotonic() - began
+    assert not thread.is_alive()
+    upload = Upload.objects.get()
+    assert (upload.state, upload.offset, line.cuts) == ("complete", size, 3)
+    assert hash_upload(upload)
+    assert upload.sha256 == sha256
+    assert Submission.objects.get().upload == upload
+    growth = server.most_memory_bytes - memory
+    print(f"\n{SIZE_MB} MB by tuspy in {seconds:.1f} s; memory {memory >> 20} MB, then {growth >> 20} MB more")
+    assert growth < MOST_MEMORY_GROWTH
+
+
+def test_acknowledged_bytes_outlive_a_kill(server, team, bearer):
+    """Half a part without a checksum arrives, then everything dies: what was acknowledged is on disk, unharmed."""
+    content = hashlib.sha256(b"seed").digest() * (20 * MEBIBYTE // 32)
+    address = begin(server, bearer, len(content))
+    half = len(content) // 2
+
+    def slowly():
+        yield content[:half]
+        wait_until(lambda: received() >= 8 * MEBIBYTE, "an acknowledgement")
+        server.kill()
+        yield content[half:]
+
+    headers = bearer | {
+        "Tus-Resumable": "1.0.0",
+        "Upload-Offset": "0",
+        "Content-Type": "application/offset+octet-stream",
+    }
+    with pytest.raises(requests.RequestException):
+        requests.patch(address, data=slowly(), headers=headers, timeout=60)
+    kept = received()
+    assert 8 * MEBIBYTE <= kept <= half
+    assert upload_path(Upload.objects.get()).read_bytes()[:kept] == content[:kept]
+    server.start()
+    assert offset_at(address, bearer) == kept
+    rest = requests.patch(address, data=content[kept:], headers=headers | {"Upload-Offset": str(kept)}, timeout=60)
+    assert rest.status_code == 204, rest.text
+    assert upload_path(Upload.objects.get()).read_bytes() == content
+
+
+def test_refused_part_hears_why_although_it_is_long(server, team, bearer):
+    """This client reads nothing before it has sent everything, as many do."""
+    content = b"x" * 32 * MEBIBYTE
+    path = begin(server, bearer, len(content)).removeprefix(server.address)
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.request("PATCH", path, content, bearer | PART | {"Upload-Offset": "5"})
+    answer = connection.getresponse()
+    assert (answer.status, b"0 bytes are here" in answer.read()) == (409, True)
+
+
+def test_scheduler_gives_up_what_is_overdue(portal, server, team, bearer):
+    address = begin(server, bearer, 1000)
+    send(address, bearer, 0, b"x" * 300)
+    Upload.objects.update(expires_at=timezone.now())
+    path = upload_path(Upload.objects.get())
+    assert path.exists()
+    portal.start_scheduler()
+    wait_until(lambda: not path.exists(), "the removal of what had come")
+    assert Upload.objects.get().state == "expired"
+    assert send(address, bearer, 300, b"x" * 700).status_code == 410
+
+
+def test_silent_connection_gives_its_upload_free(server, team, bearer):
+    """A client whose network is gone says nothing any more, not even that it leaves."""
+    content = b"x" * 10 * receiving.PIECE_BYTES
+    address = begin(server, bearer, len(content))
+    arrived = 3 * receiving.PIECE_BYTES
+    silent = open_part(server, address, bearer, announced=len(content), sent=content[: arrived + 100])
+    wait_until(lambda: send(address, bearer, 0, b"").status_code == 423, "the lock")
+    began = time.monotonic()
+    wait_until(lambda: offset_at(address, bearer) == arrived, "the end of the silent connection")
+    assert send(address, bearer, arrived, content[arrived:]).status_code == 204
+    assert time.monotonic() - began < 40
+    silent.close()
+    assert upload_path(Upload.objects.get()).read_bytes() == content
+
+
+def test_many_who_upload_leave_room_for_pages(portal, team, bearer):
+    server = WebServer(portal, threads=6)
+    addresses = [begin(server, bearer, 1000) for _ in range(3)]
+    connections = [hold(server, one, bearer) for one in addresses[:2]]
+    began = time.monotonic()
+    assert server.is_live()
+    assert time.monotonic() - began < 4
+    refused = send(addresses[2], bearer, 0, b"y" * 1000)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "10")
+    for connection in connections:
+        connection.close()
+    wait_until(lambda: send(addresses[2], bearer, 0, b"y" * 1000).status_code == 204, "a free slot")
+
+
+def test_one_place_of_a_quota_makes_one_submission(server, team, bearer):
+    """Twenty uploads, complete but for their last byte, which all arrive at once."""
+    edition = team.edition
+    edition.submissions_per_team = 3
+    edition.save()
+    system = make_team_system(team)
+    for state in ("evaluated", "checking", "refused", "withdrawn"):
+        make_submission(system, state)
+    addresses = [begin(server, bearer, 1000) for _ in range(20)]
+    assert {send(address, bearer, 0, b"x" * 999).status_code for address in addresses} == {204}
+    together = threading.Barrier(20)
+
+    def finish(address):
+        together.wait()
+        return send(address, bearer, 999, b"x")
+
+    with ThreadPoolExecutor(20) as threads:
+        answers = list(threads.map(finish, addresses))
+    assert sorted(answer.status_code for answer in answers) == [204] + [403] * 19
+    assert {answer.json()["detail"] for answer in answers if answer.status_code == 403} == {
+        f"The team “{team}” has used all 3 submissions of this edition. What was refused or withdrawn does not count; "
+        "ask the organizer for more."
+    }
+    assert Submission.objects.filter(upload__isnull=False).count() == 1
+    assert Upload.objects.filter(state="refused", offset=1000).count() == 19
+    team.refresh_from_db()
+    assert team.members_frozen_at <= timezone.now()
+
+
+# A client of few words ------------------------------------------------------------------------------
+
+
+def begin(server, bearer, size):
+
+    metadata = ",".join(
+        f"{key} {b64encode(value).decode()}" for key, value in (("filename", b"a.zip"), ("edition", b"vpc"))
+    )
+    headers = bearer | {"Tus-Resumable": "1.0.0", "Upload-Length": str(size), "Upload-Metadata": metadata}
+    answer = requests.post(f"{server.address}/api/uploads/", headers=headers, timeout=60)
+    assert answer.status_code == 201, answer.text
+    return server.address + answer.headers["Location"]
+
+
+def send(address, bearer, offset, body):
+    headers = {
+        "Tus-Resumable": "1.0.0",
+        "Upload-Offset": str(offset),
+        "Content-Type": "application/offset+octet-stream",
+    }
+    return requests.patch(address, data=body, headers=bearer | headers, timeout=60)
+
+
+def offset_at(address, bearer):
+    answer = requests.head(address, headers=bearer | {"Tus-Resumable": "1.0.0"}, timeout=60)
+    return int(answer.headers["Upload-Offset"])
+
+
+def hold(server, address, bearer):
+    """A connection that keeps an upload to itself: one that another request came before is tried again."""
+    for _ in range(40):
+        connection = open_part(server, address, bearer, announced=1000, sent=b"x")
+        time.sleep(0.5)
+        if send(address, bearer, 0, b"").status_code in {423, 503}:
+            return connection
+        connection.close()
+    raise AssertionError("The upload is never held.")
+
+
+def open_part(server, address, bearer, *, announced, sent):
+    """A connection that has sent the beginning of a part and stays open."""
+    connection = socket.create_connection(("127.0.0.1", server.port))
+    path = address.removeprefix(server.address)
+    head = [f"PATCH {path} HTTP/1.1", f"Host: 127.0.0.1:{server.port}", f"Authorization: {bearer['Authorization']}"]
+    head += ["Tus-Resumable: 1.0.0", "Upload-Offset: 0", "Content-Type: application/offset+octet-stream"]
+    head += [f"Content-Length: {announced}", "", ""]
+    connection.sendall("\r\n".join(head).encode() + sent)
+    return connection

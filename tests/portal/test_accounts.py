@@ -1,0 +1,542 @@
+"""Accounts as a person's own client meets them: from the sign-up to the log-out, and what strangers may not learn."""
+
+import re
+
+import pytest
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.internal import auth as totp
+from django.contrib.auth.hashers import MD5PasswordHasher
+from django.core import mail
+from django.core.cache import cache
+from django.test import Client
+from django.urls import reverse
+
+from portal.accounts.addresses import remember_invited, vouch_for_address
+from portal.accounts.models import User
+from portal.core.models import AuditEvent
+from tests.portal.factories import make_operator, make_user
+
+pytestmark = pytest.mark.django_db
+PASSWORD = "a long password"
+NEW = "quite another secret 7"
+
+
+def sign_up(client, email="ada@test.example", name="Ada Lovelace", **more):
+    return client.post("/sign-up/", {"name": name, "email": email, "password1": PASSWORD, **more})
+
+
+def log_in(client, email, password=PASSWORD, **more):
+    return client.post("/log-in/", {"login": email, "password": password, **more})
+
+
+def link_of(message):
+    """The path of the first link in a mail that holds a secret."""
+    return re.search(r"http://testserver(/(?:sign-up/confirm|password)/\S+)", message.body)[1]
+
+
+def is_logged_in(client):
+    return client.get("/account/").status_code == 200
+
+
+def errors_of(response):
+    found = re.search(r'<div class="error-summary".*?</div>', response.content.decode(), re.DOTALL)
+    return re.findall(r"<li>(?:<a[^>]*>)?(.*?)(?:</a>)?</li>", found[0]) if found else []
+
+
+def code_of(user, steps=0):
+    """What the app on the phone of a user shows, now or so many half minutes later."""
+    secret = Authenticator.objects.get(user=user, type="totp").data["secret"]
+    counter = next(totp.yield_hotp_counters_from_time()) + steps
+    return totp.format_hotp_value(totp.hotp_value(secret, counter))
+
+
+def switch_second_factor_on(client):
+    """Set the second factor up through the pages; the recovery codes as they are shown."""
+    assert client.get("/account/second-factor/app/").headers["Location"].startswith("/account/confirm/?next=")
+    client.post("/account/confirm/?next=/account/second-factor/app/", {"password": PASSWORD})
+    page = client.get("/account/second-factor/app/").content.decode()
+    secret = re.search(r'<code class="secret">(\w+)</code>', page)[1]
+    code = totp.format_hotp_value(totp.hotp_value(secret, next(totp.yield_hotp_counters_from_time())))
+    answer = client.post("/account/second-factor/app/", {"code": code})
+    assert answer.headers["Location"] == "/account/second-factor/codes/", errors_of(answer)
+    return re.findall(r"<li><code>(\w+)</code></li>", client.get("/account/second-factor/codes/").content.decode())
+
+
+# From the sign-up to the log-out ------------------------------------------------------------------
+
+
+def test_sign_up_leads_by_the_mailed_link_to_the_page_that_was_wanted(client):
+    answer = client.post(
+        "/sign-up/?next=/account/tokens/", {"name": "Ada Lovelace", "email": "Ada@Test.example", "password1": PASSWORD}
+    )
+    assert answer.headers["Location"] == "/sign-up/mailed/"
+    assert not is_logged_in(client)
+    [message] = mail.outbox
+    assert (message.to, message.subject) == (["ada@test.example"], "Confirm your e-mail address")
+    assert "Hello Ada Lovelace," in message.body
+    assert "Is this your address?" in client.get(link_of(message)).content.decode()
+    assert client.post(link_of(message)).headers["Location"] == "/account/tokens/"
+    assert is_logged_in(client)
+    user = User.objects.get()
+    assert (user.email, user.name, user.is_organizer, user.is_staff) == (
+        "ada@test.example",
+        "Ada Lovelace",
+        False,
+        False,
+    )
+    assert AuditEvent.objects.get(action="account.signed-up").actor == user
+
+
+def test_link_in_the_mail_leads_on_in_another_browser_too(client):
+    fields = {"name": "Ada Lovelace", "email": "ada@test.example", "password1": PASSWORD}
+    client.post("/sign-up/?next=/account/tokens/", fields)
+    link = link_of(mail.outbox[0])
+    elsewhere = Client()
+    answer = elsewhere.post(link, follow=True)
+    assert answer.redirect_chain == [("/account/tokens/", 302), ("/log-in/?next=/account/tokens/", 302)]
+    answer = elsewhere.post("/log-in/?next=/account/tokens/", {"login": "ada@test.example", "password": PASSWORD})
+    assert answer.headers["Location"] == "/account/tokens/"
+
+
+def test_link_in_the_mail_leads_to_no_other_site(client):
+    client.post("/sign-up/?next=https://evil.example/", {"name": "A", "email": "a@test.example", "password1": PASSWORD})
+    assert "evil" not in mail.outbox[0].body
+
+
+def test_account_opens_only_after_its_address_is_confirmed(client):
+    sign_up(client)
+    stranger = Client()
+    assert log_in(stranger, "ada@test.example").headers["Location"] == "/sign-up/mailed/"
+    assert not is_logged_in(stranger)
+    elsewhere = Client()
+    elsewhere.post(link_of(mail.outbox[0]))
+    assert not is_logged_in(elsewhere), "the link confirms an address; by itself it logs nobody in"
+    assert log_in(elsewhere, "ada@test.example").headers["Location"] == "/"
+    assert is_logged_in(elsewhere)
+
+
+def test_link_works_once_and_only_whole(client):
+    sign_up(client)
+    link = link_of(mail.outbox[0])
+    client.post(link)
+    for address in (link, link[:-3] + "x/"):
+        assert "This link does not work" in Client().get(address).content.decode()
+    assert Client().post(link).status_code == 404
+
+
+def test_address_from_an_invitation_needs_no_second_mail(client, rf):
+    client.get("/log-in/")
+    session = client.session
+    request = rf.get("/")
+    request.session = session
+    remember_invited(request, "Ada@test.example")
+    session.save()
+    assert sign_up(client).headers["Location"] == "/"
+    assert is_logged_in(client)
+    assert mail.outbox == []
+
+
+def test_invitation_of_one_address_confirms_no_other(client, rf):
+    client.get("/log-in/")
+    session = client.session
+    request = rf.get("/")
+    request.session = session
+    remember_invited(request, "ada@test.example")
+    session.save()
+    assert sign_up(client, "eve@test.example").headers["Location"] == "/sign-up/mailed/"
+    assert not is_logged_in(client)
+
+
+def test_log_out_needs_a_post(client):
+    client.force_login(make_user())
+    assert "Log out?" in client.get("/log-out/").content.decode()
+    assert is_logged_in(client)
+    assert client.post("/log-out/").headers["Location"] == "/"
+    assert not is_logged_in(client)
+
+
+def test_account_made_by_an_operator_counts_as_confirmed(client):
+    user = User.objects.create_user("Grace@Test.example", PASSWORD)
+    assert log_in(client, "GRACE@test.example").headers["Location"] == "/"
+    assert is_logged_in(client)
+    address = EmailAddress.objects.get()
+    assert (address.user, address.email, address.verified, address.primary) == (user, "grace@test.example", True, True)
+    assert mail.outbox == []
+
+
+def test_log_in_leads_to_the_wanted_page_of_this_portal_only(client):
+    user = make_user()
+    assert log_in(client, user.email, next="/account/tokens/").headers["Location"] == "/account/tokens/"
+    assert log_in(Client(), user.email, next="https://evil.example/").headers["Location"] == "/"
+
+
+# Passwords and addresses --------------------------------------------------------------------------
+
+
+def test_forgotten_password_is_chosen_anew_by_the_mailed_link(client):
+    user = make_user()
+    elsewhere = Client()
+    log_in(elsewhere, user.email)
+    assert client.post("/password/", {"email": user.email}).headers["Location"] == "/password/mailed/"
+    [message] = mail.outbox
+    form = client.get(link_of(message), follow=True)
+    assert "Choose a new password" in form.content.decode()
+    [(address, _)] = form.redirect_chain
+    too_short = client.post(address, {"password1": "short", "password2": "short"})
+    assert len(errors_of(too_short)) == 1
+    assert client.post(address, {"password1": NEW, "password2": NEW}).headers["Location"] == "/password/changed/"
+    assert not is_logged_in(elsewhere), "who was logged in with the old password is out"
+    assert errors_of(log_in(client, user.email)) != []
+    assert log_in(client, user.email, NEW).headers["Location"] == "/"
+    assert "This link does not work" in Client().get(link_of(message), follow=True).content.decode()
+    assert mail.outbox[-1].subject == "Your password was changed"
+
+
+def test_password_changes_only_with_the_present_one(client):
+    user = make_user()
+    log_in(client, user.email)
+    wrong = client.post("/account/password/", {"oldpassword": "guess", "password1": NEW, "password2": NEW})
+    assert errors_of(wrong) == ["Present password: This is not your present password."]
+    right = client.post("/account/password/", {"oldpassword": PASSWORD, "password1": NEW, "password2": NEW})
+    assert right.headers["Location"] == "/account/"
+    assert is_logged_in(client)
+    user.refresh_from_db()
+    assert user.check_password(NEW)
+
+
+def test_address_changes_when_the_link_mailed_to_the_new_one_is_opened(client):
+    user = make_user()
+    old = user.email
+    log_in(client, old)
+    client.post("/account/confirm/?next=/account/e-mail/", {"password": PASSWORD})
+    client.post("/account/e-mail/", {"email": "new@test.example", "action_add": ""})
+    assert "new@test.example is not confirmed yet" in client.get("/account/e-mail/").content.decode()
+    user.refresh_from_db()
+    assert user.email == old
+    assert mail.outbox[-1].to == ["new@test.example"]
+    client.post(link_of(mail.outbox[-1]))
+    user.refresh_from_db()
+    assert user.email == "new@test.example"
+    assert mail.outbox[-1].to == [old], "the old address is told"
+    assert [row.email for row in EmailAddress.objects.all()] == ["new@test.example"]
+
+
+def test_change_of_address_can_be_taken_back(client):
+    user = make_user()
+    log_in(client, user.email)
+    client.post("/account/confirm/?next=/account/e-mail/", {"password": PASSWORD})
+    client.post("/account/e-mail/", {"email": "new@test.example", "action_add": ""})
+    link = link_of(mail.outbox[-1])
+    client.post("/account/e-mail/", {"email": "new@test.example", "action_remove": ""})
+    assert Client().post(link).status_code == 404
+    assert [row.email for row in EmailAddress.objects.all()] == [user.email]
+
+
+def test_change_of_address_asks_for_the_password_first(client):
+    user = make_user()
+    log_in(client, user.email)
+    answer = client.post("/account/e-mail/", {"email": "new@test.example", "action_add": ""})
+    assert answer.headers["Location"] == "/account/confirm/?next=%2Faccount%2Fe-mail%2F"
+    assert EmailAddress.objects.filter(email="new@test.example").count() == 0
+
+
+# The second factor --------------------------------------------------------------------------------
+
+
+def test_second_factor_is_asked_for_at_the_next_log_in(client):
+    user = make_user()
+    log_in(client, user.email)
+    codes = switch_second_factor_on(client)
+    assert len(codes) == 10
+    client.post("/log-out/")
+    assert log_in(client, user.email, next="/account/").headers["Location"] == "/log-in/second-factor/"
+    assert not is_logged_in(client)
+    wrong = client.post("/log-in/second-factor/", {"code": "000000"})
+    assert errors_of(wrong) == [
+        "Code: This code is not right, or not any more: an app shows a new one every 30 seconds."
+    ]
+    cache.clear()  # the code of the set-up may be used again only in the next half minute
+    assert client.post("/log-in/second-factor/", {"code": code_of(user)}).headers["Location"] == "/account/"
+    assert is_logged_in(client)
+
+
+def test_code_opens_the_door_once(client):
+    user = make_user()
+    log_in(client, user.email)
+    switch_second_factor_on(client)
+    cache.clear()
+    opened = []
+    for thief in (Client(), Client()):
+        log_in(thief, user.email)
+        thief.post("/log-in/second-factor/", {"code": code_of(user)})
+        opened.append(is_logged_in(thief))
+    assert opened == [True, False]
+
+
+def test_recovery_code_opens_the_door_once(client):
+    user = make_user()
+    log_in(client, user.email)
+    code = switch_second_factor_on(client)[0]
+    opened = []
+    for other in (Client(), Client()):
+        log_in(other, user.email)
+        other.post("/log-in/second-factor/", {"code": code})
+        opened.append(is_logged_in(other))
+    assert opened == [True, False]
+
+
+def test_new_recovery_codes_replace_the_old_ones(client):
+    user = make_user()
+    log_in(client, user.email)
+    old = switch_second_factor_on(client)
+    client.post("/account/second-factor/codes/new/")
+    text = client.get("/account/second-factor/codes/recovery-codes.txt").content.decode()
+    assert set(text.split()).isdisjoint(old)
+    assert len(re.findall(r"^\d{8}$", text, re.MULTILINE)) == 10
+
+
+@pytest.mark.django_db(transaction=True)
+def test_second_factor_off_leaves_the_password_alone(client):
+    user = make_user()
+    log_in(client, user.email)
+    switch_second_factor_on(client)
+    client.post("/account/second-factor/app/off/")
+    assert Authenticator.objects.count() == 0
+    assert log_in(Client(), user.email).headers["Location"] == "/"
+    subjects = [message.subject for message in mail.outbox]
+    assert subjects[:1] + subjects[-1:] == ["The second factor is on", "The second factor is off"]
+    actions = AuditEvent.objects.filter(actor=user).order_by("id").values_list("action", flat=True)
+    assert list(actions) == ["account.second-factor-added"] * 2 + ["account.second-factor-removed"] * 2
+
+
+def test_picture_of_the_secret_is_for_the_session_that_sets_it_up(client):
+    user = make_user()
+    log_in(client, user.email)
+    address = reverse("accounts:second-factor-picture")
+    assert client.get(address).status_code == 404
+    client.post("/account/confirm/?next=/account/second-factor/app/", {"password": PASSWORD})
+    client.get("/account/second-factor/app/")
+    picture = client.get(address)
+    assert (picture.status_code, picture["Content-Type"]) == (200, "image/svg+xml")
+    assert "no-store" in picture["Cache-Control"]
+    elsewhere = Client()
+    log_in(elsewhere, user.email)
+    assert elsewhere.get(address).status_code == 404
+
+
+# What strangers may not learn or do ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("send", "told_known", "told_unknown"),
+    [
+        (sign_up, "You have an account already", "Confirm your e-mail address"),
+        (
+            lambda client, email: client.post("/password/", {"email": email}),
+            "Choose a new password",
+            "There is no account with this address",
+        ),
+        (lambda client, email: log_in(client, email, "guess"), None, None),
+    ],
+    ids=["sign-up", "forgotten password", "log-in"],
+)
+def test_no_form_tells_whether_an_address_has_an_account(send, told_known, told_unknown):
+    known, unknown = make_user().email, "nobody@test.example"
+    answers = [send(Client(), email) for email in (known, unknown)]
+    assert answers[0].status_code == answers[1].status_code
+    assert answers[0].headers.get("Location") == answers[1].headers.get("Location")
+    assert errors_of(answers[0]) == errors_of(answers[1])
+    told = {message.to[0]: message.subject for message in mail.outbox}
+    assert (told.get(known), told.get(unknown)) == (told_known, told_unknown)
+
+
+class CountingHasher(MD5PasswordHasher):
+    """Stands for the slow hasher: what takes long is counted."""
+
+    algorithm = "counting"
+    encoded = 0
+
+    def encode(self, password, salt):
+        CountingHasher.encoded += 1
+        return super().encode(password, salt)
+
+
+@pytest.mark.parametrize("send", [sign_up, log_in], ids=["sign-up", "log-in"])
+def test_no_form_tells_by_its_time_whether_an_address_has_an_account(send, settings):
+    settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
+    known = make_user().email
+    work = []
+    for email in (known, "nobody@test.example"):
+        before = CountingHasher.encoded
+        send(Client(), email)
+        work.append(CountingHasher.encoded - before)
+    assert work == [1, 1]
+
+
+def test_sign_up_with_a_known_address_changes_nothing(client):
+    user = make_user()
+    sign_up(client, user.email, name="Eve")
+    user.refresh_from_db()
+    assert (User.objects.count(), user.name == "Eve", user.check_password(PASSWORD)) == (1, False, True)
+
+
+def test_address_of_another_account_cannot_be_taken_over(client):
+    other, user = make_user(), make_user()
+    vouch_for_address(other)
+    log_in(client, user.email)
+    client.post("/account/confirm/?next=/account/e-mail/", {"password": PASSWORD})
+    client.post("/account/e-mail/", {"email": other.email, "action_add": ""})
+    assert "is not confirmed yet" in client.get("/account/e-mail/").content.decode(), "as with any other address"
+    assert (mail.outbox[-1].to, mail.outbox[-1].subject) == ([other.email], "You have an account already")
+    assert "/sign-up/confirm/" not in mail.outbox[-1].body
+
+
+def test_address_that_another_account_took_meanwhile_cannot_be_confirmed(client):
+    user = make_user()
+    log_in(client, user.email)
+    client.post("/account/confirm/?next=/account/e-mail/", {"password": PASSWORD})
+    client.post("/account/e-mail/", {"email": "late@test.example", "action_add": ""})
+    link = link_of(mail.outbox[-1])
+    User.objects.create_user("late@test.example", PASSWORD)
+    page = client.post(link, follow=True)
+    assert page.status_code == 200
+    user.refresh_from_db()
+    assert user.email != "late@test.example"
+
+
+def test_guessing_of_a_password_is_stopped_with_a_sentence(client):
+    user = make_user()
+    for _ in range(5):
+        errors = errors_of(log_in(client, user.email, "guess"))
+        assert errors == ["No account has this e-mail address with this password. Passwords tell capitals apart."]
+    [sentence] = errors_of(log_in(client, user.email))
+    assert sentence.startswith("Too many failed attempts. Wait five minutes")
+    assert not is_logged_in(client), "not even with the right password"
+    other = make_user()
+    assert log_in(client, other.email).headers["Location"] == "/"
+
+
+def test_new_password_opens_a_door_that_guesses_have_closed(client):
+    user = make_user()
+    for _ in range(6):
+        log_in(client, user.email, "guess")
+    owner = Client()
+    owner.post("/password/", {"email": user.email})
+    [(address, _)] = owner.get(link_of(mail.outbox[0]), follow=True).redirect_chain
+    owner.post(address, {"password1": NEW, "password2": NEW})
+    assert log_in(owner, user.email, NEW).headers["Location"] == "/"
+
+
+def test_guessing_of_many_accounts_from_one_place_is_stopped(client):
+    outcomes = [errors_of(log_in(client, f"person{n}@x.example", "guess"))[0].split(".")[0] for n in range(11)]
+    assert outcomes[9:] == ["No account has this e-mail address with this password", "Too many failed attempts"]
+
+
+def test_guessing_of_second_factors_is_stopped(client):
+    user = make_user()
+    log_in(client, user.email)
+    switch_second_factor_on(client)
+    thief = Client()
+    log_in(thief, user.email)
+    answers = [errors_of(thief.post("/log-in/second-factor/", {"code": f"{n:06}"}))[0] for n in range(6)]
+    assert answers[5].startswith("Code: Too many failed attempts")
+
+
+def test_too_many_requests_get_a_page_that_says_so(client):
+    answers = [client.post("/sign-up/", {}) for _ in range(21)]
+    assert [answer.status_code for answer in answers[19:]] == [200, 429]
+    assert "Too many attempts" in answers[20].content.decode()
+
+
+def test_closed_account_stays_closed(client):
+    user = make_user(is_active=False)
+    assert log_in(client, user.email).headers["Location"] == "/log-in/closed/"
+    assert not is_logged_in(client)
+    assert errors_of(log_in(client, user.email, "guess")) == errors_of(log_in(client, "no@test.example", "guess"))
+    client.post("/password/", {"email": user.email})
+    assert mail.outbox[-1].subject == "There is no account with this address"
+
+
+def test_account_that_is_closed_is_logged_out(client):
+    user = make_user()
+    log_in(client, user.email)
+    User.objects.update(is_active=False)
+    assert client.get("/account/").headers["Location"] == "/log-in/?next=/account/"
+
+
+# The admin's door ---------------------------------------------------------------------------------
+
+
+def test_admin_has_no_log_in_of_its_own(client):
+    operator = make_operator()
+    assert client.get("/admin/accounts/user/").headers["Location"] == "/admin/login/?next=/admin/accounts/user/"
+    door = client.get("/admin/login/?next=/admin/accounts/user/")
+    assert door.headers["Location"] == "/log-in/?next=/admin/accounts/user/"
+    posted = client.post("/admin/login/", {"username": operator.email, "password": PASSWORD})
+    assert posted.headers["Location"] == "/log-in/?next=/admin/"
+    assert not is_logged_in(client)
+    log_in(client, operator.email)
+    assert client.get("/admin/login/?next=//evil.example/").headers["Location"] == "/admin/"
+    assert client.get("/admin/accounts/user/").status_code == 200
+    client.force_login(make_user())
+    assert client.get("/admin/login/").status_code == 404
+
+
+def test_operator_makes_an_account_and_changes_its_address(client):
+    client.force_login(make_operator())
+    fields = {"email": "Lise@Test.example", "name": "Lise", "password1": NEW, "password2": NEW}
+    client.post("/admin/accounts/user/add/", fields | {"usable_password": "true"})
+    lise = User.objects.get(name="Lise")
+    assert log_in(Client(), "lise@test.example", NEW).headers["Location"] == "/"
+    fields = {"email": "Meitner@test.example", "name": "Lise", "is_active": 1}
+    fields |= {"date_joined_0": "2026-01-01", "date_joined_1": "10:00"}
+    assert client.post(f"/admin/accounts/user/{lise.pk}/change/", fields).status_code == 302
+    assert [row.email for row in EmailAddress.objects.filter(user=lise, verified=True)] == ["meitner@test.example"]
+    assert log_in(Client(), "meitner@test.example", NEW).headers["Location"] == "/"
+
+
+def test_operator_removes_a_second_factor_without_seeing_its_secret(client):
+    user = make_user()
+    log_in(client, user.email)
+    switch_second_factor_on(client)
+    secret = Authenticator.objects.get(type="totp").data["secret"]
+    client.force_login(make_operator())
+    factor = Authenticator.objects.get(type="totp")
+    assert secret not in client.get(f"/admin/mfa/authenticator/{factor.pk}/change/").content.decode()
+    client.post(f"/admin/mfa/authenticator/{factor.pk}/delete/", {"post": "yes"})
+    assert log_in(Client(), user.email).headers["Location"] == "/"
+
+
+# Mail ---------------------------------------------------------------------------------------------
+
+
+def test_mail_that_cannot_be_sent_is_said_and_the_account_can_be_confirmed_later(client, settings):
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9
+    for answer in (sign_up(client), client.post("/password/", {"email": "ada@test.example"})):
+        assert (answer.status_code, "The mail could not be sent" in answer.content.decode()) == (503, True)
+    cache.clear()
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    log_in(client, "ada@test.example")
+    client.post(link_of(mail.outbox[-1]))
+    assert log_in(Client(), "ada@test.example").headers["Location"] == "/"
+
+
+def test_names_reach_mails_as_they_are(client):
+    sign_up(client, name="O’Neill & <Söhne>")
+    assert "Hello O’Neill & <Söhne>," in mail.outbox[0].body
+
+
+def test_name_is_one_line_without_signs_that_cannot_be_seen(client):
+    """It stands in mails to people who have no account: nobody writes paragraphs or commands of a terminal there."""
+    unseen = "Name: Use letters, digits and signs only; found a character that cannot be seen."
+    assert errors_of(sign_up(client, name="Ada\x1b[31m")) == [unseen]
+    sign_up(client, name="Ada\n\nVisit https://trap.example")
+    user = User.objects.get()
+    assert user.name == "Ada Visit https://trap.example"
+    client.force_login(user)
+    assert errors_of(client.post("/account/", {"name": "Ada\u202e"})) == [unseen]
+    client.post("/account/", {"name": "Ada\nLovelace"})
+    user.refresh_from_db()
+    assert user.name == "Ada Lovelace"

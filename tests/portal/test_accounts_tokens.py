@@ -1,0 +1,232 @@
+"""Access tokens, names and mails: what people keep in their own account."""
+
+import hashlib
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from portal.accounts.models import AccessToken, User
+from portal.accounts.notice_kinds import ALWAYS_SENT, DECLINABLE, TO_ORGANIZERS, NoticeKind
+from portal.accounts.tokens import create_token, revoke_token, user_of_token
+from portal.core.models import AuditEvent
+from tests.portal.factories import make_edition, make_organizer, make_team, make_user
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+
+
+def make_token(user=None, **fields):
+    return create_token(
+        **{"user": user or make_user(), "name": "laptop", "scopes": ["read"], "expires_at": None} | fields
+    )
+
+
+# Tokens -------------------------------------------------------------------------------------------
+
+
+def test_secret_has_its_form_and_only_its_hash_is_kept():
+    _, secret = make_token(scopes=["submit", "read"])
+    assert re.fullmatch(r"vpp_[A-Za-z0-9_-]{40}", secret)
+    kept = AccessToken.objects.values().get()
+    assert kept["secret_hash"] == hashlib.sha256(secret.encode()).hexdigest()
+    assert (kept["start"], kept["scopes"]) == (secret[:10], ["read", "submit"])
+    assert secret not in str([*AccessToken.objects.values(), *AuditEvent.objects.values()])
+    assert make_token()[1] != secret
+    assert AuditEvent.objects.filter(action="token.created").count() == 2
+
+
+def test_token_is_good_for_its_owner_until_its_end():
+    user = make_user()
+    _, secret = make_token(user, expires_at=NOW + timedelta(days=1))
+    assert user_of_token(secret, NOW).user == user
+    assert user_of_token(secret, NOW + timedelta(days=1) - timedelta(microseconds=1)).user == user
+    assert user_of_token(secret, NOW + timedelta(days=1)) is None
+
+
+def test_token_without_an_end_stays_good():
+    _, secret = make_token()
+    assert user_of_token(secret, NOW + timedelta(days=3650)) is not None
+
+
+def test_wrong_revoked_and_orphaned_tokens_are_no_good():
+    user = make_user()
+    token, secret = make_token(user)
+    for wrong in ("", "vpp_", secret[:-1], secret + "x", secret.upper(), token.secret_hash, token.start, "\x00ü"):
+        assert user_of_token(wrong, NOW) is None
+    user.is_active = False
+    user.save()
+    assert user_of_token(secret, NOW) is None
+    user.is_active = True
+    user.save()
+    assert user_of_token(secret, NOW) == token
+    revoke_token(token=token, by=user, now=NOW)
+    assert user_of_token(secret, NOW) is None
+
+
+def test_revoking_twice_keeps_the_first_time():
+    user = make_user()
+    token, _ = make_token(user)
+    revoke_token(token=token, by=user, now=NOW)
+    assert revoke_token(token=token, by=user, now=NOW + timedelta(days=1)).revoked_at == NOW
+    assert AuditEvent.objects.filter(action="token.revoked").count() == 1
+
+
+def test_use_is_noted_at_most_once_a_minute(django_assert_num_queries):
+    token, secret = make_token()
+    moments = [NOW, NOW + timedelta(seconds=59), NOW + timedelta(seconds=60)]
+    seen = []
+    for moment, queries in zip(moments, (2, 1, 2), strict=True):
+        with django_assert_num_queries(queries):
+            user_of_token(secret, moment)
+        token.refresh_from_db()
+        seen.append(token.last_used_at)
+    assert seen == [NOW, NOW, NOW + timedelta(seconds=60)]
+
+
+def test_secret_is_shown_on_one_page_and_never_again(client):
+    user = make_user()
+    client.force_login(user)
+    answer = client.post("/account/tokens/", {"name": "vp on my laptop", "scopes": ["read", "submit"], "days": "30"})
+    [secret] = re.findall(r"vpp_[A-Za-z0-9_-]{40}", answer.content.decode())
+    assert "no-store" in answer["Cache-Control"]
+    token = user_of_token(secret, timezone.now())
+    assert (token.user, token.name, token.scopes) == (user, "vp on my laptop", ["read", "submit"])
+    assert timedelta(days=29) < token.expires_at - timezone.now() <= timedelta(days=30)
+    page = client.get("/account/tokens/").content.decode()
+    assert secret not in page
+    assert secret[:10] in page
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"name": ""}, "Name the token."),
+        ({"scopes": []}, "Choose at least one thing that the token may do."),
+        ({"scopes": ["everything"]}, "Select a valid choice"),
+        ({"days": "100000"}, "Select a valid choice"),
+    ],
+)
+def test_token_that_is_not_described_is_not_made(client, change, sentence):
+    client.force_login(make_user())
+    answer = client.post("/account/tokens/", {"name": "laptop", "scopes": ["read"], "days": "30"} | change)
+    assert (answer.status_code, AccessToken.objects.count()) == (422, 0)
+    assert sentence in answer.content.decode()
+
+
+def test_token_without_an_end_can_be_made(client):
+    client.force_login(make_user())
+    client.post("/account/tokens/", {"name": "laptop", "scopes": ["read"], "days": "0"})
+    assert AccessToken.objects.get().expires_at is None
+
+
+def test_token_is_revoked_on_its_page_by_its_owner_only(client):
+    user = make_user()
+    token, secret = make_token(user)
+    address = f"/account/tokens/{token.pk}/revoke/"
+    client.force_login(make_user())
+    assert client.post(address).status_code == 404
+    assert user_of_token(secret, NOW) is not None
+    client.force_login(user)
+    assert client.get(address).status_code == 405
+    assert client.post(address).headers["Location"] == "/account/tokens/"
+    assert user_of_token(secret, NOW) is None
+    assert client.post(address).status_code == 404
+    assert secret[:10] not in client.get("/account/tokens/").content.decode()
+
+
+def test_nobody_sees_the_tokens_of_others(client):
+    token, _ = make_token(name="of somebody else")
+    client.force_login(make_user())
+    page = client.get("/account/tokens/").content.decode()
+    assert token.start not in page
+    assert token.name not in page
+
+
+@pytest.mark.parametrize("tokens", [1, 3])
+def test_token_list_query_count_does_not_grow(client, django_assert_num_queries, tokens):
+    user = make_user()
+    for _ in range(tokens):
+        make_token(user)
+    client.force_login(user)
+    with django_assert_num_queries(5):
+        client.get("/account/tokens/")
+
+
+# Name and mails -----------------------------------------------------------------------------------
+
+
+def test_name_is_changed_on_the_account_page(client):
+    user = make_user(name="Ada Byron")
+    client.force_login(user)
+    assert client.post("/account/", {"name": "Ada Lovelace"}).headers["Location"] == "/account/"
+    assert ">Ada Lovelace</span>" in client.get("/account/").content.decode()
+    event = AuditEvent.objects.get(action="account.renamed")
+    assert (event.actor, event.data) == (user, {"before": "Ada Byron"})
+
+
+def test_empty_name_is_refused_and_the_old_one_stays_in_sight(client):
+    client.force_login(make_user(name="Ada Byron"))
+    answer = client.post("/account/", {"name": " "})
+    assert answer.status_code == 422
+    assert "Enter your name." in answer.content.decode()
+    assert ">Ada Byron</span>" in answer.content.decode()
+
+
+def test_every_notice_can_be_declined_but_those_that_are_always_sent():
+    assert set(DECLINABLE) | ALWAYS_SENT == set(NoticeKind)
+    assert not set(DECLINABLE) & ALWAYS_SENT
+
+
+def test_unticked_mails_are_declined_and_come_back_when_ticked(client):
+    user = make_user()
+    client.force_login(user)
+    assert client.get("/account/notices/").content.decode().count(" checked") == 6
+    client.post("/account/notices/", {"wanted": ["refused", "finished", "published"]})
+    user.refresh_from_db()
+    assert user.unwanted_notices == ["validated", "failed", "heard"]
+    assert client.get("/account/notices/").content.decode().count(" checked") == 3
+    client.post("/account/notices/", {"wanted": [kind.value for kind in DECLINABLE if kind not in TO_ORGANIZERS]})
+    user.refresh_from_db()
+    assert user.unwanted_notices == []
+
+
+def test_mails_to_organizers_are_offered_to_organizers_and_the_choice_outlives_the_role(client):
+    user = make_organizer()
+    client.force_login(user)
+    page = client.get("/account/notices/").content.decode()
+    assert page.count(" checked>") == len(DECLINABLE)
+    kinds = ["validated", "refused", "failed", "finished", "published", "heard", "checked"]
+    client.post("/account/notices/", {"wanted": kinds})
+    user.refresh_from_db()
+    assert user.unwanted_notices == ["registered"]
+    User.objects.update(is_organizer=False)
+    client.post("/account/notices/", {"wanted": ["validated"]})
+    user.refresh_from_db()
+    assert user.unwanted_notices == ["refused", "failed", "finished", "published", "heard", "registered"]
+
+
+def test_token_form_offers_only_what_its_owner_could_do(client):
+    edition, person = make_edition(), make_user()
+    client.force_login(person)
+
+    def offered():
+        return dict(client.get("/account/tokens/").context["form"].fields["scopes"].choices)
+
+    assert set(offered()) == {"read", "submit"}
+    answer = client.post("/account/tokens/", {"name": "x", "scopes": ["organize"], "days": "30"})
+    assert answer.status_code == 422
+    make_team(edition, owner=person)
+    assert offered()["organize"] == "manage who belongs to your teams"
+    edition.organizers.add(person)
+    assert offered()["organize"] == "manage your editions, and who belongs to your teams"
+
+
+def test_membership_mails_cannot_be_declined(client):
+    user = make_user()
+    client.force_login(user)
+    assert "membership" not in client.get("/account/notices/").content.decode()
+    client.post("/account/notices/", {})
+    user.refresh_from_db()
+    assert user.unwanted_notices == [kind.value for kind in DECLINABLE if kind not in TO_ORGANIZERS]

@@ -1,0 +1,296 @@
+"""What an organizer does with a board: drafts, deeds, their audit rows, and the notices that go out."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from portal.accounts.models import User
+from portal.challenges.models import Edition
+from portal.core.models import AuditEvent
+from portal.jobs.models import Job
+from portal.results import board_services
+from portal.results.board import board_of, policy_by
+from portal.results.board_exports import board_as_latex
+from portal.results.board_policy_pages import policy_page
+from tests.portal.boards import make_board
+from tests.portal.factories import (
+    make_edition,
+    make_organizer,
+    make_submission,
+    make_team,
+    make_team_system,
+    make_user,
+)
+from tests.portal.objective import OWN_RECIPE, make_objective_run, ranked_numbers
+
+pytestmark = pytest.mark.django_db
+FORM = {
+    "minimum_eers": "15, 20, 25, 30",
+    "policy": "cumulative",
+    "inclusive": "yes",
+    "late": "unranked",
+    "basis": "recomputed",
+    "several_systems": "best",
+    "note_within": "0.05",
+    "gate_pitch_correlation": "0.3",
+}
+DEEDS = {
+    "policy/": FORM | {"late": "ranked"},
+    "policy/live/": {},
+    "policy/discard/": {},
+    "publish/": {},
+    "unpublish/": {},
+    "freeze/": {"at": ""},
+    "unfreeze/": {},
+}
+
+
+@pytest.fixture
+def organizer():
+    return make_organizer()
+
+
+@pytest.fixture
+def edition(organizer):
+    return make_board(organizers=[organizer])
+
+
+@pytest.fixture
+def address(edition):
+    return f"/editions/{edition.name}/board/"
+
+
+@pytest.fixture
+def client(organizer):
+    client = Client()
+    client.force_login(organizer)
+    return client
+
+
+def deeds(edition):
+    events = AuditEvent.objects.filter(subject_type="challenges.edition", subject_id=str(edition.pk))
+    return [event.action for event in events.order_by("pk")]
+
+
+@pytest.mark.parametrize("path", DEEDS)
+def test_only_organizers_of_the_edition_decide(edition, address, path):
+    member = edition.teams.first().memberships.first().user
+    before = Edition.objects.values().get(pk=edition.pk)
+    for user in (make_user(), make_organizer(), member, make_user(is_staff=True, is_superuser=True)):
+        other = Client()
+        other.force_login(user)
+        assert other.get(address + path).status_code in {404, 405}
+        assert other.post(address + path, DEEDS[path]).status_code == 404
+    visitor = Client().post(address + path, DEEDS[path])
+    assert (visitor.status_code, visitor.url.startswith("/log-in/")) == (302, True)
+    assert Edition.objects.values().get(pk=edition.pk) == before
+    assert deeds(edition) == []
+
+
+def test_draft_changes_nothing_that_others_see(client, edition, address):
+    assert client.post(f"{address}policy/", FORM | {"late": "ranked", "minimum_eers": "10 20"}).status_code == 302
+    edition.refresh_from_db()
+    assert edition.board_policy == {}
+    assert policy_by(edition, edition.draft_policy).minimum_eers == (10, 20)
+    assert board_of(edition).policy.minimum_eers == (15, 20, 25, 30)
+    assert deeds(edition) == ["board.policy-drafted"]
+
+
+def test_draft_like_the_live_policy_is_none(client, edition, address):
+    client.post(f"{address}policy/", FORM | {"late": "ranked"})
+    client.post(f"{address}policy/", FORM)
+    edition.refresh_from_db()
+    assert edition.draft_policy == {}
+
+
+def test_preview_says_who_moves(client, edition, address):
+    client.post(f"{address}policy/", FORM | {"late": "ranked"})
+    edition.refresh_from_db()
+    page = policy_page(edition)
+    [first, *_] = page["changes"]
+    assert [(move["entry"].label, move["before"], move["after"], move["direction"]) for move in first["moves"]] == [
+        ("T02-p1", "late", "1", "up"), ("T01-c1", "1", "2", "down")
+    ]  # fmt: skip
+    assert (first["unmoved"], page["n_moves"]) == (1, 6)
+    assert page["dropped_words"] == ["Late submissions are listed without a rank."]
+    assert page["new_words"] == ["Late submissions are ranked."]
+    html = client.get(f"{address}policy/").content.decode()
+    assert "6 places would change." in html
+
+
+def test_preview_and_tables_name_what_ranks_in_words(organizer):
+    by_words = '{ metric = "wer", estimator = "tglarge", better = "lower" }'
+    by_pitch = '{ metric = "pitch_correlation", estimator = "praat", better = "higher" }'
+    assert by_words in OWN_RECIPE
+    fields = {"draft_policy": {"late": "ranked"}, "organizers": [organizer]}
+    edition = make_edition(protocol="", recipe_text=OWN_RECIPE.replace(by_words, by_pitch), **fields)
+    team = make_team(edition, name="Alder")
+    make_objective_run(make_submission(make_team_system(team)), ranked_numbers(edition, eer=25, wer=8))
+    assert {one["utility"] for one in policy_page(edition)["changes"]} == {"Pitch correlation ρF0"}
+    assert r"by Pitch correlation $\rho$F0}" in board_as_latex(board_of(edition))
+
+
+def test_draft_goes_live_and_back(client, edition, address):
+    client.post(f"{address}policy/", FORM | {"late": "ranked", "gate_pitch_correlation": ""})
+    assert client.post(f"{address}policy/live/").url == address
+    edition.refresh_from_db()
+    assert (edition.board_policy, edition.draft_policy) == (
+        {"late": "ranked", "gates": {"pitch_correlation": None}}, {}
+    )  # fmt: skip
+    assert board_of(edition).table.tables[0].rows[0].rank == 1
+    client.post(f"{address}policy/", FORM)
+    edition.refresh_from_db()
+    assert edition.draft_policy["late"] == "unranked"
+    client.post(f"{address}policy/live/")
+    edition.refresh_from_db()
+    assert edition.board_policy == {}
+    event = AuditEvent.objects.filter(action="board.policy-live").order_by("pk").first()
+    assert event.data == {"before": {}, "after": {"late": "ranked", "gates": {"pitch_correlation": None}}}
+
+
+def test_draft_can_be_discarded(client, edition, address):
+    client.post(f"{address}policy/", FORM | {"policy": "interval"})
+    client.post(f"{address}policy/discard/")
+    edition.refresh_from_db()
+    assert edition.draft_policy == {}
+    assert deeds(edition) == ["board.policy-drafted", "board.draft-discarded"]
+
+
+def test_nothing_goes_live_without_a_draft(client, edition, address):
+    response = client.post(f"{address}policy/live/", follow=True)
+    assert "There is no draft" in response.content.decode()
+    assert deeds(edition) == []
+    assert "There is no draft" in client.get(f"{address}policy/live/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("minimum_eers", "20, 15", "Expected limits from 0 to 100 % that ascend, found 20, 15."),
+        ("minimum_eers", "fifteen", "Write numbers with commas between them, such as 15, 20, 25, 30."),
+        ("minimum_eers", "nan", "Expected a number, found “nan”."),
+        ("policy", "best", "Select a valid choice. best is not one of the available choices."),
+        ("note_within", "-1", "Ensure this value is greater than or equal to 0."),
+        ("gate_pitch_correlation", "much", "Enter a number."),
+    ],
+)
+def test_policy_form_says_what_is_wrong(client, edition, address, field, value, sentence):
+    response = client.post(f"{address}policy/", FORM | {field: value})
+    assert response.status_code == 422
+    assert response.context["form"].errors[field] == [sentence]
+    edition.refresh_from_db()
+    assert edition.draft_policy == {}
+
+
+def test_limits_may_be_written_in_several_ways(client, edition, address):
+    client.post(f"{address}policy/", FORM | {"minimum_eers": " 12.5 %; 20%  40 "})
+    edition.refresh_from_db()
+    assert edition.draft_policy["minimum_eers"] == [12.5, 20, 40]
+
+
+def test_publishing_tells_each_team_on_the_board(client, edition, address):
+    make_team(edition, name="Without a system")
+    declined = edition.teams.get(number=2).memberships.first().user
+    User.objects.filter(pk=declined.pk).update(unwanted_notices=["published"])
+    assert client.post(f"{address}publish/").url == address
+    edition.refresh_from_db()
+    assert edition.published_at is not None
+    told = Job.objects.filter(kind="send-notice")
+    assert {job.parameters["team"] for job in told} == {edition.teams.get(number=number).pk for number in (1, 3)}
+    assert {job.parameters["url"] for job in told} == {address}
+    event = AuditEvent.objects.get(action="board.published")
+    assert event.data == {"teams": ["Alder", "Birch", "Cedar"]}
+    assert Client().get(address).status_code == 200
+
+
+def test_publishing_again_within_a_day_tells_nobody_a_second_time(edition, organizer):
+    def publish(now):
+        board_services.publish_board(edition=edition, now=now, by=organizer)
+        board_services.unpublish_board(edition=edition, by=organizer)
+        return Job.objects.filter(kind="send-notice", parameters__kind="published").count()
+
+    now = timezone.now()
+    told = publish(now)
+    assert told > 0
+    assert publish(now + timedelta(hours=23)) == told
+    assert publish(now + timedelta(hours=25)) == 2 * told
+
+
+def test_board_is_published_and_taken_back_once(client, edition, address):
+    client.post(f"{address}publish/")
+    response = client.post(f"{address}publish/", follow=True)
+    assert "The board is published already." in response.content.decode()
+    assert "Take it back" in client.get(f"{address}publish/").content.decode()
+    client.post(f"{address}unpublish/")
+    assert Client().get(address).status_code == 302
+    response = client.post(f"{address}unpublish/", follow=True)
+    assert "The board is not published." in response.content.decode()
+    assert deeds(edition) == ["board.published", "board.unpublished"]
+
+
+def test_looking_publishes_nothing(client, edition, address):
+    client.get(f"{address}publish/")
+    assert client.get(f"{address}unpublish/").status_code == 405
+    edition.refresh_from_db()
+    assert edition.published_at is None
+
+
+def test_board_is_frozen_as_of_now_or_of_a_time_that_passed(client, edition, address):
+    client.post(f"{address}freeze/", {"at": "", "confirmed": "yes"})
+    edition.refresh_from_db()
+    assert timezone.now() - edition.frozen_at < timedelta(minutes=1)
+    client.post(f"{address}freeze/", {"at": "2026-05-31T23:59", "confirmed": "yes"})
+    edition.refresh_from_db()
+    assert edition.frozen_at.isoformat() == "2026-05-31T23:59:00+00:00"
+    assert "as of" in client.get(address).content.decode()
+    client.post(f"{address}unfreeze/")
+    edition.refresh_from_db()
+    assert edition.frozen_at is None
+    assert deeds(edition) == ["board.frozen", "board.frozen", "board.unfrozen"]
+
+
+def test_board_cannot_be_frozen_in_the_future_or_at_nonsense(client, edition, address):
+    for typed, sentence in {
+        "2999-01-01T00:00": "A board can be frozen as of now or of a time that has passed.",
+        "soon": "Give a date and a time",
+    }.items():
+        response = client.post(f"{address}freeze/", {"at": typed, "confirmed": "yes"})
+        page = response.content.decode()
+        assert (response.status_code, sentence in page, f'value="{typed}"' in page) == (422, True, True)
+        assert 'aria-invalid="true"' in page
+    edition.refresh_from_db()
+    assert edition.frozen_at is None
+
+
+def test_time_is_picked_and_shown_before_the_board_is_frozen(client, edition, address):
+    assert 'type="datetime-local"' in client.get(f"{address}freeze/").content.decode()
+    page = " ".join(client.post(f"{address}freeze/", {"at": ""}).content.decode().split())
+    assert "The board would hold 4 systems, 2 of them ranked somewhere, of Alder, Birch, Cedar." in page
+    assert "<b>EER of at least 15 %:</b> 1. T01-c1" in page
+    edition.refresh_from_db()
+    assert (edition.frozen_at, deeds(edition)) == (None, [])
+    [shown] = re.findall('type="hidden" name="at" value="([^"]+)"', page)
+    client.post(f"{address}freeze/", {"at": shown, "confirmed": "yes"})
+    edition.refresh_from_db()
+    assert edition.frozen_at.isoformat() == shown
+
+
+def test_time_before_any_evaluation_is_told_in_true_words(client, edition, address):
+    page = " ".join(client.post(f"{address}freeze/", {"at": "2020-01-01T00:00"}).content.decode().split())
+    assert "No system had been evaluated by then: the board would be empty." in page
+    assert "Now on it and then not: T01-p1 (Alder)" in page
+    client.post(f"{address}freeze/", {"at": "2020-01-01T00:00", "confirmed": "yes"})
+    page = client.get(address).content.decode()
+    assert "No system had been evaluated by then" in page
+    assert "No system has been evaluated yet" not in page
+    assert f'class="button quiet" href="{address}publish/"' in page
+
+
+def test_services_refuse_what_the_state_does_not_allow(organizer, edition):
+    for deed in (board_services.unpublish_board, board_services.unfreeze_board, board_services.make_policy_live):
+        with pytest.raises(board_services.BoardError):
+            deed(edition=edition, by=organizer)
+    assert deeds(edition) == []

@@ -1,0 +1,465 @@
+"""Editions: who sees them, what cannot be saved, what the first submission fixes, copies, and the audit trail."""
+
+import csv
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+from django.utils import timezone
+
+from evaluation.protocols.recipes import FOLDER
+from portal.challenges import editions
+from portal.challenges.models import Edition
+from portal.core import audit
+from portal.core.models import AuditEvent
+from portal.jobs.models import Job
+from portal.jobs.services import request_cancel, run_again
+from portal.teams.services import decline_team, freeze_members
+from tests.portal.factories import (
+    make_corpus,
+    make_edition,
+    make_job,
+    make_organizer,
+    make_submission,
+    make_team,
+    make_team_system,
+    make_user,
+)
+
+pytestmark = pytest.mark.django_db
+RECIPE = (FOLDER / "2022.toml").read_text()
+
+
+def sets_for(corpus):
+    """The enrolment and trial sets that corpora of the factory have, as lines of a recipe."""
+    trials = [
+        f'{corpus}_trials_{gender} = {{ role = "trial", split = "test", gender = "{gender}", '
+        f'enrolment = "{corpus}_enrolls" }}'
+        for gender in "fm"
+    ]
+    enrolment = f'{corpus}_enrolls = {{ role = "enrolment", split = "test", gender = "all", utterances = 4 }}'
+    return "\n".join([enrolment, *trials])
+
+
+def recipe_for(corpus):
+    """A recipe of those data sets alone."""
+    return f"""
+edition = "tones"
+title = "Tones"
+anonymised_suffix = "_anon"
+baselines = []
+attack_models = ["ignorant"]
+uncertain = []
+[data_sets]
+{sets_for(corpus)}
+[[metrics]]
+key = "eer"
+estimator = "kaldi"
+primary = true
+[tracks.main]
+languages = ["en"]
+[[tracks.main.averages]]
+metric = "eer"
+estimator = "kaldi"
+label = "Average EER"
+weights.test = {{ {corpus}_trials_f = 0.5, {corpus}_trials_m = 0.5 }}
+"""
+
+
+def filled_in(user, **fields):
+    """What the form of an edition sends."""
+    return {
+        "title": "Challenge of tones",
+        "name": "tones-1",
+        "protocol": "2022",
+        "submissions_per_team": "5",
+        "largest_archive_gb": "1.5",
+        "organizers": user.email,
+        "scores_required": "on",
+    } | fields
+
+
+@pytest.fixture
+def organizer(client):
+    organizer = make_organizer()
+    client.force_login(organizer)
+    return organizer
+
+
+def errors_of(response):
+    assert response.status_code == 422
+    return response.context["form"].errors
+
+
+def test_new_edition_is_made_as_it_was_filled_in(client, organizer):
+    other = make_user()
+    people = f"{organizer.email}\n{other.email.upper()}"
+    sent = filled_in(organizer, organizers=people, submissions_close_at="2026-12-01T12:00", is_listed="on")
+    response = client.post("/editions/new/", sent)
+    edition = Edition.objects.get()
+    assert response.url == edition.get_absolute_url() == "/editions/tones-1/"
+    assert (edition.protocol, edition.recipe_text, edition.corpus) == ("2022", "", None)
+    assert (edition.submissions_per_team, edition.largest_archive_bytes) == (5, 1_500_000_000)
+    assert (edition.audio_required, edition.scores_required, edition.is_listed) == (False, True, True)
+    assert edition.submissions_close_at.isoformat() == "2026-12-01T12:00:00+00:00"
+    assert set(edition.organizers.all()) == {organizer, other}
+    assert AuditEvent.objects.get(action="edition.created").actor == organizer
+
+
+def test_own_recipe_as_a_file_takes_the_place_of_the_text(client, organizer):
+    corpus = make_corpus()
+    file = SimpleUploadedFile("mine.toml", b"\xef\xbb\xbf" + recipe_for("tones").encode())
+    sent = filled_in(organizer, protocol="own", recipe_file=file, recipe_text="nonsense", corpus=corpus.pk)
+    assert client.post("/editions/new/", sent).status_code == 302
+    edition = Edition.objects.get()
+    assert (edition.protocol, edition.recipe.title, edition.corpus) == ("", "Tones", corpus)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "Give the text of the recipe, or choose its file."),
+        ("x = ", "tones-1.toml: expected a readable TOML file"),
+        (RECIPE.replace('role = "trial"', 'role = "trail"'), "expected one of enrolment, trial, recognition"),
+        (RECIPE.replace('key = "cllr"', 'key = "beauty"'), "Found “beauty”."),
+        ("emotions = 3\n" + RECIPE, "emotions: expected a table, found “3”"),
+    ],
+)
+def test_recipe_that_cannot_be_read_is_not_saved(client, organizer, text, said):
+    response = client.post("/editions/new/", filled_in(organizer, protocol="own", recipe_text=text))
+    assert said in errors_of(response)["recipe_text"][0]
+    assert not Edition.objects.exists()
+
+
+def test_faults_of_a_recipe_file_stand_at_the_file_and_its_text_is_kept(client, organizer):
+    text = RECIPE.replace('title = "VoicePrivacy 2022"', "").replace('policy = "cumulative"', 'policy = "x"')
+    file = SimpleUploadedFile("own.toml", text.encode())
+    response = client.post("/editions/new/", filled_in(organizer, protocol="own", recipe_file=file))
+    errors = errors_of(response)
+    assert set(errors) == {"recipe_file"}
+    assert [sum(part in one for one in errors["recipe_file"]) for part in ("“title”", "found “x”")] == [1, 1]
+    assert response.context["form"]["recipe_text"].value() == text
+
+
+def test_own_recipe_without_a_readable_file_is_not_called_an_unknown_edition(client, organizer):
+    file = SimpleUploadedFile("own.toml", b"\xff\xfe")
+    response = client.post("/editions/new/", filled_in(organizer, protocol="own", recipe_file=file))
+    assert set(errors_of(response)) == {"recipe_file"}
+
+
+def test_numbers_of_the_form_are_asked_for_in_whole_sentences(client, organizer):
+    fields = filled_in(organizer, submissions_per_team="0", largest_archive_gb="x")
+    errors = errors_of(client.post("/editions/new/", fields))
+    assert errors["submissions_per_team"] == ["Give a whole number from 1 to 10,000."]
+    assert errors["largest_archive_gb"] == ["Give a number up to 1024, such as 20 or 0.5."]
+
+
+def test_organizer_is_warned_of_ranked_numbers_that_no_required_part_ensures(client, organizer):
+    edition = make_edition(make_corpus(), organizers=[organizer], name="mine", protocol="2022")
+    warning = "An accepted archive may lack what the ranking needs"
+    assert warning not in client.get("/editions/mine/").content.decode()
+    Edition.objects.update(scores_required=False)
+    page = client.get("/editions/mine/").content.decode()
+    assert warning in page
+    assert "Score files are not required, but the rank rests on EER (Kaldi) from these." in page
+    assert "Anonymised recordings are not required" not in page
+    Edition.objects.update(audio_required=False)
+    page = client.get("/editions/mine/").content.decode()
+    assert "Anonymised recordings are not required, but the rank rests on Pitch correlation ρF0 from these." in page
+    owner = make_user()
+    make_team(edition, owner=owner)
+    client.force_login(owner)
+    assert warning not in client.get("/editions/mine/").content.decode()
+
+
+def test_edition_page_tells_the_limits_in_force_and_links_to_a_board_that_opens(client, organizer):
+    live = {"minimum_eers": [7, 9], "late": "ranked", "several_systems": "all"}
+    edition = make_edition(organizers=[organizer], name="mine", protocol="2022", board_policy=live)
+    link = 'as on <a href="/editions/mine/board/">'
+    assert link in client.get("/editions/mine/").content.decode()
+    client.logout()
+    page = client.get("/editions/mine/").content.decode()
+    assert "at least 7 %" in page
+    assert "at least 15 %" not in page
+    assert "Every system of a team is ranked." in page
+    assert "Late submissions: ranked." in page
+    assert "/editions/mine/board/" not in page
+    Edition.objects.filter(pk=edition.pk).update(published_at=timezone.now())
+    assert link in client.get("/editions/mine/").content.decode()
+
+
+def test_recipe_file_that_is_no_text_is_refused(client, organizer):
+    file = SimpleUploadedFile("mine.toml", b"\xff\xfe")
+    response = client.post("/editions/new/", filled_in(organizer, protocol="own", recipe_file=file))
+    assert errors_of(response)["recipe_file"] == ["mine.toml: expected text in UTF-8, found the byte 0."]
+
+
+def test_corpus_that_contradicts_the_recipe_is_not_saved(client, organizer):
+    corpus = make_corpus()
+    response = client.post("/editions/new/", filled_in(organizer, corpus=corpus.pk))
+    assert "holds none of the 16" in errors_of(response)["corpus"][0]
+    text = recipe_for("tones").replace("utterances = 4", "utterances = 5")
+    response = client.post("/editions/new/", filled_in(organizer, corpus=corpus.pk, protocol="own", recipe_text=text))
+    assert "expected 5 utterances, found 4" in errors_of(response)["corpus"][0]
+    assert not Edition.objects.exists()
+
+
+def test_every_other_fault_of_the_form_is_told_at_once(client, organizer):
+    stranger = "nobody@nowhere.example"
+    sent = filled_in(
+        organizer,
+        name="new",
+        title="",
+        protocol="2026",
+        organizers=f"{organizer.email} {stranger}",
+        submissions_open_at="2026-12-02T12:00",
+        submissions_close_at="2026-12-01T12:00",
+        largest_archive_gb="0",
+        submissions_per_team="0",
+    )
+    errors = errors_of(client.post("/editions/new/", sent))
+    fields = {"title", "track", "organizers", "submissions_close_at", "largest_archive_gb", "submissions_per_team"}
+    assert set(errors) == fields
+    assert errors["organizers"] == [f"No account has the address {stranger}. Ask this person to make one first."]
+    response = client.post("/editions/new/", filled_in(organizer, name="new"))
+    assert errors_of(response)["name"] == ["The address of new is taken. Choose another name."]
+
+
+def test_organizer_cannot_remove_themselves_nor_take_a_name(client, organizer):
+    other = make_user()
+    edition = make_edition(organizers=[organizer, other], name="mine")
+    make_edition(name="taken")
+    sent = filled_in(organizer, name="taken", organizers=other.email)
+    assert errors_of(client.post("/editions/mine/edit/", sent))["organizers"] == [
+        "You cannot remove yourself; another organizer can."
+    ]
+    response = client.post("/editions/mine/edit/", filled_in(organizer, name="taken"))
+    assert errors_of(response)["name"] == ["Another edition is called taken. Choose another name."]
+    edition.refresh_from_db()
+    assert edition.name == "mine"
+
+
+def test_first_submission_fixes_the_recipe_and_a_copy_opens_it_again(client, organizer):
+    edition = make_edition(organizers=[organizer], name="mine", board_policy={"late": "ranked"})
+    make_submission(make_team_system(make_team(edition)))
+    sent = filled_in(organizer, name="other", protocol="2020", title="Renamed")
+    assert client.post("/editions/mine/edit/", sent).status_code == 302
+    edition.refresh_from_db()
+    assert (edition.name, edition.protocol, edition.title) == ("mine", "2022", "Renamed")
+    assert "Copy the edition to try another recipe" in client.get("/editions/mine/edit/").content.decode()
+    with pytest.raises(editions.InvalidEdition, match="Copy the edition to try something else"):
+        editions.change_edition(edition=edition, by=organizer, protocol="2020")
+
+    assert client.post("/editions/mine/copy/", {"name": "mine-low", "title": "Lower"}).url == "/editions/mine-low/"
+    copied = Edition.objects.get(name="mine-low")
+    assert copied.recipe_text == RECIPE
+    assert copied.recipe == edition.recipe
+    assert (copied.is_listed, copied.teams.count(), copied.systems.count()) == (False, 0, 0)
+    assert (copied.board_policy, list(copied.organizers.all())) == ({"late": "ranked"}, [organizer])
+    text = RECIPE.replace("[15, 20, 25, 30]", "[5]")
+    sent = filled_in(organizer, name="mine-low", protocol="own", recipe_text=text.replace("\n", "\r\n"))
+    assert client.post("/editions/mine-low/edit/", sent).status_code == 302
+    copied = Edition.objects.get(name="mine-low")
+    assert copied.recipe.track.ranking.minimum_eers == (5,)
+    assert copied.recipe_text == text
+
+
+def test_corpus_that_grew_does_not_block_other_changes(client, organizer):
+    corpus = make_corpus()
+    edition = make_edition(corpus, organizers=[organizer], name="mine", recipe_text=recipe_for("tones"))
+    make_submission(make_team_system(make_team(edition)))
+    enrolment = corpus.data_sets.get(name="tones_enrolls")
+    enrolment.utterances.add(*corpus.utterances.all())
+    assert client.post("/editions/mine/edit/", filled_in(organizer, title="Renamed")).status_code == 302
+    edition.refresh_from_db()
+    assert (edition.title, edition.corpus) == ("Renamed", corpus)
+
+
+def test_name_is_in_small_letters(client, organizer):
+    response = client.post("/editions/new/", filled_in(organizer, name="VPC"))
+    assert errors_of(response)["name"] == ["Expected small letters, found VPC."]
+
+
+def test_copy_needs_a_name_of_its_own(client, organizer):
+    make_edition(organizers=[organizer], name="mine")
+    response = client.post("/editions/mine/copy/", {"name": "mine", "title": "Again"})
+    assert errors_of(response)["name"] == ["Another edition is called mine. Choose another name."]
+
+
+def test_form_keeps_what_is_not_changed(client, organizer):
+    edition = make_edition(make_corpus(), organizers=[organizer], name="mine", recipe_text=recipe_for("tones"))
+    shown = client.get("/editions/mine/edit/").context["form"]
+    sent = {field.html_name: field.value() for field in shown if field.value() not in (None, False)}
+    sent["corpus"] = edition.corpus.pk
+    before = Edition.objects.values().get()
+    assert client.post("/editions/mine/edit/", sent).status_code == 302
+    assert Edition.objects.values().get() == before | {"protocol": ""}
+    assert AuditEvent.objects.get(action="edition.changed").data == {"changes": {"protocol": [before["protocol"], ""]}}
+
+
+def test_unlisted_edition_is_seen_by_its_organizers_and_teams_only(client):
+    organizer, member = make_organizer(), make_user()
+    edition = make_edition(organizers=[organizer], is_listed=False, name="hidden", title="Hidden")
+    make_team(edition, owner=member)
+    for person, status in ((organizer, 200), (member, 200), (make_organizer(), 404), (make_user(), 404)):
+        client.force_login(person)
+        assert client.get("/editions/hidden/").status_code == status
+        assert client.get("/editions/hidden/recipe/").status_code == status
+        assert ("Hidden" in client.get("/editions/").content.decode()) == (status == 200)
+    client.logout()
+    assert client.get("/editions/hidden/").url == f"{reverse('account_login')}?next=/editions/hidden/"
+    assert "Hidden" not in client.get("/editions/").content.decode()
+
+
+def test_recipe_is_handed_out_as_its_organizer_wrote_it(client):
+    make_edition(name="shipped")
+    own = RECIPE.replace("VoicePrivacy 2022", "Ünser eigenes")
+    make_edition(name="own", recipe_text=own)
+    assert client.get("/editions/shipped/recipe/").content.decode() == RECIPE
+    response = client.get("/editions/own/recipe/")
+    assert response.content.decode() == own
+    assert response["Content-Disposition"] == 'attachment; filename="own.toml"'
+
+
+def test_recipe_broken_by_hand_is_a_sentence_not_a_fault(client, organizer):
+    make_edition(organizers=[organizer], name="broken", recipe_text="x = ")
+    page = client.get("/editions/broken/")
+    assert page.status_code == 200
+    assert "The recipe of this edition cannot be read" in page.content.decode()
+    assert client.get("/editions/broken/edit/").status_code == 200
+
+
+def steps_for(client, user, edition):
+    client.logout()
+    if user is not None:
+        client.force_login(user)
+    return [step.title for step in client.get(edition.get_absolute_url()).context["steps"]]
+
+
+def test_each_visitor_reads_what_to_do_next(client):
+    now, organizer, owner = timezone.now(), make_organizer(), make_user()
+    edition = make_edition(organizers=[organizer])
+    assert steps_for(client, None, edition) == ["Take part"]
+    assert steps_for(client, owner, edition) == ["Take part"]
+    team = make_team(edition, owner=owner, name="Bats", state="waiting", number=None)
+    assert steps_for(client, owner, edition) == ["Your team “Bats” waits for approval"]
+    assert steps_for(client, organizer, edition) == ["1 team waits for approval"]
+    decline_team(team=team, by=organizer, now=now, note="Twice here")
+    assert steps_for(client, owner, edition) == ["Your team “Bats” is declined", "Take part"]
+    team.state, team.number = "approved", 1
+    team.save()
+    assert steps_for(client, owner, edition) == ["Upload an archive"]
+    Edition.objects.update(submissions_open_at=now + timedelta(days=1))
+    assert steps_for(client, owner, edition) == ["Your team “Bats” takes part as T01"]
+    Edition.objects.update(submissions_open_at=None, submissions_close_at=now, registration_closes_at=now)
+    assert steps_for(client, owner, edition) == ["Submissions are closed"]
+    assert steps_for(client, make_user(), edition) == ["No team can register now"]
+    Edition.objects.update(is_listed=False)
+    assert steps_for(client, organizer, edition) == ["List the edition"]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_edition_list_needs_the_same_queries_however_long(client, django_assert_num_queries, count):
+    person = make_user()
+    for _ in range(count):
+        make_team(make_edition(organizers=[person]), owner=person)
+    client.force_login(person)
+    with django_assert_num_queries(6):
+        page = client.get("/editions/")
+    assert len(page.context["rows"]) == count
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_team_list_needs_the_same_queries_however_long(client, organizer, django_assert_num_queries, count):
+    edition = make_edition(organizers=[organizer])
+    for _ in range(count):
+        make_team(edition, members=[make_user()])
+    with django_assert_num_queries(5):
+        page = client.get(f"/editions/{edition.name}/teams/")
+    assert len(page.context["rows"]) == count
+
+
+def test_team_list_has_the_waiting_ones_first(client, organizer):
+    edition = make_edition(organizers=[organizer])
+    make_team(edition, name="Ants")
+    make_team(edition, name="Bats", state="waiting", number=None)
+    rows = client.get(f"/editions/{edition.name}/teams/").context["rows"]
+    assert [(str(team), team.label, badge) for team, badge in rows] == [
+        ("Bats", "", "waiting"),
+        ("Ants", "T01", "succeeded"),
+    ]
+
+
+def trail(client, edition, query=""):
+    rows = client.get(f"/editions/{edition.name}/audit/{query}").context["rows"]
+    return sorted(event.action for event, _, _ in rows)
+
+
+def test_audit_trail_holds_the_edition_and_nothing_else(client, organizer):
+    edition, other = make_edition(organizers=[organizer]), make_edition(organizers=[organizer])
+    for each in (edition, other):
+        team = make_team(each, owner=make_user(name="Ada"))
+        submission = make_submission(make_team_system(team))
+        upload = each.uploads.create(team=team, file_name="a.zip", size=1, expires_at=timezone.now())
+        for subject in (each, team, submission, submission.system, upload):
+            audit.record(f"{subject._meta.model_name}.{each.name}", subject, actor=organizer)
+    kinds = ["edition", "submission", "system", "team", "upload"]
+    assert trail(client, edition) == [f"{kind}.{edition.name}" for kind in kinds]
+    first, second = edition.teams.get(), make_team(edition)
+    freeze_members(team=second, now=timezone.now())
+    assert trail(client, edition, f"?team={first.pk}") == [f"{kind}.{edition.name}" for kind in kinds[1:]]
+    assert trail(client, edition, f"?team={second.pk}") == ["team.members_frozen"]
+    for unknown in (other.teams.get().pk, "x", 10**30):
+        assert client.get(f"/editions/{edition.name}/audit/?team={unknown}").status_code == 404
+
+
+def test_audit_trail_holds_what_people_do_to_the_jobs_of_an_edition(client, organizer):
+    edition, other = make_edition(organizers=[organizer]), make_edition(organizers=[organizer])
+    submissions = [
+        make_submission(make_team_system(make_team(each)), job=make_job(kind="intake")) for each in (edition, other)
+    ]
+    for submission in submissions:
+        request_cancel(submission.job, by=organizer)
+    run_again(Job.objects.get(pk=submissions[0].job_id), by=organizer)
+    assert trail(client, edition) == ["job.cancelled", "job.run_again"]
+    assert trail(client, other, f"?team={other.teams.get().pk}") == ["job.cancelled"]
+
+
+def test_audit_trail_says_what_changed_from_what_to_what(client, organizer):
+    deadline = datetime(2026, 12, 1, 12, 0, 0, 123456, tzinfo=UTC)
+    edition = make_edition(organizers=[organizer], name="mine", submissions_close_at=deadline)
+    later, text = deadline + timedelta(days=1), "word " * 100
+    fields = {"submissions_close_at": later, "late_until": later + timedelta(days=1)}
+    fields |= {"is_listed": False, "description": text}
+    editions.change_edition(edition=edition, by=organizer, **fields)
+    audit.record("board.frozen", edition, actor=organizer, as_of=deadline.isoformat())
+    said = [details for _, _, details in client.get("/editions/mine/audit/").context["rows"]]
+    assert said == [
+        "as of: 2026-12-01 12:00 UTC",
+        "description: none → a text of 500 characters; is listed: yes → no; "
+        "late until: none → 2026-12-03 12:00 UTC; "
+        "submissions close at: 2026-12-01 12:00 UTC → 2026-12-02 12:00 UTC",
+    ]
+
+
+def test_audit_trail_is_handed_out_as_csv_without_formulas(client, organizer):
+    edition = make_edition(organizers=[organizer], title="=1+1")
+    audit.record("edition.changed", edition, actor=organizer, fields=["title", "name"], is_late=False)
+    freeze_members(team=make_team(edition, owner=make_user(name="Ada")), now=timezone.now())
+    rows = list(csv.reader(client.get(f"/editions/{edition.name}/audit.csv").content.decode().splitlines()))
+    assert rows[0] == ["time", "person", "deed", "subject", "kind", "details"]
+    assert rows[1][1:3] + rows[1][4:] == ["the portal", "team.members_frozen", "team", "members: Ada"]
+    assert rows[2][1:] == [
+        str(organizer), "edition.changed", "'=1+1", "edition", "fields: title, name; is late: no"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_audit_trail_needs_the_same_queries_however_long(client, organizer, django_assert_num_queries, count):
+    edition = make_edition(organizers=[organizer])
+    for _ in range(count):
+        audit.record("edition.changed", edition, actor=make_user())
+    with django_assert_num_queries(6):
+        page = client.get(f"/editions/{edition.name}/audit/")
+    assert len(page.context["rows"]) == count

@@ -1,0 +1,200 @@
+"""What an edition allows when, how its phases read, which dates, recipes and corpora fit together: pure functions."""
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from evaluation.protocols.recipes import FOLDER, RecipeError, load_recipe, shipped_editions
+from portal.challenges.recipe_checks import HeldSet, contradictions, missing_sets, read_recipe_text, track_problem
+from portal.challenges.recipe_words import rules_of
+from portal.challenges.rules import (
+    Phase,
+    date_problems,
+    locked_fields,
+    phase_in_words,
+    registration_phase,
+    submission_phase,
+)
+
+TICK = timedelta(microseconds=1)
+OPENS = datetime(2026, 3, 1, 12, tzinfo=UTC)
+CLOSES = OPENS + timedelta(days=30)
+LATE = CLOSES + timedelta(days=2)
+
+
+def edition(**fields):
+    names = ("registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at")
+    return SimpleNamespace(**dict.fromkeys([*names, "late_until"]) | fields)
+
+
+LIMITED = edition(
+    registration_opens_at=OPENS,
+    registration_closes_at=CLOSES,
+    submissions_open_at=OPENS,
+    submissions_close_at=CLOSES,
+    late_until=LATE,
+)
+
+
+@pytest.mark.parametrize(
+    ("now", "registration", "submissions"),
+    [
+        (OPENS - TICK, Phase.BEFORE, Phase.BEFORE),
+        (OPENS, Phase.OPEN, Phase.OPEN),
+        (CLOSES - TICK, Phase.OPEN, Phase.OPEN),
+        (CLOSES, Phase.CLOSED, Phase.LATE),
+        (LATE - TICK, Phase.CLOSED, Phase.LATE),
+        (LATE, Phase.CLOSED, Phase.CLOSED),
+    ],
+)
+def test_phase_changes_at_the_very_moment(now, registration, submissions):
+    assert (registration_phase(LIMITED, now), submission_phase(LIMITED, now)) == (registration, submissions)
+
+
+def test_edition_without_dates_is_always_open():
+    assert {registration_phase(edition(), OPENS), submission_phase(edition(), LATE)} == {Phase.OPEN}
+    assert phase_in_words(edition(), "submissions", OPENS) == "open, without an end"
+
+
+@pytest.mark.parametrize(
+    ("part", "now", "words"),
+    [
+        ("registration", OPENS - timedelta(hours=3), "opens on 2026-03-01 12:00 UTC, in 3 h"),
+        ("registration", CLOSES - timedelta(days=2), "open until 2026-03-31 12:00 UTC, 2 d left"),
+        ("registration", CLOSES, "closed since 2026-03-31 12:00 UTC"),
+        ("submissions", OPENS, "open until 2026-03-31 12:00 UTC, 30 d left"),
+        (
+            "submissions",
+            CLOSES,
+            "late since 2026-03-31 12:00 UTC; late ones are taken until 2026-04-02 12:00 UTC, 2 d left",
+        ),
+        ("submissions", LATE, "closed since 2026-04-02 12:00 UTC"),
+    ],
+)
+def test_phase_reads_with_its_time(part, now, words):
+    assert phase_in_words(LIMITED, part, now) == words
+
+
+def test_dates_in_the_wrong_order_are_named():
+    swapped = {
+        "registration_opens_at": CLOSES,
+        "registration_closes_at": OPENS,
+        "submissions_open_at": OPENS,
+        "submissions_close_at": OPENS,
+        "late_until": OPENS,
+    }
+    assert set(date_problems(swapped)) == {"registration_closes_at", "submissions_close_at", "late_until"}
+    assert date_problems({"late_until": LATE}) == {
+        "late_until": "Late submissions need a deadline that they come after."
+    }
+    assert date_problems(vars(LIMITED)) == {}
+
+
+def test_recipe_is_locked_by_the_first_submission():
+    assert locked_fields(has_submissions=False) == set()
+    assert locked_fields(has_submissions=True) == {"name", "protocol", "recipe_text", "track", "corpus"}
+
+
+def recipe_of(year):
+    return (FOLDER / f"{year}.toml").read_text()
+
+
+@pytest.mark.parametrize("year", shipped_editions())
+def test_shipped_recipes_are_read_and_told_in_words(year):
+    recipe = read_recipe_text(recipe_of(year), file="own.toml")
+    for track in recipe.tracks:
+        told = rules_of(recipe, track)
+        assert len(told.metrics) == len(recipe.metrics)
+        assert len(told.conditions) == len(told.track.ranking.minimum_eers if told.track.ranking else ())
+
+
+def test_rules_of_2022_say_limits_and_gate():
+    told = rules_of(load_recipe("2022"), "")
+    assert told.conditions[0] == "Condition 1: EER (Kaldi) at least 15 %."
+    assert any("above 0.3 in each of: libri_dev_trials_f and libri_dev_trials_m;" in one for one in told.sentences)
+    assert {len(line.terms) for line in told.averages if line.label == "Weighted average EER"} == {6}
+    assert sum(weight for weight, _ in told.averages[0].terms) == pytest.approx(100)
+
+
+BROKEN = {
+    "": "expected at least one table",
+    "edition = 2022": "expected at least one table",
+    "[[": "expected a readable TOML file",
+    recipe_of("2022").replace('policy = "cumulative"', 'policy = "best"'): "expected one of cumulative, interval",
+    recipe_of("2022").replace("libri_dev_trials_f = 0.25", "libri_dev_trials_f = 0.35"): "weights that add up to 1",
+    recipe_of("2022").replace("libri_dev_trials_f = 0.25", 'libri_dev_trials_f = "much"'): "number, found “much”",
+    recipe_of("2022").replace("[15, 20, 25, 30]", '["a", 20]'): "expected a finite number, found “a”",
+    recipe_of("2022").replace("minimum_eers = [15, 20, 25, 30]", "minimum_eers = [[15]]"): "number, found “[15]”",
+    recipe_of("2022").replace("[15, 20, 25, 30]", '["a", "b"]'): "expected a finite number, found “a”",
+    recipe_of("2022").replace("[15, 20, 25, 30]", "[15, 120]"): "expected limits from 0 to 100 %, found 120",
+    recipe_of("2022").replace('languages = ["en"]', 'languages = ["en", 5]'): "expected texts in quotation marks",
+    recipe_of("2022").replace("minimum = 0.3", "minimum = nan"): "expected a finite number, found “nan”",
+    recipe_of("2022").replace("libri_dev_trials_f = 0.25", "libri_dev_trials_f = nan"): "expected a finite number",
+    recipe_of("2022").replace("lm_weights = [7, 17]", 'lm_weights = [7, "x"]'): "expected a finite number",
+    recipe_of("2022").replace('key = "cllr"', 'key = "beauty"'): "“beauty”",
+    recipe_of("2022") + "\nbogus = 1\n": "“bogus”",
+    recipe_of("2022") + "\nemotions = 3\n": "“emotions”",
+    "emotions = 3\n" + recipe_of("2022"): "emotions: expected a table, found “3”",
+    "x = " + "[" * 5000 + "]" * 5000: "a value of another kind",
+    "# " + "x" * (1 << 20): "at most 1024 KiB",
+}
+
+
+@pytest.mark.parametrize(("text", "said"), BROKEN.items(), ids=range(len(BROKEN)))
+def test_recipe_that_cannot_be_used_is_a_sentence(text, said):
+    with pytest.raises(RecipeError, match=r"^own\.toml: ") as refused:
+        read_recipe_text(text, file="own.toml")
+    assert said in str(refused.value)
+
+
+def test_every_fault_of_a_recipe_is_told_at_once():
+    text = recipe_of("2022").replace('title = "VoicePrivacy 2022"', "").replace('policy = "cumulative"', 'policy = "x"')
+    text = text.replace('key = "cllr"', 'key = "beauty"').replace("libri_dev_trials_f = 0.25", "libri_dev_trials_f = 1")
+    text = text.replace("utterances = 343", 'utterances = "343"').replace("[15, 20, 25, 30]", "[15, 120]")
+    with pytest.raises(RecipeError) as refused:
+        read_recipe_text(text, file="own.toml")
+    faults = refused.value.faults
+    assert str(refused.value).splitlines() == list(faults)
+    wanted = ["libri_dev_enrolls.utterances", "add up to 1", "policy", "from 0 to 100 %", "“beauty”", "“title”"]
+    assert [any(words in fault for fault in faults) for words in wanted] == [True] * len(wanted)
+    assert all(fault.startswith("own.toml: ") for fault in faults)
+
+
+def test_track_must_be_one_of_the_recipe():
+    several, one = load_recipe("2026"), load_recipe("2022")
+    assert (track_problem(one, ""), track_problem(one, "main"), track_problem(several, "track2")) == ("", "", "")
+    assert track_problem(several, "") == (
+        "The recipe has several tracks: track1, track2. Name the one of this edition."
+    )
+    assert "found “track3”" in track_problem(several, "track3")
+
+
+def held(role="trial", utterances=1018):
+    return HeldSet(role=role, utterances=tuple(f"u{number:04d}" for number in range(utterances)))
+
+
+def test_corpus_with_none_of_the_data_sets_contradicts_the_recipe():
+    [sentence] = contradictions(load_recipe("2022"), "tones", {"tones_trials_f": held()})
+    assert sentence.startswith("The corpus tones holds none of the 16 enrolment, trial and training sets of the recipe")
+    assert "found tones_trials_f." in sentence
+
+
+def test_role_number_and_names_of_a_data_set_are_held_against_the_recipe():
+    recipe = load_recipe("2022")
+    place = "The data set libri_dev_trials_f of the recipe and of the corpus libri differ"
+    assert contradictions(recipe, "libri", {"libri_dev_trials_f": held("enrolment", 7)}) == [
+        f"{place}: expected the role trial, found enrolment.",
+        f"{place}: expected 1018 utterances, found 7.",
+    ]
+    [names] = contradictions(recipe, "libri", {"libri_dev_trials_f": held()})
+    assert names.startswith(f"{place}: expected utterances whose names hash to 3f42ebf4c66ab4b1, found ")
+
+
+def test_lacking_data_sets_are_no_contradiction_but_told():
+    text = recipe_of("2022").replace("utterances = 1018, ", "").replace('id_hash = "3f42ebf4c66ab4b1", ', "")
+    recipe = read_recipe_text(text, file="own.toml")
+    assert contradictions(recipe, "libri", {"libri_dev_trials_f": held(utterances=3)}) == []
+    missing = missing_sets(recipe, ["libri_dev_trials_f"])
+    assert len(missing) == 15
+    assert "libri_dev_trials_f" not in missing

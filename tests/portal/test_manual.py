@@ -1,0 +1,69 @@
+"""The documentation on pages: complete, without styles of its own, and with links that lead somewhere."""
+
+import re
+import tomllib
+
+import pytest
+
+from evaluation.protocols.recipes import FOLDER, shipped_editions
+from portal.results.manual import PAGES
+from tests.portal.factories import make_edition, make_organizer, make_team, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_of_the_documentation_holds_its_sections_and_links_that_lead_somewhere(client, name):
+    page = client.get(f"/docs/{name}/").content.decode()
+    body = page[page.index('<div class="manual">') :]
+    assert page.count("<h1") == 1
+    assert "style=" not in page
+    assert "<table>" not in body
+    ids = set(re.findall(r' id="([^"]+)"', page))
+    targets = re.findall(r'href="([^"]+)"', body)
+    for target in targets:
+        if target.startswith("#"):
+            assert target[1:] in ids
+        elif target.startswith("/"):
+            assert client.get(target.partition("#")[0]).status_code in {200, 302}, target
+        else:
+            assert target.startswith("https://"), target
+
+
+def test_there_is_no_other_page_of_the_documentation(client):
+    member = make_user()
+    client.force_login(member)
+    assert client.get("/docs/decisions/").status_code == 404
+    assert client.get("/docs/recipes/2023.toml").status_code == 404
+
+
+def test_documentation_is_linked_from_every_page_the_edition_and_the_upload(client):
+    owner = make_user()
+    edition = make_edition(name="mine")
+    make_team(edition, owner=owner)
+    assert 'href="/docs/teams/"' in client.get("/").content.decode()
+    page = client.get("/editions/mine/").content.decode()
+    assert 'href="/docs/teams/#what-to-pack"' in page
+    assert "<code>model utterance score</code>" in page
+    client.force_login(owner)
+    assert 'href="/docs/teams/#what-to-pack"' in client.get("/editions/mine/submit/").content.decode()
+    assert 'id="what-to-pack"' in client.get("/docs/teams/").content.decode()
+
+
+def test_listening_test_is_explained_to_organizers_and_evaluators(client):
+    assert 'href="/docs/listening/"' in client.get("/").content.decode()
+    page = client.get("/docs/listening/").content.decode()
+    for link in ("/docs/evaluators/", "/docs/operator/", "/docs/organizer/", "/docs/settings/"):
+        assert f'<a href="{link}">' in page
+    assert 'id="the-lock-against-peeking"' in page
+    assert 'href="#how-to-withdraw"' in client.get("/docs/evaluators/").content.decode()
+
+
+def test_shipped_recipes_are_handed_out_where_an_edition_is_made(client):
+    client.force_login(make_organizer())
+    page = client.get("/editions/new/").content.decode()
+    for name in shipped_editions():
+        assert f'href="/docs/recipes/{name}.toml" download' in page
+        answer = client.get(f"/docs/recipes/{name}.toml")
+        assert answer.content.decode() == (FOLDER / f"{name}.toml").read_text()
+        assert tomllib.loads(answer.content.decode())["edition"] == name

@@ -1,0 +1,379 @@
+"""The objective numbers of a submission: from documents and audio to rows, states and mails."""
+
+import io
+import statistics
+
+import numpy as np
+import pytest
+from django.core import mail
+
+from evaluation.formats.claims import AttackModel
+from evaluation.metrics.detection import detection_metrics
+from evaluation.metrics.voice_similarity import diagonal_dominance
+from evaluation.models import MetricValue
+from evaluation.objective.values import Basis
+from evaluation.objective_figures import curves_by_set, det_key, metrics_of
+from evaluation.selectors_objective import objective_run, objective_values, score_sets_of, values_of_submission
+from evaluation.services_objective import replicates_key, start_objective
+from portal.core.storage import default_storage
+from portal.jobs.models import Job, State
+from portal.jobs.runner import execute
+from portal.jobs.services import request_cancel, run_again
+from portal.submissions.models import Submission, SubmissionEvent
+from portal.submissions.services import evaluate_again
+from tests.portal.factories import make_organizer, make_submission, make_team, make_team_system
+from tests.portal.objective import (
+    STAMP,
+    TEST,
+    add_audio,
+    add_documents,
+    evaluate,
+    run_waiting_jobs,
+    tones_edition,
+    tones_matrices,
+    tones_scores,
+    tones_words,
+    trial_pairs,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def edition():
+    return tones_edition()
+
+
+@pytest.fixture
+def submission(edition):
+    return make_submission(make_team_system(make_team(edition)), state="received")
+
+
+def everything(corpus, *, every_attack=False):
+    return tones_scores(corpus, every_attack=every_attack) | tones_words(corpus) | tones_matrices(4)
+
+
+def problems_of(submission, code):
+    return [one for one in objective_run(submission).job.problems if one["code"] == code]
+
+
+# What is computed ----------------------------------------------------------------------------------
+
+
+def test_everything_that_was_handed_in_becomes_a_number(edition, submission):
+    evaluate(add_audio(add_documents(submission, everything(edition.corpus))))
+    assert submission.state == Submission.State.EVALUATED
+    assert submission.evaluated_at is not None
+    values = values_of_submission(submission)
+    assert (values.is_complete, values.missing, values.disagreements) == (True, (), ())
+    recipe, track = edition.recipe, edition.recipe.track
+    assert {type(values.privacy(track.ranking)), type(values.utility(track.ranking, track.ranking.utilities[0]))} != {
+        type(None)
+    }
+    assert [group.passed for group in values.gate(track.ranking.gates[0])] == [True]
+    bases = {number.identity.metric: number.basis for number in values.numbers.values() if not number.is_average}
+    assert bases["eer"] == bases["zebra_category"] == Basis.SCORES
+    assert bases["wer"] == Basis.TRANSCRIPTS
+    assert bases["pitch_correlation"] == Basis.AUDIO
+    assert bases["gain_of_voice_distinctiveness"] == bases["de_identification"] == Basis.SIMILARITY
+    assert objective_run(submission).recipe == f"objective-{recipe.edition}"
+
+
+def test_scores_give_the_numbers_of_the_metric_module_with_intervals_over_speakers(edition, submission):
+    files = tones_scores(edition.corpus)
+    evaluate(add_documents(submission, files | tones_words(edition.corpus)))
+    values = values_of_submission(submission)
+    lines = files[f"{STAMP}/ASV-tones_enrolls_anon-tones_trials_f_anon/scores"].decode().split()
+    scores = np.array(lines[2::3], dtype=float)
+    is_target = np.array(
+        [model == utterance.speaker.name for model, utterance in trial_pairs(edition.corpus, "tones_trials_f")]
+    )
+    wanted = detection_metrics(scores[is_target], scores[~is_target])
+    found = values.number("eer", "kaldi", data_set="tones_trials_f")
+    assert (found.value, found.n) == (100 * wanted.kaldi_eer, len(scores))
+    assert found.low <= found.value <= found.high
+    assert found.low < found.high
+    assert values.number("min_cllr", "pav", data_set="tones_trials_f").value == wanted.min_cllr
+    assert values.number("zebra_population", data_set="tones_trials_f").value == wanted.zebra.population_bit
+    attacks = [
+        values.number("eer", "kaldi", data_set="tones_trials_m", attack_model=attack).value for attack in AttackModel
+    ]
+    assert attacks[0] < attacks[3] < attacks[1]  # unprotected, semi-informed, ignorant
+
+
+def test_averages_weigh_the_unrounded_values_and_carry_their_interval(edition, submission):
+    evaluate(add_documents(submission, everything(edition.corpus, every_attack=True)))
+    values = values_of_submission(submission)
+    for attack in AttackModel:
+        members = [
+            values.number("eer", "kaldi", data_set=f"tones_trials_{gender}", attack_model=attack) for gender in "fm"
+        ]
+        average = values.average("eer", "kaldi", split="test", attack_model=attack)
+        assert average.value == pytest.approx(statistics.fmean(one.value for one in members), abs=1e-12)
+        assert average.basis == Basis.VALUES
+        assert average.low <= average.value <= average.high
+    narrower = values.average("eer", "kaldi", split="test")
+    widest = max(one.high - one.low for one in members)  # of the last, the semi-informed attacker
+    assert 0 < narrower.high - narrower.low <= widest
+    with default_storage.open(replicates_key(values.run)) as file, np.load(io.BytesIO(file.read())) as packed:
+        assert packed["average_test eer kaldi semi-informed"].shape == (1000,)
+
+
+def test_systems_share_the_draws_of_their_speakers(edition, submission):
+    other = make_submission(make_team_system(make_team(edition)), state="received")
+    for one in (submission, other):
+        evaluate(add_documents(one, everything(edition.corpus)))
+    first, second = (values_of_submission(one).average("eer", "kaldi", split="test") for one in (submission, other))
+    assert (first.low, first.high) == (second.low, second.high)
+
+
+def test_hypotheses_are_scored_against_the_transcripts_of_the_corpus(edition, submission):
+    wrong = [utterance.name for _, utterance in trial_pairs(edition.corpus, "tones_trials_f")[:2]]
+    evaluate(
+        add_audio(add_documents(submission, everything(edition.corpus) | tones_words(edition.corpus, wrong=wrong)))
+    )
+    found = values_of_submission(submission).number("wer", "tglarge", data_set="tones_asr")
+    words = 5 * 16  # eight speakers, two sentences of five words each
+    assert (found.n, found.basis) == (words, Basis.TRANSCRIPTS)
+    assert found.value == round(100 * len(set(wrong)) / words, 2)
+
+
+def test_hypotheses_that_lack_an_utterance_cannot_be_relied_on(edition, submission):
+    files = everything(edition.corpus)
+    [path] = tones_words(edition.corpus)
+    files[path] = b"\n".join(files[path].splitlines()[1:]) + b"\n"
+    evaluate(add_audio(add_documents(submission, files)))
+    [missing] = values_of_submission(submission).missing
+    assert (missing.what, missing.is_ranked) == ("WER of tones_asr", True)
+    assert missing.reason == f"1 utterances have no hypothesis in {path}"
+    assert len(problems_of(submission, "partial-recognition")) == 1
+
+
+def test_matrices_give_the_last_step_of_distinctiveness(edition, submission):
+    evaluate(add_documents(submission, everything(edition.corpus)))
+    values = values_of_submission(submission)
+    gain = values.number("gain_of_voice_distinctiveness", "official", data_set="tones_trials_f")
+    assert gain.value == pytest.approx(10 * np.log10(0.4 / 0.7))
+    assert values.number("de_identification", "official", data_set="tones_trials_f").value == pytest.approx(1.0)
+    assert (gain.n, gain.basis) == (4, Basis.SIMILARITY)
+    matrix = np.full((4, 4), 0.2)
+    np.fill_diagonal(matrix, 0.6)
+    assert diagonal_dominance(matrix) == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"not numpy",
+        b"\x93NUMPY\x01\x00\x76\x00{'descr': '|O', 'fortran_order': False, 'shape': (6, 6), }" + b" " * 55 + b"\n",
+        b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f8', 'fortran_order': False, 'shape': (9999, 9999), }"
+        + b" " * 46
+        + b"\n",
+    ],
+)
+def test_hostile_matrices_are_told_and_left_out(edition, submission, content):
+    files = everything(edition.corpus)
+    path = f"{STAMP}/similarity_matrices_DeID_Gvd/tones_trials_f/similarity_matrix_psp_psp.npy"
+    evaluate(add_documents(submission, files | {path: content}))
+    values = values_of_submission(submission)
+    assert submission.state == Submission.State.EVALUATED
+    assert values.number("gain_of_voice_distinctiveness", "official", data_set="tones_trials_f") is None
+    assert values.number("gain_of_voice_distinctiveness", "official", data_set="tones_trials_m") is not None
+    assert values.average("gain_of_voice_distinctiveness", "official", split="test") is None
+    [problem] = problems_of(submission, "unusable-matrix")
+    assert "tones_trials_f" in problem["file"]
+
+
+def test_pitch_of_the_audio_stands_beside_nothing_else(edition, submission):
+    evaluate(add_audio(add_documents(submission, everything(edition.corpus))))
+    found = values_of_submission(submission).number("pitch_correlation", "praat", data_set="tones_trials_m")
+    assert (found.value, found.n, found.basis) == (pytest.approx(1.0), 8, Basis.AUDIO)
+    kinds = list(Job.objects.order_by("created_at").exclude(kind="send-notice").values_list("kind", "state"))
+    assert kinds == [("measure", State.SUCCEEDED)] * 3 + [("objective", State.SUCCEEDED)]
+
+
+# Claims --------------------------------------------------------------------------------------------
+
+
+def claiming(eer):
+    return {f"{TEST}/EER": f"EER: {eer}%\n".encode()}
+
+
+def test_claim_that_is_the_number_in_print_agrees(edition, submission):
+    files = everything(edition.corpus)
+    plain = make_submission(make_team_system(make_team(edition)), state="received")
+    evaluate(add_documents(plain, files))
+    exact = values_of_submission(plain).number("eer", "kaldi", data_set="tones_trials_f").value
+    files |= claiming(f"{exact:.4g}")
+    found = values_of_submission(evaluate(add_documents(submission, files)))
+    number = found.number("eer", "kaldi", data_set="tones_trials_f")
+    assert (number.claimed_text, number.agrees, number.value) == (f"{exact:.4g}", True, exact)
+    assert number.claimed_in == f"{TEST}/EER, line 1"
+
+
+def test_claim_that_is_another_number_is_told_with_both_and_their_places(edition, submission):
+    files = everything(edition.corpus) | claiming("12.3")
+    found = values_of_submission(evaluate(add_documents(submission, files)))
+    [number] = found.disagreements
+    assert (number.claimed, number.claimed_text, number.is_recomputed) == (12.3, "12.3", True)
+    assert number.value != 12.3
+    [problem] = problems_of(submission, "unlike-scores")
+    assert problem["found"] == "“12.3”"
+    assert f"recomputed from {TEST}/scores" in problem["expected"]
+    assert "claimed otherwise" in SubmissionEvent.objects.filter(submission=submission).last().note
+
+
+def test_job_tells_as_many_problems_as_numbers_disagree(edition, submission):
+    found = values_of_submission(evaluate(add_documents(submission, everything(edition.corpus) | claiming("12.3"))))
+    job = objective_run(submission).job
+    unlike = [one for one in job.problems if one["code"].startswith("unlike-") and one["code"] != "unlike-published"]
+    assert len(found.disagreements) == len(unlike) == job.result["disagreements"] == 1
+
+
+def test_original_speech_is_held_against_the_published_number(edition, submission):
+    evaluate(add_documents(submission, everything(edition.corpus, every_attack=True)))
+    found = values_of_submission(submission).number(
+        "eer", "kaldi", data_set="tones_trials_f", attack_model=AttackModel.UNPROTECTED
+    )
+    assert abs(found.value - 5.0) > 0.1
+    [problem] = problems_of(submission, "unlike-published")
+    assert problem["expected"] == "about 5 % as published for EER (Kaldi) of tones_trials_f, original speech"
+
+
+# What is missing -----------------------------------------------------------------------------------
+
+
+def test_claims_do_not_stand_for_scores_that_are_required(edition, submission):
+    evaluate(add_documents(submission, claiming("12.3")))
+    values = values_of_submission(submission)
+    reasons = {one.what: one.reason for one in values.unrankable}
+    assert reasons["EER (Kaldi) of tones_trials_f, semi-informed"] == (
+        "it is claimed, but there are no scores or no official trials to recompute it from"
+    )
+    assert reasons["EER (Kaldi) of tones_trials_m, semi-informed"] == "nothing that was handed in gives it"
+    assert values.privacy(edition.recipe.track.ranking) is None
+
+
+def test_scores_that_do_not_cover_the_trials_cannot_be_relied_on(edition, submission):
+    files = everything(edition.corpus)
+    path = f"{STAMP}/ASV-tones_enrolls_anon-tones_trials_f_anon/scores"
+    files[path] = b"".join(files[path].splitlines(keepends=True)[2:])
+    evaluate(add_audio(add_documents(submission, files)))
+    [missing] = values_of_submission(submission).missing
+    assert missing.is_ranked
+    assert missing.reason == f"{path} does not cover the organizer's trials: 2 trials without a score"
+
+
+def test_submission_without_documents_is_evaluated_by_its_audio(edition, submission):
+    evaluate(add_audio(submission))
+    values = values_of_submission(submission)
+    assert submission.state == Submission.State.EVALUATED
+    assert values.average("pitch_correlation", "praat", split="test").value == pytest.approx(1.0)
+    assert len(values.unrankable) == 3
+
+
+def test_before_the_evaluation_everything_is_missing(submission):
+    values = values_of_submission(submission)
+    assert (values.run, values.is_complete, len(values.unrankable)) == (None, False, 5)
+    assert {one.reason for one in values.missing} == {"the submission has not been evaluated yet"}
+
+
+# Scores and figures --------------------------------------------------------------------------------
+
+
+def test_scores_are_kept_sorted_and_drawn_by_data_set(edition, submission):
+    evaluate(add_documents(submission, everything(edition.corpus, every_attack=True)))
+    values = values_of_submission(submission)
+    drawn = curves_by_set(score_sets_of(values))
+    assert {name: list(tests) for name, tests in drawn.items()} == {
+        name: ["unprotected", "ignorant", "lazy-informed", "semi-informed"]
+        for name in ("tones_trials_f", "tones_trials_m")
+    }
+    eer = values.number("eer", "kaldi", data_set="tones_trials_f").value
+    assert 100 * metrics_of(drawn["tones_trials_f"]["semi-informed"]).kaldi_eer == eer
+    for theme, kind, head in (("light", "svg", b"<?xml"), ("dark", "svg", b"<?xml"), ("light", "pdf", b"%PDF")):
+        with default_storage.open(det_key(values.run, "tones_trials_m", theme, kind)) as file:
+            assert file.read(5).startswith(head[:4])
+
+
+# States and mails ----------------------------------------------------------------------------------
+
+
+def states_of(submission):
+    return list(SubmissionEvent.objects.filter(submission=submission).values_list("state", flat=True))
+
+
+def test_states_and_the_mail_to_the_team(edition, submission):
+    evaluate(add_audio(submission))
+    assert states_of(submission) == ["accepted", "evaluating", "evaluated"]
+    execute(Job.objects.get(kind="send-notice").pk)
+    [letter] = mail.outbox
+    assert letter.to == [submission.system.team.memberships.get().user.email]
+    assert "has been evaluated" in letter.subject
+    assert f"/systems/{submission.system.name}/" in letter.body
+
+
+def test_failed_measures_fail_the_evaluation_and_tell_the_team(edition, submission):
+    add_audio(submission)
+    submission.files.filter(data_set__name="tones_trials_f").update(audio="content/no/such.flac")
+    evaluate(submission)
+    assert submission.state == Submission.State.FAILED
+    assert submission.evaluated_at is None
+    assert "could not be measured" in SubmissionEvent.objects.filter(submission=submission).last().note
+    execute(Job.objects.get(kind="send-notice").pk)
+    assert "failed" in mail.outbox[0].subject
+
+
+def test_failed_evaluation_goes_on_where_it_stopped(edition, submission):
+    add_audio(submission)
+    broken = submission.files.filter(data_set__name="tones_trials_f")
+    keys = dict(broken.values_list("pk", "audio"))
+    broken.update(audio="content/no/such.flac")
+    evaluate(submission)
+    for pk, key in keys.items():
+        submission.files.filter(pk=pk).update(audio=key)
+    run_again(Job.objects.get(kind="measure", state=State.FAILED), by=None)
+    run_waiting_jobs()
+    submission.refresh_from_db()
+    assert submission.state == Submission.State.EVALUATED
+    assert states_of(submission)[-2:] == ["evaluating", "evaluated"]
+
+
+def test_evaluating_again_makes_a_new_run_and_keeps_the_old(edition, submission):
+    evaluate(add_documents(submission, everything(edition.corpus)))
+    first, at = objective_run(submission), submission.evaluated_at
+    evaluate_again(submission=submission, by=make_organizer())
+    assert values_of_submission(submission).run == first.pk
+    run_waiting_jobs()
+    submission.refresh_from_db()
+    second = objective_run(submission)
+    assert (second.pk > first.pk, submission.state, submission.evaluated_at) == (True, "evaluated", at)
+    assert first.values.count() == second.values.count()
+    as_of = objective_values([submission], as_of=first.job.finished_at)[submission.pk]
+    assert as_of.run == first.pk
+
+
+def test_interrupted_run_replaces_what_it_had_written(edition, submission):
+    evaluate(add_documents(submission, everything(edition.corpus)))
+    run = objective_run(submission)
+    count = run.values.count()
+    Job.objects.filter(pk=run.job_id).update(state=State.WAITING)
+    assert execute(run.job_id).state == State.SUCCEEDED
+    assert MetricValue.objects.filter(run=run).count() == count
+
+
+def test_withdrawn_submission_stays_withdrawn(edition, submission):
+    start_objective(submission=submission)
+    Submission.objects.filter(pk=submission.pk).update(state=Submission.State.WITHDRAWN)
+    run_waiting_jobs()
+    submission.refresh_from_db()
+    assert submission.state == Submission.State.WITHDRAWN
+    assert not Job.objects.filter(kind="send-notice").exists()
+
+
+def test_cancelled_evaluation_is_no_news_for_the_team(edition, submission):
+    run = start_objective(submission=submission)
+    request_cancel(run.job, by=make_organizer())
+    submission.refresh_from_db()
+    assert submission.state == Submission.State.FAILED
+    assert not Job.objects.filter(kind="send-notice").exists()

@@ -1,0 +1,203 @@
+"""Claims that differ: one count in the list, on submission, system, board and job; and ZEBRA categories as letters."""
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from evaluation.formats.claims import AttackModel
+from evaluation.protocols.board_policy import policy_in_words
+from evaluation.selectors_objective import pitch_minimum
+from portal.jobs.models import Job
+from portal.results.board import policy_by
+from tests.portal.factories import (
+    make_corpus,
+    make_edition,
+    make_organizer,
+    make_submission,
+    make_team,
+    make_team_system,
+)
+from tests.portal.objective import make_objective_run, number, ranked_numbers, tones_edition
+
+pytestmark = pytest.mark.django_db
+SET = "libri_test_trials_f"
+
+
+@pytest.fixture
+def edition():
+    return make_edition(make_corpus("tones", speakers=4), organizers=[make_organizer()])
+
+
+@pytest.fixture
+def submission(edition):
+    """An evaluated submission; an EER and a ZEBRA category are claimed otherwise."""
+    submission = make_submission(make_team_system(make_team(edition)))
+    individual = number(edition, "zebra_individual", "", SET, 1.5)
+    claims = {"claimed_in": "results/zebra, line 3", "agrees": False}
+    category = number(edition, "zebra_category", "", SET, 2.0, claimed=3.0, claimed_text="C", **claims)
+    eer = number(edition, "eer", "kaldi", SET, 14.1, claimed=12.3, claimed_text="12.3", **claims)
+    numbers = {one.identity: one for one in ranked_numbers(edition, eer=16.0, wer=8.5)}
+    make_objective_run(submission, (numbers | {one.identity: one for one in (individual, category, eer)}).values())
+    return submission
+
+
+def people(submission):
+    return submission.system.team.memberships.get().user, submission.system.edition.organizers.get()
+
+
+def text_of(client, user, address):
+    if user is None:
+        client.logout()
+    else:
+        client.force_login(user)
+    return " ".join(client.get(address).content.decode().split())
+
+
+def test_list_submission_and_system_tell_one_count(client, submission):
+    system = submission.system
+    listing = reverse("submissions:list", args=[system.edition_name])
+    results = f"{system.get_absolute_url()}?version=1#disagreements"
+    for person in people(submission):
+        page = text_of(client, person, listing)
+        assert f'href="{results}">2 claims differ</a>' in page
+        assert "nothing found" not in page
+        page = text_of(client, person, submission.get_absolute_url())
+        assert "2 numbers are claimed otherwise than the files give" in page
+        assert f'href="{results}"' in page
+        assert "nothing in it is worth a remark" not in page
+        assert "2 numbers are claimed otherwise than the files give" in text_of(
+            client, person, system.get_absolute_url()
+        )
+
+
+def test_submission_without_disagreement_says_nothing_of_claims(client, edition):
+    submission = make_submission(make_team_system(make_team(edition)))
+    make_objective_run(submission, ranked_numbers(edition, eer=16.0, wer=8.5))
+    person, _ = people(submission)
+    assert "differ" not in text_of(client, person, reverse("submissions:list", args=[edition.name]))
+    assert "claimed otherwise" not in text_of(client, person, submission.get_absolute_url())
+
+
+def test_newest_evaluation_says_how_many_claims_differ(client, submission, edition):
+    make_objective_run(submission, ranked_numbers(edition, eer=16.0, wer=8.5))
+    make_objective_run(submission, [number(edition, "eer", "kaldi", SET, 1.0, agrees=False)], state="failed")
+    person, _ = people(submission)
+    assert "differ" not in text_of(client, person, reverse("submissions:list", args=[edition.name]))
+    assert "claimed otherwise" not in text_of(client, person, submission.get_absolute_url())
+
+
+def test_board_tells_its_organizers_alone(client, submission, edition):
+    member, organizer = people(submission)
+    address = reverse("boards:detail", args=[edition.name])
+    assert "2 of its claims differ" in text_of(client, organizer, address)
+    type(edition).objects.update(published_at=timezone.now())
+    assert "2 of its claims differ" in text_of(client, organizer, address)
+    for person in (member, None):
+        page = text_of(client, person, address)
+        assert submission.system.label in page
+        assert "claims differ" not in page
+
+
+def test_unranked_system_of_the_board_tells_it_too(client, submission, edition):
+    _, organizer = people(submission)
+    type(edition).objects.update(board_policy={"minimum_eers": [30.0]})
+    page = text_of(client, organizer, reverse("boards:detail", args=[edition.name]))
+    assert "Reaches no condition: the lowest asks for 30 %. 2 of its claims differ" in page
+
+
+def test_frozen_board_tells_what_was_known_then(client, submission, edition):
+    _, organizer = people(submission)
+    job = Job.objects.get(kind="objective")
+    type(edition).objects.update(frozen_at=timezone.now())
+    Job.objects.filter(pk=job.pk).update(finished_at=timezone.now())
+    assert "claims differ" not in text_of(client, organizer, reverse("boards:detail", args=[edition.name]))
+
+
+# Letters -------------------------------------------------------------------------------------------
+
+
+def test_category_is_a_letter_in_tables_and_sentences(client, submission):
+    page = text_of(client, people(submission)[0], submission.system.get_absolute_url())
+    assert f"ZEBRA category of {SET}, semi-informed: claimed C, recomputed B " in page
+    assert "1.500 (B)" in page
+    assert "category disagrees: claimed C" in page
+
+
+def test_category_is_a_letter_in_downloads(client, submission):
+    client.force_login(people(submission)[0])
+    address = submission.system.get_absolute_url()
+    rows = csv.DictReader(io.StringIO(client.get(f"{address}objective.csv").content.decode()))
+    [row] = [one for one in rows if one["metric"] == "zebra_category"]
+    assert (row["value"], row["claimed"]) == ("B", "C")
+    numbers = json.loads(client.get(f"{address}objective.json").content)["numbers"]
+    [found] = [one for one in numbers if one["metric"] == "zebra_category"]
+    assert (found["value"], found["category"], found["claimed_category"]) == (2.0, "B", "C")
+    assert {one["category"] for one in numbers if one["metric"] == "eer"} == {""}
+    assert "(B)" in client.get(f"{address}objective.tex").content.decode()
+
+
+def test_older_version_leads_to_its_own_results(client, submission):
+    person, _ = people(submission)
+    make_submission(submission.system, version=2)
+    page = text_of(client, person, submission.get_absolute_url())
+    assert f'href="{submission.system.get_absolute_url()}?version=1">See the results</a>' in page
+    shown = client.get(f"{submission.system.get_absolute_url()}?version=1").context["submission"]
+    assert shown.version == 1
+
+
+# What few trials allow -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("targets", "is_told"), [(40, True), (199, True), (200, False)])
+def test_linkability_of_few_target_trials_is_marked_unreliable(client, edition, targets, is_told):
+    submission = make_submission(make_team_system(make_team(edition)))
+    run = make_objective_run(submission, [number(edition, "linkability", "", SET, 0.5)])
+    run.score_sets.create(
+        data_set=SET, gender="F", attack_model=AttackModel.SEMI_INFORMED, training="anonymised", enrolment="anonymised",
+        speech="anonymised", target_count=targets, nontarget_count=100, key="no-file",
+    )  # fmt: skip
+    page = text_of(client, people(submission)[0], submission.system.get_absolute_url())
+    assert 'width="442" height="471" loading="lazy"' in page  # of the DET figure of one attack model
+    assert (f"unreliable: {targets} target trials" in page) is is_told
+    assert ("Linkability sorts scores into a bin for each 10 target trials" in page) is is_told
+
+
+# The files of a system -----------------------------------------------------------------------------
+
+
+def test_list_of_systems_counts_the_files_of_the_newest_submission(client, edition):
+    system = make_team_system(make_team(edition))
+    for version in (1, 2, 3):
+        submission = make_submission(system, version=version)
+        data_set = edition.corpus.data_sets.first()
+        for utterance in data_set.utterances.all()[: 4 - version]:
+            submission.files.create(
+                data_set=data_set, utterance=utterance, audio=utterance.audio, samples=9600, rate_hz=16000
+            )
+    client.force_login(people(submission)[1])
+    [row] = client.get("/systems/").context["rows"]
+    assert row.files == 1
+
+
+# The minimum of a recipe ---------------------------------------------------------------------------
+
+
+def test_histogram_names_the_minimum_of_its_edition():
+    of_2022 = pitch_minimum(make_edition())
+    assert (of_2022.label, of_2022.value) == ("2022 minimum", 0.3)
+    assert pitch_minimum(None).label == "2022 minimum"
+    own = tones_edition()
+    gate = own.recipe.track.ranking.gates[0]
+    assert (pitch_minimum(own).label, pitch_minimum(own).value) == ("minimum", gate.minimum)
+    assert pitch_minimum(make_edition(protocol="2024")) is None
+
+
+def test_gate_is_told_by_its_data_sets():
+    [words] = [one for one in policy_in_words(policy_by(tones_edition(), {})) if "must" in one]
+    assert "as the mean of its parts" not in words
+    assert re.search(r"on (the mean of )?tones_trials_f", words)

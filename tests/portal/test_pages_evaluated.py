@@ -1,0 +1,300 @@
+"""The page of a system in an edition: what it shows to whom, and what it costs."""
+
+import csv
+import io
+import json
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from evaluation.formats.claims import AttackModel, Speech
+from evaluation.objective.values import Basis
+from evaluation.selectors_objective import Extent, objective_values
+from portal.submissions.models import Submission
+from tests.portal.factories import (
+    make_corpus,
+    make_edition,
+    make_organizer,
+    make_submission,
+    make_team,
+    make_team_system,
+    make_user,
+)
+from tests.portal.measured import measured
+from tests.portal.objective import make_objective_run, number, ranked_numbers
+
+pytestmark = pytest.mark.django_db
+CLAIM = {"claimed": 12.3, "claimed_text": "12.3", "claimed_in": "results/results.txt, line 2", "agrees": False}
+
+
+@pytest.fixture
+def edition():
+    return make_edition(make_corpus("tones", speakers=4), organizers=[make_organizer()])
+
+
+@pytest.fixture
+def system(edition):
+    """An evaluated submission with one claim that does not agree, audio that was measured, and one number missing."""
+    system = make_team_system(make_team(edition))
+    submission = make_submission(system)
+    for data_set in edition.corpus.data_sets.all():
+        for utterance in data_set.utterances.all():
+            submission.files.create(
+                data_set=data_set, utterance=utterance, audio=utterance.audio, samples=9600, rate_hz=16000
+            )
+        measured(system, data_set, rho=(0.2, 0.6))
+    numbers = {one.identity: one for one in ranked_numbers(edition, eer=16.0, wer=8.5, pitch=0.42)}
+    unlike = number(edition, "eer", "kaldi", "libri_test_trials_f", 14.1, low=12.0, high=16.5, **CLAIM)
+    numbers |= {unlike.identity: unlike}
+    missing = [("G_VD of vctk_test_trials_f", "its matrices in results-x/similarity are missing", False)]
+    make_objective_run(submission, numbers.values(), missing=missing)
+    return system
+
+
+def text_of(response):
+    return " ".join(response.content.decode().split())
+
+
+def get(client, user, system, path=""):
+    if user is not None:
+        client.force_login(user)
+    else:
+        client.logout()
+    return client.get(f"/systems/{system.name}/{path}")
+
+
+def people(system):
+    return system.team.memberships.get().user, system.edition.organizers.get()
+
+
+def publish(system, **fields):
+    type(system.edition).objects.filter(pk=system.edition_id).update(published_at=timezone.now(), **fields)
+
+
+# What it shows -------------------------------------------------------------------------------------
+
+
+def test_numbers_stand_with_their_interval_and_claim(client, system):
+    owner, _ = people(system)
+    page = text_of(get(client, owner, system))
+    assert '14.100 <small>12.00 to 16.50</small> <small class="unlike">disagrees: claimed 12.3</small>' in page
+    assert "EER (Kaldi) of libri_test_trials_f, semi-informed: claimed 12.3, recomputed 14.100" in page
+    assert "1 number is claimed otherwise than the files give" in page
+    assert "its matrices in results-x/similarity are missing" in page
+
+
+def test_conditions_tell_by_how_much_they_are_met_or_missed(client, system):
+    owner, _ = people(system)
+    response = get(client, owner, system)
+    standing = response.context["standing"]
+    assert [(row.title, row.condition.met, row.distance) for row in standing.conditions] == [
+        ("EER of 15 % or more", True, "1.000 points above"),
+        ("EER of 20 % or more", False, "4.000 points below"),
+        ("EER of 25 % or more", False, "9.000 points below"),
+        ("EER of 30 % or more", False, "14.000 points below"),
+    ]
+    [(label, rows, lacking)] = standing.gates
+    assert (label, len(rows), lacking) == ("Pitch correlation ρF0", 6, ())
+    assert {(row.value, row.passed, row.distance) for row in rows} == {("0.4200", True, "0.1200 above")}
+    assert "1 of 4 met by the average EER (Kaldi) of test, semi-informed: 16.000 %" in text_of(response)
+
+
+def test_limits_of_the_board_are_those_of_the_page(client, system):
+    type(system.edition).objects.update(board_policy={"minimum_eers": [10, 16]})
+    owner, _ = people(system)
+    standing = get(client, owner, system).context["standing"]
+    assert [row.condition.met for row in standing.conditions] == [True, True]
+
+
+def test_missing_average_leaves_the_conditions_undecided(client, edition):
+    system = make_team_system(make_team(edition))
+    make_objective_run(make_submission(system), [])
+    page = text_of(get(client, people(system)[0], system))
+    assert "is missing, so no condition can be decided" in page
+    assert "Pitch correlation ρF0 is missing for libri_dev_trials_f" in page
+
+
+def test_claims_that_nothing_confirms_are_marked_for_everybody(client, edition):
+    system = make_team_system(make_team(edition))
+    claim = number(
+        edition, "eer", "kaldi", "libri_test_trials_f", 9.1, basis=Basis.CLAIM, claimed=9.1, claimed_text="9.1"
+    )
+    make_objective_run(make_submission(system), [claim])
+    publish(system)
+    assert "9.100 <small>claimed</small>" in text_of(get(client, None, system))
+
+
+def test_original_speech_far_from_the_published_number_is_told_in_words(client, edition):
+    system = make_team_system(make_team(edition))
+    unprotected = {"attack": AttackModel.UNPROTECTED, "speech": Speech.ORIGINAL}
+    far = number(edition, "eer", "kaldi", "libri_test_trials_f", 9.5, **unprotected)
+    near = number(edition, "eer", "kaldi", "libri_test_trials_m", 1.15, **unprotected)
+    make_objective_run(make_submission(system), [far, near])
+    page = text_of(get(client, people(system)[0], system))
+    assert "differs: 7.664 is published" in page
+    assert page.count("is published") == 1
+
+
+def test_own_see_every_version_and_the_newest_evaluated_first(client, system, edition):
+    owner, _ = people(system)
+    later = make_submission(system, state=Submission.State.EVALUATING)
+    page = get(client, owner, system)
+    assert page.context["submission"].version == 1
+    assert "Version 2, evaluating" in text_of(page)
+    assert get(client, owner, system, "?version=2").context["submission"] == later
+    assert "The numbers" not in text_of(page)
+
+
+def test_a_system_without_corpus_audio_or_numbers_has_a_page(client):
+    system = make_team_system(make_team(make_edition()))
+    submission = make_submission(system, state=Submission.State.RECEIVED)
+    page = text_of(get(client, people(system)[0], system))
+    assert "This submission has not been evaluated" in page
+    assert f'href="/submissions/{submission.pk}/"' in page
+
+
+# Who sees what -------------------------------------------------------------------------------------
+
+
+SECRETS = (
+    "claimed 12.3",
+    "results/results.txt",
+    "similarity are missing",
+    "Listen to the extremes",
+    "/files/",
+    "/submissions/",
+)
+
+
+def test_team_and_organizer_see_claims_and_speech(client, system):
+    for user in people(system):
+        page = text_of(get(client, user, system))
+        assert [secret for secret in SECRETS if secret not in page and secret != "results/results.txt"] == []
+
+
+@pytest.mark.parametrize("rival", [True, False])
+def test_unpublished_system_is_nobody_elses(client, system, rival):
+    user = make_team(system.edition).memberships.get().user if rival else None
+    for path in ("", "values.csv", "objective.csv", "objective.json", "objective.tex", "progress"):
+        response = get(client, user, system, path)
+        assert response.status_code == (404 if rival else 302), path
+        assert b"14.1" not in response.content
+
+
+@pytest.mark.parametrize("rival", [True, False])
+def test_public_sees_the_numbers_of_a_published_board_and_nothing_else(client, system, rival):
+    publish(system)
+    user = make_team(system.edition).memberships.get().user if rival else None
+    page = text_of(get(client, user, system))
+    assert "14.100 <small>12.00 to 16.50</small></span>" in page
+    assert [secret for secret in SECRETS if secret in page] == []
+    for path in ("objective.csv", "objective.json", "objective.tex"):
+        response = get(client, user, system, path)
+        assert response.status_code == 200
+        assert [secret for secret in SECRETS if secret in response.content.decode()] == []
+        assert b"claimed" not in response.content, path
+    trials = system.corpus.data_sets.get(name="tones_trials_f")
+    file = system.submissions.get().files.filter(data_set=trials).first()
+    for path in (
+        "progress",
+        f"sets/{trials}/",
+        f"sets/{trials}/measures.csv",
+        f"files/{file.pk}/",
+        f"files/{file.pk}/f0.json",
+    ):
+        assert get(client, user, system, path).status_code == (404 if rival else 302), path
+
+
+def test_team_hears_its_own_speech(client, system):
+    owner, _ = people(system)
+    file = system.submissions.get().files.filter(data_set__name="tones_trials_f").first()
+    for path in ("sets/tones_trials_f/", "sets/tones_trials_f/measures.csv", f"files/{file.pk}/"):
+        response = get(client, owner, system, path)
+        assert response.status_code == 200, path
+        assert b"/corpora/" not in response.content, path
+
+
+def test_frozen_board_shows_what_had_been_evaluated(client, system):
+    publish(system, frozen_at=timezone.now() - timedelta(days=1))
+    assert get(client, None, system).status_code == 302
+    publish(system, frozen_at=timezone.now() + timedelta(seconds=1))
+    assert get(client, None, system).status_code == 200
+
+
+def test_published_numbers_stay_while_they_are_computed_again(client, system):
+    publish(system)
+    system.submissions.update(state=Submission.State.EVALUATING)
+    assert "14.100" in text_of(get(client, None, system))
+    system.submissions.update(state=Submission.State.WITHDRAWN)
+    assert get(client, None, system).status_code == 302
+
+
+def test_list_is_of_ones_own_systems(client, system):
+    owner, organizer = people(system)
+    for user in (owner, organizer):
+        client.force_login(user)
+        page = client.get("/systems/")
+        assert [row.system for row in page.context["rows"]] == [system]
+        assert [row.state_text for row in page.context["rows"]] == ["evaluated"]
+    client.force_login(make_user())
+    assert b"No system yet" in client.get("/systems/").content
+
+
+# Downloads -----------------------------------------------------------------------------------------
+
+
+def test_csv_has_every_number_with_its_identity(client, system, edition):
+    owner, _ = people(system)
+    response = get(client, owner, system, "objective.csv")
+    rows = list(csv.DictReader(io.StringIO(response.content.decode())))
+    values = objective_values([system.submissions.get()])[system.submissions.get().pk]
+    assert len(rows) == len(values.numbers)
+    [row] = [one for one in rows if one["agrees"] == "no"]
+    wanted = {
+        "system": system.name, "data_set": "libri_test_trials_f", "gender": "f", "metric": "eer", "estimator": "kaldi",
+        "attack_model": "semi-informed", "value": "14.1", "low": "12.0", "high": "16.5", "basis": "from the scores",
+        "claimed": "12.3", "claimed_in": "results/results.txt, line 2", "unit": "%", "better": "higher",
+    }  # fmt: skip
+    assert {key: row[key] for key in wanted} == wanted
+
+
+def test_json_has_the_same_numbers(client, system):
+    owner, _ = people(system)
+    found = json.loads(get(client, owner, system, "objective.json").content)
+    assert (found["system"], found["version"]) == (system.name, 1)
+    [unlike] = [one for one in found["numbers"] if one["agrees"] is False]
+    assert (unlike["value"], unlike["claimed"], unlike["is_recomputed"]) == (14.1, 12.3, True)
+    assert [one["is_ranked"] for one in found["missing"]] == [False]
+
+
+def test_latex_is_escaped(client, system):
+    type(system.edition).objects.update(title="A & B_1 \\input{x} 50 %")
+    owner, _ = people(system)
+    text = get(client, owner, system, "objective.tex").content.decode()
+    assert r"A \& B\_1 \textbackslash{}input\{x\} 50 \%" in text
+    assert r"libri\_test\_trials\_f" in text
+    assert "\\input" not in text
+    assert r"14.100 [12.00 to 16.50]" in text
+
+
+# What it costs -------------------------------------------------------------------------------------
+
+
+def test_system_page_costs_fifteen_queries(client, system, django_assert_num_queries):
+    client.force_login(people(system)[0])
+    with django_assert_num_queries(15):
+        client.get(f"/systems/{system.name}/")
+
+
+def test_numbers_of_forty_systems_cost_two_queries(edition, django_assert_num_queries):
+    submissions = []
+    for _ in range(40):
+        submission = make_submission(make_team_system(make_team(edition)))
+        make_objective_run(submission, ranked_numbers(edition, eer=20.0, wer=7.0))
+        submissions.append(submission.pk)
+    chosen = list(Submission.objects.filter(pk__in=submissions).select_related("system__edition"))
+    with django_assert_num_queries(2):
+        found = objective_values(chosen, extent=Extent.RANKED)
+    assert {round(one.average("eer", "kaldi", split="test").value) for one in found.values()} == {20}
+    assert len(found) == 40

@@ -1,0 +1,506 @@
+"""Pages of runs of anonymisers: the form that starts them, the page of a run, its voices, and who sees what."""
+
+import csv
+import io
+import re
+
+import pytest
+from django.utils import timezone
+
+from anonymization import trials
+from anonymization.estimates import paces
+from anonymization.methods.contract import Method, Option
+from anonymization.methods.registry import get_method, methods
+from anonymization.methods.voice_files import read_voices
+from anonymization.models import AnonymizationRun
+from evaluation.models import EvaluationRun
+from portal.jobs.models import Job, State
+from portal.results import baseline_offer
+from portal.submissions.models import Submission, System
+from portal.teams.audit_trail import trail_of
+from tests.portal.factories import (
+    make_corpus,
+    make_edition,
+    make_operator,
+    make_organizer,
+    make_submission,
+    make_system,
+    make_team,
+    make_team_system,
+    make_user,
+)
+from tests.portal.measured import anonymized, measured, planned
+
+pytestmark = pytest.mark.django_db
+FORM = "/systems/new/tones/"
+RUN = "/systems/b2-tones/runs/tones_trials_f/"
+
+
+@pytest.fixture
+def user():
+    return make_organizer()
+
+
+@pytest.fixture
+def organizer(client, user):
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def corpus():
+    return make_corpus("tones", speakers=4)
+
+
+@pytest.fixture
+def system(corpus):
+    return make_system(corpus)
+
+
+@pytest.fixture
+def run(system):
+    return planned(system, system.corpus.data_sets.get(name="tones_trials_f"), options={"level": "kept"})
+
+
+def text_of(response):
+    return " ".join(response.content.decode().split())
+
+
+def asked(corpus, **changes):
+    """What a filled form sends."""
+    sets = [data_set.pk for data_set in corpus.data_sets.all()]
+    return {"method": "mcadams-2022", "seed": 7, "data_sets": sets} | changes
+
+
+def errors_of(response):
+    assert response.status_code == 422
+    return {name: " ".join(found) for name, found in response.context["form"].errors.items()}
+
+
+# The form ------------------------------------------------------------------------------------------
+
+
+def test_form_offers_every_method_of_the_registry_with_its_options(organizer, corpus):
+    response = organizer.get(FORM)
+    cards = list(response.context["form"].method_choices())
+    assert [card.method.name for card in cards] == [method.name for method in methods()]
+    page = text_of(response)
+    for method in methods():
+        assert method.title in page
+        for option in method.options:
+            assert f'name="{method.name}__{option.name}"' in page
+
+
+def test_method_that_cannot_run_here_is_disabled_and_says_why(organizer, corpus, monkeypatch):
+    def refuse(*_):
+        raise AssertionError
+
+    here, gpu = methods()[0], Method("far", "Far away", "1", "Nobody", refuse, needs_gpu=True)
+    lacking = Method("lacking", "Lacking", "1", "Nobody", refuse, check=lambda: "Lacking needs a library: get it.")
+    monkeypatch.setattr(baseline_offer, "methods", lambda: (lacking, here, gpu))
+    response = organizer.get(FORM)
+    page = text_of(response)
+    assert "<b>Cannot run here.</b> Lacking needs a library: get it." in page
+    assert page.count("Needs a graphics card: it waits for a worker that has one.") == 1
+    radios = re.findall(r'<input type="radio" name="method"[^>]*>', page)
+    assert ["disabled" in radio for radio in radios] == [True, False, False]
+    assert "checked" in radios[1]
+    answer = organizer.post(FORM, asked(corpus, method="lacking"))
+    assert errors_of(answer) == {"method": "Lacking needs a library: get it."}
+
+
+def test_options_of_the_chosen_method_are_kept_with_the_runs(organizer, corpus):
+    post = asked(corpus, name="mine", **{
+        "mcadams-2022__level": "kept", "mcadams-2022__keep_digital_silence": "no",
+        "pitch-shift-psola__level": "nonsense",
+    })  # fmt: skip
+    assert organizer.post(FORM, post).headers["Location"] == "/systems/mine/"
+    for run in AnonymizationRun.objects.all():
+        assert (run.options["level"], run.options["keep_digital_silence"], run.options["tail"]) == (
+            "kept",
+            False,
+            False,
+        )
+    page = text_of(organizer.get("/systems/mine/"))
+    assert '<dt>Level</dt><dd>kept <span class="soft">(not the usual choice)</span></dd>' in page
+
+
+def test_wrong_option_is_named_at_its_field(organizer, corpus):
+    method = Method(
+        "tuned", "Tuned", "1", "Nobody", lambda samples, *_: samples,
+        options=(Option("gain", 1.0, "how loud", low=0.5, high=2.0), Option("kind", "a", "which", choices=("a", "b"))),
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(baseline_offer, "methods", lambda: (method,))
+        post = asked(corpus, method="tuned", tuned__gain="9", tuned__kind="c")
+        found = errors_of(organizer.post(FORM, post))
+    assert set(found) == {"tuned__gain", "tuned__kind"}
+    assert "2.0" in found["tuned__gain"]
+    assert System.objects.count() == 0
+
+
+def test_level_is_that_of_the_role_or_the_one_that_was_chosen(organizer, corpus):
+    corpus.data_sets.create(name="tones_train", role="training").utterances.set(corpus.utterances.all())
+    organizer.post(FORM, asked(corpus, name="by-role"))
+    organizer.post(FORM, asked(corpus, name="by-utterance", level="utterance"))
+    levels = AnonymizationRun.objects.values_list("submission__system__name", "data_set__name", "level")
+    assert {(name, "train" in data_set, level) for name, data_set, level in levels} == {
+        ("by-role", False, "speaker"), ("by-role", True, "utterance"),
+        ("by-utterance", False, "utterance"), ("by-utterance", True, "utterance"),
+    }  # fmt: skip
+    found = errors_of(organizer.post(FORM, asked(corpus, level="speaker")))
+    assert found["level"].startswith("Training data is anonymised at utterance level only: tones_train.")
+    assert set(errors_of(organizer.post(FORM, asked(corpus, level="village")))) == {"level"}
+
+
+def test_name_left_empty_is_made_of_method_and_corpus(organizer, corpus):
+    for expected in ("mcadams-2022-tones", "mcadams-2022-tones-2"):
+        assert organizer.post(FORM, asked(corpus)).headers["Location"] == f"/systems/{expected}/"
+
+
+@pytest.mark.parametrize("editions", [1, 3])
+def test_form_costs_twelve_queries_whatever_editions_there_are(
+    organizer, user, corpus, editions, django_assert_num_queries
+):
+    for _ in range(editions):
+        make_edition(corpus, organizers=[user])
+    with django_assert_num_queries(12):
+        response = organizer.get(FORM)
+    assert len(response.context["form"].offer.editions) == editions
+
+
+# The pace of methods -------------------------------------------------------------------------------
+
+
+def test_pace_of_each_method_is_told_by_its_own_runs_or_a_trial(organizer, system):
+    data_set = system.corpus.data_sets.get(name="tones_trials_f")
+    now = timezone.now()
+    for method, took_s in (("mcadams-2022", 1.2), ("mcadams-2024", 4.8)):
+        job = anonymized(make_system(system.corpus, method), data_set, method=method).job
+        AnonymizationRun.objects.filter(job=job).update(recipe_version=get_method(method).version)
+        Job.objects.filter(pk=job.pk).update(started_at=now - timezone.timedelta(seconds=took_s), finished_at=now)
+    version = get_method("pitch-shift-psola").version
+    tried = {
+        "pitch-shift-psola": {"version": version, "work_per_second": 0.25},
+        "pitch-shift-vocoder": {"version": "of last year", "work_per_second": 0.01},
+        "other": {"reason": "none"},
+    }
+    trial = measured(system, data_set).job
+    Job.objects.filter(pk=trial.pk).update(started_at=now - timezone.timedelta(seconds=2.4), finished_at=now)
+    Job.objects.create(
+        kind="try-anonymizers", queue="cpu", title="Trial", state=State.SUCCEEDED, waiting_since=now,
+        finished_at=now, result={"methods": tried},
+    )  # fmt: skip
+    form = organizer.get(FORM).context["form"]
+    cards = {card.method.name: card for card in form.method_choices()}
+    # 4 utterances of 0.6 s in 1.2 s and 4.8 s of work; measured in 2.4 s.
+    assert cards["mcadams-2022"].pace_text == "2 s of speech in a second, by 1 run here"
+    assert cards["mcadams-2024"].pace_text == "0.5 s of speech in a second, by 1 run here"
+    assert cards["pitch-shift-psola"].pace_text == "4 s of speech in a second, by a trial here"
+    assert (cards["pitch-shift-vocoder"].pace_text, cards["pitch-shift-vocoder"].cost) == ("", None)
+    assert cards["mcadams-2024"].cost == pytest.approx(2.0 + 1.0)
+    assert form.cost == pytest.approx(0.5 + 1.0)  # of the method that is chosen at first
+
+
+def test_runs_of_another_version_tell_no_pace(organizer, system):
+    data_set = system.corpus.data_sets.get(name="tones_trials_f")
+    job = anonymized(system, data_set, method="mcadams-2024").job
+    now = timezone.now()
+    Job.objects.filter(pk=job.pk).update(started_at=now - timezone.timedelta(seconds=5), finished_at=now)
+    for version, is_known in ((get_method("mcadams-2024").version, True), ("of last year", False)):
+        AnonymizationRun.objects.filter(job=job).update(recipe_version=version)
+        assert ("mcadams-2024" in paces()) is is_known
+
+
+def test_trial_of_methods_that_need_a_graphics_card_waits_for_one(organizer, corpus, monkeypatch):
+    here, far = methods()[0], Method("far", "Far away", "1", "Nobody", lambda samples, *_: samples, needs_gpu=True)
+    known = {method.name: method for method in (here, far)}
+    monkeypatch.setattr(baseline_offer, "methods", lambda: (here, far))
+    monkeypatch.setattr(trials, "get_method", known.__getitem__)
+    organizer.post(FORM, {"try": "yes"})
+    found = Job.objects.filter(kind__startswith="try").values_list("queue", "parameters__methods")
+    assert sorted(found) == [("cpu", [here.name]), ("gpu", ["far"])]
+    page = text_of(organizer.get(FORM))
+    assert page.count("A trial on one utterance</a> is under way") == 2
+    assert 'name="try"' not in page
+    Job.objects.filter(queue="cpu").update(state=State.FAILED)  # no worker with a card: the others can be tried again
+    assert 'name="try"' in text_of(organizer.get(FORM))
+
+
+def test_plugin_that_cannot_say_what_it_lacks_leaves_the_form_to_the_others(organizer, corpus, monkeypatch):
+    def check():
+        raise RuntimeError("no licence")
+
+    strange = Method("strange", "Strange", "1", "Nobody", lambda samples, *_: samples, check=check)
+    monkeypatch.setattr(baseline_offer, "methods", lambda: (strange, *methods()))
+    page = text_of(organizer.get(FORM))
+    assert "strange could not say what it lacks: RuntimeError: no licence." in page
+
+
+def test_trial_of_methods_of_unknown_pace_is_a_job_and_is_begun_once(organizer, corpus):
+    for _ in range(2):
+        assert organizer.post(FORM, {"try": "yes"}).headers["Location"] == FORM
+    job = Job.objects.get(kind="try-anonymizers")
+    assert set(job.parameters["methods"]) == {method.name for method in methods() if not method.missing()}
+    page = text_of(organizer.get(FORM))
+    assert f'<a href="{job.get_absolute_url()}">A trial on one utterance</a> is under way' in page
+    assert System.objects.count() == 0
+
+
+# An edition ----------------------------------------------------------------------------------------
+
+
+def test_form_offers_the_editions_of_this_corpus_that_the_visitor_organises(organizer, user, corpus):
+    own = make_edition(corpus, organizers=[user], name="own", title="My own")
+    make_edition(corpus, name="others", title="Of others")
+    make_edition(make_corpus("other"), organizers=[user], title="Elsewhere")
+    response = organizer.get(FORM)
+    assert response.context["form"].offer.editions == [own]
+    page = text_of(response)
+    assert ("My own" in page, "Of others" in page, "Elsewhere" in page) == (True, False, False)
+    assert "It asks its teams for tones_enrolls, tones_trials_f, tones_trials_m." in page
+    others = System.objects.count()
+    foreign = asked(corpus, edition=make_edition(corpus).pk, label="B2")
+    assert errors_of(organizer.post(FORM, foreign)) == {"edition": "Choose an edition of this list."}
+    assert set(errors_of(organizer.post(FORM, asked(corpus, edition=str(10**30), label="B2")))) == {"edition"}
+    assert System.objects.count() == others
+
+
+def test_baseline_of_an_edition_is_a_system_with_a_submission_like_those_of_teams(organizer, user, corpus):
+    edition = make_edition(corpus, organizers=[user], name="vpc")
+    post = asked(corpus, edition=edition.pk, label="B2.a", name="ignored name")
+    assert organizer.post(FORM, post).headers["Location"] == "/systems/vpc-b2-a/"
+    system = System.objects.get(name="vpc-b2-a")
+    submission = system.submissions.get()
+    assert (system.edition, system.team, system.is_baseline) == (edition, None, True)
+    assert (submission.state, submission.submitted_by) == (Submission.State.RECEIVED, user)
+    assert EvaluationRun.objects.count() == 0  # the acceptance begins them
+    page = text_of(organizer.get(submission.get_absolute_url()))
+    assert "0 of 3 parts have ended" in page
+    assert '<h2 id="under-way">Anonymisation</h2>' in page
+    assert "the portal itself, started by" in page
+    assert "Received: The portal itself makes its files." in page
+    assert "B2.a" in text_of(organizer.get("/editions/vpc/submissions/"))
+    assert "How it was made" in text_of(organizer.get("/systems/vpc-b2-a/"))
+
+
+def test_title_of_a_baseline_is_asked_for_and_taken_once(organizer, user, corpus):
+    edition = make_edition(corpus, organizers=[user])
+    needed = "A baseline needs a title of 40 characters at most, under which the board shows it, such as B1.b."
+    for label in ("", "---"):
+        assert errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label=label))) == {"label": needed}
+    found = errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label="a" * 41)))
+    assert found == {"label": "Use at most 40 characters; this title has 41."}
+    organizer.post(FORM, asked(corpus, edition=edition.pk, label="B2"))
+    found = errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label="B2")))
+    assert found["label"].startswith("The edition has a baseline “B2” already.")
+    assert System.objects.count() == 1
+
+
+def test_missing_data_sets_are_told_before_anything_starts(organizer, user, corpus):
+    edition = make_edition(corpus, organizers=[user], title="Challenge")
+    chosen = [corpus.data_sets.get(name="tones_enrolls").pk]
+    post = asked(corpus, edition=edition.pk, label="B2", data_sets=chosen)
+    response = organizer.post(FORM, post)
+    assert errors_of(response)["data_sets"].startswith(
+        "Challenge asks its teams for these, too: tones_trials_f, tones_trials_m."
+    )
+    assert (System.objects.count(), 'name="incomplete"' in text_of(response)) == (0, True)
+    assert 'name="incomplete"' not in text_of(organizer.get(FORM))
+    assert organizer.post(FORM, post | {"incomplete": "on"}).status_code == 302
+    assert AnonymizationRun.objects.count() == 1
+
+
+# The page of a run ---------------------------------------------------------------------------------
+
+
+def test_page_of_a_run_shows_settings_voices_and_what_was_found(organizer, run):
+    run.report = {
+        "problems": [
+            {"code": "clipped", "severity": "warning", "file": "tones-s0-002", "line": None, "count": 1,
+             "expected": "less", "found": "more", "remedy": "Lower the gain."},
+            {"code": "clipped", "severity": "warning", "file": "further", "line": None, "count": 7,
+             "expected": "less", "found": "the like", "remedy": "Lower the gain."},
+        ],
+        "voices": {"sentence": "2 speakers at speaker level. Rule (d) holds.", "problems": []},
+    }  # fmt: skip
+    run.save()
+    page = text_of(organizer.get(RUN))
+    for words in (
+        "B2: McAdams coefficient (2022)", "mcadams-2022, version 1", "<code>1.2.3</code>", "2022 <span",
+        "Speaker level: a voice for each speaker", "<dt>Level</dt><dd>kept", "Clipped</span>", "8 ×", "tones-s0-002",
+        "Rule (d) holds.", "4 of 4 utterances are anonymised", run.job.get_absolute_url(),
+    ):  # fmt: skip
+        assert words in page, words
+    shown = {row.speaker: (row.utterances, row.values[0][1]) for row in organizer.get(RUN).context["voices"]}
+    assert shown == {name: (2, run.voices[name]["parameters"]["alpha"]) for name in ("tones-s0", "tones-s2")}
+    assert len(run.voices) == 4
+    for _, value in shown.values():
+        assert f"{value:.4f}" in page
+
+
+def test_run_is_linked_from_how_its_system_was_made(organizer, run):
+    assert f'<a href="{RUN}">tones_trials_f</a>' in text_of(organizer.get("/systems/b2-tones/"))
+
+
+@pytest.mark.parametrize("utterances", [1, 3])
+@pytest.mark.parametrize("level", ["speaker", "utterance"])
+def test_page_of_a_run_costs_nine_queries_whatever_its_length(organizer, django_assert_num_queries, utterances, level):
+    system = make_system(make_corpus("tones", speakers=2 * utterances, utterances=utterances))
+    data_set = system.corpus.data_sets.get(name="tones_trials_f")
+    (planned if level == "speaker" else anonymized)(system, data_set, level=level)
+    with django_assert_num_queries(9):
+        response = organizer.get(RUN)
+    assert len(response.context["voices"]) == (utterances if level == "speaker" else utterances**2)
+
+
+def test_voices_are_paginated_at_utterance_level(organizer, corpus):
+    system = make_system(make_corpus("many", speakers=1, utterances=60), name="many")
+    anonymized(system, system.corpus.data_sets.get(name="many_trials_f"), level="utterance")
+    rows = [
+        row.utterance
+        for number in (1, 2)
+        for row in organizer.get(f"/systems/many/runs/many_trials_f/?page={number}").context["voices"]
+    ]
+    assert len(set(rows)) == len(rows) == 60
+
+
+def test_voices_come_as_the_file_that_the_command_line_reads(organizer, run):
+    response = organizer.get(f"{RUN}voices.csv")
+    assert response.headers["Content-Disposition"] == 'attachment; filename="b2-tones-tones_trials_f-voices.csv"'
+    read = read_voices(io.StringIO(response.content.decode()), "voices.csv")
+    assert (read.problems, read.parameter_names) == ((), ("alpha",))
+    found = {row.speaker: (row.role, row.split, row.level, row.voice.key, dict(row.voice.parameters))
+             for row in read.assignments}  # fmt: skip
+    assert found == {
+        speaker: ("trial", "undivided", "speaker", voice["key"], voice["parameters"])
+        for speaker, voice in run.voices.items()
+    }
+
+
+@pytest.mark.parametrize("make", [make_user, make_operator])
+def test_strangers_find_no_run_and_no_voices(client, run, make):
+    client.force_login(make())
+    for address in (RUN, f"{RUN}voices.csv"):
+        assert client.get(address).status_code == 404
+
+
+def test_unknown_runs_are_not_found(organizer, run):
+    for address in ("/systems/b2-tones/runs/tones_trials_m/", "/systems/b2-tones/runs/nothing/",
+                    "/systems/b2-tones/runs/tones_trials_m/voices.csv"):  # fmt: skip
+        assert organizer.get(address).status_code == 404
+
+
+def test_team_meets_the_run_of_its_system_without_seed_and_voices(client, corpus):
+    edition = make_edition(corpus)
+    owner = make_user()
+    system = make_team_system(make_team(edition, owner=owner))
+    submission = make_submission(system)
+    data_set = corpus.data_sets.get(name="tones_trials_f")
+    for utterance in data_set.utterances.all():
+        submission.files.create(
+            data_set=data_set, utterance=utterance, audio=utterance.audio, samples=9600, rate_hz=16000
+        )
+    run = planned(system, data_set, seed=987654321)
+    told = {"severity": "error", "line": None, "count": 1, "expected": "two voices", "remedy": "Draw apart."}
+    run.report = {
+        "problems": [told | {"code": "clipped", "file": "tones-s0-002", "found": "loudspeech"}],
+        "voices": {
+            "sentence": "Rule (d) is broken by twospeakers.",
+            "problems": [told | {"code": "shared-voice", "file": "tones_trials_f", "found": "sharedwith-tones-s2"}],
+        },
+    }
+    run.save()
+    address = f"/systems/{system.name}/runs/tones_trials_f/"
+    file = submission.files.first()
+    alphas = [f"{each['parameters']['alpha']:.4f}" for each in run.voices.values()]
+    secrets = ["987654321", "twospeakers", "sharedwith", *alphas]
+    client.force_login(owner)
+    page, comparison = client.get(address), client.get(f"/systems/{system.name}/files/{file.pk}/")
+    assert (page.status_code, comparison.status_code) == (200, 200)
+    assert client.get(f"{address}voices.csv").status_code == 404
+    assert [secret for secret in secrets if secret in text_of(page)] == []
+    assert "loudspeech" in text_of(page)  # what was found in its files is the team's
+    assert (page.context["voices"], comparison.context["voice"]) == ([], None)
+    client.force_login(edition.organizers.get())
+    page = text_of(client.get(address))
+    assert [secret in page for secret in secrets].count(True) >= 5
+    assert client.get(f"{address}voices.csv").status_code == 200
+
+
+def test_numbers_of_a_published_board_open_no_run(client, corpus):
+    edition = make_edition(corpus, published_at=timezone.now())
+    system = make_team_system(make_team(edition))
+    make_submission(system)
+    planned(system, corpus.data_sets.get(name="tones_trials_f"))
+    client.force_login(make_user())
+    assert client.get(f"/systems/{system.name}/").status_code == 200
+    assert client.get(f"/systems/{system.name}/runs/tones_trials_f/").status_code == 404
+
+
+@pytest.mark.parametrize(("state", "label"), [("running", "Cancel the run"), ("failed", "Continue the run"),
+                                              ("cancelled", "Continue the run"), ("succeeded", None)])  # fmt: skip
+def test_run_can_be_cancelled_and_continued_from_its_page(organizer, system, state, label):
+    run = anonymized(system, system.corpus.data_sets.get(name="tones_trials_f"), state=state)
+    page = text_of(organizer.get(RUN))
+    shown = [words for words in ("Cancel the run", "Continue the run") if f">{words}</button>" in page]
+    assert shown == ([label] if label else [])
+    if label:
+        [address] = re.findall(rf'action="(/jobs/{run.job_id}/[a-z-]+)"|$', page)[:1]
+        organizer.post(address)
+        run.job.refresh_from_db()
+        expected = (State.RUNNING, True) if state == "running" else (State.WAITING, False)
+        assert (run.job.state, run.job.cancel_requested_at is not None) == expected
+
+
+def test_run_of_a_method_that_is_gone_still_has_its_page(organizer, run):
+    AnonymizationRun.objects.update(method="bought-elsewhere")
+    assert "bought-elsewhere" in text_of(organizer.get(RUN))
+    assert organizer.get(f"{RUN}voices.csv").status_code == 404
+    assert "this portal has it no more" in text_of(organizer.get("/systems/b2-tones/"))
+    file = run.submission.files.filter(data_set=run.data_set).first()
+    assert organizer.get(f"/systems/b2-tones/files/{file.pk}/").status_code == 200
+
+
+def test_run_keeps_its_voices_where_another_version_names_its_parameters_otherwise(organizer, run):
+    """As after an update of a plug-in: the number that is known no more is shown by its name."""
+    voices = {
+        name: {"key": voice["key"], "parameters": {"warp": 0.25 + place}}
+        for place, (name, voice) in enumerate(sorted(run.voices.items()))
+    }
+    AnonymizationRun.objects.update(voices=voices)
+    response = organizer.get(RUN)
+    assert [(row.speaker, [(one.name, value) for one, value in row.values]) for row in response.context["voices"]] == [
+        ("tones-s0", [("warp", 0.25)]), ("tones-s2", [("warp", 2.25)]),
+    ]  # fmt: skip
+    page = text_of(response)
+    assert ("A parameter of another version of the method" in page, "2.2500" in page) == (True, True)
+    read = read_voices(io.StringIO(organizer.get(f"{RUN}voices.csv").content.decode()), "voices.csv")
+    assert (read.problems, read.parameter_names, len(read.assignments)) == ((), ("warp",), 4)
+    file = run.submission.files.filter(data_set=run.data_set).order_by("utterance__name").first()
+    page = text_of(organizer.get(f"/systems/b2-tones/files/{file.pk}/"))
+    assert ("<dt>warp</dt>" in page, "drawn from 0 to 0" in page) == (True, False)
+
+
+def test_speaker_without_a_planned_voice_is_shown_without_one(organizer, run):
+    AnonymizationRun.objects.update(voices={name: one for name, one in run.voices.items() if name != "tones-s0"})
+    rows = {row.speaker: row.values for row in organizer.get(RUN).context["voices"]}
+    assert (rows["tones-s0"], len(rows["tones-s2"])) == ([], 1)
+    file = run.submission.files.filter(data_set=run.data_set, utterance__speaker__name="tones-s0").first()
+    assert organizer.get(f"/systems/b2-tones/files/{file.pk}/").context["voice"] is None
+
+
+def test_start_of_a_run_stands_in_the_trail_of_its_edition_and_of_no_team(organizer, user, corpus):
+    edition = make_edition(corpus, organizers=[user])
+    team = make_team(edition)
+    organizer.post(FORM, asked(corpus, edition=edition.pk, label="B2", seed=987654321))
+    found = trail_of(edition).filter(action="anonymization.started")
+    assert {event.data["seed"] for event in found} == {987654321}
+    assert (len(found), trail_of(edition, team).filter(action="anonymization.started").count()) == (3, 0)
+
+
+def test_names_in_the_file_of_voices_run_in_no_spreadsheet(organizer, system):
+    system.corpus.speakers.filter(name="tones-s0").update(name="=1+1")
+    planned(system, system.corpus.data_sets.get(name="tones_trials_f"))
+    rows = csv.reader(io.StringIO(organizer.get(f"{RUN}voices.csv").content.decode()))
+    assert "'=1+1" in {row[3] for row in rows}

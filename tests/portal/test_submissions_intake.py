@@ -1,0 +1,553 @@
+"""The check of an archive as a job, on real archives of tones: what is kept, what is inherited, what is left behind."""
+
+import io
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from django.core.files.storage import default_storage
+from django.db import connection
+from django.utils import timezone
+
+from portal.core.audio import load_audio
+from portal.core.models import AuditEvent
+from portal.jobs.models import Job, State
+from portal.jobs.runner import JobReleased, execute
+from portal.jobs.services import request_cancel
+from portal.submissions import intake_job, staging
+from portal.submissions.chores import tidy_staging, tidy_uploads
+from portal.submissions.intake_job import StagingKeeper, run_intake
+from portal.submissions.models import Submission, SubmittedDocument
+from portal.submissions.selectors import report_of
+from portal.submissions.services import check_again, withdraw
+from portal.submissions.signals import submission_accepted
+from portal.submissions.uploads import upload_path, used_submissions
+from portal.submissions.visibility import Relation
+from tests.hostile.corpus import ARCHIVES
+from tests.portal.archives import DESCRIPTION, anonymised, check, files_on_disk, hand_in, submit, wav, zip_of
+from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team, make_user, tone
+
+pytestmark = pytest.mark.django_db(transaction=True)
+RECEIVED, ACCEPTED, REFUSED = Submission.State.RECEIVED, Submission.State.ACCEPTED, Submission.State.REFUSED
+CHECKING, WITHDRAWN = Submission.State.CHECKING, Submission.State.WITHDRAWN
+
+
+@pytest.fixture(autouse=True)
+def own_folders(settings, tmp_path):
+    """Files of other tests are of no concern here: what one test leaves on disk is counted."""
+    storage = settings.STORAGES["default"] | {"OPTIONS": {"location": tmp_path / "files"}}
+    settings.STORAGES = settings.STORAGES | {"default": storage}
+    settings.DATA_DIR, settings.UPLOAD_DIR = tmp_path, tmp_path / "uploads"
+    settings.UPLOAD_DIR.mkdir()
+
+
+@pytest.fixture
+def accepted():
+    """Each accepted submission, and whether that was told in a transaction. Nothing evaluates what is accepted here."""
+    receivers, submission_accepted.receivers = submission_accepted.receivers, []
+    submission_accepted.sender_receivers_cache.clear()
+    heard = []
+
+    def hear(submission, **_):
+        heard.append((submission.pk, connection.in_atomic_block))
+
+    submission_accepted.connect(hear)
+    yield heard
+    submission_accepted.receivers = receivers
+    submission_accepted.sender_receivers_cache.clear()
+
+
+@pytest.fixture
+def team(accepted):
+    return make_team(make_edition(make_corpus(), scores_required=False))
+
+
+@pytest.fixture
+def members(team):
+    return anonymised(team.edition.corpus)
+
+
+def codes(submission, severity="error"):
+    return {row["code"]: row["count"] for row in submission.report_summary if row["severity"] == severity}
+
+
+def contents(submission):
+    rows = submission.files.values_list("data_set__name", "utterance__name", "audio", "is_inherited")
+    return {(data_set, name): (audio, is_inherited) for data_set, name, audio, is_inherited in rows}
+
+
+# What is kept --------------------------------------------------------------------------------------
+
+
+def test_complete_archive_is_accepted_and_kept_by_content(team, members, accepted):
+    submission = hand_in(team, members | {"paper/system.pdf": DESCRIPTION})
+    assert (submission.state, submission.errors, submission.job.state) == (ACCEPTED, 0, State.SUCCEEDED)
+    corpus = team.edition.corpus
+    assert set(contents(submission)) == set(corpus.data_sets.values_list("name", "utterances__name"))
+    for number, file in enumerate(submission.files.select_related("utterance")):
+        samples, rate_hz = load_audio(file.audio)
+        np.testing.assert_array_equal(samples, tone(300 + 7 * number))
+        assert (file.samples, file.rate_hz, rate_hz) == (samples.size, 16_000, 16_000)
+        assert (file.received_as, file.converted_from) == (f"wav/{file.utterance.name}.wav", "")
+    document = submission.documents.get()
+    assert (document.path, document.kind, document.bytes) == ("paper/system.pdf", "description", len(DESCRIPTION))
+    with default_storage.open(document.key) as kept:
+        assert kept.read() == DESCRIPTION
+    assert accepted == [(submission.pk, True)]
+
+
+def test_nothing_but_contents_and_report_stays_on_disk(team, members):
+    before = files_on_disk()
+    submission = hand_in(team, members)
+    keys = {file.audio for file in submission.files.all()} | {submission.report}
+    assert files_on_disk() - before == {Path(default_storage.path(key)) for key in keys}
+    assert not upload_path(submission.upload).exists()
+
+
+def test_timeline_and_audit_tell_what_happened(team, members):
+    submission = hand_in(team, members)
+    steps = list(submission.events.values_list("state", "note"))
+    assert steps == [
+        ("received", "archive.zip arrived."),
+        ("checking", ""),
+        ("accepted", "1 warning."),
+    ]
+    actions = AuditEvent.objects.filter(subject_type="submissions.submission").order_by("pk")
+    assert list(actions.values_list("action", flat=True)) == [
+        "submission.created", "submission.intake_started", "submission.checking", "submission.accepted",
+    ]  # fmt: skip
+
+
+def test_provenance_holds_the_hash_of_the_archive(team, members):
+    import hashlib
+
+    data = zip_of(members)
+    submission = hand_in(team, data, claimed_sha256=hashlib.sha256(data).hexdigest())
+    assert submission.upload.sha256 == hashlib.sha256(data).hexdigest()
+    assert submission.state == ACCEPTED
+
+
+def test_speech_of_another_rate_is_converted_and_says_so(team, members):
+    name = next(iter(members))
+    submission = hand_in(team, members | {name: wav(300, rate_hz=44_100, seconds=0.6 * 44_100 / 16_000)})
+    file = submission.files.get(received_as=name)
+    assert (file.converted_from, file.rate_hz) == ("44100 Hz, PCM_16, WAV", 16_000)
+    assert codes(submission, "warning")["another-rate"] == 1
+
+
+# Faults --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def faulty(team, members):
+    """The first utterance cut off, the second the original itself, the third not there."""
+    first, second, third = list(members)[:3]
+    original = team.edition.corpus.utterances.get(name=Path(second).stem)
+    with default_storage.open(original.audio) as stored:
+        flac = stored.read()
+    sent = members | {first: members[first][:5000], second.replace(".wav", ".flac"): flac}
+    return {path: data for path, data in sent.items() if path not in (second, third)}
+
+
+def test_faulty_archive_is_refused_with_every_fault_and_keeps_what_is_sound(team, members, faulty, accepted):
+    submission = hand_in(team, faulty)
+    assert submission.state == REFUSED
+    assert codes(submission) == {"truncated": 1, "identical-to-original": 1, "missing": 1}
+    assert (submission.errors, submission.warnings, submission.notes) == (3, 1, 0)
+    assert codes(submission, "warning") == {"cannot-be-ranked": 1}  # of scores, which are not required
+    assert len(contents(submission)) == len(members) - 3
+    assert {finding.problem.code for finding in report_of(submission).findings} == {
+        *codes(submission),
+        "cannot-be-ranked",
+    }
+    assert not upload_path(submission.upload).exists()
+    assert accepted == []
+
+
+def test_team_gets_a_mail_that_names_the_causes(team, faulty):
+    submission = hand_in(team, faulty)
+    notice = Job.objects.exclude(parameters__kind="checked").get(kind="send-notice").parameters
+    assert (notice["kind"], notice["url"]) == ("refused", submission.get_absolute_url())
+    assert notice["subject"] == f"{submission} was refused"
+    assert "3 errors" in notice["lines"][0]
+    assert "Cut off (1)" in notice["lines"][1]
+
+
+def test_team_gets_a_mail_when_all_is_well(team, members):
+    submission = hand_in(team, members)
+    notice = Job.objects.exclude(parameters__kind="checked").get(kind="send-notice").parameters
+    assert (notice["kind"], notice["subject"]) == ("validated", f"{submission} was accepted")
+
+
+def test_organizers_get_a_mail_when_an_archive_was_checked(team, faulty):
+    organizer = make_organizer()
+    team.edition.organizers.set([organizer, make_organizer(unwanted_notices=["checked"])])
+    submission = hand_in(team, faulty)
+    notice = Job.objects.get(kind="send-notice", parameters__kind="checked").parameters
+    assert notice["members"] == [organizer.pk]
+    assert notice["subject"] == f"{submission} was refused"
+    assert f"It comes from the team “{team}”." in notice["lines"][0]
+
+
+def test_archive_with_another_checksum_is_not_read(team, members):
+    submission = hand_in(team, members, claimed_sha256="0" * 64)
+    assert (submission.state, codes(submission)) == (REFUSED, {"wrong-checksum": 1})
+    assert (submission.files.count(), submission.upload.sha256 != "0" * 64) == (0, True)
+
+
+def traversal():
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("wav/good.wav", wav(300))
+        archive.writestr("../../outside.wav", wav(310))
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["traversal", "cut", "no archive"])
+def test_unsafe_archive_leaves_no_file_behind(team, members, kind):
+    whole = zip_of({"wav/system.pdf": DESCRIPTION} | members)
+    data = {"traversal": traversal(), "cut": whole[: len(whole) // 2], "no archive": b"not an archive" * 100}[kind]
+    before = files_on_disk()
+    submission = hand_in(team, data)
+    assert (submission.state, submission.errors) == (REFUSED, 1)
+    assert (submission.files.count(), submission.documents.count()) == (0, 0)
+    assert files_on_disk() - before == {Path(default_storage.path(submission.report))}
+
+
+def test_archive_that_turns_out_hostile_at_its_end_leaves_no_file_behind(team, members):
+    """Everything before the last member is sound and has been staged when that member is met."""
+    import tarfile
+
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for path, data in ({"system.pdf": DESCRIPTION} | members).items():
+            entry = tarfile.TarInfo(path)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+        link = tarfile.TarInfo("wav/link.wav")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    before = files_on_disk()
+    submission = hand_in(team, packed.getvalue(), file_name="archive.tar.gz")
+    assert (submission.state, codes(submission)) == (REFUSED, {"symbolic-link": 1})
+    assert submission.files.count() == 0
+    assert files_on_disk() - before == {Path(default_storage.path(submission.report))}
+
+
+def test_no_hostile_archive_leaves_a_file_behind(team, members, tmp_path):
+    """Every archive of `tests/hostile` that must be refused, through the whole job."""
+    system = hand_in(team, members).system
+    path, left = tmp_path / "archive", {}
+    for name, hostile in ARCHIVES.items():
+        hostile.write(path)
+        data = path.read_bytes()
+        if not hostile.refused or not data:  # an empty file is refused before it could be uploaded
+            continue
+        before = files_on_disk()
+        submission = hand_in(team, data, system=system)
+        rows = submission.files.count() + submission.documents.count()
+        found = files_on_disk() - before - {Path(default_storage.path(submission.report))}
+        if (submission.state, submission.job.state, rows, found) != (REFUSED, State.SUCCEEDED, 0, set()):
+            left[name] = (submission.state, submission.job.failure, submission.report_summary, rows, found)
+    assert left == {}
+
+
+def test_lost_archive_is_the_operators_affair(team, members):
+    submission = submit(team, members)
+    upload_path(submission.upload).unlink()
+    job = execute(submission.job_id)
+    assert (job.state, job.failure_actor) == (State.FAILED, "operator")
+    assert job.failure == f"The archive of {submission} is not among the portal's files."
+
+
+# Inheritance ---------------------------------------------------------------------------------------
+
+
+def test_corrected_archive_holds_only_what_changed(team, members, faulty):
+    first = hand_in(team, faulty)
+    fixes = {path: data for path, data in members.items() if path in list(members)[:3]}
+    before = files_on_disk()
+    second = hand_in(team, fixes, system=first.system)
+    assert (second.state, second.errors, second.inherits) == (ACCEPTED, 0, first)
+    rows = contents(second)
+    assert len(rows) == len(members)
+    assert sum(is_inherited for _, is_inherited in rows.values()) == len(members) - 3
+    inherited = {place: audio for place, (audio, is_inherited) in rows.items() if is_inherited}
+    assert inherited == {place: audio for place, (audio, _) in contents(first).items()}
+    assert len(files_on_disk() - before) == 3 + 1  # and the report
+
+
+def test_equal_files_are_stored_once(team, members):
+    first = hand_in(team, members)
+    before = files_on_disk()
+    second = hand_in(team, dict(reversed(members.items())), system=first.system)
+    assert {audio for audio, _ in contents(second).values()} == {audio for audio, _ in contents(first).values()}
+    assert not any(is_inherited for _, is_inherited in contents(second).values())
+    assert len(files_on_disk() - before) <= 1  # the report, unless it is the same
+
+
+def test_utterance_that_comes_broken_is_not_taken_from_before(team, members):
+    first = hand_in(team, members)
+    broken = next(iter(members))
+    second = hand_in(team, {broken: members[broken][:5000]}, system=first.system)
+    assert (second.state, codes(second)) == (REFUSED, {"truncated": 1})
+    assert len(contents(second)) == len(members) - 1
+
+
+def test_newest_sound_file_of_each_utterance_is_inherited(team, members):
+    """A broken archive between two versions costs nothing, and the report says which version stands in."""
+    first = hand_in(team, members)
+    broken, changed, *_ = members
+    second = hand_in(team, {broken: members[broken][:5000], changed: wav(1234)}, system=first.system)
+    third = hand_in(team, {"system.pdf": DESCRIPTION}, system=first.system)
+    assert (second.state, third.state, third.inherits, codes(third)) == (REFUSED, ACCEPTED, second, {})
+    before, between, after = contents(first), contents(second), contents(third)
+    assert len(after) == len(members)
+    name = broken.removeprefix("wav/").removesuffix(".wav")
+    lacking = {place for place in before if place[1] == name}
+    assert {place: audio for place, (audio, _) in after.items() if place not in lacking} == {
+        place: audio for place, (audio, _) in between.items()
+    }
+    assert {after[place] for place in lacking} == {(before[place][0], True) for place in lacking}
+    assert codes(third, "note") == {"inherited-older": len(lacking)}
+    note = next(cause for cause in third.report_summary if cause["code"] == "inherited-older")
+    assert note["examples"] == [f"{name}: expected the recording of version 2, found one with errors there."]
+    assert "version 1" in note["remedy"]
+
+
+def test_same_archive_is_refused_and_does_not_count(team, members):
+    first = hand_in(team, members)
+    second = hand_in(team, members, system=first.system, file_name="renamed.zip")
+    assert (second.state, codes(second), contents(second)) == (REFUSED, {"same-archive": 1}, {})
+    assert str(first) in second.report_summary[0]["examples"][0]
+    assert used_submissions(team) == 1
+    withdraw(submission=first, by=None, relation=Relation.ORGANIZER)
+    assert hand_in(team, members, system=first.system).state == ACCEPTED
+    assert hand_in(team, members).state == ACCEPTED  # as another system
+
+
+def test_archive_that_was_refused_may_come_again(team, members, faulty):
+    first = hand_in(team, faulty)
+    second = hand_in(team, faulty, system=first.system)
+    assert (second.state, codes(second)) == (REFUSED, codes(first))
+
+
+def test_sound_file_of_a_withdrawn_version_is_not_inherited(team, members):
+    first = hand_in(team, members)
+    broken = next(iter(members))
+    hand_in(team, {broken: members[broken][:5000]}, system=first.system)
+    withdraw(submission=first, by=None, relation=Relation.ORGANIZER)
+    third = hand_in(team, {"system.pdf": DESCRIPTION}, system=first.system)
+    assert (third.state, codes(third)) == (REFUSED, {"missing": 1})
+
+
+def test_newest_sound_document_is_inherited(team, members):
+    first = hand_in(team, members | {"sound.pdf": DESCRIPTION, "a.hyp.txt": b"u1 yes\n"})
+    first.system.edition.description_required = True
+    first.system.edition.save()
+    second = hand_in(team, {"broken.pdf": b"no description"}, system=first.system)
+    third = hand_in(team, {next(iter(members)): wav(290)}, system=first.system)
+    assert (second.state, codes(second)) == (REFUSED, {"not-a-pdf": 1})
+    assert (third.state, codes(third, "note")) == (ACCEPTED, {"inherited-older": 1})
+    assert set(third.documents.values_list("path", "is_inherited")) == {("sound.pdf", True), ("a.hyp.txt", True)}
+
+
+def test_check_waits_for_an_earlier_version_that_is_being_read(team, members, monkeypatch):
+    """What the earlier one kept is there when the later one asks what it inherits."""
+    first = submit(team, members)
+    second = submit(team, {"system.pdf": DESCRIPTION}, system=first.system)
+    Job.objects.filter(pk=first.job_id).update(
+        state=State.RUNNING, claim=first.upload_id, started_at=timezone.now(), heartbeat_at=timezone.now()
+    )
+    waited = []
+
+    def sleep(seconds):
+        waited.append(seconds)
+        Job.objects.filter(pk=first.job_id).update(state=State.WAITING)
+        check(first)
+
+    monkeypatch.setattr(intake_job.time, "sleep", sleep)
+    check(second)
+    assert waited == [intake_job.AWAIT_EVERY_S]
+    assert (second.state, second.inherits, len(contents(second))) == (ACCEPTED, first, len(members))
+
+
+def test_check_gives_way_to_an_earlier_version_that_waits_for_a_worker(team, members, monkeypatch):
+    """As after a restart in the midst of the earlier one: read before it, the later one would inherit nothing."""
+    first = submit(team, members)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 5, JobReleased())
+        execute(first.job_id)
+    second = submit(team, {"system.pdf": DESCRIPTION}, system=first.system)
+    check(second)
+    assert (second.state, second.job.state, second.job.attempt) == (RECEIVED, State.WAITING, 0)
+    check(first)
+    check(second)
+    assert (second.state, second.inherits, len(contents(second))) == (ACCEPTED, first, len(members))
+
+
+def test_withdrawn_and_unsafe_versions_hand_nothing_down(team, members):
+    first = hand_in(team, members)
+    second = hand_in(team, anonymised(team.edition.corpus, first_hertz=310), system=first.system)
+    hand_in(team, traversal(), system=first.system)
+    withdraw(submission=second, by=None, relation=Relation.ORGANIZER)
+    fourth = hand_in(team, {"system.pdf": DESCRIPTION}, system=first.system)
+    assert (fourth.state, fourth.inherits) == (ACCEPTED, first)
+    assert {audio for audio, _ in contents(fourth).values()} == {audio for audio, _ in contents(first).values()}
+
+
+def test_another_system_inherits_nothing(team, members):
+    hand_in(team, members)
+    other = hand_in(team, {"system.pdf": DESCRIPTION})
+    assert (other.state, other.inherits, codes(other)) == (REFUSED, None, {"missing-audio": 1})
+
+
+def test_new_description_replaces_the_old_one_whatever_its_name(team, members):
+    first = hand_in(team, members | {"old.pdf": DESCRIPTION})
+    kept = hand_in(team, {next(iter(members)): wav(290)}, system=first.system)
+    assert list(kept.documents.values_list("path", "is_inherited")) == [("old.pdf", True)]
+    second = hand_in(team, {"new.pdf": DESCRIPTION + b"better"}, system=first.system)
+    assert list(second.documents.values_list("path", "is_inherited")) == [("new.pdf", False)]
+
+
+def test_edition_without_corpus_expects_no_speech(accepted):
+    team = make_team(make_edition(None, scores_required=False))
+    submission = hand_in(team, {"system.pdf": DESCRIPTION, "wav/a.wav": wav(300)})
+    assert (submission.state, submission.files.count(), submission.documents.count()) == (ACCEPTED, 0, 1)
+
+
+# Interruptions -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def encoded(monkeypatch):
+    """The samples of each recording that was encoded."""
+    made = []
+    original = staging.write_flac16
+
+    def encode(file, samples, rate_hz):
+        made.append(samples.tobytes())
+        original(file, samples, rate_hz)
+
+    monkeypatch.setattr(staging, "write_flac16", encode)
+    return made
+
+
+def stop_after(monkeypatch, count, error):
+    """The check meets `error` once so many recordings were staged."""
+    original = StagingKeeper.keep_speech
+    kept = []
+
+    def keep(self, *given):
+        if len(kept) == count:
+            raise error
+        kept.append(1)
+        original(self, *given)
+
+    monkeypatch.setattr(StagingKeeper, "keep_speech", keep)
+
+
+def test_interrupted_check_continues_and_encodes_nothing_twice(team, members, encoded, monkeypatch):
+    submission = submit(team, members)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 5, JobReleased())
+        assert execute(submission.job_id).state == State.WAITING
+    assert len(encoded) == 5
+    check(submission)
+    assert (submission.state, len(contents(submission))) == (ACCEPTED, len(members))
+    assert len(encoded) == len(set(encoded)) == len(members)
+    texts = list(submission.job.events.values_list("text", flat=True))
+    assert "5 recordings that an earlier attempt had kept were found again." in texts
+
+
+def test_staged_file_that_is_not_whole_is_made_again(team, members, encoded, monkeypatch):
+    submission = submit(team, members)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 5, JobReleased())
+        execute(submission.job_id)
+    folder = staging.Staging(submission).folder
+    damaged = sorted(folder.glob("*.flac"))[0]
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    check(submission)
+    assert (submission.state, len(encoded)) == (ACCEPTED, len(members) + 1)
+    for file in submission.files.all():
+        assert load_audio(file.audio)[0].size == file.samples
+
+
+def test_cancelled_check_can_go_on(team, members, monkeypatch):
+    submission = submit(team, members)
+    request_cancel(submission.job, by=make_user())
+    assert check(submission).state == RECEIVED
+    check_again(submission=submission, by=make_user())
+    assert check(submission).state == ACCEPTED
+
+
+def test_withdrawing_ends_the_check_and_leaves_nothing(team, members, monkeypatch):
+    submission = submit(team, members)
+    before = files_on_disk()
+
+    original = StagingKeeper.keep_speech
+
+    def keep(self, *given):
+        if Submission.objects.get(pk=submission.pk).state == CHECKING:
+            withdraw(submission=submission, by=None, relation=Relation.TEAM)
+        original(self, *given)
+
+    monkeypatch.setattr(StagingKeeper, "keep_speech", keep)
+    check(submission)
+    assert (submission.state, submission.files.count(), submission.report) == (WITHDRAWN, 0, "")
+    assert files_on_disk() == before - {upload_path(submission.upload)}
+
+
+def test_scheduler_tidies_up_after_a_withdrawn_check_and_nothing_else(team, members, monkeypatch):
+    withdrawn, waiting = submit(team, members), submit(team, members)
+    for submission in (withdrawn, waiting):
+        with monkeypatch.context() as patch:
+            stop_after(patch, 2, JobReleased())
+            execute(submission.job_id)
+        os.utime(upload_path(submission.upload), (0, 0))
+    withdraw(submission=withdrawn, by=None, relation=Relation.TEAM)
+    tidy_uploads()
+    tidy_staging()
+    assert staging.folders() == [staging.Staging(waiting).folder]
+    assert upload_path(waiting.upload).exists()
+    assert not upload_path(withdrawn.upload).exists()
+
+
+def test_second_end_of_a_check_changes_nothing(team, members):
+    """As when a process is killed after it wrote the rows and before it ended the job."""
+    submission = hand_in(team, members)
+    rows = list(submission.files.order_by("pk").values())
+
+    class Context:
+        parameters = {"submission": submission.pk}
+
+    assert run_intake(Context()) == {"outcome": ACCEPTED}
+    assert list(submission.files.order_by("pk").values()) == rows
+    assert submission.events.count() == 3
+
+
+def test_document_rows_of_two_versions_point_to_one_file(team, members):
+    first = hand_in(team, members | {"a.pdf": DESCRIPTION})
+    second = hand_in(team, {next(iter(members)): wav(290)}, system=first.system)
+    keys = SubmittedDocument.objects.filter(submission__in=[first, second]).values_list("key", flat=True)
+    assert (len(keys), len(set(keys))) == (2, 1)
+
+
+def test_inherited_results_are_held_against_the_recipe_again(team, members):
+    """What was wrong with results stays wrong until they come again, and what completes them is read with them."""
+    retrained, original = "results-2022-07-01-10-00-00", "results-2022-07-01-10-00-00.orig"
+    first = hand_in(team, members | {f"exp/{retrained}/results.txt": b"nothing that counts\n"})
+    assert first.state == REFUSED
+    assert "missing-directory" in codes(first)
+    second = hand_in(team, {"system.pdf": DESCRIPTION}, system=first.system)
+    assert (second.state, codes(second)) == (REFUSED, codes(first))
+    third = hand_in(team, {f"exp/{original}/results.txt": b"nothing that counts\n"}, system=first.system)
+    assert "missing-directory" not in codes(third)
+    assert set(third.documents.values_list("path", "is_inherited")) == {
+        (f"exp/{retrained}/results.txt", True),
+        (f"exp/{original}/results.txt", False),
+        ("system.pdf", True),
+    }

@@ -1,0 +1,499 @@
+"""Pages of submissions: who sees what, what stands on them, and how many queries they take."""
+
+import csv
+import io
+import json
+
+import pytest
+from django.urls import reverse
+
+from portal.core.storage import store_bytes
+from portal.jobs.models import State
+from portal.submissions import pages
+from portal.submissions.intake.report import Counts, Finding, IntakeReport
+from portal.submissions.models import Submission, SubmittedDocument
+from portal.submissions.services import change_state
+from tests.portal.archives import DESCRIPTION
+from tests.portal.factories import (
+    make_corpus,
+    make_edition,
+    make_job,
+    make_operator,
+    make_organizer,
+    make_submission,
+    make_team,
+    make_team_system,
+    make_user,
+    store_tone,
+)
+
+pytestmark = pytest.mark.django_db
+S = Submission.State
+
+
+@pytest.fixture
+def organizer():
+    return make_organizer()
+
+
+@pytest.fixture
+def edition(organizer):
+    return make_edition(make_corpus(), organizers=[organizer], scores_required=False)
+
+
+@pytest.fixture
+def member():
+    return make_user()
+
+
+@pytest.fixture
+def team(edition, member):
+    return make_team(edition, members=[member])
+
+
+@pytest.fixture
+def submission(team):
+    return make_full(make_team_system(team))
+
+
+def make_full(system, state=S.REFUSED, *, hertz=300, **fields):
+    """A submission with a file of each utterance, a document and a report of two faults."""
+    submission = make_submission(system, state=state, **fields)
+    for data_set in system.corpus.data_sets.all():
+        for utterance in data_set.utterances.all():
+            submission.files.create(
+                data_set=data_set, utterance=utterance, audio=store_tone(hertz), samples=9600, rate_hz=16_000,
+                received_as=f"wav/{utterance.name}.wav", converted_from="44100 Hz, PCM_16, WAV",
+            )  # fmt: skip
+    submission.documents.create(
+        path="paper/system <b>.pdf",
+        kind="description",
+        key=store_bytes(DESCRIPTION, ".document"),
+        bytes=len(DESCRIPTION),
+    )
+    report = make_report()
+    submission.report = store_bytes(report.to_json().encode(), ".json")
+    submission.report_summary, submission.errors, submission.warnings = report.summary(), 2, 1
+    submission.save()
+    change_state(submission=submission, state=state, note="2 errors, 1 warning.")
+    return submission
+
+
+def make_report():
+    from evaluation.formats.problems import Problem, Severity
+
+    cut = Problem("truncated", "wav/=cmd.wav", "9600 samples", "4000", "Send it again.", count=1)
+    missing = Problem("missing", "a.wav", "a file", "none", "Add its file.")
+    quiet = Problem("quiet", "b.wav", "a peak above −60 dB", "−70 dB", "Listen to it.", Severity.WARNING)
+    findings = (Finding("", missing), Finding("tones_enrolls", cut), Finding("tones_enrolls", quiet))
+    return IntakeReport("archive.zip", "edition", findings, Counts(files=3), ("a",))
+
+
+def page(client, user, name, *arguments):
+    client.force_login(user)
+    return client.get(reverse(f"submissions:{name}", args=arguments))
+
+
+def addresses(submission, other):
+    """Every address of a submission that is read."""
+    document = submission.documents.first()
+    names = ("detail", "progress", "report-csv", "report-json")
+    return {
+        **{name: reverse(f"submissions:{name}", args=[submission.pk]) for name in names},
+        "document": reverse("submissions:document", args=[submission.pk, document.pk]),
+        "diff": reverse("submissions:diff", args=[submission.pk, other.pk]),
+        "diff-csv": reverse("submissions:diff-csv", args=[submission.pk, other.pk]),
+    }
+
+
+# Who sees what -------------------------------------------------------------------------------------
+
+
+def test_team_and_organizers_reach_every_address(client, submission, member, organizer):
+    other = make_full(submission.system)
+    for person in (member, organizer):
+        client.force_login(person)
+        found = {name: client.get(address).status_code for name, address in addresses(submission, other).items()}
+        assert found == dict.fromkeys(found, 200) | {"progress": 286}
+
+
+@pytest.mark.parametrize("state", [S.REFUSED, S.EVALUATED])
+def test_everybody_else_gets_the_same_not_found(client, edition, submission, state):
+    """A rival in the same edition, the organizer of another one, the operator: also once the board is published."""
+    rival = make_user()
+    make_full(make_team_system(make_team(edition, owner=rival)))
+    other = make_full(submission.system)
+    Submission.objects.update(state=state, evaluated_at=edition.created_at)
+    edition.published_at = edition.created_at
+    edition.save()
+    unknown = {
+        name: address.replace(f"/{submission.pk}/", "/999999/")
+        for name, address in addresses(submission, other).items()
+    }
+    for person in (rival, make_user(), make_organizer(), make_operator()):
+        client.force_login(person)
+        for name, address in addresses(submission, other).items():
+            hidden, absent = client.get(address), client.get(unknown[name])
+            assert (hidden.status_code, absent.status_code) == (404, 404), name
+            assert without_token(hidden) == without_token(absent), name
+
+
+def without_token(response):
+    import re
+
+    return re.sub(rb'name="csrfmiddlewaretoken" value="\w+"', b"", response.content)
+
+
+def test_rival_cannot_pair_own_submission_with_another_teams(client, edition, submission):
+    rival = make_user()
+    own = make_full(make_team_system(make_team(edition, owner=rival)))
+    for first, second in ((own, submission), (submission, own)):
+        assert page(client, rival, "diff", first.pk, second.pk).status_code == 404
+        assert page(client, rival, "diff-csv", first.pk, second.pk).status_code == 404
+    document = submission.documents.get()
+    assert page(client, rival, "document", own.pk, document.pk).status_code == 404
+
+
+@pytest.mark.parametrize("deed", ["withdraw", "check", "evaluate"])
+def test_only_those_concerned_change_a_submission(client, edition, submission, member, deed):
+    rival = make_user()
+    make_team(edition, owner=rival)
+    address = reverse(f"submissions:{deed}", args=[submission.pk])
+    for person in (rival, make_user(), make_organizer(), make_operator()):
+        client.force_login(person)
+        assert client.post(address).status_code == 404
+    client.force_login(member)
+    assert client.get(address).status_code == 405
+    submission.refresh_from_db()
+    assert submission.state == S.REFUSED
+
+
+def test_member_neither_checks_nor_evaluates_again(client, submission, member):
+    client.force_login(member)
+    for deed in ("check", "evaluate"):
+        assert client.post(reverse(f"submissions:{deed}", args=[submission.pk])).status_code == 404
+
+
+def test_visitor_is_asked_to_log_in(client, submission):
+    response = client.get(submission.get_absolute_url())
+    assert (response.status_code, "next=" in response.url) == (302, True)
+
+
+# The list ------------------------------------------------------------------------------------------
+
+
+def listed(client, person, edition, **search):
+    client.force_login(person)
+    response = client.get(reverse("submissions:list", args=[edition.name]), search)
+    return {one.pk for one in response.context["page"].object_list}
+
+
+def test_list_is_whole_for_organizers_and_their_own_for_teams(client, edition, submission, member, organizer):
+    rival = make_user()
+    other = make_full(make_team_system(make_team(edition, owner=rival)))
+    make_full(make_team_system(make_team(make_edition(edition.corpus), members=[member])))
+    assert listed(client, organizer, edition) == {submission.pk, other.pk}
+    assert listed(client, member, edition) == {submission.pk}
+    assert listed(client, rival, edition) == {other.pk}
+    assert listed(client, rival, edition, team=submission.system.team_id) == set()
+    for person in (make_organizer(), make_operator(), make_user()):
+        assert page(client, person, "list", edition.name).status_code == 404
+
+
+def test_list_shows_team_state_and_counts(client, edition, team, submission, organizer):
+    text = page(client, organizer, "list", edition.name).content.decode()
+    for shown in (str(submission), str(team), "refused", "2 errors", "1 warning"):
+        assert shown in text
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_list_takes_the_same_queries_for_one_and_three_rows(
+    client, edition, team, organizer, rows, django_assert_num_queries
+):
+    system = make_team_system(team)
+    for _ in range(rows):
+        make_submission(system, job=make_job("running", stage="Reading", done=1, total=5))
+    client.force_login(organizer)
+    with django_assert_num_queries(9):
+        assert client.get(reverse("submissions:list", args=[edition.name])).status_code == 200
+
+
+def test_list_finds_by_state_team_and_time(client, edition, team, organizer):
+    other = make_team(edition)
+    late = make_submission(make_team_system(team), state=S.EVALUATED, is_late=True)
+    refused = make_submission(make_team_system(other), state=S.REFUSED)
+
+    def found(**search):
+        return listed(client, organizer, edition, **search)
+
+    assert found(state="refused") == found(team=other.pk) == {refused.pk}
+    assert found(late="yes") == found(state="evaluated") == {late.pk}
+    assert found(state="nonsense", team="²", late="no") == {late.pk, refused.pk}
+    assert found(state="refused", late="yes") == set()
+
+
+def test_empty_list_says_what_to_do(client, edition, organizer):
+    assert "No submission yet" in page(client, organizer, "list", edition.name).content.decode()
+
+
+# One submission ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_page_takes_the_same_queries_for_one_and_three_versions(client, team, member, rows, django_assert_num_queries):
+    system = make_team_system(team)
+    submissions = [make_full(system) for _ in range(rows)]
+    client.force_login(member)
+    with django_assert_num_queries(11):
+        assert client.get(submissions[0].get_absolute_url()).status_code == 200
+
+
+def test_report_stands_on_the_page_by_data_set_and_cause(client, submission, member):
+    response = page(client, member, "detail", submission.pk)
+    text = response.content.decode()
+    for shown in ("The submission as a whole", "tones_enrolls", "Missing utterances", "Cut off", "Send it again.",
+                  "wav/=cmd.wav: expected 9600 samples, found 4000.", "Very quiet"):  # fmt: skip
+        assert shown in text
+    assert [section.data_set for section in response.context["report"]] == ["", "tones_enrolls"]
+    assert "Submit a corrected archive" in text
+
+
+def test_downloads_hold_the_whole_report(client, submission, member):
+    rows = list(csv.DictReader(io.StringIO(page(client, member, "report-csv", submission.pk).content.decode())))
+    assert [(row["data_set"], row["severity"], row["code"], row["file"]) for row in rows] == [
+        ("", "error", "missing", "a.wav"),
+        ("tones_enrolls", "error", "truncated", "wav/=cmd.wav"),
+        ("tones_enrolls", "warning", "quiet", "b.wav"),
+    ]
+    response = page(client, member, "report-json", submission.pk)
+    assert json.loads(response.content) == json.loads(make_report().to_json())
+    assert response["Content-Disposition"] == f'attachment; filename="{submission.system.name}-v1-report.json"'
+
+
+def test_report_is_not_found_before_there_is_one(client, team, member):
+    submission = make_submission(make_team_system(team), state=S.CHECKING)
+    assert page(client, member, "report-csv", submission.pk).status_code == 404
+
+
+def test_document_is_saved_and_never_shown(client, submission, member):
+    response = page(client, member, "document", submission.pk, submission.documents.get().pk)
+    assert b"".join(response.streaming_content) == DESCRIPTION
+    assert response["Content-Type"] == "application/octet-stream"
+    assert response["Content-Disposition"].startswith("attachment")
+    assert response["X-Content-Type-Options"] == "nosniff"
+
+
+def test_contents_tell_what_was_inherited_and_converted(client, submission, member):
+    second = make_full(submission.system, inherits=submission)
+    second.files.filter(data_set__name="tones_enrolls").update(is_inherited=True)
+    response = page(client, member, "detail", second.pk)
+    columns = ("files", "new", "inherited", "converted")
+    rows = {row["name"]: tuple(row[column] for column in columns) for row in response.context["data_sets"]}
+    assert rows == {"tones_enrolls": (4, 0, 4, 4), "tones_trials_f": (2, 2, 0, 2), "tones_trials_m": (2, 2, 0, 2)}
+    assert f'href="{submission.get_absolute_url()}"' in response.content.decode()
+
+
+def test_of_very_many_documents_the_page_names_the_first(client, submission, member, monkeypatch):
+    monkeypatch.setattr(pages, "SHOWN_OF_A_KIND", 2)
+    for number in range(5):
+        submission.documents.create(path=f"exp/{number}/EER", kind="results", key="content/00/0.document", bytes=100)
+    response = page(client, member, "detail", submission.pk)
+    groups = response.context["document_groups"]
+    assert [(one.kind, one.count, one.bytes, [document.path for document in one.shown]) for one in groups] == [
+        ("Results", 5, 500, ["exp/0/EER", "exp/1/EER"]),
+        ("system description", 1, len(DESCRIPTION), ["paper/system <b>.pdf"]),
+    ]
+    assert "And 3 more." in response.content.decode()
+
+
+def test_page_renews_itself_while_something_is_under_way(client, team, member):
+    submission = make_submission(make_team_system(team), state=S.CHECKING, job=make_job("running", kind="intake"))
+    text = page(client, member, "detail", submission.pk).content.decode()
+    assert f'hx-get="{reverse("submissions:progress", args=[submission.pk])}?of=check"' in text
+    assert page(client, member, "progress", submission.pk).status_code == 200
+    submission.job.state = State.SUCCEEDED
+    submission.job.save()
+    response = client.get(reverse("submissions:progress", args=[submission.pk]), {"of": "check"})
+    assert (response.status_code, response["HX-Refresh"]) == (286, "true")
+
+
+def test_failed_check_is_told_and_can_be_repeated_by_the_organizer(client, team, member, organizer):
+    job = make_job("failed", kind="intake", failure="The disk is full.", failure_remedy="Make room.")
+    submission = make_submission(make_team_system(team), state=S.CHECKING, job=job)
+    text = page(client, member, "detail", submission.pk).content.decode()
+    assert "The disk is full." in text
+    assert "Check again" not in text
+    assert "Check again" in page(client, organizer, "detail", submission.pk).content.decode()
+    client.post(reverse("submissions:check", args=[submission.pk]))
+    job.refresh_from_db()
+    assert job.state == State.WAITING
+
+
+def test_organizer_who_sent_the_archive_is_named_as_such(client, edition, team, member, organizer):
+    from tests.portal.archives import submit
+
+    submission = submit(team, {"a.pdf": DESCRIPTION}, by=organizer)
+    text = page(client, member, "detail", submission.pk).content.decode()
+    assert f"on behalf of {team}" in " ".join(text.split())
+    assert "archive.zip" in text
+
+
+# Withdrawing and evaluating again ------------------------------------------------------------------
+
+
+def test_member_withdraws(client, submission, member):
+    client.force_login(member)
+    response = client.post(reverse("submissions:withdraw", args=[submission.pk]))
+    assert (response.status_code, response.url) == (302, submission.get_absolute_url())
+    submission.refresh_from_db()
+    assert submission.state == S.WITHDRAWN
+    assert submission.events.last().actor == member
+    text = client.get(submission.get_absolute_url()).content.decode()
+    assert "Withdraw this submission" not in text
+
+
+def test_what_stands_on_the_published_board_stays(client, edition, submission, member):
+    Submission.objects.update(state=S.EVALUATED, evaluated_at=edition.created_at)
+    edition.published_at = edition.created_at
+    edition.save()
+    client.force_login(member)
+    response = client.post(reverse("submissions:withdraw", args=[submission.pk]), follow=True)
+    assert "ask the organizer to withdraw it" in response.content.decode()
+    submission.refresh_from_db()
+    assert submission.state == S.EVALUATED
+    page = client.get(submission.get_absolute_url()).content.decode()
+    assert "No withdrawal: This submission stands on the published board; ask the organizer to withdraw it." in page
+
+
+def test_list_offers_to_submit_only_while_that_is_possible(client, edition, submission, member, organizer):
+    address, link = reverse("submissions:list", args=[edition.name]), reverse("submissions:new", args=[edition.name])
+    client.force_login(member)
+    assert f'href="{link}"' in client.get(address).content.decode()
+    edition.submissions_close_at = edition.created_at
+    edition.save()
+    page = client.get(address).content.decode()
+    assert f'href="{link}"' not in page
+    assert "Nothing can be submitted now: Submissions closed on" in page
+    client.force_login(organizer)
+    assert f'href="{link}"' in client.get(address).content.decode(), "for a team, the organizer still can"
+
+
+def test_withdrawn_submission_takes_no_new_state(submission):
+    change_state(submission=submission, state=S.WITHDRAWN)
+    assert change_state(submission=submission, state=S.EVALUATED) is None
+    submission.refresh_from_db()
+    assert submission.state == S.WITHDRAWN
+
+
+def test_organizer_lets_it_be_evaluated_again(client, submission, organizer):
+    from portal.submissions.signals import submission_accepted
+
+    heard = []
+
+    def hear(submission, **_):
+        heard.append(submission.pk)
+
+    Submission.objects.update(state=S.FAILED)
+    submission_accepted.connect(hear)
+    client.force_login(organizer)
+    client.post(reverse("submissions:evaluate", args=[submission.pk]))
+    assert heard == [submission.pk]
+
+
+def test_what_a_frozen_board_rests_on_is_not_evaluated_again(client, edition, submission, organizer):
+    Submission.objects.update(state=S.EVALUATED, evaluated_at=edition.created_at)
+    edition.frozen_at = edition.created_at
+    edition.save()
+    client.force_login(organizer)
+    response = client.post(reverse("submissions:evaluate", args=[submission.pk]), follow=True)
+    assert "frozen with these numbers" in response.content.decode()
+    submission.refresh_from_db()
+    assert submission.state == S.EVALUATED
+
+
+def test_refused_submission_is_not_evaluated(client, submission, organizer):
+    client.force_login(organizer)
+    response = client.post(reverse("submissions:evaluate", args=[submission.pk]), follow=True)
+    assert "A submission that is refused cannot be evaluated." in response.content.decode()
+
+
+# What differs --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def versions(team):
+    """Three versions: the second has another first utterance and description, the third lost a data set."""
+    system = make_team_system(team)
+    first, second, third = (make_full(system) for _ in range(3))
+    changed = second.files.filter(data_set__name="tones_enrolls").first()
+    changed.audio = store_tone(500)
+    changed.save()
+    document = second.documents.get()
+    document.key = store_bytes(DESCRIPTION + b"2", ".document")
+    document.save()
+    third.files.filter(data_set__name="tones_trials_m").delete()
+    third.documents.create(path="notes.txt", kind=SubmittedDocument.Kind.OTHER, key=document.key, bytes=1)
+    return first, second, third
+
+
+def counts(response):
+    sections = response.context["sections"]
+    return {one["title"]: {str(change): n for change, n in one["counts"].items() if n} for one in sections}
+
+
+def test_diff_counts_what_changed_in_each_part(client, versions, member):
+    first, second, third = versions
+    assert counts(page(client, member, "diff", first.pk, second.pk)) == {
+        "tones_enrolls": {"changed": 1, "unchanged": 3},
+        "tones_trials_f": {"unchanged": 2},
+        "tones_trials_m": {"unchanged": 2},
+        "documents": {"changed": 1},
+    }
+    assert counts(page(client, member, "diff", third.pk, second.pk)) == {
+        "tones_enrolls": {"changed": 1, "unchanged": 3},
+        "tones_trials_f": {"unchanged": 2},
+        "tones_trials_m": {"removed": 2},
+        "documents": {"changed": 1, "added": 1},
+    }
+
+
+def test_diff_goes_from_the_older_to_the_newer(client, versions, member):
+    first, second, _ = versions
+    for pair in ((first, second), (second, first)):
+        context = page(client, member, "diff", *(one.pk for one in pair)).context
+        assert (context["before"], context["after"]) == (first, second)
+
+
+def test_diff_leads_to_both_recordings_and_documents(client, versions, member):
+    first, second, _ = versions
+    text = page(client, member, "diff", first.pk, second.pk).content.decode()
+    for one in (first, second):
+        file = one.files.filter(data_set__name="tones_enrolls").first()
+        assert reverse("systems:compare", args=[one.system.name, file.pk]) in text
+        assert reverse("submissions:document", args=[one.pk, one.documents.get().pk]) in text
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_diff_takes_the_same_queries_whatever_the_number_of_files(
+    client, team, member, rows, django_assert_num_queries
+):
+    system = make_team_system(team)
+    first, second = make_full(system), make_full(system)
+    keep = list(second.files.values_list("pk", flat=True)[:rows])
+    second.files.exclude(pk__in=keep).delete()
+    client.force_login(member)
+    with django_assert_num_queries(8):
+        assert client.get(reverse("submissions:diff", args=[first.pk, second.pk])).status_code == 200
+
+
+def test_diff_csv_names_every_file(client, versions, member):
+    first, second, _ = versions
+    rows = list(csv.DictReader(io.StringIO(page(client, member, "diff-csv", first.pk, second.pk).content.decode())))
+    assert len(rows) == 9
+    assert sorted(row["part"] for row in rows if row["change"] == "changed") == ["documents", "tones_enrolls"]
+
+
+def test_diff_of_empty_submissions_says_so(client, team, member):
+    system = make_team_system(team)
+    first, second = (make_submission(system, state=S.REFUSED) for _ in range(2))
+    assert "Nothing to compare" in page(client, member, "diff", first.pk, second.pk).content.decode()

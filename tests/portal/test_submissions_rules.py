@@ -1,0 +1,243 @@
+"""What decides about submissions: what an earlier version hands down, who may withdraw, what an edition expects."""
+
+import io
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from evaluation.formats.audio import read_pcm16
+from portal.challenges.models import DataSet, Role, TrialList
+from portal.core.audio import load_audio
+from portal.submissions.documents import lay_out
+from portal.submissions.expected import expected_of, fill_hashes
+from portal.submissions.intake.contents import classify
+from portal.submissions.intake.expected import ExpectedSubmission, pcm_sha256
+from portal.submissions.intake.handing_down import staying
+from portal.submissions.models import SubmittedDocument
+from portal.submissions.visibility import Relation
+from portal.submissions.withdrawals import refusal_to_withdraw
+from tests.portal.factories import make_corpus, make_edition, make_team, make_team_system, store_tone, tone
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+STAMP, LATER = "results-2022-07-01-10-00-00", "results-2022-08-01-10-00-00"
+
+
+# What is handed down -------------------------------------------------------------------------------
+
+
+def documents(*paths):
+    return [SubmittedDocument(path=path, kind=classify(path).value) for path in paths]
+
+
+def stays(old, sent):
+    return staying(old, sent)
+
+
+OLD = (
+    f"team/{STAMP}/results.txt",
+    f"team/{STAMP}/ASV-a_enrolls-a_trials_f/scores",
+    f"team/{STAMP}/ASV-a_enrolls-a_trials_f/linkability.pdf",
+    f"team/{STAMP}.orig/results.txt",
+    "paper.pdf",
+    "a.hyp.txt",
+)
+
+
+def test_documents_that_were_not_sent_again_stay():
+    assert stays(OLD, ["wav/a.wav"]) == list(OLD)
+    assert stays(OLD, []) == list(OLD)
+
+
+def test_results_directory_that_was_sent_again_replaces_the_old_one_as_a_whole():
+    sent = [f"elsewhere/{STAMP}/results.txt"]
+    assert stays(OLD, sent) == [f"team/{STAMP}.orig/results.txt", "paper.pdf", "a.hyp.txt"]
+
+
+def test_original_models_directory_is_replaced_by_itself():
+    assert stays(OLD, [f"team/{STAMP}.orig/results.txt"]) == [*OLD[:3], "paper.pdf", "a.hyp.txt"]
+
+
+def test_results_of_another_stamp_replace_all_old_results():
+    assert stays(OLD, [f"team/{LATER}/results.txt"]) == ["paper.pdf", "a.hyp.txt"]
+
+
+def test_description_replaces_the_old_one_whatever_its_name():
+    assert stays(OLD, ["better.pdf"]) == [*OLD[:4], "a.hyp.txt"]
+
+
+def test_file_of_the_same_path_replaces_the_old_one():
+    assert stays(OLD, ["a.hyp.txt"]) == list(OLD[:5])
+
+
+@pytest.mark.parametrize(
+    ("old", "sent"), [("a.hyp.txt", "a.hyp.txt/b.hyp.txt"), ("x/b.hyp.txt/c.hyp.txt", "x/b.hyp.txt")]
+)
+def test_file_and_folder_of_one_name_do_not_both_stay(old, sent):
+    assert stays([old], [sent]) == []
+
+
+@pytest.mark.django_db
+def test_documents_are_laid_out_as_they_were_packed(tmp_path):
+    from portal.core.storage import store_bytes
+
+    rows = documents("team/results.txt", "paper.pdf")
+    for number, row in enumerate(rows):
+        row.key = store_bytes(b"x" * number, ".document")
+    assert lay_out(rows, tmp_path) == 2
+    assert {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == {
+        "team/results.txt": b"",
+        "paper.pdf": b"x",
+    }
+
+
+# Who may withdraw ----------------------------------------------------------------------------------
+
+
+def refused(relation, *, published=None, frozen=None, evaluated=NOW, is_withdrawn=False):
+    times = {"published_at": published, "frozen_at": frozen, "evaluated_at": evaluated}
+    return bool(refusal_to_withdraw(relation, is_withdrawn=is_withdrawn, **times))
+
+
+@pytest.mark.parametrize(
+    ("published", "frozen", "evaluated", "team", "organizer"),
+    [
+        (None, None, None, False, False),
+        (None, None, NOW, False, False),
+        (NOW, None, NOW, True, False),
+        (NOW, None, None, False, False),
+        (None, NOW, NOW, True, True),
+        (NOW, NOW, NOW, True, True),
+        (NOW, NOW, NOW + timedelta(microseconds=1), False, False),
+        (NOW, NOW, None, False, False),
+    ],
+)
+def test_team_withdraws_what_is_not_published_and_organizer_what_is_not_frozen(
+    published, frozen, evaluated, team, organizer
+):
+    times = {"published": published, "frozen": frozen, "evaluated": evaluated}
+    assert (refused(Relation.TEAM, **times), refused(Relation.ORGANIZER, **times)) == (team, organizer)
+
+
+def test_nobody_withdraws_twice_and_strangers_never():
+    assert refused(Relation.ORGANIZER, is_withdrawn=True)
+    assert refused(Relation.TEAM, is_withdrawn=True)
+    assert refused(Relation.OTHER, evaluated=None)
+
+
+# What an edition expects ---------------------------------------------------------------------------
+
+pytestmark_database = pytest.mark.django_db
+
+
+@pytestmark_database
+def test_edition_expects_the_sets_of_enrolment_and_trial():
+    corpus = make_corpus()
+    expected = expected_of(make_edition(corpus, scores_required=False, description_required=True))
+    assert {name: len(members) for name, members in expected.data_sets.items()} == {
+        "tones_enrolls": 4,
+        "tones_trials_f": 2,
+        "tones_trials_m": 2,
+    }
+    assert (expected.audio_required, expected.scores_required, expected.description_required) == (True, False, True)
+    assert expected.trial_counts == {"tones_trials_f": (2, 0), "tones_trials_m": (2, 0)}
+    for utterance in corpus.utterances.all():
+        known = expected.utterances[utterance.name]
+        assert (known.samples, known.rate_hz) == (9600, 16_000)
+        assert known.pcm_sha256 == pcm_sha256(load_audio(utterance.audio)[0])
+
+
+@pytestmark_database
+def test_training_set_is_expected_only_where_the_recipe_names_it():
+    corpus = make_corpus()
+    for name in ("train-clean-360", "other-train"):
+        data_set = DataSet.objects.create(corpus=corpus, name=name, role=Role.TRAINING)
+        data_set.utterances.add(corpus.utterances.first())
+    always = {"tones_enrolls", "tones_trials_f", "tones_trials_m"}
+    assert set(expected_of(make_edition(corpus, protocol="2022")).data_sets) == always
+    assert set(expected_of(make_edition(corpus, protocol="2024")).data_sets) == always | {"train-clean-360"}
+
+
+@pytestmark_database
+def test_trial_set_with_two_lists_leaves_the_counts_to_the_recipe():
+    corpus = make_corpus()
+    TrialList.objects.create(
+        trial_set=corpus.data_sets.get(name="tones_trials_f"),
+        enrolment_set=corpus.data_sets.get(name="tones_trials_m"),
+        origin=TrialList.Origin.PRODUCT, model_count=1, target_count=1, nontarget_count=1,
+    )  # fmt: skip
+    assert set(expected_of(make_edition(corpus)).trial_counts) == {"tones_trials_m"}
+
+
+@pytestmark_database
+def test_originals_are_hashed_once_and_told_as_progress():
+    corpus = make_corpus()
+    told = []
+    assert fill_hashes(corpus, lambda *given: told.append(given)) == 8
+    assert (told[0], told[-1]) == (("Hashing the originals", 1, 8), ("Hashing the originals", 8, 8))
+    assert fill_hashes(corpus) == 0
+    assert corpus.utterances.filter(pcm_sha256="").count() == 0
+
+
+@pytestmark_database
+def test_original_that_cannot_be_read_keeps_nobody_from_submitting():
+    corpus = make_corpus()
+    corpus.utterances.filter(name="tones-s0-000").update(audio="content/00/gone.flac")
+    expected = expected_of(make_edition(corpus))
+    assert [one.name for one in expected.utterances.values() if not one.pcm_sha256] == ["tones-s0-000"]
+
+
+@pytestmark_database
+def test_edition_without_corpus_expects_no_audio():
+    expected = expected_of(make_edition(None))
+    assert (expected.data_sets, expected.utterances, expected.audio_required) == ({}, {}, False)
+    assert expected.recipe().edition == "2022"
+
+
+@pytestmark_database
+def test_own_recipe_of_an_edition_takes_the_place_of_the_shipped_one():
+    from evaluation.protocols.recipes import FOLDER
+
+    text = (FOLDER / "2022.toml").read_text().replace("VoicePrivacy 2022", "Our own challenge")
+    expected = expected_of(make_edition(None, recipe_text=text))
+    assert expected.recipe_text == text
+    assert ExpectedSubmission.from_json(expected.to_json()) == expected
+
+
+@pytestmark_database
+def test_expected_takes_the_same_queries_whatever_the_size(django_assert_num_queries):
+    small, large = make_corpus("small"), make_corpus("large", speakers=4, utterances=4)
+    for corpus in (small, large):
+        fill_hashes(corpus)
+        edition = make_edition(corpus)
+        with django_assert_num_queries(5):
+            expected_of(edition)
+
+
+def test_hash_is_of_the_samples_whatever_file_they_come_in():
+    import soundfile
+
+    files = []
+    for kind in ("WAV", "FLAC"):
+        file = io.BytesIO()
+        soundfile.write(file, tone(200), 16_000, format=kind, subtype="PCM_16")
+        files.append(pcm_sha256(read_pcm16(file)[0]))
+    assert files[0] == files[1] == pcm_sha256(tone(200))
+
+
+@pytestmark_database
+def test_what_is_inherited_from_first_is_the_newest_that_holds_anything():
+    from portal.submissions.inheritance import legacy_of
+
+    system = make_team_system(make_team(make_edition(make_corpus())))
+    utterance = system.corpus.utterances.first()
+    states = ["evaluated", "withdrawn", "refused", "refused", "received"]
+    versions = [system.submissions.create(version=number, state=state) for number, state in enumerate(states, start=1)]
+    assert legacy_of(system, before=versions[4].version).newest is None
+    for version in versions[:2]:
+        version.files.create(
+            data_set=utterance.data_sets.first(), utterance=utterance, audio=store_tone(300), samples=1, rate_hz=1
+        )
+    assert legacy_of(system, before=versions[4].version).newest == versions[0]
+    versions[2].documents.create(path="a.pdf", kind="description", key="k", bytes=1)
+    assert legacy_of(system, before=versions[4].version).newest == versions[2]
+    assert legacy_of(system, before=versions[2].version).newest == versions[0]

@@ -1,0 +1,492 @@
+"""Teams: registration, decision, invitations by mail, who belongs to them, and what the first submission fixes."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from portal.challenges.models import Edition
+from portal.core.models import AuditEvent
+from portal.jobs.services import NotPossible
+from portal.teams import members, selectors, services
+from portal.teams.models import Invitation, Membership, Team
+from tests.portal.factories import make_edition, make_organizer, make_team, make_user
+
+pytestmark = pytest.mark.django_db
+FIELDS = {
+    "name": "Bats",
+    "contact": "Ada Lovelace",
+    "contact_email": "ada@uni.example",
+    "affiliation": "University of Somewhere",
+    "country": "FR",
+    "is_academic": "yes",
+}
+
+
+@pytest.fixture
+def organizer():
+    return make_organizer(name="Olga")
+
+
+@pytest.fixture
+def edition(organizer):
+    return make_edition(organizers=[organizer], name="vpc", title="Challenge")
+
+
+@pytest.fixture
+def owner():
+    return make_user(name="Owen")
+
+
+@pytest.fixture
+def team(edition, owner):
+    return make_team(edition, owner=owner, name="Bats")
+
+
+@pytest.fixture
+def log_in(client):
+    def as_person(person):
+        client.force_login(person)
+        return client
+
+    return as_person
+
+
+def said(response):
+    """The messages on the page that follows, as kind and sentence."""
+    return [(message.level_tag, str(message)) for message in response.context["messages"]]
+
+
+def last_deed():
+    event = AuditEvent.objects.exclude(action="job.created").first()
+    return event.action, event.actor, event.data
+
+
+def refused(service, **arguments):
+    with pytest.raises(NotPossible) as reason:
+        service(**arguments)
+    return str(reason.value)
+
+
+# Registration and decision
+
+
+def test_registration_makes_a_waiting_team_with_its_owner(log_in, edition, owner):
+    response = log_in(owner).post("/editions/vpc/register/", FIELDS | {"name": "  The \t Bats "})
+    team = Team.objects.get()
+    assert response.url == team.get_absolute_url()
+    assert (team.name, team.state, team.label, team.number) == ("The Bats", "waiting", "", None)
+    assert (team.country.code, team.is_academic, team.contact_email) == ("FR", True, "ada@uni.example")
+    assert [(one.user, one.role) for one in team.memberships.all()] == [(owner, "owner")]
+    assert last_deed() == ("team.registered", owner, {})
+
+
+def test_registration_form_tells_every_missing_field(log_in, edition, owner):
+    response = log_in(owner).post("/editions/vpc/register/", {"country": "XX", "name": "a\x07b"})
+    assert response.status_code == 422
+    assert set(response.context["form"].errors) == set(FIELDS)
+    assert not Team.objects.exists()
+
+
+def test_name_that_is_too_long_is_said_and_not_cut(log_in, edition, owner):
+    client = log_in(owner)
+    page = client.get(f"/editions/{edition.name}/register/").content.decode()
+    assert "maxlength" not in re.search(r'<input[^>]* name="name"[^>]*>', page)[0]
+    response = client.post(f"/editions/{edition.name}/register/", FIELDS | {"name": "x" * 150})
+    assert response.status_code == 422
+    assert response.context["form"].errors["name"] == ["Use at most 80 characters; these are 150."]
+    assert not edition.teams.exists()
+
+
+def test_what_the_first_submission_fixes_is_said_before(log_in, edition, team, owner):
+    page = log_in(make_user()).get(f"/editions/{edition.name}/register/").content.decode()
+    assert "The name of the team and its members, even where that submission is refused afterwards." in page
+    upload = f"/editions/{edition.name}/submit/"
+    assert "The first submission fixes the name and the members" in log_in(owner).get(upload).content.decode()
+    services.freeze_members(team=team, now=timezone.now())
+    assert "The first submission fixes the name" not in log_in(owner).get(upload).content.decode()
+    assert "Invitations that were open then are revoked." in log_in(owner).get(f"/teams/{team.pk}/").content.decode()
+
+
+def test_team_page_offers_no_upload_while_none_is_taken(log_in, edition, team, owner):
+    link = f'href="/editions/{edition.name}/submit/"'
+    assert link in log_in(owner).get(f"/teams/{team.pk}/").content.decode()
+    closed = timezone.now() - timedelta(days=1)
+    Edition.objects.filter(pk=edition.pk).update(submissions_close_at=closed)
+    page = log_in(owner).get(f"/teams/{team.pk}/").content.decode()
+    assert link not in page
+    assert f"No archive can be uploaded now: Submissions closed on {closed:%Y-%m-%d %H:%M} UTC." in page
+    assert link not in log_in(owner).get("/").content.decode()
+
+
+def test_used_invitation_leads_its_member_to_the_team(log_in, team, owner, mailoutbox):
+    link = invite(log_in(owner), team, "new@uni.example", mailoutbox)
+    person = make_user(email="new@uni.example")
+    log_in(person).post(link)
+    page = log_in(person).get(link).content.decode()
+    assert "You are a member of this team already." in page
+    assert f'href="{team.get_absolute_url()}"' in page
+    assert "You cannot join" not in page
+
+
+def test_person_registers_one_team_and_another_after_it_is_over(log_in, edition, owner, organizer):
+    client = log_in(owner)
+    client.post("/editions/vpc/register/", FIELDS)
+    again = client.post("/editions/vpc/register/", FIELDS | {"name": "Ants"})
+    assert (again.status_code, Team.objects.count()) == (422, 1)
+    assert (
+        "You belong to the team “Bats” of this edition already"
+        in client.get("/editions/vpc/register/").content.decode()
+    )
+    services.decline_team(team=Team.objects.get(), by=organizer, now=timezone.now())
+    assert client.post("/editions/vpc/register/", FIELDS | {"name": "Ants"}).status_code == 302
+    assert selectors.team_of(owner, edition).name == "Ants"
+
+
+def test_name_is_taken_whatever_its_capitals(log_in, team):
+    response = log_in(make_user()).post("/editions/vpc/register/", FIELDS | {"name": "bATS"})
+    assert response.context["form"].errors["name"] == [
+        "Another team of this edition is called “bATS”. Choose another name."
+    ]
+
+
+@pytest.mark.parametrize("name", ["ÉQUIPE Ⅳ", "équipe iv", "E\u0301quipe IV", "Équipe ＩＶ"])
+def test_name_is_taken_by_one_that_looks_the_same(edition, name):
+    make_team(edition, name="Équipe IV")
+    fields = FIELDS | {"name": name, "is_academic": True}
+    sentence = f"Another team of this edition is called “{name}”. Choose another name."
+    assert refused(services.register_team, edition=edition, by=make_user(), now=timezone.now(), **fields) == sentence
+
+
+def test_registration_closes_for_the_form_as_for_the_page(log_in, edition, owner):
+    Edition.objects.update(registration_closes_at=timezone.now())
+    response = log_in(owner).post("/editions/vpc/register/", FIELDS)
+    assert (response.status_code, Team.objects.count()) == (422, 0)
+    assert "Registration closed on" in response.content.decode()
+
+
+def decide(client, team, decision, note=""):
+    return client.post(f"/teams/{team.pk}/decide/", {"decision": decision, "note": note}, follow=True)
+
+
+def test_labels_follow_the_order_of_approval(log_in, edition, organizer):
+    teams = [make_team(edition, name=name, number=None, state="waiting") for name in ("Ants", "Bats", "Cats")]
+    for team in reversed(teams):
+        decide(log_in(organizer), team, "approve", "Welcome")
+    assert {team.name: team.label for team in Team.objects.all()} == {"Cats": "T01", "Bats": "T02", "Ants": "T03"}
+    action, actor, data = last_deed()
+    assert (action, actor, data["label"]) == ("team.approved", organizer, "T03")
+
+
+def test_declined_team_reads_why_and_keeps_its_label_when_approved_again(log_in, team, owner, organizer):
+    decide(log_in(organizer), team, "decline", "Who are you?")
+    assert "Who are you?" in log_in(owner).get(team.get_absolute_url()).content.decode()
+    decide(log_in(organizer), team, "approve")
+    team.refresh_from_db()
+    assert (team.state, team.label, team.state_note) == ("approved", "T01", "")
+
+
+def test_team_that_submitted_is_not_declined(log_in, team, organizer):
+    services.freeze_members(team=team, now=timezone.now())
+    response = decide(log_in(organizer), team, "decline")
+    assert said(response) == [("error", "The team “Bats” has submitted; it can be withdrawn, not declined.")]
+    team.refresh_from_db()
+    assert team.state == "approved"
+
+
+def test_declined_team_stays_out_while_a_member_takes_part_elsewhere(edition, team, owner, organizer):
+    now = timezone.now()
+    services.decline_team(team=team, by=organizer, now=now)
+    make_team(edition, owner=owner, name="Ants")
+    assert refused(services.approve_team, team=team, by=organizer, now=now) == (
+        "A member of “Bats” takes part in the team “Ants” by now; a person has one team only."
+    )
+
+
+def test_owner_edits_the_contact_always_and_the_name_until_the_first_submission(log_in, team, owner):
+    client = log_in(owner)
+    assert client.post(f"/teams/{team.pk}/edit/", FIELDS | {"name": "Owls"}).url == team.get_absolute_url()
+    services.freeze_members(team=team, now=timezone.now())
+    assert client.post(f"/teams/{team.pk}/edit/", FIELDS | {"name": "Ants", "contact": "Bea"}).status_code == 302
+    team.refresh_from_db()
+    assert (team.name, team.contact) == ("Owls", "Bea")
+    assert refused(services.change_team, team=team, by=owner, name="Ants").startswith("The name is fixed since")
+
+
+def test_withdrawn_team_is_out_and_its_invitations_end(log_in, edition, team, owner, mailoutbox):
+    client = log_in(owner)
+    link = invite(client, team, "new@uni.example", mailoutbox)
+    response = client.post(f"/teams/{team.pk}/withdraw/", follow=True)
+    assert said(response)[-1] == ("success", "The team is withdrawn.")
+    team.refresh_from_db()
+    assert (team.state, Invitation.objects.get().revoked_at is None) == ("withdrawn", False)
+    assert "was revoked" in log_in(make_user(email="new@uni.example")).get(link).content.decode()
+    assert refused(services.withdraw_team, team=team, by=owner) == "The team “Bats” is withdrawn already."
+    assert services.active_team_of(owner, edition) is None
+
+
+# Invitations
+
+
+def invite(client, team, email, mailoutbox):
+    """Invite by the page; the path of the link in the mail."""
+    assert client.post(f"/teams/{team.pk}/invite/", {"email": email}).status_code == 302
+    return link_in(mailoutbox[-1])
+
+
+def link_in(mail):
+    [link] = re.findall(r"^http\S+(/teams/invitations/\S+/)$", mail.body, re.MULTILINE)
+    return link
+
+
+def test_invitation_leads_from_the_mail_into_the_team(log_in, team, owner, mailoutbox):
+    link = invite(log_in(owner), team, "New@Uni.example", mailoutbox)
+    [mail] = mailoutbox
+    assert (mail.to, mail.subject) == (["New@Uni.example"], "Challenge: invitation to the team “Bats”")
+    assert "Owen invites you to the team “Bats”" in mail.body
+    person = make_user(name="Nia", email="new@uni.example")
+    client = log_in(person)
+    assert "Join the team" in client.get(link).content.decode()
+    assert team.memberships.count() == 1
+    response = client.post(link, follow=True)
+    assert said(response) == [("success", "You are a member of Bats now.")]
+    assert team.memberships.get(user=person).role == Membership.Role.MEMBER
+    assert last_deed() == ("team.member_joined", person, {"member": "Nia", "email": "New@Uni.example"})
+    again = client.post(link)
+    assert [level for level, _ in said(again)] == ["error"]
+    assert "each link serves once" in again.content.decode()
+
+
+def test_secret_of_an_invitation_stands_nowhere_but_in_its_mail(log_in, team, owner, mailoutbox):
+    secret = invite(log_in(owner), team, "new@uni.example", mailoutbox).split("/")[-2]
+    assert len(secret) >= 43
+    stored = str([list(model.objects.values()) for model in (Invitation, AuditEvent)])
+    assert "new@uni.example" in stored
+    assert secret not in stored
+    assert secret not in log_in(owner).get(team.get_absolute_url()).content.decode()
+
+
+def test_invitation_is_for_its_own_address_only(log_in, team, owner, mailoutbox):
+    link = invite(log_in(owner), team, "new@uni.example", mailoutbox)
+    other = log_in(make_user(email="other@uni.example"))
+    assert "This invitation is for new@uni.example, and you are logged in as other@uni.example." in (
+        other.get(link).content.decode()
+    )
+    other.post(link)
+    assert team.memberships.count() == 1
+
+
+def test_visitor_is_led_to_an_account_and_back(client, log_in, team, owner, mailoutbox):
+    link = invite(log_in(owner), team, "new@uni.example", mailoutbox)
+    client.logout()
+    page = client.get(link).content.decode()
+    assert f'href="/sign-up/?next={link}"' in page
+    assert f'href="/log-in/?next={link}"' in page
+    client.post(link)
+    assert team.memberships.count() == 1
+    answers = {"name": "Nia", "email": "new@uni.example", "password1": "kettle-umbrella-41"}
+    assert client.post(f"/sign-up/?next={link}", answers | {"next": link}).url == link
+    assert client.post(link).url == team.get_absolute_url()
+    assert str(team.memberships.last().user) == "Nia"
+
+
+def test_invitation_ends_after_a_fortnight_and_can_be_sent_again(log_in, team, owner, mailoutbox):
+    link = invite(log_in(owner), team, "new@uni.example", mailoutbox)
+    Invitation.objects.update(expires_at=timezone.now())
+    person = make_user(email="new@uni.example")
+    assert "This invitation ended on" in log_in(person).get(link).content.decode()
+    old = Invitation.objects.get()
+    response = log_in(owner).post(f"/teams/{team.pk}/invitations/{old.pk}/again/", follow=True)
+    assert said(response)[0][0] == "success"
+    new = link_in(mailoutbox[-1])
+    assert new != link
+    log_in(person).post(link)
+    assert team.memberships.count() == 1
+    log_in(person).post(new)
+    assert team.memberships.count() == 2
+
+
+def test_sending_again_makes_the_earlier_link_worthless(log_in, team, owner, mailoutbox):
+    link = invite(log_in(owner), team, "new@uni.example", mailoutbox)
+    log_in(owner).post(f"/teams/{team.pk}/invitations/{Invitation.objects.get().pk}/again/")
+    person = log_in(make_user(email="new@uni.example"))
+    assert "was revoked" in person.get(link).content.decode()
+    assert "Join the team" in person.get(link_in(mailoutbox[-1])).content.decode()
+
+
+def test_revoked_invitation_leads_nowhere(log_in, team, owner, mailoutbox):
+    link = invite(log_in(owner), team, "new@uni.example", mailoutbox)
+    pk = Invitation.objects.get().pk
+    log_in(owner).post(f"/teams/{team.pk}/invitations/{pk}/revoke/")
+    assert last_deed() == ("team.invitation_revoked", owner, {"email": "new@uni.example"})
+    person = log_in(make_user(email="new@uni.example"))
+    person.post(link)
+    assert team.memberships.count() == 1
+    again = log_in(owner).post(f"/teams/{team.pk}/invitations/{pk}/revoke/", follow=True)
+    assert said(again) == [("error", "The invitation to new@uni.example is revoked already.")]
+
+
+@pytest.mark.parametrize(
+    ("email", "sentence"),
+    [
+        ("nonsense", "Give an e-mail address, such as ada@university.example."),
+        ("", "Give the address of the person."),
+        ("OWNER@uni.example", "OWNER@uni.example belongs to the team already."),
+        ("twice@uni.example", "twice@uni.example is invited already. Send that invitation again, or revoke it."),
+    ],
+)
+def test_invitation_that_makes_no_sense_is_not_sent(log_in, edition, mailoutbox, email, sentence):
+    owner = make_user(email="owner@uni.example")
+    team = make_team(edition, owner=owner)
+    client = log_in(owner)
+    client.post(f"/teams/{team.pk}/invite/", {"email": "twice@uni.example"})
+    response = client.post(f"/teams/{team.pk}/invite/", {"email": email})
+    assert response.status_code == 422
+    assert response.context["form"].errors["email"] == [sentence]
+    assert len(mailoutbox) == 1
+
+
+def test_team_cannot_send_mail_without_end(team, owner):
+    now = timezone.now()
+    for number in range(members.INVITATIONS_PER_DAY):
+        members.invite_member(team=team, email=f"p{number}@uni.example", by=owner, now=now)
+    assert refused(members.invite_member, team=team, email="one@uni.example", by=owner, now=now) == (
+        "A team can send 30 invitations a day. Go on tomorrow."
+    )
+    members.invite_member(team=team, email="one@uni.example", by=owner, now=now + timedelta(days=1, hours=1))
+
+
+def test_invitation_that_cannot_be_sent_again_stays_open(log_in, team, owner):
+    now = timezone.now()
+    first = members.invite_member(team=team, email="new@uni.example", by=owner, now=now)
+    for number in range(members.INVITATIONS_PER_DAY - 1):
+        members.invite_member(team=team, email=f"p{number}@uni.example", by=owner, now=now)
+    response = log_in(owner).post(f"/teams/{team.pk}/invitations/{first.pk}/again/", follow=True)
+    assert said(response) == [("error", "A team can send 30 invitations a day. Go on tomorrow.")]
+    assert Invitation.objects.get(pk=first.pk).revoked_at is None
+
+
+def test_invitation_whose_mail_does_not_leave_is_revoked(log_in, team, owner, settings, unused_tcp_port):
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", unused_tcp_port
+    response = log_in(owner).post(f"/teams/{team.pk}/invite/", {"email": "new@uni.example"})
+    [sentence] = response.context["form"].errors["email"]
+    assert sentence.startswith("The mail to new@uni.example could not be sent (")
+    assert Invitation.objects.get().revoked_at is not None
+
+
+@pytest.fixture
+def unused_tcp_port():
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def test_member_of_another_team_of_the_edition_cannot_join(log_in, edition, team, owner, mailoutbox):
+    link = invite(log_in(owner), team, "new@uni.example", mailoutbox)
+    person = make_user(email="new@uni.example")
+    rival = make_team(edition, owner=person, name="Ants")
+    client = log_in(person)
+    client.post(link)
+    assert team.memberships.count() == 1
+    Team.objects.filter(pk=rival.pk).update(state="withdrawn")
+    client.post(link)
+    assert team.memberships.count() == 2
+
+
+# Members
+
+
+def test_member_leaves_and_owner_hands_over_first(log_in, team, owner):
+    member = make_user(name="Mia")
+    membership = team.memberships.create(user=member)
+    response = log_in(owner).post(f"/teams/{team.pk}/leave/", follow=True)
+    assert said(response) == [
+        ("error", "Hand the team over to another member first, or withdraw it: a team has an owner.")
+    ]
+    log_in(owner).post(f"/teams/{team.pk}/members/{membership.pk}/transfer/")
+    assert {(one.user, one.role) for one in team.memberships.all()} == {(owner, "member"), (member, "owner")}
+    assert last_deed() == ("team.transferred", owner, {"owner": "Mia"})
+    response = log_in(owner).post(f"/teams/{team.pk}/leave/")
+    assert response.url == "/editions/vpc/"
+    assert [one.user for one in team.memberships.all()] == [member]
+    assert log_in(owner).get(team.get_absolute_url()).status_code == 404
+
+
+def test_owner_removes_a_member_but_not_themselves(log_in, team, owner):
+    membership = team.memberships.create(user=make_user(name="Mia"))
+    own = team.memberships.get(user=owner)
+    response = log_in(owner).post(f"/teams/{team.pk}/members/{own.pk}/remove/", follow=True)
+    assert said(response) == [("error", "Owen owns the team. Hand it over to another member first.")]
+    log_in(owner).post(f"/teams/{team.pk}/members/{membership.pk}/remove/")
+    assert last_deed() == ("team.member_removed", owner, {"member": "Mia", "was_frozen": False})
+    assert [one.user for one in team.memberships.all()] == [owner]
+
+
+def test_who_became_the_owner_meanwhile_is_not_removed(team, owner):
+    membership = team.memberships.create(user=make_user(name="Mia"))
+    members.transfer_team(membership=Membership.objects.get(pk=membership.pk), by=owner)
+    sentence = "Mia owns the team. Hand it over to another member first."
+    assert refused(members.remove_member, membership=membership, by=owner, is_organizer=True) == sentence
+    assert team.memberships.get(role="owner") == membership
+
+
+def test_who_has_left_meanwhile_neither_leaves_nor_is_removed_nor_becomes_the_owner(team, owner):
+    member = make_user(name="Mia")
+    membership = team.memberships.create(user=member)
+    members.leave_team(team=team, by=member)
+    sentence = "This person does not belong to “Bats” any more."
+    assert refused(members.leave_team, team=team, by=member) == sentence
+    assert refused(members.remove_member, membership=membership, by=owner, is_organizer=False) == sentence
+    assert refused(members.transfer_team, membership=membership, by=owner) == sentence
+    assert last_deed() == ("team.member_left", member, {"member": "Mia"})
+
+
+def test_members_are_fixed_by_the_first_submission_except_for_the_organizer(log_in, team, owner, organizer, mailoutbox):
+    member, late = make_user(name="Mia"), make_user(email="late@uni.example")
+    membership = team.memberships.create(user=member)
+    link = invite(log_in(owner), team, "late@uni.example", mailoutbox)
+    first = timezone.now()
+    services.freeze_members(team=team, now=first)
+    services.freeze_members(team=team, now=first + timedelta(days=1))
+    assert team.members_frozen_at == first
+    assert AuditEvent.objects.get(action="team.members_frozen").data == {
+        "members": ["Owen", "Mia"],
+        "revoked_invitations": ["late@uni.example"],
+    }
+    assert "This invitation was revoked" in log_in(late).get(link).content.decode()
+
+    log_in(late).post(link)
+    log_in(member).post(f"/teams/{team.pk}/leave/")
+    log_in(owner).post(f"/teams/{team.pk}/members/{membership.pk}/remove/")
+    assert log_in(owner).post(f"/teams/{team.pk}/invite/", {"email": "x@uni.example"}).status_code == 422
+    assert {one.user for one in team.memberships.all()} == {owner, member}
+    page = log_in(member).get(team.get_absolute_url()).content.decode()
+    assert f"Members are fixed since {first:%Y-%m-%d %H:%M} UTC" in page
+    assert "Leave the team" not in page
+
+    log_in(organizer).post(f"/teams/{team.pk}/members/{membership.pk}/remove/")
+    assert last_deed() == ("team.member_removed", organizer, {"member": "Mia", "was_frozen": True})
+    log_in(organizer).post(f"/teams/{team.pk}/release/")
+    assert last_deed() == ("team.members_released", organizer, {})
+    link = invite(log_in(owner), team, "late@uni.example", mailoutbox)
+    log_in(late).post(link)
+    assert {one.user for one in team.memberships.all()} == {owner, late}
+    assert refused(services.release_members, team=team, by=organizer) == "The members of “Bats” are not fixed."
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_team_page_needs_the_same_queries_however_many_members(
+    log_in, edition, owner, django_assert_num_queries, count
+):
+    team = make_team(edition, owner=owner, members=[make_user() for _ in range(count)])
+    now = timezone.now()
+    for number in range(count):
+        members.invite_member(team=team, email=f"p{number}@uni.example", by=owner, now=now)
+    client = log_in(owner)
+    with django_assert_num_queries(6):
+        page = client.get(team.get_absolute_url())
+    assert (len(page.context["members"]), len(page.context["invitations"])) == (count + 1, count)

@@ -1,0 +1,210 @@
+"""Every page of editions and teams × role × phase: what is not one's own looks like what does not exist."""
+
+import re
+from contextlib import contextmanager
+
+import pytest
+from django.core import mail
+from django.db import transaction
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from portal.core.models import AuditEvent
+from portal.teams import members, services
+from portal.teams.models import Invitation, Team
+from tests.portal.factories import make_edition, make_operator, make_organizer, make_team, make_user
+
+pytestmark = pytest.mark.django_db
+LOGIN = "log-in"
+ROLES = ("visitor", "stranger", "operator", "other organizer", "rival", "member", "owner", "organizer")
+OPEN = (200,) * 8
+# Who belongs to the team or organises the edition; the others read "not found".
+TEAM = (LOGIN, 404, 404, 404, 404, 200, 200, 200)
+OWNER = (LOGIN, 404, 404, 404, 404, 404, 200, 200)
+ORGANIZER = (LOGIN, 404, 404, 404, 404, 404, 404, 200)
+PAGES = {
+    "editions:list": OPEN,
+    "editions:detail": OPEN,
+    "editions:recipe": OPEN,
+    "editions:new": (LOGIN, 404, 404, 200, 404, 404, 404, 200),
+    "editions:edit": ORGANIZER,
+    "editions:copy": ORGANIZER,
+    "editions:teams": ORGANIZER,
+    "editions:audit": ORGANIZER,
+    "editions:audit-csv": ORGANIZER,
+    "editions:register": (LOGIN, *(200,) * 7),
+    "teams:detail": TEAM,
+    "teams:edit": OWNER,
+    "teams:decide": ORGANIZER,
+    "teams:invitation": OPEN,  # whoever has its secret; only the invited address can accept
+}
+HIDDEN = {
+    "editions:list": OPEN,
+    "editions:detail": (LOGIN, 404, 404, 404, 200, 200, 200, 200),  # the rival takes part, too
+    "editions:recipe": (LOGIN, 404, 404, 404, 200, 200, 200, 200),
+    "editions:register": (LOGIN, 404, 404, 404, 200, 200, 200, 200),
+}
+# A post that does something; 302 leads on, with a message that says what was done or why not.
+DEEDS = {
+    "editions:new": (LOGIN, 404, 404, 422, 404, 404, 404, 422),
+    "editions:edit": (LOGIN, 404, 404, 404, 404, 404, 404, 422),
+    "editions:copy": (LOGIN, 404, 404, 404, 404, 404, 404, 422),
+    "editions:register": (LOGIN, *(422,) * 7),
+    "teams:edit": (LOGIN, 404, 404, 404, 404, 404, 422, 422),
+    "teams:decide": (LOGIN, 404, 404, 404, 404, 404, 404, 422),
+    "teams:invite": (LOGIN, 404, 404, 404, 404, 404, 422, 422),
+    "teams:revoke-invitation": (LOGIN, 404, 404, 404, 404, 404, 302, 302),
+    "teams:resend-invitation": (LOGIN, 404, 404, 404, 404, 404, 302, 302),
+    "teams:transfer": (LOGIN, 404, 404, 404, 404, 404, 302, 302),
+    "teams:remove": (LOGIN, 404, 404, 404, 404, 404, 302, 302),
+    "teams:leave": (LOGIN, 404, 404, 404, 404, 302, 302, 404),
+    "teams:withdraw": (LOGIN, 404, 404, 404, 404, 404, 302, 302),
+    "teams:release": (LOGIN, 404, 404, 404, 404, 404, 404, 302),
+}
+PHASES = ("waiting", "approved", "frozen", "declined", "withdrawn")
+
+
+class Scene:
+    """An edition with a team that has a member and an invitation, and a rival team."""
+
+    def __init__(self, phase="approved"):
+        self.people = {
+            "stranger": make_user(),
+            "operator": make_operator(),
+            "other organizer": make_organizer(),
+            "rival": make_user(),
+            "member": make_user(name="Hidden Member"),
+            "owner": make_user(),
+            "organizer": make_organizer(),
+        }
+        self.edition = make_edition(organizers=[self.people["organizer"]], name="vpc")
+        make_edition(organizers=[self.people["other organizer"]])
+        make_team(self.edition, owner=self.people["rival"])
+        self.team = make_team(self.edition, owner=self.people["owner"], members=[self.people["member"]])
+        invited = members.invite_member(
+            team=self.team, email="new@uni.example", by=self.people["owner"], now=timezone.now()
+        )
+        state = "approved" if phase == "frozen" else phase
+        Team.objects.filter(pk=self.team.pk).update(state=state)
+        if phase == "frozen":
+            services.freeze_members(team=self.team, now=timezone.now())
+        membership = self.team.memberships.get(user=self.people["member"])
+        secret = re.search(r"/invitations/(\S+)/", mail.outbox[-1].body)[1]
+        self.arguments = {
+            "teams:invitation": [secret],
+            "teams:revoke-invitation": [self.team.pk, invited.pk],
+            "teams:resend-invitation": [self.team.pk, invited.pk],
+            "teams:remove": [self.team.pk, membership.pk],
+            "teams:transfer": [self.team.pk, membership.pk],
+        }
+
+    def address(self, name):
+        if name in ("editions:list", "editions:new"):
+            return reverse(name)
+        default = ["vpc"] if name.startswith("editions:") else [self.team.pk]
+        return reverse(name, args=self.arguments.get(name, default))
+
+    def client(self, role):
+        client = Client()
+        if role != "visitor":
+            client.force_login(self.people[role])
+        return client
+
+
+def outcome(response):
+    if response.status_code == 302 and response.url.startswith(reverse("account_login")):
+        return LOGIN
+    return response.status_code
+
+
+def answers(scene, names, method):
+    return {
+        name: tuple(outcome(getattr(scene.client(role), method)(scene.address(name))) for role in ROLES)
+        for name in names
+    }
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_each_role_sees_its_pages_in_every_phase(phase):
+    assert answers(Scene(phase), PAGES, "get") == PAGES
+
+
+def test_edition_that_is_not_listed_is_seen_by_who_takes_part():
+    scene = Scene()
+    scene.edition.is_listed = False
+    scene.edition.save()
+    assert answers(scene, HIDDEN, "get") == HIDDEN
+
+
+@pytest.mark.parametrize("name", DEEDS)
+def test_each_role_does_what_it_may(name):
+    found = []
+    for role in ROLES:
+        with rolled_back():
+            scene = Scene("frozen" if name == "teams:release" else "approved")
+            found.append(outcome(scene.client(role).post(scene.address(name))))
+    assert tuple(found) == DEEDS[name]
+
+
+@contextmanager
+def rolled_back():
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("role", ["visitor", "stranger", "operator", "other organizer", "rival"])
+def test_nobody_else_changes_anything_of_a_team(role, phase):
+    scene = Scene(phase)
+    before = state_of_everything()
+    for name in [name for name in DEEDS if name.startswith("teams:")]:
+        scene.client(role).post(
+            scene.address(name), {"decision": "approve", "email": "x@uni.example", "name": "Stolen", "country": "FR"}
+        )
+    assert state_of_everything() == before
+
+
+def state_of_everything():
+    models = (Team, Team.memberships.rel.related_model, Invitation, AuditEvent)
+    return [list(model.objects.order_by("pk").values()) for model in models]
+
+
+@pytest.mark.parametrize("role", ["stranger", "operator", "other organizer", "rival"])
+def test_other_teams_look_like_teams_that_do_not_exist(role):
+    scene = Scene()
+    client = scene.client(role)
+    for name in ("teams:detail", "teams:edit", "teams:decide"):
+        theirs, nobodys = client.get(scene.address(name)), client.get(reverse(name, args=[10**9]))
+        assert (theirs.status_code, nobodys.status_code) == (404, 404)
+        assert without_token(theirs) == without_token(nobodys)
+        assert "Hidden Member" not in theirs.content.decode()
+
+
+def without_token(response):
+    return re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", response.content.decode())
+
+
+def test_membership_or_invitation_of_another_team_is_not_reached_through_ones_own():
+    scene = Scene()
+    own = scene.edition.teams.exclude(pk=scene.team.pk).get()
+    rival = scene.client("rival")
+    for name in ("remove", "transfer", "revoke-invitation", "resend-invitation"):
+        theirs = scene.arguments[f"teams:{name}"][1]
+        assert rival.post(reverse(f"teams:{name}", args=[own.pk, theirs])).status_code == 404
+    assert scene.team.memberships.count() == 2
+
+
+def test_members_do_not_see_invitations_nor_addresses_of_others():
+    scene = Scene()
+    page = scene.client("member").get(scene.address("teams:detail")).content.decode()
+    assert scene.people["owner"].name in page
+    assert "new@uni.example" not in page
+    assert scene.people["owner"].email not in page
+
+
+def test_team_that_does_not_take_part_is_no_key_to_other_pages():
+    scene = Scene("withdrawn")
+    assert services.active_team_of(scene.people["owner"], scene.edition) is None
+    assert scene.client("owner").get(scene.address("editions:audit")).status_code == 404

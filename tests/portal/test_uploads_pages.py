@@ -1,0 +1,189 @@
+"""The upload page by role, and the deeds it offers for unfinished uploads."""
+
+import re
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from portal.client.main import _parser
+from portal.submissions.models import Submission, Upload
+from portal.submissions.uploads import upload_path
+from portal.teams.models import Team
+from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system, make_user
+
+pytestmark = pytest.mark.django_db
+PAGE = "/editions/vpc/submit/"
+
+
+@pytest.fixture
+def organizer():
+    return make_organizer()
+
+
+@pytest.fixture
+def edition(organizer):
+    return make_edition(name="vpc", organizers=[organizer])
+
+
+@pytest.fixture
+def team(edition):
+    return make_team(edition, name="Quiet Voices", number=11)
+
+
+def owner_of(team):
+    return team.memberships.get(role="owner").user
+
+
+def upload_of(team, **fields):
+    defaults = {
+        "edition": team.edition, "team": team, "file_name": "voices.zip", "size": 10, "offset": 4,
+        "system_kind": "primary", "created_by": owner_of(team), "expires_at": timezone.now() + timedelta(days=1),
+    }  # fmt: skip
+    upload = Upload.objects.create(**defaults | fields)
+    upload_path(upload).write_bytes(b"x" * upload.offset)
+    return upload
+
+
+def page(client, user, address=PAGE):
+    client.force_login(user)
+    answer = client.get(address)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_member_meets_the_systems_and_uploads_of_the_own_team_only(client, team, edition):
+    rival = make_team(edition, name="Loud Voices")
+    for one in (team, rival):
+        make_submission(make_team_system(one, title=f"System of {one}"))
+        upload_of(one, file_name=f"{one}.zip")
+    text = page(client, owner_of(team))
+    assert "System of Quiet Voices" in text
+    assert "Quiet Voices.zip" in text
+    assert "Loud Voices" not in text
+    assert client.get(f"{PAGE}?team={rival.pk}").status_code == 404
+    assert client.get(f"{PAGE}?team=nonsense").status_code == 404
+
+
+def commands(text):
+    return [unescape(line) for line in re.findall(r'<div class="command"><code>(.+?)</code>', text)]
+
+
+def test_terminal_lines_for_a_first_system(client, team):
+    text = page(client, owner_of(team))
+    assert commands(text) == [
+        "vp login --server http://testserver",
+        "vp verify archive.zip --edition vpc",
+        "vp upload archive.zip --edition vpc",
+    ]
+    assert reverse("api:expected", args=["vpc"]) in text
+
+
+def test_terminal_lines_for_a_correction_name_the_system(client, team, organizer):
+    for label in ("p1", "c1"):
+        make_submission(make_team_system(team, label=label))
+    system = team.systems.get(label="T11-c1")
+    text = page(client, owner_of(team), f"{PAGE}?system={system.name}")
+    assert commands(text)[1:] == [
+        "vp verify archive.zip --edition vpc --system T11-c1",
+        "vp upload archive.zip --edition vpc --system T11-c1",
+        "vp upload archive.zip --edition vpc --kind primary",
+    ]
+    expected = f"{reverse('api:expected', args=['vpc'])}?system={system.name}"
+    assert expected in text
+    assert client.get(expected).json()["inherited"]["system"] == "T11-c1"
+    text = page(client, organizer, f"{PAGE}?team={team.pk}&system={system.name}")
+    assert commands(text)[2] == "vp upload archive.zip --edition vpc --team T11 --system T11-c1"
+
+
+def test_terminal_lines_are_what_vp_understands(client, team):
+    """Every word of them is an argument of the program."""
+    make_submission(make_team_system(team))
+    for line in commands(page(client, owner_of(team))):
+        words = line.split()[1:]
+        assert _parser(words).parse_args(words).run
+
+
+def test_team_that_waits_is_offered_no_expected_file(client, edition):
+    waiting = make_team(edition, name="Late Voices", state=Team.State.WAITING, number=None)
+    text = page(client, owner_of(waiting))
+    assert reverse("api:expected", args=["vpc"]) not in text
+
+
+def test_organizer_chooses_a_team_or_uploads_a_baseline(client, team, organizer):
+    make_team_system(team, title="System of theirs")
+    waiting = make_team(team.edition, name="Waiting Voices", state="waiting", number=None)
+    text = page(client, organizer)
+    assert "A new baseline" in text
+    assert "T11 Quiet Voices" in text
+    assert waiting.name not in text
+    assert "System of theirs" in page(client, organizer, f"{PAGE}?team={team.pk}")
+
+
+def test_stranger_is_told_to_register(client, edition):
+    assert "You belong to no team of this edition" in page(client, make_user())
+
+
+def test_unlisted_edition_looks_like_an_unknown_one(client, edition):
+    edition.is_listed = False
+    edition.save()
+    client.force_login(make_user())
+    assert client.get(PAGE).status_code == client.get("/editions/nothing/submit/").status_code == 404
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_page_takes_as_many_queries_for_many_as_for_one(client, team, count, django_assert_num_queries):
+    for number in range(count):
+        make_submission(make_team_system(team, f"p{number}"))
+        upload_of(team)
+    client.force_login(owner_of(team))
+    with django_assert_num_queries(12):
+        client.get(PAGE)
+
+
+def test_complete_upload_is_submitted_once_its_reason_is_gone(client, team):
+    upload = upload_of(team, offset=10, state="refused", refusal="The team has used all.")
+    address = reverse("submissions:submit-upload", args=[upload.pk])
+    Team.objects.update(state="withdrawn")
+    client.force_login(owner_of(team))
+    answer = client.post(address, follow=True)
+    assert "is withdrawn and cannot send archives" in answer.content.decode()
+    Team.objects.update(state="approved")
+    answer = client.post(address)
+    assert answer.url == Submission.objects.get().get_absolute_url()
+
+
+def test_incomplete_upload_is_not_submitted(client, team):
+    client.force_login(owner_of(team))
+    answer = client.post(reverse("submissions:submit-upload", args=[upload_of(team).pk]), follow=True)
+    assert "6 bytes of this upload have not come yet" in answer.content.decode()
+    assert Submission.objects.count() == 0
+
+
+def test_rivals_neither_submit_nor_discard(client, team, edition):
+    upload = upload_of(team, offset=10, state="refused")
+    client.force_login(owner_of(make_team(edition)))
+    for name in ("submissions:submit-upload", "submissions:discard-upload"):
+        assert client.post(reverse(name, args=[upload.pk])).status_code == 404
+    assert Upload.objects.get(pk=upload.pk).state == "refused"
+
+
+def test_discarded_upload_is_gone_from_the_page(client, team, django_capture_on_commit_callbacks):
+    upload = upload_of(team)
+    client.force_login(owner_of(team))
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = client.post(reverse("submissions:discard-upload", args=[upload.pk]), follow=True)
+    assert "The upload of voices.zip is discarded." in answer.content.decode()
+    assert "Unfinished uploads" not in answer.content.decode()
+    assert not upload_path(upload).exists()
+
+
+def test_page_says_who_sees_the_title_and_gives_dates_as_everywhere(client, team, edition):
+    edition.submissions_close_at = timezone.now().replace(year=2030, month=1, day=2, hour=3, minute=4)
+    edition.save()
+    client.force_login(owner_of(team))
+    page = client.get("/editions/vpc/submit/").content.decode()
+    assert "the title stands on the page of the system, which is public once the board is" in page
+    assert "2030-01-02 03:04 UTC" in page
