@@ -197,6 +197,6 @@ def test_answer_survives_a_404_that_is_not_the_portals(page, session, faults):
     page.route("**/answers", lambda route: route.fulfill(status=404, body="<html>Not found</html>"), times=1)
     send(page)
     expect_number(page, 2)
-    expect_saved(page)
+    expect_saved(page)  # by the page after its reload, which says nothing before it has asked the portal
     assert set(session.answers.values_list("rating", flat=True)) == {6}
     faults[page].clear()  # the 404 itself
