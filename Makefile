@@ -83,4 +83,8 @@ $(VENV)/dev: $(VENV)/portal requirements-dev.txt
 		|| echo "torch could not be installed: the tests of the methods' form for graphics cards will be skipped."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check pyworld==0.3.5 "setuptools<81" 2>/dev/null \
 		|| echo "pyworld could not be built (it needs a C++ compiler): the tests of its anonymiser and F0 estimators will be skipped."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check faster-whisper==1.2.1 safetensors==0.8.0 2>/dev/null \
+		&& $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps moonshine-voice==0.1.0 2>/dev/null \
+		|| echo "A speech recogniser could not be installed: its tests will be skipped."
+	@$(BIN)/python -m evaluation models fetch --all || echo "Without these models the tests that need them will be skipped."
 	@touch $@

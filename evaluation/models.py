@@ -13,13 +13,24 @@ class EvaluationRun(models.Model):
     """One recipe of measures over a submission; never changed, only followed by another run.
 
     `data_set` is the one that was measured, empty for a run over the whole submission: scores, results and averages.
+    `engine`: name of the attacker or recogniser that computed, empty where none did. `parameters`: its options.
     """
 
+    class Kind(models.TextChoices):
+        MEASURES = "measures", "measures of a data set"
+        OBJECTIVE = "objective", "objective numbers of a submission"
+        ATTACK = "attack", "the portal's own attack"
+        RECOGNITION = "recognition", "the portal's own speech recognition"
+        TRAINING = "training", "training of a semi-informed attacker"
+
+    kind = models.CharField(max_length=12, choices=Kind.choices)
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="evaluation_runs")
     data_set = models.ForeignKey(DataSet, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     recipe = models.CharField(max_length=40)
     recipe_version = models.CharField(max_length=40)
     code_version = models.CharField(max_length=60)
+    engine = models.CharField(max_length=80, blank=True)
+    parameters = models.JSONField(default=dict, blank=True)
     job = models.OneToOneField(Job, null=True, on_delete=models.PROTECT, related_name="evaluation_run")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -163,3 +174,57 @@ class ScoreSet(models.Model):
 
     def __str__(self) -> str:
         return f"{self.attack_model} scores of {self.data_set}"
+
+
+class SpeakerVector(models.Model):
+    """What an encoder made of one stored recording, kept by content: whoever has the same audio has the same vector.
+
+    `audio`: key of the stored file; `engine`: name and version of the encoder; `vector`: little-endian float32.
+    """
+
+    audio = models.CharField(max_length=120)
+    engine = models.CharField(max_length=120)
+    vector = models.BinaryField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["engine", "audio"], name="vector_once_for_audio")]
+
+    def __str__(self) -> str:
+        return f"{self.engine} of {self.audio}"
+
+
+class Hypothesis(models.Model):
+    """What a recogniser understood of one stored recording, kept by content. Columns as in `SpeakerVector`."""
+
+    audio = models.CharField(max_length=120)
+    engine = models.CharField(max_length=120)
+    text = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["engine", "audio"], name="hypothesis_once_for_audio")]
+        verbose_name_plural = "hypotheses"
+
+    def __str__(self) -> str:
+        return f"{self.engine} of {self.audio}"
+
+
+class TrainingEpoch(models.Model):
+    """What one epoch of a training run measured; `seed` tells the repetitions of a run apart.
+
+    `values`: by name of the measure, as the live curves show them. The newest checkpoint of a seed lies at
+    `evaluation.services_training.checkpoint_key`.
+    """
+
+    run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="epochs")
+    seed = models.PositiveIntegerField()
+    epoch = models.PositiveIntegerField()
+    values = models.JSONField(default=dict)
+    seconds = models.FloatField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["seed", "epoch"]
+        constraints = [models.UniqueConstraint(fields=["run", "seed", "epoch"], name="epoch_once_in_run")]
+
+    def __str__(self) -> str:
+        return f"Epoch {self.epoch} of seed {self.seed} in {self.run}"

@@ -23,7 +23,8 @@ ROLE_ORDER = (Role.TRIAL, Role.ENROLMENT, Role.TRAINING)
 
 def finished_runs(submission: Submission) -> list[EvaluationRun]:
     """The newest finished run of each data set, by name of the data set."""
-    runs = EvaluationRun.objects.filter(submission=submission, job__state=State.SUCCEEDED, data_set__isnull=False)
+    measures = EvaluationRun.Kind.MEASURES
+    runs = EvaluationRun.objects.filter(submission=submission, job__state=State.SUCCEEDED, kind=measures)
     newest: dict[int, EvaluationRun] = {}
     for run in runs.select_related("data_set__corpus", "job").order_by("pk"):
         newest[run.measured_set.pk] = run

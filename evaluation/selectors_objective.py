@@ -76,7 +76,7 @@ def objective_run(submission: Submission, as_of: datetime | None = None) -> Eval
 def newest_runs(submissions: Iterable[int], as_of: datetime | None = None) -> dict[int, EvaluationRun]:
     """`objective_run` of each submission that has one, by primary key, in one query."""
     runs = EvaluationRun.objects.filter(
-        submission__in=list(submissions), data_set=None, job__kind="objective", job__state=State.SUCCEEDED
+        submission__in=list(submissions), kind=EvaluationRun.Kind.OBJECTIVE, job__state=State.SUCCEEDED
     )
     if as_of is not None:
         runs = runs.filter(job__finished_at__lte=as_of)

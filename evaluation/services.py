@@ -54,6 +54,7 @@ def start_evaluation(
     """One run and its job, which waits for the job `after`."""
     run = EvaluationRun.objects.create(
         submission=submission,
+        kind=EvaluationRun.Kind.MEASURES,
         data_set=data_set,
         recipe=RECIPE,
         recipe_version=RECIPE_VERSION,

@@ -64,6 +64,7 @@ def start_objective(*, submission: Submission, by: Any = None) -> EvaluationRun:
         last = start_evaluation(submission=submission, data_set=data_set, after=last, by=by).job
     run = EvaluationRun.objects.create(
         submission=submission,
+        kind=EvaluationRun.Kind.OBJECTIVE,
         recipe=f"objective-{edition.recipe.edition}"[:40],
         recipe_version=f"{METHOD_VERSION}-{_recipe_hash(edition)}",
         code_version=code_version(),
@@ -255,7 +256,7 @@ def _recipe_hash(edition: Edition) -> str:
 
 
 def _is_superseded(run: EvaluationRun) -> bool:
-    newer = EvaluationRun.objects.filter(submission=run.submission_id, data_set=None, pk__gt=run.pk)
+    newer = EvaluationRun.objects.filter(submission=run.submission_id, kind=run.kind, pk__gt=run.pk)
     return newer.exists()
 
 

@@ -38,7 +38,13 @@ def measured(system, data_set, rho=(), *, state="succeeded", **fields):
     submission = system.submissions.get()
     job = make_job(state, kind="measure", title=f"Measures on {data_set}")
     run = EvaluationRun.objects.create(
-        submission=submission, data_set=data_set, recipe="basic", recipe_version="1", code_version="1.2.3", job=job
+        submission=submission,
+        kind=EvaluationRun.Kind.MEASURES,
+        data_set=data_set,
+        recipe="basic",
+        recipe_version="1",
+        code_version="1.2.3",
+        job=job,
     )
     for position, file in enumerate(submission.files.filter(data_set=data_set).order_by("utterance__name")):
         run.measures.create(

@@ -310,7 +310,10 @@ def test_lost_recording_is_one_problem_of_the_run_without_the_place_of_the_file(
 def test_lost_contour_is_no_page_and_the_comparison_opens_without_it(client, organizer):
     file = make_system(make_corpus(speakers=1, utterances=1)).submissions.get().files.first()
     run = EvaluationRun.objects.create(
-        submission=file.submission, data_set=file.data_set, job=make_job("succeeded", kind="measure")
+        submission=file.submission,
+        kind=EvaluationRun.Kind.MEASURES,
+        data_set=file.data_set,
+        job=make_job("succeeded", kind="measure"),
     )
     run.measures.create(file=file, duration_difference_ms=0, f0_original="lost.npz", f0_anonymised="lost.npz")
     address = f"/systems/b2-tones/files/{file.pk}/"

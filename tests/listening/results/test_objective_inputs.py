@@ -31,7 +31,9 @@ def measure(submission, value, *, state="succeeded", role="trial"):
     corpus = submission.system.corpus
     data_set = corpus.data_sets.filter(role=role).first()
     job = make_job(state, kind="measure")
-    run = EvaluationRun.objects.create(submission=submission, data_set=data_set, recipe="audio", job=job)
+    run = EvaluationRun.objects.create(
+        submission=submission, kind=EvaluationRun.Kind.MEASURES, data_set=data_set, recipe="audio", job=job
+    )
     for utterance in data_set.utterances.all():
         file, _ = submission.files.get_or_create(
             data_set=data_set, utterance=utterance, defaults={"audio": "x", "samples": 1, "rate_hz": 16000}
