@@ -6,7 +6,9 @@ BIN := $(VENV)/bin
 ADDRESS ?=
 SPEECH ?=
 PYTEST := $(BIN)/python -m pytest -q
+TWO := -n 2 --dist loadfile
 SERVICES := $(BIN)/python -m tests.services --
+AGAIN := $(BIN)/python -m tests.again --
 SERVED := tests/portal/browser/test_journey.py tests/listening/browser/test_whole_study.py
 PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links
 
@@ -32,15 +34,15 @@ test: lint test-embedded test-services ## check style, types and contracts, then
 # Tests with processes of their own share one queue and one machine: they run alone, all others two at a time.
 test-embedded: $(VENV)/dev browser
 	@echo "Running the tests on SQLite and the folder queue, two at a time"
-	@$(PYTEST) -n 2 --dist loadfile tests --ignore-glob="*/processes" --ignore=tests/test_documentation.py \
+	@$(AGAIN) $(PYTEST) $(TWO) tests --ignore-glob="*/processes" --ignore=tests/test_documentation.py \
 		$(addprefix --ignore=,$(SERVED))
 	@echo "Running the tests with processes of their own and those of the documentation, one at a time"
-	@$(PYTEST) tests/portal/processes tests/listening/processes $(SERVED) tests/test_documentation.py
+	@$(AGAIN) $(PYTEST) tests/portal/processes tests/listening/processes $(SERVED) tests/test_documentation.py
 
 test-services: $(VENV)/dev browser
-	@$(SERVICES) $(PYTEST) -n 2 --dist loadfile tests/portal tests/listening \
+	@$(SERVICES) $(AGAIN) $(PYTEST) $(TWO) tests/portal tests/listening \
 		--ignore-glob="*/processes" --ignore-glob="*/browser" --ignore-glob="*/design" --ignore-glob="*/stimuli" --ignore-glob="*/analysis"
-	@$(SERVICES) $(PYTEST) tests/portal/processes tests/listening/processes
+	@$(SERVICES) $(AGAIN) $(PYTEST) tests/portal/processes tests/listening/processes
 
 lint: $(VENV)/dev ## check style, types, import contracts and migrations
 	@echo "Checking style, types, import contracts and migrations"
