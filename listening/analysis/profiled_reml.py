@@ -175,7 +175,8 @@ def _least_deviance(products: _Products, parts: int) -> tuple[Floats, bool]:
     """θ at the minimum, and whether it is one.
 
     The deviance is even in θ, so its slope is 0 at θ = 0 whether that is a minimum or a ridge, and a search that
-    touches 0 stays there. Its slope by θ² tells the two apart: where it falls, the search goes on from inside.
+    touches 0 stays there. Its slope by θ² tells the two apart: where it falls, the search goes on from inside, each
+    time from nearer, for a first step may leap over a minimum close to 0 and land on 0 again.
     """
     from scipy.optimize import minimize
 
@@ -183,7 +184,7 @@ def _least_deviance(products: _Products, parts: int) -> tuple[Floats, bool]:
         return _solve(products, theta).deviance
 
     theta = np.full(parts, _START)
-    for _ in range(_MOST_SEARCHES):
+    for search in range(_MOST_SEARCHES):
         found = minimize(
             deviance, theta, method="L-BFGS-B", bounds=[(0.0, None)] * parts,
             options={"maxiter": _MOST_STEPS, "ftol": 1e-12, "gtol": 1e-6},
@@ -196,7 +197,7 @@ def _least_deviance(products: _Products, parts: int) -> tuple[Floats, bool]:
             elif theta[place] < _NEAR_ZERO:
                 is_falling[place] = True
         if is_falling.any():
-            theta[is_falling] = _INSIDE
+            theta[is_falling] = _INSIDE / 2**search
             continue
         theta, is_reached = _polished(products, theta)  # a search may end early: then it goes on from here
         if is_reached:
