@@ -107,16 +107,20 @@ def operator_page(new_page):
 
 @pytest.fixture
 def check_page(faults):
-    """`check_page(page, name)`: no error, no foreign request, no sideways scrolling, nothing that axe objects to."""
+    """`check_page(page, name)`: no error, no foreign request, no sideways scrolling, nothing that axe objects to.
+
+    axe, which takes seconds, sees each width and each scheme once, not each with each.
+    """
 
     def check(page, name, *, widths=WIDTHS, schemes=SCHEMES):
-        for width in widths:
+        for row, width in enumerate(widths):
             page.set_viewport_size({"width": width, "height": 800})
-            for scheme in schemes:
+            for column, scheme in enumerate(schemes):
                 page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
                 _look(page, f"{name}-{width}-{scheme}")
                 assert sideways(page) == [], f"{name} scrolls sideways at {width} px"
-                assert axe_violations(page) == [], f"axe objects to {name} at {width} px, {scheme}"
+                if (row + column) % 2 == 0 or 1 in (len(widths), len(schemes)):
+                    assert axe_violations(page) == [], f"axe objects to {name} at {width} px, {scheme}"
         assert faults[page] == []
 
     return check
