@@ -13,7 +13,7 @@ SERVED := tests/portal/browser/test_journey.py tests/listening/browser/test_whol
 PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-embedded test-services lint bench clean requirements browser
+.PHONY: help demo run test test-embedded test-services lint bench models clean requirements browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ bench: $(VENV)/dev ## measure speed as ratios to a yardstick in the same run
 	@echo "Measuring speed; this takes some minutes"
 	@$(BIN)/python -m benchmarks
 
+models: $(VENV)/models ## install the recognisers and fetch the models of attackers and recognisers (about 500 MB)
+	@$(BIN)/python -m evaluation models
+
 clean: ## remove the virtual environment and caches; the portal's data in var/ stays
 	@echo "Removing $(VENV) and caches; the portal's data in var/ stays"
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
@@ -76,17 +79,24 @@ $(VENV)/bin/python:
 $(VENV)/portal: $(VENV)/bin/python requirements.txt
 	@echo "Installing the portal's packages (about 700 MB) into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	@$(BIN)/python -m evaluation models fetch wespeaker-resnet34 || echo "The portal runs without its attacker's model."
 	@touch $@
 
-$(VENV)/dev: $(VENV)/portal requirements-dev.txt
+$(VENV)/dev: $(VENV)/portal $(VENV)/models requirements-dev.txt
 	@echo "Installing the packages for tests and checks into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 2>/dev/null \
 		|| echo "torch could not be installed: the tests of the methods' form for graphics cards will be skipped."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check pyworld==0.3.5 "setuptools<81" 2>/dev/null \
 		|| echo "pyworld could not be built (it needs a C++ compiler): the tests of its anonymiser and F0 estimators will be skipped."
+	@touch $@
+
+# Each of them is optional: what is missing is said where it is asked for, and its tests are skipped.
+$(VENV)/models: $(VENV)/portal
+	@echo "Installing speech recognisers and fetching the models of attackers and recognisers (about 500 MB)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check faster-whisper==1.2.1 safetensors==0.8.0 2>/dev/null \
-		&& $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps moonshine-voice==0.1.0 2>/dev/null \
-		|| echo "A speech recogniser could not be installed: its tests will be skipped."
-	@$(BIN)/python -m evaluation models fetch --all || echo "Without these models the tests that need them will be skipped."
+		|| echo "faster-whisper could not be installed: the recogniser Whisper base will not run."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps moonshine-voice==0.1.0 2>/dev/null \
+		|| echo "moonshine-voice could not be installed: the recogniser Moonshine tiny will not run."
+	@$(BIN)/python -m evaluation models fetch --all || echo "The portal runs without these models; make models tries again."
 	@touch $@

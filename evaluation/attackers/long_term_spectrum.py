@@ -12,11 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.attackers.contract import Device, Engine, Samples, SpeakerEncoder, Vectors
+from evaluation.attackers.utterances import check_utterances
 from evaluation.metrics.errors import MetricInputError
 
 Floats = npt.NDArray[np.float64]
 
 BANDS = 40
+DIMENSION = 2 * BANDS
+LOWEST_RATE_HZ = 16_000
 LOWEST_HZ, HIGHEST_HZ = 60.0, 7600.0
 WINDOW_S, HOP_S = 0.025, 0.010
 QUIETEST_DB = 40.0  # frames further below the loudest one are pauses
@@ -37,9 +41,9 @@ def speaker_vector(samples: npt.NDArray[np.int16], rate_hz: int) -> Floats:
     Source: long-term average spectrum as in T. Kinnunen, V. Hautamäki, P. Fränti, ICSLP 2006; here on mel bands.
     """
     window, hop = round(WINDOW_S * rate_hz), round(HOP_S * rate_hz)
-    if samples.size < window or rate_hz < 16_000:
+    if samples.size < window or rate_hz < LOWEST_RATE_HZ:
         raise MetricInputError(
-            f"Expected at least {window} samples at 16000 Hz or more, found {samples.size} at {rate_hz} Hz."
+            f"Expected at least {window} samples at {LOWEST_RATE_HZ} Hz or more, found {samples.size} at {rate_hz} Hz."
         )
     frames = np.lib.stride_tricks.sliding_window_view(samples.astype(np.float64) / 32768, window)[::hop]
     power = np.abs(np.fft.rfft(frames * np.hanning(window), axis=1)) ** 2
@@ -48,6 +52,18 @@ def speaker_vector(samples: npt.NDArray[np.int16], rate_hz: int) -> Floats:
     logs = np.log(spoken @ _mel_bands(rate_hz, window).T + _FLOOR)
     logs -= logs.mean(axis=1, keepdims=True)
     return np.concatenate([logs.mean(axis=0), logs.std(axis=0)])
+
+
+class LongTermSpectrum:
+    """`speaker_vector` as an encoder; its vectors want every dimension centred and scaled before they are compared."""
+
+    def embed(self, utterances: Sequence[Samples], rate_hz: int) -> Vectors:
+        """As `evaluation.attackers.contract.SpeakerEncoder`; any rate from 16 kHz up."""
+        if rate_hz < LOWEST_RATE_HZ:
+            raise MetricInputError(f"Expected speech at {LOWEST_RATE_HZ} Hz or more, found {rate_hz} Hz.")
+        check_utterances(utterances, rate_hz, shortest_samples=round(WINDOW_S * rate_hz))
+        vectors = [speaker_vector(samples, rate_hz) for samples in utterances]
+        return np.array(vectors, np.float32).reshape(len(vectors), DIMENSION)
 
 
 def score_trials(
@@ -104,3 +120,26 @@ def _mel(hertz: float) -> float:
 
 def _hertz(mel: Floats) -> Floats:
     return 700 * (10 ** (mel / 2595) - 1)
+
+
+def _load(device: Device) -> SpeakerEncoder:
+    if device == "cuda":
+        raise MetricInputError("The long-term spectrum has no form for graphics cards. Choose the device “cpu”.")
+    return LongTermSpectrum()
+
+
+ENGINE = Engine(
+    name="long-term-spectrum",
+    version="1",
+    title="Long-term spectrum",
+    description=(
+        "Mean and spread of the mel spectrum, without training or model file: says how well a voice hides from an"
+        " untrained eavesdropper, no more."
+    ),
+    dimension=DIMENSION,
+    weights=(),
+    packages=(),
+    source="T. Kinnunen, V. Hautamäki, P. Fränti, ICSLP 2006",
+    licence="the portal's own",
+    load=_load,
+)

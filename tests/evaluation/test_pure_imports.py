@@ -5,8 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = ("django", "matplotlib", "numba", "pandas", "parselmouth", "pyworld", "scipy", "soundfile", "torch")
-PACKAGES = ("metrics", "figures", "formats", "protocols", "commands", "objective")
+HEAVY = (
+    "ctranslate2", "django", "faster_whisper", "matplotlib", "numba", "onnxruntime", "pandas", "parselmouth", "pyworld",
+    "scipy", "soundfile", "torch",
+)  # fmt: skip
+PACKAGES = (
+    "metrics", "figures", "formats", "protocols", "commands", "objective", "attackers", "recognizers", "weights",
+)  # fmt: skip
 
 IMPORT_ALL = f"""
 import importlib, pkgutil, sys

@@ -1,0 +1,238 @@
+"""Checkpoints of networks: written as safetensors, read as safetensors or as torch files of plain tensors.
+
+A file is compared with the declared architecture before anything is loaded, and every difference is named at once;
+published files translate their names by a table first. A torch file that would run code is refused: a pickle is a
+program. Conventions: a state is a mapping of names to tensors, on the processor.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING
+
+from evaluation.metrics.errors import MetricInputError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+Renames = Sequence[tuple[str, str]]  # patterns and what takes their place, the first that matches
+Shapes = Mapping[str, tuple[int, ...]]
+
+_COUNTER = "num_batches_tracked"  # of batch normalisation; without it nothing changes where momentum is fixed
+_MOST_NAMES = 8  # of a kind in a sentence
+
+
+class CheckpointError(MetricInputError):
+    """A file that is no checkpoint, or none of the declared architecture."""
+
+
+@dataclass(frozen=True)
+class Differences:
+    """How the tensors of a file differ from those of an architecture.
+
+    Attributes:
+        missing: names that the architecture has and the file lacks.
+        unexpected: names that only the file has.
+        reshaped: name, expected shape, found shape.
+    """
+
+    missing: tuple[str, ...]
+    unexpected: tuple[str, ...]
+    reshaped: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.unexpected or self.reshaped)
+
+    def __str__(self) -> str:
+        """All kinds in one text, long lists cut."""
+        shapes = [f"{name} is {_shape(found)} instead of {_shape(expected)}" for name, expected, found in self.reshaped]
+        parts = [
+            (len(self.missing), "missing", self.missing),
+            (len(self.unexpected), "unexpected", self.unexpected),
+            (len(shapes), "of another shape", shapes),
+        ]
+        return "; ".join(f"{number} {kind}: {_listed(names)}" for number, kind, names in parts if number)
+
+
+def differences(expected: Shapes, found: Shapes) -> Differences:
+    """What a file's tensors and an architecture's have not in common; counters of batches may be absent."""
+    return Differences(
+        missing=tuple(name for name in expected if name not in found and not name.endswith(_COUNTER)),
+        unexpected=tuple(name for name in found if name not in expected),
+        reshaped=tuple(
+            (name, tuple(expected[name]), tuple(found[name]))
+            for name in expected
+            if name in found and tuple(expected[name]) != tuple(found[name])
+        ),
+    )
+
+
+def save_checkpoint(path: Path, module: nn.Module, metadata: Mapping[str, str] | None = None) -> None:
+    """Write a network's tensors as safetensors, whole or not at all.
+
+    Args:
+        path: its folder exists.
+        metadata: texts kept in the file's header, such as the name of the architecture.
+    """
+    from safetensors.torch import save
+
+    state = {name: tensor.detach().cpu().contiguous() for name, tensor in module.state_dict().items()}
+    content = save(state, metadata=None if metadata is None else dict(metadata))
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
+        file.write(content)
+        file.flush()
+    Path(file.name).replace(path)
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """The texts in the header of a safetensors file.
+
+    Raises:
+        CheckpointError: no such file, or no safetensors.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    _require(path)
+    try:
+        with safe_open(path, "pt") as file:
+            return dict(file.metadata() or {})
+    except SafetensorError as error:
+        raise CheckpointError(_broken(path)) from error
+
+
+def read_state(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file by name.
+
+    Raises:
+        CheckpointError: no such file, an empty, cut or other one, one that would run code, or one that holds anything
+            but tensors.
+    """
+    _require(path)
+    with path.open("rb") as file:
+        head = file.read(9)
+    # A safetensors file starts with the length of its header, eight bytes, and a brace.
+    state = _read_safetensors(path) if head[8:9] == b"{" else _read_torch(path)
+    return dict(state)
+
+
+def load_state(path: Path, module: nn.Module, renames: Renames = ()) -> None:
+    """Load a file's tensors into a network of exactly these names and shapes.
+
+    Args:
+        path: a safetensors or torch file.
+        module: as declared; unchanged where anything differs.
+        renames: regular expressions and replacements for the file's names; the first that matches is applied.
+
+    Raises:
+        CheckpointError: what `read_state` refuses, two names that become one, or tensors that differ from the
+            network's; names all of them.
+    """
+    state = renamed(read_state(path), renames, path)
+    expected = module.state_dict()
+    found = differences(_shapes(expected), _shapes(state))
+    if found:
+        raise CheckpointError(
+            f"{path.name} does not hold this network. Of its {len(expected)} tensors: {found}. "
+            "Take the file of this architecture, or declare the one that it was trained with."
+        )
+    broken = [name for name, tensor in state.items() if tensor.is_floating_point() and not tensor.isfinite().all()]
+    if broken:
+        raise CheckpointError(f"{path.name} holds numbers that are not finite, in {_listed(broken)}. Train it again.")
+    counters = {name: tensor for name, tensor in expected.items() if name.endswith(_COUNTER)}
+    module.load_state_dict(counters | state)
+
+
+def renamed(state: Mapping[str, Tensor], renames: Renames, path: Path) -> dict[str, Tensor]:
+    """The state under the names that the table gives.
+
+    Raises:
+        CheckpointError: two names become one.
+    """
+    tables = [(re.compile(pattern), replacement) for pattern, replacement in renames]
+    result: dict[str, Tensor] = {}
+    for name, tensor in state.items():
+        new = next((pattern.sub(into, name) for pattern, into in tables if pattern.search(name)), name)
+        if new in result:
+            raise CheckpointError(f"{path.name}: expected each tensor once, found “{new}” under two names.")
+        result[new] = tensor
+    return result
+
+
+def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise CheckpointError(_broken(path)) from error
+
+
+def _read_torch(path: Path) -> Mapping[str, Tensor]:
+    import torch
+
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if any(name.endswith("constants.pkl") for name in archive.namelist()):
+                raise CheckpointError(
+                    f"{path.name} is a TorchScript program, not plain tensors. Save its state dict as safetensors."
+                )
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        if _asks_for_code(path, str(error)):
+            raise CheckpointError(
+                f"{path.name} would run code when read, which is refused. Save the state dict alone, as safetensors."
+            ) from error
+        raise CheckpointError(_broken(path)) from error
+    except (RuntimeError, EOFError, ValueError, KeyError, IndexError, AttributeError, TypeError, OSError) as error:
+        raise CheckpointError(_broken(path)) from error
+    if not isinstance(state, Mapping) or not all(
+        isinstance(name, str) and isinstance(tensor, torch.Tensor) for name, tensor in state.items()
+    ):
+        raise CheckpointError(
+            f"{path.name}: expected a state dict of named tensors, found {type(state).__name__} with other content. "
+            "Save the state dict of the network alone."
+        )
+    return state
+
+
+def _asks_for_code(path: Path, error: str) -> bool:
+    """Whether torch stopped at a name to import, or the file is a pickle (which starts so) of another maker."""
+    if "unsupported global" in error.lower() or "unsupported class" in error.lower():
+        return True
+    with path.open("rb") as file:
+        return file.read(1) == b"\x80" and "unsupported operand" in error.lower()
+
+
+def _require(path: Path) -> None:
+    if not path.is_file():
+        raise CheckpointError(f"Expected a checkpoint at {path}, found no file.")
+    if path.stat().st_size == 0:
+        raise CheckpointError(f"{path.name} is empty. Copy or train it again.")
+
+
+def _broken(path: Path) -> str:
+    return (
+        f"{path.name} is no checkpoint that can be read: expected a whole safetensors file or torch state dict. "
+        "It may be cut off: copy it again and compare its size."
+    )
+
+
+def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in state.items()}
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return "×".join(map(str, shape)) or "one number"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

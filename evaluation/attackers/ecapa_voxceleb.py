@@ -1,0 +1,117 @@
+"""ECAPA-TDNN with the published VoxCeleb weights of SpeechBrain: the architecture of the challenge's own attacker.
+
+Features and network are ours, the weights those of ``spkrec-ecapa-voxceleb``; neither speechbrain nor torchaudio is
+needed. Conventions: as in `evaluation.attackers.contract`; vectors have 192 numbers, neither normalised nor centred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evaluation.attackers.contract import Device, Engine, Samples, SpeakerEncoder, Vectors
+from evaluation.attackers.devices import require_torch_device
+from evaluation.attackers.utterances import RATE_HZ, check_rate, check_utterances
+
+if TYPE_CHECKING:
+    from evaluation.attackers.networks.ecapa import EcapaTdnn
+
+WEIGHTS = "ecapa-voxceleb"
+DIMENSION = 192
+SHORTEST_SAMPLES = RATE_HZ // 10
+# Padded speech at a time: the widest layers take 10 MB a second, and a processor gains nothing from more.
+_BATCH_S = {"cpu": 30.0, "cuda": 600.0}
+_FULL_SCALE = 32768.0
+
+
+class EcapaEncoder:
+    """Vectors of an ECAPA-TDNN, whoever trained it; one instance serves one thread."""
+
+    def __init__(self, network: EcapaTdnn, device: Device) -> None:
+        """Move the network to where it will compute.
+
+        Args:
+            network: with its weights.
+            device: where it computes, features included; in mixed precision on a graphics card.
+        """
+        self._network = network.to(device).eval()
+        self._device = device
+        self._batch_samples = int(_BATCH_S[device] * RATE_HZ)
+
+    def embed(self, utterances: Sequence[Samples], rate_hz: int) -> Vectors:
+        """Vectors of some utterances, shape (n, dimension), float32; those of like length are computed together.
+
+        Raises:
+            MetricInputError: another rate than 16 kHz, an utterance under a tenth of a second or silent throughout;
+                names its position.
+        """
+        check_rate(rate_hz)
+        check_utterances(utterances, rate_hz, shortest_samples=SHORTEST_SAMPLES)
+        vectors = np.empty((len(utterances), self._network.dimension), np.float32)
+        by_length = sorted(range(len(utterances)), key=lambda place: utterances[place].size)
+        for places in _batches(by_length, [item.size for item in utterances], self._batch_samples):
+            vectors[places] = self._embed_batch([utterances[place] for place in places])
+        return vectors
+
+    def _embed_batch(self, utterances: Sequence[Samples]) -> Vectors:
+        import torch
+
+        from evaluation.attackers.networks.features import frame_counts, log_mel
+
+        lengths = torch.tensor([item.size for item in utterances])
+        waveforms = torch.zeros(len(utterances), int(lengths.max()))
+        for row, item in zip(waveforms, utterances, strict=True):
+            row[: item.size] = torch.from_numpy(item.astype(np.float32) / _FULL_SCALE)
+        with torch.inference_mode():
+            moved = lengths.to(self._device)
+            features = log_mel(waveforms.to(self._device), moved, self._network.mel_bands)
+            with torch.autocast("cuda", dtype=torch.float16, enabled=self._device == "cuda"):
+                vectors = self._network(features, frame_counts(moved))
+        return np.asarray(vectors.float().cpu().numpy(), np.float32)
+
+
+def load_encoder(device: Device = "cpu") -> SpeakerEncoder:
+    """The encoder with the published weights.
+
+    Raises:
+        MetricInputError: the weights or the graphics card are missing, or the file does not hold this network.
+    """
+    require_torch_device(device)
+    from evaluation.attackers.checkpoints import load_state
+    from evaluation.attackers.networks.ecapa import SPEECHBRAIN_NAMES, ecapa_tdnn
+    from evaluation.weights import store
+
+    path = store.find(WEIGHTS)
+    network = ecapa_tdnn()
+    load_state(path, network, SPEECHBRAIN_NAMES)
+    return EcapaEncoder(network, device)
+
+
+ENGINE = Engine(
+    name="ecapa-voxceleb",
+    version="1",
+    title="ECAPA-TDNN (VoxCeleb)",
+    description=(
+        "The network of the 2024 challenge's attacker, 1024 channels, trained by SpeechBrain on the original speech of "
+        "VoxCeleb 1 and 2. A strong attacker of original speech; it has never heard anonymised speech."
+    ),
+    dimension=DIMENSION,
+    weights=(WEIGHTS,),
+    packages=("torch",),
+    source="B. Desplanques et al., Interspeech 2020; SpeechBrain spkrec-ecapa-voxceleb",
+    licence="Apache-2.0",
+    load=load_encoder,
+)
+
+
+def _batches(places: Sequence[int], sizes: Sequence[int], most: int) -> list[list[int]]:
+    """Places in order of length, as many together as their padded samples allow."""
+    batches: list[list[int]] = []
+    for place in places:
+        if batches and (len(batches[-1]) + 1) * sizes[place] <= most:
+            batches[-1].append(place)
+        else:
+            batches.append([place])
+    return batches

@@ -1,0 +1,95 @@
+"""What the x-vector network of the 2022 challenge hears: 30 cepstral coefficients of the frames that hold speech.
+
+Kaldi's mel-frequency cepstral coefficients from 20 to 7600 Hz, the mean of the 3 s around each frame taken off, frames
+below an energy threshold dropped. Needs no torch. Conventions: samples int16 at 16 kHz, shape (n,); features float32,
+shape (frames, 30), a frame every 10 ms. Source: VoicePrivacy 2022 recipe (``conf/mfcc.conf``, ``conf/vad.conf``); Kaldi
+``feature-mfcc.cc``, ``voice-activity-detection.cc``, ``sliding-window-cmn``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.attackers.contract import Samples
+from evaluation.attackers.fbank import FilterbankOptions, Floats, log_mel_filterbank
+from evaluation.metrics.errors import MetricInputError
+
+COEFFICIENTS = 30
+OPTIONS = FilterbankOptions(bands=COEFFICIENTS, lowest_hz=20.0, highest_hz=7600.0)
+LIFTER = 22.0
+MEAN_FRAMES = 300  # 3 s
+ENERGY_THRESHOLD, ENERGY_MEAN_SCALE = 5.5, 0.5
+CONTEXT_FRAMES, LOUD_SHARE = 2, 0.12
+
+
+def xvector_features(samples: Samples) -> Floats:
+    """Features of the frames that hold speech, shape (voiced frames, 30).
+
+    Raises:
+        MetricInputError: under 25 ms of samples, or no frame that holds speech.
+    """
+    cepstra = cepstral_coefficients(samples)
+    voiced = voiced_frames(cepstra[:, 0])
+    if not voiced.any():
+        raise MetricInputError(f"Expected speech, found none in {len(cepstra)} frames. Leave this utterance out.")
+    return without_local_mean(cepstra)[voiced]
+
+
+def cepstral_coefficients(samples: Samples) -> Floats:
+    """Liftered cepstra of log mel energies, shape ((n + 80) // 160, 30); frames at the ends are mirrored.
+
+    Raises:
+        MetricInputError: fewer samples than one frame.
+    """
+    frame, hop = OPTIONS.frame_samples, OPTIONS.hop_samples
+    if samples.size < frame:
+        raise MetricInputError(f"Expected at least {frame} samples for one frame, found {samples.size}.")
+    before = frame // 2 - hop // 2
+    frames = (samples.size + hop // 2) // hop
+    behind = max(0, (frames - 1) * hop + frame - before - samples.size)
+    padded = np.pad(samples, (before, behind), mode="symmetric")
+    energies = log_mel_filterbank(padded, OPTIONS)[:frames]
+    return np.asarray(energies @ _cosines(), np.float32)
+
+
+def without_local_mean(features: Floats, window: int = MEAN_FRAMES) -> Floats:
+    """Features less their mean in a window around each frame, as long at the ends as in the middle.
+
+    Args:
+        features: shape (frames, coefficients).
+        window: frames.
+    """
+    count = len(features)
+    size = min(window, count)
+    starts = np.clip(np.arange(count) - window // 2, 0, count - size)
+    sums = np.concatenate([np.zeros((1, features.shape[1])), np.cumsum(features, axis=0, dtype=np.float64)])
+    means = (sums[starts + size] - sums[starts]) / size
+    return np.asarray(features - means, np.float32)
+
+
+def voiced_frames(log_energies: Floats) -> npt.NDArray[np.bool_]:
+    """Whether enough frames around each are louder than the threshold, shape (frames,).
+
+    Args:
+        log_energies: the first cepstral coefficients, shape (frames,).
+    """
+    threshold = ENERGY_THRESHOLD + ENERGY_MEAN_SCALE * float(log_energies.mean(dtype=np.float64))
+    loud = np.concatenate([[0], np.cumsum(log_energies > threshold)])
+    places = np.arange(log_energies.size)
+    first = np.maximum(places - CONTEXT_FRAMES, 0)
+    behind = np.minimum(places + CONTEXT_FRAMES + 1, log_energies.size)
+    shares = (loud[behind] - loud[first]) / (behind - first)
+    return np.asarray(shares >= LOUD_SHARE, np.bool_)
+
+
+@cache
+def _cosines() -> Floats:
+    """Discrete cosine transform (orthonormal) times lifter, shape (bands, coefficients)."""
+    bands, order = np.arange(COEFFICIENTS) + 0.5, np.arange(COEFFICIENTS)
+    transform = np.sqrt(2 / COEFFICIENTS) * np.cos(np.pi / COEFFICIENTS * np.outer(bands, order))
+    transform[:, 0] = np.sqrt(1 / COEFFICIENTS)
+    lifter = 1 + 0.5 * LIFTER * np.sin(np.pi * order / LIFTER)
+    return np.asarray(transform * lifter, np.float32)

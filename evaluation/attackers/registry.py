@@ -1,0 +1,56 @@
+"""The encoders of speakers that this portal knows, and what keeps one from running here.
+
+Reading the registry imports no model and no heavy library; `load` does. An engine whose package or weights are missing
+stays in the list and says so: no number ever comes from random weights.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from evaluation.attackers import ecapa_voxceleb, ge2e, long_term_spectrum, wespeaker
+from evaluation.attackers.contract import Device, Engine, SpeakerEncoder
+from evaluation.metrics.errors import MetricInputError
+from evaluation.weights.store import is_here, missing_sentence
+
+DEFAULT = "wespeaker-resnet34"
+_ENGINES = (wespeaker.ENGINE, ecapa_voxceleb.ENGINE, ge2e.ENGINE, long_term_spectrum.ENGINE)
+
+
+def engines() -> dict[str, Engine]:
+    """Every encoder by its name, the default first."""
+    return {engine.name: engine for engine in _ENGINES}
+
+
+def find_engine(name: str) -> Engine:
+    """The encoder of a name.
+
+    Raises:
+        MetricInputError: no encoder has this name.
+    """
+    known = engines()
+    if name not in known:
+        raise MetricInputError(f"Expected the name of an encoder of speakers ({', '.join(known)}), found “{name}”.")
+    return known[name]
+
+
+def missing_of(engine: Engine) -> str:
+    """What keeps an encoder from running here, in one sentence; empty where nothing does."""
+    packages = [name for name in engine.packages if find_spec(name) is None]
+    if packages:
+        command = f"python -m pip install {' '.join(packages)}"
+        return f"{engine.title} needs {' and '.join(packages)}, not installed here. Install with “{command}”."
+    return next((missing_sentence(name) for name in engine.weights if not is_here(name)), "")
+
+
+def load(name: str, device: Device = "cpu") -> SpeakerEncoder:
+    """The encoder, ready to work.
+
+    Raises:
+        MetricInputError: no encoder has this name, a package, its weights or the graphics card is missing, or its
+            file is not the published one.
+    """
+    engine = find_engine(name)
+    if sentence := missing_of(engine):
+        raise MetricInputError(sentence)
+    return engine.load(device)

@@ -1,0 +1,271 @@
+"""Scores of verification trials from speaker vectors, by the rules of the protocol that one names.
+
+Protocols differ in what happens before vectors are compared; `PRESETS` says how. All trials of a list are scored by
+matrix products, in the order of the list. Conventions: scores grow with likeness: cosines from -1 to 1, or natural-log
+likelihood ratios that are not calibrated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evaluation.attackers.back_ends import BackEnd, Cosine, Floats, Plda, directions
+from evaluation.metrics.errors import MetricInputError
+
+Average = Literal["mean", "mean-of-directions"]
+Places = NDArray[np.int64]
+
+_CELLS = 4_000_000  # of scores or gathered factors at a time: 32 MB
+_DENSE = 1 / 64  # of the product of models and utterances; sparser trials are scored pair by pair
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True)
+class ScoringOptions:
+    """How a protocol makes scores from vectors.
+
+    Attributes:
+        name: as in `PRESETS`.
+        description: for people.
+        centre: the mean of the training vectors is taken off every vector first.
+        enrolment_average: of a model's vectors: as they are, or each at length 1.
+        back_end: what compares.
+    """
+
+    name: str
+    description: str
+    centre: bool
+    enrolment_average: Average
+    back_end: Literal["cosine", "plda"]
+
+
+PRESETS: dict[str, ScoringOptions] = {
+    options.name: options
+    for options in (
+        ScoringOptions(
+            "2022",
+            "mean of the enrolment vectors; centring, LDA, length normalisation and PLDA, which knows their number",
+            centre=False,
+            enrolment_average="mean",
+            back_end="plda",
+        ),
+        ScoringOptions(
+            "2024",
+            "cosine of the trial vector and the mean of the enrolment vectors",
+            centre=False,
+            enrolment_average="mean",
+            back_end="cosine",
+        ),
+        ScoringOptions(
+            "spane",
+            "as 2024, the mean of the training vectors taken off every vector first",
+            centre=True,
+            enrolment_average="mean",
+            back_end="cosine",
+        ),
+        ScoringOptions(
+            "ge2e",
+            "cosine of the trial vector and the mean of the enrolment vectors, each at length 1 before",
+            centre=False,
+            enrolment_average="mean-of-directions",
+            back_end="cosine",
+        ),
+    )
+}
+
+
+class MissingVectorsError(MetricInputError):
+    """Trials name models or utterances that have no vector.
+
+    Attributes:
+        models, utterances: all of them, sorted.
+    """
+
+    def __init__(self, models: Sequence[str], utterances: Sequence[str]) -> None:
+        self.models, self.utterances = tuple(models), tuple(utterances)
+        parts = [
+            f"{len(names)} {kind} ({', '.join(names[:_MOST_NAMES])}{', …' if len(names) > _MOST_NAMES else ''})"
+            for kind, names in (("models", self.models), ("utterances", self.utterances))
+            if names
+        ]
+        super().__init__(
+            f"Expected a vector of each model and utterance of the trials, found none of {' and '.join(parts)}. "
+            "Extract them, or take these trials off the list."
+        )
+
+
+def fit_back_end(
+    options: ScoringOptions,
+    training: ArrayLike | None = None,
+    speakers: Sequence[str] | None = None,
+    *,
+    loading: float = 0.0,
+    lda_dimensions: int = 200,
+) -> BackEnd:
+    """The back end of a protocol, fitted on the vectors of the training corpus where it learns from them.
+
+    Args:
+        training: shape (n, d); needed for PLDA and for centring.
+        speakers: of each training vector; needed for PLDA.
+        loading, lda_dimensions: as in `Plda.fit`.
+
+    Raises:
+        MetricInputError: vectors that the protocol needs are missing, or PLDA cannot be fitted on them.
+    """
+    if options.back_end == "cosine" and not options.centre:
+        return Cosine()
+    if training is None or (options.back_end == "plda" and speakers is None):
+        needed = "vectors and speakers" if options.back_end == "plda" else "vectors"
+        raise MetricInputError(
+            f"Scoring as in {options.name} ({options.description}) needs {needed} of the training corpus, found none. "
+            "Give them, or score by cosine as in 2024."
+        )
+    vectors = _matrix(training, "the training")
+    if options.back_end == "cosine":
+        return Cosine(vectors.mean(axis=0))
+    return Plda.fit(vectors, speakers or (), lda_dimensions=lda_dimensions, loading=loading)
+
+
+def score_trials(
+    enrolment: Mapping[str, ArrayLike],
+    tests: Mapping[str, ArrayLike],
+    trials: Iterable[Sequence[object]],
+    back_end: BackEnd | None = None,
+    options: ScoringOptions = PRESETS["2024"],
+) -> Floats:
+    """The score of each trial, shape (trials,), in their order.
+
+    Args:
+        enrolment: the vectors of each model, each shape (utterances, d).
+        tests: the vector of each trial utterance, each shape (d,).
+        trials: model and utterance, whatever else follows.
+        back_end: of `fit_back_end`; made here where it needs no training.
+        options: how the vectors of a model are averaged.
+
+    Raises:
+        MissingVectorsError: a trial names a model or an utterance without a vector; names all of them.
+        MetricInputError: no trials, vectors of different sizes, zero or not finite.
+    """
+    back_end = back_end or fit_back_end(options)
+    rows, columns, models, utterances = _places(trials, enrolment, tests)
+    averages, counts = enrol({name: enrolment[name] for name in models}, back_end, options)
+    heard = back_end.prepare(_stack({name: tests[name] for name in utterances}))
+    if heard.shape[1] != averages.shape[1]:
+        raise MetricInputError(
+            f"Expected trial vectors of {averages.shape[1]} dimensions, as those of the models, found {heard.shape[1]}."
+        )
+    first, second = back_end.model_factors(averages, counts), back_end.test_factors(heard)
+    if rows.size < _DENSE * len(first) * len(second):
+        return _pairwise(first, second, rows, columns)
+    return _blockwise(first, second, rows, columns)
+
+
+def enrol(vectors: Mapping[str, ArrayLike], back_end: BackEnd, options: ScoringOptions) -> tuple[Floats, Places]:
+    """Averaged model vectors, shape (models, d), and the number of utterances of each, shape (models,).
+
+    Raises:
+        MetricInputError: a model without a vector, or vectors of different sizes, zero or not finite.
+    """
+    matrices = {name: _matrix(values, f"model {name}") for name, values in vectors.items()}
+    sizes = {matrix.shape[1] for matrix in matrices.values()}
+    if len(sizes) > 1:
+        raise MetricInputError(f"Expected enrolment vectors of one size, found {_listed(sizes)} dimensions.")
+    counts = np.array([len(matrix) for matrix in matrices.values()], np.int64)
+    prepared = back_end.prepare(np.concatenate(list(matrices.values())))
+    if options.enrolment_average == "mean-of-directions":
+        prepared = directions(prepared)
+    starts = np.concatenate([[0], counts.cumsum()[:-1]])
+    return np.add.reduceat(prepared, starts, axis=0) / counts[:, None], counts
+
+
+def score_pairs(rows: ArrayLike, columns: ArrayLike, back_end: BackEnd) -> Floats:
+    """Scores of every utterance with every other, shape (n, m), for the similarity matrices of G_VD.
+
+    Each row is a model of one utterance.
+
+    Args:
+        rows, columns: vectors, shapes (n, d) and (m, d).
+    """
+    first, second = (back_end.prepare(_matrix(side, "the pairs")) for side in (rows, columns))
+    counts = np.ones(len(first), np.int64)
+    scores: Floats = back_end.model_factors(first, counts) @ back_end.test_factors(second).T
+    return scores
+
+
+def _places(
+    trials: Iterable[Sequence[object]], enrolment: Mapping[str, ArrayLike], tests: Mapping[str, ArrayLike]
+) -> tuple[Places, Places, list[str], list[str]]:
+    """Row and column of each trial among the models and utterances that occur, in order of their appearance."""
+    models: dict[str, int] = {}
+    utterances: dict[str, int] = {}
+    rows: list[int] = []
+    columns: list[int] = []
+    for trial in trials:
+        rows.append(models.setdefault(str(trial[0]), len(models)))
+        columns.append(utterances.setdefault(str(trial[1]), len(utterances)))
+    if not rows:
+        raise MetricInputError("Expected trials to score, found none.")
+    lost_models = sorted(name for name in models if name not in enrolment)
+    lost_utterances = sorted(name for name in utterances if name not in tests)
+    if lost_models or lost_utterances:
+        raise MissingVectorsError(lost_models, lost_utterances)
+    return np.array(rows, np.int64), np.array(columns, np.int64), list(models), list(utterances)
+
+
+def _blockwise(first: Floats, second: Floats, rows: Places, columns: Places) -> Floats:
+    """Products of some models at a time with all utterances, of which the trials' cells are taken."""
+    scores = np.empty(rows.size)
+    height = max(1, _CELLS // len(second))
+    order = np.argsort(rows, kind="stable")
+    starts = range(0, len(first), height)
+    bounds = np.searchsorted(rows[order], [*starts, len(first)])
+    for number, start in enumerate(starts):
+        mine = order[bounds[number] : bounds[number + 1]]
+        scores[mine] = (first[start : start + height] @ second.T)[rows[mine] - start, columns[mine]]
+    return scores
+
+
+def _pairwise(first: Floats, second: Floats, rows: Places, columns: Places) -> Floats:
+    scores = np.empty(rows.size)
+    step = max(1, _CELLS // first.shape[1])
+    for start in range(0, rows.size, step):
+        some = slice(start, start + step)
+        scores[some] = np.einsum("ij,ij->i", first[rows[some]], second[columns[some]])
+    return scores
+
+
+def _stack(vectors: Mapping[str, ArrayLike]) -> Floats:
+    arrays = {name: np.asarray(vector, np.float64) for name, vector in vectors.items()}
+    wrong = [name for name, array in arrays.items() if array.ndim != 1]
+    sizes = {array.size for array in arrays.values()}
+    if wrong or len(sizes) > 1:
+        raise MetricInputError(
+            f"Expected one vector of one size for each utterance, found {_listed(sizes)} numbers"
+            + (f" and another shape for {wrong[0]}." if wrong else ".")
+        )
+    return _finite(np.stack(list(arrays.values())), list(arrays))
+
+
+def _matrix(values: ArrayLike, what: str) -> Floats:
+    array = np.asarray(values, np.float64)
+    if array.ndim != 2 or array.size == 0:
+        raise MetricInputError(f"Expected vectors of {what}, shape (utterances, dimensions), found {array.shape}.")
+    return _finite(array, [what] * len(array))
+
+
+def _finite(array: Floats, names: Sequence[str]) -> Floats:
+    broken = np.flatnonzero(~np.isfinite(array).all(axis=1))
+    if broken.size:
+        raise MetricInputError(
+            f"Expected finite vectors, found {broken.size} that are not, first of {names[int(broken[0])]}."
+        )
+    return array
+
+
+def _listed(sizes: Iterable[int]) -> str:
+    return ", ".join(str(size) for size in sorted(sizes))

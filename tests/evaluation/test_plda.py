@@ -1,0 +1,210 @@
+"""Two-covariance PLDA against densities of Gaussians, closed forms, and data drawn from a known model."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import multivariate_normal
+
+from evaluation.attackers.plda import TwoCovariancePlda, speaker_statistics
+from evaluation.metrics.errors import MetricInputError
+
+Floats = NDArray[np.float64]
+
+
+def covariance(size: int, seed: int) -> Floats:
+    root = np.random.default_rng(seed).standard_normal((size, size + 2))
+    return root @ root.T / size
+
+
+def example(size: int = 3) -> TwoCovariancePlda:
+    return TwoCovariancePlda(np.linspace(-1, 1, size), 2 * covariance(size, 1), covariance(size, 2))
+
+
+def joint_density(model: TwoCovariancePlda, vectors: Floats) -> float:
+    """Log density of vectors of one speaker, from the definition: all of them are one large Gaussian."""
+    count = len(vectors)
+    together = np.kron(np.eye(count), model.within) + np.kron(np.ones((count, count)), model.between)
+    return float(multivariate_normal(np.tile(model.mean, count), together).logpdf(vectors.ravel()))
+
+
+def draw(model: TwoCovariancePlda, counts: list[int], seed: int) -> tuple[Floats, list[str]]:
+    generator = np.random.default_rng(seed)
+    speakers = [f"s{number}" for number, count in enumerate(counts) for _ in range(count)]
+    voices = generator.multivariate_normal(model.mean, model.between, len(counts))
+    noise = generator.multivariate_normal(np.zeros(model.mean.size), model.within, len(speakers))
+    return np.repeat(voices, counts, axis=0) + noise, speakers
+
+
+def log_likelihood(model: TwoCovariancePlda, vectors: Floats, speakers: list[str]) -> float:
+    labels = np.array(speakers)
+    return sum(joint_density(model, vectors[labels == name]) for name in np.unique(labels))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_scores_are_the_ratios_of_the_joint_densities(count: int):
+    model, generator = example(), np.random.default_rng(3)
+    enrolled, tests = generator.normal(size=(4, count, 3)), generator.normal(size=(6, 3)) * 2
+    found = model.score(enrolled.mean(axis=1), np.full(4, count), tests)
+    expected = [
+        [
+            joint_density(model, np.vstack([one, test])) - joint_density(model, one) - joint_density(model, test[None])
+            for test in tests
+        ]
+        for one in enrolled
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_models_of_different_numbers_of_utterances_are_scored_together():
+    model, generator = example(), np.random.default_rng(4)
+    models, tests, counts = generator.normal(size=(3, 3)), generator.normal(size=(2, 3)), np.array([1, 4, 9])
+    together = model.score(models, counts, tests)
+    alone = [model.score(models[[row]], counts[[row]], tests)[0] for row in range(3)]
+    np.testing.assert_allclose(together, alone)
+
+
+def test_swapping_two_single_utterances_leaves_the_score():
+    model, vectors = example(), np.random.default_rng(5).normal(size=(5, 3))
+    scores = model.score(vectors, np.ones(5, np.int64), vectors)
+    np.testing.assert_allclose(scores, scores.T, atol=1e-9)
+
+
+def test_a_singular_covariance_between_speakers_can_be_scored():
+    direction = np.array([1.0, 2.0, -1.0])
+    model = TwoCovariancePlda(np.zeros(3), np.outer(direction, direction), covariance(3, 6))
+    vectors = np.random.default_rng(7).normal(size=(2, 3))
+    expected = joint_density(model, vectors) - joint_density(model, vectors[:1]) - joint_density(model, vectors[1:])
+    assert model.score(vectors[:1], np.ones(1, np.int64), vectors[1:])[0, 0] == pytest.approx(expected)
+
+
+def test_diagonalising_makes_the_covariances_unit_and_diagonal():
+    model = example(4)
+    transform, spread = model.diagonalised()
+    np.testing.assert_allclose(transform @ model.within @ transform.T, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(transform @ model.between @ transform.T, np.diag(spread), atol=1e-12)
+    assert list(spread) == sorted(spread, reverse=True)
+
+
+def test_lengths_are_normalised_as_kaldi_does():
+    """Kaldi: each side u times sqrt(d / Σ u² / (ψ + 1 / n)), in the diagonalised space."""
+    model, generator = example(), np.random.default_rng(8)
+    models, tests, count = generator.normal(size=(2, 3)), generator.normal(size=(3, 3)), 4
+    transform, spread = model.diagonalised()
+
+    def llr(enrolled: Floats, test: Floats) -> float:
+        u, v = transform @ (enrolled - model.mean), transform @ (test - model.mean)
+        u = u * np.sqrt(3 / np.sum(u**2 / (spread + 1 / count)))
+        v = v * np.sqrt(3 / np.sum(v**2 / (spread + 1)))
+        mean, variance = count * spread / (count * spread + 1) * u, 1 + spread / (count * spread + 1)
+        given = multivariate_normal(mean, np.diag(variance)).logpdf(v)
+        return float(given - multivariate_normal(np.zeros(3), np.diag(1 + spread)).logpdf(v))
+
+    found = model.score(models, np.full(2, count), tests, normalise=True)
+    np.testing.assert_allclose(found, [[llr(one, test) for test in tests] for one in models], atol=1e-9)
+
+
+def test_balanced_data_give_the_closed_form():
+    vectors, speakers = draw(example(), [4] * 60, seed=9)
+    fitted = TwoCovariancePlda.fit(vectors, speakers, iterations=20)
+    groups = vectors.reshape(60, 4, 3)
+    within = sum((group - group.mean(axis=0)).T @ (group - group.mean(axis=0)) for group in groups) / (60 * 3)
+    between = np.cov(groups.mean(axis=1).T, ddof=0) - within / 4
+    np.testing.assert_allclose(fitted.mean, vectors.mean(axis=0), atol=1e-9)
+    np.testing.assert_allclose(fitted.within, within, rtol=1e-6)
+    np.testing.assert_allclose(fitted.between, between, rtol=1e-6)
+
+
+def test_each_iteration_makes_unbalanced_data_more_likely():
+    vectors, speakers = draw(example(), [1, 2, 2, 7, 3, 1, 12, 5, 2, 9], seed=10)
+    found = [
+        log_likelihood(TwoCovariancePlda.fit(vectors, speakers, iterations=steps), vectors, speakers)
+        for steps in range(12)
+    ]
+    assert all(later >= earlier - 1e-9 for earlier, later in pairwise(found))
+    assert found[-1] > found[0] + 1e-6
+
+
+def test_the_fit_cannot_be_improved_by_a_small_change():
+    vectors, speakers = draw(example(2), [1, 4, 2, 7, 3, 5, 6, 5, 2, 9, 3, 4], seed=11)
+    best = TwoCovariancePlda.fit(vectors, speakers, iterations=400)
+    top = log_likelihood(best, vectors, speakers)
+    for factor in (0.9, 1.1):
+        for changed in (
+            TwoCovariancePlda(best.mean + (factor - 1), best.between, best.within),
+            TwoCovariancePlda(best.mean, best.between * factor, best.within),
+            TwoCovariancePlda(best.mean, best.between, best.within * factor),
+        ):
+            assert log_likelihood(changed, vectors, speakers) < top
+
+
+def test_the_parameters_of_simulated_speakers_are_found():
+    truth = example()
+    vectors, speakers = draw(truth, [2, 5, 8] * 1500, seed=12)
+    fitted = TwoCovariancePlda.fit(vectors, speakers, iterations=30)
+    for found, true in ((fitted.between, truth.between), (fitted.within, truth.within)):
+        assert np.linalg.norm(found - true) < 0.08 * np.linalg.norm(true)
+    assert np.linalg.norm(fitted.mean - truth.mean) < 0.1
+
+
+def test_order_and_names_of_speakers_do_not_matter():
+    vectors, speakers = draw(example(), [3, 5, 2, 4], seed=13)
+    order = np.random.default_rng(14).permutation(len(speakers))
+    first = TwoCovariancePlda.fit(vectors, speakers)
+    second = TwoCovariancePlda.fit(vectors[order], [f"x{speakers[place]}" for place in order])
+    np.testing.assert_allclose(first.within, second.within)
+    np.testing.assert_allclose(first.between, second.between)
+
+
+def test_moving_all_vectors_moves_the_mean_alone():
+    vectors, speakers = draw(example(), [3, 5, 2, 4], seed=15)
+    first, moved = TwoCovariancePlda.fit(vectors, speakers), TwoCovariancePlda.fit(vectors + 7, speakers)
+    np.testing.assert_allclose(moved.mean, first.mean + 7)
+    np.testing.assert_allclose(moved.within, first.within)
+
+
+def test_loading_widens_both_covariances_and_mends_a_singular_one():
+    vectors = np.random.default_rng(16).normal(size=(6, 10))
+    speakers = ["a", "a", "b", "b", "c", "c"]
+    with pytest.raises(MetricInputError, match=r"singular: 6 utterances of 3 speakers do not span 10 dimensions"):
+        TwoCovariancePlda.fit(vectors, speakers)
+    loaded = TwoCovariancePlda.fit(vectors, speakers, loading=0.1)
+    assert np.linalg.eigvalsh(loaded.within)[0] > 0
+    assert np.isfinite(loaded.score(vectors, np.ones(6, np.int64), vectors)).all()
+
+
+def test_loading_adds_its_part_of_the_mean_variance():
+    wide = TwoCovariancePlda(np.zeros(3), 20 * np.eye(3), covariance(3, 2))
+    vectors, speakers = draw(wide, [4] * 30, seed=17)  # as many of each, so that the solution is closed
+    plain = TwoCovariancePlda.fit(vectors, speakers)
+    loaded = TwoCovariancePlda.fit(vectors, speakers, loading=0.5)
+    within = plain.within + 0.5 * np.trace(plain.within) / 3 * np.eye(3)
+    np.testing.assert_allclose(loaded.within, within, rtol=1e-6)
+    between = plain.between + plain.within / 4 - within / 4
+    np.testing.assert_allclose(loaded.between, between + 0.5 * np.trace(between) / 3 * np.eye(3), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "speakers", "sentence"),
+    [
+        (np.ones((3, 2)), ["a", "a", "a"], "two speakers, found 1"),
+        (np.ones((3, 2)), ["a", "b", "c"], "two utterances of some training speaker"),
+        (np.ones((3, 2)), ["a", "b"], r"shape \(3, 2\) and 2 speakers"),
+        (np.ones(3), ["a", "b", "a"], r"shape \(3,\)"),
+        (np.array([[1.0, np.nan], [0, 0], [1, 2]]), ["a", "b", "a"], "1 of 3 that are not"),
+        (np.array([[1.0, 1], [1, 1], [1, 1]]), ["a", "b", "a"], "singular"),
+    ],
+)
+def test_what_cannot_be_learnt_from_gets_a_sentence(vectors: Floats, speakers: list[str], sentence: str):
+    with pytest.raises(MetricInputError, match=sentence):
+        TwoCovariancePlda.fit(vectors, speakers)
+
+
+def test_statistics_are_those_of_each_speaker():
+    statistics = speaker_statistics(np.array([[1.0], [10], [3], [14]]), ["b", "a", "b", "a"])
+    assert statistics.counts.tolist() == [2, 2]
+    assert statistics.means.tolist() == [[12.0], [2.0]]
+    assert statistics.scatter.tolist() == [[10.0]]  # 1 + 1 + 4 + 4

