@@ -21,6 +21,11 @@ COMMANDS = {
     "pitch": "pitch correlation of original and anonymised speech",
     "verify": "check a result file, results directory or submission: faults, averages, conditions",
     "compare": "two results side by side with their differences",
+    "attack": "attack anonymised speech: vectors, scores of every trial, EERs with intervals, voices",
+    "naturalness": "naturalness as a network predicts it (DNSMOS), of a folder of speech",
+    "recognize": "words that a recogniser understands, and word error rates with intervals",
+    "models": "model files of attackers and recognisers: what is here; fetch the rest",
+    "train-attacker": "train a speaker recogniser on anonymised speech, as a semi-informed attacker would",
     "list": "metrics, editions and estimators",
 }
 _EPILOGUE = "Exit code: 0 done, 1 problems found, 2 bad usage or unreadable input. Results go to standard output."
@@ -40,7 +45,7 @@ def _parser() -> Parser:
     )
     commands = parser.add_subparsers(metavar="command", required=True)
     for name, line in COMMANDS.items():
-        module = import_module(f"evaluation.commands.{name if name != 'list' else 'listing'}")
+        module = import_module(f"evaluation.commands.{'listing' if name == 'list' else name.replace('-', '_')}")
         one = commands.add_parser(name, help=line, description=module.DESCRIPTION, epilog=_EPILOGUE, allow_abbrev=False)
         module.add_arguments(one)
         one.add_argument("--json", action="store_true", help="machine-readable, with every digit")

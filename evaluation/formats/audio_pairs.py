@@ -52,6 +52,12 @@ def match_audio(original: Path, anonymised: Path) -> AudioPairs:
     return AudioPairs(tuple(AudioPair(name, first[name], second[name]) for name in both), problems.report())
 
 
+def list_utterances(folder: Path) -> tuple[dict[str, Path], tuple[Problem, ...]]:
+    """The utterances of one folder or Kaldi directory with their files, in its order, and what was wrong."""
+    problems = ProblemList()
+    return _utterances(folder, problems), problems.report()
+
+
 def _utterances(folder: Path, problems: ProblemList) -> dict[str, Path]:
     found = _listed(folder, problems) if (folder / "wav.scp").is_file() else _lying(folder, problems)
     if not found:

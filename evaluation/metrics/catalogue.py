@@ -283,6 +283,40 @@ ZEBRA_CATEGORY = Metric(
     definition="Letter of the worst-case disclosure, from 0 (none) over A to F (Nautsch et al. 2020), here 0 to 6.",
 )
 
+SOURCE_VALIDATION_ERROR = Metric(
+    key="source_validation_error",
+    label="VER_S",
+    unit="%",
+    direction=Direction.HIGHER,
+    decimals=1,
+    definition=(
+        "Share of held-out anonymised segments whose speaker the recogniser of a semi-informed attacker names wrongly; "
+        "by chance all but one of as many as there are speakers (Franzreb et al., adversarial target classifier)."
+    ),
+)
+TARGET_VALIDATION_ERROR = Metric(
+    key="target_validation_error",
+    label="VER_T",
+    unit="%",
+    direction=Direction.NEITHER,
+    decimals=1,
+    definition=(
+        "Share of held-out anonymised segments whose target the classifier trained with the recogniser names wrongly; "
+        "above chance it was misled, and says nothing of what the vectors hold: read the fresh probe beside it."
+    ),
+)
+TARGET_PROBE_ERROR = Metric(
+    key="target_probe_error",
+    label="Fresh probe of targets",
+    unit="%",
+    direction=Direction.NEITHER,
+    decimals=1,
+    definition=(
+        "Share of held-out segments whose target a linear classifier names wrongly that was trained afterwards on the "
+        "finished vectors; near chance they hold no target that a linear classifier can find."
+    ),
+)
+
 PITCH_METRICS = {
     metric.key: metric
     for metric in (
@@ -294,6 +328,9 @@ PITCH_METRICS = {
 }
 VOICE_METRICS = {metric.key: metric for metric in (DE_IDENTIFICATION, GAIN_OF_VOICE_DISTINCTIVENESS)}
 CONTENT_METRICS = {metric.key: metric for metric in (WER, UAR, ACCURACY)}
+TRAINING_METRICS = {
+    metric.key: metric for metric in (SOURCE_VALIDATION_ERROR, TARGET_VALIDATION_ERROR, TARGET_PROBE_ERROR)
+}
 # METRICS above are those of the basic recipe.
 ALL_METRICS = (
     DETECTION_METRICS
@@ -301,6 +338,7 @@ ALL_METRICS = (
     | CONTENT_METRICS
     | PITCH_METRICS
     | VOICE_METRICS
+    | TRAINING_METRICS
     | {metric.key: metric for metric in (DURATION_DIFFERENCE, LEVEL_CHANGE)}
 )
 

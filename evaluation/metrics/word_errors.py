@@ -145,6 +145,26 @@ def pool_word_errors(counts: Iterable[WordErrorCounts]) -> WordErrorCounts:
     return sum(counts, WordErrorCounts(0, 0, 0, 0))
 
 
+def clip_word_errors(counts: Iterable[WordErrorCounts]) -> WordErrorCounts:
+    """All errors against all words, of each utterance at most as many errors as it has words.
+
+    What is too much is taken off the insertions, of which alone there can be too many. SpAnE counts so (Franzreb
+    et al., corpus WER with clipped edit counts); an utterance without words then counts nowhere.
+
+    >>> clip_word_errors([WordErrorCounts(2, 5, 0, 1), WordErrorCounts(2, 0, 1, 0)]).error_rate
+    0.75
+    """
+    return pool_word_errors(
+        WordErrorCounts(
+            one.reference_words,
+            min(one.insertions, one.reference_words - one.deletions - one.substitutions),
+            one.deletions,
+            one.substitutions,
+        )
+        for one in counts
+    )
+
+
 def align_words(reference: Sequence[str], hypothesis: Sequence[str]) -> tuple[AlignedWord, ...]:
     """A cheapest alignment of two word sequences, by Kaldi's rule among equally cheap ones.
 

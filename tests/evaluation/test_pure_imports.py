@@ -10,7 +10,8 @@ HEAVY = (
     "scipy", "soundfile", "torch",
 )  # fmt: skip
 PACKAGES = (
-    "metrics", "figures", "formats", "protocols", "commands", "objective", "attackers", "recognizers", "weights",
+    "metrics", "figures", "formats", "protocols", "commands", "objective", "attackers", "recognizers", "predictors",
+    "weights",
 )  # fmt: skip
 
 IMPORT_ALL = f"""

@@ -1,0 +1,1 @@
+"""Training a speaker recogniser on anonymised speech: the semi-informed attacker, with a target classifier or not."""

@@ -1,0 +1,211 @@
+"""How a recogniser is trained: every choice of the published recipes in one frozen value that is checked as a whole.
+
+Conventions: durations in seconds, epochs counted from 1, error rates as shares. Sources: C. Franzreb et al., "Improving
+the Speaker Anonymization Evaluation's Robustness to Target Speakers with Adversarial Learning" (target classifier,
+weight schedule); B. Desplanques et al., "ECAPA-TDNN", Interspeech 2020 (recogniser).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, get_args, get_type_hints
+
+from evaluation.metrics.errors import MetricInputError
+
+Schedule = Literal["cyclic-literal", "warmup-cosine"]
+Crop = Literal["grid", "segment", "utterance"]
+Validation = Literal["tenth of each speaker", "tenth of all", "last segment"]
+Kept = Literal["last", "best"]
+GenderSplit = Literal["pooled", "per gender"]
+TargetHead = Literal["none", "literal", "stabilised"]
+AdversaryLoss = Literal["aam", "ce"]
+
+MOST_EPOCHS, MOST_STEPS_OF_ADVERSARY = 1000, 100
+# The branches of an SE-Res2 block share the channels equally.
+RES2_SCALE = 8
+
+
+@dataclass(frozen=True)
+class TrainingRecipe:
+    """Everything that decides a training besides the speech and the seed.
+
+    Attributes:
+        name: of the preset that it comes from.
+        width: channels of the recogniser's convolutions, a multiple of 8.
+        aggregated: channels after the blocks are joined.
+        embedding: dimension of a speaker vector.
+        attention: channels of the attention in the pooling.
+        epochs: passes over the training segments.
+        batch: segments of one step.
+        weight_decay: L2 penalty of Adam.
+        schedule: ``cyclic-literal`` climbs from the base to the peak in `half_cycle_steps` and down again;
+            ``warmup-cosine`` climbs over the first twentieth of all steps and falls as half a cosine to the base.
+        base_learning_rate, peak_learning_rate: ends of the schedule.
+        half_cycle_steps: of ``cyclic-literal``.
+        margin: additive angular margin in radians.
+        scale: of the cosines within the softmax.
+        segment_s: length of the pieces that an utterance is cut into.
+        crop_s: length of what the recogniser hears in training.
+        crop: ``grid`` takes the pieces as they are, ``segment`` draws a window within a piece, ``utterance`` draws it
+            anywhere in the utterance, as many times as it has pieces.
+        shortest_s: pieces below are left out; longer ones below `crop_s` are padded with silence.
+        quietest_amplitude: pieces with a lower mean absolute amplitude (full scale 1) are left out.
+        validation: what is held out: a tenth of each speaker's utterances, rounded down; a tenth of all; or the last
+            piece of each source, in every conversion of it.
+        drop_last: whether the last batch of an epoch is left out where it is not full.
+        centre: whether the mean vector of the training is taken off before scoring.
+        checkpoint: the weights after the ``last`` epoch, or after the one with the ``best`` source error.
+        gender_split: whether trials across genders are scored (``pooled``) or not (``per gender``).
+        target_head: ``none``; ``literal`` trains it with the rest by one optimiser, as published; ``stabilised`` gives
+            it an optimiser and steps of its own.
+        zero_epochs: E, the epochs before the target classifier acts on the recogniser.
+        full_epochs: `n_epochs_max`, the last epochs at the largest weight.
+        largest_weight: of the reversed gradient; 0 only measures.
+        adversary_loss: margin loss as the source classifier's, or plain cross-entropy of scaled cosines.
+        adversary_scale: scale of the target classifier's cosines.
+        adversary_steps: its updates for each one of the recogniser (``stabilised``).
+        adversary_lr_multiplier: of its learning rate (``stabilised``).
+    """
+
+    name: str
+    width: int
+    aggregated: int
+    embedding: int
+    attention: int
+    epochs: int
+    batch: int
+    weight_decay: float
+    schedule: Schedule
+    base_learning_rate: float
+    peak_learning_rate: float
+    half_cycle_steps: int
+    margin: float
+    scale: float
+    segment_s: float
+    crop_s: float
+    crop: Crop
+    shortest_s: float
+    quietest_amplitude: float
+    validation: Validation
+    drop_last: bool
+    centre: bool
+    checkpoint: Kept
+    gender_split: GenderSplit
+    target_head: TargetHead = "none"
+    zero_epochs: int = 6
+    full_epochs: int = 1
+    largest_weight: float = 0.0
+    adversary_loss: AdversaryLoss = "aam"
+    adversary_scale: float = 30.0
+    adversary_steps: int = 1
+    adversary_lr_multiplier: float = 1.0
+
+    def __post_init__(self) -> None:
+        faults = [*_type_faults(self)] or [*_range_faults(self), *_adversary_faults(self)]
+        if faults:
+            raise MetricInputError(" ".join(faults))
+
+    def changed(self, **values: Any) -> TrainingRecipe:
+        """The same recipe with other values.
+
+        Raises:
+            MetricInputError: an unknown name, or values that make no sense; says all at once.
+        """
+        unknown = sorted(set(values) - {field.name for field in fields(self)})
+        if unknown:
+            known = ", ".join(field.name for field in fields(self))
+            raise MetricInputError(f"Expected values named {known}, found {', '.join(unknown)}.")
+        return replace(self, **values)
+
+    def to_json(self) -> str:
+        """All values, in the order of the class."""
+        return json.dumps(asdict(self), ensure_ascii=False, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> TrainingRecipe:
+        """A recipe from `to_json`.
+
+        Raises:
+            MetricInputError: no JSON object, names that are missing or unknown, values that make no sense.
+        """
+        try:
+            given = json.loads(text)
+        except ValueError as error:
+            raise MetricInputError(f"Expected a training recipe as JSON, found text that is none ({error}).") from error
+        if not isinstance(given, dict):
+            raise MetricInputError(f"Expected a training recipe as a JSON object, found {type(given).__name__}.")
+        names = {field.name for field in fields(cls)}
+        if set(given) != names:
+            missing, unknown = sorted(names - set(given)), sorted(set(given) - names)
+            found = "; ".join(
+                f"{what} {', '.join(some)}" for what, some in (("without", missing), ("with", unknown)) if some
+            )
+            raise MetricInputError(f"Expected a training recipe with all of its values, found one {found}.")
+        return cls(**given)
+
+
+def _type_faults(recipe: TrainingRecipe) -> list[str]:
+    """A sentence for each value that is not of its kind; whole numbers count as real ones."""
+    faults = []
+    for name, kind in get_type_hints(TrainingRecipe).items():
+        value = getattr(recipe, name)
+        if choices := get_args(kind):
+            if value not in choices:
+                faults.append(f"{name}: expected one of {', '.join(choices)}, found {value!r}.")
+        elif kind is float and isinstance(value, int) and not isinstance(value, bool):
+            object.__setattr__(recipe, name, float(value))
+        elif type(value) is not kind:
+            faults.append(f"{name}: expected a value of type {kind.__name__}, found {value!r}.")
+        elif kind is float and not abs(value) < float("inf"):
+            faults.append(f"{name}: expected a finite number, found {value}.")
+    return faults
+
+
+def _range_faults(recipe: TrainingRecipe) -> list[str]:
+    ranges: tuple[tuple[str, float, float], ...] = (
+        ("width", RES2_SCALE, 4096), ("aggregated", 1, 16384), ("embedding", 2, 4096), ("attention", 1, 4096),
+        ("epochs", 1, MOST_EPOCHS), ("batch", 2, 65536), ("weight_decay", 0, 1), ("base_learning_rate", 0, 1),
+        ("peak_learning_rate", 1e-12, 1), ("half_cycle_steps", 1, 1e9), ("margin", 0, 1.5), ("scale", 0.1, 1000),
+        ("segment_s", 0.1, 600), ("crop_s", 0.1, 600), ("shortest_s", 0.025, 600), ("quietest_amplitude", 0, 1),
+    )  # fmt: skip
+    faults = [_range_fault(recipe, *one) for one in ranges]
+    if recipe.width % RES2_SCALE:
+        faults.append(f"width: expected a multiple of {RES2_SCALE}, found {recipe.width}.")
+    if recipe.base_learning_rate > recipe.peak_learning_rate:
+        faults.append(
+            f"base_learning_rate: expected at most the peak, {recipe.peak_learning_rate:g}, "
+            f"found {recipe.base_learning_rate:g}."
+        )
+    if recipe.crop == "grid" and recipe.crop_s != recipe.segment_s:
+        faults.append(f"crop_s: expected {recipe.segment_s:g} as segment_s on a grid, found {recipe.crop_s:g}.")
+    if recipe.crop != "grid" and recipe.crop_s > recipe.segment_s:
+        faults.append(f"crop_s: expected at most segment_s, {recipe.segment_s:g}, found {recipe.crop_s:g}.")
+    if recipe.shortest_s > recipe.segment_s:
+        faults.append(f"shortest_s: expected at most segment_s, {recipe.segment_s:g}, found {recipe.shortest_s:g}.")
+    return [fault for fault in faults if fault]
+
+
+def _adversary_faults(recipe: TrainingRecipe) -> list[str]:
+    # Where the classifier does not act on the recogniser, it does not matter when it would.
+    acts = recipe.target_head != "none" and recipe.largest_weight > 0
+    last = recipe.epochs if acts else MOST_EPOCHS
+    ranges: tuple[tuple[str, float, float], ...] = (
+        ("zero_epochs", 0, last), ("full_epochs", 0, max(1, last - recipe.zero_epochs)),
+        ("largest_weight", 0, 100), ("adversary_scale", 0.1, 1000), ("adversary_steps", 1, MOST_STEPS_OF_ADVERSARY),
+        ("adversary_lr_multiplier", 0.01, 1000),
+    )  # fmt: skip
+    faults = [_range_fault(recipe, *one) for one in ranges]
+    if recipe.target_head == "literal" and (recipe.adversary_steps != 1 or recipe.adversary_lr_multiplier != 1):
+        faults.append(
+            "target_head: expected stabilised with steps or a learning rate of its own, found literal, which has one "
+            "optimiser for everything."
+        )
+    return [fault for fault in faults if fault]
+
+
+def _range_fault(recipe: TrainingRecipe, name: str, lowest: float, highest: float) -> str:
+    value = getattr(recipe, name)
+    if lowest <= value <= highest:
+        return ""
+    return f"{name}: expected a number from {lowest:g} to {highest:g}, found {value:g}."

@@ -1,0 +1,305 @@
+"""``attack``: the portal's own attack on files: speaker vectors, scores of all trials, EERs with intervals, G_VD."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.attackers import registry
+from evaluation.attackers.contract import Device, SpeakerEncoder
+from evaluation.attackers.scoring import PRESETS
+from evaluation.commands.terminal import (
+    NONE,
+    PROBLEMS,
+    CommandError,
+    heading,
+    problem_rows,
+    report_problems,
+    say,
+    say_json,
+    say_table,
+    show,
+    with_progress,
+)
+from evaluation.formats.audio_pairs import list_utterances
+from evaluation.formats.claims import AttackModel, Speech
+from evaluation.formats.kaldi import read_spk2gender, read_utt2spk
+from evaluation.formats.problems import Problem, has_errors
+from evaluation.formats.scores import TrialTable, read_trial_table
+from evaluation.objective.attack import Attacker, Vectors, attacks_of_training, results_folder, run_attack
+from evaluation.objective.compute import Objective
+from evaluation.objective.scorers import scorer_of
+from evaluation.objective.sources import Sources
+from evaluation.objective.values import Number
+from evaluation.objective.vector_files import extract_vectors, read_vectors
+from evaluation.protocols.recipes import DataSet, Recipe, Track
+
+DESCRIPTION = (
+    "Attack anonymised speech: extract speaker vectors, score every trial as unprotected, ignorant and lazy-informed "
+    "attackers do (with an attacker trained on anonymised speech: semi-informed), write Kaldi score files and "
+    "similarity matrices in the layout of the challenge, and measure them. What was extracted is kept in OUT."
+)
+TRAINED = "trained"
+READY = "ready-vectors"
+_SHOWN = (("eer", "kaldi"), ("eer", "rocch"), ("min_cllr", "pav"), ("linkability", ""))
+_VOICES = ("gain_of_voice_distinctiveness", "de_identification")
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """A data set as its directory lists it: utterance → speaker, and of a trial set its trials."""
+
+    name: str
+    speakers: Mapping[str, str]
+    gender: str = "all"
+    trials: TrialTable | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    known = ", ".join(registry.engines())
+    parser.add_argument("--enrolment", required=True, type=Path, metavar="DIR", help="Kaldi directory with utt2spk")
+    parser.add_argument(
+        "--trials", required=True, type=Path, nargs="+", metavar="DIR_OR_FILE",
+        help="Kaldi directories with trials and utt2spk, or trials files beside their utt2spk",
+    )  # fmt: skip
+    parser.add_argument("--original", type=Path, metavar="DIR", help="original audio of all these utterances")
+    parser.add_argument("--anonymised", type=Path, metavar="DIR", help="the same, anonymised; names are kept")
+    parser.add_argument(
+        "--vectors", type=Path, nargs=2, metavar=("ORIGINAL.npz", "ANONYMISED.npz"),
+        help="ready vectors (ids, vectors) in place of audio",
+    )  # fmt: skip
+    parser.add_argument(
+        "--out", required=True, type=Path, metavar="DIR", help="folder for scores, matrices and vectors"
+    )
+    parser.add_argument("--engine", default=registry.DEFAULT, metavar="NAME", help=f"{known} (default: the first)")
+    parser.add_argument("--trained", type=Path, metavar="DIR", help="an attacker of train-attacker: semi-informed")
+    parser.add_argument("--preset", choices=list(PRESETS), default="", help="how vectors are compared (default 2024)")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the encoder runs (default cpu)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Extract, score, measure, report; the exit code."""
+    _check_options(options)
+    enrolment = _enrolment(options.enrolment)
+    tests = [_test(path) for path in options.trials]
+    names = [one.name for one in (enrolment, *tests)]
+    if len(set(names)) != len(names):
+        raise CommandError(f"--trials: expected directories of different names, found {', '.join(names)}.")
+    training = Speech.ANONYMISED if options.trained else Speech.ORIGINAL
+    name, load = _encoder(options)
+    vectors, problems = _vectors(options, name, load, training, [enrolment, *tests])
+    lists = {one.name: one for one in (enrolment, *tests)}
+    recipe = _recipe(enrolment, tests)
+    sources = Sources(
+        recipe, recipe.track, trials=lambda one: lists[one.name].trials, speakers=lambda one: lists[one.name].speakers
+    )
+    attacker = Attacker(
+        name=name,
+        training=training,
+        vectors=lambda one, speech: _of(vectors[speech], lists[one].speakers),
+        speakers=lambda one: lists[one].speakers,
+        score=scorer_of(name, options.preset),
+        trials=recipe.sets("trial"),
+    )
+    objective = run_attack(
+        options.out, attacker, sources, kept=lambda _: None, drawn=lambda _: None, progress=lambda *_: None
+    )
+    every = [*(problem for one in lists.values() for problem in one.problems), *problems, *objective.problems]
+    folder = options.out / results_folder(name, training)
+    if options.json:
+        say_json(_content(name, folder, objective, every))
+    else:
+        _say_numbers(objective, tests, training)
+        say(f"\nScore files and matrices: {folder}")
+    code = report_problems(every)
+    return code if objective.numbers or has_errors(every) else PROBLEMS
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    if options.vectors and (options.original or options.anonymised):
+        raise CommandError("Expected audio or --vectors, found both.")
+    needed = [] if options.vectors else ["anonymised"] + ([] if options.trained else ["original"])
+    for side in needed:
+        if getattr(options, side) is None:
+            raise CommandError(f"Expected --{side} with the {side} audio (or --vectors), found none.")
+
+
+# What is attacked ----------------------------------------------------------------------------------
+
+
+def _enrolment(folder: Path) -> _Lists:
+    name = folder.resolve().name
+    parsed = read_utt2spk(folder / "utt2spk", f"{name}/utt2spk")
+    if not parsed.content:
+        raise CommandError(f"{folder}: expected utt2spk with the speaker of each enrolment utterance, found none.")
+    return _Lists(name, parsed.content, problems=parsed.problems)
+
+
+def _test(path: Path) -> _Lists:
+    """A Kaldi directory, or a trials file beside its utt2spk."""
+    folder, file = (path, path / "trials") if path.is_dir() else (path.parent, path)
+    name = folder.resolve().name if file.name == "trials" else file.stem
+    if not file.is_file():
+        raise CommandError(f"{path}: expected a trials file or a directory with one, found none.")
+    if not (folder / "utt2spk").is_file():
+        raise CommandError(f"{folder}: expected utt2spk with the speaker of each trial utterance, found no such file.")
+    table = read_trial_table(file, f"{name}/trials")
+    parsed = read_utt2spk(folder / "utt2spk", f"{name}/utt2spk")
+    tested = {pair.decode().split(" ", 1)[1] for pair in table.pairs.tolist()}
+    speakers = {one: speaker for one, speaker in parsed.content.items() if one in tested}
+    if lost := sorted(tested - set(speakers)):
+        raise CommandError(f"{folder / 'utt2spk'}: expected every trial utterance, found none for {lost[0]}.")
+    return _Lists(name, speakers, _gender(folder, set(speakers.values())), table, parsed.problems)
+
+
+def _gender(folder: Path, speakers: set[str]) -> str:
+    path = folder / "spk2gender"
+    known = read_spk2gender(path, str(path)).content if path.is_file() else {}
+    genders = {known.get(speaker, "") for speaker in speakers}
+    if "" in genders:
+        return "all"
+    return genders.pop() if len(genders) == 1 else "mixed"
+
+
+def _recipe(enrolment: _Lists, tests: Sequence[_Lists]) -> Recipe:
+    """These lists as an edition without averages."""
+    sets = {enrolment.name: DataSet(enrolment.name, "enrolment", "", "all")}
+    for one in tests:
+        sets[one.name] = DataSet(one.name, "trial", "", one.gender, enrolment=enrolment.name)
+    models = tuple(str(attack) for attack in AttackModel)
+    return Recipe("files", "Files", "_anon", (), models, (), sets, (), {"main": Track("main", ())})
+
+
+# Vectors -------------------------------------------------------------------------------------------
+
+
+def _encoder(options: argparse.Namespace) -> tuple[str, Callable[[], SpeakerEncoder]]:
+    """Name of the attacker and what loads it; nothing is loaded before it is needed."""
+    device: Device = options.device
+    if options.vectors:
+        return READY, lambda: registry.load(options.engine, device)
+    if options.trained:
+        from evaluation.attackers.training.trained import load_trained
+
+        trained: Path = options.trained
+        return f"{TRAINED}-{trained.resolve().name}", lambda: load_trained(trained, device)
+    engine = registry.find_engine(options.engine)
+    if sentence := registry.missing_of(engine):
+        raise CommandError(sentence)
+    return engine.name, lambda: registry.load(engine.name, device)
+
+
+def _vectors(
+    options: argparse.Namespace, name: str, load: Callable[[], SpeakerEncoder], training: Speech,
+    lists: Sequence[_Lists],
+) -> tuple[dict[Speech, Vectors], list[Problem]]:  # fmt: skip
+    forms = dict(zip((Speech.ORIGINAL, Speech.ANONYMISED), (options.original, options.anonymised), strict=True))
+    if options.vectors:
+        return {form: read_vectors(path) for form, path in zip(forms, options.vectors, strict=True)}, []
+    loaded: list[SpeakerEncoder] = []
+
+    def once() -> SpeakerEncoder:
+        if not loaded:
+            loaded.append(load())
+        return loaded[0]
+
+    key = name if options.trained else registry.find_engine(name).key
+    wanted = sorted({utterance for one in lists for utterance in one.speakers})
+    found: dict[Speech, Vectors] = {Speech.ORIGINAL: {}}
+    problems: list[Problem] = []
+    for form, folder in forms.items():
+        if folder is None or (form is Speech.ORIGINAL and training is Speech.ANONYMISED):
+            continue
+        audio, faults = list_utterances(folder)
+        if not audio:
+            raise CommandError(faults[0].sentence())
+        shown: Iterable[str] = with_progress(wanted, len(wanted), f"{form} utterances")
+        found[form], unusable = extract_vectors(audio, shown, once, options.out / f"vectors-{form}-{key}.npz")
+        problems += [*faults, *unusable]
+    return found, problems
+
+
+def _of(vectors: Vectors, utterances: Mapping[str, str]) -> Vectors:
+    return {name: vectors[name] for name in utterances if name in vectors}
+
+
+# What is said --------------------------------------------------------------------------------------
+
+
+def _say_numbers(objective: Objective, tests: Sequence[_Lists], training: Speech) -> None:
+    header, rows = ["trials", "attacker"], []
+    every = list(objective.numbers.values())
+    for one in tests:
+        for attack in attacks_of_training(training):
+            found = {
+                (number.identity.metric, number.identity.estimator): number
+                for number in every
+                if number.identity.data_set == one.name
+                and number.identity.attack_model is attack
+                and number.identity.metric not in _VOICES
+            }
+            if found:
+                rows.append([one.name, str(attack), *_cells(found)])
+                metrics = [found[key].metric for key in _SHOWN]
+    if not rows:
+        return
+    for metric in metrics:
+        header += [heading(metric), "95 % interval"] if metric.key in ("kaldi_eer",) else [heading(metric)]
+    say_table(header, rows, numbers_from=2)
+    _say_voices(every)
+
+
+def _cells(found: Mapping[tuple[str, str], Number]) -> list[str]:
+    cells = []
+    for key in _SHOWN:
+        number = found[key]
+        cells.append(show(number.value, number.metric))
+        if key == ("eer", "kaldi"):
+            cells.append(_limits(number))
+    return cells
+
+
+def _limits(number: Number) -> str:
+    if number.low is None or number.high is None:
+        return NONE
+    return f"{show(number.low, number.metric)} to {show(number.high, number.metric)}"
+
+
+def _say_voices(numbers: Sequence[Number]) -> None:
+    voices = [number for number in numbers if number.identity.metric in _VOICES]
+    if voices:
+        say()
+        rows = [
+            [one.identity.data_set, heading(one.metric), show(one.value, one.metric), _limits(one)] for one in voices
+        ]
+        say_table(["trials", "voices", "value", "95 % interval"], rows, numbers_from=2)
+
+
+def _content(name: str, folder: Path, objective: Objective, problems: Sequence[Problem]) -> dict[str, object]:
+    numbers = [
+        {
+            "data_set": one.identity.data_set,
+            "gender": str(one.identity.gender),
+            "metric": one.identity.metric,
+            "estimator": one.identity.estimator,
+            "attack_model": one.identity.attack_model and str(one.identity.attack_model),
+            "value": one.value,
+            "unit": one.metric.unit,
+            "low": one.low,
+            "high": one.high,
+            "n": one.n,
+        }
+        for one in objective.numbers.values()
+    ]
+    missing = [{"what": one.what, "reason": one.reason} for one in objective.missing]
+    return {
+        "attacker": name,
+        "results": str(folder),
+        "numbers": numbers,
+        "missing": missing,
+        "problems": problem_rows(problems),
+    }

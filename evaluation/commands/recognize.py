@@ -1,0 +1,254 @@
+"""``recognize``: what a recogniser understands of some speech, and how much of it is wrong."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from evaluation.commands.alignments import legend, say_alignment
+from evaluation.commands.terminal import (
+    FINE,
+    NONE,
+    PROBLEMS,
+    CommandError,
+    problem_rows,
+    report_problems,
+    say,
+    say_json,
+    say_table,
+    say_wrapped,
+    warn,
+    with_progress,
+)
+from evaluation.formats.audio import AudioError, read_pcm16, resample
+from evaluation.formats.audio_pairs import ENDINGS, list_utterances
+from evaluation.formats.kaldi import Parsed, read_spk2gender, read_text, read_utt2spk
+from evaluation.formats.problems import Problem
+from evaluation.metrics.bootstrap import Interval
+from evaluation.recognizers.contract import Device, Engine, Samples
+from evaluation.recognizers.pieces import RATE_HZ
+from evaluation.recognizers.registry import DEFAULT, engines, find_engine, load
+from evaluation.recognizers.report import GROUPS, GroupErrors, RecognitionReport, recognition_report
+from evaluation.recognizers.text_store import TextStore
+from evaluation.recognizers.texts import CHALLENGE_2022, RULES, WRITTEN_ENGLISH, find_rule
+
+DESCRIPTION = (
+    "Transcribe WAV or FLAC files, folders or Kaldi directories with a recogniser that runs here, or take a "
+    "recogniser's own text, and count the word errors against a transcript, with 95 % intervals over speakers."
+)
+LONGEST_S = 4 * 3600.0
+AT_ONCE = {"cpu": 1, "cuda": 32}
+SEED = 2022
+_LISTINGS = {"utt2spk": read_utt2spk, "spk2gender": read_spk2gender}
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """Hypotheses, the utterances asked about (None: all), what could not be read, and the problems of the listings."""
+
+    hypotheses: Mapping[str, str]
+    asked: frozenset[str] | None = None
+    failures: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    known = ", ".join(engines())
+    parser.add_argument("audio", type=Path, nargs="*", metavar="AUDIO", help="file, folder of audio or Kaldi directory")
+    parser.add_argument("--engine", default=DEFAULT, metavar="NAME", help=f"recogniser: {known} (default {DEFAULT})")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where it runs (default cpu)")
+    parser.add_argument(
+        "--hypotheses", type=Path, metavar="FILE", help="a recogniser's own Kaldi text, instead of audio"
+    )
+    parser.add_argument("--text", type=Path, metavar="FILE", help="transcripts (Kaldi text) to count errors against")
+    parser.add_argument("--originals", type=Path, metavar="FILE", help="hypotheses of the original speech (Kaldi text)")
+    parser.add_argument("--utt2spk", type=Path, metavar="FILE", help="speakers (default: beside the text or the audio)")
+    parser.add_argument("--spk2gender", type=Path, metavar="FILE", help="genders (default: likewise)")
+    usual = f"default {WRITTEN_ENGLISH.name}, of --hypotheses {CHALLENGE_2022.name}"
+    parser.add_argument("--rule", choices=tuple(RULES), help=f"how texts are made comparable ({usual})")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write the hypotheses; what is in it is not done again"
+    )
+    parser.add_argument("--worst", type=_count, default=10, metavar="N", help="utterances to show (default 10)")
+    parser.add_argument("--seed", type=_count, default=SEED, metavar="N", help=f"of the resamples (default {SEED})")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Recognise, count, report; the exit code."""
+    if bool(options.audio) == bool(options.hypotheses):
+        raise CommandError("recognize: expected audio or --hypotheses, one of the two. See --help.")
+    references = _read(read_text(options.text, str(options.text))) if options.text else {}
+    heard = _own_text(options) if options.hypotheses else _recognized(options)
+    report = _report(options, references, heard) if options.text else None
+    if options.json:
+        say_json(_content(options, heard, report))
+    elif report:
+        _say_report(report, options.worst)
+    elif not options.out:
+        for utterance, text in heard.hypotheses.items():
+            say(f"{utterance} {text}".rstrip())
+    if options.out and not options.json and not options.hypotheses:
+        say(f"{len(heard.hypotheses)} hypotheses: {options.out}")
+    for sentence in heard.failures:
+        warn(f"error: {sentence}")
+    code = report_problems(heard.problems)
+    return PROBLEMS if heard.failures else code or FINE
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"expected a whole number of 0 or more, found “{text}”")
+    return int(text)
+
+
+def _read(parsed: Parsed[dict[str, str]]) -> dict[str, str]:
+    """The entries of a listing that has to be right.
+
+    Raises:
+        CommandError: nothing in it that can be read.
+    """
+    if not parsed.content:
+        raise CommandError(parsed.problems[0].sentence())
+    return parsed.content
+
+
+def _own_text(options: argparse.Namespace) -> _Heard:
+    parsed = read_text(options.hypotheses, str(options.hypotheses))
+    return _Heard(_read(parsed), problems=parsed.problems)
+
+
+def _recognized(options: argparse.Namespace) -> _Heard:
+    engine = find_engine(options.engine)
+    files, problems = _files(options.audio)
+    failures: list[str] = []
+    if not options.out:
+        found = dict(_transcribed(files, engine, options.device, failures))
+    else:
+        with TextStore(options.out, engine.key) as store:
+            left = {name: path for name, path in files.items() if name not in store.done}
+            for utterance, text in _transcribed(left, engine, options.device, failures):
+                store.add(utterance, text)
+            store.finish()
+        found = {name: text for name, text in store.done.items() if name in files}
+    return _Heard(found, frozenset(files), tuple(failures), problems)
+
+
+def _transcribed(
+    files: Mapping[str, Path], engine: Engine, device: Device, failures: list[str]
+) -> Iterator[tuple[str, str]]:
+    """What each file says, in one line; the sentences of files that cannot be read go to `failures`."""
+    if not files:
+        return
+    recognizer = load(engine.name, device)
+    batch: dict[str, Samples] = {}
+    for number, (utterance, path) in enumerate(
+        with_progress(files.items(), len(files), f"utterances by {engine.title}"), start=1
+    ):
+        try:
+            samples, rate = read_pcm16(path, longest_s=LONGEST_S)
+        except AudioError as error:
+            failures.append(error.problem(str(path)).sentence())
+        else:
+            batch[utterance] = samples if rate == RATE_HZ else resample(samples, rate, RATE_HZ)
+        if len(batch) == AT_ONCE[device] or number == len(files):
+            texts = recognizer.transcribe(list(batch.values()), RATE_HZ) if batch else []
+            yield from ((name, " ".join(text.split())) for name, text in zip(batch, texts, strict=True))
+            batch = {}
+
+
+def _files(places: list[Path]) -> tuple[dict[str, Path], tuple[Problem, ...]]:
+    files: dict[str, Path] = {}
+    problems: list[Problem] = []
+    for place in places:
+        if place.is_file() and place.suffix.lower() in ENDINGS:
+            found: Mapping[str, Path] = {place.stem: place}
+        else:
+            found, faults = list_utterances(place)
+            problems += faults
+        for utterance, path in found.items():
+            if files.setdefault(utterance, path) != path:
+                expected, remedy = "one file of each utterance", "The first one was used."
+                problems.append(Problem("repeated-utterance", str(path), expected, f"{utterance} again", remedy))
+    if not files:
+        raise CommandError(problems[0].sentence())
+    return files, tuple(problems)
+
+
+def _report(options: argparse.Namespace, references: Mapping[str, str], heard: _Heard) -> RecognitionReport:
+    # Which utterances are asked about, the audio says: a transcript often covers more.
+    wanted = {name: text for name, text in references.items() if heard.asked is None or name in heard.asked}
+    if not wanted:
+        raise CommandError(f"{options.text}: expected transcripts of the utterances recognised, found none of them.")
+    speakers, genders = _listing(options, "utt2spk"), _listing(options, "spk2gender")
+    originals = _read(read_text(options.originals, str(options.originals))) if options.originals else None
+    usual = CHALLENGE_2022 if options.hypotheses else WRITTEN_ENGLISH
+    return recognition_report(
+        wanted, heard.hypotheses, random=np.random.default_rng(options.seed), speakers=speakers, genders=genders,
+        originals=originals, rule=find_rule(options.rule) if options.rule else usual,
+    )  # fmt: skip
+
+
+def _listing(options: argparse.Namespace, name: str) -> dict[str, str]:
+    """The listing that an option names, or that lies beside the transcripts or the audio; empty where there is none."""
+    named: Path | None = getattr(options, name)
+    places = [named] if named else [folder / name for folder in (options.text.parent, *options.audio)]
+    path = next((each for each in places if named or each.is_file()), None)
+    return {} if path is None else _read(_LISTINGS[name](path, str(path)))
+
+
+def _say_report(report: RecognitionReport, worst: int) -> None:
+    with_originals = any(group.original for group in report.groups)
+    header = ["", "WER, %", "95 %", "clipped", "words", "ins", "del", "sub", "utterances", "speakers"]
+    if with_originals:
+        header += ["original, %", "difference", "95 %"]
+    say_table(header, [_row(group, with_originals) for group in report.groups], numbers_from=1)
+    say()
+    say_wrapped(f"Texts compared {find_rule(report.rule).title} ({report.rule}).")
+    for note in report.notes:
+        say_wrapped(note)
+    shown = report.worst(worst)
+    if shown:
+        say(f"\nWorst utterances ({legend()})")
+    for one in shown:
+        counts = one.errors.counts
+        before = f", {one.original.counts.errors} in the original" if one.original else ""
+        mark = ", repeats itself" if one.is_runaway else ""
+        say(f"\n{one.utterance}: {counts.errors} errors in {counts.reference_words} words{before}{mark}")
+        say_alignment(one.errors.alignment)
+
+
+def _row(group: GroupErrors, with_originals: bool) -> list[str]:
+    counts = group.counts
+    edits = [str(n) for n in (counts.insertions, counts.deletions, counts.substitutions)]
+    row = [
+        GROUPS[group.group], _percent(counts.error_rate), _limits(group.interval), _percent(group.clipped_error_rate),
+        str(counts.reference_words), *edits, str(group.utterances), str(group.speakers or NONE),
+    ]  # fmt: skip
+    if with_originals:
+        change = _percent(group.difference.estimate) if group.difference else NONE
+        row += [_percent(group.original.error_rate if group.original else None), change, _limits(group.difference)]
+    return row
+
+
+def _percent(rate: float | None) -> str:
+    return NONE if rate is None else f"{100 * rate:.2f}"
+
+
+def _limits(interval: Interval | None) -> str:
+    return NONE if interval is None else f"{100 * interval.lower:.2f} to {100 * interval.upper:.2f}"
+
+
+def _content(options: argparse.Namespace, heard: _Heard, report: RecognitionReport | None) -> dict[str, object]:
+    engine = None if options.hypotheses else find_engine(options.engine)
+    return {
+        "engine": engine and engine.key,
+        "hypotheses": dict(heard.hypotheses),
+        "report": report and asdict(report),
+        "failed": list(heard.failures),
+        "problems": problem_rows(heard.problems),
+    }

@@ -1,0 +1,247 @@
+"""``train-attacker``: train the semi-informed attacker's recogniser on anonymised speech, with one or several seeds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict
+from multiprocessing import get_context
+from pathlib import Path
+
+from evaluation.attackers.contract import Device
+from evaluation.attackers.training.corpus import TrainingUtterance, read_corpus, require_sound
+from evaluation.attackers.training.files import CHECKPOINT
+from evaluation.attackers.training.presets import (
+    PRESETS,
+    SEEDS,
+    VARIANTS,
+    TrainingRecipe,
+    find_preset,
+    with_variant,
+)
+from evaluation.attackers.training.report import COLUMNS, ReportRow, SeedResult, table_cells
+from evaluation.attackers.training.trained import is_finished, read_description, require_torch
+from evaluation.attackers.training.values import EpochRecord, Estimate
+from evaluation.commands.terminal import FINE, NONE, CommandError, say, say_json, say_table, warn
+
+DESCRIPTION = (
+    "Trains ECAPA-TDNN on anonymised speech, as a semi-informed attacker would: a folder for each seed with the "
+    "weights, the recipe and the values of every epoch as CSV. Epochs are kept, so that a stopped training goes on "
+    "with --resume."
+)
+_BAR_WIDTH = 30
+_SCORED = {"eer", "same_gender_eer"}  # a training scores no trials
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument("out", type=Path, metavar="OUT", help="folder for the results, one folder in it for each seed")
+    parser.add_argument(
+        "--data",
+        required=True,
+        type=Path,
+        metavar="DIR|CSV",
+        help="anonymised speech: a folder SPEAKER/…/UTTERANCE.flac, or a CSV file with the columns path and source, "
+        "and if known utterance_id, target, gender, original",
+    )
+    parser.add_argument("--preset", default="small", choices=list(PRESETS), help="recipe (default small)")
+    parser.add_argument(
+        "--variant", default="none", choices=list(VARIANTS), help="what is done about targets (default none)"
+    )
+    parser.add_argument("--targets", type=Path, metavar="CSV", help="columns utterance_id and target")
+    parser.add_argument(
+        "--set",
+        nargs="+",
+        default=[],
+        metavar="NAME=VALUE",
+        help="other values of the recipe, such as epochs=3 width=128",
+    )
+    parser.add_argument(
+        "--seeds", type=_seed, nargs="+", default=list(SEEDS), metavar="S", help="one training for each (default 1 2 3)"
+    )
+    parser.add_argument("--resume", action="store_true", help="go on with what lies in OUT")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: cuda where it is")
+    parser.add_argument(
+        "--processes", type=_processes, default=1, metavar="N", help="seeds at a time, one thread each (default 1)"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Train every seed, report; the exit code."""
+    recipe = _recipe(options)
+    device = _device(options.device)
+    utterances = read_corpus(options.data, options.targets)
+    require_sound(utterances, targets=recipe.target_head != "none")
+    folders = {seed: options.out / f"seed-{seed}" for seed in dict.fromkeys(options.seeds)}
+    if not options.resume:
+        _require_fresh(folders.values())
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "training.json").write_text(recipe.to_json(), encoding="utf-8")
+    if options.processes > 1 and len(folders) > 1:
+        _train_side_by_side(options, recipe, device, folders)
+    else:
+        for seed, folder in folders.items():
+            _train_one(utterances, recipe, seed, folder, device, bar=True)
+    results = [SeedResult(seed, read_description(folder).final, None) for seed, folder in folders.items()]
+    row = ReportRow(options.data.name, "", VARIANTS[options.variant].title, tuple(results))
+    if options.json:
+        say_json(_content(recipe, row, folders.values()))
+    else:
+        _say_report(row, folders.values())
+    return FINE
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"expected a number of 0 or more, found “{text}”")
+    return int(text)
+
+
+def _processes(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"expected a number of processes of 1 or more, found “{text}”")
+    return int(text)
+
+
+def _recipe(options: argparse.Namespace) -> TrainingRecipe:
+    preset = find_preset(options.preset)
+    changes = dict(_change(one, preset) for one in options.set)
+    # The number of epochs first: the variant's own epochs follow from it.
+    recipe = preset.changed(**{name: value for name, value in changes.items() if name == "epochs"})
+    return with_variant(recipe, options.variant).changed(**changes)
+
+
+def _change(text: str, preset: TrainingRecipe) -> tuple[str, object]:
+    name, _, value = text.partition("=")
+    known = asdict(preset)
+    if name not in known or not value:
+        raise CommandError(f"--set: expected NAME=VALUE with a name among {', '.join(known)}, found “{text}”.")
+    kind = type(known[name])
+    if kind is bool:
+        return name, {"yes": True, "no": False}.get(value, value)
+    with suppress(ValueError):
+        return name, kind(value)
+    raise CommandError(f"--set: expected {name} as a number such as {known[name]}, found “{value}”.")
+
+
+def _device(wanted: str) -> Device:
+    require_torch("cuda" if wanted == "cuda" else "cpu")
+    if wanted != "auto":
+        return "cuda" if wanted == "cuda" else "cpu"
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _require_fresh(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        if is_finished(folder) or (folder / CHECKPOINT).is_file():
+            raise CommandError(
+                f"{folder}: expected no training there yet, found one. Add --resume to go on with it, or name another "
+                "folder."
+            )
+
+
+def _train_side_by_side(
+    options: argparse.Namespace, recipe: TrainingRecipe, device: Device, folders: dict[int, Path]
+) -> None:
+    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
+        started = [
+            pool.submit(_train_apart, options.data, options.targets, recipe.to_json(), seed, folder, device)
+            for seed, folder in folders.items()
+        ]
+        for one in started:
+            one.result()
+
+
+def _train_apart(data: Path, targets: Path | None, recipe: str, seed: int, folder: Path, device: Device) -> None:
+    """In a process of its own, where two seeds would fight for the same cores with more than one thread."""
+    import torch
+
+    torch.set_num_threads(1)
+    utterances = read_corpus(data, targets)
+    _train_one(utterances, TrainingRecipe.from_json(recipe), seed, folder, device, bar=False)
+
+
+def _train_one(
+    utterances: Sequence[TrainingUtterance], recipe: TrainingRecipe, seed: int, folder: Path, device: Device, *,
+    bar: bool,
+) -> None:  # fmt: skip
+    from evaluation.attackers.training.loop import train
+
+    lines = _Lines(seed, recipe.epochs, bar=bar and sys.stderr.isatty())
+    train(
+        utterances, recipe, seed, folder, lines.progress, on_epoch=lines.epoch, on_estimate=lines.estimate,
+        device=device,
+    )  # fmt: skip
+
+
+class _Lines:
+    """What a training says on standard error: a bar on a terminal, and a line for each epoch."""
+
+    def __init__(self, seed: int, epochs: int, *, bar: bool) -> None:
+        self._seed, self._epochs, self._bar = seed, epochs, bar
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        if not self._bar or not total:
+            return
+        filled = _BAR_WIDTH * done // total
+        ended = "\n" if done == total else ""
+        sys.stderr.write(f"\r\x1b[K{'█' * filled}{'░' * (_BAR_WIDTH - filled)} {done}/{total} {stage}{ended}")
+        sys.stderr.flush()
+
+    def epoch(self, record: EpochRecord) -> None:
+        values = record.values
+        parts = [f"loss {values['loss']:.3f}"]
+        for name, key, chance in (
+            ("VER_S", "source_error", "source_chance"),
+            ("VER_T", "target_error", "target_chance"),
+        ):
+            error, guess = values[key], values[chance]
+            if error is not None and guess is not None:
+                parts.append(f"{name} {100 * error:.1f} % (chance {100 * guess:.1f} %)")
+        if self._bar:
+            sys.stderr.write("\r\x1b[K")
+        warn(f"seed {self._seed}, epoch {record.epoch} of {self._epochs}: {', '.join(parts)}; {record.seconds:.1f} s")
+
+    def estimate(self, estimate: Estimate) -> None:
+        if self._bar:
+            sys.stderr.write("\r\x1b[K")
+        minutes = round(estimate.seconds_left / 60)
+        left = f"about {minutes} min" if minutes else "less than a minute"
+        warn(f"seed {self._seed}: {left} for the rest of the training")
+
+
+def _say_report(row: ReportRow, folders: Iterable[Path]) -> None:
+    header = ["seed", *(heading for key, heading in COLUMNS if key not in _SCORED)]
+    singles = [ReportRow(row.anonymizer, "", row.variant, (one,)) for one in row.seeds]
+    rows = [[str(one.seeds[0].seed), *_cells(one)] for one in singles]
+    if len(rows) > 1:
+        rows.append(["mean ± sample deviation", *_cells(row)])
+    say_table(header, rows, numbers_from=1)
+    if row.target_error is not None:
+        say(
+            "\nVER_T says how often the trained target classifier is wrong; where it was trained against the "
+            "recogniser, only the fresh probe says whether the target is still there."
+        )
+    if row.source_error is None:
+        say(f"\n{NONE}: nothing is held out by this recipe's rule, so no validation error exists.")
+    say("\nTrained recognisers: " + ", ".join(str(folder) for folder in folders))
+
+
+def _cells(row: ReportRow) -> list[str]:
+    cells = table_cells(row)
+    return [cells[key] for key, _ in COLUMNS if key not in _SCORED]
+
+
+def _content(recipe: TrainingRecipe, row: ReportRow, folders: Iterable[Path]) -> dict[str, object]:
+    measures = {key: getattr(row, key) for key, _ in COLUMNS if key not in _SCORED}
+    return {
+        "recipe": asdict(recipe),
+        "seeds": [{"seed": one.seed} | asdict(one.training) for one in row.seeds],
+        "over_seeds": {key: None if value is None else asdict(value) for key, value in measures.items()},
+        "folders": [str(folder) for folder in folders],
+    }

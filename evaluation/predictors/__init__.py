@@ -1,0 +1,1 @@
+"""Models that predict how people would judge speech; their numbers are labelled predictions wherever they stand."""

@@ -1,0 +1,167 @@
+"""Predicted naturalness: DNSMOS P.835 and P.808, networks that guess what a listening test would say.
+
+Both hear windows of 9.01 s, one a second; a shorter recording is repeated until it fills one, as the published code
+does. The P.835 network takes samples, the P.808 network a log mel spectrum of 120 bands. Conventions: samples are
+int16, mono, shape (n,), at 16 kHz; opinions from 1 (bad) to 5 (excellent), higher is better, means over the windows.
+
+Sources: C. K. A. Reddy, V. Gopal, R. Cutler, "DNSMOS P.835", ICASSP 2022, and "DNSMOS", ICASSP 2021 (P.808); numbers
+equal those of the package speechmos 0.0.1.1 (``speechmos/dnsmos.py``), whose librosa features are rewritten here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.metrics.errors import MetricInputError
+from evaluation.weights.sessions import Device, open_session
+from evaluation.weights.store import find, is_here, missing_sentence
+
+Samples = NDArray[np.int16]
+Floats = NDArray[np.float64]
+
+TITLE = "DNSMOS"
+WEIGHTS = ("dnsmos-p835", "dnsmos-p808")
+WORTH = (
+    "Predicted by a network trained on listening tests of noisy and denoised speech, which never heard anonymised "
+    "voices: it spots noise and artefacts, is no substitute for listeners, and does not hear what is said or by whom."
+)
+LABELS = {
+    "signal": "Predicted quality of the speech (DNSMOS P.835 SIG)",
+    "background": "Predicted quality of the background (DNSMOS P.835 BAK)",
+    "overall": "Predicted overall quality (DNSMOS P.835 OVRL)",
+    "p808": "Predicted overall quality (DNSMOS P.808)",
+}
+RATE_HZ = 16_000
+WINDOW_S = 9.01
+WINDOW = 144_160  # samples
+SILENCE_PEAK = 10  # of int16, as in `evaluation.formats.audio`
+_AT_ONCE = 8
+_BANDS, _FFT, _HOP = 120, 321, 160
+_HIGHEST_HZ = 8000.0
+# From the network's outputs to opinions: fitted by the authors, highest power first.
+_SIGNAL = (-0.08397278, 1.22083953, 0.0052439)
+_BACKGROUND = (-0.13166888, 1.60915514, -0.39604546)
+_OVERALL = (-0.06766283, 1.11546468, 0.04602535)
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedNaturalness:
+    """Predicted mean opinions of a recording, from 1 to 5; the keys of `LABELS` and the number of windows."""
+
+    signal: float
+    background: float
+    overall: float
+    p808: float
+    windows: int
+
+
+class Dnsmos:
+    """Both networks in memory. One instance serves one thread."""
+
+    def __init__(self, p835: Path, p808: Path, device: Device = "cpu", threads: int = 1) -> None:
+        self._p835, self._p808 = (open_session(path, device, threads=threads) for path in (p835, p808))
+
+    def predict(self, samples: Samples, rate_hz: int = RATE_HZ) -> PredictedNaturalness:
+        """What listeners would perhaps say of a recording; memory does not grow with its length.
+
+        Args:
+            samples: int16, shape (n,).
+
+        Raises:
+            MetricInputError: another rate than 16 kHz, no samples, or digital silence, of which nothing can be said.
+        """
+        if rate_hz != RATE_HZ:
+            raise MetricInputError(
+                f"{TITLE} was trained on speech at {RATE_HZ} Hz, found {rate_hz} Hz. Resample first."
+            )
+        if not samples.size or max(int(samples.max()), -int(samples.min())) <= SILENCE_PEAK:
+            raise MetricInputError(f"{TITLE} needs speech, found {samples.size} samples of silence.")
+        raw: list[NDArray[np.float32]] = []
+        noise: list[NDArray[np.float32]] = []
+        for windows in _windows(samples):
+            raw.append(_run(self._p835, windows))
+            noise.append(_run(self._p808, np.stack([_log_mel(window[:-_HOP]) for window in windows])))
+        signal, background, overall = np.concatenate(raw).astype(np.float64).T
+        return PredictedNaturalness(
+            signal=float(np.polyval(_SIGNAL, signal).mean()),
+            background=float(np.polyval(_BACKGROUND, background).mean()),
+            overall=float(np.polyval(_OVERALL, overall).mean()),
+            p808=float(np.concatenate(noise).mean(dtype=np.float64)),
+            windows=signal.size,
+        )
+
+
+def missing() -> str:
+    """Why nothing can be predicted here, as one sentence; empty where it can."""
+    if find_spec("onnxruntime") is None:
+        return f"{TITLE} needs the Python package onnxruntime, which is not installed."
+    return next((missing_sentence(name) for name in WEIGHTS if not is_here(name)), "")
+
+
+def load_dnsmos(device: Device = "cpu", threads: int = 1) -> Dnsmos:
+    """The predictor, its files verified.
+
+    Raises:
+        MetricInputError: a package, file or graphics card is missing, or a file is not the published one.
+    """
+    if sentence := missing():
+        raise MetricInputError(sentence)
+    return Dnsmos(find("dnsmos-p835"), find("dnsmos-p808"), device, threads)
+
+
+def _windows(samples: Samples) -> Iterator[NDArray[np.float32]]:
+    """The windows of a recording, full scale 1.0, some at a time, shape (k, `WINDOW`)."""
+    while samples.size < WINDOW:
+        samples = np.concatenate([samples, samples])
+    # As published: a window whose end, start plus 9.01 s, is rounded down to a sample less is left out, and so is one
+    # that would begin within the last second.
+    starts = range(int(samples.size // RATE_HZ - WINDOW_S) + 1)
+    inside = [start * RATE_HZ for start in starts if int((start + WINDOW_S) * RATE_HZ) - start * RATE_HZ == WINDOW]
+    inside = [start for start in inside if start + WINDOW <= samples.size]
+    for first in range(0, len(inside), _AT_ONCE):
+        batch = [samples[start : start + WINDOW] for start in inside[first : first + _AT_ONCE]]
+        yield np.stack(batch).astype(np.float32) / np.float32(32768)
+
+
+def _log_mel(samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Power on mel bands below its maximum, from 80 dB below at −1 to 1, shape (frames, 120).
+
+    As librosa's ``melspectrogram`` and ``power_to_db`` give it: centred frames, zeros outside, periodic Hann window.
+    """
+    padded = np.pad(samples.astype(np.float64), _FFT // 2)
+    frames = np.lib.stride_tricks.sliding_window_view(padded, _FFT)[::_HOP]
+    window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(_FFT) / _FFT)
+    power = np.abs(np.fft.rfft(frames * window, axis=1)) ** 2 @ _mel_filters().T
+    level_db = 10 * np.log10(np.maximum(power, 1e-10))
+    level_db -= 10 * np.log10(max(float(power.max()), 1e-10))
+    return ((np.maximum(level_db, -80.0) + 40) / 40).astype(np.float32)
+
+
+@cache
+def _mel_filters() -> Floats:
+    """Triangles on Slaney's mel scale, each of area 2 / width, shape (bands, `_FFT` // 2 + 1)."""
+    mels = np.linspace(0.0, _mel(_HIGHEST_HZ), _BANDS + 2)
+    edges = np.where(mels < 15, mels * 200 / 3, 1000 * np.exp((mels - 15) * np.log(6.4) / 27))
+    hertz = np.fft.rfftfreq(_FFT, 1 / RATE_HZ)
+    low, middle, high = edges[:-2, None], edges[1:-1, None], edges[2:, None]
+    triangles = np.maximum(0.0, np.minimum((hertz - low) / (middle - low), (high - hertz) / (high - middle)))
+    filters: Floats = triangles * 2 / (high - low)
+    return filters
+
+
+def _mel(hertz: float) -> float:
+    """Slaney's scale above 1 kHz: linear to 15 mel there, then 27 mel for a factor of 6.4."""
+    return float(15 + 27 * np.log(hertz / 1000) / np.log(6.4))
+
+
+def _run(session: Any, features: NDArray[np.float32]) -> NDArray[np.float32]:
+    outcome = session.run(None, {session.get_inputs()[0].name: features})[0]
+    return np.asarray(outcome, dtype=np.float32)

@@ -1,0 +1,185 @@
+"""Moonshine tiny: the light recogniser, whose package carries model and engine.
+
+The package's Python part asks for a microphone and a downloader before anything else, so its library is called as its C
+interface (``moonshine-c-api.h``, version 3.0.0) declares it. Its own detector of speech cuts a recording before the
+model hears it, so noise and silence give no words. Conventions: as in `evaluation.recognizers.contract`.
+
+Source: N. Jeffries et al., "Moonshine: speech recognition for live transcription and voice commands", arXiv 2410.15608.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.metrics.errors import MetricInputError
+from evaluation.recognizers.contract import Device, Engine, Samples
+from evaluation.recognizers.pieces import RATE_HZ, check_rate, cut_at_pauses, holds_nothing
+from evaluation.weights.store import sha256_of
+
+TITLE = "Moonshine tiny (English)"
+PACKAGE = "moonshine_voice"
+FILES = {
+    "encoder_model.ort": "94e90a4654fc45cdfedb77c4c08e1739f48862998e58fada384b25118134f221",
+    "decoder_model_merged.ort": "cf524c4862d36e9e5ab032eddc73637efd822d70e868ac575cf1a46e1e4708a0",
+    "tokenizer.bin": "6884b35fd6377d4c4d32336a0bc152f36b64d1e45b6503683cdc238250a8472d",
+}
+LONGEST_S = 300.0  # the library keeps several copies of what it is given
+_HEADER_VERSION = 30000
+_ARCHITECTURE_TINY = 0
+
+
+class _Line(ctypes.Structure):
+    _fields_ = (
+        ("text", ctypes.c_char_p),
+        ("audio_data", ctypes.c_void_p),
+        ("audio_data_count", ctypes.c_size_t),
+        ("start_time", ctypes.c_float),
+        ("duration", ctypes.c_float),
+        ("id", ctypes.c_uint64),
+        ("flags", ctypes.c_int8 * 5),
+        ("speaker_spans", ctypes.c_void_p),
+        ("speaker_span_count", ctypes.c_uint64),
+        ("latency_ms", ctypes.c_uint32),
+        ("words", ctypes.c_void_p),
+        ("word_count", ctypes.c_uint64),
+    )
+
+
+class _Transcript(ctypes.Structure):
+    _fields_ = (("lines", ctypes.POINTER(_Line)), ("line_count", ctypes.c_uint64))
+
+
+class MoonshineRecognizer:
+    """The model in memory; runs on the processor, whatever the device."""
+
+    def __init__(self, package: Path) -> None:
+        self._library = _library(package / "libmoonshine.so")
+        model = package / "assets" / "tiny-en"
+        self._handle = self._library.moonshine_load_transcriber_from_files(
+            str(model).encode(), _ARCHITECTURE_TINY, None, 0, _HEADER_VERSION
+        )
+        if self._handle < 0:
+            raise MetricInputError(f"{TITLE} could not be loaded from {model}: {self._reason(self._handle)}.")
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", -1) >= 0:
+            self._library.moonshine_free_transcriber(self._handle)
+
+    def transcribe(self, utterances: Sequence[Samples], rate_hz: int) -> list[str]:
+        """What each utterance says; see `evaluation.recognizers.contract.Recognizer`."""
+        check_rate(rate_hz, TITLE)
+        return [self._transcribe(samples) for samples in utterances]
+
+    def _transcribe(self, samples: Samples) -> str:
+        if holds_nothing(samples):
+            return ""
+        return " ".join(text for piece in cut_at_pauses(samples, LONGEST_S) if (text := self._piece(piece)))
+
+    def _piece(self, samples: Samples) -> str:
+        scaled = np.ascontiguousarray(samples, dtype=np.float32) / np.float32(32768)
+        found = ctypes.POINTER(_Transcript)()
+        code = self._library.moonshine_transcribe_without_streaming(
+            self._handle, scaled.ctypes.data_as(ctypes.POINTER(ctypes.c_float)), scaled.size, RATE_HZ, 0,
+            ctypes.byref(found),
+        )  # fmt: skip
+        if code:
+            raise MetricInputError(f"{TITLE} failed on {scaled.size} samples: {self._reason(code)}.")
+        if not found:
+            return ""
+        transcript = found.contents
+        texts = (transcript.lines[i].text or b"" for i in range(transcript.line_count))
+        return " ".join(filter(None, (text.decode("utf-8", "replace").strip() for text in texts)))
+
+    def _reason(self, code: int) -> str:
+        reason = self._library.moonshine_error_to_string(code)
+        return reason.decode("utf-8", "replace") if reason else f"error {code}"
+
+
+def package_folder() -> Path | None:
+    """Where the package lies, found without importing it; None where it is not installed."""
+    spec = find_spec(PACKAGE)
+    places = spec.submodule_search_locations if spec else None
+    return Path(places[0]) if places else None
+
+
+def missing() -> str:
+    """Why the recogniser cannot run here, as one sentence; empty where it can."""
+    package = package_folder()
+    if package is None:
+        return (
+            f"{TITLE} needs the Python package moonshine-voice 0.1.0 (56 MB, Linux on x86-64), which is not installed: "
+            "install the portal's extra “engines”."
+        )
+    needed = [package / "libmoonshine.so", *(package / "assets" / "tiny-en" / name for name in FILES)]
+    lacking = next((path for path in needed if not path.is_file()), None)
+    if lacking is None:
+        return ""
+    return (
+        f"{TITLE} needs {lacking}, which is not there; later versions carry no model: install moonshine-voice==0.1.0."
+    )
+
+
+def load(device: Device) -> MoonshineRecognizer:  # noqa: ARG001 (its engine knows the processor only)
+    """The recogniser, its model files verified.
+
+    Raises:
+        MetricInputError: the package is missing, or a model file is not the one that was measured.
+    """
+    if sentence := missing():
+        raise MetricInputError(sentence)
+    package = package_folder()
+    assert package is not None  # `missing` says so  # noqa: S101
+    for name, expected in FILES.items():
+        path = package / "assets" / "tiny-en" / name
+        if (found := sha256_of(path)) != expected:
+            raise MetricInputError(
+                f"{path} is not the model that was measured: expected SHA-256 {expected}, found {found}. "
+                "Install moonshine-voice==0.1.0 again."
+            )
+    return MoonshineRecognizer(package)
+
+
+def _library(path: Path) -> Any:
+    """The shared library with the types of the functions used here."""
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise MetricInputError(f"{TITLE} cannot use {path} on this machine: {error}.") from error
+    samples = ctypes.POINTER(ctypes.c_float)
+    library.moonshine_load_transcriber_from_files.argtypes = [
+        ctypes.c_char_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int32,
+    ]  # fmt: skip
+    library.moonshine_load_transcriber_from_files.restype = ctypes.c_int32
+    library.moonshine_free_transcriber.argtypes = [ctypes.c_int32]
+    library.moonshine_free_transcriber.restype = None
+    library.moonshine_error_to_string.argtypes = [ctypes.c_int32]
+    library.moonshine_error_to_string.restype = ctypes.c_char_p
+    library.moonshine_transcribe_without_streaming.argtypes = [
+        ctypes.c_int32, samples, ctypes.c_uint64, ctypes.c_int32, ctypes.c_uint32,
+        ctypes.POINTER(ctypes.POINTER(_Transcript)),
+    ]  # fmt: skip
+    library.moonshine_transcribe_without_streaming.restype = ctypes.c_int32
+    return library
+
+
+ENGINE = Engine(
+    name="moonshine-tiny",
+    version="0.1.0",
+    title=TITLE,
+    description=(
+        "A small encoder and decoder (27 million weights) behind a detector of speech; quick on any processor. Its "
+        "rate says how systems compare, not what the challenge's own recogniser would print."
+    ),
+    languages=("en",),
+    weights=(),
+    packages=(PACKAGE,),
+    source="Moonshine AI (github.com/moonshine-ai/moonshine)",
+    licence="MIT",
+    load=load,
+)

@@ -1,0 +1,60 @@
+"""The recognisers that there are, what each lacks on this machine, and how one is loaded.
+
+Asking costs no import of a model; `load` does. A recogniser that lacks something never gives words of its own making:
+it says in one sentence what is missing.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from evaluation.metrics.errors import MetricInputError
+from evaluation.recognizers import moonshine, torchaudio_ctc, whisper
+from evaluation.recognizers.contract import Device, Engine, Recognizer
+from evaluation.weights.store import is_here, missing_sentence
+
+DEFAULT = moonshine.ENGINE.name
+_ENGINES = {engine.name: engine for engine in (moonshine.ENGINE, whisper.ENGINE, torchaudio_ctc.ENGINE)}
+# What only the recogniser itself knows to look for.
+_OWN_NEEDS = {moonshine.ENGINE.name: moonshine.missing, torchaudio_ctc.ENGINE.name: torchaudio_ctc.missing}
+
+
+def engines() -> dict[str, Engine]:
+    """Every recogniser by its name, the default first."""
+    return dict(_ENGINES)
+
+
+def find_engine(name: str) -> Engine:
+    """The recogniser of a name.
+
+    Raises:
+        MetricInputError: there is none; names those that there are.
+    """
+    if name not in _ENGINES:
+        raise MetricInputError(f"Expected a recogniser among {', '.join(_ENGINES)}, found “{name}”.")
+    return _ENGINES[name]
+
+
+def missing_of(engine: Engine) -> str:
+    """Why a recogniser cannot run here, as one sentence that says what to do; empty where it can."""
+    if own := _OWN_NEEDS.get(engine.name):
+        return own()
+    for package in engine.packages:
+        if find_spec(package) is None:
+            return (
+                f"{engine.title} needs the Python package {package.replace('_', '-')}, which is not installed: install "
+                "the portal's extra “engines”."
+            )
+    return next((missing_sentence(name) for name in engine.weights if not is_here(name)), "")
+
+
+def load(name: str, device: Device = "cpu") -> Recognizer:
+    """A recogniser, ready to work.
+
+    Raises:
+        MetricInputError: no such recogniser, or it lacks something here.
+    """
+    engine = find_engine(name)
+    if sentence := missing_of(engine):
+        raise MetricInputError(sentence)
+    return engine.load(device)

@@ -1,0 +1,285 @@
+"""What a recogniser made of the speech of a data set: word error rates with intervals, the worst utterances, originals.
+
+Texts come as they were written; one rule makes both comparable, so that a report says how it counted. Conventions:
+rates are fractions, lower is better; intervals are 95 % over speakers; a difference is anonymised less original on the
+same utterances and the same resamples. Utterances without a hypothesis are left out of the rates, as the challenge
+leaves them out, and named; `honest_error_rate` counts their words as deleted.
+
+Sources: Bisani & Ney, ICASSP 2004 (intervals, paired differences); Franzreb et al., "SpAnE" (the clipped count).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evaluation.metrics.bootstrap import (
+    Interval,
+    Replicates,
+    SpeakerDraws,
+    bootstrap_ratio,
+    difference,
+    draw_speakers,
+)
+from evaluation.metrics.errors import MetricInputError
+from evaluation.metrics.word_errors import (
+    UtteranceWordErrors,
+    WordErrorCounts,
+    WordErrors,
+    clip_word_errors,
+    count_word_errors,
+    pool_word_errors,
+)
+from evaluation.recognizers.texts import WRITTEN_ENGLISH, TextRule
+
+GROUPS = {"all": "all", "f": "female", "m": "male"}
+RESAMPLES = 1000
+_FEWEST_REPEATS, _FEWEST_REPEATED_WORDS, _LONGEST_PHRASE = 4, 8, 10
+
+
+@dataclass(frozen=True, slots=True)
+class RecognizedUtterance:
+    """An utterance that has a reference and a hypothesis.
+
+    Attributes:
+        speaker, gender: empty where not known.
+        errors: counts and alignment of its words after the rule.
+        original: the same of the original speech; None where that was not recognised.
+        is_runaway: the recogniser says a phrase over and over that the reference does not: it hears what is not there.
+    """
+
+    utterance: str
+    speaker: str
+    gender: str
+    errors: UtteranceWordErrors
+    original: UtteranceWordErrors | None
+    is_runaway: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupErrors:
+    """Errors of all utterances, or of those of one gender.
+
+    Attributes:
+        group: ``all``, ``f`` or ``m``.
+        utterances, speakers: that have reference and hypothesis; speakers 0 where not known.
+        counts: pooled over them.
+        interval: of the error rate; None with fewer than two speakers.
+        clipped_error_rate: with at most as many errors of an utterance as it has words, so that a recogniser that goes
+            on and on over noise costs an utterance and no more.
+        honest_error_rate: with the words of utterances without hypothesis as deleted.
+        original: of the original speech, over the utterances that have both hypotheses.
+        original_interval, difference: of its rate, and of anonymised less original over those utterances.
+    """
+
+    group: str
+    utterances: int
+    speakers: int
+    counts: WordErrorCounts
+    interval: Interval | None
+    clipped_error_rate: float | None
+    honest_error_rate: float | None
+    original: WordErrorCounts | None
+    original_interval: Interval | None
+    difference: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecognitionReport:
+    """Everything counted once, for pages and commands to show.
+
+    Attributes:
+        rule: name of the rule that made texts comparable.
+        groups: all first, then the genders that there are.
+        utterances: those with reference and hypothesis, in the order of the references.
+        without_hypothesis, without_reference: what could not be compared.
+        notes: what a reader has to know, a sentence each.
+    """
+
+    rule: str
+    groups: tuple[GroupErrors, ...]
+    utterances: tuple[RecognizedUtterance, ...]
+    without_hypothesis: tuple[str, ...]
+    without_reference: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def overall(self) -> GroupErrors:
+        """Of all utterances."""
+        return self.groups[0]
+
+    def worst(self, number: int = 10) -> tuple[RecognizedUtterance, ...]:
+        """The utterances with most errors, of equally many the one with the higher rate first; none without errors."""
+        wrong = [one for one in self.utterances if one.errors.has_errors]
+        wrong.sort(key=lambda one: (-one.errors.counts.errors, one.errors.counts.reference_words, one.utterance))
+        return tuple(wrong[:number])
+
+
+def recognition_report(
+    references: Mapping[str, str],
+    hypotheses: Mapping[str, str],
+    *,
+    random: np.random.Generator,
+    speakers: Mapping[str, str] | None = None,
+    genders: Mapping[str, str] | None = None,
+    originals: Mapping[str, str] | None = None,
+    rule: TextRule = WRITTEN_ENGLISH,
+    resamples: int = RESAMPLES,
+) -> RecognitionReport:
+    """Compare hypotheses with references, overall and by gender, next to those of the original speech.
+
+    Args:
+        references: utterance → transcript.
+        hypotheses: utterance → what was recognised; empty is a hypothesis (all words deleted), absent is none.
+        random: for the resamples; the same state gives the same intervals.
+        speakers: utterance → speaker; without it, or with utterances that have none, there are no intervals.
+        genders: speaker → ``f`` or ``m``.
+        originals: utterance → what the same recogniser made of the original speech.
+        rule: applied to all texts.
+        resamples: of the bootstrap.
+
+    Raises:
+        MetricInputError: no reference, no utterance that has both texts, or no word in those references.
+    """
+    errors = _counted(references, hypotheses, rule)
+    present = {one.utterance: references[one.utterance] for one in errors.utterances if not one.is_missing}
+    heard = {name: text for name, text in (originals or {}).items() if name in present}
+    first = _counted({name: present[name] for name in heard}, heard, rule).utterances if heard else ()
+    before = {one.utterance: one for one in first}
+    speaker_of, gender_of = speakers or {}, genders or {}
+    everyone = tuple(
+        RecognizedUtterance(
+            utterance=one.utterance,
+            speaker=speaker_of.get(one.utterance, ""),
+            gender=gender_of.get(speaker_of.get(one.utterance, ""), ""),
+            errors=one,
+            original=before.get(one.utterance),
+            is_runaway=_runs_away(one),
+        )
+        for one in errors.utterances
+    )
+    utterances = tuple(one for one in everyone if not one.errors.is_missing)
+    if not sum(one.errors.counts.reference_words for one in utterances):
+        raise MetricInputError(
+            f"A word error rate needs utterances with words that have a transcript and a hypothesis, found "
+            f"{len(utterances)} such utterances of {len(references)} transcripts and {len(hypotheses)} hypotheses."
+        )
+    groups = [_group("all", everyone, random, resamples)]
+    for gender in ("f", "m"):
+        members = [one for one in everyone if one.gender == gender]
+        if any(not one.errors.is_missing for one in members):
+            groups.append(_group(gender, members, random, resamples))
+    return RecognitionReport(
+        rule=rule.name,
+        groups=tuple(groups),
+        utterances=utterances,
+        without_hypothesis=errors.missing,
+        without_reference=errors.unexpected,
+        notes=tuple(_notes(utterances, errors.missing, errors.unexpected, groups[0], originals is not None)),
+    )
+
+
+def _counted(references: Mapping[str, str], hypotheses: Mapping[str, str], rule: TextRule) -> WordErrors:
+    return count_word_errors(
+        {name: rule.normalise(text) for name, text in references.items()},
+        {name: rule.normalise(text) for name, text in hypotheses.items()},
+    )
+
+
+def _draws(
+    utterances: Sequence[RecognizedUtterance], random: np.random.Generator, resamples: int
+) -> SpeakerDraws | None:
+    """None where not every utterance has a speaker, or all have one."""
+    names = {one.speaker for one in utterances}
+    return None if "" in names or len(names) < 2 else draw_speakers(sorted(names), resamples, random)
+
+
+def _group(
+    group: str, members: Sequence[RecognizedUtterance], random: np.random.Generator, resamples: int
+) -> GroupErrors:
+    """Of the members, those without a hypothesis included, which only the honest rate counts."""
+    present = [one for one in members if not one.errors.is_missing]
+    draws = _draws(present, random, resamples)
+    pairs = [(one.speaker, one.errors.counts, one.original.counts) for one in present if one.original is not None]
+    before = _replicates([(speaker, counts) for speaker, _, counts in pairs], draws)
+    after = _replicates([(speaker, counts) for speaker, counts, _ in pairs], draws)
+    return GroupErrors(
+        group=group,
+        utterances=len(present),
+        speakers=len({one.speaker for one in present} - {""}),
+        counts=pool_word_errors(one.errors.counts for one in present),
+        interval=_interval(_replicates([(one.speaker, one.errors.counts) for one in present], draws)),
+        clipped_error_rate=clip_word_errors(one.errors.counts for one in present).error_rate,
+        honest_error_rate=pool_word_errors(one.errors.counts for one in members).error_rate,
+        original=pool_word_errors(counts for _, _, counts in pairs) if pairs else None,
+        original_interval=_interval(before),
+        difference=_interval(difference(after, before)) if before and after else None,
+    )
+
+
+def _replicates(counted: Sequence[tuple[str, WordErrorCounts]], draws: SpeakerDraws | None) -> Replicates | None:
+    if draws is None or len({speaker for speaker, _ in counted}) < 2:
+        return None
+    return bootstrap_ratio(
+        [counts.errors for _, counts in counted],
+        [counts.reference_words for _, counts in counted],
+        [speaker for speaker, _ in counted],
+        draws,
+    )
+
+
+def _interval(replicates: Replicates | None) -> Interval | None:
+    if replicates is None or np.isfinite(replicates.resampled).sum() < 2 or not np.isfinite(replicates.estimate):
+        return None
+    return replicates.interval()
+
+
+def _runs_away(one: UtteranceWordErrors) -> bool:
+    heard = [step.hypothesis for step in one.alignment if step.hypothesis is not None]
+    said = [step.reference for step in one.alignment if step.reference is not None]
+    return _repeats_itself(heard) and not _repeats_itself(said)
+
+
+def _repeats_itself(words: Sequence[str]) -> bool:
+    """Whether a phrase of up to ten words stands four times or more in a row, over eight words or more."""
+    for length in range(1, min(_LONGEST_PHRASE, len(words) // _FEWEST_REPEATS) + 1):
+        needed = max(_FEWEST_REPEATS, -(-_FEWEST_REPEATED_WORDS // length))
+        same = 0
+        for position in range(length, len(words)):
+            same = same + 1 if words[position] == words[position - length] else 0
+            if same >= (needed - 1) * length:
+                return True
+    return False
+
+
+def _notes(
+    utterances: Sequence[RecognizedUtterance], missing: Sequence[str], unexpected: Sequence[str],
+    overall: GroupErrors, with_originals: bool,
+) -> list[str]:  # fmt: skip
+    notes = []
+    if overall.interval is None:
+        notes.append("There is no interval: it needs a speaker for every utterance, and two speakers or more.")
+    empty = sum(not any(step.hypothesis for step in one.errors.alignment) for one in utterances)
+    if empty:
+        notes.append(f"Of {empty} of {len(utterances)} utterances nothing was recognised: all their words are deleted.")
+    wild = [one.utterance for one in utterances if one.is_runaway]
+    if wild:
+        notes.append(
+            f"In {len(wild)} of {len(utterances)} utterances, such as {wild[0]}, the recogniser repeats a phrase that "
+            "nobody said; the clipped rate counts no more errors in an utterance than it has words."
+        )
+    if missing:
+        notes.append(f"{len(missing)} utterances, such as {missing[0]}, have no hypothesis and were left out.")
+    if unexpected:
+        notes.append(
+            f"{len(unexpected)} hypotheses, such as that of {unexpected[0]}, have no transcript and count nowhere."
+        )
+    lone = sum(one.original is None for one in utterances) if with_originals else 0
+    if lone:
+        notes.append(
+            f"{lone} of {len(utterances)} utterances have no hypothesis of the original speech; rates next to the "
+            "original's are over the others."
+        )
+    return notes

@@ -1,0 +1,94 @@
+"""What becomes of a text before its words are compared: rules with a name, so that a rate says how it was counted.
+
+A rule is applied to reference and hypothesis alike. The challenge changes a text once, when its data are prepared;
+recognisers that write as people do (capitals, marks, digits, “Mr.”) need more, or correct words count as errors.
+A change of a rule is a new rule under a new name.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evaluation.formats.transcripts import normalise_transcript
+from evaluation.metrics.errors import MetricInputError
+from evaluation.recognizers.number_words import spell_numbers
+
+_ANNOTATIONS = re.compile(r"\[[^\]]*\]|\([^)]*\)|<[^>]*>")
+_APOSTROPHES = str.maketrans("’‘ʼ`´", "'''''")
+_SHORT_FORMS = {
+    "mr": "mister", "mrs": "missus", "dr": "doctor", "messrs": "messieurs", "prof": "professor", "capt": "captain",
+    "gen": "general", "col": "colonel", "lieut": "lieutenant", "sgt": "sergeant", "rev": "reverend", "vs": "versus",
+    "etc": "et cetera",
+}  # fmt: skip
+_TITLES = re.compile(rf"\b({'|'.join(_SHORT_FORMS)})\.?(?![\w'])")
+_SAINT = re.compile(r"\bst\.?(?=\s+[a-z])")
+_SIGNS = {"&": " and ", "%": " per cent ", "+": " plus ", "=": " equals "}
+_NOT_A_WORD = re.compile(r"[^a-z' ]+")
+_LOOSE_APOSTROPHE = re.compile(r"(?<![a-z])'+|'+(?![a-z])")
+
+
+@dataclass(frozen=True)
+class TextRule:
+    """How texts are made comparable.
+
+    Attributes:
+        name: as in commands and reports; never used again for another rule.
+        title: for people.
+        description: what it does, in one or two sentences.
+        normalise: the rule.
+    """
+
+    name: str
+    title: str
+    description: str
+    normalise: Callable[[str], str]
+
+
+def written_english(text: str) -> str:
+    """Words in capitals from English as people write it.
+
+    Annotations in brackets go, accents go, numbers are spelt, titles and signs become words, hyphens and every other
+    mark become spaces; apostrophes stay inside words. Spellings (“colour”, “color”) and compounds stay as they are.
+
+    >>> written_english("Mr. Smith’s 2nd café—[music] it's 5%!")
+    "MISTER SMITH'S SECOND CAFE IT'S FIVE PER CENT"
+    """
+    text = unicodedata.normalize("NFKD", _ANNOTATIONS.sub(" ", text.translate(_APOSTROPHES)))
+    text = "".join(sign for sign in text if not unicodedata.combining(sign)).lower()
+    text = spell_numbers(text)
+    text = _TITLES.sub(lambda found: _SHORT_FORMS[found[1]], text)
+    text = _SAINT.sub("saint", text)
+    for sign, word in _SIGNS.items():
+        text = text.replace(sign, word)
+    text = _NOT_A_WORD.sub(" ", text)
+    return " ".join(_LOOSE_APOSTROPHE.sub("", text).split()).upper()
+
+
+CHALLENGE_2022 = TextRule(
+    "vpc-2022",
+    "as the 2022 challenge prepares its data",
+    "The marks , ! ? . become spaces and letters capitals; nothing else. For recognisers that write plain words.",
+    normalise_transcript,
+)
+WRITTEN_ENGLISH = TextRule(
+    "written-english-1",
+    "English as people write it, in plain words",
+    "Besides the 2022 rule: numbers are spelt, titles and signs become words, hyphens and all other marks become "
+    "spaces, accents and annotations in brackets go. For recognisers that write capitals, marks and digits.",
+    written_english,
+)
+RULES: dict[str, TextRule] = {rule.name: rule for rule in (CHALLENGE_2022, WRITTEN_ENGLISH)}
+
+
+def find_rule(name: str) -> TextRule:
+    """The rule of a name.
+
+    Raises:
+        MetricInputError: there is none; names those that there are.
+    """
+    if name not in RULES:
+        raise MetricInputError(f"Expected a rule for texts among {', '.join(RULES)}, found “{name}”.")
+    return RULES[name]

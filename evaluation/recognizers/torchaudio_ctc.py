@@ -1,0 +1,131 @@
+"""wav2vec 2.0 base with CTC from torchaudio's pipelines, where torchaudio can be imported and its weights are here.
+
+No package carries these weights and nothing is fetched from the network: whoever has the file puts it into the folder
+of models. It writes plain capitals without marks, as LibriSpeech's transcripts do; decoding is greedy, without a
+language model. Conventions: as in `evaluation.recognizers.contract`; emissions have the shape (frames, labels).
+
+Source: A. Baevski et al., "wav2vec 2.0", NeurIPS 2020; A. Graves et al., ICML 2006 (CTC, best path decoding, section
+3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.metrics.errors import MetricInputError
+from evaluation.recognizers.contract import Device, Engine, Samples
+from evaluation.recognizers.pieces import check_rate, cut_at_pauses, holds_nothing
+from evaluation.weights.store import folder
+
+TITLE = "wav2vec 2.0 base, 960 h (torchaudio)"
+FILE = "wav2vec2_fairseq_base_ls960_asr_ls960.pth"
+LONGEST_S = 30.0
+_BLANK, _SPACE = 0, "|"
+
+
+class CtcRecognizer:
+    """A model that gives emissions for one utterance, and the labels that they are of."""
+
+    def __init__(self, model: Any, labels: Sequence[str], device: Device) -> None:
+        self._model, self._labels, self._device = model, tuple(labels), device
+
+    def transcribe(self, utterances: Sequence[Samples], rate_hz: int) -> list[str]:
+        """What each utterance says; see `evaluation.recognizers.contract.Recognizer`."""
+        check_rate(rate_hz, TITLE)
+        return [self._transcribe(samples) for samples in utterances]
+
+    def _transcribe(self, samples: Samples) -> str:
+        if holds_nothing(samples):
+            return ""
+        pieces = (piece for piece in cut_at_pauses(samples, LONGEST_S) if not holds_nothing(piece))
+        return " ".join(filter(None, (best_path(self._emissions(piece), self._labels) for piece in pieces)))
+
+    def _emissions(self, samples: Samples) -> NDArray[np.float32]:
+        import torch
+
+        # One at a time: the model normalises over the whole input, so padding would change the words.
+        scaled = torch.from_numpy(samples.astype(np.float32) / 32768)[None].to(self._device)
+        with torch.inference_mode():
+            emissions, _ = self._model(scaled)
+        return np.asarray(emissions[0].float().cpu().numpy(), dtype=np.float32)
+
+
+def best_path(emissions: NDArray[np.float32], labels: Sequence[str]) -> str:
+    """The likeliest label of each frame, repetitions merged, blanks left out.
+
+    Args:
+        emissions: shape (frames, labels), any monotone function of the probabilities; label 0 is the blank.
+        labels: one sign each; ``|`` stands between words.
+
+    >>> best_path(np.eye(4, dtype=np.float32)[[1, 1, 0, 1, 2, 3, 0]], ["-", "A", "|", "B"])
+    'AA B'
+    """
+    path = emissions.argmax(axis=1)
+    kept = path[np.concatenate([[True], path[1:] != path[:-1]])] if path.size else path
+    return " ".join("".join(labels[label] for label in kept if label != _BLANK).replace(_SPACE, " ").split())
+
+
+def weights_path() -> Path:
+    """Where the weights are looked for."""
+    return folder() / "wav2vec2" / FILE
+
+
+def missing() -> str:
+    """Why the recogniser cannot run here, as one sentence; empty where it can."""
+    for package in ("torch", "torchaudio"):
+        if find_spec(package) is None:
+            return (
+                f"{TITLE} needs the Python package {package}, which is not installed: install the portal's extra "
+                "“gpu” where CUDA is there."
+            )
+    if not weights_path().is_file():
+        return (
+            f"{TITLE} needs the weights {weights_path()}, which are not there: no package carries them, so copy the "
+            "file of torchaudio's pipeline WAV2VEC2_ASR_BASE_960H to this place."
+        )
+    return ""
+
+
+def load(device: Device) -> CtcRecognizer:
+    """The recogniser.
+
+    Raises:
+        MetricInputError: torchaudio or the weights are missing, or the weights do not fit the model.
+    """
+    if sentence := missing():
+        raise MetricInputError(sentence)
+    try:
+        from torchaudio.pipelines import WAV2VEC2_ASR_BASE_960H as PIPELINE
+    except (ImportError, OSError) as error:
+        raise MetricInputError(
+            f"{TITLE} needs torchaudio, which cannot be imported here ({error}): its wheels need CUDA libraries."
+        ) from error
+    try:
+        # The file is there, so torch's hub reads it and asks the network for nothing.
+        model = PIPELINE.get_model(dl_kwargs={"model_dir": str(weights_path().parent), "weights_only": True})
+    except (RuntimeError, KeyError, ValueError, EOFError) as error:
+        raise MetricInputError(f"{weights_path()} does not hold the weights of {TITLE}: {error}") from error
+    return CtcRecognizer(model.eval().to(device), PIPELINE.get_labels(), device)
+
+
+ENGINE = Engine(
+    name="torchaudio-wav2vec2",
+    version="1",
+    title=TITLE,
+    description=(
+        "An encoder (95 million weights) fine-tuned on LibriSpeech, read letter by letter without a language model; of "
+        "the family of the 2024 challenge's own recogniser."
+    ),
+    languages=("en",),
+    weights=(),
+    packages=("torch", "torchaudio"),
+    source="torchaudio pipeline WAV2VEC2_ASR_BASE_960H (fairseq)",
+    licence="MIT",
+    load=load,
+)

@@ -1,0 +1,157 @@
+"""The command `attack`: vectors, scores in the official layout, EERs; real vectors and trials where they are here."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import soundfile
+
+from evaluation.attackers import long_term_spectrum
+from evaluation.formats.scores import read_scores
+from evaluation.metrics.detection import detection_metrics
+from evaluation.objective.vector_files import read_vectors
+from tests.evaluation.reference import SHARED, needs_shared
+from tests.evaluation.voices import RATE_HZ, voice
+
+REAL = SHARED / "vpc-librispeech"
+SPECTRUM = "long-term-spectrum"
+
+
+def write(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines))
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Four speakers with two enrolment and two trial utterances each; anonymised, everybody has another's voice."""
+    names = [(speaker, sentence) for speaker in range(4) for sentence in range(4)]
+    for speaker, sentence in names:
+        for form, heard in (("original", speaker), ("anonymised", (speaker + 1) % 4)):
+            path = tmp_path / form / f"s{speaker}-{sentence}.wav"
+            path.parent.mkdir(exist_ok=True)
+            soundfile.write(path, voice(heard, sentence), RATE_HZ)
+    listed = [f"s{speaker}-{sentence} s{speaker}" for speaker, sentence in names]
+    write(tmp_path / "data/enrolls/utt2spk", [line for line in listed if line[3] in "01"])
+    write(tmp_path / "data/trials_f/utt2spk", [line for line in listed if line[3] in "23"])
+    write(tmp_path / "data/trials_f/spk2gender", [f"s{speaker} f" for speaker in range(4)])
+    pairs = [(model, *line.split()) for line in listed if line[3] in "23" for model in ("s0", "s1", "s2", "s3")]
+    lines = [f"{model} {utterance} {'target' if model == own else 'nontarget'}" for model, utterance, own in pairs]
+    write(tmp_path / "data/trials_f/trials", lines)
+    return tmp_path
+
+
+def attack(shell, corpus, *more, engine=SPECTRUM):
+    data = corpus / "data"
+    return shell(
+        "attack", "--enrolment", data / "enrolls", "--trials", data / "trials_f", "--original", corpus / "original",
+        "--anonymised", corpus / "anonymised", "--engine", engine, "--out", corpus / "out", "--json", *more,
+    )  # fmt: skip
+
+
+def number(outcome, attack_model, metric="eer", estimator="kaldi"):
+    [found] = [
+        one
+        for one in json.loads(outcome.out)["numbers"]
+        if (one["attack_model"], one["metric"], one["estimator"]) == (attack_model, metric, estimator)
+    ]
+    return found
+
+
+def test_scores_lie_in_the_official_layout_and_give_the_numbers(shell, corpus):
+    outcome = attack(shell, corpus)
+    assert outcome.code == 0, outcome.err
+    results = corpus / "out" / f"results-{SPECTRUM}.orig"
+    assert sorted(path.parent.name for path in results.rglob("scores")) == [
+        "ASV-enrolls-trials_f", "ASV-enrolls-trials_f_anon", "ASV-enrolls_anon-trials_f_anon",
+    ]  # fmt: skip
+    for folder, model in zip(
+        ("ASV-enrolls-trials_f", "ASV-enrolls-trials_f_anon", "ASV-enrolls_anon-trials_f_anon"),
+        ("unprotected", "ignorant", "lazy-informed"),
+        strict=True,
+    ):
+        table = read_scores(results / folder / "scores")
+        target = np.array([pair.split(b" ")[0] == pair.split(b" ")[1][:2] for pair in table.pairs.tolist()])
+        wanted = detection_metrics(table.scores[target], table.scores[~target])
+        assert number(outcome, model)["value"] == 100 * wanted.kaldi_eer
+        assert number(outcome, model)["n"] == 32
+    # Everybody took the voice of another, the same in both sets: who knows that loses nothing.
+    assert number(outcome, "lazy-informed")["value"] == number(outcome, "unprotected")["value"]
+    assert number(outcome, "ignorant")["value"] > number(outcome, "unprotected")["value"]
+    assert len(list(results.rglob("similarity_matrix_*.npy"))) == 3
+
+
+def test_vectors_are_kept_and_taken_again(shell, corpus):
+    first = attack(shell, corpus)
+    kept = corpus / "out" / f"vectors-original-{long_term_spectrum.ENGINE.key}.npz"
+    vectors = read_vectors(kept)
+    assert len(vectors) == 16
+    for path in (corpus / "original").iterdir():
+        path.write_bytes(b"no sound any more")
+    again = attack(shell, corpus)
+    assert json.loads(again.out)["numbers"] == json.loads(first.out)["numbers"]
+
+
+def test_what_cannot_be_used_is_named_and_the_rest_measured(shell, corpus):
+    (corpus / "anonymised/s0-2.wav").unlink()
+    soundfile.write(corpus / "anonymised/s1-2.wav", np.zeros(RATE_HZ, np.int16), RATE_HZ)
+    (corpus / "anonymised/s2-2.wav").write_bytes(b"no sound")
+    outcome = attack(shell, corpus)
+    assert outcome.code == 1
+    named = {one["file"] for one in json.loads(outcome.out)["problems"] if one["code"] == "unusable-recording"}
+    assert named == {"s0-2", "s1-2", "s2-2"}
+    assert number(outcome, "unprotected")["n"] == 32
+    assert number(outcome, "ignorant")["n"] == 20
+    assert any("12 trials without a score" in one["reason"] for one in json.loads(outcome.out)["missing"])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda at: (at / "data/enrolls/utt2spk").unlink(), "expected utt2spk"),
+        (lambda at: (at / "data/trials_f/trials").unlink(), "expected a trials file"),
+        (lambda at: write(at / "data/trials_f/utt2spk", ["s0-2 s0"]), "expected every trial utterance"),
+        (lambda at: [path.unlink() for path in (at / "original").iterdir()], "expected WAV or FLAC files"),
+    ],
+)
+def test_what_is_missing_is_said_before_any_work(shell, corpus, spoil, sentence):
+    spoil(corpus)
+    outcome = attack(shell, corpus)
+    assert outcome.code == 2
+    assert sentence in outcome.err
+    assert not (corpus / "out").exists()
+
+
+def test_engine_that_is_unknown_or_without_weights_says_so(shell, corpus, monkeypatch, tmp_path):
+    assert "Expected the name of an encoder" in attack(shell, corpus, engine="nobody").err
+    monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path / "no-models"))
+    outcome = attack(shell, corpus, engine="wespeaker-resnet34")
+    assert outcome.code == 2
+    assert outcome.err.strip()
+    assert not (corpus / "out").exists()
+
+
+def test_one_speaker_is_no_test(shell, corpus):
+    write(corpus / "data/trials_f/trials", ["s0 s0-2 target", "s0 s0-3 target"])
+    outcome = attack(shell, corpus)
+    assert outcome.code == 1
+    assert "one-class" in {one["code"] for one in json.loads(outcome.out)["problems"]}
+    assert not any(one["metric"] == "eer" for one in json.loads(outcome.out)["numbers"])
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("gender", "wanted"), [("f", (2.983, 64.35, 3.125)), ("m", (0.1553, 74.22, 0.1553))], ids=["women", "men"]
+)
+def test_real_vectors_and_trials_give_the_published_rates(shell, tmp_path, gender, wanted):
+    data = REAL / "data"
+    outcome = shell(
+        "attack", "--enrolment", data / "libri_dev_enrolls", "--trials", data / f"libri_dev_trials_{gender}",
+        "--vectors", REAL / "embeddings-dev-original.npz", REAL / "embeddings-dev-ohnn.npz", "--preset", "ge2e",
+        "--out", tmp_path, "--json",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    found = [number(outcome, model)["value"] for model in ("unprotected", "ignorant", "lazy-informed")]
+    assert found == pytest.approx(wanted, abs=0.006)  # as far as they are written

@@ -1,0 +1,136 @@
+"""Predicted naturalness: equal to the published code, right about what is plain, clear about what it lacks.
+
+The golden values were made with the package speechmos 0.0.1.1 (``dnsmos.run`` on samples / 32768, librosa 0.11).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evaluation.formats.audio import write_flac16
+from evaluation.metrics.errors import MetricInputError
+from evaluation.predictors import dnsmos
+from evaluation.predictors.dnsmos import LABELS, RATE_HZ, WINDOW, WORTH, load_dnsmos, missing
+from evaluation.weights.catalogue import MODEL_FILES
+from tests.evaluation.reference import needs_shared, read_speech
+
+NOISE = np.round(np.random.default_rng(0).normal(size=1600) * 1000).astype(np.int16)
+# signal, background, overall, P.808
+PUBLISHED = {
+    "1272-128104-0000": (3.721801745951659, 4.208337756735181, 3.5222735116500417, 4.006748199462891),
+    "1272-128104-0002": (3.75854517006505, 4.238556747338514, 3.574146267060037, 4.0285491943359375),
+}
+PUBLISHED_NOISE = (1.2435902859875512, 1.153545926809361, 1.1108261907064065, 2.1933887004852295)
+
+
+@pytest.fixture(scope="module")
+def predictor():
+    if sentence := missing():
+        pytest.skip(sentence)
+    return load_dnsmos()
+
+
+def values(predicted):
+    return (predicted.signal, predicted.background, predicted.overall, predicted.p808)
+
+
+@needs_shared
+@pytest.mark.parametrize("utterance", PUBLISHED)
+def test_predictions_equal_the_published_code(predictor, utterance):
+    predicted = predictor.predict(read_speech(utterance))
+    assert values(predicted) == pytest.approx(PUBLISHED[utterance], abs=2e-3)
+
+
+def test_a_tenth_of_a_second_of_noise_is_repeated_as_published_and_bad(predictor):
+    predicted = predictor.predict(NOISE)
+    assert values(predicted) == pytest.approx(PUBLISHED_NOISE, abs=2e-3)
+    assert all(0.9 < value < 5.1 for value in values(predicted))
+
+
+@needs_shared
+def test_noise_under_speech_is_heard(predictor):
+    speech = read_speech("1272-128104-0000")
+    noise = np.random.default_rng(1).normal(0, 800, speech.size)
+    noisy = np.clip(speech + noise, -32768, 32767).astype(np.int16)
+    clean, worse = predictor.predict(speech), predictor.predict(noisy)
+    assert worse.background < clean.background - 0.5
+    assert worse.overall < clean.overall
+
+
+def test_windows_are_those_of_the_published_code():
+    # The end of a window, start + 9.01 s, falls a sample short in floating point where the start is 1 s, say.
+    audio = np.arange(12 * RATE_HZ, dtype=np.int16)
+    windows = np.concatenate(list(dnsmos._windows(audio)))
+    expected = [i for i in range(int(12 - 9.01) + 1) if int((i + 9.01) * RATE_HZ) - i * RATE_HZ == WINDOW]
+    assert [round(float(window[0] * 32768)) for window in windows] == [
+        int(audio[start * RATE_HZ]) for start in expected
+    ]
+    assert windows.shape == (len(expected), WINDOW)
+
+
+def test_a_long_recording_is_heard_some_windows_at_a_time():
+    hour = np.zeros(3600 * RATE_HZ, np.int16)
+    first = next(dnsmos._windows(hour))
+    assert first.shape == (8, WINDOW)
+
+
+def test_features_are_level_below_the_maximum():
+    tone = np.sin(2 * np.pi * 1000 * np.arange(WINDOW - 160) / RATE_HZ).astype(np.float32)
+    features = dnsmos._log_mel(tone)
+    assert features.shape == (900, 120)
+    assert features.max() == pytest.approx(1.0)
+    assert features.min() == pytest.approx(-1.0)
+    assert np.allclose(dnsmos._log_mel(tone / 4)[5:-5], features[5:-5], atol=1e-3)
+    assert np.ptp(features[5:-5].argmax(axis=1)) == 0
+
+
+@pytest.mark.parametrize("samples", [np.zeros(0, np.int16), np.zeros(RATE_HZ, np.int16), np.full(RATE_HZ, 9, np.int16)])
+def test_silence_has_no_naturalness(predictor, samples):
+    with pytest.raises(MetricInputError, match=f"needs speech, found {samples.size} samples of silence"):
+        predictor.predict(samples)
+
+
+def test_another_rate_is_refused(predictor):
+    with pytest.raises(MetricInputError, match="16000 Hz, found 8000 Hz"):
+        predictor.predict(NOISE, 8000)
+
+
+def test_missing_weights_are_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
+    assert "models fetch dnsmos-p835" in missing()
+    with pytest.raises(MetricInputError, match="models fetch dnsmos-p835"):
+        load_dnsmos()
+
+
+def test_other_weights_of_the_same_length_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
+    for name in dnsmos.WEIGHTS:
+        path = tmp_path / MODEL_FILES[name].path
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(bytes(MODEL_FILES[name].size_bytes))
+    with pytest.raises(MetricInputError, match="expected SHA-256"):
+        load_dnsmos()
+
+
+def test_the_command_labels_its_numbers_and_names_what_it_cannot_judge(shell, predictor, tmp_path):
+    write_flac16(tmp_path / "noise.flac", NOISE, RATE_HZ)
+    write_flac16(tmp_path / "silence.flac", np.zeros(RATE_HZ, np.int16), RATE_HZ)
+    answer = shell("naturalness", tmp_path, "--csv", tmp_path / "all.csv")
+    assert answer.code == 1
+    assert answer.out.count("Predicted") >= 5
+    assert "silence.flac: DNSMOS needs speech" in answer.err
+    header, row = (tmp_path / "all.csv").read_text().splitlines()
+    assert header == "utterance,predicted_signal,predicted_background,predicted_overall,predicted_p808,windows"
+    assert [float(cell) for cell in row.split(",")[1:5]] == pytest.approx(PUBLISHED_NOISE, abs=2e-3)
+
+
+def test_the_command_needs_speech(shell, predictor, tmp_path):
+    answer = shell("naturalness", tmp_path / "absent")
+    assert (answer.code, answer.out) == (2, "")
+    assert "expected WAV or FLAC files, or wav.scp, found no such folder" in answer.err
+
+
+def test_every_number_is_called_a_prediction():
+    assert all(label.startswith("Predicted") for label in LABELS.values())
+    assert "no substitute for listeners" in WORTH

@@ -1,0 +1,210 @@
+"""Recognisers: near their measured error rates, steady, quiet where nothing is said, and clear about what they lack."""
+
+from __future__ import annotations
+
+import socket
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.metrics.errors import MetricInputError
+from evaluation.recognizers import moonshine, registry, torchaudio_ctc, whisper
+from evaluation.recognizers.pieces import RATE_HZ, cut_at_pauses, holds_nothing
+from evaluation.recognizers.registry import DEFAULT, engines, find_engine, load, missing_of
+from evaluation.recognizers.torchaudio_ctc import CtcRecognizer, best_path
+from tests.evaluation.engines import require_recognizer
+from tests.evaluation.recognition import pooled, spoken
+from tests.evaluation.reference import needs_shared, read_speech
+
+NOISE = np.random.default_rng(3).normal(0, 2000, 5 * RATE_HZ).astype(np.int16)
+
+
+@pytest.fixture(scope="module")
+def light():
+    return require_recognizer("moonshine-tiny")
+
+
+@pytest.fixture(scope="module")
+def better():
+    return require_recognizer("whisper-base")
+
+
+@needs_shared
+def test_the_light_recogniser_is_near_its_measured_rate(light):
+    references = spoken("librispeech-test-other", 10)
+    hypotheses = light.transcribe([read_speech(name) for name in references], RATE_HZ)
+    rate = pooled(references, dict(zip(references, hypotheses, strict=True))).error_rate
+    assert 0 < rate < 0.4
+
+
+@needs_shared
+def test_the_better_recogniser_is_near_its_measured_rate_and_asks_no_network(better, monkeypatch):
+    def refused(*_args, **_options):
+        raise OSError("no network in this test")
+
+    monkeypatch.setattr(socket, "socket", refused)
+    references = spoken("librispeech-dev-clean", 4, longest_s=6.0)
+    hypotheses = load("whisper-base").transcribe([read_speech(name) for name in references], RATE_HZ)
+    assert pooled(references, dict(zip(references, hypotheses, strict=True))).error_rate < 0.4
+
+
+@needs_shared
+def test_an_utterance_gives_the_same_words_in_any_company(light):
+    first, second = (read_speech(name) for name in spoken("vctk", 2, longest_s=5.0))
+    together = light.transcribe([first, second, first], RATE_HZ)
+    assert together == [light.transcribe([each], RATE_HZ)[0] for each in (first, second, first)]
+    assert together[0]
+
+
+@needs_shared
+def test_a_recording_longer_than_a_piece_keeps_its_words(light, monkeypatch):
+    references = spoken("librispeech-dev-clean", 3, longest_s=6.0)
+    joined = np.concatenate([read_speech(name) for name in references])
+    monkeypatch.setattr(moonshine, "LONGEST_S", 7.0)
+    hypothesis = light.transcribe([joined], RATE_HZ)[0]
+    assert pooled({"all": " ".join(references.values())}, {"all": hypothesis}).error_rate < 0.5
+
+
+@pytest.mark.parametrize("name", ["light", "better"])
+def test_silence_and_splinters_say_nothing(name, request):
+    recognizer = request.getfixturevalue(name)
+    silence = np.zeros(3 * RATE_HZ, np.int16)
+    splinter = NOISE[: RATE_HZ // 20]
+    assert recognizer.transcribe([silence, splinter, NOISE[:0], silence + 3], RATE_HZ) == ["", "", "", ""]
+    assert recognizer.transcribe([], RATE_HZ) == []
+
+
+@pytest.mark.parametrize("name", ["light", "better"])
+def test_noise_gives_a_bounded_text(name, request):
+    recognizer = request.getfixturevalue(name)
+    for samples in (NOISE, NOISE[: RATE_HZ // 10]):
+        (text,) = recognizer.transcribe([samples], RATE_HZ)
+        assert len(text.split()) <= whisper.TOKENS_BESIDES + whisper.TOKENS_PER_S * samples.size / RATE_HZ
+
+
+@pytest.mark.parametrize("name", ["light", "better"])
+def test_another_rate_is_refused(name, request):
+    with pytest.raises(MetricInputError, match="16000 Hz, found 8000 Hz"):
+        request.getfixturevalue(name).transcribe([NOISE], 8000)
+
+
+def test_an_hour_is_cut_into_pieces_that_are_views_of_it():
+    hour = np.zeros(3600 * RATE_HZ, np.int16)
+    pieces = list(cut_at_pauses(hour, 30.0))
+    assert sum(piece.size for piece in pieces) == hour.size
+    assert all(0 < piece.size <= 30 * RATE_HZ and np.shares_memory(piece, hour) for piece in pieces)
+    assert len(pieces) <= 3600 / 20 + 1
+
+
+def test_a_recording_is_cut_in_its_pause():
+    speech = NOISE.repeat(2)
+    pause = slice(7 * RATE_HZ, 7 * RATE_HZ + RATE_HZ // 2)
+    speech[pause] = 0
+    first, second = cut_at_pauses(speech, 9.0)
+    assert pause.start < first.size < pause.stop
+    assert np.array_equal(np.concatenate([first, second]), speech)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 50_000), st.floats(0.1, 1.0))
+def test_pieces_are_the_recording(size, longest_s):
+    samples = np.random.default_rng(size).integers(-99, 99, size).astype(np.int16)
+    pieces = list(cut_at_pauses(samples, longest_s))
+    assert np.array_equal(np.concatenate(pieces), samples)
+    assert all(piece.size <= round(longest_s * RATE_HZ) for piece in pieces)
+
+
+def test_the_loudest_sample_decides_whether_there_is_anything():
+    samples = np.zeros(RATE_HZ, np.int16)
+    assert holds_nothing(samples)
+    samples[5] = -32768
+    assert not holds_nothing(samples)
+
+
+def test_engines_say_what_they_are():
+    assert next(iter(engines())) == DEFAULT == "moonshine-tiny"
+    assert set(engines()) == {"moonshine-tiny", "whisper-base", "torchaudio-wav2vec2"}
+    assert all(one.licence and one.source and one.description and one.languages for one in engines().values())
+    assert find_engine("whisper-base").key == "whisper-base@1"
+
+
+def test_an_unknown_recogniser_is_told_the_known_ones():
+    with pytest.raises(MetricInputError, match="moonshine-tiny, whisper-base, torchaudio-wav2vec2, found “kaldi”"):
+        load("kaldi")
+
+
+def test_missing_weights_are_a_sentence_and_no_words(tmp_path, monkeypatch):
+    if registry.find_spec("faster_whisper") is None:
+        pytest.skip("faster-whisper is not installed")
+    monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
+    sentence = missing_of(find_engine("whisper-base"))
+    assert str(tmp_path) in sentence
+    assert "models fetch whisper-base" in sentence
+    with pytest.raises(MetricInputError, match="models fetch whisper-base"):
+        load("whisper-base")
+
+
+def test_a_missing_package_is_a_sentence(monkeypatch):
+    monkeypatch.setattr(registry, "find_spec", lambda _name: None)
+    monkeypatch.setattr(moonshine, "find_spec", lambda _name: None)
+    monkeypatch.setattr(torchaudio_ctc, "find_spec", lambda _name: None)
+    for engine in engines().values():
+        assert "which is not installed" in missing_of(engine)
+        with pytest.raises(MetricInputError, match="which is not installed"):
+            load(engine.name)
+
+
+def test_another_version_without_its_model_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(moonshine, "package_folder", lambda: tmp_path)
+    (tmp_path / "libmoonshine.so").touch()
+    assert "install moonshine-voice==0.1.0" in missing_of(find_engine("moonshine-tiny"))
+
+
+def test_a_model_that_was_not_measured_is_refused(tmp_path, monkeypatch):
+    model = tmp_path / "assets" / "tiny-en"
+    model.mkdir(parents=True)
+    (tmp_path / "libmoonshine.so").touch()
+    for name in moonshine.FILES:
+        (model / name).write_text("another model")
+    monkeypatch.setattr(moonshine, "package_folder", lambda: tmp_path)
+    with pytest.raises(MetricInputError, match=r"not the model that was measured: expected SHA-256 \w+, found"):
+        load("moonshine-tiny")
+
+
+def test_the_pipeline_of_torchaudio_is_never_made_of_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
+    monkeypatch.setattr(torchaudio_ctc, "find_spec", lambda _name: object())
+    sentence = missing_of(find_engine("torchaudio-wav2vec2"))
+    assert "WAV2VEC2_ASR_BASE_960H" in sentence
+    assert str(tmp_path) in sentence
+    with pytest.raises(MetricInputError, match="which are not there"):
+        load("torchaudio-wav2vec2")
+
+
+LABELS = ("-", "|", "A", "B")
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ([], ""), ([0, 0], ""), ([2], "A"), ([2, 2, 2], "A"), ([2, 0, 2], "AA"), ([1, 2, 1, 1, 3, 1], "A B"),
+        ([2, 1, 0, 1, 3], "A B"), ([0, 2, 3, 0, 0, 1, 0], "AB"),
+    ],
+)  # fmt: skip
+def test_the_best_path_merges_repetitions_and_drops_blanks(path, text):
+    assert best_path(np.eye(4, dtype=np.float32)[path].reshape(-1, 4), LABELS) == text
+
+
+def test_emissions_of_a_ctc_model_become_words():
+    torch = pytest.importorskip("torch")
+
+    def model(waveforms):
+        assert waveforms.shape == (1, RATE_HZ)
+        assert waveforms.abs().max() <= 1
+        return torch.eye(4)[[2, 2, 0, 2, 1, 3]][None], None
+
+    recognizer = CtcRecognizer(model, LABELS, "cpu")
+    loud = NOISE[:RATE_HZ]
+    assert recognizer.transcribe([loud, np.zeros_like(loud)], RATE_HZ) == ["AA B", ""]

@@ -1,0 +1,106 @@
+"""Texts made comparable, and hypotheses kept while a recogniser works."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.metrics.errors import MetricInputError
+from evaluation.recognizers.number_words import cardinal, spell_numbers
+from evaluation.recognizers.text_store import TextStore
+from evaluation.recognizers.texts import RULES, find_rule, written_english
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("Mr. Quilter is here; Mrs. Day, too.", "MISTER QUILTER IS HERE MISSUS DAY TOO"),
+        ("Dr Who met St. John", "DOCTOR WHO MET SAINT JOHN"),
+        ("Well-known — and “quoted”", "WELL KNOWN AND QUOTED"),
+        ("It’s the girls' ‘tis", "IT'S THE GIRLS TIS"),
+        ("[Music] a (laughs) b <unk>", "A B"),
+        ("café naïve", "CAFE NAIVE"),
+        ("R&D at 100%", "R AND D AT ONE HUNDRED PER CENT"),
+        ("in 1815, 1905, 1900 and 2004", "IN EIGHTEEN FIFTEEN NINETEEN OH FIVE NINETEEN HUNDRED AND TWO THOUSAND FOUR"),
+        ("1,200 men", "ONE THOUSAND TWO HUNDRED MEN"),
+        ("the 2nd, 12th, 21st and 30th", "THE SECOND TWELFTH TWENTY FIRST AND THIRTIETH"),
+        ("the 1930s and 60's", "THE NINETEEN THIRTIES AND SIXTIES"),
+        ("$5, £1 and $2.50", "FIVE DOLLARS ONE POUND AND TWO DOLLARS AND FIFTY"),
+        ("$3 million", "THREE MILLION DOLLARS"),
+        ("3.14 at 10:30 and 4:00", "THREE POINT ONE FOUR AT TEN THIRTY AND FOUR O'CLOCK"),
+        ("007", "ZERO ZERO SEVEN"),
+        ("½", "ONE TWO"),
+        ("", ""), ("…!?", ""), ("東京", ""),
+    ],
+)  # fmt: skip
+def test_written_english_becomes_plain_words(written, said):
+    assert written_english(written) == said
+
+
+@given(st.text())
+def test_written_english_leaves_plain_words_only_and_changes_them_no_more(text):
+    once = written_english(text)
+    assert set(once) <= set(string.ascii_uppercase + "' ")
+    assert written_english(once) == once
+
+
+@given(st.integers(0, 10**15 - 1))
+def test_quantities_are_read_as_they_are_counted(number):
+    values = {cardinal(small): small for small in range(100)}
+    total = group = 0
+    tens = 0
+    for word in cardinal(number).split():
+        if word == "hundred":
+            group, tens = 100 * (group + tens), 0
+        elif word in ("thousand", "million", "billion", "trillion"):
+            scale = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}[word]
+            total, group, tens = total + (group + tens) * scale, 0, 0
+        else:
+            tens += values[word]
+    assert total + group + tens == number
+
+
+def test_a_number_too_long_to_be_named_is_read_digit_by_digit():
+    assert spell_numbers("9" * 16) == " ".join(["nine"] * 16)
+
+
+def test_rules_have_names_that_can_be_asked_for():
+    assert list(RULES) == ["vpc-2022", "written-english-1"]
+    assert find_rule("vpc-2022").normalise("Mr. Day, 5!") == "MR DAY 5"
+    with pytest.raises(MetricInputError, match="vpc-2022, written-english-1, found “kaldi”"):
+        find_rule("kaldi")
+
+
+def test_a_stopped_run_goes_on_after_its_last_whole_line(tmp_path):
+    path = tmp_path / "text"
+    with TextStore(path, "one@1") as store:
+        store.add("b", "two\nwords ")
+        store.add("a", "")
+    with path.open("a") as file:
+        file.write("c cut o")
+    with TextStore(path, "one@1") as store:
+        assert store.done == {"b": "two words", "a": ""}
+        store.add("c", "whole")
+        store.finish()
+    assert path.read_text() == "a\nb two words\nc whole\n"
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_words_of_two_recognisers_never_share_a_file(tmp_path):
+    path = tmp_path / "text"
+    with TextStore(path, "one@1") as store:
+        store.add("a", "x")
+    with pytest.raises(MetricInputError, match="expected hypotheses of two@1, found those of one@1"):
+        TextStore(path, "two@1")
+    (tmp_path / "text.engine").unlink()
+    with pytest.raises(MetricInputError, match="a file of unknown origin"):
+        TextStore(path, "one@1")
+    assert path.read_text() == "a x\n"
+
+
+def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path):
+    with pytest.raises(MetricInputError, match="expected a file that can be written"):
+        TextStore(tmp_path / "absent" / "text", "one@1")

@@ -1,0 +1,128 @@
+"""Recipes as published, their checks, and the schedules that follow from them."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluation.attackers.training.presets import PRESETS, VARIANTS, TrainingRecipe, find_preset, with_variant
+from evaluation.attackers.training.schedules import learning_rate, target_weights
+from evaluation.metrics.errors import MetricInputError
+
+SPANE = PRESETS["spane"]
+
+
+def adversarial(**values: object) -> TrainingRecipe:
+    return SPANE.changed(target_head="literal", largest_weight=1.0, **values)
+
+
+def test_presets_are_as_published():
+    spane, vpc24, small = (PRESETS[name] for name in ("spane", "vpc24", "small"))
+    assert (spane.width, spane.aggregated, vpc24.width, vpc24.aggregated) == (1024, 3072, 512, 1536)
+    for one in (spane, vpc24):
+        assert (one.embedding, one.attention, one.batch, one.epochs, one.margin, one.scale) == (
+            192,
+            128,
+            256,
+            10,
+            0.2,
+            30,
+        )
+        assert (one.weight_decay, one.half_cycle_steps, one.drop_last) == (2e-6, 65_000, True)
+    assert (spane.base_learning_rate, spane.peak_learning_rate) == (1e-6, 1e-3)
+    assert (vpc24.base_learning_rate, vpc24.peak_learning_rate) == (1e-8, 1e-2)
+    assert (spane.crop, spane.centre, spane.checkpoint) == ("grid", True, "last")
+    assert (vpc24.crop, vpc24.centre, vpc24.checkpoint) == ("utterance", False, "best")
+    assert (spane.validation, vpc24.validation) == ("tenth of each speaker", "tenth of all")
+    assert (spane.gender_split, vpc24.gender_split) == ("pooled", "per gender")
+    assert (small.width, small.embedding, small.crop_s, small.batch) == (64, 128, 2.0, 64)
+    assert (small.peak_learning_rate, small.schedule, small.validation) == (1e-3, "warmup-cosine", "last segment")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_recipe_survives_json(name, variant):
+    recipe = with_variant(find_preset(name), variant)
+    assert TrainingRecipe.from_json(recipe.to_json()) == recipe
+
+
+def test_variants_are_the_published_and_the_stabilised_one():
+    literal, stabilised = with_variant(SPANE, "literal"), with_variant(SPANE, "stabilised")
+    assert (literal.zero_epochs, literal.full_epochs, literal.largest_weight, literal.adversary_loss) == (
+        6,
+        1,
+        1.0,
+        "aam",
+    )
+    assert (stabilised.adversary_loss, stabilised.adversary_scale, stabilised.adversary_steps) == ("ce", 10.0, 3)
+    assert (stabilised.adversary_lr_multiplier, stabilised.largest_weight) == (5.0, 0.3)
+    assert with_variant(SPANE, "measured").largest_weight == 0
+    assert with_variant(SPANE.changed(epochs=40), "literal").zero_epochs == 24
+
+
+def test_all_faults_of_a_recipe_are_said_at_once():
+    with pytest.raises(MetricInputError) as told:
+        SPANE.changed(width=100, epochs=0, crop_s=2.0)
+    for name in ("width:", "epochs:", "crop_s:"):
+        assert name in str(told.value)
+    with pytest.raises(MetricInputError, match="validation: expected one of tenth of each speaker"):
+        SPANE.changed(validation="none")
+    with pytest.raises(MetricInputError, match=r"batch: expected a value of type int, found 2\.5"):
+        SPANE.changed(batch=2.5)
+    with pytest.raises(MetricInputError, match="scale: expected a finite number, found nan"):
+        SPANE.changed(scale=float("nan"))
+
+
+def test_literal_head_has_one_optimiser():
+    with pytest.raises(MetricInputError, match="expected stabilised with steps"):
+        adversarial(adversary_steps=3)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"name": "x"}', '{"width": 8'])
+def test_other_json_is_refused(text):
+    with pytest.raises(MetricInputError, match="Expected a training recipe"):
+        TrainingRecipe.from_json(text)
+
+
+def test_unknown_names_say_which_there_are():
+    with pytest.raises(MetricInputError, match="among spane, vpc24, small, found “large”"):
+        find_preset("large")
+    with pytest.raises(MetricInputError, match="among none, measured, literal, stabilised"):
+        with_variant(SPANE, "strong")
+    with pytest.raises(MetricInputError, match="found colour"):
+        SPANE.changed(colour="red")
+
+
+def test_target_weights_are_those_of_the_paper():
+    assert target_weights(adversarial(zero_epochs=6, full_epochs=1)) == (0, 0, 0, 0, 0, 0, 0.25, 0.5, 0.75, 1)
+
+
+def test_target_weights_without_an_epoch_at_the_maximum_end_below():
+    weights = target_weights(adversarial(zero_epochs=6, full_epochs=0))
+    assert weights == pytest.approx((0, 0, 0, 0, 0, 0, 0.2, 0.4, 0.6, 0.8))
+
+
+def test_target_weights_stay_at_the_maximum():
+    assert target_weights(adversarial(zero_epochs=6, full_epochs=3)) == (0, 0, 0, 0, 0, 0, 0.5, 1, 1, 1)
+    assert target_weights(adversarial(zero_epochs=0, full_epochs=10)) == (1.0,) * 10
+
+
+def test_target_weights_of_a_baseline_are_zero():
+    assert target_weights(adversarial(zero_epochs=10)) == (0.0,) * 10
+    assert target_weights(with_variant(SPANE, "measured")) == (0.0,) * 10
+    assert target_weights(SPANE) == (0.0,) * 10
+
+
+def test_cyclic_rate_never_peaks_in_the_published_training():
+    assert learning_rate(SPANE, 0, 16_000) == 1e-6
+    assert learning_rate(SPANE, 65_000, 16_000) == pytest.approx(1e-3)
+    assert learning_rate(SPANE, 130_000, 16_000) == pytest.approx(1e-6)
+    assert learning_rate(SPANE, 16_000, 16_000) == pytest.approx(2.467e-4, rel=1e-3)  # a quarter of the climb
+    assert learning_rate(PRESETS["vpc24"], 16_250, 16_000) == pytest.approx(2.5e-3, rel=1e-5)
+
+
+def test_warm_up_climbs_and_the_cosine_falls_to_the_base():
+    rates = [learning_rate(PRESETS["small"], step, 200) for step in range(200)]
+    assert rates[9] == max(rates) == 1e-3
+    assert rates[:10] == sorted(rates[:10])
+    assert rates[9:] == sorted(rates[9:], reverse=True)
+    assert 0 < rates[-1] < 1e-6
