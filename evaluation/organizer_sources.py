@@ -62,17 +62,17 @@ class CorpusSources:
 
     def speakers(self, data_set: recipes.DataSet) -> Mapping[str, str]:
         """Utterance → speaker of a trial or recognition set."""
-        rows = Utterance.objects.filter(data_sets__in=self._parts(data_set)).order_by()
+        rows = Utterance.objects.filter(data_sets__in=self.parts(data_set)).order_by()
         return dict(rows.values_list("name", "speaker__name"))
 
     def references(self, data_set: recipes.DataSet) -> Mapping[str, str]:
         """Utterance → transcript of a recognition set, as the challenge prepares its texts; none is left out."""
-        rows = Utterance.objects.filter(data_sets__in=self._parts(data_set)).distinct().order_by("name")
+        rows = Utterance.objects.filter(data_sets__in=self.parts(data_set)).distinct().order_by("name")
         texts = dict(rows.values_list("name", "transcript"))
         complete = all(texts.values()) and data_set.utterances in (None, len(texts))
         return {name: normalise_transcript(text) for name, text in texts.items()} if complete else {}
 
-    def _parts(self, data_set: recipes.DataSet) -> list[DataSet]:
+    def parts(self, data_set: recipes.DataSet) -> list[DataSet]:
         """The set itself, or the trial sets that a recognition set puts together (``libri_dev_asr``: both genders)."""
         if data_set.name in self.data_sets:
             return [self.data_sets[data_set.name]]

@@ -97,7 +97,7 @@ def objective_values(
     given = list(submissions)
     runs = newest_runs([one.pk for one in given], as_of)
     editions = {one.system.edition_id: one.system.edition for one in given if one.system.edition_id}
-    numbers = _numbers(list(runs.values()), _needed(editions.values()) if extent is Extent.RANKED else Q())
+    numbers = numbers_of(list(runs.values()), _needed(editions.values()) if extent is Extent.RANKED else Q())
     required = {pk: _required(edition) for pk, edition in editions.items() if edition}
     found = {}
     for submission in given:
@@ -134,10 +134,11 @@ def _needed(editions: Iterable[Edition | None]) -> Q:
     return wanted
 
 
-def _numbers(runs: list[EvaluationRun], wanted: Q) -> dict[int, dict[ClaimIdentity, Number]]:
+def numbers_of(runs: list[EvaluationRun], wanted: Q | None = None) -> dict[int, dict[ClaimIdentity, Number]]:
+    """All numbers of some runs, or those wanted, by primary key of the run, in one query."""
     found: dict[int, dict[ClaimIdentity, Number]] = {}
     if runs:
-        rows = MetricValue.objects.filter(wanted, run__in=[run.pk for run in runs])
+        rows = MetricValue.objects.filter(wanted or Q(), run__in=[run.pk for run in runs])
         for row in rows.order_by("pk").values_list(*COLUMNS):
             number = _number(row)
             found.setdefault(row[0], {})[number.identity] = number

@@ -24,7 +24,7 @@ from evaluation.objective.compute import Objective, compute_objective
 from evaluation.objective.values import Number
 from evaluation.objective_figures import draw_det_figures
 from evaluation.organizer_sources import sources_of
-from evaluation.protocols.recipes import FOLDER
+from evaluation.protocols.recipes import FOLDER, Recipe
 from evaluation.selectors import finished_runs
 from evaluation.services import RECIPE_VERSION, start_evaluation
 from portal.accounts.notice_kinds import NoticeKind
@@ -101,7 +101,7 @@ def run_objective(context: JobContext) -> dict[str, Any]:
             folder,
             max(systems, key=lambda one: one.system) if systems else None,
             sources_of(submission, edition),
-            kept=lambda test: score_sets.append(_score_set(run, test, edition)),
+            kept=lambda test: score_sets.append(score_set_of(run, test, edition.recipe)),
             progress=context.progress,
         )
     context.problems += objective.problems
@@ -260,13 +260,13 @@ def _is_superseded(run: EvaluationRun) -> bool:
     return newer.exists()
 
 
-def _score_set(run: EvaluationRun, test: MeasuredTest, edition: Edition) -> ScoreSet:
+def score_set_of(run: EvaluationRun, test: MeasuredTest, recipe: Recipe) -> ScoreSet:
     """The scores of a test, sorted and stored."""
     targets, nontargets = np.sort(test.joined.target_scores), np.sort(test.joined.nontarget_scores)
     packed = io.BytesIO()
     np.savez_compressed(packed, targets=targets, nontargets=nontargets)
     file = test.file
-    gender = Gender(edition.recipe.data_sets[file.data_set].gender)
+    gender = Gender(recipe.data_sets[file.data_set].gender)
     identity = ClaimIdentity(file.data_set, gender, "eer", "kaldi", file.training, file.enrolment, file.speech)
     return ScoreSet(
         run=run,

@@ -37,6 +37,7 @@ PATHS = {
     "membership": "The number of a member of this team.",
     "document": "The number of a document of this submission.",
     "other": "The number of another submission.",
+    "run": "The number of a run of this submission.",
 }
 NAMES = {"integer": "whole number", "boolean": "true or false", "object": "object", "number": "number"}
 FORMATS = {"date-time": "time", "email": "e-mail address", "uuid": "UUID", "binary": "bytes"}

@@ -19,6 +19,7 @@ TAGS = {
     "teams": ("Teams", "Teams, their people and invitations, the organizer's decision; and who you are to the portal."),
     "submissions": ("Submissions", "What was sent, what was found in it, and how far it is."),
     "systems": ("Systems", "The numbers of a system, recomputed, and for its own the claimed ones beside."),
+    "engines": ("Attackers and recognisers", "The portal's own attacks and recognition: what there is, runs, numbers."),
     "docs": ("This description", "The description of the API for programs."),
 }
 PROBLEM = {

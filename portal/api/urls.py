@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from portal.api import boards, docs, editions, studies, submissions, systems, teams
+from portal.api import boards, docs, editions, engines, studies, submissions, systems, teams
 from portal.api.base import nothing_here
 
 app_name = "api"
@@ -51,9 +51,16 @@ urlpatterns = [
     path("submissions/<int:pk>/withdraw", submissions.Withdraw.as_view(), name="withdraw-submission"),
     path("submissions/<int:pk>/check", submissions.Check.as_view(), name="check-submission"),
     path("submissions/<int:pk>/evaluate", submissions.Evaluate.as_view(), name="evaluate-submission"),
+    path("submissions/<int:pk>/attacks", engines.Attacks.as_view(), name="attacks"),
+    path("submissions/<int:pk>/recognitions", engines.Recognitions.as_view(), name="recognitions"),
+    path("submissions/<int:pk>/runs/<int:run>/cancel", engines.CancelRun.as_view(), name="cancel-run"),
+    path("submissions/<int:pk>/runs/<int:run>/continue", engines.ContinueRun.as_view(), name="continue-run"),
+    path("engines/", engines.EngineList.as_view(), name="engines"),
     path("systems/", systems.SystemList.as_view(), name="systems"),
     path("systems/<slug:name>/", systems.SystemDetail.as_view(), name="system"),
     path("systems/<slug:name>/values", systems.Values.as_view(), name="values"),
+    path("systems/<slug:name>/attacks", engines.SystemAttacks.as_view(), name="system-attacks"),
+    path("systems/<slug:name>/recognitions", engines.SystemRecognitions.as_view(), name="system-recognitions"),
     path("systems/<slug:name>/files", systems.Files.as_view(), name="files"),
     re_path(r"^(?P<rest>[\s\S]+)\Z", nothing_here, name="nothing"),
 ]

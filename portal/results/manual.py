@@ -23,6 +23,8 @@ PAGES = (
     "methods",
     "anonymizers",
     "plugins",
+    "attackers",
+    "semi_informed",
     "operator",
     "settings",
 )

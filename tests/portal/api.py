@@ -11,6 +11,7 @@ from portal.accounts.tokens import create_token
 from portal.core.storage import replace_named, store_bytes
 from portal.submissions.models import Submission, Upload
 from portal.submissions.uploads import upload_path
+from tests.portal.attacked import attacked, recognised
 from tests.portal.factories import (
     make_corpus,
     make_edition,
@@ -24,6 +25,7 @@ from tests.portal.factories import (
 from tests.portal.measured import measured, planned
 from tests.portal.objective import make_objective_run, ranked_numbers
 from tests.portal.test_submissions_pages import make_full
+from tests.portal.trainings import make_training
 
 ALL_SCOPES = list(AccessToken.Scope.values)
 
@@ -74,6 +76,9 @@ class Challenge:
         )
         # As if the portal had run the team's own system: its page is theirs, the voices are the organizers'.
         planned(self.system, corpus.data_sets.get(name="tones_enrolls"))
+        self.training = make_training(self.submission)
+        self.attack = attacked(self.submission, sets=["libri_test_trials_f"])
+        recognised(self.submission)
         self.upload = self.make_upload("receiving")
         self.invitation = self.team.invitations.create(
             email="new@test.example", secret_hash="0" * 64, expires_at=timezone.now() + timedelta(days=1)

@@ -1,0 +1,130 @@
+"""The commands of the page about attackers and recognisers, run as they are written there beside such files."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+CORPUS = ROOT / "demo" / "corpus"
+EVALUATION = ".venv/bin/python -m evaluation "
+ATTACK = (
+    f"{EVALUATION}attack --enrolment data/enrolls --trials data/trials_f data/trials_m --original original "
+    "--anonymised anonymised --out attack"
+)
+RECOGNIZE = (
+    f"{EVALUATION}recognize data/trials_f --engine moonshine-tiny --text data/trials_f/text --out hypotheses.txt"
+)
+NATURALNESS = f"{EVALUATION}naturalness anonymised"
+TRAIN = f"{EVALUATION}train-attacker trained --data training.csv --preset small --seeds 1 2"
+ENGINE_COMMANDS = (f"{EVALUATION}models", ATTACK, RECOGNIZE, NATURALNESS, TRAIN)
+# So few steps that nothing is learnt: what is tried is the command, not the attacker.
+SHORTER = " --set epochs=1 width=8 aggregated=24 embedding=16 attention=8 batch=8"
+SPEAKERS_A_GENDER, UTTERANCES = 2, 4
+
+
+def engine_command(line: str, environment: Callable[..., dict[str, str]]) -> Callable[[Path], None]:
+    """A command that ends well and prints something; skipped where its model is not on this machine."""
+
+    def trial(_: Path) -> None:
+        require(line)
+        code, problems, said = engine_session(environment)[line]
+        assert code == 0, problems
+        assert said.strip()
+
+    return trial
+
+
+def require(line: str) -> None:
+    from tests.evaluation.engines import require_engine, require_model_file, require_recognizer
+
+    if line == ATTACK:
+        require_engine("wespeaker-resnet34")
+    elif line == RECOGNIZE:
+        require_recognizer("moonshine-tiny")
+    elif line == NATURALNESS:
+        for name in ("dnsmos-p835", "dnsmos-p808"):
+            require_model_file(name)
+    elif line == TRAIN:
+        pytest.importorskip("torch", reason="torch is not installed")
+
+
+@cache
+def engine_session(environment: Callable[..., dict[str, str]]) -> dict[str, tuple[int, str, str]]:
+    """How each command ended and what it printed, by its line."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_files(folder)
+        said = {line: run(line, folder, environment) for line in ENGINE_COMMANDS}
+        if said[ATTACK][0] == 0:
+            assert list((folder / "attack").rglob("scores"))
+        return said
+
+
+def run(line: str, folder: Path, environment: Callable[..., dict[str, str]]) -> tuple[int, str, str]:
+    command = line.replace(".venv/bin/python", str(ROOT / ".venv/bin/python")) + (SHORTER if line == TRAIN else "")
+    answer = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment(folder, PYTHONPATH=str(ROOT)),
+        capture_output=True, text=True, timeout=400, check=False,
+    )  # fmt: skip
+    return answer.returncode, answer.stderr, answer.stdout
+
+
+def write_files(folder: Path) -> None:
+    """Data directories, original and “anonymised” audio (each speaker in the voice of another) of the demo corpus."""
+    with next(CORPUS.glob("*.csv")).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    chosen: dict[str, list[dict[str, str]]] = {}
+    for row in rows:
+        chosen.setdefault(row["speaker"], []).append(row)
+    genders = {speaker: rows[0]["gender"].lower()[0] for speaker, rows in chosen.items()}
+    speakers = [
+        speaker for gender in "fm" for speaker in [one for one in chosen if genders[one] == gender][:SPEAKERS_A_GENDER]
+    ]
+    for kind in ("original", "anonymised"):
+        (folder / kind).mkdir()
+    for place, speaker in enumerate(speakers):
+        other = chosen[speakers[(place + 1) % len(speakers)]]
+        for row, stranger in zip(chosen[speaker][:UTTERANCES], other, strict=False):
+            shutil.copy(CORPUS / row["path"], folder / "original" / Path(row["path"]).name)
+            shutil.copy(CORPUS / stranger["path"], folder / "anonymised" / Path(row["path"]).name)
+    kept = {speaker: chosen[speaker][:UTTERANCES] for speaker in speakers}
+    half = UTTERANCES // 2
+    write_data(folder / "data/enrolls", {one: rows[:half] for one, rows in kept.items()}, folder)
+    for gender in "fm":
+        of_gender = {one: rows[half:] for one, rows in kept.items() if genders[one] == gender}
+        write_data(folder / f"data/trials_{gender}", of_gender, folder)
+    with (folder / "training.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["path", "source"])
+        writer.writerows([CORPUS / row["path"], one] for one, rows in kept.items() for row in rows)
+
+
+def write_data(place: Path, rows: dict[str, list[dict[str, str]]], folder: Path) -> None:
+    """A Kaldi directory; every speaker of it is tried against every utterance of it."""
+    place.mkdir(parents=True)
+    utterances = {Path(row["path"]).stem: (speaker, row) for speaker, ones in rows.items() for row in ones}
+    lines = {
+        "utt2spk": [f"{name} {speaker}" for name, (speaker, _) in utterances.items()],
+        "spk2utt": [
+            f"{speaker} " + " ".join(name for name, (one, _) in utterances.items() if one == speaker)
+            for speaker in rows
+        ],
+        "spk2gender": [f"{speaker} {ones[0]['gender'].lower()[0]}" for speaker, ones in rows.items()],
+        "wav.scp": [f"{name} {folder / 'original' / Path(row['path']).name}" for name, (_, row) in utterances.items()],
+        "text": [f"{name} {row['transcript']}" for name, (_, row) in utterances.items()],
+        "trials": [
+            f"{speaker} {name} {'target' if speaker == one else 'nontarget'}"
+            for speaker in rows
+            for name, (one, _) in utterances.items()
+        ],
+    }
+    for name, found in lines.items():
+        (place / name).write_text("\n".join(sorted(found)) + "\n")

@@ -1,0 +1,401 @@
+"""The portal's own attacks: from audio to vectors, scores, numbers and figures, as jobs that may stop anywhere."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+from django.core.files.storage import default_storage
+
+from evaluation.attackers import registry
+from evaluation.figures import det, similarity
+from evaluation.formats.claims import AttackModel, Speech
+from evaluation.formats.results import read_results
+from evaluation.models import EvaluationRun, SpeakerVector
+from evaluation.objective.values import Basis
+from evaluation.objective_figures import curves_by_set, det_key
+from evaluation.selectors_attack import attacks_of, comparison, seconds_per_second, trial_sets_of
+from evaluation.selectors_objective import objective_run, values_of_submission
+from evaluation.services_attack import start_attack, vectors_of
+from evaluation.services_speech import cancel_run, continue_run, job_chain
+from evaluation.services_training import engine_key
+from portal.challenges.models import TrialList
+from portal.jobs.models import Job, State
+from portal.jobs.runner import execute
+from portal.jobs.services import NotPossible
+from portal.submissions.models import Submission
+from tests.evaluation.voices import voice
+from tests.portal.attacked import attacked
+from tests.portal.attacking import (
+    SPECTRUM,
+    attack,
+    expected_metrics,
+    replace_files,
+    run_chain,
+    spectrum_of,
+    store_samples,
+    unprotected,
+)
+from tests.portal.factories import (
+    make_corpus,
+    make_organizer,
+    make_submission,
+    make_system,
+    make_team,
+    make_team_system,
+)
+from tests.portal.objective import (
+    add_audio,
+    add_documents,
+    evaluate,
+    make_objective_run,
+    tones_edition,
+    tones_scores,
+)
+from tests.portal.trainings import make_training
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RUNGS = (AttackModel.UNPROTECTED, AttackModel.IGNORANT, AttackModel.LAZY_INFORMED)
+TRIALS = "tones_trials_f"
+
+
+@pytest.fixture
+def edition():
+    return tones_edition()
+
+
+@pytest.fixture
+def submission(edition):
+    return unprotected(edition)
+
+
+@pytest.fixture(autouse=True)
+def quick_figures(request, monkeypatch):
+    """Figures take longer than all the rest; only the test that looks at them draws them."""
+    if "figures" not in request.node.name:
+        monkeypatch.setattr(similarity, "draw_similarity", lambda *_, **__: b"<svg/>")
+        monkeypatch.setattr(det, "draw_det", lambda *_, **__: b"<svg/>")
+
+
+def only(submission):
+    [found] = attacks_of(submission)
+    return found
+
+
+def problems_of(run, code):
+    return [one for job in job_chain(run) for one in job.problems if one["code"] == code]
+
+
+# What is computed ----------------------------------------------------------------------------------
+
+
+def test_attack_gives_the_numbers_of_the_engine_with_intervals_over_speakers(edition, submission):
+    run = attack(submission, data_sets=[TRIALS])
+    assert run.job.state == State.SUCCEEDED
+    found = only(submission)
+    wanted = expected_metrics(edition.corpus, TRIALS, lambda one: one.audio, lambda one: one.audio)
+    for rung in RUNGS:  # the anonymised speech is the original one
+        number = found.values.number("eer", "kaldi", data_set=TRIALS, attack_model=rung)
+        assert (number.value, number.basis) == (100 * wanted.kaldi_eer, Basis.SCORES)
+        assert number.n == wanted.n_target + wanted.n_nontarget
+        assert number.low <= number.value <= number.high
+        assert found.values.number("min_cllr", "pav", data_set=TRIALS, attack_model=rung).value == wanted.min_cllr
+    assert found.values.number("eer", "kaldi", data_set=TRIALS) is None  # nobody was trained: no semi-informed one
+    assert {one.training for one in found.numbers if one.metric == "eer"} == {Speech.ORIGINAL}
+    assert {one.attack_model for one in found.score_sets} == {str(rung) for rung in RUNGS}
+
+
+def test_attack_on_other_voices_tests_each_form_of_speech(edition, submission):
+    """Everybody speaks with the voice of one person, in the enrolment set with that of another."""
+    anonymised = {data_set: store_samples(voice(place, 9)) for place, data_set in enumerate(("enrolls", "trials_f"))}
+    for place, file in enumerate(submission.files.filter(data_set__name="tones_enrolls")):
+        replace_files(submission, store_samples(voice(place % 5, 3)), pk=file.pk)
+    replace_files(submission, anonymised["trials_f"], data_set__name=TRIALS)
+    attack(submission, data_sets=[TRIALS])
+    keys = {
+        (file.data_set.name, file.utterance.name): file.audio
+        for file in submission.files.select_related("data_set", "utterance")
+    }
+
+    def original(one):
+        return one.audio
+
+    def enrolled(one):
+        return keys["tones_enrolls", one.name]
+
+    def tested(one):
+        return keys[TRIALS, one.name]
+
+    for rung, forms in zip(RUNGS, ((original, original), (original, tested), (enrolled, tested)), strict=True):
+        wanted = expected_metrics(edition.corpus, TRIALS, *forms)
+        number = only(submission).values.number("eer", "kaldi", data_set=TRIALS, attack_model=rung)
+        assert number.value == 100 * wanted.kaldi_eer, rung
+
+
+def test_averages_and_figures_are_those_of_the_recipe(submission):
+    run = attack(submission)
+    found = only(submission)
+    members = [found.values.number("eer", "kaldi", data_set=f"tones_trials_{g}", attack_model=RUNGS[2]) for g in "fm"]
+    average = found.values.average("eer", "kaldi", split="test", attack_model=RUNGS[2])
+    assert average.value == pytest.approx(sum(one.value for one in members) / 2, abs=1e-12)
+    assert set(curves_by_set(found.score_sets)) == {"tones_trials_f", "tones_trials_m"}
+    assert default_storage.exists(det_key(run.pk, TRIALS))
+    assert [one.data_set for one in found.voices] == ["tones_trials_f", "tones_trials_m"]
+    assert default_storage.exists(found.voices[0].figure_key("dark"))
+    assert "Diagonal dominance of M_oo" in found.voices[0].alt
+    assert found.speakers == {"tones_trials_f": 4, "tones_trials_m": 4}
+
+
+def test_voices_that_stay_as_they_were_gain_nothing_and_hide_nothing(submission):
+    attack(submission)
+    found = only(submission)
+    gain = found.values.number("gain_of_voice_distinctiveness", "official", data_set=TRIALS)
+    assert (gain.value, gain.basis, gain.n) == (0.0, Basis.SIMILARITY, 4)
+    assert gain.low == gain.high == 0.0
+    assert found.values.number("de_identification", "official", data_set=TRIALS).value < 0.5
+    with default_storage.open(found.voices[0].matrices_key) as file, np.load(io.BytesIO(file.read())) as packed:
+        assert (packed["oo"] == packed["pp"]).all()
+        assert packed["speakers"].tolist() == [f"tones-s{number}" for number in (0, 2, 4, 6)]
+
+
+def test_files_are_a_results_directory_that_can_be_read_back(edition, submission, tmp_path):
+    attack(submission)
+    found = only(submission)
+    with default_storage.open(found.archive_key) as file, zipfile.ZipFile(io.BytesIO(file.read())) as archive:
+        archive.extractall(tmp_path)
+    top = f"results-{SPECTRUM}.orig"
+    names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("scores")}
+    assert f"{top}/ASV-tones_enrolls_anon-{TRIALS}_anon/scores" in names
+    assert len(names) == 6
+    [system] = read_results(tmp_path / top, recipe=edition.recipe)
+    assert {(one.data_set, one.training, one.enrolment, one.speech) for one in system.scores} == {
+        (one.data_set, Speech.ORIGINAL, Speech(one.enrolment), Speech(one.speech)) for one in found.score_sets
+    }
+    for score_set in found.score_sets:
+        with default_storage.open(found.scores_key(score_set)) as stored:
+            lines = stored.read().decode().splitlines()
+        assert len(lines) == score_set.target_count + score_set.nontarget_count
+        assert lines == (tmp_path / top / found.test_of(score_set) / "scores").read_text().splitlines()
+
+
+def test_baseline_without_an_edition_is_attacked_by_the_lists_of_its_corpus():
+    system = make_system(make_corpus("tones", speakers=4))
+    submission = system.submissions.get()
+    run = attack(submission, data_sets=[TRIALS])
+    assert run.job.state == State.SUCCEEDED
+    found = only(submission)
+    assert found.values.number("eer", "kaldi", data_set=TRIALS, attack_model=AttackModel.UNPROTECTED) is not None
+    # Every anonymised file is one and the same tone: no voice is left, which is said instead of a number.
+    assert found.values.number("gain_of_voice_distinctiveness", "official", data_set=TRIALS) is None
+    [said] = problems_of(run, "no-voice-distinctiveness")
+    assert "one vector for all 4" in said["found"]
+
+
+def test_trained_attacker_makes_the_semi_informed_test_alone(edition, submission):
+    """Its vectors are those of the spectrum, kept under its name beforehand: what it hears, it has heard."""
+    trained = make_training(submission)
+    key = engine_key(trained, 1)
+    audio = set(submission.files.values_list("audio", flat=True))
+    SpeakerVector.objects.bulk_create(
+        SpeakerVector(engine=key, audio=one, vector=np.asarray(spectrum_of(one), "<f4").tobytes()) for one in audio
+    )
+    run = attack(submission, trained=trained, seed=1, data_sets=[TRIALS])
+    assert run.job.state == State.SUCCEEDED, [job.failure for job in job_chain(run)]
+    found = only(submission)
+    assert (found.engine.name, found.engine.training) == (key, Speech.ANONYMISED)
+    assert {one.attack_model for one in found.score_sets} == {"semi-informed"}
+    assert {one.training for one in found.numbers} == {
+        Speech.ANONYMISED
+    }  # no voices: protocol 2.7 takes the frozen one
+    number = found.values.number("eer", "kaldi", data_set=TRIALS)
+    assert number.identity.attack_model is AttackModel.SEMI_INFORMED
+    assert found.archive_key
+    assert not SpeakerVector.objects.exclude(engine=key).exists()
+
+
+def test_own_numbers_stand_beside_uploaded_ones_and_change_nothing_of_them(edition):
+    submission = add_documents(unprotected(edition, state="received"), tones_scores(edition.corpus))
+    evaluate(submission)
+    before, run, state = values_of_submission(submission), objective_run(submission), submission.state
+    attack(submission, data_sets=[TRIALS])
+    submission.refresh_from_db()
+    assert (values_of_submission(submission), objective_run(submission), submission.state) == (before, run, state)
+    found = comparison(submission)
+    assert [one.name for one in found.engines] == [SPECTRUM]
+    key = found.engines[0].key
+    rows = {row.identity: row for row in found.rows}
+    unprotected_eer = [
+        row
+        for row in found.rows
+        if (row.identity.metric, row.identity.estimator, row.identity.data_set) == ("eer", "kaldi", TRIALS)
+        and row.identity.attack_model is AttackModel.UNPROTECTED
+        and row.identity.training is Speech.ORIGINAL
+    ]
+    assert len(unprotected_eer) == 1
+    assert unprotected_eer[0].uploaded == before.numbers[unprotected_eer[0].identity]
+    assert unprotected_eer[0].own[key] == only(submission).numbers[unprotected_eer[0].identity]
+    semi = [row for identity, row in rows.items() if identity.attack_model is AttackModel.SEMI_INFORMED]
+    assert semi
+    assert all(row.uploaded and not row.own for row in semi)
+
+
+# Work is done once ---------------------------------------------------------------------------------
+
+
+def test_vectors_are_made_once_for_the_same_audio(submission):
+    first = attack(submission, data_sets=[TRIALS])
+    heard = [job.result["speech_s"] for job in job_chain(first) if job.kind == "vectors"]
+    assert all(heard)
+    assert seconds_per_second(registry.find_engine(SPECTRUM).key) > 0
+    count = SpeakerVector.objects.count()
+    other = add_audio(make_submission(make_team_system(submission.system.team, "p2")))
+    second = attack(other, data_sets=[TRIALS])
+    assert [job.result["speech_s"] for job in job_chain(second) if job.kind == "vectors"] == [0.0] * len(heard)
+    assert SpeakerVector.objects.count() == count > 0
+    assert attacks_of(other)[0].numbers == attacks_of(submission)[0].numbers
+
+
+def test_attack_goes_on_where_it_stopped(submission):
+    run = start_attack(submission=submission, engine=SPECTRUM)
+    first, *others = job_chain(run)
+    execute(first.pk)
+    made = set(SpeakerVector.objects.values_list("pk", flat=True))
+    cancel_run(run, by=make_organizer())
+    states = [job.state for job in job_chain(run)]
+    assert states == [State.SUCCEEDED] + [State.CANCELLED] * len(others)
+    with pytest.raises(NotPossible, match="has ended"):
+        cancel_run(run, by=None)
+    continue_run(run, by=make_organizer())
+    assert {job.state for job in job_chain(run)[1:]} == {State.WAITING}
+    assert all(job.state == State.SUCCEEDED for job in run_chain(run))
+    assert made <= set(SpeakerVector.objects.values_list("pk", flat=True))
+    with pytest.raises(NotPossible, match="Only a failed or cancelled"):
+        continue_run(run, by=None)
+
+
+def test_attack_that_is_done_again_leaves_the_first_as_it_was(submission):
+    first, second = (attack(submission, data_sets=[TRIALS]) for _ in range(2))
+    assert first.pk != second.pk
+    assert only(submission).run == second
+    assert first.values.count() == second.values.count() > 0
+
+
+# What is wrong -------------------------------------------------------------------------------------
+
+
+def test_recordings_that_cannot_be_used_are_all_named_and_the_others_done(submission):
+    broken = store_samples(voice(0, 0))
+    files = list(submission.files.filter(data_set__name=TRIALS).order_by("utterance__name"))
+    short, silent, damaged = files[3:6]
+    replace_files(submission, store_samples(np.ones(100)), pk=short.pk)
+    replace_files(submission, store_samples(np.zeros(9600)), pk=silent.pk)
+    replace_files(submission, broken.replace(".flac", "0.flac"), pk=damaged.pk)
+    run = attack(submission, data_sets=[TRIALS])
+    assert run.job.state == State.SUCCEEDED
+    named = {one["file"] for one in problems_of(run, "unusable-recording")}
+    assert named == {f"{file.utterance.name} (anonymised)" for file in (short, silent, damaged)}
+    found = only(submission)
+    reasons = {one.what: one.reason for one in found.missing}
+    assert any("12 trials without a score" in reason for reason in reasons.values()), reasons  # 3 of 4 models each
+    number = found.values.number("eer", "kaldi", data_set=TRIALS, attack_model=AttackModel.IGNORANT)
+    whole = found.values.number("eer", "kaldi", data_set=TRIALS, attack_model=AttackModel.UNPROTECTED)
+    assert (number.n, whole.n) == (20, 32)
+
+
+def test_audio_that_is_unusable_throughout_is_not_tried_to_the_end(submission):
+    for file in submission.files.filter(data_set__name="tones_enrolls"):
+        replace_files(submission, store_samples(np.full(100, file.pk)), pk=file.pk)
+    run = attack(submission)
+    [failed] = [job for job in job_chain(run) if job.state == State.FAILED]
+    assert "of the first 3 of" in failed.failure
+    assert len(failed.problems) == 3
+    assert run.job.state == State.CANCELLED
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda _: TrialList.objects.all().delete(), "has no trial list of tones_trials_f"),
+        (lambda _: TrialList.objects.update(nontarget_count=0), "which takes two speakers; found 8 and 0"),
+        (lambda one: one.system.corpus.utterances.update(audio=""), "has audio in the corpus tones"),
+        (lambda one: one.files.all().delete(), "holds no anonymised speech of tones_enrolls"),
+        (lambda one: one.system.corpus.data_sets.filter(name="tones_enrolls").delete(), "no data set tones_enrolls"),
+        (lambda _: Submission.objects.update(state="withdrawn"), "is withdrawn; there is no speech"),
+    ],
+)
+def test_what_cannot_be_attacked_is_refused_before_any_work(submission, spoil, sentence):
+    if sentence.startswith("no data set"):
+        submission.files.filter(data_set__name="tones_enrolls").delete()
+    spoil(submission)
+    submission = Submission.objects.get(pk=submission.pk)
+    with pytest.raises(NotPossible, match=sentence):
+        start_attack(submission=submission, engine=SPECTRUM)
+    assert not EvaluationRun.objects.filter(kind=EvaluationRun.Kind.ATTACK).exists()
+    assert not Job.objects.filter(kind="vectors").exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"engine": "no-such-engine"}, "Expected the name of an encoder"),
+        ({"options": {"preset": "1999"}}, "Expected a way of scoring among"),
+        ({"options": {"preset": "2022"}}, "needs vectors and speakers of the training corpus"),
+        ({"data_sets": ["nothing"]}, "Expected trial sets among tones_trials_f, tones_trials_m"),
+    ],
+)
+def test_wishes_that_cannot_be_met_are_refused_in_a_sentence(submission, fields, sentence):
+    with pytest.raises(NotPossible, match=sentence):
+        start_attack(submission=submission, **{"engine": SPECTRUM} | fields)
+
+
+def test_engine_without_its_weights_says_so_and_gives_no_number(submission, monkeypatch, tmp_path):
+    monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
+    engine = registry.find_engine(registry.DEFAULT)
+    with pytest.raises(NotPossible) as refused:
+        start_attack(submission=submission, engine=engine.name)
+    assert str(refused.value) == registry.missing_of(engine) != ""
+
+
+def test_same_attack_is_not_started_twice_at_once(submission):
+    start_attack(submission=submission, engine=SPECTRUM)
+    with pytest.raises(NotPossible, match="under way already"):
+        start_attack(submission=submission, engine=SPECTRUM)
+
+
+def test_one_trial_set_may_be_attacked_alone(submission):
+    attack(submission, data_sets=["tones_trials_m"])
+    assert {one.data_set for one in only(submission).score_sets} == {"tones_trials_m"}
+
+
+def test_trial_sets_are_listed_with_the_reason_why_not(submission):
+    TrialList.objects.filter(trial_set__name=TRIALS).delete()
+    found = {one.name: one.refusal for one in trial_sets_of(submission)}
+    assert found["tones_trials_m"] == ""
+    assert "no trial list" in found[TRIALS]
+    attack(submission)
+    assert {one.data_set for one in only(submission).score_sets} == {"tones_trials_m"}
+
+
+def test_vectors_of_another_version_are_not_taken_for_these(submission, edition):
+    attack(submission)
+    SpeakerVector.objects.update(engine=f"{SPECTRUM}@0")
+    utterance = edition.corpus.utterances.first()
+    assert vectors_of(registry.find_engine(SPECTRUM).key, []) == {}
+    assert not SpeakerVector.objects.filter(engine=registry.find_engine(SPECTRUM).key, audio=utterance.audio).exists()
+
+
+# Reading costs the same ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_reading_takes_the_same_queries_whatever_there_is(edition, runs, django_assert_num_queries):
+    submission = add_audio(make_submission(make_team_system(make_team(edition))))
+    make_objective_run(submission, [])
+    for engine in list(registry.engines())[:runs]:
+        attacked(submission, engine)
+    submission = Submission.objects.select_related("system__edition__corpus", "system__corpus").get(pk=submission.pk)
+    with django_assert_num_queries(3):
+        assert len(attacks_of(submission)) == runs
+    with django_assert_num_queries(5):
+        assert comparison(submission).rows

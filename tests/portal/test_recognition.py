@@ -1,0 +1,178 @@
+"""The portal's own recognition: from kept words to error rates, as jobs, beside those of the original speech."""
+
+import pytest
+
+from evaluation.formats.claims import Gender, Speech
+from evaluation.models import Hypothesis
+from evaluation.objective.values import Basis
+from evaluation.recognizers import registry
+from evaluation.selectors_objective import objective_values
+from evaluation.selectors_recognition import alignment_of, recognitions_of, spoken_sets_of, utterances_of
+from evaluation.services_recognition import start_recognition
+from evaluation.services_speech import cancel_run, continue_run, job_chain
+from portal.challenges.models import Utterance
+from portal.jobs.models import State
+from portal.jobs.services import NotPossible
+from portal.submissions.models import SubmittedFile
+from tests.evaluation.engines import require_recognizer
+from tests.portal.attacking import run_chain, store_samples, unprotected
+from tests.portal.factories import make_organizer, make_submission, make_team, make_team_system
+from tests.portal.objective import add_audio, tones_edition
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TRIALS = "tones_trials_f"
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch):
+    """The default recogniser, as if all its parts were here: what it understood is kept before it is asked."""
+    monkeypatch.setattr(registry, "missing_of", lambda _: "")
+    return registry.find_engine(registry.DEFAULT)
+
+
+@pytest.fixture
+def submission():
+    """Anonymised speech that differs from the original, each recording by itself."""
+    edition = tones_edition(speakers=4)
+    submission = unprotected(edition)
+    for place, file in enumerate(submission.files.order_by("pk")):
+        submission.files.filter(pk=file.pk).update(audio=store_samples([place + 1] * 800))
+    return submission
+
+
+def understood(submission, engine, wrong=()):
+    """Keep what the recogniser hears: every word of the originals, of the anonymised ones too, but for some."""
+    rows = {one.audio: one.transcript.lower() for one in Utterance.objects.all()}
+    for file in submission.files.select_related("utterance"):
+        words = file.utterance.transcript.lower().split()
+        rows[file.audio] = " ".join(["noise", *words[1:]] if file.utterance.name in wrong else words)
+    Hypothesis.objects.bulk_create(Hypothesis(engine=engine.key, audio=key, text=text) for key, text in rows.items())
+
+
+def recognise(submission, **fields):
+    run = start_recognition(submission=submission, **fields)
+    run_chain(run)
+    return run
+
+
+def test_word_errors_stand_beside_those_of_the_original_speech(submission, engine):
+    wrong = ["tones-s0-002", "tones-s2-003"]
+    understood(submission, engine, wrong)
+    run = recognise(submission)
+    assert run.job.state == State.SUCCEEDED
+    [found] = recognitions_of(submission)
+    rows = {(row.data_set, row.gender, row.speech): row for row in found.rows}
+    row = rows[TRIALS, "f", "anonymised"]
+    # Four utterances of five words, of two the first is another.
+    assert (row.utterances, row.speakers, row.words) == (4, 2, 20)
+    assert (row.insertions, row.deletions, row.substitutions, row.error_rate) == (0, 0, 2, 10.0)
+    assert row.low <= row.error_rate <= row.high
+    assert row.honest == row.clipped == row.error_rate
+    assert rows[TRIALS, "f", "original"].error_rate == 0.0
+    assert rows["tones_trials_m", "m", "anonymised"].error_rate == 0.0
+    assert rows["tones_enrolls", "all", "anonymised"].words == 40
+    [difference] = [one for one in found.differences if one.data_set == TRIALS]
+    assert difference.value == pytest.approx(10.0)
+    assert found.engine.name == engine.name
+
+
+def test_sets_of_the_recipe_are_pooled_and_averaged_under_the_name_of_the_engine(submission, engine):
+    understood(submission, engine, ["tones-s0-002"])
+    recognise(submission)
+    [found] = recognitions_of(submission)
+    pooled = [row for row in found.rows if row.data_set == "tones_asr"]
+    assert {(row.gender, row.speech, row.words, round(row.error_rate, 6)) for row in pooled} >= {
+        ("all", "anonymised", 40, 2.5),
+        ("all", "original", 40, 0.0),
+    }
+    averages = {(one.identity.data_set, one.identity.speech): one for one in found.averages}
+    average = averages["average_test", Speech.ANONYMISED]
+    assert (average.value, average.basis) == (2.5, Basis.VALUES)
+    assert averages["average_test", Speech.ORIGINAL].value == 0.0
+    assert {one.identity.estimator for one in found.numbers} == {f"{engine.name}, written-english-1"}
+    assert {one.identity.training for one in found.numbers} == {Speech.ORIGINAL}
+    assert {one.identity.gender for one in found.numbers if one.identity.data_set == TRIALS} == {Gender.FEMALE}
+
+
+def test_utterances_come_worst_first_with_words_side_by_side(submission, engine):
+    understood(submission, engine, ["tones-s2-003"])
+    run = recognise(submission)
+    rows = utterances_of(run, TRIALS)
+    assert [row.errors for row in rows] == [1, 0, 0, 0]
+    worst = rows[0]
+    assert (worst.utterance, worst.error_rate, worst.original_errors) == ("tones-s2-003", 20.0, 0)
+    assert SubmittedFile.objects.get(pk=worst.file).utterance.name == "tones-s2-003"
+    steps = alignment_of(worst, run.parameters["rule"])
+    assert [(step.reference, step.hypothesis) for step in steps][:2] == [("SENTENCE", "NOISE"), ("THREE", "THREE")]
+    assert all(step.is_correct for step in alignment_of(worst, run.parameters["rule"], original=True))
+    assert len(utterances_of(run)) == 16
+
+
+def test_own_words_change_nothing_of_objective_numbers(submission, engine):
+    before = objective_values([submission])
+    understood(submission, engine)
+    recognise(submission)
+    submission.refresh_from_db()
+    assert objective_values([submission]) == before
+    assert submission.state == "evaluated"
+
+
+def test_missing_transcripts_are_told_and_the_rest_counted(submission, engine):
+    Utterance.objects.filter(name="tones-s0-002").update(transcript="")
+    understood(submission, engine)
+    run = recognise(submission, data_sets=[TRIALS])
+    [found] = recognitions_of(submission)
+    assert {row.utterances for row in found.rows} == {3}
+    [said] = [one for one in run.job.problems if one["code"] == "no-transcript"]
+    assert said["found"] == "1 without, such as tones-s0-002"
+
+
+def test_what_cannot_be_recognised_is_refused_in_a_sentence(submission, engine, monkeypatch):
+    with pytest.raises(NotPossible, match="Expected a recogniser among"):
+        start_recognition(submission=submission, engine="nobody")
+    with pytest.raises(NotPossible, match="Expected data sets among tones_enrolls, tones_trials_f"):
+        start_recognition(submission=submission, data_sets=["nothing"])
+    with pytest.raises(NotPossible, match="holds no speech"):
+        start_recognition(submission=make_submission(make_team_system(submission.system.team, "p2")))
+    Utterance.objects.update(transcript="")
+    assert all("has no transcript of" in one.refusal for one in spoken_sets_of(submission))
+    with pytest.raises(NotPossible, match="nothing to compare words with"):
+        start_recognition(submission=submission)
+    monkeypatch.setattr(registry, "missing_of", lambda _: "Its weights are missing: fetch them.")
+    with pytest.raises(NotPossible, match="fetch them"):
+        start_recognition(submission=submission)
+
+
+def test_recognition_can_be_cancelled_and_goes_on(submission, engine):
+    understood(submission, engine)
+    run = start_recognition(submission=submission)
+    cancel_run(run, by=make_organizer())
+    assert {job.state for job in job_chain(run)} == {State.CANCELLED}
+    continue_run(run, by=make_organizer())
+    run_chain(run)
+    assert run.job.state == State.SUCCEEDED
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_reading_takes_the_same_queries_whatever_there_is(submission, engine, count, django_assert_num_queries):
+    understood(submission, engine)
+    for _ in range(count):
+        recognise(submission, data_sets=[TRIALS])
+    with django_assert_num_queries(2):
+        assert len(recognitions_of(submission)) == 1
+
+
+def test_real_recogniser_hears_no_words_in_tones(monkeypatch):
+    """Nothing is kept beforehand: the model itself is asked, once for each recording."""
+    monkeypatch.undo()
+    require_recognizer(registry.DEFAULT)
+    edition = tones_edition(speakers=2, utterances=1)
+    submission = add_audio(make_submission(make_team_system(make_team(edition))))
+    run = recognise(submission, data_sets=["tones_trials_f"])
+    assert run.job.state == State.SUCCEEDED, [job.failure for job in job_chain(run)]
+    [found] = recognitions_of(submission)
+    assert {row.speech for row in found.rows} == {"original", "anonymised"}
+    assert all(row.error_rate > 50 for row in found.rows)
+    # The same audio was recognised once.
+    assert Hypothesis.objects.count() == edition.corpus.data_sets.get(name=TRIALS).utterances.count()
