@@ -63,12 +63,13 @@ def objective_as_dict(view: View) -> dict[str, Any]:
         "edition": edition_of(view.system).name,
         "version": view.submission.version,
         "measured_at": values.measured_at.isoformat() if values.measured_at else None,
-        "numbers": [_number_as_dict(number, with_claims=view.is_own) for number in values.numbers.values()],
+        "numbers": [number_as_dict(number, with_claims=view.is_own) for number in values.numbers.values()],
     }
     return found | {"missing": [asdict(one) for one in values.missing]} if view.is_own else found
 
 
-def _number_as_dict(number: Number, *, with_claims: bool) -> dict[str, Any]:
+def number_as_dict(number: Number, *, with_claims: bool) -> dict[str, Any]:
+    """One number for JSON with all that identifies it."""
     names = COLUMNS[2:]
     found = dict(zip(names, _cells(number, number.value), strict=True))
     found |= {"category": number.letter, "is_recomputed": number.is_recomputed}

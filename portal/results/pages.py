@@ -36,6 +36,8 @@ from portal.submissions.visibility import Relation
 
 PAGE_SIZE = 50
 RUNS_THAT_TELL_THE_PACE = 20
+# Attacks, recognition and trainings have pages of their own, with their own progress.
+OF_THE_PAGE = (EvaluationRun.Kind.MEASURES, EvaluationRun.Kind.OBJECTIVE)
 
 
 # What to expect of the numbers of a method, where that is known (docs/methods.md).
@@ -116,8 +118,8 @@ def system_rows(systems: list[System]) -> list[SystemRow]:
     counted = SubmittedFile.objects.filter(submission__system__in=systems, submission=Subquery(newest)).order_by()
     files = dict(counted.values_list("submission__system").annotate(Count("pk")))
     states: dict[int, dict[str, int]] = {system.pk: {} for system in systems}
-    for run_model in (AnonymizationRun, EvaluationRun):
-        rows = run_model.objects.filter(submission__system__in=systems, job__isnull=False).order_by()
+    for runs in (AnonymizationRun.objects.all(), EvaluationRun.objects.filter(kind__in=OF_THE_PAGE)):
+        rows = runs.filter(submission__system__in=systems, job__isnull=False).order_by()
         for system, state, n in rows.values_list("submission__system", "job__state").annotate(Count("pk")):
             states[system][state] = states[system].get(state, 0) + n
     pitch = selectors.compare_systems(systems)
@@ -262,7 +264,8 @@ def _numbers_of(runs: list[EvaluationRun]) -> dict[str, Any]:
 
 def measuring_per_second() -> float | None:
     """Seconds that measuring one second of speech took lately; None before this portal did."""
-    runs = EvaluationRun.objects.filter(job__state=State.SUCCEEDED).order_by("-pk")
+    measures = EvaluationRun.Kind.MEASURES
+    runs = EvaluationRun.objects.filter(job__state=State.SUCCEEDED, kind=measures).order_by("-pk")
     rows = list(runs.values_list("data_set", "job__started_at", "job__finished_at")[:RUNS_THAT_TELL_THE_PACE])
     speech = seconds_of({data_set for data_set, *_ in rows if data_set})
     known = [(ended - started, speech.get(one, 0.0)) for one, started, ended in rows if started and ended]
@@ -302,7 +305,9 @@ class Progress:
 
 
 def progress_of(system: System, now: datetime | None = None) -> Progress:
-    of_system = Q(anonymization_run__submission__system=system) | Q(evaluation_run__submission__system=system)
+    of_system = Q(anonymization_run__submission__system=system) | Q(
+        evaluation_run__submission__system=system, evaluation_run__kind__in=OF_THE_PAGE
+    )
     now = now or timezone.now()
     jobs = with_estimates(Job.objects.filter(of_system).order_by("created_at", "pk"), now)
     return Progress(jobs, time_left(_remaining(jobs, now)))

@@ -10,6 +10,7 @@ from django.db import transaction
 from anonymization.methods.contract import Options
 from anonymization.methods.registry import get_method
 from anonymization.services import start_anonymization
+from anonymization.targets import TargetRequest
 from anonymization.voices import BY_ROLE
 from evaluation.services import start_evaluation
 from portal.challenges.models import Corpus, DataSet, Edition
@@ -27,6 +28,7 @@ def start_baseline(
     seed: int,
     level: str = BY_ROLE,
     options: Options | None = None,
+    targets: TargetRequest | None = None,
     by: Any = None,
 ) -> System:
     """Create a system and the jobs that anonymise and then measure each of the data sets.
@@ -36,7 +38,14 @@ def start_baseline(
     """
     submission = create_baseline(name=name, title=get_method(method).title, corpus=corpus, by=by)
     runs = start_anonymization(
-        submission=submission, data_sets=data_sets, method=method, seed=seed, level=level, options=options, by=by
+        submission=submission,
+        data_sets=data_sets,
+        method=method,
+        seed=seed,
+        level=level,
+        options=options,
+        targets=targets,
+        by=by,
     )
     for run in runs:
         start_evaluation(submission=submission, data_set=run.data_set, after=run.job, by=by)
@@ -53,6 +62,7 @@ def start_edition_baseline(
     seed: int,
     level: str = BY_ROLE,
     options: Options | None = None,
+    targets: TargetRequest | None = None,
     by: Any = None,
 ) -> System:
     """Create a baseline of an edition and the jobs that make its files.
@@ -64,6 +74,13 @@ def start_edition_baseline(
     """
     submission = create_edition_baseline(edition=edition, label=label, title=get_method(method).title, by=by)
     start_anonymization(
-        submission=submission, data_sets=data_sets, method=method, seed=seed, level=level, options=options, by=by
+        submission=submission,
+        data_sets=data_sets,
+        method=method,
+        seed=seed,
+        level=level,
+        options=options,
+        targets=targets,
+        by=by,
     )
     return submission.system

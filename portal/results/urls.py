@@ -1,6 +1,6 @@
 from django.urls import include, path
 
-from portal.results import anonymization_views, manual_views, views
+from portal.results import anonymization_views, attack_views, manual_views, training_urls, views
 
 systems = (
     [
@@ -19,6 +19,25 @@ systems = (
         path("<slug:name>/files/<int:pk>/explanation.svg", anonymization_views.explanation, name="explanation"),
         path("<slug:name>/runs/<slug:data_set>/", anonymization_views.run_detail, name="run"),
         path("<slug:name>/runs/<slug:data_set>/voices.csv", anonymization_views.voices_csv, name="voices-csv"),
+        path("<slug:name>/attacks/", attack_views.attacks, name="attacks"),
+        path("<slug:name>/attacks/new/", attack_views.new_attack, name="new-attack"),
+        path("<slug:name>/attacks/progress", attack_views.attack_progress, name="attack-progress"),
+        path("<slug:name>/attacks/numbers.csv", attack_views.attacks_csv, name="attacks-csv"),
+        path("<slug:name>/attacks/numbers.json", attack_views.attacks_json, name="attacks-json"),
+        path("<slug:name>/attacks/<int:run>/scores/<int:score_set>/", attack_views.attack_scores, name="attack-scores"),
+        path("<slug:name>/attacks/<int:run>/results.zip", attack_views.attack_archive, name="attack-archive"),
+        path("<slug:name>/recognition/", attack_views.recognition, name="recognition"),
+        path("<slug:name>/recognition/new/", attack_views.new_recognition, name="new-recognition"),
+        path("<slug:name>/recognition/progress", attack_views.recognition_progress, name="recognition-progress"),
+        path("<slug:name>/recognition/rates.csv", attack_views.recognition_csv, name="recognition-csv"),
+        path(
+            "<slug:name>/recognition/utterances.csv",
+            attack_views.recognised_utterances_csv,
+            name="recognised-utterances-csv",
+        ),
+        path("<slug:name>/engine-runs/<int:run>/cancel", attack_views.cancel, name="cancel-run"),
+        path("<slug:name>/engine-runs/<int:run>/continue", attack_views.go_on, name="continue-run"),
+        *training_urls.patterns,
     ],
     "systems",
 )

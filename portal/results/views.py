@@ -16,6 +16,7 @@ from portal.jobs.selectors import queue_states
 from portal.results import exports, objective_exports, objective_pages, pages, utterances
 from portal.results.forms import BaselineForm
 from portal.results.home import home_page, visitor_page
+from portal.results.recognition_pages import own_sections
 from portal.results.shown import edition_system_for, view_of
 from portal.submissions.selectors import file_for, system_for
 from portal.submissions.visibility import Part
@@ -63,11 +64,12 @@ def new_baseline(request: HttpRequest, corpus: str) -> HttpResponse:
 @open_page
 def system_detail(request: HttpRequest, name: str) -> HttpResponse:
     """The numbers of a system; in an edition those of its submission, and what a visitor may see beside them."""
-    system = system_for(request.user, name, Part.NUMBERS)
-    if system.edition is None:
-        return render(request, "systems/detail.html", pages.system_page(request, system))
-    view = view_of(request, system)
-    return render(request, "systems/evaluated.html", objective_pages.edition_system_page(request, view))
+    view = view_of(request, system_for(request.user, name, Part.NUMBERS))
+    if view.system.edition is None:
+        context = pages.system_page(request, view.system)
+        return render(request, "systems/detail.html", context | own_sections(view, None))
+    context = objective_pages.edition_system_page(request, view)
+    return render(request, "systems/evaluated.html", context | own_sections(view, context["values"]))
 
 
 @require_safe

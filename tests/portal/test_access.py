@@ -14,14 +14,16 @@ from anonymization.models import AnonymizationRun
 from evaluation.services import start_evaluation
 from listening.models import Session, Study
 from portal.accounts.models import User
-from portal.challenges.models import Corpus, DataSet, Edition, Speaker, Utterance
+from portal.challenges.models import Corpus, DataSet, Edition, Speaker, TrialList, Utterance
 from portal.core.storage import store_bytes
 from portal.jobs.models import Job, State
 from portal.submissions.intake.report import IntakeReport
-from portal.submissions.models import SubmittedFile, Upload
+from portal.submissions.models import Submission, SubmittedFile, Upload
 from portal.submissions.services import create_baseline
 from tests.listening.factories import make_session, make_study
+from tests.portal.attacked import attacked, recognised
 from tests.portal.factories import make_team
+from tests.portal.trainings import make_training
 
 pytestmark = pytest.mark.django_db
 
@@ -97,6 +99,27 @@ MATRIX = {
     "systems:explanation": (LOGIN, 404, 404, 404),  # what is stored here is no audio; of speech: test_explanation
     "systems:run": FOR_ORGANIZERS,
     "systems:voices-csv": FOR_ORGANIZERS,
+    "systems:attacks": FOR_ORGANIZERS,
+    "systems:new-attack": FOR_ORGANIZERS,
+    "systems:attack-progress": FOR_ORGANIZERS,
+    "systems:attacks-csv": FOR_ORGANIZERS,
+    "systems:attacks-json": FOR_ORGANIZERS,
+    "systems:attack-scores": FOR_ORGANIZERS,
+    "systems:attack-archive": FOR_ORGANIZERS,
+    "systems:recognition": FOR_ORGANIZERS,
+    "systems:new-recognition": FOR_ORGANIZERS,
+    "systems:recognition-progress": FOR_ORGANIZERS,
+    "systems:recognition-csv": FOR_ORGANIZERS,
+    "systems:recognised-utterances-csv": FOR_ORGANIZERS,
+    "systems:cancel-run": (LOGIN, 405, 405, 405),  # of a system in an edition, and whoever may not: test_pages_attacks
+    "systems:continue-run": (LOGIN, 405, 405, 405),
+    "systems:trainings": FOR_ORGANIZERS,
+    "systems:new-training": FOR_ORGANIZERS,
+    "systems:training": FOR_ORGANIZERS,
+    "systems:training-live": FOR_ORGANIZERS,
+    "systems:training-csv": FOR_ORGANIZERS,
+    "systems:training-json": FOR_ORGANIZERS,
+    "systems:training-attacker": (LOGIN, 404, 404, 404),  # nothing is trained here; a trained one: test_pages_trainings
     "editions:list": OPEN,
     "editions:new": FOR_ORGANIZERS,
     # Of an edition that is not listed, organised by nobody here; every other case: test_teams_access.
@@ -244,9 +267,16 @@ MATRIX = {
     "api:withdraw-submission": ONLY_POST,
     "api:check-submission": ONLY_POST,
     "api:evaluate-submission": ONLY_POST,
+    "api:attacks": API_FOR_ORGANIZERS,
+    "api:recognitions": API_FOR_ORGANIZERS,
+    "api:cancel-run": ONLY_POST,
+    "api:continue-run": ONLY_POST,
+    "api:engines": OPEN,
     "api:systems": OPEN,
     "api:system": API_FOR_ORGANIZERS,
     "api:values": API_FOR_ORGANIZERS,
+    "api:system-attacks": API_FOR_ORGANIZERS,
+    "api:system-recognitions": API_FOR_ORGANIZERS,
     "api:files": (401, 400, 400, 400),  # a data set has to be named
     "api:nothing": UNKNOWN_TO_ALL,
     "jobs:list": FOR_STAFF,
@@ -349,10 +379,19 @@ POSTS = {
     "api:withdraw-submission": (401, 404, 415, 404),
     "api:check-submission": (401, 404, 409, 404),
     "api:evaluate-submission": (401, 404, 409, 404),
+    "api:attacks": (401, 404, 415, 404),
+    "api:recognitions": (401, 404, 415, 404),
+    "api:cancel-run": API_FOR_NOBODY_HERE,  # a run of measures is cancelled by its job
+    "api:continue-run": API_FOR_NOBODY_HERE,
     "jobs:cancel": (LOGIN, 404, 302, 302),
     "jobs:again": (LOGIN, 404, 302, 302),
     "corpora:import": (LOGIN, 404, 422, 404),
     "systems:new": (LOGIN, 404, 422, 404),
+    "systems:new-training": (LOGIN, 404, 422, 404),
+    "systems:new-attack": (LOGIN, 404, 422, 404),
+    "systems:new-recognition": (LOGIN, 404, 422, 404),
+    "systems:cancel-run": FOR_ORGANIZERS_TO_DO,
+    "systems:continue-run": FOR_ORGANIZERS_TO_DO,
 }
 # A live part tells htmx by this status that it need not ask again.
 ENDED = 286
@@ -411,6 +450,7 @@ def addresses() -> dict[str, str]:
     run.measures.create(file=file, pitch_correlation=0.5, duration_difference_ms=0.0, f0_original=f0, f0_anonymised=f0)
     for theme in ("light.svg", "dark.svg", "light.png", "light.pdf"):
         store_named(f"derived/figures/{run.pk}/pitch-{theme}")
+    training = make_training(submission).pk
     arguments = {
         "media": ["nonsense"],
         "docs:page": ["teams"],
@@ -437,6 +477,13 @@ def addresses() -> dict[str, str]:
         "systems:explanation": ["b2", file.pk],
         "systems:run": ["b2", "x_trials_f"],
         "systems:voices-csv": ["b2", "x_trials_f"],
+        **_of_engines(submission, data_set),
+        **{name: ["b2"] for name in ("systems:trainings", "systems:new-training")},
+        **{
+            name: ["b2", training]
+            for name in ("systems:training", "systems:training-live", "systems:training-csv", "systems:training-json")
+        },
+        "systems:training-attacker": ["b2", training, 1],
     }
     arguments |= {name: [submission.pk] for name in MATRIX if name.startswith("submissions:")}
     upload = _upload()
@@ -474,6 +521,26 @@ def _f0(file: SubmittedFile) -> str:
     packed = io.BytesIO()
     np.savez(packed, hz=np.full(10, 100.0), start_s=0.0, step_s=0.01, estimator="test")
     return store_bytes(packed.getvalue(), ".npz")
+
+
+def _of_engines(submission: Submission, data_set: DataSet) -> dict[str, list[object]]:
+    """What the addresses of an attack and a recognition that have ended are made of."""
+    TrialList.objects.create(
+        trial_set=data_set, enrolment_set=data_set, origin="given", model_count=1, target_count=1, nontarget_count=1
+    )
+    attack = attacked(submission, sets=[data_set.name])
+    recognised(submission, sets=[data_set.name])
+    arguments: dict[str, list[object]] = {
+        f"systems:{name}": ["b2"]
+        for name in ("attacks", "new-attack", "attack-progress", "attacks-csv", "attacks-json", "recognition",
+                     "new-recognition", "recognition-progress", "recognition-csv", "recognised-utterances-csv")
+    }  # fmt: skip
+    return arguments | {
+        "systems:attack-scores": ["b2", attack.pk, attack.score_sets.order_by("pk").first().pk],
+        "systems:attack-archive": ["b2", attack.pk],
+        "systems:cancel-run": ["b2", attack.pk],
+        "systems:continue-run": ["b2", attack.pk],
+    }
 
 
 def _of_a_team() -> dict[str, list[object]]:
@@ -553,7 +620,10 @@ def _of_the_api(submission: int, invitation: list[object], member: list[object])
     found |= {f"api:{name}": member for name in ("remove-member", "transfer-team")}
     found |= {f"api:{name}": [submission] for name in ("submission", "report")}
     found |= {f"api:{name}-submission": [submission] for name in ("withdraw", "check", "evaluate")}
-    found |= {f"api:{name}": ["b2"] for name in ("system", "values", "files")}
+    found |= {f"api:{name}": [submission] for name in ("attacks", "recognitions")}
+    found |= {f"api:{name}-run": [submission, 1] for name in ("cancel", "continue")}
+    of_systems = ("system", "values", "files", "system-attacks", "system-recognitions")
+    found |= {f"api:{name}": ["b2"] for name in of_systems}
     study = Study.objects.get(edition__name="little-edition").name
     found |= {"api:study-results": [study], "api:study-table": [study, "raw", "summary"]}
     return found | {"api:revoke-invitation": invitation, "api:nothing": ["no/such/address"]}

@@ -39,8 +39,15 @@ PUBLIC_ONCE_PUBLISHED = {
     "systems:objective-csv",
     "systems:objective-json",
     "systems:objective-latex",
+    "systems:attacks",
+    "systems:attacks-csv",
+    "systems:attacks-json",
+    "systems:recognition",
+    "systems:recognition-csv",
     "api:system",
     "api:values",
+    "api:system-attacks",
+    "api:system-recognitions",
 }
 NOT_OF_ONE_TEAM = {
     "systems:list",  # the asker's own, asked for below
@@ -76,6 +83,7 @@ NOT_OF_ONE_TEAM = {
     "api:teams",
     "api:submissions",
     "api:systems",
+    "api:engines",  # what the portal knows, of nobody
     "api:nothing",
 }
 LISTS = (
@@ -133,6 +141,7 @@ def names_of(challenge):
             "pk": challenge.submission.pk,
             "other": challenge.submission.pk,
             "document": challenge.submission.documents.get().pk,
+            "run": challenge.run.pk,
         },
         "uploads": {"pk": challenge.upload.pk},
         "jobs": {"pk": challenge.run.job_id},
@@ -141,6 +150,10 @@ def names_of(challenge):
             "data_set": "tones_enrolls",
             "pk": challenge.file.pk,
             "corpus": challenge.edition.corpus.name,
+            "training": challenge.training.pk,
+            "seed": 1,
+            "run": challenge.attack.pk,
+            "score_set": challenge.attack.score_sets.order_by("pk").first().pk,
         },
         "teams": {
             "pk": challenge.team.pk,
@@ -149,10 +162,19 @@ def names_of(challenge):
         },
     }
     unknown = {
-        "submissions": {"pk": 999_999, "other": 999_998, "document": 999_997},
+        "submissions": {"pk": 999_999, "other": 999_998, "document": 999_997, "run": 999_996},
         "uploads": {"pk": NO_UUID},
         "jobs": {"pk": NO_UUID},
-        "systems": {"name": "vpc-t99-p1", "data_set": "tones_nothing", "pk": 999_999, "corpus": "nothing"},
+        "systems": {
+            "name": "vpc-t99-p1",
+            "data_set": "tones_nothing",
+            "pk": 999_999,
+            "corpus": "nothing",
+            "training": 999_998,
+            "seed": 9,
+            "run": 999_997,
+            "score_set": 999_996,
+        },
         "teams": {"pk": 999_999, "invitation": 999_998, "membership": 999_997},
     }
     return real, unknown
@@ -165,7 +187,8 @@ def kind_of(name):
         return {"submit-upload": "uploads", "discard-upload": "uploads"}.get(last, namespace)
     if last in OF_TEAMS:
         return "teams"
-    return "systems" if last in {"system", "values", "files"} else "submissions"
+    of_systems = {"system", "values", "files", "system-attacks", "system-recognitions"}
+    return "systems" if last in of_systems else "submissions"
 
 
 def addresses(challenge):
@@ -252,7 +275,14 @@ def test_its_own_people_meet_it(challenge):
         found[name] = (api if name.startswith(("api:", "uploads:")) else client).get(there).status_code
     only_to_do = {name for name, status in found.items() if status == 405}
     not_theirs = {name for name, status in found.items() if status == 404}
-    assert {name for name in not_theirs if not name.startswith("jobs:")} == {"teams:decide", "systems:voices-csv"}
+    assert {name for name in not_theirs if not name.startswith("jobs:")} == {
+        "teams:decide",
+        "systems:voices-csv",
+        "systems:new-training",
+        "systems:training-attacker",
+        "systems:new-attack",
+        "systems:new-recognition",
+    }
     assert all(found[name] in {200, 286} for name in set(found) - only_to_do - not_theirs), found
 
 

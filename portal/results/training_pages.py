@@ -1,0 +1,365 @@
+"""What the pages of trained attackers show: the trainings of a system, one with its live curves, and its report.
+
+They belong to the team of a system and the organizers of its edition; only the latter start trainings and fetch what
+was learnt, for who has the attacker can use it on other speech.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import Http404, HttpRequest
+
+from evaluation.attackers.training.presets import VARIANTS
+from evaluation.attackers.training.published import PUBLISHED_TABLE_1, PublishedRow
+from evaluation.attackers.training.recipe import TrainingRecipe
+from evaluation.attackers.training.report import Spread, spread
+from evaluation.attackers.training.schedules import target_weights
+from evaluation.models import EvaluationRun, MetricValue, TrainingEpoch
+from evaluation.selectors_training import (
+    TrainingReport,
+    epochs_of,
+    material_of,
+    recipe_of,
+    report_of,
+    seeds_of,
+    training_for,
+    trainings_of,
+)
+from evaluation.services_training import engine_key
+from portal.core.wording import MISSING, decimals, duration
+from portal.jobs.models import State
+from portal.jobs.rules import can_cancel, can_run_again
+from portal.jobs.selectors import with_estimates
+from portal.results.shown import View, view_of
+from portal.results.training_charts import Chart, Level, Series, draw_chart
+from portal.submissions.models import System
+from portal.submissions.visibility import Relation
+
+PERCENT_DIGITS = 1
+LEGEND = {"source": "speakers (source)", "target": "targets"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number of the report: mean and deviation over the seeds, per cent, and what a guess would reach."""
+
+    label: str
+    text: str
+    chance: str
+
+
+@dataclass(frozen=True)
+class TrainingRow:
+    """A training in the list of a system."""
+
+    run: EvaluationRun
+    variant: str
+    seeds: int
+    trained: int
+    source: str
+    target: str
+    probe: str
+    state: str
+
+
+def own_view(request: HttpRequest, system: System) -> View:
+    """The submission for its team or the organizers; for others there is nothing."""
+    view = view_of(request, system)
+    if not view.is_own:
+        raise Http404
+    return view
+
+
+def organized_view(request: HttpRequest, system: System) -> View:
+    view = view_of(request, system)
+    if view.relation is not Relation.ORGANIZER:
+        raise Http404
+    return view
+
+
+# All trainings of a system -------------------------------------------------------------------------
+
+
+def list_page(request: HttpRequest, system: System) -> dict[str, Any]:
+    view = own_view(request, system)
+    runs = trainings_of(view.submission)
+    epochs = epochs_of(runs)
+    reports = {run.pk: report_of(epochs[run.pk]) for run in runs}
+    return {
+        **_of_view(view),
+        "rows": [_row(run, reports[run.pk]) for run in runs],
+        "sweep": sweep_chart(runs, reports),
+        "material": material_of(view.submission),
+        "published_rows": [_published(row) for row in PUBLISHED_TABLE_1],
+    }
+
+
+def _row(run: EvaluationRun, report: TrainingReport) -> TrainingRow:
+    return TrainingRow(
+        run=run,
+        variant=VARIANTS[run.parameters["variant"]].title,
+        seeds=len(seeds_of(run)),
+        trained=len(report.seeds),
+        source=spread_text(report.spread("source_error")),
+        target=spread_text(report.spread("target_error")),
+        probe=spread_text(report.spread("target_probe")),
+        state=run.job.state if run.job else "",
+    )
+
+
+def sweep_chart(runs: Iterable[EvaluationRun], reports: Mapping[int, TrainingReport]) -> Chart | None:
+    """The final VER_S against the epochs without a reversed gradient, as figure 4 of the paper.
+
+    Of the trainings that differ in E alone; None where there are not two values of E.
+    """
+    found: dict[tuple[str, str, int], dict[int, list[float]]] = {}
+    for run in runs:
+        error = reports[run.pk].spread("source_error")
+        recipe = recipe_of(run)
+        if error is None or recipe.target_head == "none":
+            continue
+        is_baseline = recipe.largest_weight == 0
+        known = "measured" if is_baseline else run.parameters["variant"]
+        point = recipe.epochs if is_baseline else recipe.zero_epochs
+        found.setdefault((run.recipe, known, recipe.epochs), {}).setdefault(point, []).append(100 * error.mean)
+    series: list[Series] = []
+    for (preset, variant, epochs), by_epoch in found.items():
+        if variant == "measured":
+            continue
+        points = by_epoch | found.get((preset, "measured", epochs), {})
+        if len(points) > 1:
+            line = [(float(e), statistics.fmean(values)) for e, values in sorted(points.items())]
+            kind = "source" if not series else "target"
+            series.append(Series(f"{preset}, {VARIANTS[variant].title}", kind, line))
+    return draw_chart(
+        series,
+        name="sweep",
+        title="Final VER_S by the epochs without a reversed gradient",
+        caption="Each point is the mean over the seeds of one training; at the right end, where the gradient is never "
+        "reversed, stands the baseline. Compare with figure 4 of the paper, where 6 of 10 epochs are best.",
+        x_label="Epochs before the gradient is reversed, E",
+        y_label="VER_S, %",
+    )
+
+
+# One training --------------------------------------------------------------------------------------
+
+
+def training_page(request: HttpRequest, system: System, training: int) -> dict[str, Any]:
+    view = own_view(request, system)
+    run = training_for(view.submission, training)
+    recipe = recipe_of(run)
+    is_organizer = view.relation is Relation.ORGANIZER
+    live = live_part(run, recipe)
+    report: TrainingReport = live["report"]
+    job = run.job
+    return {
+        **_of_view(view),
+        **live,
+        "can_cancel": is_organizer and job is not None and can_cancel(job),
+        "can_run_again": is_organizer and job is not None and can_run_again(job),
+        "settings": _settings(run, recipe),
+        "cells": report_cells(report, _error_rates(run, report)),
+        "seed_rows": _seed_rows(report),
+        "warnings": _warnings(report),
+        "published_rows": [_published(row) for row in PUBLISHED_TABLE_1],
+        "ended": job is not None and job.has_ended,
+    }
+
+
+def live_part(run: EvaluationRun, recipe: TrainingRecipe | None = None) -> dict[str, Any]:
+    """What is renewed while a training runs: how far it is, and its curves."""
+    recipe = recipe or recipe_of(run)
+    epochs = epochs_of([run])[run.pk]
+    if run.job is not None:
+        with_estimates([run.job])
+    done = sum(len(found) for found in epochs.values())
+    total = recipe.epochs * len(seeds_of(run))
+    took = [epoch.seconds for found in epochs.values() for epoch in found]
+    return {
+        "run": run,
+        "job": run.job,
+        "variant": VARIANTS[run.parameters["variant"]],
+        "charts": charts_of(epochs, recipe),
+        "report": report_of(epochs),
+        "epochs_done": done,
+        "epochs_total": total,
+        "epoch_took": duration(statistics.fmean(took)) if took else "",
+        "is_waiting": run.job is not None and run.job.state == State.WAITING,
+    }
+
+
+def charts_of(by_seed: Mapping[int, Sequence[TrainingEpoch]], recipe: TrainingRecipe) -> list[Chart]:
+    """The curves of a training: validation errors (figure 3 of the paper), losses, learning rate, weight."""
+    extent = (1.0, float(max(2, recipe.epochs)))
+    several = len(by_seed) > 1
+
+    def lines(*kinds: tuple[str, str, str, float]) -> list[Series]:
+        return [
+            Series(f"{label}, seed {seed}" if several else label, kind, _points(epochs, name, factor))
+            for name, label, kind, factor in kinds
+            for seed, epochs in by_seed.items()
+        ]
+
+    errors = lines(("source_error", "VER_S", "source", 100.0), ("target_error", "VER_T", "target", 100.0))
+    weights = target_weights(recipe)
+    charts = [
+        draw_chart(
+            errors, name="errors", title="Validation errors", x_label="Epoch", y_label="Error, %", legend=LEGEND,
+            caption="Share of held-out segments that are named wrongly; dotted lines: what a guess would reach.",
+            x_extent=extent, y_extent=(0.0, 100.0), levels=_chances(by_seed),
+        ),
+        draw_chart(
+            lines(("source_loss", "Speakers", "source", 1.0), ("target_loss", "Targets", "target", 1.0)),
+            name="losses", title="Losses", x_label="Epoch", y_label="Loss", legend=LEGEND, x_extent=extent, digits=3,
+            caption="Mean over the epoch on what is learnt, not on what is held out.",
+        ),
+        draw_chart(
+            lines(("learning_rate", "Learning rate", "plain", 1000.0)), name="rate", title="Learning rate",
+            caption="At the end of the epoch, in thousandths.", x_label="Epoch", y_label="Learning rate × 1000",
+            x_extent=extent, digits=4,
+        ),
+        draw_chart(
+            [Series("w_T", "target", [(float(at), one) for at, one in enumerate(weights, 1)])] if any(weights) else [],
+            name="weight", title="Weight of the reversed gradient", x_label="Epoch", y_label="w_T", x_extent=extent,
+            caption="As the recipe plans it, constant within an epoch.", digits=3,
+        ),
+    ]  # fmt: skip
+    return [chart for chart in charts if chart is not None]
+
+
+def _points(epochs: Sequence[TrainingEpoch], name: str, factor: float) -> list[tuple[float, float]]:
+    values = ((epoch.epoch, epoch.values.get(name)) for epoch in epochs)
+    return [(float(number), factor * value) for number, value in values if value is not None]
+
+
+def _chances(by_seed: Mapping[int, Sequence[TrainingEpoch]]) -> list[Level]:
+    values: dict[str, Any] = next((epochs[-1].values for epochs in by_seed.values() if epochs), {})
+    names = (("source_chance", "speakers by chance:", "source"), ("target_chance", "targets by chance:", "target"))
+    return [
+        Level(f"{label} {decimals(100 * values[name], PERCENT_DIGITS)} %", kind, 100 * values[name])
+        for name, label, kind in names
+        if values.get(name) is not None
+    ]
+
+
+# The report ----------------------------------------------------------------------------------------
+
+
+def spread_text(found: Spread | None) -> str:
+    """Such as ``7.5 ± 0.9``, per cent; without a deviation where there is one seed."""
+    if found is None:
+        return MISSING
+    mean = decimals(100 * found.mean, PERCENT_DIGITS)
+    return mean if found.deviation is None else f"{mean} ± {decimals(100 * found.deviation, PERCENT_DIGITS)}"
+
+
+def report_cells(report: TrainingReport, error_rates: Mapping[str, Spread]) -> list[Cell]:
+    """The row of the report: error rates of the attack by trial set, then what the recogniser knows."""
+    first = report.first
+    if first is None:
+        return []
+    cells = [Cell(f"EER, {name}", spread_text(found), "50.0") for name, found in error_rates.items()]
+    cells.append(Cell("VER_S", spread_text(report.spread("source_error")), _chance(first.source_chance)))
+    if first.target_error is not None:
+        cells.append(Cell("VER_T", spread_text(report.spread("target_error")), _chance(first.target_chance)))
+    if first.target_probe is not None:
+        probe = spread_text(report.spread("target_probe"))
+        cells.append(Cell("Fresh probe of targets", probe, _chance(first.target_chance)))
+    return cells
+
+
+def _chance(share: float | None) -> str:
+    return "" if share is None else decimals(100 * share, PERCENT_DIGITS)
+
+
+def _error_rates(run: EvaluationRun, report: TrainingReport) -> dict[str, Spread]:
+    """The EERs of the attacks with these attackers, shares, over the seeds of each trial set."""
+    engines = [engine_key(run, one.seed) for one in report.seeds]
+    values = MetricValue.objects.filter(
+        run__submission=run.submission_id, run__kind=EvaluationRun.Kind.ATTACK, run__engine__in=engines,
+        run__job__state=State.SUCCEEDED, metric="eer", estimator="kaldi",
+    )  # fmt: skip
+    newest: dict[tuple[str, str], dict[str, float]] = {}
+    columns = ("data_set", "gender", "run__engine", "value")
+    for name, gender, engine, value in values.order_by("run").values_list(*columns):
+        newest.setdefault((name, gender), {})[engine] = value / 100
+    genders = Counter(name for name, _ in newest)
+    found = {}
+    for (name, gender), by_engine in sorted(newest.items()):
+        one = spread(list(by_engine.values()))
+        if one is not None:
+            found[f"{name}, {MetricValue.Gender(gender).label}" if genders[name] > 1 else name] = one
+    return found
+
+
+def _seed_rows(report: TrainingReport) -> list[tuple[int, list[str]]]:
+    """Each seed's numbers, per cent, in the columns VER_S, VER_T, fresh probe, probe on other speakers."""
+    names = ("source_error", "target_error", "target_probe", "target_probe_other_sources")
+    return [
+        (one.seed, [decimals(None if (share := getattr(one, name)) is None else 100 * share, 1) for name in names])
+        for one in report.seeds
+    ]
+
+
+def _warnings(report: TrainingReport) -> list[tuple[str, str]]:
+    """What a reader must know before they believe the report: title and text."""
+    found = []
+    first = report.first
+    if first is not None and report.is_anti_prediction:
+        found.append((
+            "VER_T is above chance: that is anti-prediction, not removal",
+            f"A guess errs in {_chance(first.target_chance)} % of all cases. A classifier that errs more often knows "
+            "the target and names another one, so the vectors still hold it. Only the fresh probe tells whether "
+            "target information is gone.",
+        ))  # fmt: skip
+    if report.probe_finds_more:
+        found.append((
+            "A fresh probe finds more targets than VER_T suggests",
+            f"Trained afterwards on the finished vectors it errs in {spread_text(report.spread('target_probe'))} % of "
+            f"all cases, the classifier that the recogniser was trained against in "
+            f"{spread_text(report.spread('target_error'))} %. The recogniser misleads that one classifier.",
+        ))  # fmt: skip
+    return found
+
+
+def _published(row: PublishedRow) -> tuple[str, list[str]]:
+    """A row of the paper's table: its name, and EER, VER_S and VER_T with their deviations, per cent."""
+    evaluation = "with reversed gradient" if row.with_classifier else "SpAnE"
+    numbers = (row.eer, row.source_error, row.target_error)
+    texts = [f"{decimals(100 * one.mean, 1)} ± {decimals(100 * one.deviation, 1)}" for one in numbers]
+    # The table names the configurations of private kNN-VC alone, by the weight of predicted durations and candidates.
+    named = f"private kNN-VC {row.anonymizer}" if row.anonymizer.startswith("(") else row.anonymizer
+    return f"{named}, {row.selection}, {evaluation}", texts
+
+
+def _settings(run: EvaluationRun, recipe: TrainingRecipe) -> list[tuple[str, str]]:
+    facts = [
+        ("Training data", ", ".join(run.parameters["data_sets"])),
+        ("Recipe", f"{run.recipe}, version {run.recipe_version}"),
+        ("Recogniser", f"ECAPA-TDNN, {recipe.width} channels, vectors of {recipe.embedding} numbers"),
+        ("Learning", f"{recipe.epochs} epochs, {recipe.batch} pieces of {recipe.crop_s:g} s a step"),
+        ("Target classifier", VARIANTS[run.parameters["variant"]].title),
+        ("Seeds", ", ".join(map(str, seeds_of(run)))),
+        ("Where", "graphics card" if run.parameters["device"] == "cuda" else "processors"),
+        ("Code", run.code_version),
+    ]
+    if recipe.largest_weight:
+        text = f"reversed from epoch {recipe.zero_epochs + 1} on, weight up to {recipe.largest_weight:g}"
+        facts.insert(5, ("Gradient of the targets", text))
+    return facts
+
+
+def _of_view(view: View) -> dict[str, Any]:
+    return {
+        "system": view.system,
+        "submission": view.submission,
+        "corpus": view.system.corpus,
+        "is_organizer": view.relation is Relation.ORGANIZER,
+        "version_query": view.query,
+    }

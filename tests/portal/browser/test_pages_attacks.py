@@ -1,0 +1,109 @@
+"""The pages of the portal's own attackers and recognisers in a browser, on tones that really are attacked."""
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from evaluation.services_attack import start_attack
+from portal.jobs.models import Job, State
+from portal.jobs.runner import execute
+from tests.portal.attacked import attacked, recognised
+from tests.portal.factories import make_submission, make_team, make_team_system
+from tests.portal.objective import add_audio, make_objective_run, number, tones_edition
+
+LONG_TITLE = "An encoder whose name is longer than any column of a table can be (residual, 34 layers)"
+
+
+@pytest.fixture
+def system(transactional_db):
+    """Audio and uploaded scores, attacked by the attacker that needs no model, by real jobs."""
+    edition = tones_edition(speakers=8)
+    system = make_team_system(make_team(edition))
+    submission = add_audio(make_submission(system))
+    make_objective_run(submission, [number(edition, "eer", "kaldi", "tones_trials_f", 7.77, low=6.0, high=9.0)])
+    start_attack(submission=submission, engine="long-term-spectrum")
+    while job := Job.objects.filter(state=State.WAITING).order_by("created_at", "pk").first():
+        assert execute(job.pk).state == State.SUCCEEDED
+    return system
+
+
+def test_team_reads_attacks_side_by_side(new_page, check_page, system):
+    page = new_page(system.team.memberships.get().user)
+    page.goto(f"/systems/{system.name}/attacks/")
+    expect(page.get_by_role("columnheader", name="Uploaded scores").first).to_be_visible()
+    check_page(page, "attacks-team")
+    for name in ("DET curves of tones_trials_f", "Voice similarity matrices of tones_trials_m"):
+        assert page.get_by_role("img", name=name).evaluate("image => image.naturalWidth > 100")
+    page.locator("summary", has_text="Score files").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="tones_trials_f, ignorant").click()
+    assert download.value.suggested_filename.endswith("tones_trials_f-ignorant-scores.txt")
+    page.goto(f"/systems/{system.name}/")
+    expect(page.get_by_role("heading", name="The portal’s own attackers")).to_be_visible()
+    check_page(page, "system-attacked")
+
+
+def test_organizer_starts_and_cancels_an_attack(new_page, check_page, system):
+    page = new_page(system.edition.organizers.get())
+    page.goto(f"/systems/{system.name}/attacks/new/")
+    check_page(page, "attack-new")
+    page.get_by_role("radio", name="Long-term spectrum").check()
+    page.get_by_role("button", name="None").click()
+    expect(page.get_by_text("No data set chosen.")).to_be_visible()
+    page.get_by_role("button", name="Attack this system").click()
+    expect(page.get_by_text("Please correct this first")).to_be_visible()
+    check_page(page, "attack-new-faults")
+    page.get_by_role("checkbox", name="tones_trials_f").check()
+    page.get_by_role("button", name="Attack this system").click()
+    expect(page.get_by_role("heading", name="Under way")).to_be_visible()
+    check_page(page, "attacks-running")
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(page.get_by_text("was cancelled")).to_be_visible()
+    check_page(page, "attacks-cancelled")
+
+
+def test_public_reads_numbers_and_no_word(new_page, check_page, system):
+    recognised(system.submissions.get())
+    type(system.edition).objects.update(published_at=timezone.now())
+    page = new_page()
+    page.goto(f"/systems/{system.name}/attacks/")
+    check_page(page, "attacks-public")
+    page.goto(f"/systems/{system.name}/recognition/")
+    expect(page.get_by_role("heading", name="Word error rates")).to_be_visible()
+    assert page.get_by_role("heading", name="The worst utterances").count() == 0
+    check_page(page, "recognition-public")
+
+
+def test_team_reads_the_worst_utterances_and_hears_them(new_page, check_page, system):
+    recognised(system.submissions.get(), sets=["tones_trials_f", "tones_trials_m"])
+    page = new_page(system.team.memberships.get().user)
+    page.goto(f"/systems/{system.name}/recognition/")
+    check_page(page, "recognition-team")
+    page.locator("summary", has_text="Listen").first.click()
+    source = page.get_by_label("Anonymised of").first.get_attribute("src")
+    assert page.request.get(source).body()[:4] == b"fLaC"
+    page.get_by_label("Data set").select_option("tones_trials_m")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_text("tones_trials_f, speaker")).to_have_count(0)
+
+
+def test_pages_bear_what_is_missing_failed_or_long(new_page, check_page, system, monkeypatch):
+    from evaluation import encoders
+
+    submission = system.submissions.get()
+    page = new_page(system.edition.organizers.get())
+    page.goto(f"/systems/{system.name}/recognition/")
+    check_page(page, "recognition-none")
+    attacked(submission, "ge2e", sets=["tones_trials_f"], missing=[("EER of tones_trials_f", "a reason")])
+    failed = attacked(submission, "wespeaker-resnet34", state="failed")
+    Job.objects.filter(parameters__run=failed.pk).update(failure="The weights are missing.", failure_remedy="Fetch.")
+    recognised(submission, state="failed")
+    engine = encoders.registry.find_engine("ge2e")
+    longer = type(engine)(**vars(engine) | {"title": LONG_TITLE})
+    monkeypatch.setattr(encoders.registry, "engines", lambda: {"ge2e": longer, "wespeaker-resnet34": longer})
+    page.goto(f"/systems/{system.name}/attacks/")
+    expect(page.get_by_text("The weights are missing.").first).to_be_visible()
+    check_page(page, "attacks-long-and-failed")
+    page.goto(f"/systems/{system.name}/recognition/")
+    check_page(page, "recognition-failed")

@@ -1,0 +1,80 @@
+"""Trained attackers in a browser: the form, curves that grow by themselves while a training runs, and its report."""
+
+import pytest
+from playwright.sync_api import expect
+
+from evaluation.attackers.training.presets import PRESETS, with_variant
+from portal.jobs.models import Job, State
+from tests.portal.trainings import epoch_values, final_values, make_trained_on, make_training, needs_torch
+
+LIST = "/systems/b2-voices/trainings/"
+
+
+@pytest.fixture
+def submission(transactional_db):
+    return make_trained_on(targets=("t1", "t2"))
+
+
+@needs_torch
+def test_organizer_starts_a_training(organizer_page, check_page, submission):
+    page = organizer_page
+    page.goto(LIST)
+    check_page(page, "trainings-empty")
+    page.get_by_role("link", name="Train an attacker").click()
+    check_page(page, "training-new")
+    page.get_by_role("textbox", name="Seeds").fill("one")
+    page.get_by_role("button", name="Train an attacker").click()
+    expect(page.get_by_text("Seeds are whole numbers from 0 on").first).to_be_visible()
+    check_page(page, "training-new-refused")
+    page.get_by_role("textbox", name="Seeds").fill("1")
+    page.get_by_label("Attack the trial sets").uncheck()
+    page.get_by_text("Baseline", exact=True).click()
+    page.get_by_role("button", name="Train an attacker").click()
+    expect(page.get_by_text("0 of 10 epochs are trained").first).to_be_visible()
+    expect(page.get_by_text("The curves appear with the first epoch")).to_be_visible()
+
+
+def test_curves_grow_without_reloading_until_the_report_stands(organizer_page, check_page, submission):
+    recipe = with_variant(PRESETS["small"], "literal")
+    run = make_training(submission, recipe=recipe, variant="literal", epochs={1: 4})
+    page = organizer_page
+    page.goto(f"{LIST}{run.pk}/")
+    errors = page.get_by_role("img", name="Validation errors")
+    expect(errors).to_be_visible()
+    page.evaluate("window.kept = true")
+    check_page(page, "training-running")
+    assert errors.locator("circle").count() == 8
+    run.epochs.create(seed=1, epoch=5, seconds=2.0, values=epoch_values(5, 1, recipe))
+    expect(page.get_by_text("5 of 20 epochs are trained, one took")).to_be_visible()
+    assert errors.locator("circle").count() == 10
+    assert page.evaluate("window.kept") is True
+    for seed in (1, 2):
+        for epoch in range(6 if seed == 1 else 1, 11):
+            run.epochs.create(seed=seed, epoch=epoch, seconds=2.0, values=epoch_values(epoch, seed, recipe))
+        last = run.epochs.get(seed=seed, epoch=10)
+        last.values |= {"report": final_values(0.81 + seed / 50, 0.97 + seed / 100, 0.3 + seed / 10)}
+        last.save()
+    Job.objects.filter(pk=run.job_id).update(state=State.SUCCEEDED, claim=None)
+    expect(page.get_by_role("heading", name="Report")).to_be_visible()
+    expect(page.get_by_text("VER_T is above chance: that is anti-prediction, not removal")).to_be_visible()
+    check_page(page, "training-report")
+    page.get_by_text("What the paper reports for other anonymisers").click()
+    expect(page.get_by_text("ASR-BN, same gender, SpAnE")).to_be_visible()
+    check_page(page, "training-report-paper")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Every epoch, CSV").click()
+    assert download.value.suggested_filename == f"b2-voices-training-{run.pk}.csv"
+
+
+def test_list_compares_trainings(organizer_page, check_page, submission):
+    for zero_epochs in (2, 6, 8):
+        recipe = with_variant(PRESETS["small"], "literal").changed(zero_epochs=zero_epochs)
+        ended = {1: final_values(0.8 + zero_epochs / 100, 0.97, 0.4)}
+        make_training(
+            submission, recipe=recipe, variant="literal", seeds=[1], epochs={1: 10}, ended=ended, state="succeeded"
+        )
+    make_training(submission, seeds=[1], epochs={1: 3})
+    page = organizer_page
+    page.goto(LIST)
+    expect(page.get_by_role("img", name="Final VER_S by the epochs")).to_be_visible()
+    check_page(page, "trainings")

@@ -1,0 +1,552 @@
+"""Pages of the portal's own attackers and recognisers: what they show to whom, the forms, and what they cost."""
+
+import csv
+import io
+import json
+
+import pytest
+from django.utils import timezone
+
+from evaluation.attackers import registry as attackers
+from evaluation.formats.claims import AttackModel
+from evaluation.metrics.word_errors import AlignedWord
+from evaluation.models import EvaluationRun
+from evaluation.recognizers import registry as recognizers
+from portal.jobs.models import Job, State
+from portal.jobs.runner import execute
+from portal.results.attack_ladder import Ladder, Rung, read_ladders
+from portal.results.recognition_pages import Step, steps_of
+from portal.submissions.models import Submission
+from tests.portal.attacked import FALLING, attacked, recognised
+from tests.portal.factories import (
+    make_corpus,
+    make_operator,
+    make_organizer,
+    make_submission,
+    make_system,
+    make_team,
+    make_team_system,
+    make_user,
+)
+from tests.portal.objective import make_objective_run, number, tones_edition
+
+WESPEAKER, SPECTRUM = "WeSpeaker ResNet34", attackers.engines()["long-term-spectrum"].title
+IGNORANT, LAZY, SEMI_INFORMED = AttackModel.IGNORANT, AttackModel.LAZY_INFORMED, AttackModel.SEMI_INFORMED
+
+
+# The ladder in words -------------------------------------------------------------------------------
+
+
+def ladder(*rungs, unprotected=None, speakers=40):
+    return Ladder("set_f", "Encoder", tuple(rungs), unprotected, speakers)
+
+
+def rung(attack, eer, low=None, high=None, *, trained=False):
+    return Rung(attack, "Trained" if trained else "Encoder", eer, low, high, trained)
+
+
+def said(*ladders):
+    reading = read_ladders(ladders)
+    return reading.summary, [remark.sentence for remark in reading.remarks], reading.is_unlike
+
+
+def test_ladder_that_falls_says_so_and_nothing_else():
+    rungs = rung(IGNORANT, 48, 46, 50), rung(LAZY, 35, 33, 37), rung(SEMI_INFORMED, 20, 18, 22, trained=True)
+    summary, remarks, is_unlike = said(ladder(*rungs))
+    assert (remarks, is_unlike) == ([], False)
+    assert summary == (
+        "Knowing more never makes an attacker err more, as it should be: 48.0 % ignorant, 35.0 % lazy-informed, "
+        "20.0 % semi-informed."
+    )
+
+
+def test_ladder_that_falls_by_less_than_its_intervals_is_not_settled():
+    _, [remark], is_unlike = said(ladder(rung(IGNORANT, 40, 30, 50), rung(LAZY, 35, 25, 45)))
+    assert not is_unlike
+    assert "the intervals of 40 speakers of ignorant 40.0 % and lazy-informed 35.0 % overlap" in remark
+
+
+@pytest.mark.parametrize(
+    ("less", "more", "speakers", "reasons", "others"),
+    [
+        ((IGNORANT, 40, 36, 44), (LAZY, 42, 38, 46), 40, ["intervals overlap (36.0 to 44.0 %"], ["few", "guesses"]),
+        ((IGNORANT, 48, 44, 52), (LAZY, 51, 47, 55), 40, ["near 50 %"], ["intervals overlap"]),
+        ((IGNORANT, 20, 18, 22), (LAZY, 30, 28, 32), 40, ["never was trained on such speech"], ["overlap", "few"]),
+        ((IGNORANT, 20, None, None), (LAZY, 30, None, None), 4, ["4 enrolled speakers are few"], ["overlap"]),
+        ((IGNORANT, 20, None, None), (LAZY, 30, None, None), 1, ["1 enrolled speaker is few"], ["overlap"]),
+    ],
+)
+def test_step_up_has_the_reasons_that_its_numbers_give(less, more, speakers, reasons, others):
+    summary, [remark], is_unlike = said(ladder(rung(*less), rung(*more), speakers=speakers))
+    assert is_unlike
+    assert "That holds not here" in summary
+    assert [words for words in reasons if words not in remark] == []
+    assert [words for words in others if words in remark] == []
+
+
+def test_voices_that_are_drawn_apart_are_a_reason_of_their_own():
+    apart = Ladder("set_f", "Encoder", (rung(IGNORANT, 9, 8, 10), rung(LAZY, 40, 35, 45)), drawn_apart=True)
+    _, [remark], _ = said(apart)
+    assert "different voices" in remark
+    assert "never was trained" not in remark
+
+
+def test_trained_attacker_that_is_weaker_is_told_from_one_that_is_not_settled():
+    weaker = ladder(rung(LAZY, 20, 18, 22), rung(SEMI_INFORMED, 30, 28, 32, trained=True))
+    unsettled = ladder(rung(LAZY, 20, 10, 30), rung(SEMI_INFORMED, 25, 15, 35, trained=True))
+    _, [first, second], _ = said(weaker, unsettled)
+    assert "its training is too small or too short" in first
+    assert "too short" not in second
+    assert "intervals overlap" in second
+
+
+def test_weak_attacker_and_missing_rung_are_told():
+    reading = read_ladders([ladder(rung(IGNORANT, 48), unprotected=rung(AttackModel.UNPROTECTED, 22.5))])
+    assert reading.summary == ""
+    assert "No attacker was trained on speech that this system anonymised" in reading.missing
+    assert "errs in 22.5 % of the trials of original speech" in reading.remarks[0].sentence
+    assert read_ladders([]) == read_ladders([ladder()])
+
+
+def test_some_of_several_ladders_are_counted():
+    falls, rises = (rung(IGNORANT, 30), rung(LAZY, 20)), (rung(IGNORANT, 20), rung(LAZY, 30))
+    assert "in 1 of 2 cases" in said(ladder(*falls), ladder(*rises))[0]
+    assert said(ladder(*falls), ladder(*falls))[0].endswith("on average 30.0 % ignorant, 20.0 % lazy-informed.")
+
+
+# Words side by side --------------------------------------------------------------------------------
+
+
+def test_steps_join_what_was_understood_and_name_every_error():
+    alignment = [("A", "A"), ("B", "B"), ("C", None), (None, "D"), ("E", "F"), ("G", "G")]
+    assert steps_of(AlignedWord(*pair) for pair in alignment) == [
+        Step("", "A B", "A B"),
+        Step("deleted", "C", ""),
+        Step("inserted", "", "D"),
+        Step("substituted", "E", "F"),
+        Step("", "G", "G"),
+    ]
+    assert steps_of([]) == []
+
+
+# Pages ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def edition(db):
+    return tones_edition(speakers=4, organizers=[make_organizer()])
+
+
+@pytest.fixture
+def system(edition):
+    """An evaluated submission with the scores of its team's own attacker."""
+    system = make_team_system(make_team(edition))
+    submission = make_submission(system)
+    for data_set in edition.corpus.data_sets.all():
+        for utterance in data_set.utterances.all():
+            submission.files.create(
+                data_set=data_set, utterance=utterance, audio=utterance.audio, samples=9600, rate_hz=16000
+            )
+    make_objective_run(submission, [number(edition, "eer", "kaldi", "tones_trials_f", 7.77)])
+    return system
+
+
+def submission_of(system):
+    return system.submissions.get()
+
+
+def owner_of(system):
+    return system.team.memberships.get().user
+
+
+def organizer_of(system):
+    return system.edition.organizers.get()
+
+
+def publish(system, **fields):
+    type(system.edition).objects.filter(pk=system.edition_id).update(published_at=timezone.now(), **fields)
+
+
+def get(client, user, system, path=""):
+    if user is None:
+        client.logout()
+    else:
+        client.force_login(user)
+    return client.get(f"/systems/{system.name}/{path}")
+
+
+def text_of(response):
+    return " ".join(response.content.decode().split())
+
+
+def rows_of(response):
+    return list(csv.DictReader(io.StringIO(response.content.decode())))
+
+
+def cells_of(table):
+    """By data set and attack model what stands in the column of each attacker."""
+    return {
+        (group.title, row.title): {head: cell.text for head, cell in row.labelled if cell.text}
+        for group in table.groups
+        for row in group.rows
+    }
+
+
+def test_own_and_uploaded_attackers_stand_side_by_side(client, system):
+    attacked(submission_of(system), "wespeaker-resnet34")
+    attacked(submission_of(system))
+    page = get(client, owner_of(system), system, "attacks/")
+    cells = cells_of(page.context["table"])
+    assert cells["tones_trials_f", "semi-informed"] == {"Uploaded scores": "7.770"}
+    assert cells["tones_trials_f", "lazy-informed"] == {WESPEAKER: "35.000", SPECTRUM: "35.000"}
+    text = text_of(page)
+    assert "30.00 to 40.00" in text
+    assert f'data-label="{WESPEAKER}"' in text
+    assert "Knowing more never makes an attacker err more" in text
+    assert "No attacker was trained on speech that this system anonymised" in text
+    assert "Linkability" in text
+    assert "−3.25" in text
+    assert f"DET curves of tones_trials_f by {WESPEAKER}. EER (Kaldi): unprotected 1.000 %" in text
+
+
+def test_system_page_has_the_short_form(client, system):
+    attacked(submission_of(system))
+    recognised(submission_of(system))
+    text = text_of(get(client, owner_of(system), system))
+    assert "The portal’s own attackers" in text
+    assert "What a recogniser understands" in text
+    assert f'href="/systems/{system.name}/attacks/"' in text
+    assert "attacks/new/" not in text
+    assert "attacks/new/" in text_of(get(client, organizer_of(system), system))
+
+
+def test_trained_attacker_ends_the_ladder(client, system):
+    submission = submission_of(system)
+    training = EvaluationRun.objects.create(submission=submission, kind="training", recipe="x", parameters={})
+    attacked(submission)
+    attacked(submission, trained=training)
+    page = get(client, owner_of(system), system, "attacks/")
+    assert "48.0 % ignorant, 35.0 % lazy-informed, 20.0 % semi-informed" in page.context["reading"].summary
+    assert page.context["reading"].missing == ""
+
+
+def test_order_that_breaks_has_its_reason_on_the_page(client, system):
+    attacked(submission_of(system), eers=FALLING | {LAZY: (49.0, 46.0, 52.0)}, sets=["tones_trials_f"])
+    text = text_of(get(client, owner_of(system), system, "attacks/"))
+    assert "lazy-informed 49.0 % is above ignorant 48.0 %: both are near 50 %" in text
+
+
+def test_missing_numbers_are_told_to_its_own_people_only(client, system):
+    attacked(submission_of(system), missing=[("EER of tones_trials_m", "2 trials have no score")])
+    publish(system)
+    assert "2 trials have no score" in text_of(get(client, owner_of(system), system, "attacks/"))
+    assert "2 trials have no score" not in text_of(get(client, None, system, "attacks/"))
+
+
+def test_newest_finished_run_of_an_attacker_counts(client, system):
+    attacked(submission_of(system), eers=FALLING | {LAZY: (11.0, 10.0, 12.0)})
+    attacked(submission_of(system), state="failed")
+    page = get(client, owner_of(system), system, "attacks/")
+    assert cells_of(page.context["table"])["tones_trials_f", "lazy-informed"] == {SPECTRUM: "11.000"}
+    assert "failed</strong>" in text_of(page)
+    attacked(submission_of(system), eers=FALLING | {LAZY: (22.0, 20.0, 24.0)})
+    page = get(client, owner_of(system), system, "attacks/")
+    assert cells_of(page.context["table"])["tones_trials_f", "lazy-informed"] == {SPECTRUM: "22.000"}
+    assert "failed</strong>" not in text_of(page)
+
+
+def test_baseline_without_an_edition_has_the_same_pages(client, db):
+    system = make_system(make_corpus("tones", speakers=4))
+    attacked(submission_of(system))
+    recognised(submission_of(system))
+    organizer = make_organizer()
+    assert "The portal’s own attackers" in text_of(get(client, organizer, system))
+    page = get(client, organizer, system, "attacks/")
+    assert cells_of(page.context["table"])["tones_trials_m", "ignorant"] == {SPECTRUM: "48.000"}
+    assert get(client, organizer, system, "recognition/").status_code == 200
+    assert get(client, make_user(), system, "attacks/").status_code == 404
+
+
+# Who sees what -------------------------------------------------------------------------------------
+
+PUBLIC = ("attacks/", "attacks/numbers.csv", "attacks/numbers.json", "recognition/", "recognition/rates.csv")
+
+
+def closed_to_others(system):
+    attack = EvaluationRun.objects.get(kind="attack")
+    return (
+        "attacks/progress", "recognition/progress", "recognition/utterances.csv", f"attacks/{attack.pk}/results.zip",
+        f"attacks/{attack.pk}/scores/{attack.score_sets.first().pk}/",
+    )  # fmt: skip
+
+
+def test_numbers_are_public_once_the_board_is_and_nothing_else(client, system):
+    attacked(submission_of(system))
+    recognised(submission_of(system))
+    rival = make_team(system.edition).memberships.get().user
+    for who in (None, rival, make_operator(), make_organizer()):
+        for path in (*PUBLIC, *closed_to_others(system), "attacks/new/", "recognition/new/"):
+            assert get(client, who, system, path).status_code == (302 if who is None else 404), path
+    publish(system)
+    for who in (None, rival):
+        assert [get(client, who, system, path).status_code for path in PUBLIC] == [200] * len(PUBLIC)
+        for path in (*closed_to_others(system), "attacks/new/", "recognition/new/"):
+            assert get(client, who, system, path).status_code == (302 if who is None else 404), path
+
+
+def test_public_pages_hold_no_text_speaker_or_recording(client, system):
+    recognised(submission_of(system))
+    attacked(submission_of(system))
+    publish(system)
+    for path in ("recognition/", "attacks/", ""):
+        text = text_of(get(client, None, system, path))
+        held = ("tones-s0-002", "LISTENER", "<audio", "scores/", "results.zip", "utterances.csv", "cancel")
+        assert [words for words in held if words in text] == [], path
+
+
+def test_public_page_of_a_frozen_board_shows_what_was_measured_by_then(client, system):
+    attacked(submission_of(system), eers=FALLING | {LAZY: (11.0, 10.0, 12.0)})
+    Job.objects.filter(kind="attack").update(finished_at=timezone.now() - timezone.timedelta(days=2))
+    Submission.objects.update(evaluated_at=timezone.now() - timezone.timedelta(days=2))
+    publish(system, frozen_at=timezone.now() - timezone.timedelta(days=1))
+    attacked(submission_of(system), eers=FALLING | {LAZY: (22.0, 20.0, 24.0)})
+    place = ("tones_trials_f", "lazy-informed")
+    system.refresh_from_db()
+    public = cells_of(get(client, None, system, "attacks/").context["table"])[place]
+    own = cells_of(get(client, owner_of(system), system, "attacks/").context["table"])[place]
+    assert (public, own[SPECTRUM]) == ({SPECTRUM: "11.000"}, "22.000")
+
+
+def test_pages_without_numbers_are_calm(client, system):
+    for path in ("attacks/", "recognition/"):
+        assert "yet</h2>" in text_of(get(client, owner_of(system), system, path))
+        assert "new/" in text_of(get(client, organizer_of(system), system, path))
+    publish(system)
+    assert [get(client, None, system, path).status_code for path in PUBLIC] == [302] * len(PUBLIC)
+    assert "The portal’s own attackers" not in text_of(get(client, None, system))
+
+
+# Files ---------------------------------------------------------------------------------------------
+
+
+def test_files_hold_every_number_with_the_name_of_its_attacker(client, system):
+    attacked(submission_of(system))
+    rows = rows_of(get(client, owner_of(system), system, "attacks/numbers.csv"))
+    key = attackers.engines()["long-term-spectrum"].key
+    found = [
+        row for row in rows
+        if (row["data_set"], row["metric"], row["estimator"]) == ("tones_trials_f", "eer", "kaldi")
+    ]  # fmt: skip
+    assert [(row["attacker"], row["attack_model"], float(row["value"]), float(row["low"])) for row in found] == [
+        (key, str(attack), eer, low) for attack, (eer, low, _) in FALLING.items()
+    ]
+    told = json.loads(get(client, owner_of(system), system, "attacks/numbers.json").content)
+    assert [one["key"] for one in told["attackers"]] == [key]
+    assert len(told["numbers"]) == len(rows)
+
+
+def test_score_files_of_this_system_alone_are_fetched_here(client, system):
+    attack = attacked(submission_of(system))
+    other = make_team_system(make_team(system.edition))
+    make_submission(other)
+    of_other = attacked(submission_of(other))
+    path = f"attacks/{attack.pk}/scores/{attack.score_sets.first().pk}/"
+    response = get(client, owner_of(system), system, path)
+    assert b"".join(response.streaming_content) == b"tones-s0 tones-s0-002 1.5\n"
+    assert "scores.txt" in response["Content-Disposition"]
+    archive = get(client, owner_of(system), system, f"attacks/{attack.pk}/results.zip")
+    assert b"".join(archive.streaming_content) == b"PK"
+    for strange in (
+        f"attacks/{of_other.pk}/results.zip", f"attacks/{attack.pk}/scores/{of_other.score_sets.first().pk}/",
+        f"attacks/{of_other.pk}/scores/{of_other.score_sets.first().pk}/",
+    ):  # fmt: skip
+        assert get(client, owner_of(system), system, strange).status_code == 404
+
+
+def test_rates_and_utterances_come_as_tables(client, system):
+    recognised(submission_of(system))
+    [anonymised, original] = rows_of(get(client, owner_of(system), system, "recognition/rates.csv"))
+    assert (anonymised["speech"], float(anonymised["error_rate"]), original["speech"]) == (
+        "anonymised", 25.0, "original",
+    )  # fmt: skip
+    rows = rows_of(get(client, owner_of(system), system, "recognition/utterances.csv"))
+    assert (rows[0]["utterance"], rows[0]["hypothesis"]) == ("tones-s0-002", "SENTENCE NEW 2 OF LISTENER")
+    assert len(rows) == 4
+
+
+# Recognition ---------------------------------------------------------------------------------------
+
+
+def test_worst_utterance_is_shown_word_by_word_with_signs_and_words(client, system):
+    recognised(submission_of(system), sets=["tones_trials_f", "tones_trials_m"])
+    page = get(client, owner_of(system), system, "recognition/")
+    text = text_of(page)
+    assert "3 errors in 5 words (60.0 %): 1 substituted, 1 deleted, 1 inserted · original: not recognised" in text
+    assert '<span class="visually-hidden">for </span><del>SPEAKER</del>' in text
+    assert '<span class="visually-hidden">added: </span><span aria-hidden="true">+</span><ins>NEW</ins>' in text
+    assert '<span class="visually-hidden">lost: </span>' in text
+    assert "The recogniser repeats itself here" in text
+    assert "25.00" in text
+    assert "23.00 to 27.00" in text
+    assert text.count("<audio") == 2 * len(page.context["utterances"])
+    assert len(page.context["utterances"]) == 8
+    chosen = get(client, owner_of(system), system, "recognition/?data_set=tones_trials_m")
+    assert {one.row.data_set for one in chosen.context["utterances"]} == {"tones_trials_m"}
+    assert len(get(client, owner_of(system), system, "recognition/?data_set=nothing").context["utterances"]) == 8
+
+
+def test_utterances_come_in_pages_and_of_the_chosen_recogniser(client, system, monkeypatch):
+    monkeypatch.setattr("portal.results.recognition_pages.PAGE_SIZE", 3)
+    recognised(submission_of(system))
+    recognised(submission_of(system), "whisper-base")
+    page = get(client, owner_of(system), system, "recognition/?recogniser=whisper-base&page=2")
+    assert page.context["chosen"].name == "whisper-base"
+    assert len(page.context["utterances"]) == 1
+    assert 'start="4"' in text_of(page)
+
+
+# Forms ---------------------------------------------------------------------------------------------
+
+
+def post(client, user, system, path, **fields):
+    client.force_login(user)
+    return client.post(f"/systems/{system.name}/{path}", fields)
+
+
+def test_form_offers_attackers_and_says_what_keeps_one_from_running(client, system, monkeypatch):
+    monkeypatch.setattr(
+        attackers, "missing_of", lambda engine: "Its weights are missing." if engine.name == "ge2e" else ""
+    )
+    page = get(client, organizer_of(system), system, "attacks/new/")
+    form, text = page.context["form"], text_of(page)
+    assert [card.engine.name for card in form.engine_cards()] == list(attackers.engines())
+    assert "<b>Cannot run here.</b> Its weights are missing." in text
+    assert "disabled" in text
+    assert [row.name for row in form.ready] == ["tones_trials_f", "tones_trials_m"]
+    assert "2 data sets" in form.extent()
+    refused = post(client, organizer_of(system), system, "attacks/new/", engine="ge2e", data_sets=["tones_trials_f"])
+    assert (refused.status_code, refused.context["form"].errors["engine"]) == (422, ["Its weights are missing."])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"engine": "nothing", "data_sets": ["tones_trials_f"]}, {"engine": "long-term-spectrum", "data_sets": ["x"]}],
+)
+def test_form_with_faults_starts_nothing(client, system, fields):
+    before = Job.objects.count()
+    assert post(client, organizer_of(system), system, "attacks/new/", **fields).status_code == 422
+    assert (Job.objects.count(), EvaluationRun.objects.filter(kind="attack").count()) == (before, 0)
+
+
+def test_system_without_anything_to_attack_says_why(client, system):
+    submission_of(system).files.all().delete()
+    text = text_of(get(client, organizer_of(system), system, "attacks/new/"))
+    assert "The submission holds no anonymised speech of tones_enrolls." in text
+    assert "Nothing to work on" in text
+    assert "Nothing to work on" in text_of(get(client, organizer_of(system), system, "recognition/new/"))
+
+
+def test_attack_is_started_runs_and_is_shown(client, system):
+    """The one attack here that really is carried out: by the attacker that needs no model."""
+    organizer = organizer_of(system)
+    started = post(
+        client, organizer, system, "attacks/new/", engine="long-term-spectrum", data_sets=["tones_trials_f"]
+    )  # fmt: skip
+    assert (started.status_code, started["Location"]) == (302, f"/systems/{system.name}/attacks/")
+    again = post(client, organizer, system, "attacks/new/", engine="long-term-spectrum", data_sets=["tones_trials_f"])
+    assert again.status_code == 422
+    assert "is under way already" in text_of(again)
+    page = get(client, organizer, system, "attacks/")
+    assert "hx-get" in text_of(page)
+    assert "Cancel" in text_of(page)
+    while job := Job.objects.filter(state=State.WAITING).order_by("created_at", "pk").first():
+        assert execute(job.pk).state == State.SUCCEEDED
+    page = get(client, organizer, system, "attacks/")
+    assert "hx-get" not in text_of(page)
+    cells = cells_of(page.context["table"])
+    assert {attack for _, attack in cells} == {"unprotected", "ignorant", "lazy-informed", "semi-informed"}
+    # Anonymised speech is the original here, so all attacks are the same.
+    rates = {cells["tones_trials_f", attack][SPECTRUM] for attack in ("unprotected", "ignorant", "lazy-informed")}
+    assert len(rates) == 1
+    for address in [figure.image for figure in page.context["det_figures"] + page.context["voice_figures"]]:
+        assert client.get(address).status_code == 200
+
+
+def test_recognition_is_started_by_the_form(client, system, monkeypatch):
+    monkeypatch.setattr(recognizers, "missing_of", lambda _: "")
+    name = recognizers.DEFAULT
+    started = post(
+        client, organizer_of(system), system, "recognition/new/", engine=name, data_sets=["tones_trials_f"]
+    )  # fmt: skip
+    assert (started.status_code, started["Location"]) == (302, f"/systems/{system.name}/recognition/")
+    assert EvaluationRun.objects.get(kind="recognition").engine == name
+    assert "Waiting for a worker" in text_of(get(client, organizer_of(system), system, "recognition/"))
+
+
+# Runs ----------------------------------------------------------------------------------------------
+
+
+def test_running_attack_tells_how_far_it_is_and_can_be_cancelled_by_organizers(client, system):
+    run = attacked(submission_of(system), state="running")
+    job = Job.objects.get(parameters__data_set="tones_trials_f")
+    Job.objects.filter(pk=job.pk).update(stage="Vectors of original tones_trials_f", done=3, total=8)
+    for who, may_cancel in ((owner_of(system), False), (organizer_of(system), True)):
+        for path in ("attacks/", "attacks/progress"):
+            text = text_of(get(client, who, system, path))
+            assert "Vectors of original tones_trials_f" in text
+            assert "3 of 8" in text
+            assert ("/cancel" in text) == may_cancel
+    cancel = f"engine-runs/{run.pk}/cancel"
+    assert post(client, owner_of(system), system, cancel).status_code == 404
+    assert post(client, organizer_of(system), system, cancel).status_code == 302
+    job.refresh_from_db()
+    assert job.cancel_requested_at is not None
+
+
+def test_live_part_ends_with_the_runs(client, system):
+    attacked(submission_of(system))
+    response = get(client, owner_of(system), system, "attacks/progress")
+    assert (response.status_code, response["HX-Refresh"]) == (286, "true")
+
+
+def test_failed_attack_says_why_and_goes_on(client, system):
+    run = attacked(submission_of(system), state="failed")
+    failed = Job.objects.filter(state="failed").order_by("created_at").first()
+    Job.objects.filter(pk=failed.pk).update(failure="The weights are missing.", failure_remedy="Fetch them.")
+    text = text_of(get(client, organizer_of(system), system, "attacks/"))
+    assert "The weights are missing. Fetch them." in text
+    assert post(client, organizer_of(system), system, f"engine-runs/{run.pk}/continue").status_code == 302
+    failed.refresh_from_db()
+    assert failed.state == State.WAITING
+    ended = post(client, organizer_of(system), system, f"engine-runs/{run.pk}/continue")
+    assert ended.status_code == 302
+
+
+def test_run_of_another_system_or_kind_is_no_run_of_this_one(client, system):
+    other = make_team_system(make_team(system.edition))
+    make_submission(other)
+    foreign = attacked(submission_of(other), state="running")
+    objective = EvaluationRun.objects.filter(kind="objective").first()
+    for run in (foreign.pk, objective.pk, 999_999):
+        assert post(client, organizer_of(system), system, f"engine-runs/{run}/cancel").status_code == 404
+
+
+def test_attacks_are_no_part_of_the_progress_of_the_system(client, system):
+    attacked(submission_of(system), state="running")
+    page = get(client, owner_of(system), system)
+    assert not page.context["progress"].is_active
+    assert "How far the attacks are" in text_of(page)
+
+
+# What it costs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engines", [["long-term-spectrum"], ["long-term-spectrum", "ge2e", "wespeaker-resnet34"]])
+def test_pages_cost_the_same_queries_however_many_attackers(client, system, django_assert_num_queries, engines):
+    for engine in engines:
+        attacked(submission_of(system), engine, with_files=False)
+        recognised(submission_of(system), {"long-term-spectrum": "moonshine-tiny"}.get(engine, "whisper-base"))
+    client.force_login(owner_of(system))
+    for path, queries in (("attacks/", 14), ("recognition/", 10), ("", 20)):
+        with django_assert_num_queries(queries):
+            assert client.get(f"/systems/{system.name}/{path}").status_code == 200

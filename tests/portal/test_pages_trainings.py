@@ -1,0 +1,409 @@
+"""Pages of trained attackers: the list, the form, the live page, the report, the files, and who sees what."""
+
+import csv
+import io
+import json
+import zipfile
+
+import pytest
+from django.core.files.storage import default_storage
+
+from evaluation.attackers.training.presets import PRESETS, VARIANTS, with_variant
+from evaluation.models import EvaluationRun
+from evaluation.services_training import ENCODER_FILES, encoder_key, engine_key
+from portal.core.storage import replace_named
+from portal.results.training_charts import Level, Series, draw_chart, ticks
+from tests.portal.factories import (
+    make_edition,
+    make_job,
+    make_organizer,
+    make_submission,
+    make_team,
+    make_team_system,
+    make_user,
+)
+from tests.portal.trainings import final_values, make_trained_on, make_training, needs_torch, training_set
+
+pytestmark = pytest.mark.django_db
+LIST = "/systems/b2-voices/trainings/"
+FORM = f"{LIST}new/"
+
+
+@pytest.fixture
+def organizer(client):
+    client.force_login(make_organizer())
+    return client
+
+
+@pytest.fixture
+def submission():
+    return make_trained_on()
+
+
+def text_of(response):
+    return " ".join(response.content.decode().split())
+
+
+def page_of(run):
+    return f"{LIST}{run.pk}/"
+
+
+def measured(submission, **fields):
+    """A finished training with a target classifier whose target error is above chance."""
+    given = {"variant": "literal", "epochs": {1: 10, 2: 10}, "state": "succeeded"} | fields
+    ended = {1: final_values(0.8, 0.97, 0.3), 2: final_values(0.9, 0.99, 0.5)}
+    return make_training(submission, ended=ended, **given)
+
+
+# The form ------------------------------------------------------------------------------------------
+
+
+def asked(submission, **changes):
+    sets = [training_set(submission).pk]
+    return {"data_sets": sets, "preset": "small", "variant": "none", "seeds": "1, 2", "device": "cpu"} | changes
+
+
+def errors_of(response):
+    assert response.status_code == 422
+    return " ".join(sentence for found in response.context["form"].errors.values() for sentence in found)
+
+
+@needs_torch
+def test_form_starts_a_training_as_it_was_asked_for(organizer, submission):
+    answer = organizer.post(FORM, asked(submission, seeds="4 5,6", epochs="3"))
+    run = EvaluationRun.objects.get()
+    assert answer.headers["Location"] == page_of(run)
+    assert (run.submission, run.parameters["seeds"], run.parameters["device"]) == (submission, [4, 5, 6], "cpu")
+    recipe = PRESETS["small"].changed(epochs=3)
+    assert run.parameters["recipe"] == json.loads(with_variant(recipe, "none").to_json())
+    assert run.job.created_by is not None
+
+
+@needs_torch
+def test_form_offers_every_recipe_with_its_cost_and_every_variant(organizer, submission):
+    page = text_of(organizer.get(FORM))
+    for name in PRESETS:
+        assert f'name="preset" value="{name}"' in page
+    for name, variant in VARIANTS.items():
+        assert f'name="variant" value="{name}"' in page
+        assert variant.title in page.lower()
+    assert page.count("by measurements on two cores elsewhere") == len(PRESETS)
+    assert "voices_train" in page
+    assert "6 of 6 utterances of 3 speakers" in page
+
+
+def disabled_variants(client):
+    form = client.get(FORM).context["form"]
+    return [bool(button.data["attrs"].get("disabled")) for button, _ in form.variant_choices()]
+
+
+@needs_torch
+def test_variants_with_a_classifier_are_closed_where_no_target_is_known(organizer, submission):
+    assert disabled_variants(organizer) == [False, True, True, True]
+    assert "Methods with targets keep it" in text_of(organizer.get(FORM))
+    assert "The target of 6 of 6 utterances" in errors_of(organizer.post(FORM, asked(submission, variant="literal")))
+
+
+@needs_torch
+def test_variants_with_a_classifier_can_be_tuned_where_targets_are_known(organizer):
+    submission = make_trained_on(targets=("t1", "t2"))
+    assert disabled_variants(organizer) == [False] * 4
+    post = asked(submission, variant="stabilised", zero_epochs="2", largest_weight="0.5")
+    assert organizer.post(FORM, post).status_code == 302
+    recipe = EvaluationRun.objects.get().parameters["recipe"]
+    assert (recipe["zero_epochs"], recipe["largest_weight"], recipe["target_head"]) == (2, 0.5, "stabilised")
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"seeds": "one"}, "Seeds are whole numbers from 0 on"),
+        ({"seeds": "1, 1"}, "Give 1 to 10 different seeds"),
+        ({"seeds": ""}, "Give 1 to 10 seeds, such as 1, 2, 3."),
+        ({"preset": "huge"}, "Choose a recipe of this list."),
+        ({"variant": "odd"}, "Choose a variant of this list."),
+        ({"data_sets": []}, "Choose at least one training set."),
+        ({"data_sets": [10**9]}, "Choose training sets of this list."),
+        ({"device": "cloud"}, "Choose a place of this list."),
+        ({"epochs": "0"}, "greater than or equal to 1"),
+        ({"epochs": "100000"}, "epochs: expected a number from 1 to 1000"),
+    ],
+)
+def test_form_says_what_is_wrong_and_starts_nothing(organizer, submission, changes, sentence):
+    assert sentence in errors_of(organizer.post(FORM, asked(submission, **changes)))
+    assert EvaluationRun.objects.count() == 0
+
+
+def test_form_says_what_this_machine_lacks(organizer, submission, monkeypatch):
+    from portal.results import training_forms
+
+    monkeypatch.setattr(training_forms, "missing_here", lambda: "Training needs a library: install it.")
+    page = text_of(organizer.get(FORM))
+    assert "Training needs a library: install it." in page
+    assert 'class="button" disabled' in page
+    assert "Training needs a library" in errors_of(organizer.post(FORM, asked(submission)))
+
+
+def test_corpus_without_training_set_is_told(organizer, submission):
+    submission.system.corpus.data_sets.update(role="trial")
+    assert "The corpus has no data set of the role training" in text_of(organizer.get(FORM))
+    assert "There is nothing to train on" in text_of(organizer.get(LIST))
+
+
+@needs_torch
+def test_only_a_worker_with_a_graphics_card_is_said_to_have_one(organizer, submission):
+    assert "No worker serves the queue of graphics cards" in text_of(organizer.get(FORM))
+
+
+# The list ------------------------------------------------------------------------------------------
+
+
+def test_list_without_trainings_leads_to_the_form_and_to_the_papers_numbers(organizer, submission):
+    page = text_of(organizer.get(LIST))
+    assert "No attacker has been trained on this system" in page
+    assert f'href="{FORM}"' in page
+    assert "Its numbers" not in page
+    assert "its numbers, not measured here" in page
+    assert "17.4 ± 0.6" in page  # ASR-BN, same gender, SpAnE
+    assert page.count("with reversed gradient") == 8
+    assert "private kNN-VC (3-16), same gender, with reversed gradient" in page
+
+
+def test_list_shows_what_each_training_reached(organizer, submission):
+    measured(submission)
+    make_training(submission, seeds=[1], epochs={1: 3})
+    page = text_of(organizer.get(LIST))
+    assert "85.0 ± 7.1" in page  # VER_S
+    assert "98.0 ± 1.4" in page  # VER_T
+    assert "40.0 ± 14.1" in page  # probe
+    assert "0 of 1" in page
+    assert "2 of 2" in page
+
+
+def test_sweep_is_drawn_once_trainings_differ_in_their_epochs_without_gradient(organizer, submission):
+    measured(submission)
+    assert organizer.get(LIST).context["sweep"] is None
+    other = with_variant(PRESETS["small"], "literal").changed(zero_epochs=8)
+    measured(submission, recipe=other)
+    measured(submission, variant="measured")  # the baseline stands where the gradient is never reversed
+    sweep = organizer.get(LIST).context["sweep"]
+    assert [row[0] for row in sweep.rows] == ["6", "8", "10"]
+    assert "Final VER_S by the epochs without a reversed gradient" in text_of(organizer.get(LIST))
+
+
+@pytest.mark.parametrize("trainings", [1, 3])
+def test_list_costs_the_same_queries_whatever_there_is(organizer, submission, trainings, django_assert_num_queries):
+    for _ in range(trainings):
+        measured(submission)
+    with django_assert_num_queries(LIST_QUERIES):
+        organizer.get(LIST)
+
+
+LIST_QUERIES = 12
+
+
+# One training --------------------------------------------------------------------------------------
+
+
+def test_running_training_shows_its_curves_and_asks_for_itself(organizer, submission):
+    run = make_training(submission, variant="measured", epochs={1: 3})
+    page = text_of(organizer.get(page_of(run)))
+    assert f'hx-get="{page_of(run)}live"' in page
+    assert "3 of 20 epochs are trained, one took 2.0 s on average." in page
+    assert "How far it is" in page
+    assert "VER_S: 96.0 at 1, 92.0 at 3." in page
+    assert "speakers by chance: 99.5 %" in page
+    assert "targets by chance: 90.0 %" in page
+    assert 'id="report"' not in page
+    live = organizer.get(f"{page_of(run)}live")
+    assert live.status_code == 200
+    assert "<html" not in text_of(live)
+    run.epochs.create(seed=1, epoch=4, seconds=2.0, values=run.epochs.get(epoch=3).values)
+    assert "4 of 20 epochs are trained" in text_of(organizer.get(f"{page_of(run)}live"))
+
+
+def test_live_part_ends_with_its_job(organizer, submission):
+    run = measured(submission)
+    live = organizer.get(f"{page_of(run)}live")
+    assert (live.status_code, live.headers["HX-Refresh"]) == (286, "true")
+
+
+def test_training_that_waits_says_for_what(organizer, submission):
+    run = make_training(submission, state="waiting")
+    run.job.after = make_job("running", title="Anonymise voices_train")
+    run.job.save()
+    page = text_of(organizer.get(page_of(run)))
+    assert "it follows “Anonymise voices_train”" in page
+    assert "The curves appear with the first epoch that has ended." in page
+
+
+def test_report_shows_the_probe_beside_the_target_error_and_warns(organizer, submission):
+    run = measured(submission)
+    response = organizer.get(page_of(run))
+    page = text_of(response)
+    assert "VER_T is above chance: that is anti-prediction, not removal" in page
+    assert "A guess errs in 90.0 % of all cases." in page
+    assert "A fresh probe finds more targets than VER_T suggests" in page
+    assert [(cell.label, cell.text, cell.chance) for cell in response.context["cells"]] == [
+        ("VER_S", "85.0 ± 7.1", "99.5"), ("VER_T", "98.0 ± 1.4", "90.0"),
+        ("Fresh probe of targets", "40.0 ± 14.1", "90.0"),
+    ]  # fmt: skip
+    assert '<td class="num" data-label="VER_T">98.0 ± 1.4</td>' in page
+    assert "231 held-out segments of 231 speakers and 10 targets" in page
+
+
+def test_report_without_target_classifier_speaks_of_no_targets(organizer, submission):
+    run = make_training(submission, epochs={1: 2}, ended={1: final_values(0.8)}, state="succeeded")
+    response = organizer.get(page_of(run))
+    assert [cell.label for cell in response.context["cells"]] == ["VER_S"]
+    assert response.context["warnings"] == []
+    assert "of one seed, so without a deviation" in text_of(response)
+
+
+def test_error_rates_of_the_attacks_with_each_seed_stand_first(organizer, submission):
+    run = measured(submission)
+    for seed, eer in ((1, 10.0), (2, 14.0)):
+        job = make_job("succeeded", kind="attack", title="Attack")
+        attack = EvaluationRun.objects.create(
+            submission=submission, kind=EvaluationRun.Kind.ATTACK, recipe="attack", recipe_version="1",
+            code_version="1", engine=engine_key(run, seed), job=job,
+        )  # fmt: skip
+        attack.values.create(
+            data_set="voices_trials_f", metric="eer", estimator="kaldi", attack_model="semi-informed", value=eer, n=10
+        )
+        attack.values.create(data_set="voices_trials_f", metric="eer", estimator="rocch", value=99.0, n=10)
+    cells = organizer.get(page_of(run)).context["cells"]
+    assert (cells[0].label, cells[0].text) == ("EER, voices_trials_f", "12.0 ± 2.8")
+
+
+def test_numbers_are_there_as_files(organizer, submission):
+    run = measured(submission)
+    rows = list(csv.DictReader(io.StringIO(organizer.get(f"{page_of(run)}values.csv").content.decode())))
+    assert len(rows) == 20
+    assert (rows[0]["seed"], rows[0]["epoch"], float(rows[0]["source_error"])) == ("1", "1", pytest.approx(0.96))
+    assert rows[0]["learning_rate"] == "0.001"
+    found = organizer.get(f"{page_of(run)}values.json").json()
+    assert found["report"]["target_probe"]["mean"] == pytest.approx(0.4)
+    assert [one["final"]["source_error"] for one in found["seeds"]] == [0.8, 0.9]
+    assert len(found["seeds"][0]["epochs"]) == 10
+    assert found["recipe"]["target_head"] == "literal"
+
+
+def test_attacker_is_an_archive_for_organizers_once_it_is_trained(organizer, submission):
+    run = measured(submission)
+    address = f"{page_of(run)}1/attacker.zip"
+    for name in ENCODER_FILES:  # of a training of another test with this number
+        default_storage.delete(encoder_key(run, 1, name))
+    assert organizer.get(address).status_code == 404
+    for name in ENCODER_FILES:
+        replace_named(encoder_key(run, 1, name), name.encode())
+    answer = organizer.get(address)
+    with zipfile.ZipFile(io.BytesIO(b"".join(answer.streaming_content))) as archive:
+        assert sorted(archive.namelist()) == sorted(ENCODER_FILES)
+        assert archive.read("model.safetensors") == b"model.safetensors"
+    assert organizer.get(f"{page_of(run)}7/attacker.zip").status_code == 404
+
+
+def test_unknown_trainings_and_other_runs_are_not_found(organizer, submission):
+    other = EvaluationRun.objects.create(
+        submission=submission, kind=EvaluationRun.Kind.ATTACK, recipe="attack", recipe_version="1", code_version="1"
+    )
+    for pk in (other.pk, 999_999):
+        for part in ("", "live", "values.csv", "values.json", "1/attacker.zip"):
+            assert organizer.get(f"{LIST}{pk}/{part}").status_code == 404
+
+
+# Who sees what -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def teams_training(submission):
+    """A training on a system of a team."""
+    edition = make_edition(submission.system.corpus, name="vpc", organizers=[make_organizer()])
+    system = make_team_system(make_team(edition, owner=make_user()))
+    own = make_submission(system)
+    for file in submission.files.all():
+        file.pk, file.submission = None, own
+        file.save()
+    run = measured(own)
+    for name in ENCODER_FILES:
+        replace_named(encoder_key(run, 1, name), b"weights")
+    return run
+
+
+PARTS = ("", "{pk}/", "{pk}/live", "{pk}/values.csv", "{pk}/values.json")
+
+
+def statuses(client, run, user):
+    client.force_login(user)
+    base = f"/systems/{run.submission.system.name}/trainings/"
+    return [client.get(base + part.format(pk=run.pk)).status_code for part in (*PARTS, "new/", "{pk}/1/attacker.zip")]
+
+
+def test_team_reads_its_trainings_and_neither_starts_any_nor_fetches_the_attacker(client, teams_training):
+    owner = teams_training.submission.system.team.memberships.get().user
+    assert statuses(client, teams_training, owner) == [200, 200, 286, 200, 200, 404, 404]
+    page = text_of(client.get(f"/systems/{teams_training.submission.system.name}/trainings/{teams_training.pk}/"))
+    assert "attacker.zip" not in page
+    assert "/jobs/" not in page
+    form = f"/systems/{teams_training.submission.system.name}/trainings/new/"
+    assert client.post(form, {}).status_code == 404
+
+
+def test_organizer_of_the_edition_may_do_everything(client, teams_training):
+    organizer = teams_training.submission.system.edition.organizers.get()
+    assert statuses(client, teams_training, organizer) == [200, 200, 286, 200, 200, 200, 200]
+
+
+@pytest.mark.parametrize("is_published", [False, True])
+def test_nobody_else_meets_them_even_on_a_published_board(client, teams_training, is_published):
+    from django.utils import timezone
+
+    edition = teams_training.submission.system.edition
+    edition.published_at = timezone.now() if is_published else None
+    edition.save()
+    for stranger in (make_user(), make_organizer()):
+        assert statuses(client, teams_training, stranger) == [404] * 7
+
+
+# Charts --------------------------------------------------------------------------------------------
+
+
+def chart_of(*series, **fields):
+    given = {"name": "n", "title": "Errors", "caption": "c", "x_label": "Epoch", "y_label": "%"} | fields
+    return draw_chart(series, **given)
+
+
+def test_chart_places_points_between_the_ends_of_its_axes():
+    chart = chart_of(Series("a", "source", [(1, 0.0), (11, 100.0)]), x_extent=(1, 11), y_extent=(0, 100))
+    assert chart.lines[0].path == f"{chart.left}.0,{chart.bottom}.0 {chart.right}.0,{chart.top}.0"
+    assert [mark.label for mark in chart.lines[0].marks] == ["a, 1: 0.0", "a, 11: 100.0"]
+    assert chart.rows == [["1", "0.0"], ["11", "100.0"]]
+
+
+def test_chart_without_points_is_none():
+    assert chart_of(Series("a", "source", [])) is None
+    assert chart_of() is None
+
+
+def test_chance_is_a_line_and_a_word_of_the_legend():
+    chart = chart_of(
+        Series("a", "source", [(1, 5.0)]), y_extent=(0, 100), levels=[Level("by chance: 50 %", "source", 50.0)]
+    )
+    assert [(level.label, level.y) for level in chart.levels] == [("by chance: 50 %", (chart.top + chart.bottom) / 2)]
+    assert "by chance: 50 %: 50.0." in chart.alt
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "whole", "expected"),
+    [
+        (0, 100, False, [0, 20, 40, 60, 80, 100]),
+        (1, 10, True, [2, 4, 6, 8, 10]),
+        (1, 2, True, [1, 2]),
+        (0, 0.003, False, [0, 0.001, 0.002, 0.003]),
+        (5, 5, False, [5]),
+    ],
+)
+def test_ticks_are_round_numbers(low, high, whole, expected):
+    assert ticks(low, high, whole=whole) == pytest.approx(expected)

@@ -1,0 +1,532 @@
+"""Training attackers: what is refused, what a job leaves, how it goes on, and what a whole chain starts."""
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from django.core.files.storage import default_storage
+from django.utils import timezone
+
+from anonymization.models import AnonymizationRun
+from evaluation import machine, services_training, training_work
+from evaluation.metrics.errors import MetricInputError
+from evaluation.models import EvaluationRun, TrainingEpoch
+from evaluation.selectors_training import REPORT, epochs_of, material_of, report_of, trained_seeds
+from evaluation.services_training import (
+    KIND,
+    KIND_GPU,
+    checkpoint_key,
+    encoder_key,
+    engine_key,
+    load_attacker,
+    load_encoder,
+    seed_folder,
+    start_chain,
+    start_training,
+)
+from evaluation.training_estimates import cost_of, steps_per_epoch
+from portal.challenges.models import TrialList
+from portal.core.audio import load_audio
+from portal.jobs.models import Job, State
+from portal.jobs.runner import JobContext, execute
+from portal.jobs.services import NotPossible, run_again
+from tests.portal.factories import make_organizer
+from tests.portal.trainings import (
+    TINY,
+    final_values,
+    make_trained_on,
+    make_training,
+    needs_torch,
+    tiny,
+    training_set,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def silent(settings):
+    """A sign of life from another thread would wait for the transaction of the test, and the end of the job for it."""
+    settings.JOB_HEARTBEAT_S = 10**6
+
+
+def begin(submission, **changes):
+    asked = {"data_sets": [training_set(submission)], "recipe": TINY, "seeds": [1], "by": None} | changes
+    return start_training(submission=submission, **asked)
+
+
+def run_job(run):
+    return execute(run.job_id)
+
+
+def epochs_by_seed(run):
+    return {seed: [one.epoch for one in epochs] for seed, epochs in epochs_of([run])[run.pk].items()}
+
+
+# What is refused -----------------------------------------------------------------------------------
+
+
+@needs_torch
+def test_training_is_refused_with_a_sentence_that_says_what_is_missing():
+    nothing = make_trained_on(with_files=False)
+    with pytest.raises(NotPossible, match="The submission has no anonymised file of voices_train"):
+        begin(nothing)
+    assert EvaluationRun.objects.count() == 0
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("speakers", "utterances", "sentence"),
+    [(1, 3, "voices_train has one speaker"), (1, 1, "voices_train has one anonymised utterance")],
+)
+def test_one_speaker_and_one_utterance_are_refused(speakers, utterances, sentence):
+    with pytest.raises(NotPossible, match=sentence):
+        begin(make_trained_on(speakers=speakers, utterances=utterances))
+
+
+@needs_torch
+@pytest.mark.parametrize("seeds", [[], [1, 1], [-1], list(range(11)), [2**31]])
+def test_seeds_are_few_different_and_not_negative(seeds):
+    with pytest.raises(NotPossible, match="Give 1 to 10 different seeds"):
+        begin(make_trained_on(), seeds=seeds)
+
+
+@needs_torch
+def test_only_training_sets_of_the_corpus_can_be_chosen():
+    submission = make_trained_on()
+    other = submission.system.corpus.data_sets.create(name="voices_trials", role="trial")
+    with pytest.raises(NotPossible, match="it has these: voices_train"):
+        begin(submission, data_sets=[other])
+    with pytest.raises(NotPossible, match="Choose at least one training set"):
+        begin(submission, data_sets=[])
+
+
+@needs_torch
+def test_target_classifier_needs_to_know_every_target():
+    submission = make_trained_on()
+    with pytest.raises(NotPossible, match="The target of 6 of 6 utterances of voices_train is not known"):
+        begin(submission, recipe=tiny("measured"), variant="measured")
+    assert material_of(submission)[0].targets == 0
+
+
+def test_missing_library_is_named(monkeypatch):
+    monkeypatch.setattr(services_training.importlib.util, "find_spec", {}.get)
+    with pytest.raises(NotPossible, match="Training an attacker needs torch and safetensors"):
+        begin(make_trained_on())
+
+
+# The job -------------------------------------------------------------------------------------------
+
+
+@needs_torch
+def test_training_leaves_epochs_values_and_an_attacker_of_each_seed():
+    by = make_organizer()
+    submission = make_trained_on()
+    run = begin(submission, seeds=[1, 2], by=by)
+    assert (run.job.kind, run.job.queue, run.kind, run.recipe) == (KIND, "cpu", EvaluationRun.Kind.TRAINING, "small")
+    job = run_job(run)
+    assert (job.state, job.failure, job.result) == (State.SUCCEEDED, "", {"seeds": 2, "utterances": 6})
+    assert epochs_by_seed(run) == {1: [1, 2], 2: [1, 2]}
+    report = report_of(epochs_of([run])[run.pk])
+    assert [(one.seed, one.sources, one.held_out) for one in report.seeds] == [(1, 3, 3), (2, 3, 3)]
+    assert report.first.source_chance == pytest.approx(2 / 3)
+    assert report.first.target_error is None
+    value = run.values.get(metric="source_validation_error")
+    errors = [one.source_error for one in report.seeds]
+    assert value.value == pytest.approx(100 * np.mean(errors))
+    assert value.spread == pytest.approx(100 * np.std(errors, ddof=1))
+    assert (value.estimator, value.n) == ("mean of 2 seeds", 6)
+    assert run.values.count() == 1
+    for seed in (1, 2):
+        _, names = default_storage.listdir(seed_folder(run, seed))
+        assert sorted(names) == ["model.safetensors", "recipe.json", "values.csv"]
+    assert not (training_work.Path(training_work.settings.DATA_DIR) / "training" / f"{run.pk}-1").exists()
+
+
+@needs_torch
+def test_encoder_embeds_the_speech_of_the_corpus_and_differs_between_seeds():
+    submission = make_trained_on()
+    run = begin(submission, seeds=[1, 2], recipe=tiny(epochs=1))
+    with pytest.raises(MetricInputError, match="has no finished attacker with seed 1"):
+        load_encoder(run, 1)
+    run_job(run)
+    samples, rate_hz = load_audio(submission.files.first().audio)
+    first, second = (load_encoder(run, seed).embed([samples], rate_hz) for seed in (1, 2))
+    assert first.shape == (1, 16)
+    assert np.isfinite(first).all()
+    assert not np.allclose(first, second)
+    assert np.array_equal(first, load_encoder(run, 1).embed([samples], rate_hz))
+    assert (engine_key(run, 1), engine_key(run, 2)) == (f"trained-{run.pk}-s1", f"trained-{run.pk}-s2")
+    attacker = load_attacker(run, 2)
+    assert (attacker.seed, attacker.recipe.centre) == (2, True)
+    assert np.allclose(second, attacker.embed([samples], rate_hz) - attacker.training_mean)
+    default_storage.delete(encoder_key(run, 1))
+    with pytest.raises(MetricInputError, match="is missing in the portal's files"):
+        load_encoder(run, 1)
+
+
+@needs_torch
+def test_target_classifier_measures_and_a_fresh_probe_stands_beside_it():
+    submission = make_trained_on(targets=("t1", "t2"))
+    run = begin(submission, recipe=tiny("literal", zero_epochs=0), variant="literal")
+    assert run_job(run).state == State.SUCCEEDED
+    report = report_of(epochs_of([run])[run.pk])
+    assert report.first.target_chance == pytest.approx(0.5)
+    assert (report.first.targets, report.first.target_probe is None) == (2, False)
+    keys = {"source_validation_error", "target_validation_error", "target_probe_error"}
+    assert set(run.values.values_list("metric", flat=True)) == keys
+    weights = [epoch.values["target_weight"] for epoch in run.epochs.all()]
+    assert weights == sorted(weights)
+    assert weights[-1] == 1.0
+
+
+@needs_torch
+def test_training_for_a_graphics_card_waits_in_its_queue_and_refuses_a_worker_without_one():
+    import torch
+
+    run = begin(make_trained_on(), device="cuda")
+    assert (run.job.kind, run.job.queue) == (KIND_GPU, "gpu")
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a graphics card.")
+    assert "this worker's torch finds none" in run_job(run).failure
+
+
+@needs_torch
+def test_recordings_that_are_gone_end_the_job_with_their_name():
+    submission = make_trained_on()
+    run = begin(submission)
+    first = submission.files.order_by("utterance__name").first()
+    first.audio = "content/00/gone.flac"
+    first.save()
+    failure = run_job(run).failure
+    assert f"The anonymised recording of {first.utterance.name} cannot be read" in failure
+
+
+@needs_torch
+def test_speech_that_is_too_short_to_learn_from_ends_the_job_with_a_sentence():
+    run = begin(make_trained_on(), recipe=tiny(segment_s=30.0, shortest_s=30.0, crop_s=30.0))
+    job = run_job(run)
+    assert (job.state, job.failure_actor) == (State.FAILED, "organizer")
+    assert "Expected at least 2 source speakers" in job.failure
+
+
+@needs_torch
+def test_lack_of_memory_is_told_before_anything_is_read(monkeypatch):
+    monkeypatch.setattr(training_work, "available_bytes", lambda: 1000)
+    run = begin(make_trained_on())
+    job = run_job(run)
+    assert "GiB of memory; this machine has 0.0 GiB left." in job.failure
+    assert (job.failure_actor, run.epochs.count()) == ("operator", 0)
+
+
+@needs_torch
+def test_files_that_vanished_before_the_job_began_are_told():
+    submission = make_trained_on()
+    run = begin(submission)
+    submission.files.all().delete()
+    assert run_job(run).failure == "The submission has no anonymised file of voices_train."
+
+
+@needs_torch
+def test_another_version_of_the_method_does_not_go_on_with_what_one_began():
+    run = begin(make_trained_on())
+    EvaluationRun.objects.filter(pk=run.pk).update(recipe_version="0")
+    run.epochs.create(seed=1, epoch=1, seconds=1.0, values={})
+    assert "This training began with version 0 of the method" in run_job(run).failure
+
+
+# Going on ------------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """As if the process had been killed: nothing of the job is told."""
+
+
+@pytest.fixture
+def killed_after_first_epoch(monkeypatch):
+    """The process ends as soon as the first epoch is kept, once."""
+    keep, killed = training_work._Turn.keep, []
+
+    def keep_and_die(self, record):
+        keep(self, record)
+        if not killed:
+            killed.append(record.epoch)
+            raise Killed
+
+    monkeypatch.setattr(training_work._Turn, "keep", keep_and_die)
+
+
+@needs_torch
+def test_killed_training_goes_on_after_its_last_epoch_and_comes_to_the_same(killed_after_first_epoch):
+    submission = make_trained_on()
+    run = begin(submission)
+    context = JobContext(claimed(run))
+    with pytest.raises(Killed):
+        training_work.run_training(context)
+    assert epochs_by_seed(run) == {1: [1]}
+    assert default_storage.exists(checkpoint_key(run, 1, 1))
+    first = run.epochs.get().seconds
+    training_work.run_training(context)
+    assert epochs_by_seed(run) == {1: [1, 2]}
+    assert run.epochs.get(epoch=1).seconds == first  # it was not trained again
+    texts = list(run.job.events.values_list("text", flat=True))
+    assert "Seed 1 goes on after epoch 1 of 2." in texts
+    assert not default_storage.exists(checkpoint_key(run, 1, 1))
+    straight = begin(submission)
+    training_work.run_training(JobContext(claimed(straight)))
+    ends = [one.epochs.get(epoch=2).values for one in (run, straight)]
+    assert ends[0]["source_loss"] == pytest.approx(ends[1]["source_loss"], rel=1e-4)
+
+
+def claimed(run):
+    from portal.jobs.services import claim_job
+
+    return claim_job(run.job_id)
+
+
+@needs_torch
+def test_checkpoint_without_its_row_is_not_trusted(killed_after_first_epoch):
+    """The process may die between the two; then the epoch is trained again."""
+    run = begin(make_trained_on())
+    context = JobContext(claimed(run))
+    with pytest.raises(Killed):
+        training_work.run_training(context)
+    TrainingEpoch.objects.all().delete()
+    training_work.run_training(context)
+    assert epochs_by_seed(run) == {1: [1, 2]}
+    assert "Seed 1 goes on" not in " ".join(run.job.events.values_list("text", flat=True))
+
+
+@needs_torch
+def test_cancelled_training_keeps_its_epochs_and_goes_on_when_asked(monkeypatch):
+    by = make_organizer()
+    run = begin(make_trained_on(), seeds=[1, 2])
+    keep = training_work._Turn.keep
+
+    def keep_and_cancel(self, record):
+        if self.seed == 1 and record.epoch == 1:
+            self.context.cancel_wanted.set()
+        keep(self, record)
+
+    monkeypatch.setattr(training_work._Turn, "keep", keep_and_cancel)
+    job = run_job(run)
+    assert (job.state, job.failure) == (State.CANCELLED, "Cancelled; what was finished is kept.")
+    assert epochs_by_seed(run) == {1: [1]}
+    monkeypatch.setattr(training_work._Turn, "keep", keep)
+    run_again(job, by=by)
+    assert run_job(run).state == State.SUCCEEDED
+    assert (epochs_by_seed(run), trained_seeds(run)) == ({1: [1, 2], 2: [1, 2]}, [1, 2])
+
+
+@needs_torch
+def test_training_longer_than_a_job_may_take_gives_its_turn_back_between_epochs(settings):
+    run = begin(make_trained_on())
+    settings.JOB_SOFT_LIMIT_S = 10**6
+    turns = 0
+    while Job.objects.get(pk=run.job_id).state == State.WAITING and turns < 5:
+        turns += 1
+        run_job_that_has_worked_long(run)
+    job = Job.objects.get(pk=run.job_id)
+    assert (job.state, job.attempt, turns) == (State.SUCCEEDED, 1, 2)
+    assert epochs_by_seed(run) == {1: [1, 2]}
+    released = [text for text in job.events.values_list("text", flat=True) if "in another turn" in text]
+    assert len(released) == 1
+    assert released[0].endswith("seed 1 goes on after epoch 1 of 2 in another turn.")
+
+
+def run_job_that_has_worked_long(run):
+    """The job as if it had begun almost its time ago."""
+    from portal.jobs import runner
+
+    claim = runner.services.claim_job
+
+    def claim_long_ago(job_id):
+        job = claim(job_id)
+        job.started_at = timezone.now() - timedelta(seconds=10**6)
+        return job
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner.services, "claim_job", claim_long_ago)
+        run_job(run)
+
+
+@needs_torch
+def test_epoch_that_no_job_may_take_is_refused_once_its_pace_is_known(settings):
+    settings.JOB_SOFT_LIMIT_S = 0
+    # As many steps as it takes to tell the pace.
+    run = begin(make_trained_on(speakers=4, utterances=4), recipe=tiny(batch=2, epochs=3))
+    job = run_job(run)
+    assert job.state == State.FAILED
+    assert job.failure.startswith("One epoch takes ")
+    assert "PORTAL_JOB_SOFT_LIMIT_S" in job.failure_remedy
+
+
+@needs_torch
+def test_finished_seed_is_not_trained_again(monkeypatch):
+    run = begin(make_trained_on(), recipe=tiny(epochs=1))
+    run_job(run)
+    before = list(run.epochs.values_list("pk", "seconds", "created_at"))
+    training_work.run_training(JobContext(Job.objects.get(pk=run.job_id)))
+    assert list(run.epochs.values_list("pk", "seconds", "created_at")) == before
+    assert run.values.count() == 1
+
+
+# The chain -----------------------------------------------------------------------------------------
+
+
+@needs_torch
+def test_chain_anonymises_what_is_missing_like_the_other_sets_then_trains_then_attacks(monkeypatch):
+    from evaluation import services_attack
+
+    asked = []
+
+    def attack(**given):
+        asked.append(given)
+
+    monkeypatch.setattr(services_attack, "start_attack", attack)
+    submission = make_trained_on(with_files=False)
+    corpus = submission.system.corpus
+    corpus.data_sets.create(name="voices_trials", role="trial")
+    AnonymizationRun.objects.create(
+        submission=submission, data_set=corpus.data_sets.get(name="voices_trials"), method="mcadams-2022",
+        recipe_version="1", code_version="1", seed=7, level="speaker", options={},
+    )  # fmt: skip
+    corpus.data_sets.create(name="voices_train_2", role="training").utterances.set(corpus.utterances.all())
+    sets = list(corpus.data_sets.filter(role="training"))
+    run = start_chain(submission=submission, data_sets=sets, recipe=TINY, seeds=[3, 4], by=None)
+    made = list(submission.anonymization_runs.filter(data_set__in=sets).order_by("pk"))
+    assert [(one.method, one.seed, one.level) for one in made] == [("mcadams-2022", 7, "utterance")] * 2
+    assert (made[0].job.after, made[1].job.after, run.job.after) == (None, made[0].job, made[1].job)
+    assert [(one["trained"], one["seed"], one["after"]) for one in asked] == [(run, 3, run.job), (run, 4, run.job)]
+    for each in (made[0].job_id, made[1].job_id, run.job_id):
+        assert execute(each).state == State.SUCCEEDED
+    assert trained_seeds(run) == [3, 4]
+
+
+@needs_torch
+def test_attack_of_a_chain_scores_the_trials_with_the_attacker_that_was_trained():
+    submission = make_trained_on()
+    add_trials(submission)
+    run = start_chain(submission=submission, data_sets=[training_set(submission)], recipe=TINY, seeds=[5], by=None)
+    waiting = list(Job.objects.order_by("created_at").values_list("pk", flat=True))
+    assert [execute(job).state for job in waiting] == [State.SUCCEEDED] * 4  # training, two sets of vectors, attack
+    attack = EvaluationRun.objects.get(kind=EvaluationRun.Kind.ATTACK)
+    assert attack.engine == engine_key(run, 5)
+    value = attack.values.get(metric="eer", estimator="kaldi")
+    assert (value.attack_model, value.training, value.n) == ("semi-informed", "anonymised", 9)
+
+
+def add_trials(submission):
+    """One recording of each speaker enrols and the other one is tried."""
+    corpus = submission.system.corpus
+    sets = {role: corpus.data_sets.create(name=f"voices_{role}", role=role) for role in ("enrolment", "trial")}
+    for speaker in corpus.speakers.all():
+        for utterance, data_set in zip(speaker.utterances.order_by("name"), sets.values(), strict=True):
+            data_set.utterances.add(utterance)
+            submission.files.create(
+                data_set=data_set, utterance=utterance, audio=utterance.audio, samples=utterance.samples,
+                rate_hz=utterance.rate_hz,
+            )  # fmt: skip
+    TrialList.objects.create(
+        trial_set=sets["trial"], enrolment_set=sets["enrolment"], origin=TrialList.Origin.PRODUCT, model_count=3,
+        target_count=3, nontarget_count=6,
+    )  # fmt: skip
+
+
+@needs_torch
+def test_full_memory_is_told_with_what_to_do(monkeypatch):
+    from evaluation.attackers.training import loop
+
+    def fill(*_, **__):
+        raise MemoryError
+
+    run = begin(make_trained_on())
+    monkeypatch.setattr(loop, "train", fill)
+    job = run_job(run)
+    assert job.failure == "The memory of this machine was full while seed 1 was trained."
+    assert (job.state, job.failure_actor) == (State.FAILED, "operator")
+
+
+@needs_torch
+def test_chain_of_a_complete_submission_is_the_training_alone():
+    submission = make_trained_on()
+    run = start_chain(
+        submission=submission, data_sets=[training_set(submission)], recipe=TINY, seeds=[1], with_attack=False
+    )
+    assert (run.job.after, Job.objects.count()) == (None, 1)
+    with pytest.raises(NotPossible, match="no anonymised file"):
+        start_chain(submission=empty(submission), data_sets=[training_set(submission)], recipe=TINY, seeds=[1])
+
+
+def empty(submission):
+    submission.files.all().delete()
+    return submission
+
+
+@needs_torch
+def test_starting_is_written_into_the_audit_trail():
+    from portal.core.models import AuditEvent
+
+    by = make_organizer()
+    run = begin(make_trained_on(), by=by)
+    event = AuditEvent.objects.filter(action="evaluation.started").latest("pk")
+    assert (event.actor, event.subject_id) == (by, str(run.pk))
+
+
+# Numbers -------------------------------------------------------------------------------------------
+
+
+def test_report_says_when_a_target_error_above_chance_is_no_removal():
+    submission = make_trained_on()
+    run = make_training(submission, variant="literal", epochs={1: 2, 2: 2}, ended={
+        1: final_values(0.9, 0.97, 0.3), 2: final_values(0.8, 0.99, 0.4),
+    })  # fmt: skip
+    report = report_of(epochs_of([run])[run.pk])
+    assert report.is_anti_prediction
+    assert report.probe_finds_more
+    assert report.spread("target_probe").mean == pytest.approx(0.35)
+    assert report.spread("source_error").deviation == pytest.approx(np.std([0.9, 0.8], ddof=1))
+    honest = make_training(submission, variant="measured", seeds=[1], epochs={1: 1}, ended={
+        1: final_values(0.9, 0.6, 0.65),
+    })  # fmt: skip
+    found = report_of(epochs_of([honest])[honest.pk])
+    assert (found.is_anti_prediction, found.probe_finds_more) == (False, False)
+    assert found.spread("source_error").deviation is None
+
+
+def test_seeds_that_are_under_way_have_no_report():
+    run = make_training(make_trained_on(), epochs={1: 3, 2: 1}, ended={1: final_values(0.9)})
+    assert [one.seed for one in report_of(epochs_of([run])[run.pk]).seeds] == [1]
+    assert trained_seeds(run) == [1]
+    assert REPORT not in run.epochs.filter(seed=2).get().values
+
+
+def test_cost_is_told_by_trainings_of_the_same_size_here_and_else_by_measurements_elsewhere():
+    recipe = TINY
+    unknown = cost_of(recipe, 3600.0, seeds=2, device="cpu")
+    assert (unknown.steps, unknown.is_from_here) == (2 * 2 * steps_per_epoch(recipe, 3600.0), False)
+    assert cost_of(recipe, 3600.0, seeds=2, device="cuda").seconds is None
+    run = make_training(make_trained_on(), recipe=recipe, epochs={1: 2})  # 2 s for each 100 steps
+    known = cost_of(recipe, 3600.0, seeds=2, device="cpu")
+    assert known.is_from_here
+    assert known.seconds == pytest.approx(known.steps * 0.02)
+    assert not cost_of(recipe.changed(width=16), 3600.0, seeds=2, device="cpu").is_from_here
+    assert run.epochs.count() == 2
+
+
+def test_wider_networks_and_longer_speech_cost_more():
+    costs = [cost_of(TINY.changed(width=width), 3600.0, seeds=1, device="cpu").seconds for width in (8, 64, 96, 1024)]
+    assert costs == sorted(costs)
+    assert cost_of(TINY, 7200.0, seeds=1, device="cpu").steps > cost_of(TINY, 3600.0, seeds=1, device="cpu").steps
+
+
+def test_memory_is_the_least_of_the_machine_and_its_container(tmp_path):
+    memory, most, used = tmp_path / "meminfo", tmp_path / "max", tmp_path / "current"
+    assert machine.available_bytes(memory, ((most, used),)) is None
+    memory.write_text("MemTotal: 9 kB\nMemAvailable:       4 kB\n")
+    assert machine.available_bytes(memory, ((most, used),)) == 4096
+    most.write_text("5000\n")
+    used.write_text("2000\n")
+    assert machine.available_bytes(memory, ((most, used),)) == 3000
+    most.write_text("max\n")
+    assert machine.available_bytes(memory, ((most, used),)) == 4096
