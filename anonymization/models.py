@@ -14,6 +14,10 @@ class AnonymizationRun(models.Model):
 
     `voices`: at speaker level, for each speaker the key and the parameters of the voice, settled when the run begins;
     any two differ by `voice_distance` at least. `report`: what the checks of the output found, by cause.
+
+    Of a method whose voices are those of target speakers: `target_set`, where they come from, `target_selection`, by
+    which rule, `target_recordings`, by target the audio that is used, and `targets`, by speaker or, at utterance level,
+    by utterance, who got whom; all settled when the run begins.
     """
 
     class Level(models.TextChoices):
@@ -31,6 +35,10 @@ class AnonymizationRun(models.Model):
     voices = models.JSONField(default=dict, blank=True)
     voice_distance = models.FloatField(default=0.0)
     report = models.JSONField(default=dict, blank=True)
+    target_set = models.ForeignKey(DataSet, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    target_selection = models.CharField(max_length=40, blank=True)
+    target_recordings = models.JSONField(default=dict, blank=True)
+    targets = models.JSONField(default=dict, blank=True)
     job = models.OneToOneField(Job, null=True, on_delete=models.PROTECT, related_name="anonymization_run")
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -44,7 +44,7 @@ def method_of(run: AnonymizationRun) -> Anonymizer | None:
 
 def run_for(submission: Submission, data_set: str) -> AnonymizationRun:
     """The run that made a data set of a submission, or "not found"."""
-    runs = submission.anonymization_runs.select_related("data_set__corpus", "job")
+    runs = submission.anonymization_runs.select_related("data_set__corpus", "job", "target_set")
     run = runs.filter(data_set__name=data_set).first()
     if run is None:
         raise Http404
@@ -54,7 +54,9 @@ def run_for(submission: Submission, data_set: str) -> AnonymizationRun:
 
 def runs_of(submission: Submission) -> list[AnonymizationRun]:
     """All runs of a submission without what is long of them, in the order in which they were started."""
-    runs = submission.anonymization_runs.select_related("data_set").defer("voices", "report")
+    runs = submission.anonymization_runs.select_related("data_set").defer(
+        "voices", "report", "targets", "target_recordings"
+    )
     return list(runs.order_by("pk"))
 
 

@@ -14,6 +14,8 @@ from anonymization.methods.registry import get_method, missing_of
 from anonymization.models import AnonymizationRun
 from anonymization.running import ANONYMISING, Extent, Work, extent_of, store_report, stored_problems
 from anonymization.running import PREPARING as PREPARING
+from anonymization.targets import TargetRequest as TargetRequest
+from anonymization.targets import give_targets, prepared_for, require_targets
 from anonymization.voice_checks import check_voices_of
 from anonymization.voices import BY_ROLE, level_for, plan_for, planned_voices, stored_voices
 from anonymization.voices import pseudo_speaker_of as pseudo_speaker_of
@@ -41,6 +43,7 @@ def start_anonymization(
     seed: int,
     level: str = BY_ROLE,
     options: Options | None = None,
+    targets: TargetRequest | None = None,
     by: Any = None,
 ) -> list[AnonymizationRun]:
     """One run and one job for each data set; runs at speaker level that share role and split share their voices.
@@ -48,15 +51,17 @@ def start_anonymization(
     Args:
         level: speaker, utterance, or role: at utterance level for training sets, at speaker level for others.
         options: of the method; what is not named has its default.
+        targets: for a method whose voices are those of target speakers, and for no other.
 
     Raises:
-        MethodError: there is no such method, it lacks something here, or has no such option; or training data at
-            speaker level.
+        MethodError: there is no such method, it lacks something here, or has no such option; training data at
+            speaker level; or targets are missing, not wanted, or cannot be given as asked.
     """
     recipe = get_method(method)
     if missing := missing_of(recipe):
         raise MethodError(missing)
     settled = complete_options(recipe, options)
+    require_targets(recipe, targets)
     plans: dict[tuple[str, str], VoicePlan] = {}
     runs = []
     for data_set in data_sets:
@@ -70,7 +75,9 @@ def start_anonymization(
             level=level_for(data_set, level),
             options=settled,
         )
-        if run.level == AnonymizationRun.Level.SPEAKER:
+        if targets is not None:
+            give_targets(run, targets, settled)
+        elif run.level == AnonymizationRun.Level.SPEAKER:
             shared = (data_set.role, data_set.split)
             plan = plans[shared] if shared in plans else plan_for(recipe, data_set, seed)
             plans[shared] = plan
@@ -110,6 +117,8 @@ def run_anonymization(context: JobContext) -> dict[str, Any]:
     _require_audio(run.data_set, extent)
     method = _method_of(run, extent)
     _require_voices(run)
+    _require_targets(run)
+    method = prepared_for(run, method)
     work = Work(run, method, extent, context.check)
     if 0 < extent.kept < extent.total:
         context.note(f"{extent.kept} of {extent.total} utterances were anonymised before; continuing.")
@@ -184,6 +193,22 @@ def _require_voices(run: AnonymizationRun) -> None:
             f"came into the corpus after its voices were planned: {named}.",
             actor=Actor.ORGANIZER,
             remedy="Start the system anew, so that the voices of all speakers are planned together.",
+        )
+
+
+def _require_targets(run: AnonymizationRun) -> None:
+    """The plan of a run with targets has one for everything in its data set."""
+    if not run.target_selection:
+        return
+    column = "name" if run.level == AnonymizationRun.Level.UTTERANCE else "speaker__name"
+    names = run.data_set.utterances.order_by(column).values_list(column, flat=True).distinct()
+    if unplanned := [name for name in names if name not in run.targets]:
+        named = ", ".join(unplanned[:SPEAKERS_NAMED]) + (", …" if len(unplanned) > SPEAKERS_NAMED else "")
+        raise JobFailure(
+            f"{len(unplanned)} of {len(names)} {run.level}s of {run.data_set} have no target in this run, because they "
+            f"came into the corpus after its targets were planned: {named}.",
+            actor=Actor.ORGANIZER,
+            remedy="Start the system anew, so that the targets of all are planned together.",
         )
 
 

@@ -13,10 +13,11 @@ from django.db import transaction
 from django.db.models import F
 
 from anonymization.methods.conforming import Conformed, conform
-from anonymization.methods.contract import Anonymizer, Item
+from anonymization.methods.contract import Anonymizer, Item, Samples, takes_targets
 from anonymization.methods.errors import MethodError
 from anonymization.methods.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
 from anonymization.methods.registry import get_method
+from anonymization.methods.target_pool import pool_of_samples, target_voice
 from anonymization.running import threads
 from evaluation.formats.audio import AudioError, write_flac16
 from portal.challenges.models import Corpus, Utterance
@@ -30,6 +31,8 @@ from portal.jobs.services import create_job
 KIND, KIND_GPU = KINDS = ("try-anonymizers", "try-anonymizers-gpu")
 # Utterances are this long on average; the one tried is the nearest.
 USUAL_S = 6.0
+# Split, speaker and target of a trial; the target is the speaker, which costs what any other does.
+_TRIAL = "trial"
 
 
 @transaction.atomic
@@ -104,9 +107,13 @@ def _try(name: str, conformed: Conformed) -> dict[str, Any]:
     """The second of two calls counts: the first may compile and load."""
     try:
         method = get_method(name)
-        _anonymize(method, conformed)
+        if takes_targets(method):
+            method = method.prepare(pool_of_samples({_TRIAL: conformed.samples}, conformed.rate_hz))
+        # A method with targets may keep the analysis of what it saw: half of it is something else.
+        first = conformed.samples[: conformed.samples.size // 2] if takes_targets(method) else conformed.samples
+        _anonymize(method, first, conformed.rate_hz)
         began = time.monotonic()
-        _anonymize(method, conformed)
+        _anonymize(method, conformed.samples, conformed.rate_hz)
         took_s = time.monotonic() - began
     except MethodError as error:
         return {"reason": str(error)}
@@ -116,8 +123,8 @@ def _try(name: str, conformed: Conformed) -> dict[str, Any]:
     return {"version": method.version, "work_per_second": took_s / speech_s / (1 if method.needs_gpu else threads())}
 
 
-def _anonymize(method: Anonymizer, conformed: Conformed) -> None:
-    key = pseudo_speaker_key(seed=0, role="trial", split="trial", speaker="trial")
-    item = Item(conformed.samples, draw_pseudo_speaker(key, method.parameters))
-    [output] = method.anonymize_batch([item], conformed.rate_hz)
-    write_flac16(io.BytesIO(), output, conformed.rate_hz)
+def _anonymize(method: Anonymizer, samples: Samples, rate_hz: int) -> None:
+    key = pseudo_speaker_key(seed=0, role="trial", split=_TRIAL, speaker=_TRIAL)
+    voice = target_voice(_TRIAL) if takes_targets(method) else draw_pseudo_speaker(key, method.parameters)
+    [output] = method.anonymize_batch([Item(samples, voice)], rate_hz)
+    write_flac16(io.BytesIO(), output, rate_hz)

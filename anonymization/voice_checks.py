@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
-from anonymization.methods.checks import Assignment, VoiceReport, check_voices
+from anonymization.methods.checks import Assignment, VoiceReport
 from anonymization.methods.contract import Anonymizer
 from anonymization.methods.pseudo_speakers import Level, Role
 from anonymization.methods.registry import get_method
+from anonymization.methods.target_checks import check_voices_of_method
 from anonymization.models import AnonymizationRun
 from anonymization.running import CHUNK, EXAMPLES
 from anonymization.voices import parameters_of, planned_voices, split_of, voice_in
@@ -47,9 +48,9 @@ def check_voices_of(run: AnonymizationRun) -> VoicesFound:
         of_split = run.submission.anonymization_runs.filter(data_set__split=run.data_set.split, level=run.level)
         others = list(of_split.exclude(pk=run.pk).select_related("data_set"))
         others = [one for one in others if _names(one, method) == _names(run, method)]  # others are of another version
-    found = check_voices(
+    found = check_voices_of_method(
+        method,
         [each for one in (run, *others) for each in assignments_of(one)],
-        method.parameters,
         distance=min(one.voice_distance for one in (run, *others)),
         file=run.data_set.name,
     )
@@ -72,7 +73,7 @@ def assignments_of(run: AnonymizationRun) -> Iterator[Assignment]:
     method = get_method(run.method)
     members = run.data_set.utterances.order_by("name").values_list("speaker__name", "name")
     is_utterance = run.level == AnonymizationRun.Level.UTTERANCE
-    if not is_utterance:  # a run of before plans were kept: as many voices as speakers
+    if not is_utterance:  # a run with targets, or of before plans were kept: as many voices as speakers
         members = run.data_set.utterances.order_by("speaker__name").values_list("speaker__name", "speaker__name")
         members = members.distinct()
     for speaker, name in members.iterator(chunk_size=CHUNK):

@@ -22,11 +22,11 @@ from anonymization.methods.pseudo_speakers import (
 )
 from anonymization.methods.registry import get_method
 from anonymization.models import AnonymizationRun
+from anonymization.targets import UNDIVIDED as UNDIVIDED
+from anonymization.targets import target_voice_in
 from portal.challenges.models import Corpus, DataSet, Speaker, Utterance
 from portal.challenges.models import Role as SetRole
 
-# The split of data sets that have none.
-UNDIVIDED = "undivided"
 # The level that the role of each data set asks for.
 BY_ROLE = "role"
 # What stands for the meaning of a number that only another version of a method knows.
@@ -106,6 +106,8 @@ def voice_in(run: AnonymizationRun, *, speaker: str, utterance: str, method: Ano
         MethodError: the plan of the run has no voice for the speaker, who came later; one that was drawn apart could be
             near another's. Or there is no such method.
     """
+    if run.target_selection:
+        return target_voice_in(run, speaker=speaker, utterance=utterance)
     if run.level == AnonymizationRun.Level.SPEAKER and run.voices:
         if speaker not in run.voices:
             raise MethodError(

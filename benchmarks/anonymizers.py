@@ -22,7 +22,7 @@ from statistics import fmean, pstdev
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Anonymizer, PseudoSpeaker
+from anonymization.methods.contract import Anonymizer, PseudoSpeaker, takes_targets
 from anonymization.methods.pseudo_speakers import plan_voices
 from anonymization.methods.registry import get_method, methods
 from benchmarks._attackers import Attacker, Rates, attackers
@@ -307,6 +307,8 @@ def main() -> int:
     for method in [get_method(name) for name in options.methods] if options.methods else methods():
         if missing := method.missing():
             print(f"not run: {method.name}. {missing}")
+        elif takes_targets(method):
+            print(f"not run: {method.name}, whose voices are those of targets: see benchmarks.experiments")
         else:
             chosen.append(method)
     missed = print_pitch(chosen, speech, options.pitch) if "pitch" in options.parts else 0

@@ -265,6 +265,7 @@ def _attacker(run: EvaluationRun, ground: Ground) -> Attacker:
         speakers=lambda name: {one.utterance: one.speaker for one in recordings(name, Speech.ORIGINAL)},
         score=scorer_of(run.engine, run.parameters.get("preset", "")),
         trials=trials,
+        genders=lambda name: {one.speaker: one.gender for one in recordings(name, Speech.ORIGINAL)},
     )
 
 

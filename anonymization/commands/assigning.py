@@ -67,7 +67,7 @@ def plan_source(method: Anonymizer, utterances: Sequence[Utterance], *, seed: in
             )
             voice = draw_pseudo_speaker(key, method.parameters)
         assignments[place] = Assignment(each.role, each.split, at_level, each.speaker, place[3], voice)
-    return _voices(assignments.values(), min((plan.distance for plan in plans.values()), default=0.0))
+    return voices_of(assignments.values(), min((plan.distance for plan in plans.values()), default=0.0))
 
 
 def _plans(
@@ -95,7 +95,7 @@ def voices_from_file(method: Anonymizer, utterances: Sequence[Utterance], path: 
     """
     rows = read_voices(path, str(path)).require()
     _refuse_second_voices(rows, path)
-    voices = _voices(rows, 0.0)
+    voices = voices_of(rows, 0.0)
     for row in voices.assignments:
         try:
             validate_voice(method, row.voice)
@@ -128,6 +128,7 @@ def _place(row: Assignment) -> Place:
     return row.role, row.split, row.speaker, row.utterance if row.level == "utterance" else ""
 
 
-def _voices(assignments: Iterable[Assignment], distance: float) -> Voices:
+def voices_of(assignments: Iterable[Assignment], distance: float) -> Voices:
+    """Assignments as the voices of a source."""
     rows = tuple(assignments)
     return Voices(rows, distance, {_place(row): row.voice for row in rows})

@@ -10,7 +10,7 @@ from pathlib import Path
 from anonymization.commands.arguments import add_options, method_of, options_of, require_usable, seed
 from anonymization.commands.listing import method_row, say_method
 from anonymization.methods.conforming import conform_file
-from anonymization.methods.contract import Anonymizer, Options, PseudoSpeaker, validate_voice
+from anonymization.methods.contract import Anonymizer, Options, PseudoSpeaker, takes_targets, validate_voice
 from anonymization.methods.errors import MethodError
 from anonymization.methods.explain import Explanation, explain
 from anonymization.methods.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
@@ -76,6 +76,11 @@ def in_words(method: Anonymizer) -> str:
 
 def _explain_file(method: Anonymizer, options: argparse.Namespace) -> None:
     require_usable(method)
+    if takes_targets(method):
+        raise CommandError(
+            f"explain {method.name}: expected a method whose voices are numbers; this one gives those of target "
+            "speakers. Leave the recording out to read what it does."
+        )
     if options.figure and options.figure.suffix.lower() not in _FORMATS:
         raise CommandError(f"{options.figure}: expected a figure that ends in {', '.join(_FORMATS)}.")
     settings = options_of(method, options.option)

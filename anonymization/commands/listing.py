@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from anonymization.methods.contract import Anonymizer, Option, Parameter
+from anonymization.methods.contract import Anonymizer, Option, Parameter, takes_targets
 from anonymization.methods.registry import broken, methods, missing_of
 from evaluation.commands.terminal import FINE, PROBLEMS, say, say_json, say_wrapped, warn
 
@@ -37,7 +37,9 @@ def say_method(method: Anonymizer, *, indent: str = "") -> None:
     say(f"{indent}{method.name}  {method.title}, version {method.version}")
     for parameter in method.parameters:
         say_wrapped(f"parameter {parameter.name}, {range_words(parameter)}: {parameter.meaning}.", indent=deeper)
-    if not method.parameters:
+    if takes_targets(method):
+        say(f"{deeper}voices are those of target speakers: --targets FOLDER, --target-selection NAME")
+    elif not method.parameters:
         say(f"{deeper}no parameters: one voice for all speakers")
     for option in method.options:
         say_wrapped(f"option {option.name}={value_words(option)}: {option.meaning}.", indent=deeper)
@@ -79,5 +81,6 @@ def method_row(method: Anonymizer) -> dict[str, Any]:
         "options": [asdict(option) for option in method.options],
         "is_deterministic": method.is_deterministic,
         "needs_gpu": method.needs_gpu,
+        "takes_targets": takes_targets(method),
         "missing": missing_of(method),
     }

@@ -24,13 +24,16 @@ from evaluation.commands.terminal import CommandError
 from evaluation.formats.problems import Problem, Severity
 
 RECORD, JOURNAL, REPORT = "anonymization.json", "anonymization.jsonl", "report.json"
+TARGETS = "targets.csv"
 LOCK = ".anonymization.lock"
-RESERVED = (RECORD, JOURNAL, REPORT, LOCK)
+RESERVED = (RECORD, JOURNAL, REPORT, TARGETS, LOCK)
 # Workers share a lock on a byte of the lock file that the run itself does not hold.
 _WORKERS_BYTE = 1 << 30
 _WAIT_FOR_WORKERS_S = 10.0
 # How a disk, a quota or a limit on the size of files says that nothing more goes in.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+# What records of before there were targets do not say.
+_ADDED = ("targets", "target_selection", "genders")
 PART = ".part"  # how the name of an unfinished file ends
 
 
@@ -40,7 +43,8 @@ class RunRecord:
 
     voices: ``planned`` from the seed, or the SHA-256 of the file that they are from. description: SHA-256 of the file
     that describes an external command; empty for others. role, split, level, speaker_from: as said, None where they
-    were inferred.
+    were inferred. targets: SHA-256 of names, genders and recordings of the targets; genders: that of a file that was
+    named; both, and target_selection, empty for methods without targets.
     """
 
     method: str
@@ -57,6 +61,9 @@ class RunRecord:
     split: str | None
     level: str | None
     speaker_from: str | None
+    targets: str = ""
+    target_selection: str = ""
+    genders: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +83,16 @@ class Row:
     def to_json(self) -> str:
         content = asdict(self)
         content["voice"] = {"key": self.voice.key, "parameters": dict(self.voice.parameters)}
+        if self.voice.target:
+            content["voice"]["target"] = self.voice.target
         return json.dumps(content)
 
     @classmethod
     def from_json(cls, line: str) -> Row:
         """Raises ValueError, KeyError or TypeError for a line that is not whole."""
         content: dict[str, Any] = json.loads(line)
-        content["voice"] = PseudoSpeaker(content["voice"]["key"], content["voice"]["parameters"])
+        voice = content["voice"]
+        content["voice"] = PseudoSpeaker(voice["key"], voice["parameters"], voice.get("target", ""))
         content["remarks"] = tuple(content["remarks"])
         content["problems"] = tuple(
             Problem(**{**problem, "severity": Severity(problem["severity"])}) for problem in content["problems"]
@@ -170,7 +180,7 @@ class OutputFolder:
         if path.exists():
             earlier = _read_record(path)
             for name, value in wanted.items():
-                if earlier.get(name) != value:
+                if earlier.get(name, "" if name in _ADDED else None) != value:
                     raise CommandError(
                         f"{self.folder}: expected an earlier call of the same run, found another: {name} is "
                         f"{_shown(earlier.get(name))} there and {_shown(value)} now. "

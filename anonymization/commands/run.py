@@ -24,7 +24,7 @@ from anonymization.commands.arguments import (
     require_usable,
     seed,
 )
-from anonymization.commands.assigning import Voices, plan_source, voices_from_file
+from anonymization.commands.assigning import Voices, voices_from_file
 from anonymization.commands.interruption import interruption
 from anonymization.commands.kaldi_outputs import write_lists
 from anonymization.commands.progress import Progress, counted, duration_words
@@ -33,15 +33,27 @@ from anonymization.commands.records import (
     JOURNAL,
     PART,
     REPORT,
+    TARGETS,
     NoSpaceError,
     OutputFolder,
     RunRecord,
     file_sha256,
+    write_whole,
 )
 from anonymization.commands.sources import Source, Utterance, read_source
+from anonymization.commands.targeting import (
+    Targeting,
+    add_targets,
+    plan_voices_of,
+    recorded,
+    rows_of_targets,
+    targeting_of,
+)
 from anonymization.commands.work import Settings, Task, outcomes
-from anonymization.methods.checks import VoiceReport, check_voices
+from anonymization.methods.checks import VoiceReport
 from anonymization.methods.contract import Anonymizer, OptionValue
+from anonymization.methods.target_checks import check_voices_of_method
+from anonymization.methods.target_files import targets_as_csv
 from evaluation.commands.terminal import PROBLEMS, CommandError, problem_rows, report_problems, say, say_json, warn
 from evaluation.formats.problem_list import ProblemList
 from evaluation.formats.problems import Problem, Severity
@@ -75,6 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("out", type=Path, metavar="OUT", help="new folder, or that of an earlier call to continue")
     parser.add_argument("--seed", type=seed, help="what the voices are drawn from; needed unless --voices is given")
     parser.add_argument("--voices", type=Path, metavar="FILE.csv", help="voices of your own instead of drawn ones")
+    add_targets(parser)
     add_reading(parser)
     add_options(parser)
     parser.add_argument("--jobs", type=jobs, default=1, metavar="N", help="processes (default 1; 0: one for each core)")
@@ -97,13 +110,14 @@ def run(options: argparse.Namespace) -> int:
         said = "--seed" if options.seed is not None else "--level"
         raise CommandError(f"--voices: expected the voices of a file alone, found {said}, too, which draws others.")
     _refuse_nested(options.source, options.out)
+    targeting = targeting_of(method, options)
     reading = reading_of(options)
     source = read_source(options.source, reading)
     if options.voices:
         voices = voices_from_file(method, source.utterances, options.voices)
     else:
-        voices = plan_source(method, source.utterances, seed=options.seed, level=options.level)
-    record = _record(method, options, settings, reading.container)
+        voices = plan_voices_of(method, source, targeting, seed=options.seed, level=options.level)
+    record = _record(method, options, settings, reading.container, targeting)
     with closing(OutputFolder(options.out, record)) as folder:
         if not options.json:
             _say_begin(method, source)
@@ -156,7 +170,11 @@ def _refuse_nested(source: Path, out: Path) -> None:
 
 
 def _record(
-    method: Anonymizer, options: argparse.Namespace, settings: dict[str, OptionValue], container: str
+    method: Anonymizer,
+    options: argparse.Namespace,
+    settings: dict[str, OptionValue],
+    container: str,
+    targeting: Targeting | None,
 ) -> RunRecord:
     description = description_of(options.method)
     return RunRecord(
@@ -174,11 +192,12 @@ def _record(
         split=options.split,
         level=options.level,
         speaker_from=options.speaker_from,
+        **recorded(targeting),
     )
 
 
 def _settings(options: argparse.Namespace, settings: dict[str, OptionValue], container: str) -> Settings:
-    return Settings(options.method, settings, options.out, container, options.strict)
+    return Settings(options.method, settings, options.out, container, options.strict, options.targets)
 
 
 def _tasks(folder: OutputFolder, utterances: Sequence[Utterance], voices: Voices) -> list[Task]:
@@ -239,11 +258,14 @@ def _finish(
             problems.keep(write_lists(options.out, data_set, _of(source, data_set.name), folder.rows))
     problems.keep(_left_over(source, folder))
     problems.keep(_other_voices(source, voices, folder))
-    checked = check_voices(
-        voices.assignments, method.parameters, distance=voices.distance, file=f"voices of {method.name}"
+    checked = check_voices_of_method(
+        method, voices.assignments, distance=voices.distance, file=f"voices of {method.name}"
     )
     report = _report(source, chosen, folder, tally, problems, checked)
     with _keeping(folder):
+        if options.targets:
+            finished = [each for each in source.utterances if each.output in folder.rows]
+            write_whole(options.out / TARGETS, targets_as_csv(rows_of_targets(finished, source.data_sets, voices)))
         folder.finish((each.output for each in source.utterances), report)
     if options.json:
         say_json(report)

@@ -8,10 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 from anonymization.commands.arguments import add_method, add_reading, method_of, reading_of, seed
-from anonymization.commands.assigning import Voices, plan_source
-from anonymization.commands.sources import read_source
+from anonymization.commands.assigning import Voices
+from anonymization.commands.records import write_whole
+from anonymization.commands.sources import Source, read_source
+from anonymization.commands.targeting import add_targets, plan_voices_of, rows_of_targets, targeting_of
 from anonymization.methods.checks import VoiceReport, check_voices
-from anonymization.methods.contract import Anonymizer
+from anonymization.methods.contract import Anonymizer, takes_targets
+from anonymization.methods.target_checks import check_voices_of_method
+from anonymization.methods.target_files import targets_as_csv
 from anonymization.methods.voice_files import read_voices, write_voices
 from evaluation.commands.terminal import CommandError, problem_rows, report_problems, say, say_json
 
@@ -26,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, nargs="?", metavar="IN", help="as for run; not needed with --check")
     add_method(parser)
     parser.add_argument("--seed", type=seed, help="what the voices are drawn from")
+    add_targets(parser)
     add_reading(parser)
     parser.add_argument("--out", type=Path, metavar="FILE.csv", help="write them there")
     parser.add_argument("--check", type=Path, metavar="FILE.csv", help="look at the voices of a file instead")
@@ -47,11 +52,12 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("voices: expected a folder whose speakers get voices, or --check FILE.csv; found neither.")
     if options.seed is None:
         raise CommandError("--seed: expected a whole number, from which the voices are drawn; found none.")
+    targeting = targeting_of(method, options)
     source = read_source(options.source, reading_of(options))
-    voices = plan_source(method, source.utterances, seed=options.seed, level=options.level)
-    report = check_voices(voices.assignments, method.parameters, distance=voices.distance)
+    voices = plan_voices_of(method, source, targeting, seed=options.seed, level=options.level)
+    report = check_voices_of_method(method, voices.assignments, distance=voices.distance)
     if options.out:
-        write_voices(options.out, voices.assignments, [parameter.name for parameter in method.parameters])
+        _write(options.out, method, source, voices)
     if options.json:
         say_json(_content(report) | {"inferred": source.remarks, "assignments": _rows(voices)})
     elif options.out:
@@ -60,8 +66,21 @@ def run(options: argparse.Namespace) -> int:
         say(report.sentence())
         say(f"Written: {options.out}")
     else:
-        write_voices(sys.stdout, voices.assignments, [parameter.name for parameter in method.parameters])
+        _write(None, method, source, voices)
     return report_problems([*source.problems.report(), *report.problems])
+
+
+def _write(path: Path | None, method: Anonymizer, source: Source, voices: Voices) -> None:
+    """The voices, or for a method with targets the target of each utterance; without a path to standard output."""
+    if not takes_targets(method):
+        names = [parameter.name for parameter in method.parameters]
+        write_voices(path or sys.stdout, voices.assignments, names)
+        return
+    text = targets_as_csv(rows_of_targets(source.utterances, source.data_sets, voices))
+    if path is None:
+        sys.stdout.write(text)
+    else:
+        write_whole(path, text)
 
 
 def _check(method: Anonymizer, options: argparse.Namespace) -> int:
@@ -83,15 +102,10 @@ def _content(report: VoiceReport) -> dict[str, object]:
 
 
 def _rows(voices: Voices) -> list[dict[str, object]]:
-    return [
-        {
-            "role": row.role,
-            "split": row.split,
-            "level": row.level,
-            "speaker": row.speaker,
-            "utterance": row.utterance,
-            "key": row.voice.key,
-            "parameters": dict(row.voice.parameters),
-        }
-        for row in voices.assignments
-    ]
+    rows: list[dict[str, object]] = []
+    for row in voices.assignments:
+        voice = {"key": row.voice.key, "parameters": dict(row.voice.parameters)}
+        names = {"role": row.role, "split": row.split, "level": row.level}
+        about: dict[str, object] = {**names, "speaker": row.speaker, "utterance": row.utterance, **voice}
+        rows.append(about | ({"target": row.voice.target} if row.voice.target else {}))
+    return rows

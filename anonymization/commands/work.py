@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from anonymization.commands.records import FULL, PART, NoSpaceError, Row, file_sha256, hold_as_worker
+from anonymization.commands.targeting import prepared
 from anonymization.methods.applying import apply_method
 from anonymization.methods.checks import check_output
 from anonymization.methods.conforming import Conformed, conform_file
@@ -62,13 +63,17 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What all utterances of a run have in common. method: its name, or the path of a description."""
+    """What all utterances of a run have in common.
+
+    method: its name, or the path of a description; targets: the folder of its targets, where it takes some.
+    """
 
     method: str
     options: Mapping[str, OptionValue]
     folder: Path
     container: str
     is_strict: bool
+    targets: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +113,7 @@ def outcomes(
         NoSpaceError: the disk is full.
         CommandError: a worker died.
     """
-    method = find_method(settings.method)
+    method = prepared(find_method(settings.method), settings.targets)
     batches = _batches(tasks, _at_once(method, len(tasks), jobs))
     if jobs == 1:
         for batch in batches:
@@ -325,7 +330,7 @@ def _prepare_worker(settings: Settings, stop: Event) -> None:
     if (parent := multiprocessing.parent_process()) and not parent.is_alive():
         os._exit(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _worker = find_method(settings.method), settings, stop
+    _worker = prepared(find_method(settings.method), settings.targets), settings, stop
 
 
 def _end_with_parent() -> None:

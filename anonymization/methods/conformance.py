@@ -18,11 +18,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.conformance_inputs import make_vowel, worst_cases, wrong_options, wrong_voices
+from anonymization.methods.conformance_inputs import make_targets, make_vowel, worst_cases, wrong_options, wrong_voices
 from anonymization.methods.conformance_workers import run_in_fork
-from anonymization.methods.contract import MOST_PARAMETERS, Anonymizer, Item, Options, Parameter, PseudoSpeaker, Samples
+from anonymization.methods.contract import (
+    MOST_PARAMETERS,
+    Anonymizer,
+    Item,
+    Options,
+    Parameter,
+    PseudoSpeaker,
+    Samples,
+    takes_targets,
+)
 from anonymization.methods.errors import MethodError
 from anonymization.methods.pseudo_speakers import plan_voices
+from anonymization.methods.target_pool import target_voice
 from evaluation.formats.problems import Problem, Severity
 
 # A method that does not keep the duration may change it by so much, and a very short input by so many seconds.
@@ -69,11 +79,7 @@ def check_method(method: Anonymizer, *, speech: Samples | None = None, rate: int
         note = "what it needs is on this machine", missing.rstrip("."), "It was not run; get what is missing first."
         return [*described, Problem("not-run", method.name, *note, Severity.NOTE)]
     sound = make_vowel(rate) if speech is None else speech
-    voices = {
-        role: plan_voices(method.parameters, seed=7, role=role, split="test", speakers=["a"]).voices["a"]
-        for role in ("enrolment", "trial")
-    }
-    case = _Case(method, sound, rate, voices["enrolment"], voices["trial"])
+    case = _case(method, sound, rate)
     found = list(_guarded(method, "output", lambda: _check_output(case)))
     if any(problem.severity is Severity.ERROR for problem in found):
         return [*described, *found]
@@ -90,6 +96,19 @@ def check_method(method: Anonymizer, *, speech: Samples | None = None, rate: int
     for check in checks:
         found += _guarded(method, check.__name__.removeprefix("_check_").replace("_", " "), partial(check, case))
     return [*described, *found]
+
+
+def _case(method: Anonymizer, speech: Samples, rate: int) -> _Case:
+    """A method with targets is tried with two that are made here."""
+    if takes_targets(method):
+        pool = make_targets(rate)
+        first, second = (target_voice(target.name) for target in pool.targets)
+        return _Case(method.prepare(pool), speech, rate, first, second)
+    voices = {
+        role: plan_voices(method.parameters, seed=7, role=role, split="test", speakers=["a"]).voices["a"]
+        for role in ("enrolment", "trial")
+    }
+    return _Case(method, speech, rate, voices["enrolment"], voices["trial"])
 
 
 def _guarded(method: Anonymizer, what: str, check: Callable[[], Iterator[Problem]]) -> Iterator[Problem]:
@@ -200,7 +219,7 @@ def _check_batch(case: _Case) -> Iterator[Problem]:
 
 
 def _check_voices(case: _Case) -> Iterator[Problem]:
-    if not case.method.parameters:
+    if not case.method.parameters and not takes_targets(case.method):
         found, remedy = "no parameters: all speakers get one voice", "Known for what it is, this is in order."
         yield case.problem("one-voice", "parameters that make voices differ", found, remedy, Severity.NOTE)
         return

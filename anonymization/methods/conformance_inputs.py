@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Anonymizer, PseudoSpeaker, Samples
+from anonymization.methods.contract import Anonymizer, PseudoSpeaker, Samples, takes_targets
+from anonymization.methods.target_pool import TargetPool, pool_of_samples
 
 _FORMANTS_HZ = ((600.0, 90.0), (1300.0, 110.0), (2600.0, 160.0), (3500.0, 220.0))
 _FULL_SCALE = 32767
@@ -31,6 +32,16 @@ def make_vowel(rate: int, duration_s: float = 1.5) -> Samples:
     sound *= np.clip(1.1 - np.cos(4 * np.pi * time_s / duration_s), 0, None)
     vowel: Samples = (sound / np.abs(sound).max() * _FULL_SCALE / 2).astype(np.int16)
     return vowel
+
+
+def make_targets(rate: int) -> TargetPool:
+    """Two targets: the vowel played faster, as a smaller speaker would sound, and slower."""
+    vowel = make_vowel(rate).astype(np.float64)
+    sounds = {}
+    for name, speed in (("higher", 1.3), ("lower", 0.8)):
+        places = np.arange(0, vowel.size - 1, speed)
+        sounds[name] = np.interp(places, np.arange(vowel.size), vowel).astype(np.int16)
+    return pool_of_samples(sounds, rate, {"higher": "f", "lower": "m"})
 
 
 def worst_cases(speech: Samples, rate: int) -> Iterator[tuple[str, npt.NDArray[Any], int]]:
@@ -72,7 +83,10 @@ def wrong_voices(method: Anonymizer, voice: PseudoSpeaker) -> Iterator[tuple[str
             yield f"{parameter.name} {what}", PseudoSpeaker(voice.key, changed)
         rest = {name: value for name, value in voice.parameters.items() if name != parameter.name}
         yield f"a voice without {parameter.name}", PseudoSpeaker(voice.key, rest)
-    yield "a parameter too many", PseudoSpeaker(voice.key, {**voice.parameters, "no-such-parameter": 1.0})
+    if takes_targets(method):
+        yield "a voice without a target", PseudoSpeaker(voice.key, voice.parameters)
+        yield "a target that is not there", PseudoSpeaker(voice.key, voice.parameters, "no-such-target")
+    yield "a parameter too many", PseudoSpeaker(voice.key, {**voice.parameters, "no-such-parameter": 1.0}, voice.target)
 
 
 def wrong_options(method: Anonymizer) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from anonymization.methods.errors import MethodError
+
+if TYPE_CHECKING:
+    from anonymization.methods.target_pool import TargetPool
 
 Samples = npt.NDArray[np.int16]
 OptionValue = bool | float | str
@@ -97,10 +100,15 @@ class Option:
 
 @dataclass(frozen=True)
 class PseudoSpeaker:
-    """A voice. key: SHA-256 in hexadecimal of what it was drawn from, equal for equal voices."""
+    """A voice.
+
+    key: SHA-256 in hexadecimal of what it was drawn from, equal for equal voices. target: whose voice it is, where a
+    method gives the voices of target speakers; empty for all other methods.
+    """
 
     key: str
     parameters: Mapping[str, float]
+    target: str = ""
 
 
 class Item(NamedTuple):
@@ -173,6 +181,29 @@ class Anonymizer(Protocol):
     ) -> list[Samples]:
         """As `anonymize` for each item, in their order; at once where the method gains by it."""
         ...
+
+
+@runtime_checkable
+class TargetedAnonymizer(Anonymizer, Protocol):
+    """An anonymiser whose voices are those of target speakers: a voice names its target, and has no parameters."""
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether it was given its pool; without one it anonymises nothing."""
+        ...
+
+    def prepare(self, pool: TargetPool) -> TargetedAnonymizer:
+        """The same method with the targets of a pool, whose recordings it reads and analyses once, when needed.
+
+        Raises:
+            MethodError: a pool that it cannot use.
+        """
+        ...
+
+
+def takes_targets(method: Anonymizer) -> TypeGuard[TargetedAnonymizer]:
+    """Whether a method needs a pool of targets before it can run."""
+    return isinstance(method, TargetedAnonymizer)
 
 
 Process = Callable[[Samples, int, Mapping[str, float], Options, int], Samples]

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from anonymization.methods import mcadams, pitch_shift, world_voice
+from anonymization.methods import knn_world, mcadams, pitch_shift, world_voice
 from anonymization.methods.contract import MOST_PARAMETERS, Anonymizer, Option, Parameter
 from anonymization.methods.errors import MethodError
 from anonymization.methods.external import load_command
@@ -107,7 +107,7 @@ def _known() -> _Found:
 
 
 def _built_in() -> tuple[Anonymizer, ...]:
-    return (*mcadams.METHODS, *pitch_shift.METHODS, *world_voice.METHODS)
+    return (*mcadams.METHODS, *pitch_shift.METHODS, *world_voice.METHODS, *knn_world.METHODS)
 
 
 @cache

@@ -24,11 +24,15 @@ _REMEDY = (
 _turn = Lock()
 
 
-def missing_world() -> str:
-    """Why WORLD cannot be used here and what to do, a sentence; empty where it can. Never raises."""
+def missing_world(what: str = "Formant and F0 scaling") -> str:
+    """Why WORLD cannot be used here and what to do, a sentence; empty where it can. Never raises.
+
+    Args:
+        what: needs it, as a sentence begins.
+    """
     if _COMPILED in sys.modules or _find_compiled() is not None:
         return ""
-    return f"Formant and F0 scaling needs the package pyworld, which is absent. {_REMEDY}"
+    return f"{what} needs the package pyworld, which is absent. {_REMEDY}"
 
 
 def load_world() -> ModuleType:

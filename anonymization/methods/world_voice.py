@@ -46,7 +46,7 @@ _MAX_GAIN = 4.0
 # Digital silence shorter than this is a coincidence within speech.
 _SILENCE_SAMPLES = 160
 # Shorter input is lengthened by zeros for the analysis: its widest window is 75 ms.
-_MIN_SAMPLES = 1600
+MIN_SAMPLES = 1600
 # Pieces of 8 to 16 s are cut at the longest pause; WORLD then needs the memory of one piece whatever the length.
 _MIN_PIECE, _MAX_PIECE = 1600, 3200
 # Frames around a piece that are made too, so that a pulse before its edge rings into it.
@@ -116,7 +116,7 @@ def world_voice(samples: Samples, rate: int, parameters: WorldParameters) -> Sam
     validate_samples("Formant and F0 scaling", samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
     if not samples.any():
         return np.zeros_like(samples)
-    padded = samples if samples.size >= _MIN_SAMPLES else np.pad(samples, (0, _MIN_SAMPLES - samples.size))
+    padded = samples if samples.size >= MIN_SAMPLES else np.pad(samples, (0, MIN_SAMPLES - samples.size))
     contour = track_f0(padded, parameters.f0)
     moved = move_f0(contour, parameters.f0_mean_hz, parameters.f0_spread_semitones)
     warp = FrequencyWarp(parameters.formant_factor)
@@ -124,8 +124,8 @@ def world_voice(samples: Samples, rate: int, parameters: WorldParameters) -> Sam
     for first, last in cut_at_pauses(contour > 0):
         _add_piece(output, padded, contour, moved, warp, first, last)
     output = output[: samples.size]
-    _mute_silence(output, samples)
-    return _set_level(output, samples, parameters.level)
+    mute_silence(output, samples)
+    return set_level(output, samples, parameters.level)
 
 
 class FrequencyWarp:
@@ -207,7 +207,7 @@ def _add_piece(
     output[low:high] += sound
 
 
-def _mute_silence(output: npt.NDArray[np.float32], samples: Samples) -> None:
+def mute_silence(output: npt.NDArray[np.float32], samples: Samples) -> None:
     """Zeros where the original has 10 ms of them or more."""
     edges = np.flatnonzero(np.diff(samples == 0, prepend=False, append=False))
     for start, end in zip(edges[::2], edges[1::2], strict=True):
@@ -215,7 +215,7 @@ def _mute_silence(output: npt.NDArray[np.float32], samples: Samples) -> None:
             output[start:end] = 0
 
 
-def _set_level(output: npt.NDArray[np.float32], original: Samples, level: Level) -> Samples:
+def set_level(output: npt.NDArray[np.float32], original: Samples, level: Level) -> Samples:
     """Scaled and rounded to int16; an output that is silent at its own level stays zeros."""
     peak = float(max(output.max(initial=0.0), -output.min(initial=0.0))) * FULL_SCALE
     if peak < 0.5:

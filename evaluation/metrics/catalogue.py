@@ -189,19 +189,10 @@ MIN_DCF_001 = Metric(
 DETECTION_METRICS = {
     metric.key: metric
     for metric in (
-        KALDI_EER,
-        ROCCH_EER,
-        SPEECHBRAIN_EER,
-        CLLR,
-        MIN_CLLR,
-        LINKABILITY,
-        ZEBRA_POPULATION,
-        ZEBRA_INDIVIDUAL,
-        AUC,
-        MIN_DCF_01,
-        MIN_DCF_001,
+        KALDI_EER, ROCCH_EER, SPEECHBRAIN_EER, CLLR, MIN_CLLR, LINKABILITY, ZEBRA_POPULATION, ZEBRA_INDIVIDUAL, AUC,
+        MIN_DCF_01, MIN_DCF_001,
     )
-}
+}  # fmt: skip
 
 WER = Metric(
     key="wer",
@@ -317,6 +308,37 @@ TARGET_PROBE_ERROR = Metric(
     ),
 )
 
+GENDER_PRESERVATION = Metric(
+    key="gender_preservation",
+    label="Gender preservation",
+    unit="%",
+    direction=Direction.NEITHER,
+    decimals=1,
+    definition=(
+        "Share of utterances whose vector is nearer to the voices of their speaker's gender than to the other, mean of "
+        "both genders, 50 is a guess; whether to keep it depends on the use. Read it beside that of the originals."
+    ),
+)
+INVERSION_RECOVERY_RATE = Metric(
+    key="inversion_recovery_rate",
+    label="Inversion attack",
+    unit="%",
+    direction=Direction.LOWER,
+    decimals=1,
+    definition=(
+        "Share of anonymised utterances whose nearest original, after a rotation learnt from pairs of other speakers, "
+        "is of their speaker (after Champion et al., Interspeech 2022); read it beside chance."
+    ),
+)
+INVERSION_CHANCE = Metric(
+    key="inversion_chance",
+    label="Inversion attack, chance",
+    unit="%",
+    direction=Direction.NEITHER,
+    decimals=1,
+    definition="What guessing would recover of the speakers that the inversion attack looks for.",
+)
+
 PITCH_METRICS = {
     metric.key: metric
     for metric in (
@@ -331,6 +353,7 @@ CONTENT_METRICS = {metric.key: metric for metric in (WER, UAR, ACCURACY)}
 TRAINING_METRICS = {
     metric.key: metric for metric in (SOURCE_VALIDATION_ERROR, TARGET_VALIDATION_ERROR, TARGET_PROBE_ERROR)
 }
+EXTRA_METRICS = {metric.key: metric for metric in (GENDER_PRESERVATION, INVERSION_RECOVERY_RATE, INVERSION_CHANCE)}
 # METRICS above are those of the basic recipe.
 ALL_METRICS = (
     DETECTION_METRICS
@@ -339,6 +362,7 @@ ALL_METRICS = (
     | PITCH_METRICS
     | VOICE_METRICS
     | TRAINING_METRICS
+    | EXTRA_METRICS
     | {metric.key: metric for metric in (DURATION_DIFFERENCE, LEVEL_CHANGE)}
 )
 

@@ -35,6 +35,7 @@ from evaluation.objective.detection import add_detection
 from evaluation.objective.similarity import PAIRS
 from evaluation.objective.sources import Sources, Work
 from evaluation.objective.values import ATTACKS, Basis, Missing, number_words
+from evaluation.objective.voice_extras import add_extras
 from evaluation.protocols.recipes import DataSet, Recipe
 
 Vector = NDArray[np.float32]
@@ -43,6 +44,10 @@ VectorSource = Callable[[str, Speech], Vectors]  # of a data set in one form
 Scorer = Callable[[Mapping[str, NDArray[np.float32]], Vectors, Sequence[tuple[str, str]]], NDArray[np.floating]]
 Progress = Callable[[str, int, int], None]
 ESTIMATOR = "official"
+
+
+def _unknown(_: str) -> Mapping[str, str]:
+    return {}
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ class Attacker:
         speakers: utterance → speaker of a data set.
         score: scores of pairs of model and utterance; a model is the vectors of its utterances, shape (n, d).
         trials: the trial sets that it attacks.
+        genders: speaker → ``f`` or ``m`` of a data set; empty where they are not known.
     """
 
     name: str
@@ -72,6 +78,7 @@ class Attacker:
     speakers: Callable[[str], Mapping[str, str]]
     score: Scorer
     trials: Sequence[DataSet]
+    genders: Callable[[str], Mapping[str, str]] = _unknown
 
 
 def attacks_of_training(training: Speech) -> tuple[AttackModel, ...]:
@@ -107,6 +114,7 @@ def run_attack(
         for done, one in enumerate(attacker.trials):
             progress("Comparing the voices", done, len(attacker.trials))
             _add_voices(work, place, one, attacker, drawn)
+        add_extras(work, attacker)
     progress("Averaging", 0, 0)
     add_averages(work)
     return Objective(work.numbers, work.replicates, tuple(_missing(work)), work.problems.report())
@@ -250,9 +258,9 @@ def _no_voices(data_set: DataSet, found: str) -> Problem:
 
 def _missing(work: Work) -> Iterator[Missing]:
     """What could not be done completely, each test once."""
-    said: set[tuple[str, AttackModel | None]] = set()
+    said: set[tuple[str, str]] = set()
     for identity, reason in work.reasons.items():
-        test = identity.data_set, identity.attack_model
+        test = identity.data_set, identity.attack_model or identity.metric
         if test not in said:
             said.add(test)
             yield Missing(number_words(identity), reason, is_ranked=False)

@@ -16,6 +16,7 @@ from django.http import Http404, HttpRequest
 
 from anonymization.methods.contract import Anonymizer, Parameter
 from anonymization.methods.errors import MethodError
+from anonymization.methods.target_selection import SELECTIONS
 from anonymization.models import AnonymizationRun
 from anonymization.selectors import findings_of, method_of, run_for, settings_of
 from anonymization.voices import parameters_of, parameters_with_values, voice_in
@@ -43,6 +44,7 @@ class VoiceRow:
     utterance: str
     utterances: int
     values: list[tuple[Parameter, float]]
+    target: str = ""
 
 
 def run_page(request: HttpRequest, system: System, data_set: str) -> dict[str, Any]:
@@ -61,6 +63,7 @@ def run_page(request: HttpRequest, system: System, data_set: str) -> dict[str, A
         "method": method,
         "version_query": view.query,
         "settings": settings_of(run),
+        "targets": _targets_text(run),
         "level": LEVEL_TEXTS[AnonymizationRun.Level(run.level)],
         "is_organizer": is_organizer,
         "can_cancel": is_organizer and run.job is not None and can_cancel(run.job),
@@ -73,6 +76,16 @@ def run_page(request: HttpRequest, system: System, data_set: str) -> dict[str, A
         "voices_found": run.report.get("voices") if is_organizer else None,
         "groups": group_problems(findings_of(run) if is_organizer else run.report.get("problems", [])),
     }
+
+
+def _targets_text(run: AnonymizationRun) -> str:
+    """Where the targets of a run come from and by which rule they were given; empty for a run without."""
+    if run.target_set is None:
+        return ""
+    rule = SELECTIONS.get(run.target_selection)
+    count = len(run.target_recordings)
+    title = rule.title if rule else run.target_selection
+    return f"{title}, from the {count:,} speaker{'' if count == 1 else 's'} of {run.target_set.name}"
 
 
 def organized_run(request: HttpRequest, system: System, data_set: str) -> tuple[AnonymizationRun, list[str]]:
@@ -108,6 +121,7 @@ def _voice_rows(run: AnonymizationRun, method: Anonymizer, members: Sequence[Any
                 utterance=last if is_utterance else "",
                 utterances=1 if is_utterance else last,
                 values=_values(run, method, speaker, last if is_utterance else speaker),
+                target=run.targets.get(last if is_utterance else speaker, ""),
             )
         )
     return rows

@@ -10,6 +10,7 @@ from django import forms
 from django.db import IntegrityError
 from django.utils.functional import cached_property
 
+from anonymization.methods.contract import Anonymizer, takes_targets
 from anonymization.methods.errors import MethodError
 from anonymization.models import AnonymizationRun
 from anonymization.trials import start_trials
@@ -18,7 +19,15 @@ from portal.challenges.models import Corpus, DataSet, Edition, Role
 from portal.challenges.selectors import DataSetRow
 from portal.jobs.models import Job
 from portal.results.baseline_offer import editions_for, offer_on
-from portal.results.method_fields import MethodCard, chosen_options, option_fields, option_name
+from portal.results.method_fields import (
+    MethodCard,
+    chosen_options,
+    chosen_targets,
+    option_fields,
+    option_name,
+    target_field_names,
+    target_fields,
+)
 from portal.results.services import start_baseline, start_edition_baseline
 from portal.submissions.models import System
 from portal.submissions.services import LONGEST_LABEL, baseline_refusal
@@ -133,6 +142,12 @@ class BaselineForm(forms.Form):
         edition_field.queryset = editions_for(corpus, by)
         self.fields["seed"].initial = secrets.randbelow(10**9)
         self.fields |= option_fields(self.offer.known.values())
+        self.fields |= target_fields(self.offer.known.values(), self._lenders)
+
+    @property
+    def _lenders(self) -> list[DataSet]:
+        """The data sets whose speakers may be targets."""
+        return [row.data_set for row in self.offer.ready]
 
     # What the page shows -----------------------------------------------------------------------------
 
@@ -143,7 +158,7 @@ class BaselineForm(forms.Form):
             if missing:
                 button.data["attrs"] = button.data["attrs"] | {"disabled": True}
             pace = self.offer.paces.get(method.name)
-            fields = [self[option_name(method, option)] for option in method.options]
+            fields = [self[name] for name in _field_names(method)]
             yield MethodCard(button, method, missing, pace, self.offer.cost_of(method.name), fields)
 
     def data_set_choices(self) -> Iterator[tuple[forms.boundfield.BoundWidget, DataSetRow]]:
@@ -201,11 +216,12 @@ class BaselineForm(forms.Form):
         """Only what belongs to the chosen method counts."""
         chosen = self.offer.known.get(cleaned.get("method", ""))
         for method in self.offer.known.values():
-            for option in () if method is chosen else method.options:
-                self.errors.pop(option_name(method, option), None)
+            for name in () if method is chosen else _field_names(method):
+                self.errors.pop(name, None)
         if chosen is not None:
             self.options, wrong = chosen_options(chosen, cleaned)
-            for name, sentence in wrong.items():
+            self.targets, missing = chosen_targets(chosen, cleaned, self._lenders)
+            for name, sentence in (wrong | missing).items():
                 self.add_error(name, sentence)
 
     def _clean_level(self, cleaned: dict[str, Any]) -> None:
@@ -243,7 +259,7 @@ class BaselineForm(forms.Form):
     def start(self) -> System | None:
         """Start what a valid form asks for; None with an error of the form where the name was taken meanwhile."""
         asked = {key: self.cleaned_data[key] for key in ("data_sets", "method", "seed", "level")}
-        asked |= {"options": self.options, "by": self.by}
+        asked |= {"options": self.options, "targets": self.targets, "by": self.by}
         edition, label, name = (self.cleaned_data[key] for key in ("edition", "label", "name"))
         try:
             if edition is not None:
@@ -265,6 +281,12 @@ class BaselineForm(forms.Form):
         if not self.offer.untried or not self.offer.ready:
             return None
         return start_trials(corpus=self.corpus, methods=self.offer.untried, by=self.by)
+
+
+def _field_names(method: Anonymizer) -> list[str]:
+    """Of the fields that belong to a method alone."""
+    targets = target_field_names(method) if takes_targets(method) else ()
+    return [*targets, *(option_name(method, option) for option in method.options)]
 
 
 def _taken(name: str) -> str:

@@ -148,7 +148,8 @@ class StagingKeeper:
 
     def keep_document(self, path: str, content: Content, stream: BinaryIO) -> None:
         key, size = self.staging.keep_document(stream)
-        kind = SubmittedDocument.Kind(content.value)
+        kinds = SubmittedDocument.Kind
+        kind = kinds(content.value) if content.value in kinds.values else kinds.OTHER
         self.documents[path] = SubmittedDocument(path=path, kind=kind, key=key, bytes=size)
 
 

@@ -11,10 +11,13 @@ import numpy as np
 import pytest
 
 from anonymization.methods.conformance import check_method
+from anonymization.methods.conformance_inputs import make_targets
 from anonymization.methods.conforming import conform
+from anonymization.methods.contract import takes_targets
 from anonymization.methods.errors import MethodError
 from anonymization.methods.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
 from anonymization.methods.registry import get_method, methods
+from anonymization.methods.target_pool import target_voice
 from evaluation.formats.problems import Severity
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +25,7 @@ RATE = 16_000
 # Two hours are 115.2 million samples: below 3 GB with input and output.
 MOST_BYTES_A_SAMPLE = 24
 # Minutes of speech whose memory is compared; a slow method's growth shows in few.
-MINUTES = {"mcadams-2022": 30, "world-formant-f0": 2}
+MINUTES = {"mcadams-2022": 30, "world-formant-f0": 2, "knn-world": 2}
 
 
 @pytest.fixture(params=[method.name for method in methods()])
@@ -30,7 +33,7 @@ def method(request):
     found = get_method(request.param)
     if missing := found.missing():
         pytest.skip(missing)
-    return found
+    return with_targets(found)
 
 
 @pytest.fixture
@@ -38,7 +41,13 @@ def speech(vowels):
     return vowels[:24_000]
 
 
+def with_targets(method):
+    return method.prepare(make_targets(RATE)) if takes_targets(method) else method
+
+
 def voice_of(method):
+    if takes_targets(method):
+        return target_voice("lower")
     key = pseudo_speaker_key(seed=1, role="trial", split="dev", speaker="a")
     return draw_pseudo_speaker(key, method.parameters)
 
@@ -135,8 +144,8 @@ import json, resource, sys
 import numpy as np
 from anonymization.methods.conformance_inputs import make_vowel
 from anonymization.methods.registry import get_method
-from tests.anonymization.test_every_method import voice_of
-method, peaks = get_method(sys.argv[1]), []
+from tests.anonymization.test_every_method import voice_of, with_targets
+method, peaks = with_targets(get_method(sys.argv[1])), []
 for minutes in map(float, sys.argv[2:]):
     output = method.anonymize(np.resize(make_vowel(16_000), round(minutes * 960_000)), 16_000, voice_of(method))
     peaks.append((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, bool(output[-48_000:].any()), output.size))

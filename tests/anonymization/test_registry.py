@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from anonymization.methods import mcadams, pitch_shift, registry, world_voice
+from anonymization.methods import knn_world, mcadams, pitch_shift, registry, world_voice
 from anonymization.methods.contract import Method, Parameter
 from anonymization.methods.errors import MethodError
 from anonymization.methods.mcadams import McAdamsParameters
@@ -17,7 +17,7 @@ from anonymization.methods.registry import broken, find_method, get_method, meth
 from tests.anonymization.programs import describe
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILT_IN = [method.name for module in (mcadams, pitch_shift, world_voice) for method in module.METHODS]
+BUILT_IN = [method.name for module in (mcadams, pitch_shift, world_voice, knn_world) for method in module.METHODS]
 HEAVY = ("django", "matplotlib", "numba", "pandas", "parselmouth", "pyworld", "scipy", "soundfile", "soxr", "torch")
 METHOD = """
 from anonymization.methods.contract import Method, Parameter

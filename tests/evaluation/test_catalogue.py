@@ -41,6 +41,8 @@ def test_each_key_is_that_of_its_description():
         "pitch_correlation_std",
         "target_validation_error",
         "target_probe_error",
+        "gender_preservation",
+        "inversion_chance",
     ]
 
 

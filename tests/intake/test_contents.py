@@ -44,6 +44,8 @@ TEST = "ASV-libri_dev_enrolls_anon-libri_dev_trials_f_anon"
         ("hypotheses/libri_dev_asr", Content.HYPOTHESES),
         ("hypotheses/libri_dev_asr_anon.txt", Content.HYPOTHESES),
         ("asr/libri_dev_asr.hyp.txt", Content.HYPOTHESES),
+        ("targets.csv", Content.TARGETS),
+        ("targets.csv.bak", Content.OTHER),
         ("description.pdf", Content.DESCRIPTION),
         ("T11 System.PDF", Content.DESCRIPTION),
         ("__MACOSX/wav/._x.wav", Content.DROPPING),

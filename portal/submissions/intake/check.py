@@ -19,7 +19,13 @@ from evaluation.formats.problems import Problem, Severity
 from evaluation.formats.sizes import size_words
 from portal.submissions.intake.archives import ArchiveRefused, Member, read_archive
 from portal.submissions.intake.contents import Content, classify
-from portal.submissions.intake.documents import description_problem, missing_parts, result_problems, write_document
+from portal.submissions.intake.documents import (
+    description_problem,
+    missing_parts,
+    result_problems,
+    target_problems,
+    write_document,
+)
 from portal.submissions.intake.expected import ExpectedSubmission, ExpectedUtterance
 from portal.submissions.intake.folders import read_folder
 from portal.submissions.intake.report import WHOLE_SUBMISSION, Counts, FindingList, IntakeReport
@@ -34,6 +40,7 @@ LARGEST_DOCUMENT_BYTES = {
     Content.HYPOTHESES: 256 * MEGABYTE,
     Content.SIMILARITY: 64 * MEGABYTE,
     Content.DESCRIPTION: 64 * MEGABYTE,
+    Content.TARGETS: 64 * MEGABYTE,
 }
 _IN_FLIGHT_BYTES = 2 * LARGEST_BYTES
 _BATCH_BYTES, _BATCH_FILES = MEBIBYTE, 64
@@ -231,6 +238,8 @@ class _Check:
             return
         if content is Content.DESCRIPTION and (fault := description_problem(member.path, place, self._expected)):
             self._found.add(WHOLE_SUBMISSION, fault)
+        if content is Content.TARGETS:
+            self._found.keep(WHOLE_SUBMISSION, target_problems(member.path, place))
         self._contents.add(content)
         self._paths.append(member.path)
         with place.open("rb") as kept:

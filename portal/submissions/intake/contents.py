@@ -1,7 +1,8 @@
 """What a file of a submission is, told by its path alone, in any folder layout (protocol 1.2, 1.3 and 4).
 
 Conventions: a path has forward slashes and is relative to the archive. Names are compared as the official scripts write
-them; only the endings ``.wav``, ``.flac`` and ``.pdf`` may be in any case. Hypotheses have no official place: they
+them; only the endings ``.wav``, ``.flac`` and ``.pdf`` may be in any case. ``targets.csv`` tells the target speaker
+of each utterance, where a system has some. Hypotheses have no official place: they
 are the files of a folder ``hypotheses`` (``hypotheses/<data set>`` with or without ``_anon`` and ``.txt``), and any
 ``<data set>.hyp.txt``.
 """
@@ -12,6 +13,7 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 
+from anonymization.methods.target_files import FILE_NAME as FILE_OF_TARGETS
 from portal.submissions.intake.names import is_dropping
 
 SIMILARITY_FOLDER = "similarity_matrices_DeID_Gvd"
@@ -35,6 +37,7 @@ class Content(StrEnum):
     HYPOTHESES = "hypotheses"
     SIMILARITY = "similarity"
     DESCRIPTION = "description"
+    TARGETS = "targets"
     DROPPING = "dropping"
     OTHER = "other"
 
@@ -54,6 +57,8 @@ def classify(path: str) -> Content:
         return Content.SPEECH
     if name.lower().endswith(".pdf"):
         return Content.OTHER if is_in_detection else Content.DESCRIPTION
+    if name == FILE_OF_TARGETS:
+        return Content.TARGETS
     if name.endswith(".hyp.txt") or parent == "hypotheses":
         return Content.HYPOTHESES
     if parent.startswith("ASV-"):

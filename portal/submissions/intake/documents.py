@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
+from anonymization.methods.target_files import read_targets
 from evaluation.formats.problems import Problem, Severity
 from evaluation.formats.results import SystemResults, read_results
 from evaluation.protocols.recipes import Recipe
@@ -126,6 +127,12 @@ def description_problem(path: str, document: Path, expected: ExpectedSubmission)
     severity = Severity.ERROR if expected.description_required else Severity.WARNING
     found = "an empty file" if not head else "other bytes"
     return Problem("not-a-pdf", path, "a PDF file", found, "Export the description as PDF again.", severity)
+
+
+def target_problems(path: str, document: Path) -> Iterator[Problem]:
+    """What is wrong with a file of targets; nothing rests on it but the attacker that is told of targets."""
+    for problem in read_targets(document, path).problems:
+        yield replace(problem, severity=Severity.WARNING)
 
 
 def _systems_at_least(paths: Collection[str]) -> int:

@@ -1,0 +1,229 @@
+"""Who gets the voice of which target: rules of selection, drawn from a seed before anything is synthesised.
+
+At speaker level a speaker has one target in a role and split; two speakers have two as long as there are enough, and
+a speaker's target for enrolment is not the one for trials. At utterance level, that of training data, each utterance
+draws by itself, but for the selections that say otherwise. Nobody gets their own voice, unless there is one for all.
+
+Sources: levels and rules: VoicePrivacy 2022 evaluation plan, sections 3.1 and 7; the selections, and what each does to
+an attacker: Franzreb, Das, Polzehl, Möller: Improving the speaker anonymization evaluation's robustness to target
+speakers with adversarial learning; the menu of the 2024 baseline B5 (random, constant, one for each speaker).
+Conventions: genders are f, m or empty (not known); names are texts of any kind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from anonymization.methods.errors import MethodError
+from anonymization.methods.pseudo_speakers import Level, Role, pseudo_speaker_key
+
+GenderRule = Literal["any", "same", "opposite"]
+Scope = Literal["level", "speaker", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A rule of selection.
+
+    Attributes:
+        title, meaning: for people; meaning is a sentence.
+        gender: whose targets a speaker may get.
+        scope: who shares a draw: what the level says, a speaker at either level, or all.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    gender: GenderRule = "any"
+    scope: Scope = "level"
+
+
+_SELECTIONS = (
+    Selection("random", "Random", "Any target of the pool."),
+    Selection("same-gender", "Same gender", "A target of the speaker's gender.", gender="same"),
+    Selection("opposite-gender", "Opposite gender", "A target of the other gender.", gender="opposite"),
+    Selection(
+        "one-per-source", "One for each speaker",
+        "Any target, but one for all utterances of a speaker in training data, too; an attacker who trains on it "
+        "may take targets for speakers.",
+        scope="speaker",
+    ),
+    Selection(
+        "one-per-source-same-gender", "One for each speaker, same gender",
+        "As before, with a target of the speaker's gender.",
+        gender="same", scope="speaker",
+    ),
+    Selection(
+        "constant", "One for all",
+        "A single target for everybody: voices are no longer distinct, which breaks a rule of the challenges.",
+        scope="all",
+    ),
+)  # fmt: skip
+SELECTIONS: Mapping[str, Selection] = {selection.name: selection for selection in _SELECTIONS}
+DEFAULT_SELECTION = "random"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An utterance that is to get a target: whose it is, and by which rules."""
+
+    utterance: str
+    speaker: str
+    gender: str
+    role: Role
+    split: str
+    level: Level
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A target that may be drawn."""
+
+    name: str
+    gender: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetAssignment:
+    """Which target an utterance gets."""
+
+    utterance: str
+    speaker: str
+    role: Role
+    split: str
+    level: Level
+    target: str
+
+
+def find_selection(name: str) -> Selection:
+    """The selection of that name. Raises MethodError, which lists the known ones."""
+    if name not in SELECTIONS:
+        raise MethodError(f'Targets are selected by one of {", ".join(SELECTIONS)}; found "{name}".')
+    return SELECTIONS[name]
+
+
+def plan_targets(
+    sources: Sequence[Source],
+    targets: Iterable[Candidate],
+    selection: str,
+    *,
+    seed: int,
+    population: Mapping[str, Mapping[str, str]] | None = None,
+) -> list[TargetAssignment]:
+    """The target of each source, in their order; nothing but the arguments decides it, and not the order of targets.
+
+    Args:
+        targets: the pool.
+        selection: a name of `SELECTIONS`.
+        seed: what is drawn from: SHA-256 of seed, role, split, speaker and, at utterance level, utterance.
+        population: by split the gender of every speaker who enrols or is tried in it; None for those of `sources`.
+            Runs that share a split then agree, whatever data sets each has.
+
+    Raises:
+        MethodError: no such selection; a speaker without gender where genders count; nobody left to be a target;
+            training data at speaker level.
+    """
+    rule, pool = find_selection(selection), sorted(targets, key=lambda target: target.name)
+    if not pool:
+        raise MethodError("Targets are drawn from at least one speaker; found none.")
+    people = _population(sources) if population is None else population
+    drawn = _Draws(rule, pool, seed)
+    planned: dict[tuple[Role, str], Mapping[str, str]] = {}
+    assigned = []
+    for each in sources:
+        if each.level == "speaker" and rule.scope != "all":
+            if each.role == "training":
+                raise MethodError("Training data is anonymised at utterance level; found the level speaker.")
+            place = (each.role, each.split)
+            if place not in planned:
+                planned[place] = drawn.for_split(*place, people.get(each.split, {}))
+            if each.speaker not in planned[place]:
+                raise MethodError(f"The speaker {each.speaker} is not among those of the split {each.split}.")
+            target = planned[place][each.speaker]
+        else:
+            target = drawn.for_utterance(each)
+        assigned.append(TargetAssignment(each.utterance, each.speaker, each.role, each.split, each.level, target))
+    return assigned
+
+
+def _population(sources: Iterable[Source]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for each in sources:
+        if each.role != "training":
+            found[each.split][each.speaker] = each.gender
+    return found
+
+
+class _Draws:
+    """Draws of one selection from one pool with one seed. pool: in the order of names."""
+
+    def __init__(self, rule: Selection, pool: Sequence[Candidate], seed: int) -> None:
+        self._rule, self._pool, self._seed = rule, pool, seed
+
+    def for_utterance(self, source: Source) -> str:
+        """By its own key, by its speaker's, or by the seed alone, as the scope of the selection says."""
+        if self._rule.scope == "all":
+            text = f"{self._seed:d}|constant"
+            return _pick([target.name for target in self._pool], hashlib.sha256(text.encode()).hexdigest())
+        utterance = source.utterance if self._rule.scope == "level" else "*"
+        key = pseudo_speaker_key(
+            seed=self._seed, role=source.role, split=source.split, speaker=source.speaker, utterance=utterance
+        )
+        return _pick(self._allowed(source.speaker, source.gender), key)
+
+    def for_split(self, role: Role, split: str, speakers: Mapping[str, str]) -> dict[str, str]:
+        """One target for each speaker (name → gender): the least used of those allowed, drawn in the order of keys.
+
+        For enrolment the speaker's own target for trials is left out, where there is another.
+        """
+        trial = self.for_split("trial", split, speakers) if role == "enrolment" else {}
+        keys = {name: pseudo_speaker_key(seed=self._seed, role=role, split=split, speaker=name) for name in speakers}
+        used: Counter[str] = Counter()
+        chosen: dict[str, str] = {}
+        for name in sorted(speakers, key=keys.__getitem__):
+            allowed = self._allowed(name, speakers[name])
+            allowed = [target for target in allowed if target != trial.get(name)] or allowed
+            least = min(used[target] for target in allowed)
+            chosen[name] = _pick([target for target in allowed if used[target] == least], keys[name])
+            used[chosen[name]] += 1
+        return chosen
+
+    def _allowed(self, speaker: str, gender: str) -> list[str]:
+        """Names of the targets that a speaker may get."""
+        others = [target for target in self._pool if target.name != speaker]
+        if not others:
+            raise MethodError(f"The pool holds nobody but {speaker}, who is to be anonymised. Add other targets.")
+        if self._rule.gender == "any":
+            return [target.name for target in others]
+        if gender not in ("f", "m"):
+            raise MethodError(
+                f"The selection {self._rule.name} needs the gender of every speaker; found none of {speaker}. "
+                "State it (spk2gender), or select at random."
+            )
+        wanted = gender if self._rule.gender == "same" else {"f": "m", "m": "f"}[gender]
+        found = [target.name for target in others if target.gender == wanted]
+        if not found:
+            kind = "female" if wanted == "f" else "male"
+            raise MethodError(
+                f"The selection {self._rule.name} needs a {kind} target for the speaker {speaker}; the pool has none. "
+                "Add one, state the genders of the pool (spk2gender), or select at random."
+            )
+        return found
+
+
+def _pick(names: Sequence[str], key: str) -> str:
+    """One of so many by a key of 256 bits, whose remainder is uniform to 1 part in 10^70."""
+    return names[int(key, 16) % len(names)]
+
+
+def shared_targets(assignments: Iterable[TargetAssignment]) -> dict[tuple[Role, str, str], Collection[str]]:
+    """Targets that several speakers of a role and split have at speaker level, with those speakers."""
+    users: dict[tuple[Role, str, str], set[str]] = defaultdict(set)
+    for row in assignments:
+        if row.level == "speaker":
+            users[row.role, row.split, row.target].add(row.speaker)
+    return {place: sorted(speakers) for place, speakers in users.items() if len(speakers) > 1}

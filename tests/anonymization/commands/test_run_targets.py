@@ -1,0 +1,151 @@
+"""``run`` and ``voices`` with a method whose voices are those of target speakers."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+import soundfile
+
+from anonymization.commands.targeting import read_pool
+from anonymization.methods.conformance_inputs import make_vowel
+from anonymization.methods.registry import get_method
+from tests.anonymization.commands.shell import RATE_HZ, contents, write_speech
+from tests.evaluation.commands import refusal
+
+KNN = ("--method", "knn-world")
+needs_world = pytest.mark.skipif(bool(get_method("knn-world").missing()), reason="pyworld is not here")
+GENDERS = {"a": "f", "b": "m", "x": "f", "y": "m", "z": "m"}
+
+
+def say_genders(folder, *speakers):
+    text = "".join(f"{speaker} {GENDERS[speaker]}\n" for speaker in speakers)
+    (folder / "spk2gender").write_text(text)
+    return folder
+
+
+@pytest.fixture
+def source(tmp_path):
+    return say_genders(write_speech(tmp_path / "in", "a/a-1.wav", "a/a-2.wav", "b/b-1.wav"), "a", "b")
+
+
+@pytest.fixture
+def targets(tmp_path):
+    folder = tmp_path / "targets"
+    for number, name in enumerate(("x", "y", "z")):
+        (folder / name).mkdir(parents=True)
+        vowel = make_vowel(RATE_HZ, 1.0)
+        soundfile.write(folder / name / f"{name}-1.wav", vowel[: vowel.size - 1000 * number], RATE_HZ)
+    return say_genders(folder, "x", "y", "z")
+
+
+def read_csv(path):
+    with Path(path).open(newline="") as file:
+        return list(csv.reader(file))
+
+
+@needs_world
+def test_run_writes_who_got_whom_beside_the_speech(shell, source, targets, tmp_path):
+    out = tmp_path / "out"
+    arguments = ("run", *KNN, source, out, "--seed", 1, "--targets", targets, "--level", "utterance")
+    answer = shell(*arguments, "--target-selection", "same-gender")
+    assert (answer.code, answer.err) == (0, "")
+    rows = read_csv(out / "targets.csv")
+    assert rows[0] == ["utterance", "target"]
+    assert [name for name, _ in rows[1:]] == ["a/a-1", "a/a-2", "b/b-1"]
+    assert all(GENDERS[target] == GENDERS[name[0]] for name, target in rows[1:])
+    record = json.loads((out / "anonymization.json").read_text())
+    assert record["target_selection"] == "same-gender"
+    journal = [json.loads(line) for line in (out / "anonymization.jsonl").read_text().splitlines()]
+    assert [row["voice"]["target"] for row in journal] == [target for _, target in rows[1:]]
+    before = contents(out)
+    assert shell(*arguments, "--target-selection", "same-gender").code == 0
+    assert {name: content for name, content in contents(out).items() if name.endswith(".wav")} == {
+        name: content for name, content in before.items() if name.endswith(".wav")
+    }
+    assert "target_selection is" in refusal(shell(*arguments, "--target-selection", "random"))
+
+
+@needs_world
+def test_output_is_the_same_in_two_processes(shell, source, targets, tmp_path):
+    asked = ("--seed", 1, "--targets", targets)
+    assert shell("run", *KNN, source, tmp_path / "one", *asked).code == 0
+    assert shell("run", *KNN, source, tmp_path / "two", *asked, "--jobs", 2).code == 0
+    one, two = ({name: data for name, data in contents(tmp_path / out).items() if name.endswith((".wav", ".csv"))}
+                for out in ("one", "two"))  # fmt: skip
+    assert one == two
+    assert len(one) == 4
+
+
+@needs_world
+def test_targets_can_be_planned_without_anonymising(shell, source, targets, tmp_path):
+    asked = (source, *KNN, "--seed", 4, "--targets", targets)
+    answer = shell("voices", *asked)
+    assert answer.code == 0
+    assert shell("voices", *asked, "--out", tmp_path / "targets.csv").code == 0
+    assert (tmp_path / "targets.csv").read_text() == answer.out
+    assert shell("run", *asked[1:3], source, tmp_path / "out", *asked[3:]).code == 0
+    assert (tmp_path / "out" / "targets.csv").read_text() == answer.out
+    rows = shell("voices", *asked, "--json").json["assignments"]
+    assert [row["target"] for row in rows] == [
+        dict(read_csv(tmp_path / "targets.csv"))[f"{name}/{name}-1"] for name in "ab"
+    ]
+
+
+@needs_world
+def test_speakers_that_share_a_target_are_told(shell, source, targets, tmp_path):
+    answer = shell(
+        "run", *KNN, source, tmp_path / "out", "--seed", 1, "--targets", targets, "--target-selection", "constant"
+    )
+    assert answer.code == 0
+    assert "a target of its own for each speaker of trial" in answer.err
+    assert "Rule (d) is broken" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((*KNN, "--seed", "1"), "--targets: expected a folder of speech of target speakers for knn-world; found none"),
+        (
+            ("--method", "mcadams-2022", "--seed", "1", "--targets", "gone"),
+            "found mcadams-2022, which draws its voices",
+        ),
+        (("--method", "mcadams-2022", "--seed", "1", "--target-selection", "random"), "--target-selection: expected"),
+        ((*KNN, "--seed", "1", "--targets", "gone"), "gone: expected a folder of WAV or FLAC files"),
+    ],
+)
+@needs_world
+def test_what_was_said_about_targets_is_refused_in_words(shell, source, tmp_path, arguments, sentence):
+    assert sentence in refusal(shell("run", source, tmp_path / "out", *arguments))
+    assert not (tmp_path / "out").exists()
+
+
+@needs_world
+def test_genders_are_asked_for_where_they_count(shell, source, targets, tmp_path):
+    (source / "spk2gender").unlink()
+    asked = (
+        "run",
+        *KNN,
+        source,
+        tmp_path / "out",
+        "--seed",
+        1,
+        "--targets",
+        targets,
+        "--target-selection",
+        "same-gender",
+    )
+    assert "needs the gender of every speaker; found none of a. State it (spk2gender)" in refusal(shell(*asked))
+    (tmp_path / "genders").write_text("a f\nb m\n")
+    assert shell(*asked, "--genders", tmp_path / "genders").code == 0
+
+
+def test_pool_is_in_the_order_of_names(targets):
+    pool = read_pool(targets)
+    assert [(target.name, target.gender, len(target.recordings)) for target in pool.targets] == [
+        ("x", "f", 1), ("y", "m", 1), ("z", "m", 1),
+    ]  # fmt: skip
+
+
+def test_explaining_a_recording_is_refused_for_voices_of_targets(shell, source):
+    assert "this one gives those of target speakers" in refusal(shell("explain", "knn-world", source / "a" / "a-1.wav"))

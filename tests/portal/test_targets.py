@@ -1,0 +1,222 @@
+"""Runs whose voices are those of target speakers: asked for in the form, planned, made, shown, and told to trainers."""
+
+import csv
+import io
+
+import pytest
+from django.core.files.storage import default_storage
+
+from anonymization.methods.errors import MethodError
+from anonymization.methods.registry import get_method
+from anonymization.models import AnonymizationRun
+from anonymization.services import TargetRequest, start_anonymization
+from anonymization.targets import targets_of
+from anonymization.voices import pseudo_speaker_of
+from portal.challenges.models import Role, Utterance
+from portal.jobs.models import Job, State
+from portal.jobs.runner import execute
+from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile
+from portal.submissions.services import create_baseline
+from tests.portal.archives import anonymised, hand_in, zip_of
+from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team, make_user
+
+pytestmark = pytest.mark.django_db
+needs_world = pytest.mark.skipif(bool(get_method("knn-world").missing()), reason="pyworld is not here")
+FORM = "/systems/new/tones/"
+
+
+@pytest.fixture
+def corpus():
+    """Four speakers who enrol and are tried, and two more who lend their voices and are trained on."""
+    corpus = make_corpus("tones", speakers=6, utterances=1)
+    lenders = corpus.data_sets.create(name="lenders", role=Role.TRAINING, split="train")
+    for name in ("tones-s4", "tones-s5"):
+        own = Utterance.objects.filter(speaker__name=name)
+        lenders.utterances.add(*own)
+        for data_set in corpus.data_sets.exclude(pk=lenders.pk):
+            data_set.utterances.remove(*own)
+    return corpus
+
+
+@pytest.fixture
+def organizer(client):
+    client.force_login(make_organizer())
+    return client
+
+
+def start(corpus, name="tones_trials_f", *, selection="random", seed=1, **settings):
+    submission = create_baseline(name=f"knn-{selection}-{seed}", title="kNN-WORLD", corpus=corpus)
+    lenders = TargetRequest(corpus.data_sets.get(name="lenders"), selection)
+    [run] = start_anonymization(
+        submission=submission, data_sets=[corpus.data_sets.get(name=name)], method="knn-world", seed=seed,
+        targets=lenders, **settings,
+    )  # fmt: skip
+    return run
+
+
+def text_of(response):
+    return " ".join(response.content.decode().split())
+
+
+# Planned -------------------------------------------------------------------------------------------
+
+
+@needs_world
+def test_run_keeps_pool_selection_and_the_target_of_each_speaker(corpus):
+    run = start(corpus, selection="same-gender")
+    run.refresh_from_db()
+    assert (run.target_set.name, run.target_selection, run.level) == ("lenders", "same-gender", "speaker")
+    assert run.targets == {"tones-s0": "tones-s4", "tones-s2": "tones-s4"}
+    assert {name: len(keys) for name, keys in run.target_recordings.items()} == {"tones-s4": 2, "tones-s5": 2}
+    assert targets_of(run.submission, run.data_set) == dict.fromkeys(
+        run.data_set.utterances.values_list("name", flat=True), "tones-s4"
+    )
+
+
+@needs_world
+def test_run_at_utterance_level_keeps_the_target_of_each_utterance(corpus):
+    run = start(corpus, "tones_enrolls", level="utterance")
+    names = set(run.data_set.utterances.values_list("name", flat=True))
+    assert set(run.targets) == names
+    assert targets_of(run.submission, run.data_set) == run.targets
+    for utterance in run.data_set.utterances.select_related("speaker"):
+        assert pseudo_speaker_of(run, utterance).target == run.targets[utterance.name]
+
+
+@needs_world
+def test_nobody_lends_their_voice_to_themselves(corpus):
+    run = start(corpus, "lenders")
+    others = {"tones-s4": "tones-s5", "tones-s5": "tones-s4"}
+    assert run.targets == {
+        name: others[speaker] for name, speaker in run.data_set.utterances.values_list("name", "speaker__name")
+    }
+
+
+@needs_world
+def test_targets_are_refused_in_words(corpus):
+    data_set = corpus.data_sets.get(name="tones_trials_f")
+    submission = create_baseline(name="knn", title="kNN-WORLD", corpus=corpus)
+    asked = {"submission": submission, "data_sets": [data_set], "seed": 1}
+    with pytest.raises(MethodError, match="knn-world gives the voices of target speakers: choose the data set"):
+        start_anonymization(method="knn-world", **asked)
+    with pytest.raises(MethodError, match="mcadams-2022 draws its voices and takes no targets"):
+        start_anonymization(method="mcadams-2022", targets=TargetRequest(data_set), **asked)
+    empty = corpus.data_sets.create(name="empty", role=Role.TRAINING)
+    with pytest.raises(MethodError, match="has no audio, so that nobody in it can be a target"):
+        start_anonymization(method="knn-world", targets=TargetRequest(empty), **asked)
+    assert not AnonymizationRun.objects.exists()
+
+
+# Made ----------------------------------------------------------------------------------------------
+
+
+@needs_world
+def test_job_gives_every_utterance_the_voice_of_its_target_and_says_what_is_shared(corpus):
+    run = start(corpus)
+    job = execute(run.job.pk)
+    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    files = SubmittedFile.objects.filter(submission=run.submission)
+    assert files.count() == run.data_set.utterances.count() == 2
+    originals = set(run.data_set.utterances.values_list("audio", flat=True))
+    assert not originals & set(files.values_list("audio", flat=True))
+    run.refresh_from_db()
+    assert run.report["voices"]["n_voices"] == len(set(run.targets.values()))
+
+
+@needs_world
+def test_run_with_an_utterance_that_came_later_fails_with_a_sentence(corpus):
+    run = start(corpus)
+    run.data_set.utterances.add(Utterance.objects.get(name="tones-s1-000"))
+    job = execute(run.job.pk)
+    assert job.state == State.FAILED
+    assert "1 of 3 speakers of" in job.failure
+    assert "have no target in this run" in job.failure
+    assert "tones-s1" in job.failure
+
+
+# Asked for and shown -------------------------------------------------------------------------------
+
+
+def asked(corpus, **changes):
+    sets = [corpus.data_sets.get(name="tones_trials_f").pk]
+    return {"method": "knn-world", "seed": 7, "data_sets": sets, "name": "mine"} | changes
+
+
+@needs_world
+def test_form_starts_a_run_with_the_targets_that_were_chosen(organizer, corpus):
+    lenders = corpus.data_sets.get(name="lenders")
+    page = text_of(organizer.get(FORM))
+    assert '<select name="knn-world__target_set"' in page
+    assert '<option value="one-per-source">One for each speaker</option>' in page
+    chosen = {"knn-world__target_set": lenders.pk, "knn-world__target_selection": "constant", "knn-world__k": "8"}
+    assert organizer.post(FORM, asked(corpus, **chosen)).headers["Location"] == "/systems/mine/"
+    run = AnonymizationRun.objects.get()
+    assert (run.target_set, run.target_selection, run.options["k"]) == (lenders, "constant", 8.0)
+    shown = text_of(organizer.get("/systems/mine/runs/tones_trials_f/"))
+    assert "<dt>Targets</dt><dd>One for all, from the 2 speakers of lenders</dd>" in shown
+    assert f'<td data-label="Target">{run.targets["tones-s0"]}</td>' in shown
+    rows = list(csv.reader(io.StringIO(organizer.get("/systems/mine/runs/tones_trials_f/voices.csv").content.decode())))
+    assert rows[0] == ["utterance", "target"]
+    assert dict(rows[1:]) == targets_of(run.submission, run.data_set)
+
+
+@needs_world
+@pytest.mark.parametrize(
+    ("changes", "field", "sentence"),
+    [
+        ({}, "knn-world__target_set", "Choose the data set whose speakers lend their voices."),
+        ({"knn-world__target_set": "99999"}, "knn-world__target_set", "Choose a data set of this list."),
+        ({"knn-world__target_selection": "best"}, "knn-world__target_selection", "Choose a selection of this list."),
+    ],
+)
+def test_form_says_what_is_missing_about_targets(organizer, corpus, changes, field, sentence):
+    response = organizer.post(FORM, asked(corpus, **changes))
+    assert response.status_code == 422
+    assert sentence in " ".join(response.context["form"].errors[field])
+    assert not Job.objects.exists()
+
+
+def test_fields_about_targets_do_not_count_for_other_methods(organizer, corpus):
+    wrong = {"method": "mcadams-2022", "knn-world__target_set": "99999", "knn-world__target_selection": "best"}
+    assert organizer.post(FORM, asked(corpus, **wrong)).headers["Location"] == "/systems/mine/"
+    assert AnonymizationRun.objects.get().target_set is None
+
+
+@needs_world
+def test_who_organizes_nothing_sees_no_targets(client, corpus):
+    start(corpus)
+    client.force_login(make_user())
+    response = client.get("/systems/knn-random-1/runs/tones_trials_f/voices.csv")
+    assert response.status_code == 404
+
+
+# Uploaded ------------------------------------------------------------------------------------------
+
+
+def handed_in(corpus, targets):
+    team = make_team(make_edition(corpus, scores_required=False))
+    return hand_in(team, zip_of({**anonymised(corpus), "archive/targets.csv": targets.encode()}))
+
+
+def test_targets_of_an_archive_are_kept_and_read(corpus):
+    submission = handed_in(corpus, "utterance,target\ntones-s0-001,v7\ntones-s2-001,v8\nstranger,v9\n")
+    document = submission.documents.get()
+    assert (document.path, document.kind) == ("archive/targets.csv", SubmittedDocument.Kind.OTHER)
+    found = targets_of(submission, corpus.data_sets.get(name="tones_trials_f"))
+    assert found == {"tones-s0-001": "v7", "tones-s2-001": "v8"}
+    assert targets_of(submission, corpus.data_sets.get(name="tones_enrolls")) == {}
+
+
+def test_faults_of_an_archives_targets_are_warnings_and_stop_who_would_use_them(corpus):
+    submission = handed_in(corpus, "utterance,target\ntones-s0-001,v7\ntones-s0-001,v8\n")
+    with default_storage.open(submission.report) as report:
+        assert "contradiction" in report.read().decode()
+    assert submission.state != Submission.State.REFUSED
+    with pytest.raises(MethodError, match=r"targets.csv, line 3: expected one target for tones-s0-001"):
+        targets_of(submission, corpus.data_sets.get(name="tones_trials_f"))
+
+
+def test_archive_without_targets_tells_none(corpus):
+    team = make_team(make_edition(corpus, scores_required=False))
+    submission = hand_in(team, zip_of(anonymised(corpus)))
+    assert targets_of(submission, corpus.data_sets.get(name="tones_trials_f")) == {}
