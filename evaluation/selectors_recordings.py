@@ -157,7 +157,7 @@ class Ground:
 def recipe_of_lists(lists: Iterable[TrialList]) -> Recipe:
     """The trial lists of a corpus as a recipe without averages or limits, for speech outside of any edition."""
     sets: dict[str, RecipeSet] = {}
-    for one in lists:
+    for one in sorted(lists, key=lambda one: one.trial_set.name):
         trials, enrolment = one.trial_set, one.enrolment_set
         genders = set(trials.utterances.order_by().values_list("speaker__gender", flat=True).distinct())
         gender = genders.pop() if len(genders) == 1 else BOTH_GENDERS

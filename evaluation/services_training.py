@@ -15,15 +15,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 from django.core.files.storage import default_storage
 from django.db import transaction
 
 from anonymization.models import AnonymizationRun
 from anonymization.services import start_anonymization
 from anonymization.targets import targets_of
-from evaluation.attackers.contract import Device, Samples, SpeakerEncoder, Vectors
+from evaluation.attackers.contract import Device, SpeakerEncoder
 from evaluation.attackers.training.recipe import TrainingRecipe
 from evaluation.metrics.errors import MetricInputError
 from evaluation.models import EvaluationRun
@@ -38,7 +36,6 @@ from portal.submissions.models import Submission
 if TYPE_CHECKING:
     from evaluation.attackers.training.trained import TrainedAttacker
 
-Vector = npt.NDArray[np.float32]
 
 KIND, KIND_GPU = "train-attacker", "train-attacker-gpu"
 # Raised whenever the same recipe, seed and speech give another attacker.
@@ -309,16 +306,6 @@ def load_encoder(run: EvaluationRun, seed: int, device: Device = "cpu") -> Speak
     Raises:
         MetricInputError: as `load_attacker`.
     """
-    attacker = load_attacker(run, seed, device)
-    return CentredEncoder(attacker, attacker.training_mean) if attacker.recipe.centre else attacker
+    from evaluation.attackers.training.trained import attacking_encoder
 
-
-class CentredEncoder:
-    """An encoder whose vectors have the mean vector of its training taken off, shape (d,)."""
-
-    def __init__(self, encoder: SpeakerEncoder, mean: Vector) -> None:
-        self.encoder, self.mean = encoder, mean
-
-    def embed(self, utterances: Sequence[Samples], rate_hz: int) -> Vectors:
-        """As `SpeakerEncoder.embed`."""
-        return (self.encoder.embed(utterances, rate_hz) - self.mean).astype(np.float32)
+    return attacking_encoder(load_attacker(run, seed, device))

@@ -10,6 +10,7 @@ from pathlib import Path
 from evaluation.attackers import registry
 from evaluation.attackers.contract import Device, SpeakerEncoder
 from evaluation.attackers.scoring import PRESETS
+from evaluation.commands.alone import alone_in
 from evaluation.commands.terminal import (
     NONE,
     PROBLEMS,
@@ -43,6 +44,7 @@ DESCRIPTION = (
 )
 TRAINED = "trained"
 READY = "ready-vectors"
+LOCK = ".attack.lock"
 _SHOWN = (("eer", "kaldi"), ("eer", "rocch"), ("min_cllr", "pav"), ("linkability", ""))
 _VOICES = ("gain_of_voice_distinctiveness", "de_identification")
 
@@ -90,10 +92,29 @@ def run(options: argparse.Namespace) -> int:
     if len(set(names)) != len(names):
         raise CommandError(f"--trials: expected directories of different names, found {', '.join(names)}.")
     training = Speech.ANONYMISED if options.trained else Speech.ORIGINAL
-    name, load = _encoder(options)
-    vectors, problems = _vectors(options, name, load, training, [enrolment, *tests])
-    lists = {one.name: one for one in (enrolment, *tests)}
-    recipe = _recipe(enrolment, tests)
+    name, key, load = _encoder(options)
+    every = [enrolment, *tests]
+    audio, problems = _audio(options, training)
+    with alone_in(options.out, LOCK):
+        vectors, unusable = _vectors(options, key, load, audio, every)
+        objective = _objective(options, name, training, vectors, every)
+    problems = [*(problem for one in every for problem in one.problems), *problems, *unusable, *objective.problems]
+    folder = options.out / results_folder(name, training)
+    if options.json:
+        say_json(_content(name, folder, objective, problems))
+    else:
+        _say_numbers(objective, tests, training)
+        say(f"\nScore files and matrices: {folder}")
+    code = report_problems(problems)
+    return code if objective.numbers or has_errors(problems) else PROBLEMS
+
+
+def _objective(
+    options: argparse.Namespace, name: str, training: Speech, vectors: Mapping[Speech, Vectors], every: Sequence[_Lists]
+) -> Objective:
+    """The numbers of the attack; its files are in OUT."""
+    lists = {one.name: one for one in every}
+    recipe = _recipe(*every)
     sources = Sources(
         recipe, recipe.track, trials=lambda one: lists[one.name].trials, speakers=lambda one: lists[one.name].speakers
     )
@@ -105,18 +126,9 @@ def run(options: argparse.Namespace) -> int:
         score=scorer_of(name, options.preset),
         trials=recipe.sets("trial"),
     )
-    objective = run_attack(
+    return run_attack(
         options.out, attacker, sources, kept=lambda _: None, drawn=lambda _: None, progress=lambda *_: None
     )
-    every = [*(problem for one in lists.values() for problem in one.problems), *problems, *objective.problems]
-    folder = options.out / results_folder(name, training)
-    if options.json:
-        say_json(_content(name, folder, objective, every))
-    else:
-        _say_numbers(objective, tests, training)
-        say(f"\nScore files and matrices: {folder}")
-    code = report_problems(every)
-    return code if objective.numbers or has_errors(every) else PROBLEMS
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -165,7 +177,7 @@ def _gender(folder: Path, speakers: set[str]) -> str:
     return genders.pop() if len(genders) == 1 else "mixed"
 
 
-def _recipe(enrolment: _Lists, tests: Sequence[_Lists]) -> Recipe:
+def _recipe(enrolment: _Lists, *tests: _Lists) -> Recipe:
     """These lists as an edition without averages."""
     sets = {enrolment.name: DataSet(enrolment.name, "enrolment", "", "all")}
     for one in tests:
@@ -177,28 +189,48 @@ def _recipe(enrolment: _Lists, tests: Sequence[_Lists]) -> Recipe:
 # Vectors -------------------------------------------------------------------------------------------
 
 
-def _encoder(options: argparse.Namespace) -> tuple[str, Callable[[], SpeakerEncoder]]:
-    """Name of the attacker and what loads it; nothing is loaded before it is needed."""
+def _encoder(options: argparse.Namespace) -> tuple[str, str, Callable[[], SpeakerEncoder]]:
+    """Name of the attacker, the key of its vectors, and what loads it; nothing is loaded before it is needed."""
     device: Device = options.device
     if options.vectors:
-        return READY, lambda: registry.load(options.engine, device)
+        return READY, READY, lambda: registry.load(options.engine, device)
     if options.trained:
-        from evaluation.attackers.training.trained import load_trained
+        from evaluation.attackers.training.trained import attacking_encoder, load_trained, read_description
 
         trained: Path = options.trained
-        return f"{TRAINED}-{trained.resolve().name}", lambda: load_trained(trained, device)
+        name = f"{TRAINED}-{trained.resolve().name}"
+        # Another training in a folder of the same name has other vectors.
+        version = read_description(trained).model_sha256[:12]
+        return name, f"{name}@{version}", lambda: attacking_encoder(load_trained(trained, device))
     engine = registry.find_engine(options.engine)
     if sentence := registry.missing_of(engine):
         raise CommandError(sentence)
-    return engine.name, lambda: registry.load(engine.name, device)
+    return engine.name, engine.key, lambda: registry.load(engine.name, device)
+
+
+def _audio(
+    options: argparse.Namespace, training: Speech
+) -> tuple[dict[Speech, dict[str, Path]], list[Problem]]:  # fmt: skip
+    """The recordings of each form that the attack needs, and what is wrong with their folders; before any work."""
+    forms = dict(zip((Speech.ORIGINAL, Speech.ANONYMISED), (options.original, options.anonymised), strict=True))
+    found: dict[Speech, dict[str, Path]] = {}
+    problems: list[Problem] = []
+    for form, folder in forms.items():
+        if folder is None or (form is Speech.ORIGINAL and training is Speech.ANONYMISED):
+            continue
+        found[form], faults = list_utterances(folder)
+        if not found[form]:
+            raise CommandError(faults[0].sentence())
+        problems += faults
+    return found, problems
 
 
 def _vectors(
-    options: argparse.Namespace, name: str, load: Callable[[], SpeakerEncoder], training: Speech,
-    lists: Sequence[_Lists],
+    options: argparse.Namespace, key: str, load: Callable[[], SpeakerEncoder],
+    audio: Mapping[Speech, Mapping[str, Path]], lists: Sequence[_Lists],
 ) -> tuple[dict[Speech, Vectors], list[Problem]]:  # fmt: skip
-    forms = dict(zip((Speech.ORIGINAL, Speech.ANONYMISED), (options.original, options.anonymised), strict=True))
     if options.vectors:
+        forms = (Speech.ORIGINAL, Speech.ANONYMISED)
         return {form: read_vectors(path) for form, path in zip(forms, options.vectors, strict=True)}, []
     loaded: list[SpeakerEncoder] = []
 
@@ -207,19 +239,13 @@ def _vectors(
             loaded.append(load())
         return loaded[0]
 
-    key = name if options.trained else registry.find_engine(name).key
     wanted = sorted({utterance for one in lists for utterance in one.speakers})
     found: dict[Speech, Vectors] = {Speech.ORIGINAL: {}}
     problems: list[Problem] = []
-    for form, folder in forms.items():
-        if folder is None or (form is Speech.ORIGINAL and training is Speech.ANONYMISED):
-            continue
-        audio, faults = list_utterances(folder)
-        if not audio:
-            raise CommandError(faults[0].sentence())
+    for form, files in audio.items():
         shown: Iterable[str] = with_progress(wanted, len(wanted), f"{form} utterances")
-        found[form], unusable = extract_vectors(audio, shown, once, options.out / f"vectors-{form}-{key}.npz")
-        problems += [*faults, *unusable]
+        found[form], unusable = extract_vectors(files, shown, once, options.out / f"vectors-{form}-{key}.npz")
+        problems += unusable
     return found, problems
 
 

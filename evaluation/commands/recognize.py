@@ -29,6 +29,7 @@ from evaluation.formats.audio_pairs import ENDINGS, list_utterances
 from evaluation.formats.kaldi import Parsed, read_spk2gender, read_text, read_utt2spk
 from evaluation.formats.problems import Problem
 from evaluation.metrics.bootstrap import Interval
+from evaluation.objective.vector_files import file_sha256
 from evaluation.recognizers.contract import Device, Engine, Samples
 from evaluation.recognizers.pieces import RATE_HZ
 from evaluation.recognizers.registry import DEFAULT, engines, find_engine, load
@@ -130,12 +131,28 @@ def _recognized(options: argparse.Namespace) -> _Heard:
         found = dict(_transcribed(files, engine, options.device, failures))
     else:
         with TextStore(options.out, engine.key) as store:
+            _require_same(options.out, store, files)
             left = {name: path for name, path in files.items() if name not in store.done}
             for utterance, text in _transcribed(left, engine, options.device, failures):
-                store.add(utterance, text)
+                store.add(utterance, text, file_sha256(files[utterance]))
             store.finish()
         found = {name: text for name, text in store.done.items() if name in files}
     return _Heard(found, frozenset(files), tuple(failures), problems)
+
+
+def _require_same(out: Path, store: TextStore, files: Mapping[str, Path]) -> None:
+    """Refuse a file of hypotheses of other recordings.
+
+    Raises:
+        CommandError: recordings are not those that the hypotheses of their names are of.
+    """
+    both = [name for name in files if name in store.done]
+    other = [name for name in both if store.recordings.get(name) != file_sha256(files[name])]
+    if other:
+        raise CommandError(
+            f"{out}: expected hypotheses of these recordings, found those of others of the same names for {len(other)} "
+            f"of {len(both)}, such as {other[0]}. Name another file, or remove this one."
+        )
 
 
 def _transcribed(

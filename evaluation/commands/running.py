@@ -1,7 +1,7 @@
 """How a program of several commands runs one of them and ends: shared by ``python -m evaluation`` and ``vp``.
 
-Exit codes: what the command returns; 2 for what a person typed or sent that cannot be used, said in one sentence on
-standard error; 130 when it was interrupted.
+Exit codes: what the command returns; 2 for what a person typed or sent that cannot be used, or a machine without room,
+said in one sentence on standard error; 130 when it was interrupted.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn
 
 from evaluation.commands.terminal import UNUSABLE, CommandError, warn
@@ -48,4 +49,28 @@ def run_command(read_options: Callable[[], argparse.Namespace], *told: type[Exce
     except KeyboardInterrupt:
         warn("\nStopped.")
         return INTERRUPTED
+    except OSError as error:
+        _discard_output()
+        warn(_sentence(error))
+        return UNUSABLE
+    except MemoryError:
+        warn("Memory is full. Give the command less at a time, or stop what else uses the memory.")
+        return UNUSABLE
     return code
+
+
+def _sentence(error: OSError) -> str:
+    """What the system says of a file that no command expected to fail; without a name it is standard output."""
+    reason = error.strerror or str(error)
+    if error.filename is None:
+        return f"Expected to write everything that was to be written, found “{reason}”. Make space and repeat it."
+    return f"{error.filename}: expected a file or folder that can be used, found “{reason}”."
+
+
+def _discard_output() -> None:
+    """What still waits to be printed would fail again as Python ends, where standard output is what failed."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,12 +1,19 @@
 """Speaker vectors in files: an npz with `ids` and `vectors`, as other tools write them too.
 
-Conventions: vectors are float32, shape (utterances, d); an id is the name of an utterance, or ``<data set>/<name>``.
+What is kept between runs says also which recording each vector is of (`recordings`, SHA-256), so that a vector is
+never taken for that of another recording of the same name. Conventions: vectors are float32, shape (utterances, d); an
+id is the name of an utterance, or ``<data set>/<name>``.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import zipfile
+import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -22,74 +29,169 @@ KEPT_EVERY = 50
 Vector = NDArray[np.float32]
 
 
+class UnusableSpeech(MetricInputError):  # noqa: N818 – says what is the matter with one recording, no fault of the code
+    """A recording that an encoder cannot use; the others it can."""
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def read_vectors(path: Path) -> dict[str, Vector]:
     """The vectors of a file by name of the utterance.
 
     Raises:
-        MetricInputError: no such file, or not of this form; says what was found.
+        MetricInputError: no such file, not of this form, or two vectors for one utterance; says what was found.
     """
-    try:
-        with np.load(path, allow_pickle=False) as packed:
-            ids, vectors = packed["ids"], packed["vectors"]
-    except (OSError, ValueError, KeyError) as error:
-        raise MetricInputError(f"{path}: expected an npz with ids and vectors, found: {error}.") from error
-    if ids.ndim != 1 or vectors.ndim != 2 or len(ids) != len(vectors) or vectors.dtype.kind != "f":
-        raise MetricInputError(
-            f"{path}: expected an id for each of some vectors, found shapes {ids.shape} and {vectors.shape}."
-        )
-    if not np.isfinite(vectors).all():
-        raise MetricInputError(f"{path}: expected finite vectors, found some that are not.")
-    names = [str(one).rpartition("/")[2] for one in ids]
-    return dict(zip(names, vectors.astype(np.float32), strict=True))
+    return _read(path)[0]
 
 
-def write_vectors(path: Path, vectors: Mapping[str, Vector]) -> None:
-    """Save vectors; a reader meets the file before or the file after, never half of one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def write_vectors(path: Path, vectors: Mapping[str, Vector], recordings: Mapping[str, str] | None = None) -> None:
+    """Save vectors; a reader meets the file before or the file after, never half of one.
+
+    Args:
+        recordings: SHA-256 of the recording of each vector, where it is known.
+
+    Raises:
+        MetricInputError: the file cannot be written.
+    """
     draft = path.with_name(f".{path.name}.part")
-    with draft.open("wb") as file:
-        np.savez(file, allow_pickle=False, ids=np.array(list(vectors)), vectors=np.stack(list(vectors.values())))
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    known = recordings or {}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with draft.open("wb") as file:
+            np.savez(
+                file, allow_pickle=False, ids=np.array(list(vectors)), vectors=np.stack(list(vectors.values())),
+                recordings=np.array([known.get(name, "") for name in vectors]),
+            )  # fmt: skip
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise MetricInputError(
+            f"{path}: expected a file that can be written, found “{error.strerror}”. What was written before is kept: "
+            "make room and repeat the command."
+        ) from error
 
 
 def extract_vectors(
     audio: Mapping[str, Path], utterances: Iterable[str], load: Callable[[], SpeakerEncoder], kept: Path
 ) -> tuple[dict[str, Vector], list[Problem]]:
-    """The vectors of some utterances, those that `kept` has taken from there, and what could not be used.
+    """The vectors of some utterances, those of the same recordings in `kept` taken from there, and what went wrong.
 
     Args:
         audio: file of each utterance; one without a file is a problem.
         utterances: in the order of the work; an iterator over them may show how far it is.
         load: makes the encoder; called only where something is to be done.
-        kept: is written again every `KEPT_EVERY` utterances, so that an interrupted run goes on from there.
+        kept: is written again every `KEPT_EVERY` utterances and at the end, however that comes, so that an interrupted
+            run goes on from there.
+
+    Raises:
+        MetricInputError: `kept` is damaged or cannot be written.
     """
-    found = read_vectors(kept) if kept.is_file() else {}
-    problems: list[Problem] = []
-    encoder: SpeakerEncoder | None = None
-    new = 0
-    for name in utterances:
-        if name in found:
-            continue
-        if name not in audio:
-            problems.append(_unusable(name, "a file of this utterance", "none"))
-            continue
-        encoder = encoder or load()
+    work = _Extraction(load, kept)
+    try:
+        for name in utterances:
+            work.take(name, audio.get(name))
+    finally:
+        work.keep()
+    return work.vectors, work.problems
+
+
+class _Extraction:
+    """Vectors under way; what earlier runs kept and nobody asks for stays in the file."""
+
+    def __init__(self, load: Callable[[], SpeakerEncoder], kept: Path) -> None:
+        self._load, self._kept = load, kept
+        self._earlier, self._recordings = _read(kept) if kept.is_file() else ({}, {})
+        self._encoder: SpeakerEncoder | None = None
+        self._unwritten = 0
+        self.vectors: dict[str, Vector] = {}
+        self.problems: list[Problem] = []
+
+    def take(self, name: str, path: Path | None) -> None:
+        """Have the vector of one utterance; what stands in the way goes to `problems`."""
+        if path is None:
+            self.problems.append(_unusable(name, "a file of this utterance", "none"))
+            return
         try:
-            samples, rate_hz = read_pcm16(audio[name])
-            if not samples.any():
-                raise MetricInputError("silence")
-            found[name] = encoder.embed([samples], rate_hz)[0]
-        except (AudioError, MetricInputError, OSError) as error:
-            problems.append(_unusable(name, "speech that the encoder can use", str(error)))
-            continue
-        new += 1
-        if new % KEPT_EVERY == 0:
-            write_vectors(kept, found)
-    if new:
-        write_vectors(kept, found)
-    return found, problems
+            digest = file_sha256(path)
+            if self._recordings.get(name) != digest:
+                samples, rate_hz = read_pcm16(path)
+                encoder = self._ready() if samples.any() else None
+                self._earlier[name] = _embedded(encoder, samples, rate_hz)
+                self._recordings[name] = digest
+                self._unwritten += 1
+        except (AudioError, UnusableSpeech, OSError) as error:
+            self.problems.append(_unusable(name, "speech that the encoder can use", str(error)))
+        else:
+            self.vectors[name] = self._earlier[name]
+        if self._unwritten >= KEPT_EVERY:
+            self.keep()
+
+    def keep(self) -> None:
+        """Write what is new."""
+        if self._unwritten:
+            write_vectors(self._kept, self._earlier, self._recordings)
+            self._unwritten = 0
+
+    def _ready(self) -> SpeakerEncoder:
+        self._encoder = self._encoder or self._load()
+        return self._encoder
+
+
+def _embedded(encoder: SpeakerEncoder | None, samples: NDArray[np.int16], rate_hz: int) -> Vector:
+    """The vector of one recording; None is for silence, which no encoder has to hear.
+
+    Raises:
+        UnusableSpeech: silence, or what the encoder refuses.
+    """
+    if encoder is None:
+        raise UnusableSpeech("silence")
+    try:
+        vector = encoder.embed([samples], rate_hz)[0]
+    except MetricInputError as error:
+        raise UnusableSpeech(str(error)) from error
+    if not np.isfinite(vector).all():
+        raise UnusableSpeech("a vector that is not finite")
+    return vector
+
+
+def _read(path: Path) -> tuple[dict[str, Vector], dict[str, str]]:
+    """Vectors by utterance, and the SHA-256 of their recordings where the file says them."""
+    try:
+        with np.load(path, allow_pickle=False) as packed:
+            ids, vectors = packed["ids"], packed["vectors"]
+            recordings = packed["recordings"] if "recordings" in packed else np.full(ids.shape, "")
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise MetricInputError(
+            f"{path}: expected an npz with ids and vectors, found another or a damaged file ({error}). Name another "
+            "file, or remove this one."
+        ) from error
+    if ids.ndim != 1 or vectors.ndim != 2 or len(ids) != len(vectors) or vectors.dtype.kind != "f":
+        raise MetricInputError(
+            f"{path}: expected an id for each of some vectors, found shapes {ids.shape} and {vectors.shape}."
+        )
+    if recordings.shape != ids.shape:
+        raise MetricInputError(f"{path}: expected a recording for each of {len(ids)} ids, found {recordings.shape}.")
+    if not np.isfinite(vectors).all():
+        raise MetricInputError(f"{path}: expected finite vectors, found some that are not.")
+    names = [_text(one).rpartition("/")[2] for one in ids.tolist()]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise MetricInputError(
+            f"{path}: expected one vector of each utterance, found more of {len(twice)}, such as {twice[0]}. Keep one."
+        )
+    known = {name: _text(one) for name, one in zip(names, recordings.tolist(), strict=True)}
+    return dict(zip(names, vectors.astype(np.float32), strict=True)), known
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def _unusable(name: str, expected: str, found: str) -> Problem:

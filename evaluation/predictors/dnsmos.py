@@ -43,6 +43,7 @@ RATE_HZ = 16_000
 WINDOW_S = 9.01
 WINDOW = 144_160  # samples
 SILENCE_PEAK = 10  # of int16, as in `evaluation.formats.audio`
+SHORTEST_S = 0.1  # repeated until it fills a window, less is a buzz and no speech
 _AT_ONCE = 8
 _BANDS, _FFT, _HOP = 120, 321, 160
 _HIGHEST_HZ = 8000.0
@@ -76,13 +77,17 @@ class Dnsmos:
             samples: int16, shape (n,).
 
         Raises:
-            MetricInputError: another rate than 16 kHz, no samples, or digital silence, of which nothing can be said.
+            MetricInputError: another rate than 16 kHz, less than 0.1 s, or digital silence: nothing can be said of it.
         """
         if rate_hz != RATE_HZ:
             raise MetricInputError(
                 f"{TITLE} was trained on speech at {RATE_HZ} Hz, found {rate_hz} Hz. Resample first."
             )
-        if not samples.size or max(int(samples.max()), -int(samples.min())) <= SILENCE_PEAK:
+        if samples.size < SHORTEST_S * RATE_HZ:
+            raise MetricInputError(
+                f"{TITLE} needs {SHORTEST_S:g} s of speech or more, found {samples.size / RATE_HZ:.3g} s."
+            )
+        if max(int(samples.max()), -int(samples.min())) <= SILENCE_PEAK:
             raise MetricInputError(f"{TITLE} needs speech, found {samples.size} samples of silence.")
         raw: list[NDArray[np.float32]] = []
         noise: list[NDArray[np.float32]] = []

@@ -146,20 +146,8 @@ def recognition_report(
     errors = _counted(references, hypotheses, rule)
     present = {one.utterance: references[one.utterance] for one in errors.utterances if not one.is_missing}
     heard = {name: text for name, text in (originals or {}).items() if name in present}
-    first = _counted({name: present[name] for name in heard}, heard, rule).utterances if heard else ()
-    before = {one.utterance: one for one in first}
-    speaker_of, gender_of = speakers or {}, genders or {}
-    everyone = tuple(
-        RecognizedUtterance(
-            utterance=one.utterance,
-            speaker=speaker_of.get(one.utterance, ""),
-            gender=gender_of.get(speaker_of.get(one.utterance, ""), ""),
-            errors=one,
-            original=before.get(one.utterance),
-            is_runaway=_runs_away(one),
-        )
-        for one in errors.utterances
-    )
+    before = _counted({name: present[name] for name in heard}, heard, rule).utterances if heard else ()
+    everyone = _described(errors, {one.utterance: one for one in before}, speakers or {}, genders or {})
     utterances = tuple(one for one in everyone if not one.errors.is_missing)
     if not sum(one.errors.counts.reference_words for one in utterances):
         raise MetricInputError(
@@ -178,6 +166,24 @@ def recognition_report(
         without_hypothesis=errors.missing,
         without_reference=errors.unexpected,
         notes=tuple(_notes(utterances, errors.missing, errors.unexpected, groups[0], originals is not None)),
+    )
+
+
+def _described(
+    errors: WordErrors, before: Mapping[str, UtteranceWordErrors], speakers: Mapping[str, str],
+    genders: Mapping[str, str],
+) -> tuple[RecognizedUtterance, ...]:  # fmt: skip
+    """Every utterance with what is known of it, those without a hypothesis included."""
+    return tuple(
+        RecognizedUtterance(
+            utterance=one.utterance,
+            speaker=speakers.get(one.utterance, ""),
+            gender=genders.get(speakers.get(one.utterance, ""), ""),
+            errors=one,
+            original=before.get(one.utterance),
+            is_runaway=_runs_away(one),
+        )
+        for one in errors.utterances
     )
 
 

@@ -1,18 +1,23 @@
 """Hypotheses as a Kaldi ``text`` that grows while a recogniser works, so that a stopped run goes on where it was.
 
 Each utterance is a line, written when it is done; a line without an end was cut off and is done again. Beside the file
-stands ``<name>.engine``, the recogniser that wrote it: words of two recognisers in one file would be nobody's rate.
+stands ``<name>.engine``: the recogniser that wrote it and the SHA-256 of each recording, because words of two
+recognisers, or of other recordings of the same names, would be nobody's rate. One process at a time writes both.
 """
 
 from __future__ import annotations
 
+import errno
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, NoReturn
 
 from evaluation.formats.kaldi import read_text, write_listing
 from evaluation.formats.text_files import read_text_file
 from evaluation.metrics.errors import MetricInputError
+
+_BUSY = frozenset({errno.EACCES, errno.EAGAIN})
 
 
 class TextStore:
@@ -20,16 +25,25 @@ class TextStore:
 
     Attributes:
         done: utterance → hypothesis, of this run and of those before.
+        recordings: utterance → SHA-256 of what was recognised, where it was said.
+
+    Raises:
+        MetricInputError: the file cannot be written, is another recogniser's, or another process writes it.
     """
 
     def __init__(self, path: Path, engine: str) -> None:
         self._path = path
-        self._owner = path.with_name(f"{path.name}.engine")
+        self._owner_path = path.with_name(f"{path.name}.engine")
         self.done: dict[str, str] = {}
+        self.recordings: dict[str, str] = {}
         try:
-            self._take_up(engine)
-            self._owner.write_text(f"{engine}\n", encoding="utf-8")
-            self._file: IO[str] = path.open("a", encoding="utf-8", newline="\n")
+            self._owner = self._held()
+            try:
+                self._take_up(engine)
+                self._file: IO[str] = path.open("a", encoding="utf-8", newline="\n")
+            except BaseException:
+                self._owner.close()
+                raise
         except OSError as error:
             raise MetricInputError(f"{path}: expected a file that can be written, found “{error.strerror}”.") from error
 
@@ -39,30 +53,79 @@ class TextStore:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        with suppress(OSError):  # what a full disk did not take was told when it was written
+            self._file.close()
+        with suppress(OSError):
+            self._owner.close()
 
-    def add(self, utterance: str, hypothesis: str) -> None:
-        """Write one hypothesis; runs of spaces and line ends become one space."""
+    def add(self, utterance: str, hypothesis: str, recording: str = "") -> None:
+        """Write one hypothesis; runs of spaces and line ends become one space.
+
+        Args:
+            recording: SHA-256 of its file.
+
+        Raises:
+            MetricInputError: there is no room for it.
+        """
         words = " ".join(hypothesis.split())
-        self._file.write(f"{utterance} {words}".rstrip() + "\n")
-        self._file.flush()
+        try:
+            if recording:  # first, so that no hypothesis is ever without it
+                self._owner.write(f"{utterance} {recording}\n")
+                self._owner.flush()
+                self.recordings[utterance] = recording
+            self._file.write(f"{utterance} {words}".rstrip() + "\n")
+            self._file.flush()
+        except OSError as error:
+            self._refuse(error)
         self.done[utterance] = words
 
     def finish(self) -> None:
-        """Sort the lines as Kaldi expects them."""
-        self._file.close()
+        """Sort the lines as Kaldi expects them.
+
+        Raises:
+            MetricInputError: there is no room; the lines stay as they are.
+        """
         beside = self._path.with_name(f".{self._path.name}.part")
-        with beside.open("w", encoding="utf-8", newline="\n") as file:
-            write_listing(self.done, file)
-        beside.replace(self._path)
+        try:
+            self._file.close()
+            with beside.open("w", encoding="utf-8", newline="\n") as file:
+                write_listing(self.done, file)
+            beside.replace(self._path)
+        except OSError as error:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+            self._refuse(error)
+
+    def _refuse(self, error: OSError) -> NoReturn:
+        raise MetricInputError(
+            f"{self._path}: expected room for more hypotheses, found “{error.strerror}”. What is done is kept: make "
+            "room and repeat the command."
+        ) from error
+
+    def _held(self) -> IO[str]:
+        """The file beside, which is held by this process alone."""
+        import fcntl
+
+        owner = self._owner_path.open("a+", encoding="utf-8", newline="\n")
+        try:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in _BUSY:  # any other error: a file system without such locks
+                owner.close()
+                raise MetricInputError(
+                    f"{self._path}: expected to be alone, found another process that writes it. Let it end first."
+                ) from error
+        return owner
 
     def _take_up(self, engine: str) -> None:
         """Read what earlier runs wrote and cut off a line without an end."""
-        if not self._path.exists():
+        self._owner.seek(0)
+        first, *rest = self._owner.read().splitlines() or [""]
+        if not self._path.exists() or not self._path.stat().st_size:
+            self._begin(engine)
             return
-        owner = self._owner.read_text(encoding="utf-8").strip() if self._owner.is_file() else ""
-        if owner != engine and self._path.stat().st_size:
-            by = f"those of {owner}" if owner else "a file of unknown origin"
+        if first.strip() != engine:
+            by = f"those of {first.strip()}" if first.strip() else "a file of unknown origin"
             raise MetricInputError(
                 f"{self._path}: expected hypotheses of {engine}, found {by}. Name another file, or remove this one."
             )
@@ -74,3 +137,11 @@ class TextStore:
             self._path.write_text(whole, encoding="utf-8", newline="\n")
         if whole:
             self.done = dict(read_text(self._path).content)
+        self.recordings = {name: digest for name, _, digest in (line.partition(" ") for line in rest)}
+        self._owner.write("\n")  # ends a line that was cut off
+
+    def _begin(self, engine: str) -> None:
+        """Nothing is there yet: whose it will be."""
+        self._owner.truncate(0)
+        self._owner.write(f"{engine}\n")
+        self._owner.flush()

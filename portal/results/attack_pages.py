@@ -21,6 +21,7 @@ from evaluation.formats.claims import AttackModel, ClaimIdentity, Speech
 from evaluation.metrics.catalogue import find_metric
 from evaluation.models import EvaluationRun, ScoreSet
 from evaluation.objective.values import Number, ObjectiveValues
+from evaluation.objective.voice_extras import WORTH
 from evaluation.objective_figures import curves_by_set, det_key, estimator_of
 from evaluation.selectors_attack import AttackValues, VoiceFigures, attacks_of, runs_of
 from portal.core.media import signed_address
@@ -30,6 +31,7 @@ from portal.results.attack_tables import (
     UPLOADED,
     Attacker,
     eer_table,
+    extras_table,
     further_table,
     ladders_of,
     targets_of,
@@ -82,7 +84,7 @@ def attack_page(request: HttpRequest, view: View) -> dict[str, Any]:
         raise Http404
     uploaded = numbers_of(view) if view.system.edition else None
     attackers, estimator = attackers_of(found, uploaded), estimator_for(view)
-    further, voices = further_table(attackers, estimator), voices_table(attackers)
+    further, voices, extras = further_table(attackers, estimator), voices_table(attackers), extras_table(attackers)
     return {
         **_frame(view),
         "runs": runs,
@@ -92,6 +94,8 @@ def attack_page(request: HttpRequest, view: View) -> dict[str, Any]:
         "has_uploaded": any(not attacker.is_own for attacker in attackers),
         "further": further if further.groups else None,
         "voices": voices if voices.groups else None,
+        "extras": extras if extras.groups else None,
+        "extras_worth": [(find_metric(metric).label, sentence) for metric, sentence in WORTH.items()],
         "det_figures": [figure for one in found for figure in _det_figures(request, one, estimator)],
         "voice_figures": [
             _voice_figure(request, one, voice)

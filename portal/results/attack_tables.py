@@ -14,6 +14,7 @@ from evaluation.metrics.catalogue import find_metric
 from evaluation.metrics.linkability import FEW_TARGETS
 from evaluation.models import ScoreSet
 from evaluation.objective.values import ATTACKS, AVERAGE, Basis, Number
+from evaluation.objective.voice_extras import CHANCE, GENDER, RECOVERY
 from portal.core.wording import decimals
 from portal.results.attack_ladder import ORDER, Ladder, Rung
 from portal.results.objective_tables import FEW, INTERVAL_DIGITS, Cell, Group, Row, Table
@@ -166,6 +167,31 @@ def voices_table(attackers: Sequence[Attacker]) -> Table:
         "leads back to its speaker."
     )
     return Table("own-voices", "Voices", caption, heads, tuple(rows))
+
+
+def extras_table(attackers: Sequence[Attacker]) -> Table:
+    """Gender preservation and the inversion attack, each beside what bounds it: a row for each attacker."""
+    columns = ((GENDER, Speech.ANONYMISED), (GENDER, Speech.ORIGINAL), (RECOVERY, Speech.ANONYMISED),
+               (CHANCE, Speech.ANONYMISED))  # fmt: skip
+    heads = tuple(
+        f"{_head(metric, '')}{', originals' if speech is Speech.ORIGINAL else ''}" for metric, speech in columns
+    )
+    groups: dict[str, list[Row]] = {}
+    for attacker in attackers:
+        by_set: dict[str, dict[tuple[str, Speech], Number]] = {}
+        for identity, number in attacker.numbers.items():
+            if attacker.is_own and identity.gender is Gender.ALL and identity.metric in (GENDER, RECOVERY, CHANCE):
+                by_set.setdefault(identity.data_set, {})[identity.metric, identity.speech] = number
+        for data_set, numbers in by_set.items():
+            cells = tuple(cell_of(numbers.get(column)) for column in columns)
+            n = max(number.n for number in numbers.values())
+            groups.setdefault(data_set, []).append(Row(attacker.title, heads, cells, n))
+    caption = (
+        "By enrolment set, pooled with the trial sets attacked with it; n counts utterances. The second and the last "
+        "column bound what the first and the third can show."
+    )
+    found = tuple(Group(data_set, tuple(groups[data_set])) for data_set in sorted(groups))
+    return Table("own-extras", "Gender preservation and inversion attack", caption, heads, found)
 
 
 def ladders_of(attackers: Sequence[Attacker], estimator: str, *, drawn_apart: bool = False) -> list[Ladder]:

@@ -85,10 +85,16 @@ def test_features_are_level_below_the_maximum():
     assert np.ptp(features[5:-5].argmax(axis=1)) == 0
 
 
-@pytest.mark.parametrize("samples", [np.zeros(0, np.int16), np.zeros(RATE_HZ, np.int16), np.full(RATE_HZ, 9, np.int16)])
+@pytest.mark.parametrize("samples", [np.zeros(RATE_HZ, np.int16), np.full(RATE_HZ, 9, np.int16)])
 def test_silence_has_no_naturalness(predictor, samples):
     with pytest.raises(MetricInputError, match=f"needs speech, found {samples.size} samples of silence"):
         predictor.predict(samples)
+
+
+@pytest.mark.parametrize(("samples", "found"), [(0, "0 s"), (1, "6.25e-05 s"), (1_599, "0.0999 s")])
+def test_a_splinter_has_no_naturalness(predictor, samples, found):
+    with pytest.raises(MetricInputError, match=f"needs 0.1 s of speech or more, found {found}"):
+        predictor.predict(NOISE[:samples])
 
 
 def test_another_rate_is_refused(predictor):

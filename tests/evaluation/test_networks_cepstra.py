@@ -14,11 +14,12 @@ from evaluation.attackers.networks.cepstra import (
 from evaluation.metrics.errors import MetricInputError
 
 # Coefficients 0, 1, 2, 15 and 29 of frames 0, 25 and 49 of `tones`, computed once with kaldi-native-fbank 1.22.5
-# (30 bands and coefficients, 20 to 7600 Hz, lifter 22, no energy, no dither, edges not snipped).
+# (30 bands and coefficients, 20 to 7600 Hz, lifter 22, no dither, edges not snipped; the energy as coefficient 0, which
+# is Kaldi's default).
 KALDI = {
-    0: [96.158, -7.349, 15.621, -3.734, -2.656],
-    25: [56.363, 18.940, 39.426, 18.346, 8.889],
-    49: [96.250, 8.068, -9.639, 18.267, 0.039],
+    0: [22.757, -7.349, 15.621, -3.734, -2.656],
+    25: [22.818, 18.940, 39.426, 18.346, 8.889],
+    49: [22.787, 8.068, -9.639, 18.267, 0.039],
 }
 
 

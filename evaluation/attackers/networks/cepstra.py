@@ -1,9 +1,10 @@
 """What the x-vector network of the 2022 challenge hears: 30 cepstral coefficients of the frames that hold speech.
 
-Kaldi's mel-frequency cepstral coefficients from 20 to 7600 Hz, the mean of the 3 s around each frame taken off, frames
-below an energy threshold dropped. Needs no torch. Conventions: samples int16 at 16 kHz, shape (n,); features float32,
-shape (frames, 30), a frame every 10 ms. Source: VoicePrivacy 2022 recipe (``conf/mfcc.conf``, ``conf/vad.conf``); Kaldi
-``feature-mfcc.cc``, ``voice-activity-detection.cc``, ``sliding-window-cmn``.
+Kaldi's mel-frequency cepstral coefficients from 20 to 7600 Hz, the first replaced by the energy of the frame, the mean
+of the 3 s around each frame taken off, frames below an energy threshold dropped. Needs no torch. Conventions: samples
+int16 at 16 kHz, shape (n,); features float32, shape (frames, 30), a frame every 10 ms. Source: VoicePrivacy 2022 recipe
+(``conf/mfcc.conf``, ``conf/vad.conf``); Kaldi ``feature-mfcc.cc``, ``voice-activity-detection.cc``,
+``sliding-window-cmn``.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ def xvector_features(samples: Samples) -> Floats:
 def cepstral_coefficients(samples: Samples) -> Floats:
     """Liftered cepstra of log mel energies, shape ((n + 80) // 160, 30); frames at the ends are mirrored.
 
+    The first is not the cepstrum's but the natural log of the frame's energy, samples at the scale of int16: the
+    recipe leaves Kaldi's ``--use-energy`` and ``--raw-energy`` as they are, true.
+
     Raises:
         MetricInputError: fewer samples than one frame.
     """
@@ -52,7 +56,9 @@ def cepstral_coefficients(samples: Samples) -> Floats:
     behind = max(0, (frames - 1) * hop + frame - before - samples.size)
     padded = np.pad(samples, (before, behind), mode="symmetric")
     energies = log_mel_filterbank(padded, OPTIONS)[:frames]
-    return np.asarray(energies @ _cosines(), np.float32)
+    cepstra = np.asarray(energies @ _cosines(), np.float32)
+    cepstra[:, 0] = _log_energies(padded, frames)
+    return cepstra
 
 
 def without_local_mean(features: Floats, window: int = MEAN_FRAMES) -> Floats:
@@ -74,7 +80,7 @@ def voiced_frames(log_energies: Floats) -> npt.NDArray[np.bool_]:
     """Whether enough frames around each are louder than the threshold, shape (frames,).
 
     Args:
-        log_energies: the first cepstral coefficients, shape (frames,).
+        log_energies: as the first of `cepstral_coefficients`, shape (frames,).
     """
     threshold = ENERGY_THRESHOLD + ENERGY_MEAN_SCALE * float(log_energies.mean(dtype=np.float64))
     loud = np.concatenate([[0], np.cumsum(log_energies > threshold)])
@@ -83,6 +89,17 @@ def voiced_frames(log_energies: Floats) -> npt.NDArray[np.bool_]:
     behind = np.minimum(places + CONTEXT_FRAMES + 1, log_energies.size)
     shares = (loud[behind] - loud[first]) / (behind - first)
     return np.asarray(shares >= LOUD_SHARE, np.bool_)
+
+
+def _log_energies(samples: Samples, frames: int) -> Floats:
+    """Natural log of the summed squares of each frame around its mean, shape (frames,)."""
+    frame, values = OPTIONS.frame_samples, samples.astype(np.int64)
+    starts = np.arange(frames) * OPTIONS.hop_samples
+    # Sums of integers are exact, however long the recording.
+    sums, squares = (np.append(0, np.cumsum(power)) for power in (values, values**2))
+    summed = (sums[starts + frame] - sums[starts]).astype(np.float64)
+    energies = squares[starts + frame] - squares[starts] - summed**2 / frame
+    return np.log(np.maximum(energies, np.finfo(np.float32).eps)).astype(np.float32)
 
 
 @cache

@@ -82,8 +82,8 @@ def read_corpus(path: Path, targets: Path | None = None) -> list[TrainingUtteran
         targets: CSV file with the columns ``utterance_id`` and ``target``; takes the place of targets in `path`.
 
     Raises:
-        MetricInputError: nothing there, no column of such a name, no utterance; or a targets file that names
-            utterances which are not in the corpus.
+        MetricInputError: nothing there, no column of such a name, no utterance; or a targets file that names no
+            utterance of the corpus.
     """
     found = _read_rows(path) if path.is_file() else _read_folder(path)
     if not found:

@@ -1,7 +1,8 @@
 """The recipes of the published toolkits and a small one, by name, and what can be done about targets in each.
 
-`spane` and `vpc24` are as the public code of SpAnE and of the VoicePrivacy 2024 evaluation has them, `small` is what
-two processor cores can do; a variant adds the target classifier of Franzreb et al. to any of them.
+`spane` and `vpc24` train as the public code of SpAnE and of the VoicePrivacy 2024 evaluation does, `small` is what two
+processor cores can do; a variant adds the target classifier of Franzreb et al. to any of them. What comes after the
+training is ours: every EER is Kaldi's, and no waveform is brought to one loudness or trimmed, as 2024's scoring does.
 """
 
 from __future__ import annotations

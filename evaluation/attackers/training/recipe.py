@@ -181,6 +181,11 @@ def _range_faults(recipe: TrainingRecipe) -> list[str]:
         faults.append(f"crop_s: expected {recipe.segment_s:g} as segment_s on a grid, found {recipe.crop_s:g}.")
     if recipe.crop != "grid" and recipe.crop_s > recipe.segment_s:
         faults.append(f"crop_s: expected at most segment_s, {recipe.segment_s:g}, found {recipe.crop_s:g}.")
+    if recipe.crop == "utterance" and recipe.validation == "last segment":
+        faults.append(
+            "validation: expected whole utterances held out with windows anywhere in an utterance, found last segment, "
+            "which training would hear."
+        )
     if recipe.shortest_s > recipe.segment_s:
         faults.append(f"shortest_s: expected at most segment_s, {recipe.segment_s:g}, found {recipe.shortest_s:g}.")
     return [fault for fault in faults if fault]

@@ -39,7 +39,7 @@ class Segments:
         source, target: shape (rows,), labels.
         gender: shape (rows,), ``f``, ``m`` or empty.
         held_out: shape (rows,), whether the row is for validation.
-        fingerprint: of names, labels and lengths; another corpus has another one.
+        fingerprint: of names, labels and samples; another corpus has another one.
     """
 
     sources: tuple[str, ...]
@@ -99,6 +99,7 @@ def cut(
     """
     grid: list[tuple[int, int, int]] = []  # utterance, start, length of each full or last piece
     lengths, faults = [], []
+    heard = hashlib.sha256()
     for number, utterance in enumerate(utterances):
         progress(number, len(utterances))
         try:
@@ -107,6 +108,7 @@ def cut(
             faults.append(str(error))
             continue
         lengths.append(samples.size)
+        heard.update(np.ascontiguousarray(samples))
         grid += [(number, start, length) for start, length in _pieces_of(samples, recipe)]
     progress(len(utterances), len(utterances))
     if faults:
@@ -114,7 +116,7 @@ def cut(
         raise MetricInputError(" ".join(faults[:3]) + more)
     table = np.array(grid, dtype=np.int64).reshape(-1, 3)
     held_out = _held_out(utterances, table, recipe, np.random.default_rng([seed, 0]))
-    segments = _assembled(utterances, np.array(lengths, dtype=np.int64), table, held_out, recipe)
+    segments = _assembled(utterances, np.array(lengths, dtype=np.int64), table, held_out, recipe, heard.digest())
     _require_two_sources(segments, recipe)
     return segments
 
@@ -161,8 +163,9 @@ def _last_place(places: Sequence[tuple[str, int]]) -> tuple[str, int]:
 
 
 def _assembled(
-    utterances: Sequence[TrainingUtterance], lengths: Indices, table: Indices, held_out: Flags, recipe: TrainingRecipe
-) -> Segments:
+    utterances: Sequence[TrainingUtterance], lengths: Indices, table: Indices, held_out: Flags, recipe: TrainingRecipe,
+    heard: bytes,
+) -> Segments:  # fmt: skip
     owners = table[:, 0]
     if recipe.crop == "utterance":
         heard = np.unique(owners)
@@ -176,7 +179,7 @@ def _assembled(
     named = [utterances[owner] for owner in owners]
     place = {name: label for label, name in enumerate(sources)}
     target_place = {name: label for label, name in enumerate(targets)}
-    digest = hashlib.sha256(table.tobytes() + lengths.tobytes() + held_out.tobytes())
+    digest = hashlib.sha256(heard + table.tobytes() + lengths.tobytes() + held_out.tobytes())
     for one in utterances:
         digest.update(f"{one.identifier}\0{one.source}\0{one.target}\0{one.recording}\n".encode())
     return Segments(

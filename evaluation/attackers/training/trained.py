@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.attackers.contract import Device, Engine, Samples, Vectors
-from evaluation.attackers.training.corpus import RATE_HZ
+from evaluation.attackers.contract import Device, Engine, Samples, SpeakerEncoder, Vectors
+from evaluation.attackers.devices import require_torch_device
+from evaluation.attackers.ecapa_voxceleb import EcapaEncoder
 from evaluation.attackers.training.files import DESCRIPTION, MODEL, VALUES, write_whole
 from evaluation.attackers.training.recipe import TrainingRecipe
 from evaluation.attackers.training.values import EpochRecord, FinalValues, epochs_csv, epochs_of_csv
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from evaluation.attackers.networks.ecapa import EcapaTdnn
 
 FORMAT = 1
-SHORTEST_S = 0.1
-_FULL_SCALE = 32768.0
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class TrainedAttacker:
         device: Device,
     ) -> None:  # fmt: skip
         self.description, self.epochs, self.folder, self.device = description, epochs, folder, device
-        self._encoder = encoder.to(device).eval()
+        self._encoder = EcapaEncoder(encoder, device)
 
     @property
     def recipe(self) -> TrainingRecipe:
@@ -97,23 +96,13 @@ class TrainedAttacker:
         """Vectors, not normalised and not centred, float32, shape (n, d).
 
         Raises:
-            MetricInputError: another rate than 16 kHz, or an utterance below 0.1 s; names its position.
+            MetricInputError: another rate than 16 kHz, an utterance below 0.1 s or silent throughout; names its
+                position.
         """
-        import torch
-
-        from evaluation.attackers.networks.features import log_mel
-
-        _require_usable(utterances, rate_hz)
-        vectors = np.zeros((len(utterances), self.recipe.embedding), dtype=np.float32)
-        # One at a time: a vector must not depend on what else is in the batch.
-        with torch.no_grad():
-            for row, samples in enumerate(utterances):
-                sound = torch.from_numpy(np.ascontiguousarray(samples)).to(self.device).float() / _FULL_SCALE
-                vectors[row] = self._encoder(log_mel(sound[None]))[0].float().cpu().numpy()
-        return vectors
+        return self._encoder.embed(utterances, rate_hz)
 
     def engine(self) -> Engine:
-        """As the registry describes its engines; loading reads the folder anew."""
+        """As the registry describes its engines; loading reads the folder anew, and centres as the recipe says."""
         recipe, final = self.recipe, self.summary
         return Engine(
             name=f"trained-{recipe.name}-s{self.seed}",
@@ -128,8 +117,24 @@ class TrainedAttacker:
             packages=("torch", "safetensors"),
             source="B. Desplanques, J. Thienpondt, K. Demuynck, Interspeech 2020; trained here",
             licence="that of the training speech",
-            load=lambda device: load_trained(self.folder, device),
+            load=lambda device: attacking_encoder(load_trained(self.folder, device)),
         )
+
+
+class CentredEncoder:
+    """An encoder whose vectors have the mean vector of its training taken off, shape (d,)."""
+
+    def __init__(self, encoder: SpeakerEncoder, mean: Vectors) -> None:
+        self._encoder, self._mean = encoder, mean
+
+    def embed(self, utterances: Sequence[Samples], rate_hz: int) -> Vectors:
+        """As `evaluation.attackers.contract.SpeakerEncoder`."""
+        return np.asarray(self._encoder.embed(utterances, rate_hz) - self._mean, np.float32)
+
+
+def attacking_encoder(attacker: TrainedAttacker) -> SpeakerEncoder:
+    """What an attack takes its vectors from: centred by the mean of the training where the recipe asks for it."""
+    return CentredEncoder(attacker, attacker.training_mean) if attacker.recipe.centre else attacker
 
 
 def build_encoder(recipe: TrainingRecipe) -> EcapaTdnn:
@@ -241,21 +246,10 @@ def require_torch(device: Device) -> None:
         MetricInputError: torch or safetensors is not installed, or there is no graphics card.
     """
     try:
-        import safetensors  # noqa: F401 (only whether it is there)
-        import torch
+        import safetensors  # noqa: F401 (only whether they are there)
+        import torch  # noqa: F401
     except ImportError as error:
         raise MetricInputError(
             f"Expected the package {error.name} for training, found none. Install torch and safetensors."
         ) from error
-    if device == "cuda" and not torch.cuda.is_available():
-        raise MetricInputError("Expected a graphics card that torch can use, found none. Train on the processor: cpu.")
-
-
-def _require_usable(utterances: Sequence[Samples], rate_hz: int) -> None:
-    if rate_hz != RATE_HZ:
-        raise MetricInputError(f"Expected {RATE_HZ} Hz, found {rate_hz} Hz. Resample the speech.")
-    for position, samples in enumerate(utterances):
-        if samples.ndim != 1 or samples.size < SHORTEST_S * RATE_HZ:
-            raise MetricInputError(
-                f"Utterance {position}: expected at least {SHORTEST_S:g} s in one channel, found shape {samples.shape}."
-            )
+    require_torch_device(device)

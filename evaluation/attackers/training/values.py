@@ -145,7 +145,7 @@ def chance_levels(segments: Segments) -> Chance:
 
 
 def epochs_csv(records: Sequence[EpochRecord]) -> str:
-    """A line for each epoch; numbers read back the same, no value is empty."""
+    """A line for each epoch; numbers read back the same, an empty cell is a number that does not exist."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["epoch", "seconds", *MEASURES])

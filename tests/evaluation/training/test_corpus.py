@@ -159,9 +159,10 @@ def test_chance_knows_genders_where_targets_follow_them():
     assert (unknown.target, unknown.target_known_gender) == (None, None)
 
 
-def test_fingerprint_changes_with_labels():
+def test_fingerprint_changes_with_labels_and_with_the_sound():
     data = utterances()
     relabelled = utterances(sources=2) + [spoken(f"s2-{n}", "s2", 1.1, target="t0") for n in range(4)]
     recipe = SMALL.changed(segment_s=0.5, crop_s=0.4, shortest_s=0.4)
     assert cut(data, recipe, 1).fingerprint == cut(data, recipe, 1).fingerprint
     assert cut(data, recipe, 1).fingerprint != cut(relabelled, recipe, 1).fingerprint
+    assert cut(data, recipe, 1).fingerprint != cut(utterances(seed=1), recipe, 1).fingerprint

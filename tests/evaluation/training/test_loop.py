@@ -21,8 +21,9 @@ from evaluation.attackers.training.loop import plan_training, train
 from evaluation.attackers.training.presets import PRESETS, with_variant
 from evaluation.attackers.training.segments import cut
 from evaluation.attackers.training.telling import untold
-from evaluation.attackers.training.trained import load_trained
+from evaluation.attackers.training.trained import attacking_encoder, load_trained
 from evaluation.attackers.training.values import MEASURES, EpochRecord, Estimate
+from evaluation.attackers.utterances import UtteranceError
 from evaluation.metrics.errors import MetricInputError
 from tests.evaluation.training.toys import RESUMED, TINY, utterances
 
@@ -64,14 +65,29 @@ def test_attacker_embeds_each_utterance_by_itself(tmp_path):
     sounds = [one.read()[0] for one in utterances(seconds=0.7)][:3]
     vectors = attacker.embed(sounds, 16_000)
     assert (vectors.shape, vectors.dtype) == ((3, 8), np.float32)
-    assert np.array_equal(vectors[1], attacker.embed(sounds[1:2], 16_000)[0])
+    # Together they are padded; padding counts nowhere, sums come out in another order.
+    shorter = [sounds[0], sounds[1][:6_000], sounds[2]]
+    alone = [attacker.embed([sound], 16_000)[0] for sound in shorter]
+    assert np.allclose(attacker.embed(shorter, 16_000), alone, atol=1e-4 * np.abs(vectors).max())
     engine = attacker.engine()
     assert (engine.dimension, engine.weights) == (8, ())
-    assert np.array_equal(engine.load("cpu").embed(sounds, 16_000), vectors)
-    with pytest.raises(MetricInputError, match="Utterance 1: expected at least"):
+    assert np.array_equal(engine.load("cpu").embed(sounds, 16_000), vectors - attacker.training_mean)
+    with pytest.raises(UtteranceError, match=r"Utterance 2 of 2: expected at least 0\.1 s") as short:
         attacker.embed([sounds[0], sounds[0][:100]], 16_000)
-    with pytest.raises(MetricInputError, match="Expected 16000 Hz, found 8000 Hz"):
+    assert short.value.position == 1
+    with pytest.raises(UtteranceError, match="expected speech, found silence"):
+        attacker.embed([np.zeros_like(sounds[0])], 16_000)
+    with pytest.raises(MetricInputError, match="Expected speech at 16000 Hz, found 8000 Hz"):
         attacker.embed(sounds, 8_000)
+
+
+@pytest.mark.parametrize("centre", [True, False])
+def test_attacking_encoder_is_centred_where_the_recipe_says_so(tmp_path, centre):
+    attacker = train(utterances(), TINY.changed(epochs=1, centre=centre), 1, tmp_path)
+    sounds = [one.read()[0] for one in utterances()[:2]]
+    taken_off = attacker.training_mean if centre else 0.0
+    expected = attacker.embed(sounds, 16_000) - taken_off
+    assert np.array_equal(attacking_encoder(attacker).embed(sounds, 16_000), expected)
 
 
 def test_training_mean_is_that_of_the_training_segments(tmp_path):
@@ -183,7 +199,7 @@ def test_without_held_out_segments_there_is_no_validation_error(tmp_path):
 
 
 def test_features_that_do_not_fit_are_computed_for_each_batch(monkeypatch):
-    recipe = TINY.changed(crop="utterance", crop_s=0.5)
+    recipe = TINY.changed(crop="utterance", crop_s=0.5, validation="tenth of all")
     data = utterances(sources=2, each=2)
     segments = cut(data, recipe, 1)
     device = torch.device("cpu")
