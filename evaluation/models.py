@@ -115,7 +115,9 @@ class MetricValue(models.Model):
     speech = models.CharField(max_length=10, blank=True)
     basis = models.CharField(max_length=12, choices=Basis.choices, default=Basis.AUDIO)
     value = models.FloatField()
-    spread = models.FloatField(null=True, help_text="Population standard deviation over utterances.")
+    spread = models.FloatField(
+        null=True, help_text="Standard deviation; of the population over utterances, of a sample over seeds."
+    )
     low = models.FloatField(null=True)
     high = models.FloatField(null=True)
     n = models.PositiveIntegerField()

@@ -156,16 +156,26 @@ class Ground:
 
 def recipe_of_lists(lists: Iterable[TrialList]) -> Recipe:
     """The trial lists of a corpus as a recipe without averages or limits, for speech outside of any edition."""
+    chosen = sorted(lists, key=lambda one: one.trial_set.name)
+    genders = _genders_of([one.trial_set for one in chosen])
     sets: dict[str, RecipeSet] = {}
-    for one in sorted(lists, key=lambda one: one.trial_set.name):
+    for one in chosen:
         trials, enrolment = one.trial_set, one.enrolment_set
-        genders = set(trials.utterances.order_by().values_list("speaker__gender", flat=True).distinct())
-        gender = genders.pop() if len(genders) == 1 else BOTH_GENDERS
+        gender = genders.get(trials.pk, BOTH_GENDERS)
         sets[enrolment.name] = RecipeSet(enrolment.name, "enrolment", enrolment.split, "all")
         sets[trials.name] = RecipeSet(trials.name, "trial", trials.split, gender, enrolment=enrolment.name)
     attacks = ("unprotected", "ignorant", "lazy-informed", "semi-informed")
     track = Track("main", ())
     return Recipe("corpus", "Trials of the corpus", "_anon", (), attacks, (), sets, (), {"main": track})
+
+
+def _genders_of(data_sets: Iterable[DataSet]) -> dict[int, str]:
+    """By key of the data set the gender of its speakers, of those that have one in common: one query."""
+    found: dict[int, str] = {}
+    rows = DataSet.objects.filter(pk__in=[one.pk for one in data_sets], utterances__isnull=False).order_by()
+    for key, gender in rows.values_list("pk", "utterances__speaker__gender").distinct():
+        found[key] = BOTH_GENDERS if key in found else gender
+    return found
 
 
 def speech_sets(ground: Ground) -> list[DataSet]:

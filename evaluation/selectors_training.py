@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, F, Sum
+from django.db.models import Count, F, QuerySet, Sum
 from django.http import Http404
 
 from anonymization.models import AnonymizationRun
@@ -19,7 +19,7 @@ from evaluation.attackers.training.presets import VARIANTS
 from evaluation.attackers.training.recipe import TrainingRecipe
 from evaluation.attackers.training.report import Spread, spread
 from evaluation.models import EvaluationRun, TrainingEpoch
-from portal.challenges.models import DataSet, Role
+from portal.challenges.models import DataSet, Role, Utterance
 from portal.submissions.models import Submission, SubmittedFile
 
 # Under this name the values of the last epoch of a seed hold what was measured once it was trained: the fields of
@@ -176,6 +176,7 @@ class Material:
         utterances: of the corpus.
         files: of them that the submission anonymised.
         speakers: of those files.
+        tested: how many speakers of the set are enrolled or tried, too, which no attacker of a challenge knows.
         seconds: of speech in those files; corpus_seconds: in the corpus.
         targets: how many targets were used; 0 where nobody knows whose voices they have.
         made_by: the portal's own run that makes it, where one does.
@@ -186,6 +187,7 @@ class Material:
     utterances: int
     files: int
     speakers: int
+    tested: int
     seconds: float
     corpus_seconds: float
     targets: int
@@ -195,6 +197,11 @@ class Material:
     @property
     def is_complete(self) -> bool:
         return self.utterances > 0 and self.files >= self.utterances
+
+    @property
+    def warning(self) -> str:
+        """What makes an attacker trained on it another than that of a challenge, a sentence; else empty."""
+        return told_of_tested(self.tested)
 
     @property
     def refusal(self) -> str:
@@ -234,12 +241,37 @@ def _material(submission: Submission, data_set: DataSet, made_by: AnonymizationR
         utterances=whole["n"],
         files=made["n"],
         speakers=made["speakers"],
+        tested=_tested(DataSet.objects.filter(pk=data_set.pk)),
         seconds=made["seconds"] or 0.0,
         corpus_seconds=whole["seconds"] or 0.0,
         targets=len(set(targets.values())),
         made_by=made_by,
         problem=problem,
     )
+
+
+def tested_speakers(run: EvaluationRun) -> int:
+    """How many speakers that a training learns are enrolled or tried, too."""
+    corpus = run.submission.system.corpus_id
+    return _tested(DataSet.objects.filter(corpus=corpus, name__in=run.parameters["data_sets"]))
+
+
+def told_of_tested(count: int) -> str:
+    """What it means that so many speakers of the training data are enrolled or tried, a sentence; empty for none."""
+    if not count:
+        return ""
+    who = "One speaker of the training data is" if count == 1 else f"{count} speakers of the training data are"
+    return (
+        f"{who} enrolled or tried, too. An attacker that has learnt the very people it is to find tells more of them "
+        "than one that knows the anonymiser alone; its EER is not that of a semi-informed attacker."
+    )
+
+
+def _tested(data_sets: QuerySet[DataSet]) -> int:
+    tested = DataSet.objects.filter(corpus__in=data_sets.values("corpus"), role__in=(Role.ENROLMENT, Role.TRIAL))
+    heard = Utterance.objects.filter(data_sets__in=tested).order_by().values("speaker")
+    learnt = Utterance.objects.filter(data_sets__in=data_sets, speaker__in=heard)
+    return learnt.order_by().values("speaker").distinct().count()
 
 
 def _targets(submission: Submission, data_set: DataSet) -> tuple[dict[str, str], str]:

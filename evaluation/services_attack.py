@@ -33,7 +33,7 @@ from evaluation.objective.scorers import scorer_of
 from evaluation.objective_figures import draw_det_figures
 from evaluation.selectors_recordings import Ground, Recording, TrialSetState, recordings_of
 from evaluation.services_objective import score_set_of, write_objective
-from evaluation.services_speech import require_speech, start_chain
+from evaluation.services_speech import require_speech, require_standing, start_chain
 from portal.core.storage import replace_named
 from portal.jobs.kinds import JobFailure
 from portal.jobs.models import Actor, Job
@@ -307,7 +307,9 @@ def _draw_voices(run: EvaluationRun, ground: Ground, voices: Voices) -> str:
 
 def _run_of(context: JobContext) -> EvaluationRun:
     runs = EvaluationRun.objects.select_related("submission__system__edition__corpus", "submission__system__corpus")
-    return runs.get(pk=context.parameters["run"])
+    run = runs.get(pk=context.parameters["run"])
+    require_standing(run.submission)
+    return run
 
 
 def _encoder(run: EvaluationRun) -> Encoder:

@@ -29,7 +29,7 @@ from evaluation.recognizers.contract import Engine, Recognizer, Samples
 from evaluation.selectors_recordings import Ground, Recording, recordings_of, spoken_sets
 from evaluation.services_attack import parts_of
 from evaluation.services_objective import row_of
-from evaluation.services_speech import require_speech, start_chain
+from evaluation.services_speech import require_speech, require_standing, start_chain
 from portal.core.storage import replace_named
 from portal.jobs.kinds import JobFailure
 from portal.jobs.models import Actor, Job
@@ -371,7 +371,9 @@ def _random(name: str) -> np.random.Generator:
 
 def _run_of(context: JobContext) -> EvaluationRun:
     runs = EvaluationRun.objects.select_related("submission__system__edition__corpus", "submission__system__corpus")
-    return runs.get(pk=context.parameters["run"])
+    run = runs.get(pk=context.parameters["run"])
+    require_standing(run.submission)
+    return run
 
 
 def _engine(run: EvaluationRun) -> Engine:

@@ -14,7 +14,8 @@ from django.db import transaction
 from evaluation.models import EvaluationRun
 from portal.core import audit
 from portal.core.version import code_version
-from portal.jobs.models import Job, State
+from portal.jobs.kinds import JobFailure
+from portal.jobs.models import Actor, Job, State
 from portal.jobs.rules import can_cancel, can_run_again
 from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
 from portal.submissions.models import Submission
@@ -24,6 +25,7 @@ HEARD = frozenset({
     Submission.State.ACCEPTED, Submission.State.EVALUATING, Submission.State.EVALUATED, Submission.State.FAILED,
 })  # fmt: skip
 UNDER_WAY = (State.WAITING, State.RUNNING)
+GONE = frozenset({Submission.State.REFUSED, Submission.State.WITHDRAWN})
 
 
 def require_speech(submission: Submission, data_sets: Iterable[str]) -> None:
@@ -39,6 +41,20 @@ def require_speech(submission: Submission, data_sets: Iterable[str]) -> None:
     if unfinished is not None:
         raise NotPossible(
             f"The anonymisation of {unfinished.data_set} has not finished; start this once it has succeeded."
+        )
+
+
+def require_standing(submission: Submission) -> None:
+    """That a job may go on with a submission, which may have been withdrawn since the job was made.
+
+    Raises:
+        JobFailure: it was withdrawn or refused.
+    """
+    if submission.state in GONE:
+        raise JobFailure(
+            f"{submission} is {submission.get_state_display().lower()}, so nothing is computed of its speech any more.",
+            actor=Actor.NOBODY,
+            remedy="There is nothing to do; numbers of other versions are not touched.",
         )
 
 
@@ -102,10 +118,16 @@ def cancel_run(run: EvaluationRun, by: Any) -> None:
     Raises:
         NotPossible: it has ended, or was asked before.
     """
-    active = next((job for job in job_chain(run) if can_cancel(job)), None)
-    if active is None:
+    chain = job_chain(run)
+    active = next((job for job in chain if can_cancel(job)), None)
+    if active is None or is_ending(chain):
         raise NotPossible("This run has ended or is being cancelled already.")
     request_cancel(active, by=by)
+
+
+def is_ending(chain: Iterable[Job]) -> bool:
+    """Whether a job at work was asked to stop; those behind it follow when it does."""
+    return any(job.cancel_requested_at is not None and not job.has_ended for job in chain)
 
 
 def continue_run(run: EvaluationRun, by: Any) -> None:

@@ -7,6 +7,7 @@ attacker itself, which `load_encoder` brings back.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import tempfile
@@ -26,12 +27,14 @@ from evaluation.attackers.training.recipe import TrainingRecipe
 from evaluation.metrics.errors import MetricInputError
 from evaluation.models import EvaluationRun
 from evaluation.selectors_training import Material, material_of, seeds_of, trained_seeds
+from evaluation.services_speech import GONE, UNDER_WAY
 from portal.challenges.models import DataSet
 from portal.core import audit
 from portal.core.version import code_version
-from portal.jobs.models import Job
+from portal.jobs.kinds import JobFailure
+from portal.jobs.models import Actor, Job
 from portal.jobs.services import NotPossible, create_job
-from portal.submissions.models import Submission
+from portal.submissions.models import Submission, SubmittedFile
 
 if TYPE_CHECKING:
     from evaluation.attackers.training.trained import TrainedAttacker
@@ -77,19 +80,21 @@ def start_training(
     chosen, wanted = list(data_sets), list(seeds)
     if refusal := refusal_of(submission, chosen, recipe, wanted, is_made_first=after is not None):
         raise NotPossible(refusal)
+    parameters = {
+        "recipe": json.loads(recipe.to_json()),
+        "variant": variant,
+        "seeds": wanted,
+        "data_sets": [data_set.name for data_set in chosen],
+        "device": device,
+    }
+    _require_another(submission, parameters)
     run = EvaluationRun.objects.create(
         submission=submission,
         kind=EvaluationRun.Kind.TRAINING,
         recipe=recipe.name[:40],
         recipe_version=METHOD_VERSION,
         code_version=code_version(),
-        parameters={
-            "recipe": json.loads(recipe.to_json()),
-            "variant": variant,
-            "seeds": wanted,
-            "data_sets": [data_set.name for data_set in chosen],
-            "device": device,
-        },
+        parameters=parameters,
     )
     run.job = create_job(
         kind=KIND_GPU if device == "cuda" else KIND,
@@ -174,6 +179,23 @@ def _anonymize_like(like: AnonymizationRun, data_set: DataSet, by: Any) -> list[
     )
 
 
+def _require_another(submission: Submission, parameters: dict[str, Any]) -> None:
+    """That nobody pressed the button twice; of two at once the second sees the run of the first.
+
+    Raises:
+        NotPossible: the very same training is under way.
+    """
+    Submission.objects.select_for_update().filter(pk=submission.pk).first()
+    under_way = EvaluationRun.objects.filter(
+        submission=submission, kind=EvaluationRun.Kind.TRAINING, job__state__in=UNDER_WAY
+    )
+    for run in under_way:
+        if {name: run.parameters.get(name) for name in parameters} == parameters:
+            raise NotPossible(
+                f"The same training is under way already as training {run.pk}. Cancel it first, or change something."
+            )
+
+
 # What speaks against it ----------------------------------------------------------------------------
 
 
@@ -192,6 +214,8 @@ def refusal_of(
     """
     if missing := missing_here():
         return missing
+    if submission.state in GONE:
+        return f"{submission} is {submission.get_state_display().lower()}; there is no speech to train on."
     if refusal := _refused_seeds(seeds):
         return refusal
     material = {one.data_set: one for one in material_of(submission)}
@@ -251,6 +275,31 @@ def missing_here() -> str:
         f"Training an attacker needs {' and '.join(missing)}, which this portal cannot find: install its extra parts "
         "“gpu” and “engines”, or torch and safetensors by themselves."
     )
+
+
+def require_same_speech(run: EvaluationRun) -> None:
+    """That a training goes on with what it began with, as its job sees it.
+
+    Raises:
+        JobFailure: utterances were erased, added or replaced since its first epoch.
+    """
+    files = SubmittedFile.objects.filter(
+        submission=run.submission_id,
+        data_set__corpus=run.submission.system.corpus_id,
+        data_set__name__in=run.parameters["data_sets"],
+    ).order_by("data_set__name", "utterance__name")
+    rows = files.values_list("data_set__name", "utterance__name", "utterance__speaker__name", "audio")
+    speech = hashlib.sha256(json.dumps(list(rows)).encode()).hexdigest()
+    if not run.epochs.exists():
+        run.parameters["speech"] = speech
+        run.save(update_fields=["parameters"])
+    elif run.parameters.get("speech", speech) != speech:
+        raise JobFailure(
+            "The training data is another than when this training began: utterances were erased, added or replaced. "
+            "What was learnt of both would fit neither.",
+            actor=Actor.ORGANIZER,
+            remedy="Start another training.",
+        )
 
 
 # What is kept --------------------------------------------------------------------------------------

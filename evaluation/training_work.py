@@ -34,12 +34,14 @@ from evaluation.machine import available_bytes
 from evaluation.metrics.errors import MetricInputError
 from evaluation.models import EvaluationRun, MetricValue, TrainingEpoch
 from evaluation.selectors_training import REPORT, STEPS_OF, epochs_of, recipe_of, report_of, seeds_of, trained_seeds
+from evaluation.services_speech import require_standing
 from evaluation.services_training import (
     ENCODER_FILES,
     METHOD_VERSION,
     checkpoint_key,
     encoder_key,
     missing_here,
+    require_same_speech,
     seed_folder,
 )
 from portal.challenges.models import DataSet
@@ -68,9 +70,11 @@ AGAIN = "What was finished is kept: run the job again to continue."
 def run_training(context: JobContext) -> dict[str, Any]:
     """Train what is missing of a run, seed by seed."""
     run = EvaluationRun.objects.select_related("submission__system__corpus").get(pk=context.parameters["run"])
+    require_standing(run.submission)
     device = _device_of(run)
     recipe = recipe_of(run)
     utterances = _utterances(run, recipe)
+    require_same_speech(run)
     plan = _planned(run, recipe, len({one.source for one in utterances}))
     if device == "cpu":
         _require_memory(plan, recipe)

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from evaluation.attackers.plda import Counts, TwoCovariancePlda, speaker_statistics
+from evaluation.metrics.arrays import unit_vectors
 from evaluation.metrics.errors import MetricInputError
 
 Floats = NDArray[np.float64]
@@ -54,10 +55,10 @@ class Cosine:
         return vectors - self.centre
 
     def model_factors(self, models: Floats, counts: Counts) -> Floats:  # noqa: ARG002 (a cosine does not count)
-        return directions(models)
+        return unit_vectors(models, "models")
 
     def test_factors(self, tests: Floats) -> Floats:
-        return directions(tests)
+        return unit_vectors(tests, "trial vectors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,33 +157,7 @@ class Plda:
         return self.plda.test_factors(_expanded(self.lda.project(tests)), normalise=self.normalise)
 
 
-def directions(vectors: ArrayLike) -> Floats:
-    """Vectors of length 1, shape (n, d).
-
-    Raises:
-        MetricInputError: a vector of length 0 or one that is not finite.
-    """
-    array = np.asarray(vectors, np.float64)
-    lengths = np.linalg.norm(array, axis=1, keepdims=True)
-    wrong = int(np.count_nonzero(~(np.isfinite(lengths) & (lengths > 0))))
-    if wrong:
-        raise MetricInputError(
-            f"Expected vectors that are finite and not zero, found {wrong} of {len(array)} that are not."
-        )
-    return np.asarray(array / lengths, np.float64)
-
-
-def cosine_scores(models: ArrayLike, tests: ArrayLike) -> Floats:
-    """Cosines of every model and every test vector, shapes (m, d) and (t, d) to (m, t).
-
-    Raises:
-        MetricInputError: a vector of length 0 or one that is not finite.
-    """
-    scores: Floats = directions(models) @ directions(tests).T
-    return scores
-
-
 def _expanded(vectors: Floats) -> Floats:
     """Length √k, as Kaldi's ``ivector-normalize-length``: unit variance in the mean."""
-    expanded: Floats = directions(vectors) * np.sqrt(vectors.shape[1])
+    expanded: Floats = unit_vectors(vectors, "projected vectors") * np.sqrt(vectors.shape[1])
     return expanded

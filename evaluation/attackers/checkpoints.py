@@ -13,9 +13,9 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
+from evaluation.formats.whole_files import write_whole
 from evaluation.metrics.errors import MetricInputError
 
 if TYPE_CHECKING:
@@ -83,11 +83,7 @@ def save_checkpoint(path: Path, module: nn.Module, metadata: Mapping[str, str] |
     from safetensors.torch import save
 
     state = {name: tensor.detach().cpu().contiguous() for name, tensor in module.state_dict().items()}
-    content = save(state, metadata=None if metadata is None else dict(metadata))
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
-        file.write(content)
-        file.flush()
-    Path(file.name).replace(path)
+    write_whole(path, save(state, metadata=None if metadata is None else dict(metadata)))
 
 
 def read_metadata(path: Path) -> dict[str, str]:
@@ -184,7 +180,8 @@ def _read_torch(path: Path) -> Mapping[str, Tensor]:
                     f"{path.name} is a TorchScript program, not plain tensors. Save its state dict as safetensors."
                 )
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        with path.open("rb") as file:  # by its name torch would take some for safetensors
+            state = torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         if _asks_for_code(path, str(error)):
             raise CheckpointError(

@@ -82,9 +82,15 @@ def score_trials(
         Model, utterance and score from −1 to 1, in the order of the trials.
 
     Raises:
-        MetricInputError: a trial names a model or an utterance without a vector.
+        MetricInputError: a trial names a model or an utterance without a vector, or there are fewer than two enrolment
+            vectors to scale by.
     """
-    every = np.stack([vector for vectors in enrolment.values() for vector in vectors])
+    enrolled = [vector for vectors in enrolment.values() for vector in vectors]
+    if len(enrolled) < 2:
+        raise MetricInputError(
+            f"Expected two enrolled vectors or more, by which all are centred and scaled, found {len(enrolled)}."
+        )
+    every = np.stack(enrolled)
     centre, scale = every.mean(axis=0), every.std(axis=0) + _FLOOR
     models = {name: _direction((np.mean(vectors, axis=0) - centre) / scale) for name, vectors in enrolment.items()}
     sides = {name: _direction((vector - centre) / scale) for name, vector in tests.items()}

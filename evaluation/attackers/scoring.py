@@ -14,7 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.attackers.back_ends import BackEnd, Cosine, Floats, Plda, directions
+from evaluation.attackers.back_ends import BackEnd, Cosine, Floats, Plda
+from evaluation.metrics.arrays import unit_vectors
 from evaluation.metrics.errors import MetricInputError
 
 Average = Literal["mean", "mean-of-directions"]
@@ -178,7 +179,7 @@ def enrol(vectors: Mapping[str, ArrayLike], back_end: BackEnd, options: ScoringO
     counts = np.array([len(matrix) for matrix in matrices.values()], np.int64)
     prepared = back_end.prepare(np.concatenate(list(matrices.values())))
     if options.enrolment_average == "mean-of-directions":
-        prepared = directions(prepared)
+        prepared = unit_vectors(prepared, "enrolment vectors")
     starts = np.concatenate([[0], counts.cumsum()[:-1]])
     return np.add.reduceat(prepared, starts, axis=0) / counts[:, None], counts
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from evaluation.attackers.contract import Samples
 from evaluation.metrics.errors import MetricInputError
+from evaluation.metrics.samples import is_silent
 
 RATE_HZ = 16_000
-SILENT_PEAK = 10  # of 32768, −70 dB of full scale, as `evaluation.formats.audio` calls a file silent
 
 
 class UtteranceError(MetricInputError):
@@ -49,5 +49,5 @@ def check_utterances(utterances: Sequence[Samples], rate_hz: int, *, shortest_sa
         if samples.size < shortest_samples:
             seconds, needed = samples.size / rate_hz, shortest_samples / rate_hz
             raise UtteranceError(position, total, f"at least {needed:.3g} s", f"{seconds:.3g} s")
-        if max(int(samples.max()), -int(samples.min())) <= SILENT_PEAK:
+        if is_silent(samples):
             raise UtteranceError(position, total, "speech", "silence throughout")

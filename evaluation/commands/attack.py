@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaluation.attackers import registry
@@ -21,20 +21,23 @@ from evaluation.commands.terminal import (
     say,
     say_json,
     say_table,
+    say_wrapped,
     show,
     with_progress,
 )
 from evaluation.formats.audio_pairs import list_utterances
-from evaluation.formats.claims import AttackModel, Speech
+from evaluation.formats.claims import AttackModel, Gender, Speech
 from evaluation.formats.kaldi import read_spk2gender, read_utt2spk
 from evaluation.formats.problems import Problem, has_errors
 from evaluation.formats.scores import TrialTable, read_trial_table
-from evaluation.objective.attack import Attacker, Vectors, attacks_of_training, results_folder, run_attack
+from evaluation.metrics.catalogue import EXTRA_METRICS
+from evaluation.objective.attack import Attacker, Vectors, attacks_of_training, pairs_of, results_folder, run_attack
 from evaluation.objective.compute import Objective
 from evaluation.objective.scorers import scorer_of
 from evaluation.objective.sources import Sources
 from evaluation.objective.values import Number
 from evaluation.objective.vector_files import extract_vectors, read_vectors
+from evaluation.objective.voice_extras import WORTH
 from evaluation.protocols.recipes import DataSet, Recipe, Track
 
 DESCRIPTION = (
@@ -51,12 +54,13 @@ _VOICES = ("gain_of_voice_distinctiveness", "de_identification")
 
 @dataclass(frozen=True)
 class _Lists:
-    """A data set as its directory lists it: utterance → speaker, and of a trial set its trials."""
+    """A data set as its directory lists it: utterance → speaker, speaker → gender, and of a trial set its trials."""
 
     name: str
     speakers: Mapping[str, str]
     gender: str = "all"
     trials: TrialTable | None = None
+    genders: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
 
@@ -94,11 +98,13 @@ def run(options: argparse.Namespace) -> int:
     training = Speech.ANONYMISED if options.trained else Speech.ORIGINAL
     name, key, load = _encoder(options)
     every = [enrolment, *tests]
+    unknown = _unknown_models(enrolment, tests)
     audio, problems = _audio(options, training)
     with alone_in(options.out, LOCK):
         vectors, unusable = _vectors(options, key, load, audio, every)
         objective = _objective(options, name, training, vectors, every)
-    problems = [*(problem for one in every for problem in one.problems), *problems, *unusable, *objective.problems]
+    lists = [problem for one in every for problem in one.problems]
+    problems = [*lists, *unknown, *problems, *unusable, *objective.problems]
     folder = options.out / results_folder(name, training)
     if options.json:
         say_json(_content(name, folder, objective, problems))
@@ -125,6 +131,7 @@ def _objective(
         speakers=lambda one: lists[one].speakers,
         score=scorer_of(name, options.preset),
         trials=recipe.sets("trial"),
+        genders=lambda one: lists[one].genders,
     )
     return run_attack(
         options.out, attacker, sources, kept=lambda _: None, drawn=lambda _: None, progress=lambda *_: None
@@ -146,9 +153,11 @@ def _check_options(options: argparse.Namespace) -> None:
 def _enrolment(folder: Path) -> _Lists:
     name = folder.resolve().name
     parsed = read_utt2spk(folder / "utt2spk", f"{name}/utt2spk")
-    if not parsed.content:
+    if not (folder / "utt2spk").is_file():
         raise CommandError(f"{folder}: expected utt2spk with the speaker of each enrolment utterance, found none.")
-    return _Lists(name, parsed.content, problems=parsed.problems)
+    if not parsed.content:
+        raise CommandError(parsed.problems[0].sentence())
+    return _Lists(name, parsed.content, genders=_genders(folder), problems=parsed.problems)
 
 
 def _test(path: Path) -> _Lists:
@@ -161,16 +170,45 @@ def _test(path: Path) -> _Lists:
         raise CommandError(f"{folder}: expected utt2spk with the speaker of each trial utterance, found no such file.")
     table = read_trial_table(file, f"{name}/trials")
     parsed = read_utt2spk(folder / "utt2spk", f"{name}/utt2spk")
-    tested = {pair.decode().split(" ", 1)[1] for pair in table.pairs.tolist()}
+    if not len(table.pairs):
+        raise CommandError(table.problems[0].sentence())
+    if not parsed.content:
+        raise CommandError(parsed.problems[0].sentence())
+    tested = {utterance for _, utterance in pairs_of(table)}
     speakers = {one: speaker for one, speaker in parsed.content.items() if one in tested}
     if lost := sorted(tested - set(speakers)):
         raise CommandError(f"{folder / 'utt2spk'}: expected every trial utterance, found none for {lost[0]}.")
-    return _Lists(name, speakers, _gender(folder, set(speakers.values())), table, parsed.problems)
+    known = _genders(folder)
+    return _Lists(name, speakers, _gender(known, set(speakers.values())), table, known, parsed.problems)
 
 
-def _gender(folder: Path, speakers: set[str]) -> str:
+def _unknown_models(enrolment: _Lists, tests: Sequence[_Lists]) -> list[Problem]:
+    """Models of trials that nobody is enrolled for.
+
+    Raises:
+        CommandError: of a trial set no model at all is known.
+    """
+    enrolled = set(enrolment.speakers.values())
+    problems = []
+    for one in tests:
+        models = {model for model, _ in pairs_of(one.trials)} if one.trials else set()
+        if unknown := sorted(models - enrolled):
+            expected = f"models that are speakers of {enrolment.name}/utt2spk"
+            found = f"{len(unknown)} of {len(models)} that are none, such as {unknown[0]}"
+            remedy = "Enrol them, or correct the trials; their trials have no score."
+            problems.append(Problem("unknown-model", f"{one.name}/trials", expected, found, remedy))
+            if len(unknown) == len(models):
+                raise CommandError(problems[-1].sentence())
+    return problems
+
+
+def _genders(folder: Path) -> dict[str, str]:
+    """Speaker → gender where the directory says it."""
     path = folder / "spk2gender"
-    known = read_spk2gender(path, str(path)).content if path.is_file() else {}
+    return read_spk2gender(path, str(path)).content if path.is_file() else {}
+
+
+def _gender(known: Mapping[str, str], speakers: set[str]) -> str:
     genders = {known.get(speaker, "") for speaker in speakers}
     if "" in genders:
         return "all"
@@ -264,9 +302,7 @@ def _say_numbers(objective: Objective, tests: Sequence[_Lists], training: Speech
             found = {
                 (number.identity.metric, number.identity.estimator): number
                 for number in every
-                if number.identity.data_set == one.name
-                and number.identity.attack_model is attack
-                and number.identity.metric not in _VOICES
+                if number.identity.data_set == one.name and number.identity.attack_model is attack
             }
             if found:
                 rows.append([one.name, str(attack), *_cells(found)])
@@ -277,6 +313,7 @@ def _say_numbers(objective: Objective, tests: Sequence[_Lists], training: Speech
         header += [heading(metric), "95 % interval"] if metric.key in ("kaldi_eer",) else [heading(metric)]
     say_table(header, rows, numbers_from=2)
     _say_voices(every)
+    _say_extras(every)
 
 
 def _cells(found: Mapping[tuple[str, str], Number]) -> list[str]:
@@ -305,6 +342,22 @@ def _say_voices(numbers: Sequence[Number]) -> None:
         say_table(["trials", "voices", "value", "95 % interval"], rows, numbers_from=2)
 
 
+def _say_extras(numbers: Sequence[Number]) -> None:
+    """Gender preservation and the inversion attack, with what each is worth."""
+    extras = [one for one in numbers if one.identity.metric in EXTRA_METRICS and one.identity.gender is Gender.ALL]
+    if not extras:
+        return
+    rows = []
+    for one in extras:
+        form = ", originals" if one.identity.speech is Speech.ORIGINAL else ""
+        rows.append([one.identity.data_set, heading(one.metric) + form, show(one.value, one.metric)])
+    say()
+    say_table(["speakers", "extras", "value"], rows, numbers_from=2)
+    for metric, sentence in WORTH.items():
+        say()
+        say_wrapped(f"{EXTRA_METRICS[metric].label}: {sentence}")
+
+
 def _content(name: str, folder: Path, objective: Objective, problems: Sequence[Problem]) -> dict[str, object]:
     numbers = [
         {
@@ -312,6 +365,7 @@ def _content(name: str, folder: Path, objective: Objective, problems: Sequence[P
             "gender": str(one.identity.gender),
             "metric": one.identity.metric,
             "estimator": one.identity.estimator,
+            "speech": str(one.identity.speech),
             "attack_model": one.identity.attack_model and str(one.identity.attack_model),
             "value": one.value,
             "unit": one.metric.unit,

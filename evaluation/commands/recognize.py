@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -29,13 +29,13 @@ from evaluation.formats.audio_pairs import ENDINGS, list_utterances
 from evaluation.formats.kaldi import Parsed, read_spk2gender, read_text, read_utt2spk
 from evaluation.formats.problems import Problem
 from evaluation.metrics.bootstrap import Interval
-from evaluation.objective.vector_files import file_sha256
 from evaluation.recognizers.contract import Device, Engine, Samples
 from evaluation.recognizers.pieces import RATE_HZ
 from evaluation.recognizers.registry import DEFAULT, engines, find_engine, load
 from evaluation.recognizers.report import GROUPS, GroupErrors, RecognitionReport, recognition_report
 from evaluation.recognizers.text_store import TextStore
 from evaluation.recognizers.texts import CHALLENGE_2022, RULES, WRITTEN_ENGLISH, find_rule
+from evaluation.weights.store import sha256_of
 
 DESCRIPTION = (
     "Transcribe WAV or FLAC files, folders or Kaldi directories with a recogniser that runs here, or take a "
@@ -49,12 +49,21 @@ _LISTINGS = {"utt2spk": read_utt2spk, "spk2gender": read_spk2gender}
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    """Hypotheses, the utterances asked about (None: all), what could not be read, and the problems of the listings."""
+    """Hypotheses, the utterances asked about (None: all), and the sentences of what could not be read."""
 
     hypotheses: Mapping[str, str]
     asked: frozenset[str] | None = None
     failures: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """What is known of the utterances beforehand; originals: hypotheses of the original speech, where there are any."""
+
+    references: Mapping[str, str]
+    speakers: Mapping[str, str]
+    genders: Mapping[str, str]
+    originals: Mapping[str, str] | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,11 +92,12 @@ def run(options: argparse.Namespace) -> int:
     """Recognise, count, report; the exit code."""
     if bool(options.audio) == bool(options.hypotheses):
         raise CommandError("recognize: expected audio or --hypotheses, one of the two. See --help.")
-    references = _read(read_text(options.text, str(options.text))) if options.text else {}
-    heard = _own_text(options) if options.hypotheses else _recognized(options)
-    report = _report(options, references, heard) if options.text else None
+    problems: list[Problem] = []
+    listed = _listed(options, problems) if options.text else None
+    heard = _own_text(options, problems) if options.hypotheses else _recognized(options, problems)
+    report = _report(options, listed, heard) if listed else None
     if options.json:
-        say_json(_content(options, heard, report))
+        say_json(_content(options, heard, report, problems))
     elif report:
         _say_report(report, options.worst)
     elif not options.out:
@@ -97,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
         say(f"{len(heard.hypotheses)} hypotheses: {options.out}")
     for sentence in heard.failures:
         warn(f"error: {sentence}")
-    code = report_problems(heard.problems)
+    code = report_problems(problems)
     return PROBLEMS if heard.failures else code or FINE
 
 
@@ -107,25 +117,36 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _read(parsed: Parsed[dict[str, str]]) -> dict[str, str]:
-    """The entries of a listing that has to be right.
+def _listed(options: argparse.Namespace, problems: list[Problem]) -> _Listed:
+    """Read before anything is recognised, so that a slip in a name costs no night."""
+    return _Listed(
+        _read(read_text(options.text, str(options.text)), problems),
+        _listing(options, "utt2spk", problems),
+        _listing(options, "spk2gender", problems),
+        _read(read_text(options.originals, str(options.originals)), problems) if options.originals else None,
+    )
+
+
+def _read(parsed: Parsed[dict[str, str]], problems: list[Problem]) -> dict[str, str]:
+    """The entries of a listing; its faults go to `problems`.
 
     Raises:
         CommandError: nothing in it that can be read.
     """
     if not parsed.content:
         raise CommandError(parsed.problems[0].sentence())
+    problems += parsed.problems
     return parsed.content
 
 
-def _own_text(options: argparse.Namespace) -> _Heard:
-    parsed = read_text(options.hypotheses, str(options.hypotheses))
-    return _Heard(_read(parsed), problems=parsed.problems)
+def _own_text(options: argparse.Namespace, problems: list[Problem]) -> _Heard:
+    return _Heard(_read(read_text(options.hypotheses, str(options.hypotheses)), problems))
 
 
-def _recognized(options: argparse.Namespace) -> _Heard:
+def _recognized(options: argparse.Namespace, problems: list[Problem]) -> _Heard:
     engine = find_engine(options.engine)
-    files, problems = _files(options.audio)
+    files, faults = _files(options.audio)
+    problems += faults
     failures: list[str] = []
     if not options.out:
         found = dict(_transcribed(files, engine, options.device, failures))
@@ -134,10 +155,10 @@ def _recognized(options: argparse.Namespace) -> _Heard:
             _require_same(options.out, store, files)
             left = {name: path for name, path in files.items() if name not in store.done}
             for utterance, text in _transcribed(left, engine, options.device, failures):
-                store.add(utterance, text, file_sha256(files[utterance]))
+                store.add(utterance, text, sha256_of(files[utterance]))
             store.finish()
         found = {name: text for name, text in store.done.items() if name in files}
-    return _Heard(found, frozenset(files), tuple(failures), problems)
+    return _Heard(found, frozenset(files), tuple(failures))
 
 
 def _require_same(out: Path, store: TextStore, files: Mapping[str, Path]) -> None:
@@ -147,7 +168,7 @@ def _require_same(out: Path, store: TextStore, files: Mapping[str, Path]) -> Non
         CommandError: recordings are not those that the hypotheses of their names are of.
     """
     both = [name for name in files if name in store.done]
-    other = [name for name in both if store.recordings.get(name) != file_sha256(files[name])]
+    other = [name for name in both if store.recordings.get(name) != sha256_of(files[name])]
     if other:
         raise CommandError(
             f"{out}: expected hypotheses of these recordings, found those of others of the same names for {len(other)} "
@@ -188,6 +209,10 @@ def _files(places: list[Path]) -> tuple[dict[str, Path], tuple[Problem, ...]]:
             found, faults = list_utterances(place)
             problems += faults
         for utterance, path in found.items():
+            if utterance.split() != [utterance]:
+                expected, remedy = "a name without spaces, as lists of texts need it", "Rename it; it was left out."
+                problems.append(Problem("spaces-in-name", str(path), expected, f"“{utterance}”", remedy))
+                continue
             if files.setdefault(utterance, path) != path:
                 expected, remedy = "one file of each utterance", "The first one was used."
                 problems.append(Problem("repeated-utterance", str(path), expected, f"{utterance} again", remedy))
@@ -196,26 +221,25 @@ def _files(places: list[Path]) -> tuple[dict[str, Path], tuple[Problem, ...]]:
     return files, tuple(problems)
 
 
-def _report(options: argparse.Namespace, references: Mapping[str, str], heard: _Heard) -> RecognitionReport:
+def _report(options: argparse.Namespace, listed: _Listed, heard: _Heard) -> RecognitionReport:
     # Which utterances are asked about, the audio says: a transcript often covers more.
+    references = listed.references
     wanted = {name: text for name, text in references.items() if heard.asked is None or name in heard.asked}
     if not wanted:
         raise CommandError(f"{options.text}: expected transcripts of the utterances recognised, found none of them.")
-    speakers, genders = _listing(options, "utt2spk"), _listing(options, "spk2gender")
-    originals = _read(read_text(options.originals, str(options.originals))) if options.originals else None
     usual = CHALLENGE_2022 if options.hypotheses else WRITTEN_ENGLISH
     return recognition_report(
-        wanted, heard.hypotheses, random=np.random.default_rng(options.seed), speakers=speakers, genders=genders,
-        originals=originals, rule=find_rule(options.rule) if options.rule else usual,
+        wanted, heard.hypotheses, random=np.random.default_rng(options.seed), speakers=listed.speakers,
+        genders=listed.genders, originals=listed.originals, rule=find_rule(options.rule) if options.rule else usual,
     )  # fmt: skip
 
 
-def _listing(options: argparse.Namespace, name: str) -> dict[str, str]:
+def _listing(options: argparse.Namespace, name: str, problems: list[Problem]) -> dict[str, str]:
     """The listing that an option names, or that lies beside the transcripts or the audio; empty where there is none."""
     named: Path | None = getattr(options, name)
     places = [named] if named else [folder / name for folder in (options.text.parent, *options.audio)]
     path = next((each for each in places if named or each.is_file()), None)
-    return {} if path is None else _read(_LISTINGS[name](path, str(path)))
+    return {} if path is None else _read(_LISTINGS[name](path, str(path)), problems)
 
 
 def _say_report(report: RecognitionReport, worst: int) -> None:
@@ -260,12 +284,14 @@ def _limits(interval: Interval | None) -> str:
     return NONE if interval is None else f"{100 * interval.lower:.2f} to {100 * interval.upper:.2f}"
 
 
-def _content(options: argparse.Namespace, heard: _Heard, report: RecognitionReport | None) -> dict[str, object]:
+def _content(
+    options: argparse.Namespace, heard: _Heard, report: RecognitionReport | None, problems: Sequence[Problem]
+) -> dict[str, object]:
     engine = None if options.hypotheses else find_engine(options.engine)
     return {
         "engine": engine and engine.key,
         "hypotheses": dict(heard.hypotheses),
         "report": report and asdict(report),
         "failed": list(heard.failures),
-        "problems": problem_rows(heard.problems),
+        "problems": problem_rows(problems),
     }

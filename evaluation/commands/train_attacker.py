@@ -25,13 +25,17 @@ from evaluation.attackers.training.presets import (
 from evaluation.attackers.training.report import COLUMNS, ReportRow, SeedResult, table_cells
 from evaluation.attackers.training.trained import is_finished, read_description, require_torch
 from evaluation.attackers.training.values import EpochRecord, Estimate
+from evaluation.commands.alone import alone_in
 from evaluation.commands.terminal import FINE, NONE, CommandError, say, say_json, say_table, warn
+from evaluation.formats.whole_files import write_whole
 
 DESCRIPTION = (
     "Trains ECAPA-TDNN on anonymised speech, as a semi-informed attacker would: a folder for each seed with the "
     "weights, the recipe and the values of every epoch as CSV. Epochs are kept, so that a stopped training goes on "
     "with --resume."
 )
+RECIPE = "training.json"
+LARGEST_SEED = 2**63 - 1  # of torch
 _BAR_WIDTH = 30
 _SCORED = {"eer", "same_gender_eer"}  # a training scores no trials
 
@@ -78,8 +82,7 @@ def run(options: argparse.Namespace) -> int:
     folders = {seed: options.out / f"seed-{seed}" for seed in dict.fromkeys(options.seeds)}
     if not options.resume:
         _require_fresh(folders.values())
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "training.json").write_text(recipe.to_json(), encoding="utf-8")
+    _write_recipe(options.out, recipe)
     if options.processes > 1 and len(folders) > 1:
         _train_side_by_side(options, recipe, device, folders)
     else:
@@ -95,8 +98,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"expected a number of 0 or more, found “{text}”")
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= LARGEST_SEED):
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to {LARGEST_SEED}, found “{text}”")
     return int(text)
 
 
@@ -145,6 +148,28 @@ def _require_fresh(folders: Iterable[Path]) -> None:
             )
 
 
+def _write_recipe(out: Path, recipe: TrainingRecipe) -> None:
+    """Say in OUT what all its trainings are by.
+
+    Raises:
+        CommandError: they are by another recipe, or the folder cannot be written.
+    """
+    path, wanted = out / RECIPE, recipe.to_json()
+    try:
+        earlier = path.read_text(encoding="utf-8") if path.is_file() else wanted
+        if earlier == wanted:
+            out.mkdir(parents=True, exist_ok=True)
+            write_whole(path, wanted.encode())
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no text"
+        raise CommandError(f"{out}: expected a folder that can be written, found “{reason}”. Name another.") from error
+    if earlier != wanted:
+        raise CommandError(
+            f"{path}: expected the recipe of this training, found another one. Name another folder, or give the "
+            "preset, the variant and the values that it was begun with."
+        )
+
+
 def _train_side_by_side(
     options: argparse.Namespace, recipe: TrainingRecipe, device: Device, folders: dict[int, Path]
 ) -> None:
@@ -173,10 +198,11 @@ def _train_one(
     from evaluation.attackers.training.loop import train
 
     lines = _Lines(seed, recipe.epochs, bar=bar and sys.stderr.isatty())
-    train(
-        utterances, recipe, seed, folder, lines.progress, on_epoch=lines.epoch, on_estimate=lines.estimate,
-        device=device,
-    )  # fmt: skip
+    with alone_in(folder.parent, f".{folder.name}.lock"):
+        train(
+            utterances, recipe, seed, folder, lines.progress, on_epoch=lines.epoch, on_estimate=lines.estimate,
+            device=device,
+        )  # fmt: skip
 
 
 class _Lines:
@@ -228,7 +254,15 @@ def _say_report(row: ReportRow, folders: Iterable[Path]) -> None:
             "recogniser, only the fresh probe says whether the target is still there."
         )
     if row.source_error is None:
-        say(f"\n{NONE}: nothing is held out by this recipe's rule, so no validation error exists.")
+        say(
+            f"\n{NONE}: nothing is held out by this recipe's rule, so no validation error exists, and the fresh probes "
+            "were tested on segments that the recogniser has learnt from."
+        )
+    if unused := max(one.training.unused_utterances for one in row.seeds):
+        say(
+            f"\n{unused} utterances taught nothing: none of their pieces is as long or as loud as the recipe wants "
+            "(shortest_s, quietest_amplitude)."
+        )
     say("\nTrained recognisers: " + ", ".join(str(folder) for folder in folders))
 
 

@@ -62,7 +62,7 @@ def _utterances(folder: Path, problems: ProblemList) -> dict[str, Path]:
     found = _listed(folder, problems) if (folder / "wav.scp").is_file() else _lying(folder, problems)
     if not found:
         expected, remedy = "WAV or FLAC files, or wav.scp", "Name the folder that holds the audio."
-        what = "none" if folder.is_dir() else "no such folder"
+        what = "none" if folder.is_dir() else "a file" if folder.exists() else "no such folder"
         problems.add(Problem("no-audio", str(folder), expected, what, remedy))
     return found
 
@@ -70,7 +70,11 @@ def _utterances(folder: Path, problems: ProblemList) -> dict[str, Path]:
 def _lying(folder: Path, problems: ProblemList) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in sorted(folder.rglob("*")):
-        if path.suffix.lower() not in ENDINGS or not path.is_file():
+        if path.suffix.lower() not in ENDINGS or path.is_dir():
+            continue
+        if not path.is_file():
+            remedy = "Put the file there, or remove the link; it was left out."
+            problems.add(Problem("missing-file", str(path), "a file", "a link to nothing, a pipe or a device", remedy))
             continue
         if path.stem in found:
             shown = f"{path.stem} also as {path.relative_to(folder)}"

@@ -24,3 +24,21 @@ def real_numbers(values: ArrayLike, what: str) -> NDArray[np.float64]:
     if array.size and array.dtype.kind not in "iuf":
         raise MetricInputError(f"Expected real numbers as {what}, found {array.dtype}.")
     return array.astype(np.float64, copy=False)
+
+
+def unit_vectors(vectors: ArrayLike, what: str) -> NDArray[np.float64]:
+    """Vectors brought to length 1, shape (n, d).
+
+    Raises:
+        MetricInputError: no real numbers, another shape, or a vector that is zero or not finite; `what` names them.
+    """
+    array = real_numbers(vectors, what)
+    if array.ndim != 2:
+        raise MetricInputError(f"Expected {what} of shape (utterances, dimensions), found shape {array.shape}.")
+    lengths = np.linalg.norm(array, axis=1, keepdims=True)
+    wrong = int(np.count_nonzero(~(np.isfinite(lengths) & (lengths > 0))))
+    if wrong:
+        raise MetricInputError(
+            f"Expected {what} that are finite and not zero, found {wrong} of {len(array)} that are not."
+        )
+    return np.asarray(array / lengths, np.float64)

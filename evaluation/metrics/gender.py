@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.metrics.arrays import unit_vectors
 from evaluation.metrics.errors import MetricInputError
 
 Floats = npt.NDArray[np.float64]
@@ -119,11 +120,7 @@ def _unit(vectors: npt.ArrayLike, speakers: Sequence[str]) -> Floats:
             f"Expected one or more vectors, shape (n, d), and a speaker of each, found shape {values.shape} and"
             f" {len(speakers)} speakers."
         )
-    lengths = np.linalg.norm(values, axis=1, keepdims=True)
-    if not np.isfinite(values).all() or not lengths.all():
-        raise MetricInputError("Expected vectors of finite numbers, none of them zero throughout, found such a vector.")
-    unit: Floats = values / lengths
-    return unit
+    return unit_vectors(values, "vectors")
 
 
 def _direction(vector: Floats) -> Floats:

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.arrays import real_numbers
+from evaluation.metrics.arrays import unit_vectors
 from evaluation.metrics.errors import MetricInputError
 
 Map = Literal["orthogonal", "affine"]
@@ -85,7 +85,7 @@ def invert_embeddings(
         MetricInputError: sides of different shapes, vectors that are zero or not finite, too few speakers, utterances
             or pairs.
     """
-    first, second = _directions(original, "original"), _directions(anonymised, "anonymised")
+    first, second = unit_vectors(original, "original vectors"), unit_vectors(anonymised, "anonymised vectors")
     if first.shape != second.shape or len(first) != len(speakers):
         raise MetricInputError(
             "Expected an original vector, an anonymised vector and a speaker of each utterance, found shapes "
@@ -95,7 +95,7 @@ def invert_embeddings(
     known, held_out = _split(codes.astype(np.int64), len(names), generator, disjoint_speakers)
     known = _draw(known, pairs, generator)
     mapped = fit_map(first[known], second[known], kind)(first[held_out])
-    found = _nearest(second[held_out], _directions(mapped, "mapped"))
+    found = _nearest(second[held_out], unit_vectors(mapped, "mapped vectors"))
     mine = codes[held_out]
     _, per_speaker = np.unique(mine, return_counts=True)
     return Inversion(
@@ -191,17 +191,3 @@ def _nearest(wanted: Floats, gallery: Floats) -> Places:
     """Row of the gallery with the largest cosine to each wanted vector; the first of equals."""
     found = [(wanted[start : start + _BLOCK] @ gallery.T).argmax(axis=1) for start in range(0, len(wanted), _BLOCK)]
     return np.concatenate(found).astype(np.int64)
-
-
-def _directions(vectors: ArrayLike, side: str) -> Floats:
-    array = real_numbers(vectors, f"{side} vectors")
-    if array.ndim != 2:
-        raise MetricInputError(f"Expected {side} vectors of shape (utterances, dimensions), found {array.shape}.")
-    lengths = np.linalg.norm(array, axis=1, keepdims=True)
-    wrong = int(np.count_nonzero(~(np.isfinite(lengths) & (lengths > 0))))
-    if wrong:
-        raise MetricInputError(
-            f"Expected {side} vectors that are finite and not zero, found {wrong} of {len(array)} that are not."
-        )
-    directions: Floats = array / lengths
-    return directions

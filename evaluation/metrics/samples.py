@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from evaluation.metrics.errors import MetricInputError
 
 INT16_FULL_SCALE = 32768
+SILENCE_PEAK = 10  # of int16, −70 dB of full scale, as `evaluation.formats.audio` calls a file silent
 
 
 def to_unit_scale(samples: NDArray[np.generic]) -> NDArray[np.float64]:
@@ -33,3 +34,12 @@ def to_unit_scale(samples: NDArray[np.generic]) -> NDArray[np.float64]:
     raise MetricInputError(
         f"Expected int16 or floating point samples, found {samples.dtype}. Convert them to 16 bit first."
     )
+
+
+def is_silent(samples: NDArray[np.int16]) -> bool:
+    """Whether no sample is louder than `SILENCE_PEAK`: no speech, whatever a model would hear in it.
+
+    Args:
+        samples: shape (samples,), one or more.
+    """
+    return max(int(samples.max()), -int(samples.min())) <= SILENCE_PEAK

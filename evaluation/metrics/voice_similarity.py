@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.arrays import real_numbers
+from evaluation.metrics.arrays import real_numbers, unit_vectors
 from evaluation.metrics.calibration import Compatibility, calibrated_llrs, is_official
 from evaluation.metrics.errors import MetricInputError
 
@@ -122,7 +122,8 @@ def voice_distinctiveness_of_embeddings(
         MetricInputError: embeddings of other shapes, zero or not finite, or what
             `voice_distinctiveness` refuses.
     """
-    first, second = _directions(original, "original"), _directions(anonymised, "anonymised")
+    first = unit_vectors(original, "original embeddings")
+    second = unit_vectors(anonymised, "anonymised embeddings")
     if first.shape != second.shape:
         raise MetricInputError(
             f"Expected as many anonymised embeddings as original ones, found shapes {first.shape} and {second.shape}."
@@ -252,7 +253,7 @@ def cosine_scores(rows: ArrayLike, columns: ArrayLike) -> Floats:
     Raises:
         MetricInputError: other shapes, zero or not finite.
     """
-    first, second = _directions(rows, "row"), _directions(columns, "column")
+    first, second = unit_vectors(rows, "row embeddings"), unit_vectors(columns, "column embeddings")
     if first.shape[1] != second.shape[1]:
         raise MetricInputError(f"Expected embeddings of one size, found {first.shape[1]} and {second.shape[1]}.")
     cosines: Floats = first @ second.T
@@ -345,20 +346,3 @@ def _validate_scores(scores: ArrayLike, speakers: Sequence[str], form: str) -> F
             f"finite, first that of utterances {row + 1} and {column + 1}. Score these pairs again."
         )
     return square
-
-
-def _directions(embeddings: ArrayLike, side: str) -> Floats:
-    """Embeddings of length 1."""
-    array = real_numbers(embeddings, f"{side} embeddings")
-    if array.ndim != 2:
-        raise MetricInputError(
-            f"Expected {side} embeddings of shape (utterances, dimensions), found shape {array.shape}."
-        )
-    lengths = np.linalg.norm(array, axis=1, keepdims=True)
-    wrong = int(np.count_nonzero(~(np.isfinite(lengths) & (lengths > 0))))
-    if wrong:
-        raise MetricInputError(
-            f"Expected {side} embeddings that are finite and not zero, found {wrong} of {len(array)} that are not."
-        )
-    directions: Floats = array / lengths
-    return directions

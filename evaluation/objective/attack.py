@@ -252,8 +252,8 @@ def _resampled(
 
 def _no_voices(data_set: DataSet, found: str) -> Problem:
     remedy = "Its voice distinctiveness is left out; every other number stands."
-    expected = "voices that can be compared"
-    return Problem("no-voice-distinctiveness", data_set.name, expected, found, remedy, Severity.WARNING)
+    expected, why = "voices that can be compared", f"none: {found[:1].lower()}{found[1:].rstrip('.')}"
+    return Problem("no-voice-distinctiveness", data_set.name, expected, why, remedy, Severity.WARNING)
 
 
 def _missing(work: Work) -> Iterator[Missing]:

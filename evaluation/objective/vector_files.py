@@ -7,7 +7,6 @@ id is the name of an utterance, or ``<data set>/<name>``.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import zipfile
 import zlib
@@ -23,6 +22,7 @@ from evaluation.attackers.contract import SpeakerEncoder
 from evaluation.formats.audio import AudioError, read_pcm16
 from evaluation.formats.problems import Problem
 from evaluation.metrics.errors import MetricInputError
+from evaluation.weights.store import sha256_of
 
 KEPT_EVERY = 50
 
@@ -31,12 +31,6 @@ Vector = NDArray[np.float32]
 
 class UnusableSpeech(MetricInputError):  # noqa: N818 – says what is the matter with one recording, no fault of the code
     """A recording that an encoder cannot use; the others it can."""
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_vectors(path: Path) -> dict[str, Vector]:
@@ -119,7 +113,7 @@ class _Extraction:
             self.problems.append(_unusable(name, "a file of this utterance", "none"))
             return
         try:
-            digest = file_sha256(path)
+            digest = sha256_of(path)
             if self._recordings.get(name) != digest:
                 samples, rate_hz = read_pcm16(path)
                 encoder = self._ready() if samples.any() else None
@@ -153,7 +147,7 @@ def _embedded(encoder: SpeakerEncoder | None, samples: NDArray[np.int16], rate_h
     if encoder is None:
         raise UnusableSpeech("silence")
     try:
-        vector = encoder.embed([samples], rate_hz)[0]
+        vector: Vector = encoder.embed([samples], rate_hz)[0]
     except MetricInputError as error:
         raise UnusableSpeech(str(error)) from error
     if not np.isfinite(vector).all():

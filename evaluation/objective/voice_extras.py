@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 GENDER = "gender_preservation"
 RECOVERY, CHANCE = "inversion_recovery_rate", "inversion_chance"
-MAP = "orthogonal"
+MAP: inversion.Map = "orthogonal"
 # Halves of the speakers drawn; the rates are means over them, for one half of few speakers may be odd.
 SPLITS = 5
 WORTH = {

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.metrics.errors import MetricInputError
+from evaluation.metrics.samples import is_silent
 from evaluation.weights.sessions import Device, open_session
 from evaluation.weights.store import find, is_here, missing_sentence
 
@@ -42,7 +43,6 @@ LABELS = {
 RATE_HZ = 16_000
 WINDOW_S = 9.01
 WINDOW = 144_160  # samples
-SILENCE_PEAK = 10  # of int16, as in `evaluation.formats.audio`
 SHORTEST_S = 0.1  # repeated until it fills a window, less is a buzz and no speech
 _AT_ONCE = 8
 _BANDS, _FFT, _HOP = 120, 321, 160
@@ -87,7 +87,7 @@ class Dnsmos:
             raise MetricInputError(
                 f"{TITLE} needs {SHORTEST_S:g} s of speech or more, found {samples.size / RATE_HZ:.3g} s."
             )
-        if max(int(samples.max()), -int(samples.min())) <= SILENCE_PEAK:
+        if is_silent(samples):
             raise MetricInputError(f"{TITLE} needs speech, found {samples.size} samples of silence.")
         raw: list[NDArray[np.float32]] = []
         noise: list[NDArray[np.float32]] = []
@@ -147,7 +147,7 @@ def _log_mel(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     power = np.abs(np.fft.rfft(frames * window, axis=1)) ** 2 @ _mel_filters().T
     level_db = 10 * np.log10(np.maximum(power, 1e-10))
     level_db -= 10 * np.log10(max(float(power.max()), 1e-10))
-    return ((np.maximum(level_db, -80.0) + 40) / 40).astype(np.float32)
+    return np.asarray((np.maximum(level_db, -80.0) + 40) / 40, np.float32)
 
 
 @cache

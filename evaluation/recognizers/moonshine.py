@@ -56,7 +56,7 @@ class _Transcript(ctypes.Structure):
 
 
 class MoonshineRecognizer:
-    """The model in memory; runs on the processor, whatever the device."""
+    """The model in memory, on the processor."""
 
     def __init__(self, package: Path) -> None:
         self._library = _library(package / "libmoonshine.so")
@@ -125,12 +125,15 @@ def missing() -> str:
     )
 
 
-def load(device: Device) -> MoonshineRecognizer:  # noqa: ARG001 (its engine knows the processor only)
+def load(device: Device) -> MoonshineRecognizer:
     """The recogniser, its model files verified.
 
     Raises:
-        MetricInputError: the package is missing, or a model file is not the one that was measured.
+        MetricInputError: a graphics card is asked for, the package is missing, or a model file is not the one that was
+            measured.
     """
+    if device == "cuda":
+        raise MetricInputError(f"{TITLE} runs on the processor only. Choose the device “cpu”.")
     if sentence := missing():
         raise MetricInputError(sentence)
     package = package_folder()

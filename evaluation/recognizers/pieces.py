@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from evaluation.metrics.errors import MetricInputError
+from evaluation.metrics.samples import is_silent
 from evaluation.recognizers.contract import Samples
 
 RATE_HZ = 16_000
 SHORTEST_S = 0.1  # no word is shorter; models asked about less invent one
-SILENCE_PEAK = 10  # of int16, as in `evaluation.formats.audio`
 _STEP_S = 0.02
 _PAUSE_STEPS = 10
 
@@ -34,9 +34,7 @@ def check_rate(rate_hz: int, title: str) -> None:
 
 def holds_nothing(samples: Samples) -> bool:
     """Whether there is nothing to recognise: less than 0.1 s, or digital silence."""
-    if samples.size < SHORTEST_S * RATE_HZ:
-        return True
-    return max(int(samples.max()), -int(samples.min())) <= SILENCE_PEAK
+    return samples.size < SHORTEST_S * RATE_HZ or is_silent(samples)
 
 
 def cut_at_pauses(samples: Samples, longest_s: float) -> Iterator[Samples]:

@@ -8,6 +8,7 @@ recognisers, or of other recordings of the same names, would be nobody's rate. O
 from __future__ import annotations
 
 import errno
+import os
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -42,6 +43,8 @@ class TextStore:
                 self._take_up(engine)
                 self._file: IO[str] = path.open("a", encoding="utf-8", newline="\n")
             except BaseException:
+                if not self._owner_path.stat().st_size:  # it was not there before
+                    self._owner_path.unlink()
                 self._owner.close()
                 raise
         except OSError as error:
@@ -106,6 +109,8 @@ class TextStore:
         """The file beside, which is held by this process alone."""
         import fcntl
 
+        if self._path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         owner = self._owner_path.open("a+", encoding="utf-8", newline="\n")
         try:
             fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)

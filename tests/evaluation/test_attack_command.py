@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 
 import numpy as np
 import pytest
 import soundfile
 
-from evaluation.attackers import long_term_spectrum
+from evaluation.attackers import long_term_spectrum, registry
+from evaluation.commands.alone import alone_in
+from evaluation.commands.attack import LOCK
 from evaluation.formats.scores import read_scores
 from evaluation.metrics.detection import detection_metrics
-from evaluation.objective.vector_files import read_vectors
+from evaluation.metrics.errors import MetricInputError
+from evaluation.objective import vector_files
+from evaluation.objective.vector_files import read_vectors, write_vectors
 from tests.evaluation.reference import SHARED, needs_shared
 from tests.evaluation.voices import RATE_HZ, voice
 
@@ -83,15 +90,109 @@ def test_scores_lie_in_the_official_layout_and_give_the_numbers(shell, corpus):
     assert len(list(results.rglob("similarity_matrix_*.npy"))) == 3
 
 
-def test_vectors_are_kept_and_taken_again(shell, corpus):
+@pytest.fixture
+def heard(monkeypatch):
+    """How many utterances encoders were given."""
+    counted = []
+
+    def load(name, device="cpu"):
+        encoder = registry.find_engine(name).load(device)
+
+        class Counting:
+            def embed(self, utterances, rate_hz):
+                counted.extend(utterances)
+                return encoder.embed(utterances, rate_hz)
+
+        return Counting()
+
+    monkeypatch.setattr("evaluation.commands.attack.registry.load", load)
+    return counted
+
+
+def test_vectors_are_kept_and_taken_again(shell, corpus, heard):
     first = attack(shell, corpus)
     kept = corpus / "out" / f"vectors-original-{long_term_spectrum.ENGINE.key}.npz"
-    vectors = read_vectors(kept)
-    assert len(vectors) == 16
-    for path in (corpus / "original").iterdir():
-        path.write_bytes(b"no sound any more")
+    assert len(read_vectors(kept)) == 16
+    assert len(heard) == 32
     again = attack(shell, corpus)
     assert json.loads(again.out)["numbers"] == json.loads(first.out)["numbers"]
+    assert len(heard) == 32
+
+
+def test_kept_vectors_are_never_those_of_another_recording(shell, corpus, heard):
+    """Anonymised speech of another system has the same names."""
+    attack(shell, corpus)
+    other = corpus / "other"
+    shutil.copytree(corpus / "original", other)
+    (other / "s0-0.wav").unlink()
+    outcome = attack(shell, corpus, "--anonymised", other)
+    assert number(outcome, "ignorant")["value"] == number(outcome, "unprotected")["value"]
+    assert len(heard) == 32 + 15
+    named = [one["file"] for one in json.loads(outcome.out)["problems"] if one["code"] == "unusable-recording"]
+    assert named == ["s0-0"]
+
+
+def test_an_interrupted_attack_keeps_what_it_has(shell, corpus, heard, monkeypatch):
+    def stopped(self, name, path):
+        if name == "s2-0":
+            raise KeyboardInterrupt
+        return take(self, name, path)
+
+    take = vector_files._Extraction.take
+    with monkeypatch.context() as patched:
+        patched.setattr(vector_files._Extraction, "take", stopped)
+        assert attack(shell, corpus).code == 130
+    assert len(heard) == 8
+    assert attack(shell, corpus).code == 0
+    assert len(heard) == 32
+
+
+def test_kept_vectors_that_are_damaged_say_so(shell, corpus):
+    attack(shell, corpus)
+    kept = corpus / "out" / f"vectors-original-{long_term_spectrum.ENGINE.key}.npz"
+    kept.write_bytes(kept.read_bytes()[:1000])
+    outcome = attack(shell, corpus)
+    assert outcome.code == 2
+    assert outcome.err.startswith(f"{kept}: expected an npz with ids and vectors, found another or a damaged file")
+
+
+def test_two_vectors_of_one_utterance_are_refused(tmp_path):
+    path = tmp_path / "vectors.npz"
+    np.savez(path, ids=np.array(["enrolls/u1", "trials/u1"]), vectors=np.eye(2, dtype=np.float32))
+    with pytest.raises(MetricInputError, match="found more of 1, such as u1"):
+        read_vectors(path)
+
+
+def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / "vectors.npz"
+    write_vectors(path, {"u1": np.ones(2, np.float32)})
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(MetricInputError, match="No space left on device"):
+        write_vectors(path, {"u2": np.ones(2, np.float32)})
+    assert [one.name for one in tmp_path.iterdir()] == ["vectors.npz"]
+    assert set(read_vectors(path)) == {"u1"}
+
+
+def test_two_attacks_never_write_into_one_folder(shell, corpus):
+    with alone_in(corpus / "out", LOCK):
+        outcome = attack(shell, corpus)
+    assert outcome.code == 2
+    assert "expected to be alone" in outcome.err
+
+
+def test_models_that_nobody_is_enrolled_for_are_named(shell, corpus):
+    trials = corpus / "data/trials_f/trials"
+    lines = trials.read_text().splitlines()
+    write(trials, [*lines, "nobody s0-2 nontarget"])
+    outcome = attack(shell, corpus)
+    assert outcome.code == 1
+    [problem] = [one for one in json.loads(outcome.out)["problems"] if one["code"] == "unknown-model"]
+    assert problem["found"] == "1 of 5 that are none, such as nobody"
+    write(trials, ["nobody s0-2 nontarget", "nobody s0-3 target"])
+    assert attack(shell, corpus).code == 2
 
 
 def test_what_cannot_be_used_is_named_and_the_rest_measured(shell, corpus):
@@ -111,7 +212,11 @@ def test_what_cannot_be_used_is_named_and_the_rest_measured(shell, corpus):
     ("spoil", "sentence"),
     [
         (lambda at: (at / "data/enrolls/utt2spk").unlink(), "expected utt2spk"),
+        (lambda at: (at / "data/enrolls/utt2spk").write_bytes(b"\xff\xfe\x00"), "expected UTF-8"),
         (lambda at: (at / "data/trials_f/trials").unlink(), "expected a trials file"),
+        (lambda at: write(at / "data/trials_f/trials", ["s0,s0-2,target"]), "<model> <utterance> target|nontarget"),
+        (lambda at: (at / "data/trials_f/utt2spk").write_bytes(b"\xff\xfe\x00"), "expected UTF-8"),
+        (lambda at: [path.unlink() for path in (at / "anonymised").iterdir()], "expected WAV or FLAC files"),
         (lambda at: write(at / "data/trials_f/utt2spk", ["s0-2 s0"]), "expected every trial utterance"),
         (lambda at: [path.unlink() for path in (at / "original").iterdir()], "expected WAV or FLAC files"),
     ],

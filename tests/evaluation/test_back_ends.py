@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from evaluation.attackers.back_ends import Cosine, Lda, Plda, cosine_scores, directions
+from evaluation.attackers.back_ends import Cosine, Lda, Plda
+from evaluation.attackers.scoring import score_pairs
 from evaluation.metrics.detection import kaldi_eer
 from evaluation.metrics.errors import MetricInputError
 
@@ -25,19 +26,19 @@ def speakers_with_nuisance(speakers: int, utterances: int, seed: int) -> tuple[F
 
 def test_cosines_are_those_of_the_definition():
     models, tests = np.array([[3.0, 4.0], [1.0, 0.0]]), np.array([[0.0, 2.0], [-5.0, 0.0], [6.0, 8.0]])
-    np.testing.assert_allclose(cosine_scores(models, tests), [[0.8, -0.6, 1.0], [0.0, -1.0, 0.6]])
+    np.testing.assert_allclose(score_pairs(models, tests, Cosine()), [[0.8, -0.6, 1.0], [0.0, -1.0, 0.6]])
 
 
 def test_lengths_do_not_change_a_cosine():
     generator = np.random.default_rng(1)
     models, tests = generator.normal(size=(3, 5)), generator.normal(size=(4, 5))
-    np.testing.assert_allclose(cosine_scores(models * 9, tests * 0.1), cosine_scores(models, tests))
+    np.testing.assert_allclose(score_pairs(models * 9, tests * 0.1, Cosine()), score_pairs(models, tests, Cosine()))
 
 
 @pytest.mark.parametrize("broken", [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0]])
 def test_vectors_without_a_direction_are_refused(broken: list[float]):
     with pytest.raises(MetricInputError, match="found 1 of 2 that are not"):
-        directions([[1.0, 2.0], broken])
+        Cosine().model_factors(np.array([[1.0, 2.0], broken]), np.ones(2, np.int64))
 
 
 def test_the_centre_is_taken_off_before_anything_else():
@@ -87,7 +88,7 @@ def test_the_2022_chain_finds_speakers_that_a_cosine_does_not():
     enrolled, tests = vectors.reshape(30, 4, 12)[:, :3].mean(axis=1), vectors.reshape(30, 4, 12)[:, 3]
     own = np.eye(30, dtype=bool)
     plda = training.model_factors(enrolled, np.full(30, 3)) @ training.test_factors(tests).T
-    cosine = cosine_scores(enrolled, tests)
+    cosine = score_pairs(enrolled, tests, Cosine())
     assert kaldi_eer(plda[own], plda[~own]) < 0.12
     assert kaldi_eer(cosine[own], cosine[~own]) > 0.3
 

@@ -37,6 +37,12 @@ def test_a_checkpoint_comes_back_with_its_metadata(tmp_path: Path):
     assert [file.name for file in tmp_path.iterdir()] == ["own.safetensors"]
 
 
+def test_others_may_read_a_checkpoint_as_any_file_of_this_process(tmp_path: Path):
+    save_checkpoint(tmp_path / "own.safetensors", network())
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "own.safetensors").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
 def test_writing_again_replaces_the_whole_file(tmp_path: Path):
     path, second, empty = tmp_path / "own.safetensors", network(), network()
     save_checkpoint(path, network(30, 20))
@@ -173,3 +179,10 @@ def test_empty_missing_and_foreign_files_get_a_sentence(tmp_path: Path):
             read_state(path)
     with pytest.raises(CheckpointError, match="no checkpoint"):
         read_metadata(text)
+
+
+def test_a_torch_file_under_the_name_of_safetensors_is_read_as_what_it_is(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(pickle.dumps({"weight": [1.0]}))
+    with pytest.raises(CheckpointError):
+        read_state(path)

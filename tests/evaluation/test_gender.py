@@ -55,8 +55,8 @@ def test_a_gender_without_anonymised_utterances_has_no_share():
         (ORIGINALS, ["e", *SPEAKERS[1:]], "found none of e"),
         (ORIGINALS, SPEAKERS[1:], r"found shape \(6, 3\) and 5 speakers"),
         (np.zeros((0, 3)), [], "found shape"),
-        ([[0.0] * 3, *ORIGINALS[1:]], SPEAKERS, "none of them zero"),
-        ([[np.nan] * 3, *ORIGINALS[1:]], SPEAKERS, "finite numbers"),
+        ([[0.0] * 3, *ORIGINALS[1:]], SPEAKERS, "finite and not zero"),
+        ([[np.nan] * 3, *ORIGINALS[1:]], SPEAKERS, "finite and not zero"),
     ],
 )
 def test_what_cannot_be_judged_is_refused(originals, speakers, words):

@@ -138,7 +138,7 @@ def test_the_same_generator_gives_the_same_attack_and_a_single_pair_is_enough():
         ({"pairs": 61}, "1 to 60 pairs to learn from, as many as were drawn, found 61"),
         ({"pairs": 0}, "found 0"),
         ({"kind": "cubic"}, "found “cubic”"),
-        ({"original": np.ones(4)}, r"found \(4,\)"),
+        ({"original": np.ones(4)}, r"found shape \(4,\)"),
     ],
 )
 def test_what_cannot_be_attacked_gets_a_sentence(change: dict[str, Any], sentence: str):

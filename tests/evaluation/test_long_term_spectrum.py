@@ -68,3 +68,9 @@ def test_score_trials_keeps_the_order_and_names_what_it_does_not_know():
     assert scores[1][2] > scores[0][2]
     with pytest.raises(MetricInputError, match="found none of x, y"):
         score_trials(enrolment, vectors, [("x", "a"), ("a", "y")])
+
+
+@pytest.mark.parametrize(("enrolment", "found"), [({}, 0), ({"a": [np.ones(3)]}, 1)])
+def test_score_trials_needs_two_vectors_to_scale_by(enrolment, found):
+    with pytest.raises(MetricInputError, match=f"two enrolled vectors or more.*found {found}"):
+        score_trials(enrolment, {"a": np.ones(3)}, [("a", "a")])

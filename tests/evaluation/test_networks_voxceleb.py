@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.attackers.back_ends import cosine_scores
+from evaluation.attackers.back_ends import Cosine
 from evaluation.attackers.ecapa_voxceleb import ENGINE
+from evaluation.attackers.scoring import score_pairs
 from evaluation.metrics.detection import kaldi_eer
 from evaluation.metrics.errors import MetricInputError
 from evaluation.weights.catalogue import MODEL_FILES
@@ -81,7 +82,7 @@ def test_speakers_of_real_speech_are_told_apart():
     taken = [row for speaker in speakers for row in [row for row in rows if row["speaker"] == speaker][:2]]
     utterances = [read_speech(row["utterance_id"])[: 3 * RATE] for row in taken]
     vectors = encoder.embed(utterances, RATE)
-    scores = cosine_scores(vectors, vectors)
+    scores = score_pairs(vectors, vectors, Cosine())
     above = np.triu_indices(len(taken), 1)
     names, genders = (np.array([row[field] for row in taken]) for field in ("speaker", "gender"))
     same = names[above[0]] == names[above[1]]

@@ -82,6 +82,37 @@ def test_an_interrupted_run_keeps_what_was_done(shell, listener, corpus, tmp_pat
     assert listener.heard == 4
 
 
+def test_words_of_other_recordings_of_the_same_names_are_refused(shell, listener, corpus, tmp_path):
+    out = tmp_path / "hypotheses"
+    assert shell("recognize", corpus, "--out", out).code == 0
+    write_noise(corpus / "a2.flac", 4000)
+    answer = shell("recognize", corpus, "--out", out)
+    assert answer.code == 2
+    assert "found those of others of the same names for 1 of 3, such as a2" in answer.err
+    assert listener.heard == 3
+
+
+def test_names_that_no_list_can_hold_and_links_to_nothing_are_told(shell, listener, tmp_path):
+    folder = tmp_path / "audio"
+    folder.mkdir()
+    for name in ("a1", "with space", "a\nb"):
+        write_noise(folder / f"{name}.flac", 2000)
+    (folder / "dead.wav").symlink_to(folder / "nothing")
+    answer = shell("recognize", folder, "--json")
+    assert answer.code == 1
+    content = json.loads(answer.out)
+    assert list(content["hypotheses"]) == ["a1"]
+    assert sorted(one["code"] for one in content["problems"]) == ["missing-file", "spaces-in-name", "spaces-in-name"]
+
+
+def test_faults_of_the_lists_are_told(shell, listener, corpus):
+    with (corpus / "text").open("a") as file:
+        file.write("a1 AGAIN\n")
+    answer = shell("recognize", corpus, "--text", corpus / "text")
+    assert answer.code == 1
+    assert "expected each entry once, found “a1” again" in answer.err
+
+
 def test_every_digit_for_machines(shell, listener, corpus):
     answer = shell("recognize", corpus, "--text", corpus / "text", "--json")
     report = answer.json["report"]

@@ -33,7 +33,7 @@ def better():
 
 @needs_shared
 def test_the_light_recogniser_is_near_its_measured_rate(light):
-    references = spoken("librispeech-test-other", 10)
+    references = spoken("librispeech-test-other", 6)
     hypotheses = light.transcribe([read_speech(name) for name in references], RATE_HZ)
     rate = pooled(references, dict(zip(references, hypotheses, strict=True))).error_rate
     assert 0 < rate < 0.4
@@ -65,6 +65,11 @@ def test_a_recording_longer_than_a_piece_keeps_its_words(light, monkeypatch):
     monkeypatch.setattr(moonshine, "LONGEST_S", 7.0)
     hypothesis = light.transcribe([joined], RATE_HZ)[0]
     assert pooled({"all": " ".join(references.values())}, {"all": hypothesis}).error_rate < 0.5
+
+
+def test_the_light_recogniser_refuses_a_graphics_card():
+    with pytest.raises(MetricInputError, match=r"runs on the processor only\. Choose the device “cpu”"):
+        moonshine.load("cuda")
 
 
 @pytest.mark.parametrize("name", ["light", "better"])

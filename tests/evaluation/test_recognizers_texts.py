@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import string
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.metrics.errors import MetricInputError
+from evaluation.recognizers import text_store
 from evaluation.recognizers.number_words import cardinal, spell_numbers
 from evaluation.recognizers.text_store import TextStore
 from evaluation.recognizers.texts import RULES, find_rule, written_english
@@ -104,3 +107,54 @@ def test_words_of_two_recognisers_never_share_a_file(tmp_path):
 def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path):
     with pytest.raises(MetricInputError, match="expected a file that can be written"):
         TextStore(tmp_path / "absent" / "text", "one@1")
+
+
+def test_words_of_other_recordings_are_told_apart(tmp_path):
+    path = tmp_path / "text"
+    with TextStore(path, "one@1") as store:
+        store.add("a", "x", "digest-of-a")
+    with (tmp_path / "text.engine").open("a") as file:
+        file.write("b cut")
+    with TextStore(path, "one@1") as store:
+        assert store.recordings["a"] == "digest-of-a"
+        store.add("b", "y", "digest-of-b")
+    with TextStore(path, "one@1") as store:
+        assert store.recordings == {"a": "digest-of-a", "b": "digest-of-b"}
+        assert store.done == {"a": "x", "b": "y"}
+
+
+def test_two_processes_never_write_one_file(tmp_path):
+    path = tmp_path / "text"
+    with TextStore(path, "one@1"), pytest.raises(MetricInputError, match="expected to be alone"):
+        TextStore(path, "one@1")
+    with TextStore(path, "one@1") as store:
+        store.add("a", "x")
+
+
+def test_a_full_disk_keeps_what_is_done(tmp_path, monkeypatch):
+    path = tmp_path / "text"
+    with TextStore(path, "one@1") as store:
+        store.add("a", "x")
+    lines = path.read_text()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(text_store, "write_listing", full)
+    with (
+        pytest.raises(MetricInputError, match=r"No space left on device.*make room and repeat"),
+        TextStore(path, "one@1") as store,
+    ):
+        store.finish()
+    assert path.read_text() == lines
+    assert {one.name for one in tmp_path.iterdir()} == {"text", "text.engine"}
+
+
+def test_a_folder_or_a_file_of_somebody_else_is_left_as_it_was(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "notes").write_text("mine\n")
+    with pytest.raises(MetricInputError, match="Is a directory"):
+        TextStore(tmp_path / "folder", "one@1")
+    with pytest.raises(MetricInputError, match="a file of unknown origin"):
+        TextStore(tmp_path / "notes", "one@1")
+    assert {one.name for one in tmp_path.iterdir()} == {"folder", "notes"}

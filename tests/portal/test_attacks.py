@@ -385,6 +385,17 @@ def test_vectors_of_another_version_are_not_taken_for_these(submission, edition)
     assert not SpeakerVector.objects.filter(engine=registry.find_engine(SPECTRUM).key, audio=utterance.audio).exists()
 
 
+def test_withdrawn_submission_is_not_worked_on_any_more(submission):
+    run = start_attack(submission=submission, engine=SPECTRUM)
+    SpeakerVector.objects.all().delete()
+    Submission.objects.filter(pk=submission.pk).update(state=Submission.State.WITHDRAWN)
+    first, *others = [Job.objects.get(pk=job.pk) for job in run_chain(run)] + job_chain(run)[1:]
+    assert first.state == State.FAILED
+    assert "is withdrawn, so nothing is computed of its speech any more" in first.failure
+    assert {job.state for job in others} == {State.CANCELLED}
+    assert not SpeakerVector.objects.exists()
+
+
 # Reading costs the same ----------------------------------------------------------------------------
 
 
@@ -399,3 +410,24 @@ def test_reading_takes_the_same_queries_whatever_there_is(edition, runs, django_
         assert len(attacks_of(submission)) == runs
     with django_assert_num_queries(5):
         assert comparison(submission).rows
+
+
+@pytest.mark.parametrize("more", [0, 5])
+def test_reading_a_baseline_without_an_edition_takes_the_same_queries(more, django_assert_num_queries):
+    """Its recipe is made of the trial lists of its corpus."""
+    corpus = make_corpus(speakers=4)
+    enrolment = corpus.data_sets.get(name="tones_enrolls")
+    trials = corpus.data_sets.get(name=TRIALS)
+    for number in range(more):
+        another = corpus.data_sets.create(name=f"more{number}_trials_f", role="trial", split="test")
+        another.utterances.set(trials.utterances.all())
+        TrialList.objects.create(
+            trial_set=another, enrolment_set=enrolment, model_count=2, target_count=2, nontarget_count=2
+        )
+    submission = make_system(corpus).submissions.get()
+    attacked(submission, with_files=False)
+    submission = Submission.objects.select_related("system__edition", "system__corpus").get(pk=submission.pk)
+    with django_assert_num_queries(5):
+        [found] = attacks_of(submission)
+    assert found.recipe.data_sets[TRIALS].gender == "f"
+    assert len(found.recipe.sets("trial")) == 2 + more

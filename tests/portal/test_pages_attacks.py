@@ -503,6 +503,18 @@ def test_running_attack_tells_how_far_it_is_and_can_be_cancelled_by_organizers(c
     assert job.cancel_requested_at is not None
 
 
+def test_cancelled_attack_says_that_it_is_ending(client, system):
+    run = attacked(submission_of(system), state="running")
+    client.force_login(organizer_of(system))
+    address = f"/systems/{system.name}/engine-runs/{run.pk}/cancel"
+    client.post(address)
+    page = get(client, organizer_of(system), system, "attacks/")
+    assert "It was cancelled and ends with what it is at." in text_of(page)
+    assert address not in text_of(page)
+    assert "ended or is being cancelled already" in text_of(client.post(address, follow=True))
+    assert not Job.objects.filter(kind="attack", cancel_requested_at__isnull=False).exists()
+
+
 def test_live_part_ends_with_the_runs(client, system):
     attacked(submission_of(system))
     response = get(client, owner_of(system), system, "attacks/progress")

@@ -200,7 +200,7 @@ def test_list_costs_the_same_queries_whatever_there_is(organizer, submission, tr
         organizer.get(LIST)
 
 
-LIST_QUERIES = 12
+LIST_QUERIES = 7
 
 
 # One training --------------------------------------------------------------------------------------
@@ -221,6 +221,17 @@ def test_running_training_shows_its_curves_and_asks_for_itself(organizer, submis
     assert "<html" not in text_of(live)
     run.epochs.create(seed=1, epoch=4, seconds=2.0, values=run.epochs.get(epoch=3).values)
     assert "4 of 20 epochs are trained" in text_of(organizer.get(f"{page_of(run)}live"))
+
+
+def test_training_on_people_who_are_tried_says_so(organizer, submission):
+    run = measured(submission)
+    warning = "The attacker has learnt people that it is to find"
+    assert warning not in text_of(organizer.get(page_of(run)))
+    corpus = submission.system.corpus
+    trials = corpus.data_sets.create(name="voices_trials", role="trial", split="test")
+    trials.utterances.add(corpus.utterances.first())
+    assert warning in text_of(organizer.get(page_of(run)))
+    assert "One speaker of the training data is enrolled or tried, too." in text_of(organizer.get(FORM))
 
 
 def test_live_part_ends_with_its_job(organizer, submission):

@@ -55,6 +55,42 @@ def begin(submission, **changes):
     return start_training(submission=submission, **asked)
 
 
+@needs_torch
+def test_same_training_is_not_started_twice():
+    submission = make_trained_on()
+    run = begin(submission)
+    with pytest.raises(NotPossible, match=f"under way already as training {run.pk}"):
+        begin(submission)
+    assert begin(submission, seeds=[2]).pk != run.pk
+    Job.objects.filter(pk=run.job_id).update(state=State.SUCCEEDED)
+    assert begin(submission).pk != run.pk
+
+
+@needs_torch
+def test_withdrawn_submission_is_not_trained_on():
+    submission = make_trained_on()
+    run = begin(submission)
+    submission.state = "withdrawn"
+    submission.save()
+    with pytest.raises(NotPossible, match="is withdrawn; there is no speech to train on"):
+        begin(submission, seeds=[2])
+    job = run_job(run)
+    assert job.state == State.FAILED
+    assert "nothing is computed of its speech any more" in job.failure
+    assert not run.epochs.exists()
+
+
+def test_speakers_that_are_tried_too_are_told():
+    submission = make_trained_on(speakers=3)
+    assert [(one.tested, one.warning) for one in material_of(submission)] == [(0, "")]
+    corpus = submission.system.corpus
+    trials = corpus.data_sets.create(name="voices_trials", role="trial", split="test")
+    trials.utterances.set(corpus.utterances.filter(speaker__in=corpus.speakers.order_by("name")[:2]))
+    [one] = material_of(submission)
+    assert one.tested == 2
+    assert one.warning.startswith("2 speakers of the training data are enrolled or tried, too.")
+
+
 def run_job(run):
     return execute(run.job_id)
 
@@ -272,10 +308,26 @@ def test_killed_training_goes_on_after_its_last_epoch_and_comes_to_the_same(kill
     texts = list(run.job.events.values_list("text", flat=True))
     assert "Seed 1 goes on after epoch 1 of 2." in texts
     assert not default_storage.exists(checkpoint_key(run, 1, 1))
+    Job.objects.filter(pk=run.job_id).update(state=State.SUCCEEDED)
     straight = begin(submission)
     training_work.run_training(JobContext(claimed(straight)))
     ends = [one.epochs.get(epoch=2).values for one in (run, straight)]
     assert ends[0]["source_loss"] == pytest.approx(ends[1]["source_loss"], rel=1e-4)
+
+
+@needs_torch
+def test_training_whose_speech_was_erased_meanwhile_does_not_go_on(killed_after_first_epoch):
+    submission = make_trained_on()
+    run = begin(submission)
+    with pytest.raises(Killed):
+        training_work.run_training(JobContext(claimed(run)))
+    submission.files.first().delete()
+    Job.objects.filter(pk=run.job_id).update(state=State.WAITING, claim=None)
+    job = run_job(run)
+    assert job.state == State.FAILED
+    assert "The training data is another than when this training began" in job.failure
+    assert job.failure_remedy == "Start another training."
+    assert epochs_by_seed(run) == {1: [1]}
 
 
 def claimed(run):

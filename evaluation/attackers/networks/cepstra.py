@@ -99,7 +99,7 @@ def _log_energies(samples: Samples, frames: int) -> Floats:
     sums, squares = (np.append(0, np.cumsum(power)) for power in (values, values**2))
     summed = (sums[starts + frame] - sums[starts]).astype(np.float64)
     energies = squares[starts + frame] - squares[starts] - summed**2 / frame
-    return np.log(np.maximum(energies, np.finfo(np.float32).eps)).astype(np.float32)
+    return np.asarray(np.log(np.maximum(energies, np.finfo(np.float32).eps)), np.float32)
 
 
 @cache

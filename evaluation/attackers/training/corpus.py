@@ -82,8 +82,8 @@ def read_corpus(path: Path, targets: Path | None = None) -> list[TrainingUtteran
         targets: CSV file with the columns ``utterance_id`` and ``target``; takes the place of targets in `path`.
 
     Raises:
-        MetricInputError: nothing there, no column of such a name, no utterance; or a targets file that names no
-            utterance of the corpus.
+        MetricInputError: nothing there, speech outside the folders of speakers, no column of such a name, no
+            utterance; or a targets file that names no utterance of the corpus.
     """
     found = _read_rows(path) if path.is_file() else _read_folder(path)
     if not found:
@@ -141,11 +141,20 @@ def _target_faults(utterances: Sequence[TrainingUtterance]) -> list[str]:
 def _read_folder(folder: Path) -> list[TrainingUtterance]:
     if not folder.is_dir():
         raise MetricInputError(f"{folder}: expected a folder of speakers or a CSV file, found neither.")
-    found = []
+    found, loose = [], []
     for path in sorted(folder.rglob("*")):
         place = path.relative_to(folder)
-        if path.suffix.lower() in ENDINGS and len(place.parts) > 1 and path.is_file():
+        if path.suffix.lower() not in ENDINGS or not path.is_file():
+            continue
+        if len(place.parts) == 1:
+            loose.append(path.name)
+        else:
             found.append(TrainingUtterance.of_file(str(place.with_suffix("")), place.parts[0], path))
+    if loose:
+        raise MetricInputError(
+            f"{folder}: expected the speech of each speaker in a folder of that name, found {_some(loose)} outside "
+            "any. Move it, or name the speakers in a CSV file."
+        )
     # Names of files alone where they are unique, as targets files and score files call them.
     short = [Path(one.identifier).name for one in found]
     if len(set(short)) == len(short):

@@ -22,7 +22,7 @@ from evaluation.attackers.networks.classifier import CosineClassifier
 from evaluation.attackers.networks.features import HOP, RATE_HZ
 from evaluation.attackers.training.adversary import Heads
 from evaluation.attackers.training.features import FeatureStore
-from evaluation.attackers.training.files import CHECKPOINT, VALUES, write_whole
+from evaluation.attackers.training.files import CHECKPOINT, VALUES
 from evaluation.attackers.training.recipe import TrainingRecipe
 from evaluation.attackers.training.schedules import learning_rate, target_weights
 from evaluation.attackers.training.segments import Indices, Segments
@@ -36,6 +36,7 @@ from evaluation.attackers.training.values import (
     epochs_csv,
     records_to_plain,
 )
+from evaluation.formats.whole_files import write_whole
 from evaluation.metrics.errors import MetricInputError
 
 FORMAT = 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -155,6 +155,7 @@ def _train(
     store = make_store(utterances, segments, torch.device(device), partial(progress, "features"))
     fitted = fit(lambda: build_encoder(recipe), store, segments, recipe, seed, folder, listener)
     final, mean = measure_finished(fitted, store, segments, recipe, seed, progress)
+    final = replace(final, unused_utterances=len(utterances) - np.unique(segments.piece_utterance).size)
     save_trained(
         folder, fitted.encoder, fitted.epochs, recipe=recipe, seed=seed, sources=segments.sources,
         targets=segments.targets if recipe.target_head != "none" else (), training_mean=mean, final=final,
@@ -175,7 +176,7 @@ def measure_finished(
     """The last numbers of a training and the mean vector of its training segments, shape (d,).
 
     Probes are fitted on at most `MOST_PROBED` training segments and tested on those held out; where none are, on a
-    fifth of the training segments.
+    fifth of the training segments, which the recogniser knows, so that their errors come out low.
     """
     from evaluation.attackers.training.fitting import embed_rows
 
@@ -217,12 +218,14 @@ def _probes(
     rows = segments.training_rows[order]
     if len(unseen):
         fitted_on, train, tested_on, test = rows, seen[order], segments.validation_rows, unseen
+        split = "segment"
     else:
+        split = "training segment"
         apart = max(1, len(order) // 5)
         fitted_on, train, tested_on, test = rows[apart:], seen[order[apart:]], rows[:apart], seen[order[:apart]]
 
     def probed(labels: Labels, classes: int) -> ProbeResult:
-        return fresh_probe(train, labels[fitted_on], test, labels[tested_on], classes=classes, split="segment")
+        return fresh_probe(train, labels[fitted_on], test, labels[tested_on], classes=classes, split=split)
 
     source = probed(segments.source, len(segments.sources))
     if len(segments.targets) < 2:

@@ -51,12 +51,13 @@ class TrainingRecipe:
             anywhere in the utterance, as many times as it has pieces.
         shortest_s: pieces below are left out; longer ones below `crop_s` are padded with silence.
         quietest_amplitude: pieces with a lower mean absolute amplitude (full scale 1) are left out.
-        validation: what is held out: a tenth of each speaker's utterances, rounded down; a tenth of all; or the last
-            piece of each source, in every conversion of it.
+        validation: what is held out: a tenth of each speaker's recordings, rounded down; a tenth of all; or the last
+            piece of each source; always in every conversion of it.
         drop_last: whether the last batch of an epoch is left out where it is not full.
         centre: whether the mean vector of the training is taken off before scoring.
         checkpoint: the weights after the ``last`` epoch, or after the one with the ``best`` source error.
-        gender_split: whether trials across genders are scored (``pooled``) or not (``per gender``).
+        gender_split: whether the toolkit that the recipe comes from scores trials across genders (``pooled``) or not
+            (``per gender``). It tells what its published EERs compare with; here the list of trials decides.
         target_head: ``none``; ``literal`` trains it with the rest by one optimiser, as published; ``stabilised`` gives
             it an optimiser and steps of its own.
         zero_epochs: E, the epochs before the target classifier acts on the recogniser.

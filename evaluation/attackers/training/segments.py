@@ -99,7 +99,7 @@ def cut(
     """
     grid: list[tuple[int, int, int]] = []  # utterance, start, length of each full or last piece
     lengths, faults = [], []
-    heard = hashlib.sha256()
+    sound = hashlib.sha256()
     for number, utterance in enumerate(utterances):
         progress(number, len(utterances))
         try:
@@ -108,7 +108,7 @@ def cut(
             faults.append(str(error))
             continue
         lengths.append(samples.size)
-        heard.update(np.ascontiguousarray(samples))
+        sound.update(samples.tobytes())
         grid += [(number, start, length) for start, length in _pieces_of(samples, recipe)]
     progress(len(utterances), len(utterances))
     if faults:
@@ -116,7 +116,7 @@ def cut(
         raise MetricInputError(" ".join(faults[:3]) + more)
     table = np.array(grid, dtype=np.int64).reshape(-1, 3)
     held_out = _held_out(utterances, table, recipe, np.random.default_rng([seed, 0]))
-    segments = _assembled(utterances, np.array(lengths, dtype=np.int64), table, held_out, recipe, heard.digest())
+    segments = _assembled(utterances, np.array(lengths, dtype=np.int64), table, held_out, recipe, sound.digest())
     _require_two_sources(segments, recipe)
     return segments
 
@@ -146,13 +146,17 @@ def _held_out(
         last = {source: _last_place(list(known)) for source, known in of_source.items() if len(known) > 1}
         chosen = [last.get(utterances[owner].source) == place for owner, place in zip(owners, places, strict=True)]
         return np.array(chosen, dtype=np.bool_)
-    groups: dict[str, list[int]] = {}
+    # Recordings are drawn, each with all its conversions: those left in training would tell of those held out.
+    groups: dict[str, dict[str, list[int]]] = {}
     for number in sorted(set(owners.tolist())):
-        group = utterances[number].source if recipe.validation == "tenth of each speaker" else ""
-        groups.setdefault(group, []).append(number)
+        one = utterances[number]
+        group = one.source if recipe.validation == "tenth of each speaker" else ""
+        groups.setdefault(group, {}).setdefault(one.recording, []).append(number)
     out: list[int] = []
-    for members in groups.values():
-        out += random.permutation(members)[: len(members) // TENTH].tolist()
+    for recordings in groups.values():
+        conversions = list(recordings.values())
+        for place in random.permutation(len(conversions))[: len(conversions) // TENTH]:
+            out += conversions[place]
     return np.isin(owners, out)
 
 
@@ -164,7 +168,7 @@ def _last_place(places: Sequence[tuple[str, int]]) -> tuple[str, int]:
 
 def _assembled(
     utterances: Sequence[TrainingUtterance], lengths: Indices, table: Indices, held_out: Flags, recipe: TrainingRecipe,
-    heard: bytes,
+    sound: bytes,
 ) -> Segments:  # fmt: skip
     owners = table[:, 0]
     if recipe.crop == "utterance":
@@ -179,7 +183,7 @@ def _assembled(
     named = [utterances[owner] for owner in owners]
     place = {name: label for label, name in enumerate(sources)}
     target_place = {name: label for label, name in enumerate(targets)}
-    digest = hashlib.sha256(heard + table.tobytes() + lengths.tobytes() + held_out.tobytes())
+    digest = hashlib.sha256(sound + table.tobytes() + lengths.tobytes() + held_out.tobytes())
     for one in utterances:
         digest.update(f"{one.identifier}\0{one.source}\0{one.target}\0{one.recording}\n".encode())
     return Segments(

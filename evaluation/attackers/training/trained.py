@@ -19,9 +19,10 @@ import numpy.typing as npt
 from evaluation.attackers.contract import Device, Engine, Samples, SpeakerEncoder, Vectors
 from evaluation.attackers.devices import require_torch_device
 from evaluation.attackers.ecapa_voxceleb import EcapaEncoder
-from evaluation.attackers.training.files import DESCRIPTION, MODEL, VALUES, write_whole
+from evaluation.attackers.training.files import DESCRIPTION, MODEL, VALUES
 from evaluation.attackers.training.recipe import TrainingRecipe
 from evaluation.attackers.training.values import EpochRecord, FinalValues, epochs_csv, epochs_of_csv
+from evaluation.formats.whole_files import write_whole
 from evaluation.metrics.errors import MetricInputError
 
 if TYPE_CHECKING:

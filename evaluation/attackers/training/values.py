@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,8 @@ class ProbeResult:
         chance: error of guessing among the classes.
         n_train, n_test: vectors.
         classes: speakers told apart.
-        split: ``segment``, other segments of the same sources; ``source``, other sources.
+        split: what it was tested on: ``segment``, held-out segments of the same sources; ``training segment``, segments
+            that the recogniser has learnt from, where none is held out; ``source``, other sources in training.
     """
 
     error: float
@@ -103,6 +104,7 @@ class FinalValues:
         target_probe: error of a fresh probe on targets, other segments.
         target_probe_other_sources: the same where the test sources are others than those it was fitted on.
         source_probe: error of a fresh probe on sources.
+        unused_utterances: none of whose pieces is as long and as loud as the recipe wants; they taught nothing.
     """
 
     source_error: Value
@@ -118,6 +120,7 @@ class FinalValues:
     target_probe: ProbeResult | None
     target_probe_other_sources: ProbeResult | None
     source_probe: ProbeResult | None
+    unused_utterances: int = 0
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> FinalValues:
@@ -126,7 +129,9 @@ class FinalValues:
         Raises:
             KeyError, TypeError: other content.
         """
-        values = {field.name: given[field.name] for field in fields(cls)}
+        values = {
+            field.name: given[field.name] for field in fields(cls) if field.name in given or field.default is MISSING
+        }
         for name in ("target_probe", "target_probe_other_sources", "source_probe"):
             values[name] = None if values[name] is None else ProbeResult(**values[name])
         return cls(**values)

@@ -45,6 +45,13 @@ def test_folder_names_speakers_and_utterances(tmp_path):
         read_corpus(tmp_path, targets)
 
 
+def test_speech_of_nobody_is_not_left_out_in_silence(tmp_path):
+    write(tmp_path)
+    write_flac16(tmp_path / "loose.flac", np.ones(800, np.int16), SECOND)
+    with pytest.raises(MetricInputError, match=r"in a folder of that name, found loose\.flac outside any"):
+        read_corpus(tmp_path)
+
+
 def test_names_that_occur_twice_keep_their_folders(tmp_path):
     for speaker in ("a", "b"):
         (tmp_path / speaker).mkdir()
@@ -144,6 +151,16 @@ def test_tenth_of_each_speaker_is_rounded_down():
     assert np.bincount(segments.source[segments.held_out], minlength=2).tolist() == [2, 0]
     assert int(cut(data, PRESETS["vpc24"], 1).held_out.sum()) == 3
     assert not np.array_equal(segments.held_out, cut(data, PRESETS["spane"], 2).held_out)
+
+
+@pytest.mark.parametrize("preset", ["spane", "vpc24"])
+def test_a_tenth_holds_out_all_conversions_of_a_recording(preset):
+    data = [spoken(f"a{n}-{draw}", "a", 3.0, original=f"a{n}") for n in range(10) for draw in range(3)]
+    data += [spoken(f"b{n}", "b", 3.0) for n in range(10)]
+    held_out = {data[row].identifier for row in cut(data, PRESETS[preset], 1).validation_rows}
+    recordings = {one.recording for one in data if one.identifier in held_out}
+    assert held_out == {one.identifier for one in data if one.recording in recordings}
+    assert len(recordings) == 2
 
 
 def test_chance_knows_genders_where_targets_follow_them():

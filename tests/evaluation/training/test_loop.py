@@ -195,7 +195,14 @@ def test_best_epoch_needs_held_out_segments(tmp_path):
 def test_without_held_out_segments_there_is_no_validation_error(tmp_path):
     attacker = train(utterances(), TINY.changed(epochs=1, validation="tenth of each speaker"), 1, tmp_path)
     assert (attacker.summary.source_error, attacker.summary.held_out_segments) == (None, 0)
-    assert attacker.summary.source_probe.n_test == 4  # a fifth of the training segments
+    probe = attacker.summary.source_probe
+    assert (probe.n_test, probe.split) == (4, "training segment")  # a fifth of them
+
+
+def test_utterances_that_teach_nothing_are_counted(tmp_path):
+    short = [replace(one, identifier=f"{one.identifier}-short") for one in utterances(each=1, seconds=0.3)]
+    attacker = train([*utterances(), *short], TINY.changed(epochs=1), 1, tmp_path)
+    assert load_trained(attacker.folder).summary.unused_utterances == 3
 
 
 def test_features_that_do_not_fit_are_computed_for_each_batch(monkeypatch):

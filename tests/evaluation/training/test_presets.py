@@ -70,6 +70,8 @@ def test_all_faults_of_a_recipe_are_said_at_once():
         SPANE.changed(batch=2.5)
     with pytest.raises(MetricInputError, match="scale: expected a finite number, found nan"):
         SPANE.changed(scale=float("nan"))
+    with pytest.raises(MetricInputError, match="found last segment, which training would hear"):
+        PRESETS["vpc24"].changed(validation="last segment")
 
 
 def test_literal_head_has_one_optimiser():

@@ -31,6 +31,8 @@ def test_team_reads_attacks_side_by_side(new_page, check_page, system):
     page = new_page(system.team.memberships.get().user)
     page.goto(f"/systems/{system.name}/attacks/")
     expect(page.get_by_role("columnheader", name="Uploaded scores").first).to_be_visible()
+    page.locator("summary", has_text="Gender preservation").click()
+    expect(page.get_by_role("columnheader", name="Same by chance, %")).to_be_visible()
     check_page(page, "attacks-team")
     for name in ("DET curves of tones_trials_f", "Voice similarity matrices of tones_trials_m"):
         assert page.get_by_role("img", name=name).evaluate("image => image.naturalWidth > 100")
@@ -58,6 +60,8 @@ def test_organizer_starts_and_cancels_an_attack(new_page, check_page, system):
     expect(page.get_by_role("heading", name="Under way")).to_be_visible()
     check_page(page, "attacks-running")
     page.get_by_role("button", name="Cancel").click()
+    for _ in range(2):  # whoever thinks about it for longer finds the live part renewed behind the question
+        page.wait_for_event("response", lambda response: "attacks/progress" in response.url)
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     expect(page.get_by_text("was cancelled")).to_be_visible()
     check_page(page, "attacks-cancelled")

@@ -1,0 +1,128 @@
+"""What engines made of a recording goes with it: vectors and words of speech are personal data as the speech is.
+
+Whoever deletes an utterance, a submitted file or a submission has, when the transaction is through, deleted the
+speaker vectors and hypotheses of its audio, its texts in the lists of recognised utterances, and the derived files of
+runs that are gone. What a crash left behind, or audio that was replaced by other, is found by a chore. Audio that
+somebody still holds keeps its results, which belong to the content.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import QuerySet
+
+from evaluation import attack_keys
+from evaluation.models import EvaluationRun, Hypothesis, SpeakerVector
+from evaluation.services_attack import parts_of
+from portal.challenges.models import Utterance
+from portal.core.storage import replace_named
+from portal.submissions.models import SubmittedFile
+
+MADE_OF_AUDIO = (SpeakerVector, Hypothesis)
+HOLDERS = (Utterance, SubmittedFile)
+# Where a run keeps files, by its key.
+FOLDERS = ("derived/attacks", "derived/recognition", "derived/attackers", "derived/figures")
+
+
+@dataclass
+class _Erased(threading.local):
+    """What this thread's transaction has deleted; emptied by the first that is called once it is through."""
+
+    audio: set[str] = field(default_factory=set)
+    files: dict[int, set[int]] = field(default_factory=dict)
+    runs: set[int] = field(default_factory=set)
+
+
+_erased = _Erased()
+
+
+def erase_with_utterance(utterance: Utterance) -> None:
+    """To be called when an utterance is deleted."""
+    _erased.audio.add(utterance.audio)
+    transaction.on_commit(_finish)
+
+
+def erase_with_file(file: SubmittedFile) -> None:
+    """To be called when a submitted file is deleted."""
+    _erased.audio.add(file.audio)
+    _erased.files.setdefault(file.submission_id, set()).add(file.pk)
+    transaction.on_commit(_finish)
+
+
+def erase_with_run(run: EvaluationRun) -> None:
+    """To be called when a run is deleted: with its submission, or by itself."""
+    _erased.runs.add(run.pk)
+    transaction.on_commit(_finish)
+
+
+def _finish() -> None:
+    """Of all calls of a transaction the first does the work. What was rolled back is still held and stays."""
+    audio, files, runs = _erased.audio, _erased.files, _erased.runs
+    _erased.audio, _erased.files, _erased.runs = set(), {}, set()
+    erase_results(audio - {""})
+    for submission, gone in files.items():
+        _erase_texts(submission, gone)
+    for run in runs:
+        if not EvaluationRun.objects.filter(pk=run).exists():
+            for folder in FOLDERS:
+                _remove_folder(f"{folder}/{run}")
+
+
+def erase_results(audio: Collection[str]) -> int:
+    """Delete vectors and hypotheses of these recordings, unless somebody holds them; how many rows."""
+    count = 0
+    for part in parts_of(sorted(audio)):
+        held = {key for model in HOLDERS for key in _audio_of(model, part)}
+        orphans = [key for key in part if key not in held]
+        for model in MADE_OF_AUDIO:
+            count += model._default_manager.filter(audio__in=orphans).delete()[0]
+    return count
+
+
+def erase_unheld() -> int:
+    """Delete every vector and hypothesis whose recording nobody holds any more; how many rows."""
+    unheld: set[str] = set()
+    for model in MADE_OF_AUDIO:
+        rows = model._default_manager.order_by()
+        for holder in HOLDERS:
+            rows = rows.exclude(audio__in=holder._default_manager.order_by().values("audio"))
+        unheld.update(rows.values_list("audio", flat=True).distinct())
+    return erase_results(unheld)
+
+
+def _audio_of(model: type[Utterance] | type[SubmittedFile], keys: Collection[str]) -> QuerySet[Utterance, str]:
+    return model._default_manager.filter(audio__in=keys).order_by().values_list("audio", flat=True)  # type: ignore[return-value]
+
+
+def _erase_texts(submission: int, gone: Collection[int]) -> None:
+    """Take the utterances of deleted files out of what recognitions of their submission keep for pages."""
+    erased = set(gone) - set(SubmittedFile.objects.filter(pk__in=gone).values_list("pk", flat=True))
+    runs = EvaluationRun.objects.filter(submission=submission, kind=EvaluationRun.Kind.RECOGNITION)
+    for run in runs if erased else ():
+        for name in run.parameters.get("data_sets", []):
+            key = attack_keys.words_key(run.pk, name)
+            if not default_storage.exists(key):
+                continue
+            with default_storage.open(key) as stored:
+                rows = json.loads(stored.read())
+            kept = [row for row in rows if row["file"] not in erased]
+            if len(kept) < len(rows):
+                replace_named(key, json.dumps(kept, ensure_ascii=False).encode())
+
+
+def _remove_folder(folder: str) -> None:
+    try:
+        folders, names = default_storage.listdir(folder)
+    except FileNotFoundError:
+        return
+    for name in names:
+        default_storage.delete(f"{folder}/{name}")
+    for inner in folders:
+        _remove_folder(f"{folder}/{inner}")
+    default_storage.delete(folder)

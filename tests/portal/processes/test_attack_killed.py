@@ -1,0 +1,99 @@
+"""A worker that is killed while it makes speaker vectors loses those under way; another makes each of the rest once."""
+
+import os
+from collections import Counter
+
+import pytest
+from django.conf import settings
+
+from evaluation.attackers import registry
+from evaluation.formats.claims import AttackModel
+from evaluation.models import SpeakerVector
+from evaluation.selectors_attack import attacks_of
+from evaluation.services_attack import start_attack
+from evaluation.services_speech import job_chain
+from portal.jobs.models import State
+from tests.portal.attacking import SPECTRUM, unprotected
+from tests.portal.objective import tones_edition
+from tests.portal.processes.programs import wait_for_end, wait_until
+
+TRIALS = "tones_trials_f"
+
+
+class HeldSpectrum:
+    """The long-term spectrum in the programs of a test, which works on so many utterances as it is let and then waits.
+
+    So a kill meets the job at work, however quick the machine is. What it works on is noted by content.
+    """
+
+    CODE = """
+import time, uuid
+from hashlib import sha256
+from pathlib import Path
+
+from evaluation.attackers.long_term_spectrum import LongTermSpectrum
+from tests.settings import *
+
+HERE = Path(__file__).parent
+whole = LongTermSpectrum.embed
+
+def embed(self, utterances, rate_hz):
+    while len(list((HERE / "done").iterdir())) + len(utterances) > int((HERE / "limit").read_text()):
+        time.sleep(0.02)
+    vectors = whole(self, utterances, rate_hz)
+    for samples in utterances:
+        (HERE / "done" / f"{sha256(samples.tobytes()).hexdigest()}.{uuid.uuid4().hex}").touch()
+    return vectors
+
+LongTermSpectrum.embed = embed
+"""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "done").mkdir(parents=True)
+        (folder / "held_settings.py").write_text(self.CODE)
+        known = [str(folder), str(settings.BASE_DIR), os.environ.get("PYTHONPATH", "")]
+        self.environment = {
+            "DJANGO_SETTINGS_MODULE": "held_settings",
+            "PYTHONPATH": os.pathsep.join(filter(None, known)),
+        }
+
+    def let(self, utterances):
+        """So many in all."""
+        fresh = self.folder / "fresh"
+        fresh.write_text(str(utterances))
+        fresh.replace(self.folder / "limit")
+
+    def worked_on(self):
+        """How often each recording was, by content."""
+        return Counter(path.name.partition(".")[0] for path in (self.folder / "done").iterdir())
+
+
+@pytest.fixture
+def held(tmp_path):
+    return HeldSpectrum(tmp_path / "held")
+
+
+def test_vectors_are_made_once_although_their_worker_is_killed(alone, held):
+    submission = unprotected(tones_edition(speakers=8, utterances=2))
+    held.let(11)  # three alone and a batch of eight, of the sixteen enrolment utterances
+    first = alone.start_worker(**held.environment)
+    alone.start_scheduler(**held.environment)
+    run = start_attack(submission=submission, engine=SPECTRUM, data_sets=[TRIALS])
+    vectors = SpeakerVector.objects.filter(engine=registry.find_engine(SPECTRUM).key)
+    wait_until(lambda: vectors.count() == 11, "eleven speaker vectors")
+    first.kill()
+    before = dict(vectors.values_list("audio", "pk"))
+    held.let(10**6)
+    alone.start_worker(**held.environment)
+    ended = wait_for_end(run.job)
+    assert ended.state == State.SUCCEEDED, ended.failure
+    assert [(job.kind, job.attempt) for job in job_chain(run)] == [("vectors", 2), ("vectors", 1), ("attack", 1)]
+    after = dict(vectors.values_list("audio", "pk"))
+    assert before.items() <= after.items()
+    assert len(after) == 16 + 8  # every enrolment utterance, and the trials of the women
+    worked_on = held.worked_on()
+    assert len(worked_on) == len(after)
+    assert set(worked_on.values()) == {1}
+    [found] = attacks_of(submission)
+    assert found.values.number("eer", "kaldi", data_set=TRIALS, attack_model=AttackModel.IGNORANT) is not None
