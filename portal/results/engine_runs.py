@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest
 from evaluation.encoders import EngineText
 from evaluation.models import EvaluationRun
 from evaluation.selectors_attack import engine_text
-from evaluation.services_speech import chains_of
+from evaluation.services_speech import chains_of, is_ending
 from portal.jobs.models import Job, State
 from portal.jobs.rules import can_cancel, can_run_again
 from portal.jobs.selectors import with_estimates
@@ -58,8 +58,13 @@ class EngineRun:
         return State(self.stopped.state) if self.stopped else State.SUCCEEDED
 
     @property
+    def is_ending(self) -> bool:
+        """Whether somebody has cancelled it and its worker has not come to the end of an item yet."""
+        return is_ending(self.jobs)
+
+    @property
     def can_cancel(self) -> bool:
-        return any(can_cancel(job) for job in self.jobs)
+        return not self.is_ending and any(can_cancel(job) for job in self.jobs)
 
     @property
     def can_continue(self) -> bool:

@@ -23,11 +23,13 @@ from evaluation.models import EvaluationRun, MetricValue, TrainingEpoch
 from evaluation.selectors_training import (
     TrainingReport,
     epochs_of,
-    material_of,
     recipe_of,
     report_of,
     seeds_of,
+    tested_speakers,
+    told_of_tested,
     training_for,
+    training_sets_of,
     trainings_of,
 )
 from evaluation.services_training import engine_key
@@ -94,7 +96,7 @@ def list_page(request: HttpRequest, system: System) -> dict[str, Any]:
         **_of_view(view),
         "rows": [_row(run, reports[run.pk]) for run in runs],
         "sweep": sweep_chart(runs, reports),
-        "material": material_of(view.submission),
+        "material": training_sets_of(view.submission),
         "published_rows": [_published(row) for row in PUBLISHED_TABLE_1],
     }
 
@@ -166,7 +168,7 @@ def training_page(request: HttpRequest, system: System, training: int) -> dict[s
         "settings": _settings(run, recipe),
         "cells": report_cells(report, _error_rates(run, report)),
         "seed_rows": _seed_rows(report),
-        "warnings": _warnings(report),
+        "warnings": _warnings(report, tested_speakers(run)),
         "published_rows": [_published(row) for row in PUBLISHED_TABLE_1],
         "ended": job is not None and job.has_ended,
     }
@@ -307,9 +309,9 @@ def _seed_rows(report: TrainingReport) -> list[tuple[int, list[str]]]:
     ]
 
 
-def _warnings(report: TrainingReport) -> list[tuple[str, str]]:
+def _warnings(report: TrainingReport, tested: int) -> list[tuple[str, str]]:
     """What a reader must know before they believe the report: title and text."""
-    found = []
+    found = [("The attacker has learnt people that it is to find", told_of_tested(tested))] if tested else []
     first = report.first
     if first is not None and report.is_anti_prediction:
         found.append((

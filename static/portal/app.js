@@ -56,6 +56,8 @@ document.addEventListener("submit", async (event) => {
   event.preventDefault();
   const { submitter } = event;
   if (!(await confirmed(question, action))) return;
+  // A live part may have renewed itself meanwhile, and a form outside of the page is not sent.
+  if (!event.target.isConnected) document.body.append(event.target);
   event.target.dataset.sure = "yes";
   event.target.requestSubmit(submitter);
   delete event.target.dataset.sure;
