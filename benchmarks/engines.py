@@ -206,9 +206,9 @@ def training_step(width: int, device: Device) -> tuple[Work, int]:
 
     from evaluation.attackers.networks.classifier import CosineClassifier
     from evaluation.attackers.training.adversary import Heads
+    from evaluation.attackers.training.networks import build_encoder
     from evaluation.attackers.training.presets import PRESETS, VARIANTS, with_variant
     from evaluation.attackers.training.stepping import Batch, Trainer
-    from evaluation.attackers.training.trained import build_encoder
 
     recipe = with_variant(replace(PRESETS["small"], width=width, aggregated=3 * width), VARIANTS["none"].name)
     place, frames, speakers = torch.device(device), round(recipe.crop_s * 100) + 1, 40

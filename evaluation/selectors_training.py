@@ -162,7 +162,7 @@ def recipe_of(run: EvaluationRun) -> TrainingRecipe:
 def training_title(run: EvaluationRun) -> str:
     """Such as ``ECAPA-TDNN of training 12 (small, stabilised target classifier)``."""
     variant = VARIANTS[run.parameters["variant"]].title
-    return f"ECAPA-TDNN of training {run.pk} ({run.recipe}, {variant[:1].lower()}{variant[1:]})"
+    return f"{recipe_of(run).network_title} of training {run.pk} ({run.recipe}, {variant[:1].lower()}{variant[1:]})"
 
 
 # What a submission can be trained on ---------------------------------------------------------------

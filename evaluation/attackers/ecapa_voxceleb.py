@@ -17,6 +17,7 @@ from evaluation.attackers.utterances import RATE_HZ, check_rate, check_utterance
 
 if TYPE_CHECKING:
     from evaluation.attackers.networks.ecapa import EcapaTdnn
+    from evaluation.attackers.networks.xvector import XvectorTdnn
 
 WEIGHTS = "ecapa-voxceleb"
 DIMENSION = 192
@@ -26,10 +27,10 @@ _BATCH_S = {"cpu": 30.0, "cuda": 600.0}
 _FULL_SCALE = 32768.0
 
 
-class EcapaEncoder:
-    """Vectors of an ECAPA-TDNN, whoever trained it; one instance serves one thread."""
+class LogMelEncoder:
+    """Vectors of a network over log-mel features, whoever trained it; one instance serves one thread."""
 
-    def __init__(self, network: EcapaTdnn, device: Device) -> None:
+    def __init__(self, network: EcapaTdnn | XvectorTdnn, device: Device) -> None:
         """Move the network to where it will compute.
 
         Args:
@@ -86,7 +87,7 @@ def load_encoder(device: Device = "cpu") -> SpeakerEncoder:
     path = store.find(WEIGHTS)
     network = ecapa_tdnn()
     load_state(path, network, SPEECHBRAIN_NAMES)
-    return EcapaEncoder(network, device)
+    return LogMelEncoder(network, device)
 
 
 ENGINE = Engine(

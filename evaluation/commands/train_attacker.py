@@ -30,9 +30,9 @@ from evaluation.commands.terminal import FINE, NONE, CommandError, say, say_json
 from evaluation.formats.whole_files import write_whole
 
 DESCRIPTION = (
-    "Trains ECAPA-TDNN on anonymised speech, as a semi-informed attacker would: a folder for each seed with the "
-    "weights, the recipe and the values of every epoch as CSV. Epochs are kept, so that a stopped training goes on "
-    "with --resume."
+    "Trains ECAPA-TDNN, or an x-vector network, on anonymised speech, as a semi-informed attacker would: a folder for "
+    "each seed with the weights, the recipe and the values of every epoch as CSV. Epochs are kept, so that a stopped "
+    "training goes on with --resume."
 )
 RECIPE = "training.json"
 LARGEST_SEED = 2**63 - 1  # of torch
@@ -51,7 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="anonymised speech: a folder SPEAKER/…/UTTERANCE.flac, or a CSV file with the columns path and source, "
         "and if known utterance_id, target, gender, original",
     )
-    parser.add_argument("--preset", default="small", choices=list(PRESETS), help="recipe (default small)")
+    parser.add_argument(
+        "--preset",
+        default="small",
+        choices=list(PRESETS),
+        help="recipe; x-vector trains that network, the others ECAPA-TDNN (default small)",
+    )
     parser.add_argument(
         "--variant", default="none", choices=list(VARIANTS), help="what is done about targets (default none)"
     )

@@ -344,7 +344,7 @@ def _settings(run: EvaluationRun, recipe: TrainingRecipe) -> list[tuple[str, str
     facts = [
         ("Training data", ", ".join(run.parameters["data_sets"])),
         ("Recipe", f"{run.recipe}, version {run.recipe_version}"),
-        ("Recogniser", f"ECAPA-TDNN, {recipe.width} channels, vectors of {recipe.embedding} numbers"),
+        ("Recogniser", f"{recipe.network_title}, {recipe.width} channels, vectors of {recipe.embedding} numbers"),
         ("Learning", f"{recipe.epochs} epochs, {recipe.batch} pieces of {recipe.crop_s:g} s a step"),
         ("Target classifier", VARIANTS[run.parameters["variant"]].title),
         ("Seeds", ", ".join(map(str, seeds_of(run)))),

@@ -9,9 +9,10 @@ from django.utils import timezone
 
 from anonymization.models import AnonymizationRun
 from evaluation import machine, services_training, training_work
+from evaluation.attackers.training.presets import PRESETS
 from evaluation.metrics.errors import MetricInputError
 from evaluation.models import EvaluationRun, TrainingEpoch
-from evaluation.selectors_training import REPORT, epochs_of, material_of, report_of, trained_seeds
+from evaluation.selectors_training import REPORT, epochs_of, material_of, report_of, trained_seeds, training_title
 from evaluation.services_training import (
     KIND,
     KIND_GPU,
@@ -199,6 +200,21 @@ def test_encoder_embeds_the_speech_of_the_corpus_and_differs_between_seeds():
     default_storage.delete(encoder_key(run, 1))
     with pytest.raises(MetricInputError, match="is missing in the portal's files"):
         load_encoder(run, 1)
+
+
+@needs_torch
+def test_xvector_is_trained_and_told_by_its_name():
+    recipe = PRESETS["x-vector"].changed(
+        width=8, aggregated=16, embedding=16, epochs=1, batch=4, segment_s=1.0, crop_s=1.0, validation="last segment"
+    )
+    submission = make_trained_on()
+    run = begin(submission, recipe=recipe)
+    assert run_job(run).failure == ""
+    assert training_title(run) == f"x-vector TDNN of training {run.pk} (x-vector, no target classifier)"
+    samples, rate_hz = load_audio(submission.files.first().audio)
+    vectors = load_encoder(run, 1).embed([samples], rate_hz)
+    assert vectors.shape == (1, 16)
+    assert np.isfinite(vectors).all()
 
 
 @needs_torch
@@ -570,6 +586,20 @@ def test_wider_networks_and_longer_speech_cost_more():
     costs = [cost_of(TINY.changed(width=width), 3600.0, seeds=1, device="cpu").seconds for width in (8, 64, 96, 1024)]
     assert costs == sorted(costs)
     assert cost_of(TINY, 7200.0, seeds=1, device="cpu").steps > cost_of(TINY, 3600.0, seeds=1, device="cpu").steps
+
+
+def test_trainings_of_one_network_tell_nothing_of_the_cost_of_another():
+    xvector = PRESETS["x-vector"]
+    ecapa = PRESETS["vpc24"].changed(batch=xvector.batch)
+    assert (ecapa.width, ecapa.crop_s) == (xvector.width, xvector.crop_s)
+    elsewhere = [cost_of(one, 3600.0, seeds=1, device="cpu").seconds for one in (xvector, ecapa)]
+    assert elsewhere[0] == pytest.approx(0.43 * elsewhere[1])
+    submission = make_trained_on()
+    make_training(submission, recipe=xvector, epochs={1: 2})
+    assert cost_of(xvector, 3600.0, seeds=1, device="cpu").is_from_here
+    assert not cost_of(ecapa, 3600.0, seeds=1, device="cpu").is_from_here
+    make_training(submission, recipe=ecapa, epochs={1: 2})
+    assert cost_of(ecapa, 3600.0, seeds=1, device="cpu").is_from_here
 
 
 def test_memory_is_the_least_of_the_machine_and_its_container(tmp_path):

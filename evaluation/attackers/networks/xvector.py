@@ -56,12 +56,13 @@ class XvectorTdnn(nn.Module):
 
     Attributes:
         dimension: of a vector.
+        mel_bands: of the features that it wants.
         shape: what it was built from.
     """
 
     def __init__(self, shape: XvectorShape) -> None:
         super().__init__()
-        self.shape, self.dimension = shape, shape.embedding
+        self.shape, self.dimension, self.mel_bands = shape, shape.embedding, shape.bands
         widths = (shape.bands, *shape.channels)
         self.convolutions = nn.ModuleList(
             nn.Conv1d(widths[layer], widths[layer + 1], KERNELS[layer], dilation=DILATIONS[layer])

@@ -12,8 +12,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from evaluation.attackers.networks.classifier import CosineClassifier, aam_softmax_loss, cosine_softmax_loss
+from evaluation.attackers.networks.xvector import XvectorClassifier
 from evaluation.attackers.training.recipe import TrainingRecipe
 
 
@@ -40,11 +42,11 @@ class Heads:
     """The classifiers behind the recogniser.
 
     Attributes:
-        source: of source speakers.
+        source: of source speakers; of cosines, or the layers that belong to the x-vector.
         target: of target speakers; None where there is none.
     """
 
-    source: CosineClassifier
+    source: CosineClassifier | XvectorClassifier
     target: CosineClassifier | None
 
     def modules(self) -> nn.ModuleDict:
@@ -79,10 +81,19 @@ def losses(
         sources, targets: labels, shape (batch,).
         weight: w_T of the epoch.
     """
-    source = aam_softmax_loss(heads.source(vectors), sources, recipe.margin, recipe.scale)
+    source = source_loss(heads.source, vectors, sources, recipe)
     if heads.target is None:
         return Losses(source, None)
     return Losses(source, target_loss(heads.target, reverse_gradient(vectors, weight), targets, recipe))
+
+
+def source_loss(
+    head: CosineClassifier | XvectorClassifier, vectors: Tensor, sources: Tensor, recipe: TrainingRecipe
+) -> Tensor:
+    """The loss of the source classifier, a scalar: with the margin, or that of the x-vector's plain softmax."""
+    if isinstance(head, XvectorClassifier):
+        return functional.nll_loss(head(vectors), sources)
+    return aam_softmax_loss(head(vectors), sources, recipe.margin, recipe.scale)
 
 
 def target_loss(head: CosineClassifier, vectors: Tensor, targets: Tensor, recipe: TrainingRecipe) -> Tensor:

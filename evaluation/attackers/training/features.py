@@ -21,8 +21,8 @@ from evaluation.attackers.training.corpus import Samples, TrainingUtterance
 from evaluation.attackers.training.segments import Indices, Segments, read_checked
 from evaluation.attackers.training.telling import Count
 
-BANDS = 80
-BYTES_PER_FRAME = 2 * BANDS
+BANDS = 80  # where no other number is asked for
+BYTES_PER_NUMBER = 2
 SHARE_OF_MEMORY = 0.4  # of what is free now
 MEMORY_INFORMATION = Path("/proc/meminfo")
 _AT_ONCE = 64  # pieces of one length whose features are computed together
@@ -80,8 +80,11 @@ class KeptFeatures:
 class ReadFeatures:
     """Features that are computed anew for each batch."""
 
-    def __init__(self, utterances: Sequence[TrainingUtterance], segments: Segments, device: torch.device) -> None:
+    def __init__(
+        self, utterances: Sequence[TrainingUtterance], segments: Segments, device: torch.device, bands: int = BANDS
+    ) -> None:
         self.device = device
+        self._bands = bands
         self._utterances = utterances
         self._segments = segments
         self._counts = segments.piece_length // HOP + 1
@@ -96,7 +99,7 @@ class ReadFeatures:
         for row, (piece, start) in enumerate(zip(pieces, starts, strict=True)):
             samples = _piece(self._utterances, self._segments, piece)[start * HOP :][:longest]
             sound[row, : samples.size], lengths[row] = samples, samples.size
-        features = log_mel(_waveforms(sound, self.device), torch.from_numpy(lengths).to(self.device))
+        features = log_mel(_waveforms(sound, self.device), torch.from_numpy(lengths).to(self.device), self._bands)
         padded = torch.nn.functional.pad(features, (0, 0, 0, max(0, frames - features.shape[1])))[:, :frames]
         return centred(padded, self._counts[pieces] - starts, frames)
 
@@ -118,20 +121,21 @@ def centred(features: Tensor, counts: Indices, frames: int) -> tuple[Tensor, Ten
 
 def make_store(
     utterances: Sequence[TrainingUtterance], segments: Segments, device: torch.device, progress: Count,
-    limit_bytes: int | None = None,
+    limit_bytes: int | None = None, bands: int = BANDS,
 ) -> FeatureStore:  # fmt: skip
     """Keep the features where they fit, else compute them batch by batch.
 
     Args:
         progress: told of each utterance whose features are kept.
         limit_bytes: memory for features; a share of what is free where None.
+        bands: of the features.
     """
-    needed = int((segments.piece_length // HOP + 1).sum()) * BYTES_PER_FRAME
+    needed = int((segments.piece_length // HOP + 1).sum()) * bands * BYTES_PER_NUMBER
     if needed > (free_bytes(device) * SHARE_OF_MEMORY if limit_bytes is None else limit_bytes):
-        return ReadFeatures(utterances, segments, device)
+        return ReadFeatures(utterances, segments, device, bands)
     counts = segments.piece_length // HOP + 1
     ends = np.cumsum(counts)
-    frames = torch.empty(int(ends[-1]), BANDS, dtype=torch.float16, device=device)
+    frames = torch.empty(int(ends[-1]), bands, dtype=torch.float16, device=device)
     order = np.argsort(segments.piece_utterance, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(segments.piece_utterance[order])) + 1)
     waiting: dict[int, list[tuple[int, Samples]]] = {}
@@ -165,7 +169,7 @@ def free_bytes(device: torch.device) -> int:
 def _fill(frames: Tensor, ends: Indices, counts: Indices, alike: Sequence[tuple[int, Samples]]) -> None:
     """Compute the features of pieces of one length and lay them in their places."""
     sound = np.stack([samples for _, samples in alike])
-    features = log_mel(_waveforms(sound, frames.device)).to(torch.float16)
+    features = log_mel(_waveforms(sound, frames.device), bands=frames.shape[1]).to(torch.float16)
     for row, (piece, _) in enumerate(alike):
         frames[ends[piece] - counts[piece] : ends[piece]] = features[row]
 

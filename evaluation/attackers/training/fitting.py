@@ -23,6 +23,7 @@ from evaluation.attackers.networks.features import HOP, RATE_HZ
 from evaluation.attackers.training.adversary import Heads
 from evaluation.attackers.training.features import FeatureStore
 from evaluation.attackers.training.files import CHECKPOINT, VALUES
+from evaluation.attackers.training.networks import build_source_head
 from evaluation.attackers.training.recipe import TrainingRecipe
 from evaluation.attackers.training.schedules import learning_rate, target_weights
 from evaluation.attackers.training.segments import Indices, Segments
@@ -123,7 +124,7 @@ class _Fitting:
         dimension = int(getattr(encoder, "dimension"))  # noqa: B009 (an attribute of the networks, not of nn.Module)
         wants_targets = recipe.target_head != "none"
         target = CosineClassifier(dimension, len(segments.targets)).to(device) if wants_targets else None
-        self.heads = Heads(CosineClassifier(dimension, len(segments.sources)).to(device), target)
+        self.heads = Heads(build_source_head(recipe, dimension, len(segments.sources)).to(device), target)
         self.trainer = Trainer(encoder.to(device), self.heads, recipe, device)
         self.store, self.segments, self.recipe, self.listener = store, segments, recipe, listener
         self.seed, self.folder = seed, folder
@@ -147,6 +148,7 @@ class _Fitting:
             kept, states = self.best
             self._networks().load_state_dict(states)
         encoder = self.trainer.encoder.eval()
+        self.heads.source.eval()
         return Fitted(encoder, self.heads, tuple(self.records), kept)
 
     def _epoch(self, epoch: int) -> None:
@@ -227,6 +229,7 @@ class _Fitting:
         if not rows.size:
             return {"source_error": None, "target_error": None}
         self.trainer.encoder.eval()
+        self.heads.source.eval()
         wrong = np.zeros(2)
         for start in range(0, rows.size, self.recipe.batch):
             chosen = rows[start : start + self.recipe.batch]

@@ -19,13 +19,13 @@ import numpy as np
 from evaluation.attackers.contract import Device
 from evaluation.attackers.training.corpus import TrainingUtterance, require_sound
 from evaluation.attackers.training.files import CHECKPOINT
+from evaluation.attackers.training.networks import build_encoder
 from evaluation.attackers.training.probe import Labels, Vectors, fresh_probe, other_sources
-from evaluation.attackers.training.recipe import TrainingRecipe
+from evaluation.attackers.training.recipe import Network, TrainingRecipe
 from evaluation.attackers.training.segments import Indices, Segments, cut
 from evaluation.attackers.training.telling import Progress, untold
 from evaluation.attackers.training.trained import (
     TrainedAttacker,
-    build_encoder,
     is_finished,
     load_trained,
     read_description,
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 MOST_PROBED = 20_000  # vectors; more change a probe of a few hundred dimensions little and take long
 _BYTES_PER_PARAMETER = 16  # weight, gradient, two moments
-_ACTIVATIONS_PER_CHANNEL = 45  # floats that a frame of a batch leaves behind in the network, counted over its layers
+# Floats that a frame of a batch leaves behind in the network for a channel of its width, counted over its layers.
+_ACTIVATIONS_PER_CHANNEL: dict[Network, int] = {"ecapa-tdnn": 45, "x-vector": 23}
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,8 @@ def plan_training(durations_s: Sequence[float], recipe: TrainingRecipe, sources:
     with torch.device("meta"):
         parameters = sum(one.numel() for one in build_encoder(recipe).parameters())
     frames = round(recipe.crop_s * 100)
-    activations = batch * frames * recipe.width * _ACTIVATIONS_PER_CHANNEL * 4
-    features = round(sum(durations_s) * 100) * 160
+    activations = batch * frames * recipe.width * _ACTIVATIONS_PER_CHANNEL[recipe.network] * 4
+    features = round(sum(durations_s) * 100) * 2 * recipe.mel_bands
     needed = parameters * _BYTES_PER_PARAMETER + activations + features
     return Plan(segments, min(held_out, segments), per_epoch, per_epoch * recipe.epochs, parameters, needed)
 
@@ -152,7 +153,9 @@ def _train(
     key = training_key(recipe, seed, segments)
     if is_finished(folder):
         return _finished(folder, key, device, listener)
-    store = make_store(utterances, segments, torch.device(device), partial(progress, "features"))
+    store = make_store(
+        utterances, segments, torch.device(device), partial(progress, "features"), bands=recipe.mel_bands
+    )
     fitted = fit(lambda: build_encoder(recipe), store, segments, recipe, seed, folder, listener)
     final, mean = measure_finished(fitted, store, segments, recipe, seed, progress)
     final = replace(final, unused_utterances=len(utterances) - np.unique(segments.piece_utterance).size)

@@ -1,8 +1,9 @@
 """The recipes of the published toolkits and a small one, by name, and what can be done about targets in each.
 
-`spane` and `vpc24` train as the public code of SpAnE and of the VoicePrivacy 2024 evaluation does, `small` is what two
-processor cores can do; a variant adds the target classifier of Franzreb et al. to any of them. What comes after the
-training is ours: every EER is Kaldi's, and no waveform is brought to one loudness or trimmed, as 2024's scoring does.
+`spane` and `vpc24` train as the public code of SpAnE and of the VoicePrivacy 2024 evaluation does, `x-vector` is
+SpAnE's other network with SpeechBrain's recipe for it, and `small` is what two processor cores can do; a variant adds
+the target classifier of Franzreb et al. to any of them. What comes after the training is ours: every EER is Kaldi's,
+and no waveform is brought to one loudness or trimmed, as 2024's scoring does.
 """
 
 from __future__ import annotations
@@ -58,6 +59,13 @@ PRESETS: Mapping[str, TrainingRecipe] = MappingProxyType(
             base_learning_rate=0.0, peak_learning_rate=1e-3, half_cycle_steps=65_000, segment_s=3.0, crop_s=2.0,
             crop="segment", shortest_s=2.0, quietest_amplitude=0.0, validation="last segment", drop_last=True,
             centre=True, checkpoint="last", gender_split="pooled", **(_SHARED | {"embedding": 128, "attention": 64}),
+        ),
+        "x-vector": TrainingRecipe(
+            name="x-vector", network="x-vector", width=512, aggregated=1500, embedding=512, attention=0, epochs=10,
+            batch=128, weight_decay=2e-6, schedule="linear", base_learning_rate=1e-4, peak_learning_rate=1e-3,
+            half_cycle_steps=65_000, margin=0.0, scale=1.0, segment_s=3.0, crop_s=3.0, crop="grid", shortest_s=0.1,
+            quietest_amplitude=0.0, validation="tenth of each speaker", drop_last=True, centre=True,
+            checkpoint="last", gender_split="pooled",
         ),
     }
 )  # fmt: skip

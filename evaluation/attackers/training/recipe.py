@@ -2,7 +2,8 @@
 
 Conventions: durations in seconds, epochs counted from 1, error rates as shares. Sources: C. Franzreb et al., "Improving
 the Speaker Anonymization Evaluation's Robustness to Target Speakers with Adversarial Learning" (target classifier,
-weight schedule); B. Desplanques et al., "ECAPA-TDNN", Interspeech 2020 (recogniser).
+weight schedule); B. Desplanques et al., "ECAPA-TDNN", Interspeech 2020, and D. Snyder et al., "X-vectors", ICASSP 2018
+(recognisers).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from evaluation.metrics.errors import MetricInputError
 
-Schedule = Literal["cyclic-literal", "warmup-cosine"]
+Network = Literal["ecapa-tdnn", "x-vector"]
+Schedule = Literal["cyclic-literal", "warmup-cosine", "linear"]
 Crop = Literal["grid", "segment", "utterance"]
 Validation = Literal["tenth of each speaker", "tenth of all", "last segment"]
 Kept = Literal["last", "best"]
@@ -21,9 +23,12 @@ GenderSplit = Literal["pooled", "per gender"]
 TargetHead = Literal["none", "literal", "stabilised"]
 AdversaryLoss = Literal["aam", "ce"]
 
+_UNNAMED: Network = "ecapa-tdnn"
 MOST_EPOCHS, MOST_STEPS_OF_ADVERSARY = 1000, 100
 # The branches of an SE-Res2 block share the channels equally.
 RES2_SCALE = 8
+NETWORK_TITLES: dict[Network, str] = {"ecapa-tdnn": "ECAPA-TDNN", "x-vector": "x-vector TDNN"}
+MEL_BANDS: dict[Network, int] = {"ecapa-tdnn": 80, "x-vector": 24}
 
 
 @dataclass(frozen=True)
@@ -32,19 +37,20 @@ class TrainingRecipe:
 
     Attributes:
         name: of the preset that it comes from.
-        width: channels of the recogniser's convolutions, a multiple of 8.
-        aggregated: channels after the blocks are joined.
+        width: channels of the recogniser's convolutions, a multiple of 8 in ECAPA-TDNN.
+        aggregated: channels after the blocks are joined; of the x-vector's last frame layer.
         embedding: dimension of a speaker vector.
-        attention: channels of the attention in the pooling.
+        attention: channels of the attention in the pooling; 0 with the x-vector, which has none.
         epochs: passes over the training segments.
         batch: segments of one step.
         weight_decay: L2 penalty of Adam.
         schedule: ``cyclic-literal`` climbs from the base to the peak in `half_cycle_steps` and down again;
-            ``warmup-cosine`` climbs over the first twentieth of all steps and falls as half a cosine to the base.
+            ``warmup-cosine`` climbs over the first twentieth of all steps and falls as half a cosine to the base;
+            ``linear`` begins at the peak and falls by equal steps, one after each epoch, to the base in the last.
         base_learning_rate, peak_learning_rate: ends of the schedule.
         half_cycle_steps: of ``cyclic-literal``.
-        margin: additive angular margin in radians.
-        scale: of the cosines within the softmax.
+        margin: additive angular margin in radians; 0 with the x-vector, whose classifier has a plain softmax.
+        scale: of the cosines within the softmax; 1 with the x-vector.
         segment_s: length of the pieces that an utterance is cut into.
         crop_s: length of what the recogniser hears in training.
         crop: ``grid`` takes the pieces as they are, ``segment`` draws a window within a piece, ``utterance`` draws it
@@ -67,6 +73,7 @@ class TrainingRecipe:
         adversary_scale: scale of the target classifier's cosines.
         adversary_steps: its updates for each one of the recogniser (``stabilised``).
         adversary_lr_multiplier: of its learning rate (``stabilised``).
+        network: the recogniser, and with it its features and its classifier of sources.
     """
 
     name: str
@@ -101,11 +108,22 @@ class TrainingRecipe:
     adversary_scale: float = 30.0
     adversary_steps: int = 1
     adversary_lr_multiplier: float = 1.0
+    network: Network = "ecapa-tdnn"
 
     def __post_init__(self) -> None:
         faults = [*_type_faults(self)] or [*_range_faults(self), *_adversary_faults(self)]
         if faults:
             raise MetricInputError(" ".join(faults))
+
+    @property
+    def mel_bands(self) -> int:
+        """Bands of the features that the network hears."""
+        return MEL_BANDS[self.network]
+
+    @property
+    def network_title(self) -> str:
+        """The network, for people."""
+        return NETWORK_TITLES[self.network]
 
     def changed(self, **values: Any) -> TrainingRecipe:
         """The same recipe with other values.
@@ -120,12 +138,18 @@ class TrainingRecipe:
         return replace(self, **values)
 
     def to_json(self) -> str:
-        """All values, in the order of the class."""
-        return json.dumps(asdict(self), ensure_ascii=False, indent=2)
+        """All values, in the order of the class; ECAPA-TDNN goes unnamed.
+
+        So it reads as it did before there was another network, and trainings begun then go on.
+        """
+        values = asdict(self)
+        if self.network == _UNNAMED:
+            del values["network"]
+        return json.dumps(values, ensure_ascii=False, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> TrainingRecipe:
-        """A recipe from `to_json`.
+        """A recipe from `to_json`; ECAPA-TDNN where no network is named.
 
         Raises:
             MetricInputError: no JSON object, names that are missing or unknown, values that make no sense.
@@ -137,13 +161,14 @@ class TrainingRecipe:
         if not isinstance(given, dict):
             raise MetricInputError(f"Expected a training recipe as a JSON object, found {type(given).__name__}.")
         names = {field.name for field in fields(cls)}
-        if set(given) != names:
-            missing, unknown = sorted(names - set(given)), sorted(set(given) - names)
+        values: dict[str, Any] = {"network": _UNNAMED} | given
+        if set(values) != names:
+            missing, unknown = sorted(names - set(values)), sorted(set(values) - names)
             found = "; ".join(
                 f"{what} {', '.join(some)}" for what, some in (("without", missing), ("with", unknown)) if some
             )
             raise MetricInputError(f"Expected a training recipe with all of its values, found one {found}.")
-        return cls(**given)
+        return cls(**values)
 
 
 def _type_faults(recipe: TrainingRecipe) -> list[str]:
@@ -165,14 +190,12 @@ def _type_faults(recipe: TrainingRecipe) -> list[str]:
 
 def _range_faults(recipe: TrainingRecipe) -> list[str]:
     ranges: tuple[tuple[str, float, float], ...] = (
-        ("width", RES2_SCALE, 4096), ("aggregated", 1, 16384), ("embedding", 2, 4096), ("attention", 1, 4096),
+        ("width", RES2_SCALE, 4096), ("aggregated", 1, 16384), ("embedding", 2, 4096),
         ("epochs", 1, MOST_EPOCHS), ("batch", 2, 65536), ("weight_decay", 0, 1), ("base_learning_rate", 0, 1),
         ("peak_learning_rate", 1e-12, 1), ("half_cycle_steps", 1, 1e9), ("margin", 0, 1.5), ("scale", 0.1, 1000),
         ("segment_s", 0.1, 600), ("crop_s", 0.1, 600), ("shortest_s", 0.025, 600), ("quietest_amplitude", 0, 1),
     )  # fmt: skip
-    faults = [_range_fault(recipe, *one) for one in ranges]
-    if recipe.width % RES2_SCALE:
-        faults.append(f"width: expected a multiple of {RES2_SCALE}, found {recipe.width}.")
+    faults = [*(_range_fault(recipe, *one) for one in ranges), *_network_faults(recipe)]
     if recipe.base_learning_rate > recipe.peak_learning_rate:
         faults.append(
             f"base_learning_rate: expected at most the peak, {recipe.peak_learning_rate:g}, "
@@ -190,6 +213,19 @@ def _range_faults(recipe: TrainingRecipe) -> list[str]:
     if recipe.shortest_s > recipe.segment_s:
         faults.append(f"shortest_s: expected at most segment_s, {recipe.segment_s:g}, found {recipe.shortest_s:g}.")
     return [fault for fault in faults if fault]
+
+
+def _network_faults(recipe: TrainingRecipe) -> list[str]:
+    if recipe.network == "x-vector":
+        return [
+            f"{name}: expected {value:g} with the x-vector, which has none, found {getattr(recipe, name):g}."
+            for name, value in (("attention", 0), ("margin", 0), ("scale", 1))
+            if getattr(recipe, name) != value
+        ]
+    faults = [_range_fault(recipe, "attention", 1, 4096)]
+    if recipe.width % RES2_SCALE:
+        faults.append(f"width: expected a multiple of {RES2_SCALE}, found {recipe.width}.")
+    return faults
 
 
 def _adversary_faults(recipe: TrainingRecipe) -> list[str]:

@@ -1,8 +1,8 @@
 """How the learning rate and the hold of the target classifier change while a recogniser is trained.
 
 Conventions: steps are counted from 0, the learning rate of step 0 is the one that the first update uses; weights are
-one for each epoch. Sources: `CyclicLRScheduler` of SpeechBrain, after L. Smith, WACV 2017 (triangular); section 4.3 of
-Franzreb et al. (target weights).
+one for each epoch. Sources: `CyclicLRScheduler` of SpeechBrain, after L. Smith, WACV 2017 (triangular), and its
+`LinearScheduler`; section 4.3 of Franzreb et al. (target weights).
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ def learning_rate(recipe: TrainingRecipe, step: int, steps: int) -> float:
     if recipe.schedule == "cyclic-literal":
         place = step / recipe.half_cycle_steps % 2
         return low + (high - low) * (1 - abs(place - 1))
+    if recipe.schedule == "linear":
+        epoch = step * recipe.epochs // max(1, steps)
+        return high + (low - high) * min(1.0, epoch / max(1, recipe.epochs - 1))
     climb = max(1, round(WARM_UP_SHARE * steps))
     if step < climb:
         return low + (high - low) * (step + 1) / climb

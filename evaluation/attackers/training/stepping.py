@@ -112,6 +112,7 @@ class Trainer:
 
     def _update(self, batch: Batch, weight: float) -> StepLosses:
         self.encoder.train()
+        self.heads.source.train()
         self.optimiser.zero_grad(set_to_none=True)
         whole = len(batch) <= self.at_once
         if whole:

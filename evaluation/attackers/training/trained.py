@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from evaluation.attackers.contract import Device, Engine, Samples, SpeakerEncoder, Vectors
 from evaluation.attackers.devices import require_torch_device
-from evaluation.attackers.ecapa_voxceleb import EcapaEncoder
+from evaluation.attackers.ecapa_voxceleb import LogMelEncoder
 from evaluation.attackers.training.files import DESCRIPTION, MODEL, VALUES
-from evaluation.attackers.training.recipe import TrainingRecipe
+from evaluation.attackers.training.networks import build_encoder
+from evaluation.attackers.training.recipe import Network, TrainingRecipe
 from evaluation.attackers.training.values import EpochRecord, FinalValues, epochs_csv, epochs_of_csv
 from evaluation.formats.whole_files import write_whole
 from evaluation.metrics.errors import MetricInputError
@@ -29,8 +30,13 @@ if TYPE_CHECKING:
     from torch import nn
 
     from evaluation.attackers.networks.ecapa import EcapaTdnn
+    from evaluation.attackers.networks.xvector import XvectorTdnn
 
 FORMAT = 1
+_SOURCES: dict[Network, str] = {
+    "ecapa-tdnn": "B. Desplanques, J. Thienpondt, K. Demuynck, Interspeech 2020",
+    "x-vector": "D. Snyder et al., ICASSP 2018; SpeechBrain",
+}
 
 
 @dataclass(frozen=True)
@@ -62,11 +68,11 @@ class TrainedAttacker:
     """Weights, description and epochs; embeds utterances."""
 
     def __init__(
-        self, encoder: EcapaTdnn, description: Description, epochs: tuple[EpochRecord, ...], folder: Path,
-        device: Device,
+        self, encoder: EcapaTdnn | XvectorTdnn, description: Description, epochs: tuple[EpochRecord, ...],
+        folder: Path, device: Device,
     ) -> None:  # fmt: skip
         self.description, self.epochs, self.folder, self.device = description, epochs, folder, device
-        self._encoder = EcapaEncoder(encoder, device)
+        self._encoder = LogMelEncoder(encoder, device)
 
     @property
     def recipe(self) -> TrainingRecipe:
@@ -108,15 +114,15 @@ class TrainedAttacker:
         return Engine(
             name=f"trained-{recipe.name}-s{self.seed}",
             version=self.description.model_sha256[:12],
-            title=f"Trained ECAPA-TDNN, {recipe.name}, seed {self.seed}",
+            title=f"Trained {recipe.network_title}, {recipe.name}, seed {self.seed}",
             description=(
-                f"ECAPA-TDNN of width {recipe.width}, trained from random weights on {final.training_segments} "
-                f"segments of {final.n_sources} speakers in {recipe.epochs} epochs."
+                f"{recipe.network_title} of width {recipe.width}, trained from random weights on "
+                f"{final.training_segments} segments of {final.n_sources} speakers in {recipe.epochs} epochs."
             ),
             dimension=recipe.embedding,
             weights=(),
             packages=("torch", "safetensors"),
-            source="B. Desplanques, J. Thienpondt, K. Demuynck, Interspeech 2020; trained here",
+            source=f"{_SOURCES[recipe.network]}; trained here",
             licence="that of the training speech",
             load=lambda device: attacking_encoder(load_trained(self.folder, device)),
         )
@@ -138,13 +144,6 @@ def attacking_encoder(attacker: TrainedAttacker) -> SpeakerEncoder:
     return CentredEncoder(attacker, attacker.training_mean) if attacker.recipe.centre else attacker
 
 
-def build_encoder(recipe: TrainingRecipe) -> EcapaTdnn:
-    """The untrained network of a recipe."""
-    from evaluation.attackers.networks.ecapa import ecapa_tdnn
-
-    return ecapa_tdnn(recipe.width, recipe.aggregated, recipe.embedding, recipe.attention)
-
-
 def save_trained(
     folder: Path, encoder: nn.Module, epochs: Sequence[EpochRecord], **described: Any
 ) -> None:  # fmt: skip
@@ -157,7 +156,7 @@ def save_trained(
 
     folder.mkdir(parents=True, exist_ok=True)
     recipe: TrainingRecipe = described["recipe"]
-    save_checkpoint(folder / MODEL, encoder, {"architecture": "ecapa-tdnn", "recipe": recipe.name})
+    save_checkpoint(folder / MODEL, encoder, {"architecture": recipe.network, "recipe": recipe.name})
     write_whole(folder / VALUES, epochs_csv(epochs).encode())
     final: FinalValues = described["final"]
     content = {

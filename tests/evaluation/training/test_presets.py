@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from evaluation.attackers.training.presets import PRESETS, VARIANTS, TrainingRecipe, find_preset, with_variant
@@ -36,6 +38,41 @@ def test_presets_are_as_published():
     assert (spane.gender_split, vpc24.gender_split) == ("pooled", "per gender")
     assert (small.width, small.embedding, small.crop_s, small.batch) == (64, 128, 2.0, 64)
     assert (small.peak_learning_rate, small.schedule, small.validation) == (1e-3, "warmup-cosine", "last segment")
+
+
+def test_xvector_is_as_published():
+    recipe = PRESETS["x-vector"]
+    assert (recipe.network, recipe.mel_bands) == ("x-vector", 24)
+    assert (recipe.width, recipe.aggregated, recipe.embedding) == (512, 1500, 512)
+    assert (recipe.epochs, recipe.batch, recipe.crop_s, recipe.weight_decay) == (10, 128, 3.0, 2e-6)
+    assert (recipe.schedule, recipe.peak_learning_rate, recipe.base_learning_rate) == ("linear", 1e-3, 1e-4)
+
+
+def test_linear_rate_falls_after_each_epoch_from_the_peak_to_the_base():
+    recipe, per_epoch = PRESETS["x-vector"], 7
+    rates = [learning_rate(recipe, step, 10 * per_epoch) for step in range(10 * per_epoch)]
+    expected = [1e-3 - epoch * 1e-4 for epoch in range(10)]
+    assert rates[::per_epoch] == pytest.approx(expected)
+    assert rates[per_epoch - 1 :: per_epoch] == pytest.approx(expected)
+    assert learning_rate(recipe.changed(epochs=1), 3, per_epoch) == 1e-3
+
+
+def test_recipes_written_before_there_was_another_network_are_ecapa():
+    # Keys of checkpoints are made of this text: those of trainings begun before must not change.
+    assert "network" not in json.loads(SPANE.to_json())
+    assert TrainingRecipe.from_json(SPANE.to_json()).network == "ecapa-tdnn"
+    assert json.loads(PRESETS["x-vector"].to_json())["network"] == "x-vector"
+
+
+def test_values_that_the_xvector_has_no_use_for_are_refused():
+    with pytest.raises(MetricInputError) as told:
+        PRESETS["small"].changed(network="x-vector")
+    for sentence in ("attention: expected 0", "margin: expected 0", "scale: expected 1"):
+        assert sentence in str(told.value)
+    with pytest.raises(MetricInputError, match="network: expected one of ecapa-tdnn, x-vector, found 'resnet'"):
+        SPANE.changed(network="resnet")
+    with pytest.raises(MetricInputError, match="attention: expected a number from 1 to 4096, found 0"):
+        PRESETS["x-vector"].changed(network="ecapa-tdnn")
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -86,7 +123,7 @@ def test_other_json_is_refused(text):
 
 
 def test_unknown_names_say_which_there_are():
-    with pytest.raises(MetricInputError, match="among spane, vpc24, small, found “large”"):
+    with pytest.raises(MetricInputError, match="among spane, vpc24, small, x-vector, found “large”"):
         find_preset("large")
     with pytest.raises(MetricInputError, match="among none, measured, literal, stabilised"):
         with_variant(SPANE, "strong")

@@ -33,6 +33,18 @@ TINY = PRESETS["small"].changed(
     width=8, aggregated=24, embedding=8, attention=8, epochs=3, batch=8, segment_s=0.5, crop_s=0.4, shortest_s=0.4
 )
 
+TINY_XVECTOR = PRESETS["x-vector"].changed(
+    width=8,
+    aggregated=12,
+    embedding=8,
+    epochs=2,
+    batch=8,
+    segment_s=0.5,
+    crop_s=0.5,
+    shortest_s=0.3,
+    validation="last segment",
+)
+
 RESUMED = with_variant(TINY, "stabilised").changed(zero_epochs=1)
 
 
