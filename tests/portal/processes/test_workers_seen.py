@@ -1,8 +1,8 @@
 """A worker's sign of life: there while it takes jobs, gone after an orderly end, silent when it hangs or is killed."""
 
 import json
-import re
 import os
+import re
 import signal
 
 import pytest
