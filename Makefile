@@ -6,14 +6,25 @@ BIN := $(VENV)/bin
 ADDRESS ?=
 SPEECH ?=
 PYTEST := $(BIN)/python -m pytest -q
-TWO := -n 2 --dist loadfile
+QUICK := -m "not slow" --dist worksteal
 SERVICES := $(BIN)/python -m tests.services --
-AGAIN := $(BIN)/python -m tests.again --
-SERVED := tests/portal/browser/test_journey.py tests/listening/browser/test_whole_study.py
+# Tests with processes of their own wait a third of their time and want none beside them that never waits.
+PROCESSES := tests/portal/processes tests/listening/processes tests/portal/browser/test_journey.py \
+	tests/listening/browser/test_whole_study.py tests/test_documentation.py
+# What depends on the database: locks, raw SQL, constraints, JSON, transactions; without the cases that are refused before
+# anything is asked of it.
+ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/jobs/test_,periodic_tasks.py runner.py services.py \
+	stages.py sweeper.py workers.py) tests/portal/test_teams_at_once.py tests/portal/test_uploads.py \
+	tests/portal/test_submissions_intake.py tests/portal/test_import_corpus.py tests/listening/test_sessions_at_once.py \
+	tests/listening/test_answers.py tests/listening/test_leases.py tests/listening/test_joining.py \
+	tests/listening/test_codes.py tests/listening/test_withdrawal.py tests/listening/test_exclusions.py \
+	tests/listening/test_exports.py tests/listening/test_monitoring.py \
+	-k "not (another_version or cannot_be_checked or no_number or metadata_that or hostile or bad_corpus \
+	or unsafe_archive or real_ or spreadsheet or dictionary or page or command)"
 PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-embedded test-services lint bench models clean requirements browser
+.PHONY: help demo run test test-embedded test-services test-slow test-random lint bench models clean requirements browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,21 +39,28 @@ run: $(VENV)/portal ## start the portal: web server, worker and scheduler
 	@echo "Starting the portal"
 	@exec env PORTAL_ADDRESS="$(or $(ADDRESS),127.0.0.1:8000)" $(BIN)/python manage.py serve
 
-test: lint test-embedded test-services ## check style, types and contracts, then run every test
+test: lint test-embedded test-services ## check style, types and contracts, then run the tests
 
 # No browser sees the database: its tests run once, on the embedded default.
-# Tests with processes of their own share one queue and one machine: they run alone, all others two at a time.
 test-embedded: $(VENV)/dev browser
-	@echo "Running the tests on SQLite and the folder queue, two at a time"
-	@$(AGAIN) $(PYTEST) $(TWO) tests --ignore-glob="*/processes" --ignore=tests/test_documentation.py \
-		$(addprefix --ignore=,$(SERVED))
-	@echo "Running the tests with processes of their own and those of the documentation, one at a time"
-	@$(AGAIN) $(PYTEST) tests/portal/processes tests/listening/processes $(SERVED) tests/test_documentation.py
+	@echo "Running the tests on SQLite and the folder queue"
+	@$(PYTEST) -n 3 $(QUICK) tests $(addprefix --ignore=,$(PROCESSES))
+	@echo "Running the tests with processes of their own and those of the documentation"
+	@$(PYTEST) -n 3 $(QUICK) $(PROCESSES)
 
-test-services: $(VENV)/dev browser
-	@$(SERVICES) $(AGAIN) $(PYTEST) $(TWO) tests/portal tests/listening \
-		--ignore-glob="*/processes" --ignore-glob="*/browser" --ignore-glob="*/design" --ignore-glob="*/stimuli" --ignore-glob="*/analysis"
-	@$(SERVICES) $(AGAIN) $(PYTEST) tests/portal/processes tests/listening/processes
+test-services: $(VENV)/dev
+	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) $(ON_POSTGRESQL)
+	@$(SERVICES) $(PYTEST) -n 3 $(QUICK) tests/portal/processes/test_worker_dies.py tests/portal/processes/test_messages.py
+
+test-slow: $(VENV)/dev browser ## run what is too slow for make test, and on PostgreSQL all tests of the portal (an hour)
+	@$(PYTEST) -n 2 -m slow tests
+	@TEST_LOOKS=all $(PYTEST) -n 2 tests/portal/browser tests/listening/browser
+	@$(SERVICES) $(PYTEST) -n 2 tests/portal tests/listening --ignore-glob="*/processes" --ignore-glob="*/browser" \
+		--ignore-glob="*/design" --ignore-glob="*/stimuli" --ignore-glob="*/analysis"
+	@$(SERVICES) $(PYTEST) tests/portal/processes tests/listening/processes
+
+test-random: $(VENV)/dev ## let the property tests explore; what they find becomes an example of the test
+	@TEST_PROPERTIES=random $(PYTEST) -n 2 -m hypothesis tests
 
 lint: $(VENV)/dev ## check style, types, import contracts and migrations
 	@echo "Checking style, types, import contracts and migrations"

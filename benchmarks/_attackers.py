@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.checks import check_voices_by_ear
 from benchmarks._speech import RATE_HZ, Samples, Speech, Utterance
 
 Floats = npt.NDArray[np.float64]
@@ -28,7 +27,7 @@ WINDOW, HOP, SIZE = 400, 160, 512
 
 
 def long_term_spectrum() -> Ear:
-    from evaluation.attackers.long_term_spectrum import speaker_vector
+    from speech.encoders.long_term_spectrum import speaker_vector
 
     return speaker_vector
 
@@ -84,7 +83,7 @@ def trial_scores(
     enrolment: Sequence[Utterance], models: Vectors, trials: Sequence[Utterance], tests: Vectors
 ) -> tuple[list[float], list[float]]:
     """Target and nontarget scores: each trial against every speaker of its gender and corpus."""
-    from evaluation.attackers.long_term_spectrum import score_trials
+    from speech.encoders.long_term_spectrum import score_trials
 
     of_speaker: dict[str, list[npt.NDArray[np.float64]]] = defaultdict(list)
     place = {}
@@ -155,8 +154,20 @@ class Attacker:
                 target += found[0]
                 nontarget += found[1]
             rates.append(kaldi_eer(target, nontarget))
-        own = check_voices_by_ear(heard[0][1], {trial.name: trial.speaker for trial in trials})
-        return Rates(rates[0], rates[1], own.equal_error_rate)
+        return Rates(rates[0], rates[1], _rate_between_voices(heard[0][1], trials))
+
+
+def _rate_between_voices(vectors: Vectors, trials: Sequence[Utterance]) -> float:
+    """EER of telling pairs of utterances of one voice from pairs of two, by the cosine of scaled vectors."""
+    from evaluation.metrics.detection import speechbrain_eer
+
+    values = np.stack([vectors[trial.name] for trial in trials]).astype(np.float64)
+    values = (values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-12)
+    values /= np.linalg.norm(values, axis=1, keepdims=True)
+    one, other = np.triu_indices(len(trials), 1)
+    speakers = np.array([trial.speaker for trial in trials])
+    is_same, likeness = speakers[one] == speakers[other], (values @ values.T)[one, other]
+    return speechbrain_eer(likeness[is_same], likeness[~is_same])
 
 
 def attackers(speech: Speech, model: Path | None) -> list[Attacker]:

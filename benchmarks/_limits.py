@@ -61,7 +61,7 @@ def torch_limit(device: Device, dtype: str) -> float:
 
 def onnx_limit(device: Device) -> float:
     """FLOP/s of a matrix product in onnxruntime, float32; on a graphics card with its copies there and back."""
-    from evaluation.weights.sessions import open_session
+    from speech.model_files.devices import open_session
 
     size = SIZES["cpu"] if device == "cpu" else 4096
     random = np.random.default_rng(1)

@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from anonymization.methods.contract import Anonymizer, PseudoSpeaker, takes_targets
-from anonymization.methods.pseudo_speakers import plan_voices
 from anonymization.methods.registry import get_method, methods
+from anonymization.methods.voices.pseudo_speakers import plan_voices
 from benchmarks._attackers import Attacker, Rates, attackers
 from benchmarks._speech import CORPORA, RATE_HZ, SPEECH, Samples, Speech, Utterance, read_speech
 
@@ -163,7 +163,7 @@ class Contours:
         self._found: dict[str, npt.NDArray[np.float64]] = {}
 
     def of(self, utterance: Utterance) -> npt.NDArray[np.float64]:
-        from evaluation.metrics.f0 import f0_praat
+        from speech.pitch.estimators import f0_praat
 
         if utterance.name not in self._found:
             self._found[utterance.name] = f0_praat(utterance.samples, RATE_HZ)
@@ -188,8 +188,8 @@ def in_turns(speech: Speech, count: int) -> list[tuple[int, Utterance]]:
 
 def pitch_correlation_of(method: Anonymizer, speech: Speech, count: int, contours: Contours) -> dict[str, Rho]:
     """ρF0 in the official form by gender."""
-    from evaluation.metrics.f0 import f0_praat
     from evaluation.metrics.pitch import pitch_correlation
+    from speech.pitch.estimators import f0_praat
 
     by_turn: dict[int, list[Utterance]] = defaultdict(list)
     for turn, utterance in in_turns(speech, count):

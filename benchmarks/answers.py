@@ -58,7 +58,7 @@ def __getattr__(name: str) -> Any:
 def _bare_view(request: Any) -> Any:
     from django.http import JsonResponse
 
-    from listening.models import SessionEvent
+    from listening.app.models import SessionEvent
 
     told = json.loads(request.body)
     SessionEvent.objects.create(session_id=told["session"], kind="bare", data=told["answers"])

@@ -21,8 +21,8 @@ from time import perf_counter
 
 import numpy as np
 
-from evaluation.formats.problems import Problem
-from portal.submissions.intake.archives import Limits, read_archive
+from common.problems import Problem
+from portal.intake.archives.reading import Limits, read_archive
 
 REPEATS = 3
 READ_BYTES = 2**16

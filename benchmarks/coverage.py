@@ -30,17 +30,24 @@ from typing import Any
 
 import numpy as np
 
-from listening.analysis.clustered import item_numbers, two_way
-from listening.analysis.contents import DIFFERENCES
-from listening.analysis.detection import Test, class_histograms, find, interval_columns, tests_of
-from listening.analysis.draws import listener_draws, percentile_interval
-from listening.analysis.eer_pairs import Rate, compare_rates
-from listening.analysis.inputs import ORIGINAL, RATED, Floats, Ratings, Scored
-from listening.analysis.scoring import scored_ratings
-from listening.analysis.settings import Settings
+from common.arrays import Floats
+from evaluation.metrics.detection import interpolated_eers
+from listening.analysis.models.intervals import cluster_two_way, draw_listeners, number_items, percentile_interval
+from listening.analysis.reading.inputs import ORIGINAL, Ratings, Scored, Settings
+from listening.analysis.scoring.detection import (
+    Rate,
+    Test,
+    compare_rates,
+    count_by_class,
+    list_tests,
+    make_intervals,
+    measure_test,
+)
+from listening.analysis.scoring.scores import score_ratings
+from listening.analysis.scoring.summary import make_summary_tables
 from listening.analysis.simulation import ORIGINAL_SPEECH, ListenerModel, RatedTrial, SystemModel, simulate_ratings
-from listening.analysis.summary import summary_tables
-from listening.analysis.weighted_histograms import equal_error_rates
+from listening.analysis.tables import make_table
+from listening.tasks import RATED
 
 STUDIES, TRUTH_STUDIES = 500, 1000
 LISTENERS, SPEAKERS, SYSTEMS = 52, 26, 13
@@ -140,11 +147,11 @@ def simulated(experiment: Experiment, seed: int) -> Iterator[Scored]:
         np.zeros(rating.size, np.int64), np.full(rating.size, "scored"), np.ones(rating.size, bool), blank,
     )  # fmt: skip
     for kind in KINDS:
-        yield scored_ratings(ratings, SCALE, SETTINGS, kind)
+        yield score_ratings(ratings, SCALE, SETTINGS, kind)
 
 
 def looked_at(scored: Scored, task: str) -> list[Test]:
-    return [test for test in tests_of(scored, task) if test.system in LOOKED_AT]
+    return [test for test in list_tests(scored, task) if test.system in LOOKED_AT]
 
 
 def histograms(experiment: Experiment, seed: int) -> dict[tuple[str, ...], tuple[Floats, ...]]:
@@ -156,7 +163,7 @@ def histograms(experiment: Experiment, seed: int) -> dict[tuple[str, ...], tuple
                 score = scored.score[(scored.ratings.task == task) & (scored.ratings.system == system)]
                 found["mean", scored.kind, task, system] = (np.array([score.sum(), score.size]),)
             for test in looked_at(scored, task):
-                values, target, nontarget = class_histograms(scored, test)
+                values, target, nontarget = count_by_class(scored, test)
                 found["EER", scored.kind, task, test.system] = (values, target.sum(0), nontarget.sum(0))
     return found
 
@@ -175,7 +182,7 @@ def expected(studies: list[dict[tuple[str, ...], tuple[Floats, ...]]]) -> dict[t
             np.bincount(place, np.concatenate([part[side] for part in parts]), values.size)[None].astype(np.float64)
             for side in (1, 2)
         )
-        truth[key] = float(equal_error_rates(target, nontarget)[0])
+        truth[key] = float(interpolated_eers(target, nontarget)[0])
     return truth
 
 
@@ -183,7 +190,7 @@ def covered(experiment: Experiment, truth: dict[tuple[str, ...], float], seed: i
     """Which intervals of one study hold the truth, by measure, kind, task and interval."""
     held: Held = defaultdict(list)
     for scored in simulated(experiment, seed):
-        drawn = listener_draws(scored.listeners.size, SETTINGS)
+        drawn = draw_listeners(scored.listeners.size, SETTINGS)
         assert drawn is not None
         draws = drawn.astype(np.float64)
         _cover_means(held, scored, draws, truth)
@@ -193,7 +200,7 @@ def covered(experiment: Experiment, truth: dict[tuple[str, ...], float], seed: i
 
 
 def _cover_means(held: Held, scored: Scored, draws: Floats, truth: dict[tuple[str, ...], float]) -> None:
-    summary, _ = summary_tables(scored, SETTINGS, DIFFERENCES.table([]))
+    summary, _ = make_summary_tables(scored, SETTINGS, make_table("differences", []))
     for row in summary.records(kind="all"):
         if row["system"] not in LOOKED_AT:
             continue
@@ -214,24 +221,26 @@ def _cover_means(held: Held, scored: Scored, draws: Floats, truth: dict[tuple[st
 
 def _cover_rates(held: Held, scored: Scored, task: str, draws: Floats, truth: dict[tuple[str, ...], float]) -> None:
     numbers = np.random.default_rng(1)
-    item = item_numbers(scored.ratings.utterance)
+    item = number_items(scored.ratings.utterance)
     # Without calibration (C_llr), which takes longest and is not looked at here.
-    found = [find(scored, test, None, SETTINGS, draws, item) for test in looked_at(scored, task)]
-    shipped = interval_columns(found, scored.listener, item, SETTINGS)
+    found = [measure_test(scored, test, None, SETTINGS, draws, item) for test in looked_at(scored, task)]
+    shipped = make_intervals(found, scored.listener, item, SETTINGS)
     for one in found:
         place, system = ("EER", scored.kind, task), one.test.system
-        _, *sides = class_histograms(scored, one.test)
+        _, *sides = count_by_class(scored, one.test)
         drawn = [
             numbers.multinomial(int(n.sum()), n.sum(0) / n.sum(), SETTINGS.resamples).astype(np.float64) for n in sides
         ]
         limits = {
-            "naive": percentile_interval(equal_error_rates(*drawn), SETTINGS.level),
+            "naive": percentile_interval(interpolated_eers(*drawn), SETTINGS.level),
             "listener bootstrap": percentile_interval(one.eer.resampled, SETTINGS.level),
             "shipped": (shipped[system]["eer_low"], shipped[system]["eer_high"]),
         }
         _keep(held, (*place, system), limits, truth[*place, system])
     rates = [Rate(one.test.system, one.eer.value, one.eer.resampled) for one in found]
-    _, pairs = compare_rates(rates, two_way([one.eer.influence for one in found], scored.listener, item), SETTINGS)
+    _, pairs = compare_rates(
+        rates, cluster_two_way([one.eer.influence for one in found], scored.listener, item), SETTINGS
+    )
     for pair in pairs:
         if {pair["first"], pair["second"]} == EQUAL:
             held["two equal systems", scored.kind, task, "", "told apart"].append(bool(pair["is_told_apart"]))

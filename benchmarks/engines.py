@@ -111,12 +111,12 @@ def seconds_in(speech: Sequence[Samples]) -> float:
 
 def print_encoders(speech: Sequence[Samples], device: Device) -> list[str]:
     """Each encoder of the registry; the names of those below their share."""
-    from evaluation.attackers import registry
-    from evaluation.metrics.errors import MetricInputError
+    from common.errors import MetricInputError
+    from speech.encoders import registry
 
     missed = []
     for engine in registry.engines().values():
-        if sentence := registry.missing_of(engine):
+        if sentence := registry.explain_missing(engine):
             print(f"{engine.name:{HEAD}} {sentence}")
             continue
         on: Device = "cpu" if not engine.packages else device
@@ -204,11 +204,9 @@ def training_step(width: int, device: Device) -> tuple[Work, int]:
     """A step of the small recipe at another width, on random features; how many segments it learns from."""
     import torch
 
-    from evaluation.attackers.networks.classifier import CosineClassifier
-    from evaluation.attackers.training.adversary import Heads
-    from evaluation.attackers.training.networks import build_encoder
-    from evaluation.attackers.training.presets import PRESETS, VARIANTS, with_variant
-    from evaluation.attackers.training.stepping import Batch, Trainer
+    from evaluation.attackers.training.fitting import Batch, Trainer
+    from evaluation.attackers.training.heads import CosineClassifier, Heads, build_encoder
+    from evaluation.attackers.training.recipe import PRESETS, VARIANTS, with_variant
 
     recipe = with_variant(replace(PRESETS["small"], width=width, aggregated=3 * width), VARIANTS["none"].name)
     place, frames, speakers = torch.device(device), round(recipe.crop_s * 100) + 1, 40
@@ -226,11 +224,11 @@ def training_step(width: int, device: Device) -> tuple[Work, int]:
 
 def print_recognizers(speech: Sequence[Samples], device: Device) -> None:
     """Each recogniser of the registry: seconds of speech in a second, and its inverse."""
-    from evaluation.metrics.errors import MetricInputError
-    from evaluation.recognizers import registry
+    from common.errors import MetricInputError
+    from speech.recognizers import registry
 
     for engine in registry.engines().values():
-        if sentence := registry.missing_of(engine):
+        if sentence := registry.explain_missing(engine):
             print(f"{engine.name:{HEAD}} {sentence}")
             continue
         on: Device = device
@@ -267,7 +265,7 @@ def print_scoring() -> list[str]:
 
 def seconds_to_score(models: int, utterances: int) -> tuple[float, float]:
     """Of all pairs, and of one matrix product and one stable argsort of as many."""
-    from evaluation.attackers.scoring import score_trials
+    from evaluation.attackers.trial_scores import score_trials
 
     random = np.random.default_rng(1)
     enrolment = {f"m{n}": random.normal(size=(ENROLMENT, DIMENSION)) for n in range(models)}

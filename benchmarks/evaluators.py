@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def _make_study(evaluators: int, trials: int) -> Any:
-    from listening.models import Study
+    from listening.app.models import Study
     from tests.listening.factories import make_study
 
     return make_study(
@@ -118,7 +118,7 @@ def _wait_for_leases(study: Any) -> None:
 
 def check(study: Any, lines: list[dict[str, Any]]) -> list[str]:
     """What the database says otherwise than the replies did."""
-    from listening.models import Answer
+    from listening.app.models import Answer
 
     acknowledged, sent = {}, defaultdict(set)
     for line in lines:

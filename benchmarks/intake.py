@@ -21,9 +21,9 @@ import numpy as np
 import soundfile
 
 from evaluation.protocols.recipes import FOLDER
-from portal.submissions.intake.archives import Limits, read_archive
-from portal.submissions.intake.check import KeepNothing, check_archive
-from portal.submissions.intake.expected import ExpectedSubmission, ExpectedUtterance
+from portal.intake.archives.reading import Limits, read_archive
+from portal.intake.check import ArchiveCheck
+from portal.intake.expectation import ExpectedSubmission, ExpectedUtterance
 
 BUDGET = 1.5
 RATE_HZ = 16_000
@@ -98,7 +98,10 @@ def _stream_and_decode(archive: Path) -> int:
 
 
 def _check(archive: Path, expected: ExpectedSubmission, documents: Path) -> None:
-    report = check_archive(archive, name=archive.name, expected=expected, keeper=KeepNothing(), documents=documents)
+    check = ArchiveCheck(archive.name, expected, documents)
+    for _ in check.read(archive):
+        pass
+    report = check.report({})
     assert not report.findings, report.findings[0].problem.sentence()
 
 

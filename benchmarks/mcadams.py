@@ -21,9 +21,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # As a script, too: the folder of the script holds a `coverage` that numba would take for the package.
 sys.path = [str(ROOT), *(folder for folder in sys.path if Path(folder).resolve() != ROOT / "benchmarks")]
 
-from anonymization.methods import mcadams_compiled, mcadams_torch  # noqa: E402
-from anonymization.methods.mcadams import RATE_HZ, McAdamsParameters, mcadams, mcadams_batch  # noqa: E402
-from anonymization.methods.mcadams_parameters import FULL_SCALE, OFFSET  # noqa: E402
+from anonymization.methods.mcadams import engine, torch_engine  # noqa: E402
+from anonymization.methods.mcadams.method import mcadams, mcadams_batch  # noqa: E402
+from anonymization.methods.mcadams.parameters import FULL_SCALE, OFFSET, RATE_HZ, McAdamsParameters  # noqa: E402
 from tests.anonymization.plain_mcadams import plain_mcadams  # noqa: E402
 
 Samples = npt.NDArray[np.int16]
@@ -104,29 +104,28 @@ def cpu_s(work: Callable[[], object], rounds: int) -> float:
 
 def print_profile(utterances: Sequence[Samples], rounds: int) -> None:
     """Share of each stage in the processor time of one thread."""
-    from anonymization.methods import _mcadams_kernel as kernel
 
     parameters = McAdamsParameters(ALPHA)
     window, hop, order = parameters.analysis_window(), parameters.hop_samples, parameters.order
     signals = [samples / FULL_SCALE + OFFSET for samples in utterances if samples.size >= window.size + hop]
-    fitted = [kernel.fit_polynomials(signal, window, hop, order, OFFSET) for signal in signals]
-    poles = [kernel.find_roots(polynomials)[0] for polynomials in fitted]
+    fitted = [engine.fit_polynomials(signal, window, hop, order, OFFSET) for signal in signals]
+    poles = [engine.find_roots(polynomials)[0] for polynomials in fitted]
 
     def fit() -> None:
         for signal in signals:
-            kernel.fit_polynomials(signal, window, hop, order, OFFSET)
+            engine.fit_polynomials(signal, window, hop, order, OFFSET)
 
     def find() -> None:
         for polynomials in fitted:
-            kernel.find_roots(polynomials)
+            engine.find_roots(polynomials)
 
     def filter_again() -> None:
         for signal, polynomials, roots in zip(signals, fitted, poles, strict=True):
-            kernel.resynthesize(signal, window, hop, polynomials, roots, ALPHA, OFFSET)
+            engine.resynthesize(signal, window, hop, polynomials, roots, ALPHA, OFFSET)
 
     def bend() -> None:
         for samples in utterances:
-            mcadams_compiled.bend_poles(samples, parameters, 1)
+            engine.bend_poles(samples, parameters, 1)
 
     def everything() -> None:
         for samples in utterances:
@@ -151,7 +150,7 @@ def print_torch(utterances: Sequence[Samples], threads: int, rounds: int, plain_
     if importlib.util.find_spec("torch") is None:
         print("torch is not installed here: its engine was not measured")
         return
-    device = mcadams_torch.device_name()
+    device = torch_engine.find_device()
     # On a processor it takes its time, and a few seconds of audio tell as much.
     heard = utterances if device == "cuda" else utterances[:2]
     elapsed_on_torch_s(heard[:1], threads)

@@ -17,9 +17,8 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics.f0 import WINDOW_MS, f0_praat, praat_estimator
-from evaluation.metrics.pitch import pitch_correlation
-from evaluation.metrics.pitch_dtw import realigned_pitch_correlation
+from evaluation.metrics.pitch import pitch_correlation, realigned_pitch_correlation
+from speech.pitch.estimators import WINDOW_MS, f0_praat, praat_estimator
 
 BUDGET = 1.3
 RATE = 16000

@@ -1,4 +1,4 @@
-"""Numbers at the door of a metric, as arrays.
+"""Kinds of arrays, and numbers at the door of a metric, as arrays.
 
 Conventions: what is no array of real numbers is refused, never converted: text, truth values, None.
 """
@@ -8,7 +8,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Texts = NDArray[np.str_]
 
 
 def real_numbers(values: ArrayLike, what: str) -> NDArray[np.float64]:

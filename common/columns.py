@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.formats.problem_list import ProblemList
-from evaluation.formats.problems import Problem, Severity
-from evaluation.formats.text_files import Source, read_text_file, source_name
+from common.problems import Problem, ProblemList, Severity
+from common.text_files import Source, read_text_file, source_name
 
 WORD_BYTES = 8
 LONGEST_LINE_BYTES = 1024

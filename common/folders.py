@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from evaluation.formats.text_files import read_text_file
+from common.text_files import read_text_file
 
 AUDIO_SUFFIXES = (".flac", ".wav")
 _LICENCES = {

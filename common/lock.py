@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from evaluation.commands.terminal import CommandError
+from common.errors import CommandError
 
 _BUSY = frozenset({errno.EACCES, errno.EAGAIN})
 
 
 @contextmanager
-def alone_in(folder: Path, lock: str) -> Iterator[None]:
+def lock_folder(folder: Path, lock: str) -> Iterator[None]:
     """Make the folder where it is missing and hold it; a process that is killed lets go of it.
 
     Args:

@@ -1,16 +1,18 @@
-"""How much memory this machine has left, as far as it can be told; used before work begins that would take more."""
+"""Bytes: how many this machine has left, asked before work begins that would take more, and how a size is written.
+
+Sizes are in powers of ten everywhere: ``9.3 MB`` are 9.3 million bytes, as on a disk.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+_UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 _MEMORY = Path("/proc/meminfo")
 _LIMITS = ((Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),)
 
 
-def available_bytes(
-    memory: Path = _MEMORY, limits: tuple[tuple[Path, Path], ...] = _LIMITS
-) -> int | None:  # fmt: skip
+def available_bytes(memory: Path = _MEMORY, limits: tuple[tuple[Path, Path], ...] = _LIMITS) -> int | None:
     """Bytes that new work can have: what the kernel calls available, or what is left of the container's limit.
 
     None where neither can be read, such as outside of Linux.
@@ -35,3 +37,16 @@ def _of_container(most: Path, used: Path) -> int | None:
     except OSError:
         return None
     return max(0, int(limit) - int(spent)) if limit.isdecimal() and spent.isdecimal() else None
+
+
+def format_size(count: int) -> str:
+    """A number of bytes for a sentence.
+
+    Example:
+        >>> format_size(9_312_345), format_size(20 * 10**9), format_size(999_950), format_size(1)
+        ('9.3 MB', '20 GB', '1 MB', '1 byte')
+    """
+    for size, unit in _UNITS:
+        if count >= size - size // 20_000:  # what would be rounded to a thousand of the unit below
+            return f"{count / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{count:,} byte{'' if count == 1 else 's'}"

@@ -8,5 +8,5 @@ Count = Callable[[int, int], None]  # done, total
 Progress = Callable[[str, int, int], None]  # stage, done, total
 
 
-def untold(*_: object) -> None:
+def ignore_progress(*_: object) -> None:
     """Tells nobody."""

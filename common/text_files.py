@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 from typing import TextIO
 
-from evaluation.formats.problems import Problem, Severity
+from common.problems import Problem, Severity
 
 Source = Path | TextIO
 

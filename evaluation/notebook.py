@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
+from common.errors import MetricInputError
 from evaluation.figures.det import det_numbers, draw_det
 from evaluation.figures.style import ImageFormat, Theme
-from evaluation.formats.results import read_results
-from evaluation.formats.score_measures import join_files, measure_scores
 from evaluation.metrics.detection import DetectionMetrics, Estimator, detection_metrics
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.pitch_pair import compare_pitch
+from evaluation.metrics.pitch import compare_pitch
+from evaluation.scoring.recomputation import join_files, measure_scores
+from evaluation.scoring.results.folders import read_results
 
 __all__ = [
     "compare_pitch",

@@ -1,6 +1,24 @@
-"""One browser for all tests of a process, whatever folder they are in: two would not live in one thread."""
+"""What all tests share: one browser a process (two would not live in one thread), the same examples of properties
+everywhere, and the list of slow tests.
 
+`slow.txt` names the tests that `make test-slow` adds to those of `make test`: each line a test, or one of its cases.
+"""
+
+import gc
+import os
+import pkgutil
 import signal
+import zlib
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+from hypothesis import HealthCheck, Phase, Verbosity, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.browsing import (  # noqa: F401
     browser,
@@ -10,8 +28,60 @@ from tests.browsing import (  # noqa: F401
     operator_page,
     organizer_page,
     page,
+    traffic,
 )
+from tests.snapshots import empty_by_snapshot, once  # noqa: F401
 
 # A shell lets what it starts in the background ignore Ctrl-C, and the programs that these tests start would, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Property tests run on the same few examples in every environment: Hypothesis would otherwise mix in numbers and words
+# of whatever modules happen to be loaded. `make test-random` explores; what it finds becomes an `@example` of its test.
+_USUAL = {"database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
+settings.register_profile("same", derandomize=True, max_examples=20, phases=[Phase.explicit, Phase.generate], **_USUAL)
+settings.register_profile("random", max_examples=1000, print_blob=True, verbosity=Verbosity.normal, **_USUAL)
+settings.load_profile(os.environ.get("TEST_PROPERTIES", "same"))
+if os.environ.get("TEST_PROPERTIES", "same") == "same":
+    providers._get_local_constants = providers.Constants
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup, django_db_blocker):
+    """The database is made from the models; programs that migrate it find every migration applied."""
+    with django_db_blocker.unblock():
+        recorder = MigrationRecorder(connection)
+        recorder.ensure_schema()
+        applied = recorder.applied_migrations()
+        for app in apps.get_app_configs():
+            with suppress(ModuleNotFoundError):
+                folder = import_module(f"{app.name}.migrations").__path__
+                for module in pkgutil.iter_modules(folder):
+                    if module.name[:1].isdigit() and (app.label, module.name) not in applied:
+                        recorder.record_applied(app.label, module.name)
+        empty_by_snapshot()
+
+
+SLOW = Path(__file__).with_name("slow.txt")
+
+
+def slow_tests() -> set[str]:
+    lines = (line.partition("  #")[0].strip() for line in SLOW.read_text().splitlines())
+    return {line for line in lines if line and not line.startswith("#")}
+
+
+def pytest_collection_modifyitems(config, items):
+    # Files in a mixed order, the same everywhere: those that wait for a browser then run beside those that compute.
+    items.sort(key=lambda item: zlib.crc32(str(item.path.relative_to(config.rootpath)).encode()))
+    slow = slow_tests()
+    for item in items:
+        names = {item.name, getattr(item, "originalname", item.name), Path(item.fspath).name} & slow
+        if names:
+            item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish(session):
+    """What was collected stays until the end: the garbage collector would otherwise look through thousands of tests
+    again and again, half a second each time."""
+    gc.collect()
+    gc.freeze()

@@ -15,7 +15,18 @@ if "PORTAL_DATA_DIR" not in os.environ or os.environ.get("TESTS_PROCESS", _proce
     atexit.register(shutil.rmtree, _folder, ignore_errors=True)
 
 from portal.config.settings import *  # noqa: E402, F403
+from portal.config.settings import CELERY_BROKER_URL as BROKER  # noqa: E402
 
+# Nothing that a test writes has to survive a power cut.
+os.fsync = lambda fd: None  # noqa: ARG005
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":  # noqa: F405
+    DATABASES["default"]["OPTIONS"]["init_command"] += " PRAGMA synchronous=OFF;"  # noqa: F405
+else:
+    DATABASES["default"].setdefault("OPTIONS", {})["options"] = "-c synchronous_commit=off"  # noqa: F405
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+_worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+if BROKER.startswith("redis") and _worker:  # a queue for each process of pytest-xdist
+    _server, _, _number = BROKER.rpartition("/")
+    CELERY_BROKER_URL = f"{_server}/{int(_number) + int(_worker.removeprefix('gw'))}"
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}  # noqa: F405
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.jobkit"]  # noqa: F405

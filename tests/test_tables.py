@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.formats.csv_cells import harmless_cell
+from common.tables import harmless_cell
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd", "-1+1", "-", "@SUM(A1)", "\tx", "\r=1", "=1", "-1e", "+1 2", "-1\n"])

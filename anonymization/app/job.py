@@ -21,20 +21,27 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Q
 
-from anonymization.methods.applying import apply_method
-from anonymization.methods.checks import check_output
-from anonymization.methods.conforming import Conformed, conform
-from anonymization.methods.contract import Anonymizer, Item, Method, Options, PseudoSpeaker, Samples
-from anonymization.methods.errors import MethodError
-from anonymization.methods.external import CommandStopped, watching
-from anonymization.models import AnonymizationRun
-from anonymization.voices import voice_in
-from evaluation.formats.audio import AudioError
-from evaluation.formats.problem_list import ProblemList
-from evaluation.formats.problems import Problem, Severity
-from evaluation.metrics.errors import MetricInputError
-from portal.core.audio import keep_audio, load_audio
+from anonymization.app.models import AnonymizationRun
+from anonymization.app.voices import EXAMPLES, find_voice
+from anonymization.checks.outputs import check_output
+from anonymization.methods.audio_conversion import ConvertedAudio, convert_audio
+from anonymization.methods.contract import (
+    Anonymizer,
+    CommandStopped,
+    Item,
+    Method,
+    MethodError,
+    Options,
+    PseudoSpeaker,
+    Samples,
+    anonymize_items,
+)
+from anonymization.methods.external.method import watching
+from common.errors import MetricInputError
+from common.problems import Problem, ProblemList, Severity
+from portal.core.storage import keep_audio, load_audio
 from portal.submissions.models import SubmittedFile
+from speech.audio.files import AudioError
 
 # A method compiles or loads what it needs at its first call; this one is shown as a stage of its own.
 PREPARING = "Preparing the method (the first time on a machine takes some 15 s)"
@@ -47,8 +54,6 @@ ALONE, TOGETHER = 4, 32
 BATCH_SAMPLES = 5 * 60 * 16_000
 LOOK_EVERY_S = 0.5
 THREADS_AT_MOST = 8
-# Of the utterances with the same fault so many are named in the report of a run; the others are counted.
-EXAMPLES = 20
 # What is not speech that somebody anonymised; all else that the checks find is kept and reported.
 USELESS = {"identical-to-original"}
 
@@ -92,14 +97,15 @@ def threads() -> int:
     return wanted or min(THREADS_AT_MOST, len(os.sched_getaffinity(0)))
 
 
-def extent_of(run: AnonymizationRun) -> Extent:
+def measure_extent(run: AnonymizationRun) -> Extent:
+    """How far a run is, in two queries."""
     counts = run.data_set.utterances.order_by().aggregate(total=Count("pk"), silent=Count("pk", filter=Q(audio="")))
-    return Extent(counts["total"], counts["silent"], _files_of(run).count())
+    return Extent(counts["total"], counts["silent"], _list_files(run).count())
 
 
-def missing_tasks(run: AnonymizationRun, method: Anonymizer) -> Iterator[Task]:
+def list_missing_tasks(run: AnonymizationRun, method: Anonymizer) -> Iterator[Task]:
     """The utterances without a file, by name, read in chunks."""
-    kept = _files_of(run).filter(utterance=OuterRef("pk"))
+    kept = _list_files(run).filter(utterance=OuterRef("pk"))
     members = run.data_set.utterances.filter(~Exists(kept)).order_by("name")
     last = None
     while True:
@@ -109,10 +115,10 @@ def missing_tasks(run: AnonymizationRun, method: Anonymizer) -> Iterator[Task]:
             return
         last = chunk[-1][1]
         for pk, name, speaker, audio, samples in chunk:
-            yield Task(pk, name, audio, samples or 0, voice_in(run, speaker=speaker, utterance=name, method=method))
+            yield Task(pk, name, audio, samples or 0, find_voice(run, speaker=speaker, utterance=name, method=method))
 
 
-def _files_of(run: AnonymizationRun) -> Any:
+def _list_files(run: AnonymizationRun) -> Any:
     return SubmittedFile.objects.filter(submission=run.submission_id, data_set=run.data_set_id)
 
 
@@ -126,7 +132,7 @@ class Work:
         self.run, self.method, self.extent = run, method, extent
         self.done = extent.kept
         self.findings = ProblemList(EXAMPLES)
-        self.findings.keep(stored_problems(run))
+        self.findings.keep(read_stored_problems(run))
         self.failures = ProblemList(EXAMPLES)
         self.failed = 0
         self._check = check
@@ -134,7 +140,7 @@ class Work:
     def prepare(self) -> None:
         """Let a method of the portal compile what it needs; others are left to prepare themselves."""
         if isinstance(self.method, Method):
-            first = next(missing_tasks(self.run, self.method))
+            first = next(list_missing_tasks(self.run, self.method))
             with suppress(MethodError):  # what it does not like of silence or options, the first utterance tells
                 self.method.anonymize(*SILENCE, first.voice, options=self.run.options)
 
@@ -144,7 +150,7 @@ class Work:
         Args:
             progress: told after each batch how many utterances are done.
         """
-        tasks = missing_tasks(self.run, self.method)
+        tasks = list_missing_tasks(self.run, self.method)
         if not self.extent.kept and (canary := next(tasks, None)) is not None:
             self._go_through([[canary]], 1, progress)
             if self.failed:
@@ -162,7 +168,7 @@ class Work:
                 self.method, self.run.options, tasks, should_stop=lambda: is_over.is_set() or self._should_stop()
             )
 
-        with closing(in_threads(parts, work, n_threads, self._check, is_over)) as made:
+        with closing(run_in_threads(parts, work, n_threads, self._check, is_over)) as made:
             for outcomes in made:
                 self._keep(outcomes)
                 if not self.failed or self.done:  # a canary that failed is told by its failure
@@ -181,7 +187,9 @@ class Work:
         rows, is_remarkable = [], False
         for outcome in outcomes:
             if outcome.audio:
-                rows.append(_row(self.run, outcome))
+                stored = {name: getattr(outcome, name) for name in ("audio", "samples", "rate_hz")}
+                of = {"submission_id": self.run.submission_id, "data_set_id": self.run.data_set_id}
+                rows.append(SubmittedFile(utterance_id=outcome.task.utterance, **of, **stored))
                 self.findings.keep(outcome.problems)
                 is_remarkable |= bool(outcome.problems)
             else:
@@ -195,7 +203,7 @@ class Work:
         self.done += len(rows)
 
 
-def stored_problems(run: AnonymizationRun) -> list[Problem]:
+def read_stored_problems(run: AnonymizationRun) -> list[Problem]:
     """What the report of a run holds of its files."""
     rows = run.report.get("problems", [])
     return [Problem(**row | {"severity": Severity(row["severity"])}) for row in rows]
@@ -207,17 +215,6 @@ def store_report(run: AnonymizationRun, *, problems: Iterable[Problem] | None = 
         parts["problems"] = [asdict(problem) for problem in problems]
     run.report = run.report | parts
     run.save(update_fields=["report"])
-
-
-def _row(run: AnonymizationRun, outcome: Outcome) -> SubmittedFile:
-    return SubmittedFile(
-        submission_id=run.submission_id,
-        data_set_id=run.data_set_id,
-        utterance_id=outcome.task.utterance,
-        audio=outcome.audio,
-        samples=outcome.samples,
-        rate_hz=outcome.rate_hz,
-    )
 
 
 def batches(tasks: Iterable[Task], at_once: int) -> Iterator[list[Task]]:
@@ -234,7 +231,7 @@ def batches(tasks: Iterable[Task], at_once: int) -> Iterator[list[Task]]:
         yield batch
 
 
-def in_threads(
+def run_in_threads(
     parts: Iterable[list[Task]],
     work: Callable[[list[Task]], list[Outcome]],
     n_threads: int,
@@ -289,31 +286,27 @@ def anonymize_tasks(
         CommandStopped: an external command was stopped.
     """
     outcomes: list[Outcome] = []
-    ready: list[tuple[Task, Conformed]] = []
+    ready: list[tuple[Task, ConvertedAudio]] = []
     for task in tasks:
         try:
-            ready.append((task, _load(task)))
+            ready.append((task, convert_audio(*load_audio(task.audio))))
         except (AudioError, MethodError, OSError) as error:
             outcomes.append(_failed(task, str(error)))
     remarks: list[str] = []
     items = [Item(conformed.samples, task.voice) for task, conformed in ready]
     with watching(should_stop=should_stop, remark=remarks.append):
-        made = apply_method(method, items, ready[0][1].rate_hz if ready else 0, options=options)
+        made = anonymize_items(method, items, ready[0][1].rate_hz if ready else 0, options=options)
     for (task, conformed), output in zip(ready, made, strict=True):
         if isinstance(output, Exception):
             outcomes.append(_failed(task, _reason(method, output)))
         else:
             outcomes.append(_checked(task, conformed, output))
     if outcomes and remarks:  # of a whole batch, told with its first utterance
-        first = outcomes[0]
-        told = tuple(_remarked(first.task, remark) for remark in dict.fromkeys(remarks))
+        first, wanted = outcomes[0], "a command that needs no remark"
+        remedy = "Read what the command's description says of it."
+        told = [_note(first.task, "remark", wanted, remark, remedy) for remark in dict.fromkeys(remarks)]
         outcomes[0] = replace(first, problems=(*first.problems, *told))
     return outcomes
-
-
-def _load(task: Task) -> Conformed:
-    samples, rate_hz = load_audio(task.audio)
-    return conform(samples, rate_hz)
 
 
 def _reason(method: Anonymizer, error: Exception) -> str:
@@ -324,7 +317,7 @@ def _reason(method: Anonymizer, error: Exception) -> str:
     return f"{method.name} failed with {type(error).__name__}: {error}"
 
 
-def _checked(task: Task, conformed: Conformed, output: Samples) -> Outcome:
+def _checked(task: Task, conformed: ConvertedAudio, output: Samples) -> Outcome:
     """The stored output with what is worth a look in it; an output that is of no use is not stored."""
     try:
         problems = tuple(check_output(conformed.samples, output, conformed.rate_hz, file=task.name))
@@ -332,39 +325,16 @@ def _checked(task: Task, conformed: Conformed, output: Samples) -> Outcome:
         return _failed(task, str(error))
     if useless := tuple(problem for problem in problems if problem.code in USELESS):
         return Outcome(task, "", 0, conformed.rate_hz, useless)
-    remarks = (_conformed(task, remark) for remark in conformed.remarks)
+    wanted, remedy = "mono 16-bit audio at 16,000 Hz", "The method was given the converted form."
+    remarks = (_note(task, "converted", wanted, remark, remedy) for remark in conformed.remarks)
     key = keep_audio(output, conformed.rate_hz)
     return Outcome(task, key, output.size, conformed.rate_hz, (*problems, *remarks))
 
 
-def _conformed(task: Task, remark: str) -> Problem:
-    return Problem(
-        code="converted",
-        file=task.name,
-        expected="mono 16-bit audio at 16,000 Hz",
-        found=remark,
-        remedy="The method was given the converted form.",
-        severity=Severity.NOTE,
-    )
-
-
-def _remarked(task: Task, remark: str) -> Problem:
-    return Problem(
-        code="remark",
-        file=task.name,
-        expected="a command that needs no remark",
-        found=remark,
-        remedy="Read what the command's description says of it.",
-        severity=Severity.NOTE,
-    )
+def _note(task: Task, code: str, expected: str, found: str, remedy: str) -> Problem:
+    return Problem(code, task.name, expected, found, remedy, Severity.NOTE)
 
 
 def _failed(task: Task, reason: str) -> Outcome:
-    problem = Problem(
-        code="not-anonymised",
-        file=task.name,
-        expected="audio that the method can anonymise",
-        found=reason,
-        remedy="Mend the audio of this utterance in the corpus.",
-    )
-    return Outcome(task, "", 0, 0, (problem,))
+    expected, remedy = "audio that the method can anonymise", "Mend the audio of this utterance in the corpus."
+    return Outcome(task, "", 0, 0, (Problem("not-anonymised", task.name, expected, reason, remedy),))

@@ -50,3 +50,7 @@ class AnonymizationRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.method} on {self.data_set}"
+
+    @property
+    def is_by_utterance(self) -> bool:
+        return self.level == self.Level.UTTERANCE

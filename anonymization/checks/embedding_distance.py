@@ -15,10 +15,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Samples
-from anonymization.methods.errors import MethodError
-from evaluation.formats.problems import Problem, Severity
-from evaluation.metrics.errors import MetricInputError
+from anonymization.methods.contract import MethodError, Samples
+from common.errors import MetricInputError
+from common.problems import Problem, Severity
+from evaluation.metrics.detection import speechbrain_eer
+from speech.encoders.long_term_spectrum import speaker_vector
 
 Vector = npt.NDArray[np.floating]
 Ear = Callable[[Samples, int], Vector]
@@ -40,7 +41,7 @@ _OTHER_LIMITS = (
 
 
 @dataclass(frozen=True, slots=True)
-class HeardVoices:
+class EmbeddingDistance:
     """How alike utterances sound within a pseudo-speaker and between two.
 
     Attributes:
@@ -88,7 +89,7 @@ class HeardVoices:
         )
 
 
-def hear(
+def embed_utterances(
     utterances: Iterable[tuple[str, Samples, int]], ear: Ear | None = None
 ) -> tuple[dict[str, Vector], list[Problem]]:
     """The vector of each utterance, and a note on each that the ear cannot use, such as one that is too short.
@@ -97,8 +98,6 @@ def hear(
         utterances: name, samples (int16, shape (n,)) and rate in hertz of each.
         ear: the long-term spectrum where none is named.
     """
-    from evaluation.attackers.long_term_spectrum import speaker_vector
-
     listen = ear or speaker_vector
     vectors: dict[str, Vector] = {}
     problems = []
@@ -119,13 +118,13 @@ def hear(
     return vectors, problems
 
 
-def check_voices_by_ear(
+def compare_embeddings(
     vectors: Mapping[str, Vector], speaker_of: Mapping[str, str], *, engine: str = LONG_TERM_SPECTRUM
-) -> HeardVoices:
+) -> EmbeddingDistance:
     """How alike utterances are within a pseudo-speaker and between two.
 
     Args:
-        vectors: of each utterance, all of one shape (d,), from `hear` or any engine.
+        vectors: of each utterance, all of one shape (d,), from `embed_utterances` or any engine.
         speaker_of: the pseudo-speaker of each utterance, by any name, such as the key of the voice. Real speakers do as
             well: the same check on original speech tells what the ear is worth.
         engine: who listened, for the report.
@@ -134,8 +133,6 @@ def check_voices_by_ear(
         MethodError: an utterance without a pseudo-speaker, vectors of several shapes or not finite, fewer than two
             pseudo-speakers, or none with two utterances.
     """
-    from evaluation.metrics.detection import speechbrain_eer
-
     named = _utterances_by_voice(vectors, speaker_of)
     chosen = _choose(named)
     labels = np.repeat(np.arange(len(chosen)), [len(names) for names in chosen])
@@ -149,7 +146,7 @@ def check_voices_by_ear(
     likeness = (directions @ directions.T)[above]
     is_same = labels[above[0]] == labels[above[1]]
     same, different = likeness[is_same], likeness[~is_same]
-    return HeardVoices(
+    return EmbeddingDistance(
         engine=engine,
         n_utterances=labels.size,
         n_voices=len(chosen),

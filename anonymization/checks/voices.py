@@ -1,63 +1,34 @@
-"""What an anonymiser's output and its voices must hold, whoever made them: a portal run, a command line, a team.
+"""Whether the voices of a run or of a system fulfil the task: enrolment and trial voices differ, and so do speakers.
 
-`check_output` looks at one utterance, `check_voices` at the assignment of voices by rule (d) of the task (2022 plan,
-sections 3.1 and 7), `check_voices_by_ear` at the sound. Conventions: faults are `Problem`s, never exceptions; a
-distance of voices is that of `pseudo_speakers.voice_distance`; a voice is known by its parameters, or by its key where
-it has none.
+That is rule (d) of the task (2022 plan, sections 3.1 and 7), looked at by what is written of the voices, not by their
+sound. Where voices are those of targets, two speakers can share one if the pool is smaller than they
+are many, and all do where the selection says so: that is stated, and is a warning where it breaks the rule.
+Conventions: faults are `Problem`s, never exceptions; a distance of voices is that of `pseudo_speakers.voice_distance`;
+a voice is known by its parameters, or by its key where it has none.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Parameter, PseudoSpeaker, Samples
-from anonymization.methods.long_audio import check_long_audio, frame_power
-from anonymization.methods.pseudo_speakers import Level, Role, validate_parameters, voice_distance
-from anonymization.methods.voices_by_ear import HeardVoices as HeardVoices
-from anonymization.methods.voices_by_ear import check_voices_by_ear as check_voices_by_ear
-from anonymization.methods.voices_by_ear import hear as hear
-from evaluation.formats.problem_list import ProblemList
-from evaluation.formats.problems import Problem, Severity
-from evaluation.metrics.audio_checks import audio_problems
+from anonymization.methods.contract import Anonymizer, Parameter, takes_targets
+from anonymization.methods.voices.pseudo_speakers import Assignment, Role, validate_parameters, voice_distance
+from common.problems import Problem, ProblemList, Severity
 
-# Longer than any closure of a stop; frames further below the loudest one are pauses.
-LOST_SPEECH_MS = 100.0
-_SPOKEN_DB = 40.0
-_FRAME_MS = 10.0
 # Distances through another rounding, such as of a spreadsheet, may lose this part of themselves.
 _ROUNDING = 1e-9
 _NAMES_SHOWN = 5
-# Frames and periods of the methods are up to so long; what is shorter may come back silent, or as it was.
-_SHORTEST_MS = 100.0
-_OF_SHORT = ("silent", "identical-to-original")
-_TOO_SHORT = "It is too short to be anonymised, by this method or most others: leave it out."
 
 # Breaches that a run may choose with its targets: no errors, but the rule does not hold.
 _ALLOWED_BREACHES = ("shared-target", "target-for-both")
 
 Place = tuple[Role, str, str]  # role, split, speaker
 Voice = tuple[float, ...] | str
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """Which voice an utterance got, or all utterances of a speaker (`utterance` empty, level "speaker").
-
-    line: where it stands in the file that it was read from; no part of what it says.
-    """
-
-    role: Role
-    split: str
-    level: Level
-    speaker: str
-    utterance: str
-    voice: PseudoSpeaker
-    line: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +55,8 @@ class VoiceReport:
     problems: tuple[Problem, ...]
 
     @property
-    def holds(self) -> bool:
-        """Whether rule (d) holds as far as the voices tell."""
+    def voices_differ(self) -> bool:
+        """Whether voices differ as they must (rule (d)), as far as they tell."""
         return not self._breaches
 
     @property
@@ -105,35 +76,39 @@ class VoiceReport:
         return f"{text}. Rule (d) {verdict}."
 
 
-def check_output(original: Samples, output: Samples, rate: int, *, file: str) -> list[Problem]:
-    """What is out of order in an anonymised utterance, the gravest first.
+def check_voices_of_method(
+    method: Anonymizer, assignments: Iterable[Assignment], *, distance: float, file: str = "voices.csv"
+) -> VoiceReport:
+    """As `check_voices` with the parameters of the method, or by targets where its voices are those of targets."""
+    if takes_targets(method):
+        return check_target_voices(assignments, file=file)
+    return check_voices(assignments, method.parameters, distance=distance, file=file)
 
-    The checks and limits are those of `evaluation.metrics.audio_checks` (identity, silence, duration, clipping,
-    level). Beyond them: speech that the output keeps silent about is a warning, and an original that is digital
-    silence, or empty, may stay so, which is only noted.
 
-    Args:
-        original, output: int16, shape (n,), `rate` in hertz.
-        file: the output as its owner knows it.
+def check_target_voices(assignments: Iterable[Assignment], *, file: str = "voices.csv") -> VoiceReport:
+    """Who shares a target although the rule gives everybody a voice of their own; distances between targets are none.
 
-    Raises:
-        MetricInputError: samples that are not mono, or a rate below 1.
+    At speaker level: speakers of a role and split with one target, and a speaker with one for enrolment and trials, are
+    warnings. At utterance level targets may come again.
     """
-    check = check_long_audio(original, output, rate)
-    problems = audio_problems(check, file)
-    if check.level_original_dbfs is None:
-        problems = [
-            replace(problem, remedy="The original is silent, too; nothing to do.", severity=Severity.NOTE)
-            if problem.code == "silent"
-            else problem
-            for problem in problems
-            if problem.code != "identical-to-original"
-        ]
-    elif not check.silent and (lost := _lost_speech(original, output, rate, file)):
-        problems.append(lost)
-    if check.level_original_dbfs is not None and original.size < _SHORTEST_MS / 1000 * rate:
-        problems = [replace(each, remedy=_TOO_SHORT) if each.code in _OF_SHORT else each for each in problems]
-    return problems
+    rows = list(assignments)
+    problems = ProblemList()
+    speakers: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for row in rows:
+        if row.level == "speaker":
+            speakers[row.role, row.split, row.speaker].add(row.voice.target)
+    problems.keep(_without_target(rows, file))
+    problems.keep(_shared_targets(speakers, file))
+    problems.keep(_alike_targets(speakers, file))
+    return VoiceReport(
+        n_assignments=len(rows),
+        n_speakers=len(speakers),
+        n_utterances=len({(row.role, row.split, row.utterance) for row in rows if row.level == "utterance"}),
+        n_voices=len({row.voice.target for row in rows}),
+        distance=0.0,
+        smallest_distance=None,
+        problems=problems.report(),
+    )
 
 
 def check_voices(
@@ -177,7 +152,7 @@ def check_voices(
         if parameters is None:
             problems.add(_unknown_distance(file))
         elif "wrong-voice" not in problems.error_codes():
-            first = {place: rows_of[0] for place, rows_of in at_speaker_level.items()}
+            first = {place: found_rows[0] for place, found_rows in at_speaker_level.items()}
             nearest = [*_nearest_speakers(first, parameters), *_own_trials(first, parameters)]
             smallest = min((found for *_, found in nearest), default=None)
             problems.keep(_too_close(nearest, distance, file))
@@ -189,30 +164,6 @@ def check_voices(
         distance=distance,
         smallest_distance=smallest,
         problems=problems.report(),
-    )
-
-
-def _lost_speech(original: Samples, output: Samples, rate: int, file: str) -> Problem | None:
-    """The longest stretch of digital silence in the output where the original speaks; None below the limit."""
-    frame = max(1, round(rate * _FRAME_MS / 1000))
-    frames = min(original.size, output.size) // frame
-    if frames == 0:
-        return None
-    power = frame_power(original[: frames * frame], frame)
-    spoken = power > power.max() * 10 ** (-_SPOKEN_DB / 10)
-    lost = spoken & ~output[: frames * frame].reshape(frames, frame).any(axis=1)
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], lost, [False]]).astype(np.int8)))
-    lengths_ms = np.diff(edges)[::2] * _FRAME_MS
-    if lengths_ms.max(initial=0.0) <= LOST_SPEECH_MS:
-        return None
-    begin_s = edges[::2][lengths_ms.argmax()] * _FRAME_MS / 1000
-    return Problem(
-        "speech-lost",
-        file,
-        expected=f"at most {LOST_SPEECH_MS:g} ms of digital silence where the original speaks",
-        found=f"{lengths_ms.max():.0f} ms from {begin_s:.2f} s on",
-        remedy="Listen to this utterance: the anonymiser may have dropped a part of it.",
-        severity=Severity.WARNING,
     )
 
 
@@ -241,48 +192,31 @@ def _wrong_voices(rows: Iterable[Assignment], parameters: Sequence[Parameter], f
             continue
         for parameter in parameters:
             if not parameter.holds(values[parameter.name]):
-                gap = f", outside {parameter.gap[0]:g} to {parameter.gap[1]:g}" if parameter.gap else ""
-                wanted = (
-                    f"{parameter.name} from {parameter.low:g} to {parameter.high:g} {parameter.unit.strip()}".rstrip()
-                    + gap
-                )
+                wanted = f"{parameter.name} from {parameter.describe_range('outside')}"
                 found = f"{values[parameter.name]:g} for {_name(row)}"
                 yield _error("wrong-voice", file, wanted, found, "Take the voices of this very method.", row)
 
 
 def _one_voice_for_all(rows: Sequence[Assignment], file: str) -> Problem:
-    return Problem(
-        "one-voice-for-all",
-        file,
-        expected="voices that differ, as rule (d) asks for",
-        found=f"a method without parameters: one voice for all {len({(row.role, row.speaker) for row in rows})}",
-        remedy="That is how this method was published; choose another one where speakers must stay apart.",
-        severity=Severity.NOTE,
-    )
+    expected = "voices that differ, as rule (d) asks for"
+    found = f"a method without parameters: one voice for all {len({(row.role, row.speaker) for row in rows})}"
+    remedy = "That is how this method was published; choose another one where speakers must stay apart."
+    return Problem("one-voice-for-all", file, expected, found, remedy, Severity.NOTE)
 
 
 def _unknown_distance(file: str) -> Problem:
-    return Problem(
-        "distance-not-known",
-        file,
-        expected="parameters with known ranges, to tell how far apart voices are",
-        found="an uploaded system's",
-        remedy="Voices were compared as equal or different only; check them by ear.",
-        severity=Severity.NOTE,
-    )
+    expected = "parameters with known ranges, to tell how far apart voices are"
+    remedy = "Voices were compared as equal or different only; check them by ear."
+    return Problem("distance-not-known", file, expected, "an uploaded system's", remedy, Severity.NOTE)
 
 
 def _several_voices(speakers: Mapping[Place, Sequence[Assignment]], file: str) -> Iterator[Problem]:
     for (role, split, speaker), rows in speakers.items():
         if len(rows) > 1:
-            yield _error(
-                "several-voices",
-                file,
-                f"one voice for all {role} utterances of the speaker {speaker} in {split}",
-                f"{len(rows)} voices, in {_listed([row.utterance or 'all utterances' for row in rows])}",
-                "Anonymise these data sets again with one seed, over all speakers of the split.",
-                rows[1],
-            )
+            expected = f"one voice for all {role} utterances of the speaker {speaker} in {split}"
+            found = f"{len(rows)} voices, in {_listed([row.utterance or 'all utterances' for row in rows])}"
+            remedy = "Anonymise these data sets again with one seed, over all speakers of the split."
+            yield _error("several-voices", file, expected, found, remedy, rows[1])
 
 
 def _shared_by_speakers(speakers: Mapping[Place, Sequence[Assignment]], file: str) -> Iterator[Problem]:
@@ -393,3 +327,36 @@ def _listed(names: Sequence[str]) -> str:
 
 def _error(code: str, file: str, expected: str, found: str, remedy: str, row: Assignment) -> Problem:
     return Problem(code, file, expected, found, remedy, line=row.line)
+
+
+# Voices of targets ----------------------------------------------------------------------------------
+
+
+def _without_target(rows: Sequence[Assignment], file: str) -> Iterator[Problem]:
+    for row in rows:
+        if not row.voice.target:
+            expected = f"a target for {row.utterance or f'the speaker {row.speaker}'}"
+            yield Problem("no-target", file, expected, "none", "Plan the targets again.", line=row.line)
+
+
+def _shared_targets(speakers: Mapping[tuple[str, str, str], set[str]], file: str) -> Iterator[Problem]:
+    users: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for (role, split, speaker), targets in speakers.items():
+        for target in targets:
+            users[role, split, target].append(speaker)
+    for (role, split, target), sharing in users.items():
+        if len(sharing) > 1:
+            named = ", ".join(sharing[:_NAMES_SHOWN]) + (", …" if len(sharing) > _NAMES_SHOWN else "")
+            expected = f"a target of its own for each speaker of {role}, {split}"
+            found = f"{target} for {len(sharing)}: {named}"
+            remedy = "Use a pool of as many targets as there are speakers, or read the results with this in mind."
+            yield Problem("shared-target", file, expected, found, remedy, Severity.WARNING)
+
+
+def _alike_targets(speakers: Mapping[tuple[str, str, str], set[str]], file: str) -> Iterator[Problem]:
+    for (role, split, speaker), targets in speakers.items():
+        both = targets & speakers.get(("trial", split, speaker), set())
+        if role == "enrolment" and both:
+            expected = f"another target for trials of {speaker} in {split} than for enrolment"
+            remedy = "Use a selection and a pool that leave a choice."
+            yield Problem("target-for-both", file, expected, min(both), remedy, Severity.WARNING)

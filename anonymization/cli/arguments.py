@@ -9,50 +9,36 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from anonymization.commands.sources import Reading
-from anonymization.methods.contract import Anonymizer, Option, OptionValue, complete_options
-from anonymization.methods.errors import MethodError
-from anonymization.methods.pseudo_speakers import Level, Role
-from anonymization.methods.registry import find_method, missing_of
-from evaluation.commands.terminal import CommandError
+from anonymization.cli.sources import Reading
+from anonymization.methods.contract import Anonymizer, MethodError, Option, OptionValue, complete_options
+from anonymization.methods.registry import explain_missing, find_method
+from anonymization.methods.voices.pseudo_speakers import Level, Role
+from common.errors import CommandError
 
 _YES, _NO = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 
 
-def add_method(parser: argparse._ActionsContainer, *, is_required: bool = True) -> None:
-    parser.add_argument(
-        "--method",
-        required=is_required,
-        metavar="NAME|FILE.toml",
-        help="a method of the list, or the description of a command of your own",
-    )
+def add_method(parser: argparse._ActionsContainer) -> None:
+    method_help = "a method of the list, or the description of a command of your own"
+    parser.add_argument("--method", required=True, metavar="NAME|FILE.toml", help=method_help)
 
 
 def add_options(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting of the method; may be repeated (list shows them)",
-    )
+    option_help = "a setting of the method; may be repeated (list shows them)"
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help=option_help)
 
 
 def add_reading(parser: argparse._ActionsContainer) -> None:
     """How a source is read, and which voices it gets."""
     parser.add_argument("--role", choices=get_args(Role), help="of all utterances (default: by lists and names)")
     parser.add_argument("--split", help="such as dev or test (default: by the name of a Kaldi directory)")
-    parser.add_argument(
-        "--level", choices=get_args(Level), help="one voice for each (default: utterance for training, else speaker)"
-    )
-    parser.add_argument(
-        "--speaker-from",
-        choices=("folder", "prefix"),
-        help="who speaks: the folder, or the name up to the first - or _",
-    )
+    level_help = "one voice for each (default: utterance for training, else speaker)"
+    parser.add_argument("--level", choices=get_args(Level), help=level_help)
+    speaker_help = "who speaks: the folder, or the name up to the first - or _"
+    parser.add_argument("--speaker-from", choices=("folder", "prefix"), help=speaker_help)
 
 
-def reading_of(options: argparse.Namespace) -> Reading:
+def read_reading(options: argparse.Namespace) -> Reading:
     """What was said about reading the source.
 
     Raises:
@@ -66,7 +52,7 @@ def reading_of(options: argparse.Namespace) -> Reading:
     return Reading(options.role, options.split, options.speaker_from, getattr(options, "format", None) or "wav", suffix)
 
 
-def options_of(method: Anonymizer, given: Sequence[str]) -> dict[str, OptionValue]:
+def read_options(method: Anonymizer, given: Sequence[str]) -> dict[str, OptionValue]:
     """All options of the method, those of ``--option name=value`` as given.
 
     Raises:
@@ -97,7 +83,7 @@ def _value(option: Option, text: str) -> OptionValue:
         return text
 
 
-def method_of(name: str) -> Anonymizer:
+def find_named_method(name: str) -> Anonymizer:
     """The method of that name, or of the file that describes it.
 
     Raises:
@@ -114,32 +100,32 @@ def method_of(name: str) -> Anonymizer:
 
 def require_usable(method: Anonymizer) -> None:
     """Raise MethodError where this machine lacks what the method needs."""
-    if missing := missing_of(method):
+    if missing := explain_missing(method):
         raise MethodError(f"{method.name} cannot run here. {missing}")
+
+
+def _whole_number(text: str, pattern: str, expected: str) -> int:
+    if not re.fullmatch(pattern, text):
+        raise argparse.ArgumentTypeError(f"expected {expected}, found “{text[:40]}”")
+    return int(text)
 
 
 def count(text: str) -> int:
     """A number of things, from 1."""
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
-        raise argparse.ArgumentTypeError(f"expected a number from 1, found “{text}”")
-    return int(text)
+    return _whole_number(text, "(?=.{1,9}$)0*[1-9][0-9]*", "a number from 1")
 
 
 def seed(text: str) -> int:
     """Any whole number that Python reads at a reasonable cost."""
-    if not re.fullmatch(r"-?[0-9]{1,100}", text):
-        raise argparse.ArgumentTypeError(f"expected a whole number, found “{text[:40]}”")
-    return int(text)
+    return _whole_number(text, "-?[0-9]{1,100}", "a whole number")
 
 
 def jobs(text: str) -> int:
     """A number of processes; 0 for one on each core."""
-    if not (text.isascii() and text.isdigit() and len(text) < 5):
-        raise argparse.ArgumentTypeError(f"expected a number of processes, found “{text}”")
-    return int(text) or len(os.sched_getaffinity(0))
+    return _whole_number(text, "[0-9]{1,4}", "a number of processes") or len(os.sched_getaffinity(0))
 
 
-def description_of(name: str) -> Path | None:
+def find_description(name: str) -> Path | None:
     """The file that describes the method, where the name is that of a file."""
     path = Path(name)
     return path if path.suffix == ".toml" and path.is_file() else None

@@ -7,17 +7,17 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from anonymization.commands.arguments import add_options, method_of, options_of, require_usable, seed
-from anonymization.commands.listing import method_row, say_method
-from anonymization.methods.conforming import conform_file
-from anonymization.methods.contract import Anonymizer, Options, PseudoSpeaker, takes_targets, validate_voice
-from anonymization.methods.errors import MethodError
-from anonymization.methods.explain import Explanation, explain
-from anonymization.methods.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
-from evaluation.commands.terminal import FINE, CommandError, say, say_json, say_wrapped
+from anonymization.cli.arguments import add_options, find_named_method, read_options, require_usable, seed
+from anonymization.cli.listing import method_as_dict, say_method
+from anonymization.explanation.explain import explain
+from anonymization.methods import contract
+from anonymization.methods.audio_conversion import convert_file
+from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
+from common.errors import CommandError
+from common.terminal import FINE, print_json, print_paragraph, print_text
 from evaluation.figures.explanation import draw_explanation, explanation_numbers
 from evaluation.figures.style import ImageFormat
-from evaluation.formats.audio import AudioError
+from speech.audio.files import AudioError
 
 DESCRIPTION = (
     "What a method does: in words, with its parameters and options. With a recording: what it does to one moment of "
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Explain; the exit code."""
-    method = method_of(options.method)
+    method = find_named_method(options.method)
     if options.file is None:
         if options.figure or options.at is not None or options.parameter:
             raise CommandError("explain: expected a recording for --figure, --at or --parameter, found none.")
@@ -51,22 +51,22 @@ def run(options: argparse.Namespace) -> int:
     return FINE
 
 
-def _explain_method(method: Anonymizer, *, as_json: bool) -> None:
-    words = in_words(method)
+def _explain_method(method: contract.Anonymizer, *, as_json: bool) -> None:
+    words = describe_method(method)
     if as_json:
-        say_json(method_row(method) | {"words": words})
+        print_json(method_as_dict(method) | {"words": words})
         return
     say_method(method)
     for paragraph in [words, *(parameter.effect for parameter in method.parameters)]:
         if paragraph:
-            say()
-            say_wrapped(paragraph)
+            print_text()
+            print_paragraph(paragraph)
     if method.reference:
-        say()
-        say_wrapped(f"Published: {method.reference}")
+        print_text()
+        print_paragraph(f"Published: {method.reference}")
 
 
-def in_words(method: Anonymizer) -> str:
+def describe_method(method: contract.Anonymizer) -> str:
     """What its source says that it does: the first paragraph of the module or class that it is made of."""
     process = getattr(method, "process", None)
     module = sys.modules.get(getattr(process, "__module__", ""))
@@ -74,31 +74,54 @@ def in_words(method: Anonymizer) -> str:
     return " ".join(text.strip().split("\n\n")[0].split())
 
 
-def _explain_file(method: Anonymizer, options: argparse.Namespace) -> None:
+def _explain_file(method: contract.Anonymizer, options: argparse.Namespace) -> None:
     require_usable(method)
-    if takes_targets(method):
+    if contract.takes_targets(method):
         raise CommandError(
             f"explain {method.name}: expected a method whose voices are numbers; this one gives those of target "
             "speakers. Leave the recording out to read what it does."
         )
     if options.figure and options.figure.suffix.lower() not in _FORMATS:
         raise CommandError(f"{options.figure}: expected a figure that ends in {', '.join(_FORMATS)}.")
-    settings = options_of(method, options.option)
+    settings = read_options(method, options.option)
     voice = _voice(method, options)
     try:
-        given = conform_file(options.file)
+        given = convert_file(options.file)
         output = method.anonymize(given.samples, given.rate_hz, voice, options=settings)
         found = explain(method, given.samples, output, given.rate_hz, voice, settings, options.at)
     except AudioError as error:
         raise CommandError(error.problem(str(options.file)).sentence()) from error
-    except MethodError as error:
-        raise MethodError(f"{options.file}: {error}") from error
+    except contract.MethodError as error:
+        raise contract.MethodError(f"{options.file}: {error}") from error
+    if path := options.figure:
+        content = draw_explanation(found, "light", _FORMATS[path.suffix.lower()])
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            raise CommandError(f"{path}: expected a file that can be written, found “{error.strerror}”.") from error
+    if options.json:
+        print_json(
+            {
+                "method": method.name,
+                "at_s": found.at_s,
+                "parameters": dict(voice.parameters),
+                "options": settings,
+                "changed_before": list(given.remarks),
+                "sentences": list(found.sentences),
+                "numbers": asdict(explanation_numbers(found)),
+            }
+        )
+        return
+    units = {parameter.name: parameter.unit for parameter in method.parameters}
+    values = ", ".join(f"{name} {value:.4g} {units[name]}".strip() for name, value in voice.parameters.items())
+    print_text(f"{method.title} at {found.at_s:.2f} s of {options.file}{f', {values}' if values else ''}")
+    for sentence in (*given.remarks, *found.sentences):
+        print_paragraph(sentence, indent="  ")
     if options.figure:
-        _draw(found, options.figure)
-    _say(found, method, voice, settings, given.remarks, options)
+        print_text(f"Drawn: {options.figure}")
 
 
-def _voice(method: Anonymizer, options: argparse.Namespace) -> PseudoSpeaker:
+def _voice(method: contract.Anonymizer, options: argparse.Namespace) -> contract.PseudoSpeaker:
     key = pseudo_speaker_key(seed=options.seed, role="trial", split="undivided", speaker=options.file.stem)
     drawn = draw_pseudo_speaker(key, method.parameters)
     values = dict(drawn.parameters)
@@ -108,45 +131,6 @@ def _voice(method: Anonymizer, options: argparse.Namespace) -> PseudoSpeaker:
             values[name] = float(value)
         except ValueError:
             raise CommandError(f"--parameter: expected name=number, found “{text}”.") from None
-    voice = PseudoSpeaker(drawn.key, values)
-    validate_voice(method, voice)
+    voice = contract.PseudoSpeaker(drawn.key, values)
+    contract.validate_voice(method, voice)
     return voice
-
-
-def _draw(found: Explanation, path: Path) -> None:
-    content = draw_explanation(found, "light", _FORMATS[path.suffix.lower()])
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise CommandError(f"{path}: expected a file that can be written, found “{error.strerror}”.") from error
-
-
-def _say(
-    found: Explanation,
-    method: Anonymizer,
-    voice: PseudoSpeaker,
-    settings: Options,
-    remarks: tuple[str, ...],
-    options: argparse.Namespace,
-) -> None:
-    if options.json:
-        numbers = explanation_numbers(found)
-        say_json(
-            {
-                "method": method.name,
-                "at_s": found.at_s,
-                "parameters": dict(voice.parameters),
-                "options": dict(settings),
-                "changed_before": list(remarks),
-                "sentences": list(found.sentences),
-                "numbers": asdict(numbers),
-            }
-        )
-        return
-    units = {parameter.name: parameter.unit for parameter in method.parameters}
-    values = ", ".join(f"{name} {value:.4g} {units[name]}".strip() for name, value in voice.parameters.items())
-    say(f"{method.title} at {found.at_s:.2f} s of {options.file}{f', {values}' if values else ''}")
-    for sentence in (*remarks, *found.sentences):
-        say_wrapped(sentence, indent="  ")
-    if options.figure:
-        say(f"Drawn: {options.figure}")

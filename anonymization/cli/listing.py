@@ -6,9 +6,9 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from anonymization.methods.contract import Anonymizer, Option, Parameter, takes_targets
-from anonymization.methods.registry import broken, methods, missing_of
-from evaluation.commands.terminal import FINE, PROBLEMS, say, say_json, say_wrapped, warn
+from anonymization.methods.contract import Anonymizer, Option, takes_targets
+from anonymization.methods.registry import broken, explain_missing, methods
+from common.terminal import FINE, PROBLEMS, print_json, print_message, print_paragraph, print_text
 
 DESCRIPTION = "The methods: built in, and of plug-ins; each with its parameters, its options and what it lacks here."
 
@@ -21,44 +21,40 @@ def run(options: argparse.Namespace) -> int:
     """Print the list; 1 where a plug-in is broken."""
     known, faulty = methods(), broken()
     if options.json:
-        say_json({"methods": [method_row(method) for method in known], "broken": [asdict(each) for each in faulty]})
+        print_json(
+            {"methods": [method_as_dict(method) for method in known], "broken": [asdict(each) for each in faulty]}
+        )
     else:
         for number, method in enumerate(known):
-            say("" if number else "Methods\n")
+            print_text("" if number else "Methods\n")
             say_method(method, indent="  ")
     for each in faulty:
-        warn(f"error: {each.reason}")
+        print_message(f"error: {each.reason}")
     return PROBLEMS if faulty else FINE
 
 
 def say_method(method: Anonymizer, *, indent: str = "") -> None:
     """Name and title, parameters, options and what is missing."""
     deeper = f"{indent}  "
-    say(f"{indent}{method.name}  {method.title}, version {method.version}")
+    print_text(f"{indent}{method.name}  {method.title}, version {method.version}")
     for parameter in method.parameters:
-        say_wrapped(f"parameter {parameter.name}, {range_words(parameter)}: {parameter.meaning}.", indent=deeper)
+        span = parameter.describe_range("but not")
+        print_paragraph(f"parameter {parameter.name}, {span}: {parameter.meaning}.", indent=deeper)
     if takes_targets(method):
-        say(f"{deeper}voices are those of target speakers: --targets FOLDER, --target-selection NAME")
+        print_text(f"{deeper}voices are those of target speakers: --targets FOLDER, --target-selection NAME")
     elif not method.parameters:
-        say(f"{deeper}no parameters: one voice for all speakers")
+        print_text(f"{deeper}no parameters: one voice for all speakers")
     for option in method.options:
-        say_wrapped(f"option {option.name}={value_words(option)}: {option.meaning}.", indent=deeper)
+        print_paragraph(f"option {option.name}={describe_values(option)}: {option.meaning}.", indent=deeper)
     if method.needs_gpu:
-        say(f"{deeper}needs a graphics card")
+        print_text(f"{deeper}needs a graphics card")
     if not method.is_deterministic:
-        say(f"{deeper}gives another output each time")
-    if missing := missing_of(method):
-        say_wrapped(f"cannot run here: {missing}", indent=deeper)
+        print_text(f"{deeper}gives another output each time")
+    if missing := explain_missing(method):
+        print_paragraph(f"cannot run here: {missing}", indent=deeper)
 
 
-def range_words(parameter: Parameter) -> str:
-    """What a parameter can be."""
-    unit = f" {parameter.unit}" if parameter.unit else ""
-    gap = f", but not {parameter.gap[0]:g} to {parameter.gap[1]:g}" if parameter.gap else ""
-    return f"{parameter.low:g} to {parameter.high:g}{unit}{gap}"
-
-
-def value_words(option: Option) -> str:
+def describe_values(option: Option) -> str:
     """The default of an option, and what else it can be."""
     unit = f" {option.unit}" if option.unit else ""
     if option.choices:
@@ -70,17 +66,9 @@ def value_words(option: Option) -> str:
     return f"{option.default:g}{unit}{f' ({words})' if words else ''}"
 
 
-def method_row(method: Anonymizer) -> dict[str, Any]:
+def method_as_dict(method: Anonymizer) -> dict[str, Any]:
     """A method for JSON."""
-    return {
-        "name": method.name,
-        "title": method.title,
-        "version": method.version,
-        "reference": method.reference,
-        "parameters": [asdict(parameter) for parameter in method.parameters],
-        "options": [asdict(option) for option in method.options],
-        "is_deterministic": method.is_deterministic,
-        "needs_gpu": method.needs_gpu,
-        "takes_targets": takes_targets(method),
-        "missing": missing_of(method),
-    }
+    facts = {name: getattr(method, name) for name in ("name", "title", "version", "reference")}
+    facts |= {name: [asdict(each) for each in getattr(method, name)] for name in ("parameters", "options")}
+    facts |= {name: getattr(method, name) for name in ("is_deterministic", "needs_gpu")}
+    return facts | {"takes_targets": takes_targets(method), "missing": explain_missing(method)}

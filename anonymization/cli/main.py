@@ -1,8 +1,7 @@
 """The commands, their arguments and how they end.
 
 Exit code 0: done; 1: done, but for utterances or with findings that are errors; 2: bad usage or an input that cannot be
-read, said in one sentence on standard error; 130: interrupted. A command is a module of this package with
-`DESCRIPTION`, `add_arguments` and `run`.
+read, said in one sentence on standard error; 130: interrupted.
 """
 
 from __future__ import annotations
@@ -13,20 +12,21 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from importlib import import_module
 
-from anonymization.commands.records import FULL
-from anonymization.methods.errors import MethodError
-from evaluation.commands.running import Parser, run_command
-from evaluation.commands.terminal import CommandError
+from anonymization.cli import explain, listing, run, voices
+from anonymization.cli.records import FULL
+from anonymization.methods.contract import MethodError
+from common.errors import CommandError
+from common.terminal import Parser, run_command
 
 PROGRAM = "python -m anonymization"
-# name: module and one line for the help
+
+# name: module with `DESCRIPTION`, `add_arguments` and `run`, and one line for the help
 COMMANDS = {
-    "run": ("run", "anonymise a folder or Kaldi data directories; goes on where an earlier call ended"),
-    "voices": ("voices", "who gets which voice, as a table or CSV; or check such a file"),
-    "list": ("listing", "the methods with their parameters and options, and what this machine lacks"),
-    "explain": ("explaining", "what a method does, in words or as a figure of a moment of a recording"),
+    "run": (run, "anonymise a folder or Kaldi data directories; goes on where an earlier call ended"),
+    "voices": (voices, "who gets which voice, as a table or CSV; or check such a file"),
+    "list": (listing, "the methods with their parameters and options, and what this machine lacks"),
+    "explain": (explain, "what a method does, in words or as a figure of a moment of a recording"),
 }
 _EPILOGUE = (
     "Exit code: 0 done, 1 done but with errors, 2 bad usage or unreadable input, 130 interrupted. "
@@ -48,21 +48,20 @@ def _parser() -> Parser:
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(metavar="command", required=True)
-    for name, (module_name, line) in COMMANDS.items():
-        module = import_module(f"anonymization.commands.{module_name}")
+    for name, (module, line) in COMMANDS.items():
         one = commands.add_parser(name, help=line, description=module.DESCRIPTION, epilog=_EPILOGUE, allow_abbrev=False)
         module.add_arguments(one)
         one.add_argument("--json", action="store_true", help="machine-readable, with every digit")
-        one.set_defaults(run=_said_whole(module.run))
+        one.set_defaults(run=_flush_after(module.run))
     return parser
 
 
-def _said_whole(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+def _flush_after(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
     """The command, with a sentence where what it prints cannot be written."""
 
     def run_and_flush(options: argparse.Namespace) -> int:
         try:
-            code = run(options)
+            code = command(options)
             sys.stdout.flush()
         except OSError as error:
             if error.filename is not None or error.errno not in (*FULL, errno.EIO):

@@ -8,6 +8,7 @@ seed and the voices: whoever has them can tell which voice belongs to whom.
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -19,9 +20,10 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from anonymization.methods.contract import OptionValue, PseudoSpeaker
-from evaluation.commands.terminal import CommandError
-from evaluation.formats.problems import Problem, Severity
+from anonymization.methods.contract import PseudoSpeaker
+from common.atomic_write import write_atomically
+from common.errors import CommandError
+from common.problems import Problem, Severity
 
 RECORD, JOURNAL, REPORT = "anonymization.json", "anonymization.jsonl", "report.json"
 TARGETS = "targets.csv"
@@ -32,38 +34,9 @@ _WORKERS_BYTE = 1 << 30
 _WAIT_FOR_WORKERS_S = 10.0
 # How a disk, a quota or a limit on the size of files says that nothing more goes in.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-# What records of before there were targets do not say.
-_ADDED = ("targets", "target_selection", "genders")
+# What records say of methods without targets; those of before there were any do not say it.
+_NO_TARGETS = dict.fromkeys(("targets", "target_selection", "genders"), "")
 PART = ".part"  # how the name of an unfinished file ends
-
-
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """What decides the output of a run.
-
-    voices: ``planned`` from the seed, or the SHA-256 of the file that they are from. description: SHA-256 of the file
-    that describes an external command; empty for others. role, split, level, speaker_from: as said, None where they
-    were inferred. targets: SHA-256 of names, genders and recordings of the targets; genders: that of a file that was
-    named; both, and target_selection, empty for methods without targets.
-    """
-
-    method: str
-    version: str
-    description: str
-    options: Mapping[str, OptionValue]
-    seed: int | None
-    voices: str
-    source: str
-    container: str
-    suffix: str
-    is_strict: bool
-    role: str | None
-    split: str | None
-    level: str | None
-    speaker_from: str | None
-    targets: str = ""
-    target_selection: str = ""
-    genders: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +54,17 @@ class Row:
     problems: tuple[Problem, ...]
 
     def to_json(self) -> str:
-        content = asdict(self)
-        content["voice"] = {"key": self.voice.key, "parameters": dict(self.voice.parameters)}
-        if self.voice.target:
-            content["voice"]["target"] = self.voice.target
-        return json.dumps(content)
+        return json.dumps(asdict(self) | {"voice": self.voice.as_dict()})
+
+    def has_voice(self, voice: PseudoSpeaker) -> bool:
+        """Whether it was made with this voice."""
+        return (self.voice.key, dict(self.voice.parameters)) == (voice.key, dict(voice.parameters))
 
     @classmethod
     def from_json(cls, line: str) -> Row:
         """Raises ValueError, KeyError or TypeError for a line that is not whole."""
         content: dict[str, Any] = json.loads(line)
-        voice = content["voice"]
-        content["voice"] = PseudoSpeaker(voice["key"], voice["parameters"], voice.get("target", ""))
+        content["voice"] = PseudoSpeaker(**content["voice"])
         content["remarks"] = tuple(content["remarks"])
         content["problems"] = tuple(
             Problem(**{**problem, "severity": Severity(problem["severity"])}) for problem in content["problems"]
@@ -118,7 +90,7 @@ class OutputFolder:
         CommandError: it cannot be written, holds other files or another run, or another process works in it.
     """
 
-    def __init__(self, folder: Path, record: RunRecord) -> None:
+    def __init__(self, folder: Path, record: Mapping[str, object]) -> None:
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -152,12 +124,10 @@ class OutputFolder:
         """Write the rows in order, and the report."""
         known = {output: self.rows[output] for output in order if output in self.rows}
         known |= self.rows
-        write_whole(self.folder / JOURNAL, "".join(f"{row.to_json()}\n" for row in known.values()))
-        write_whole(self.folder / REPORT, json.dumps(report, indent=2) + "\n")
+        write_text(self.folder / JOURNAL, "".join(f"{row.to_json()}\n" for row in known.values()))
+        write_text(self.folder / REPORT, json.dumps(report, indent=2) + "\n")
 
     def _hold(self) -> IO[str]:
-        import fcntl
-
         held = {path.name for path in self.folder.iterdir()}
         if held - {LOCK} and RECORD not in held:
             raise CommandError(
@@ -175,12 +145,12 @@ class OutputFolder:
             ) from error
         return lock
 
-    def _continue(self, record: RunRecord) -> dict[str, Row]:
-        path, wanted = self.folder / RECORD, json.loads(json.dumps(asdict(record)))
+    def _continue(self, record: Mapping[str, object]) -> dict[str, Row]:
+        path, wanted = self.folder / RECORD, json.loads(json.dumps({**record, **_NO_TARGETS, **record}))
         if path.exists():
             earlier = _read_record(path)
             for name, value in wanted.items():
-                if earlier.get(name, "" if name in _ADDED else None) != value:
+                if earlier.get(name, _NO_TARGETS.get(name)) != value:
                     raise CommandError(
                         f"{self.folder}: expected an earlier call of the same run, found another: {name} is "
                         f"{_shown(earlier.get(name))} there and {_shown(value)} now. "
@@ -190,7 +160,7 @@ class OutputFolder:
             earlier = {}
         codes = earlier.get("code", [])
         wanted["code"] = codes if code_version() in codes else [*codes, code_version()]
-        write_whole(path, json.dumps(wanted, indent=2) + "\n")
+        write_text(path, json.dumps(wanted, indent=2) + "\n")
         return _read_journal(self.folder / JOURNAL)
 
 
@@ -200,8 +170,6 @@ def _wait_for_workers(lock: IO[str]) -> None:
     Raises:
         OSError: they are still there.
     """
-    import fcntl
-
     last = time.monotonic() + _WAIT_FOR_WORKERS_S
     while True:
         try:
@@ -219,8 +187,6 @@ def _wait_for_workers(lock: IO[str]) -> None:
 
 def hold_as_worker(folder: Path) -> IO[str] | None:
     """Say that a worker writes into the output folder, until it ends; None on a file system without such locks."""
-    import fcntl
-
     try:
         lock = (folder / LOCK).open(encoding="utf-8")
     except OSError:
@@ -254,33 +220,24 @@ def _read_journal(path: Path) -> dict[str, Row]:
                 row = Row.from_json(line)
                 rows[row.output] = row
         if text and not text.endswith("\n"):
-            write_whole(path, "".join(f"{row.to_json()}\n" for row in rows.values()))
+            write_text(path, "".join(f"{row.to_json()}\n" for row in rows.values()))
     return rows
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
     """Write a file so that a reader finds the old content or the new one, never a part.
 
     Bytes that are no UTF-8 come out as they were read by ``errors="surrogateescape"``.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}{PART}")
-    try:
-        part.write_text(text, encoding="utf-8", errors="surrogateescape", newline="\n")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    write_atomically(path, text.encode("utf-8", "surrogateescape"))
 
 
 @cache
 def code_version() -> str:
     """The first half of the SHA-256 of the methods' source: which code made a file, with or without a repository."""
     digest = hashlib.sha256()
-    for path in sorted((Path(__file__).resolve().parents[1] / "methods").glob("*.py")):
-        digest.update(f"{path.name}\0".encode() + path.read_bytes())
+    root = Path(__file__).resolve().parents[2]
+    paths = [*root.glob("anonymization/methods/**/*.*"), *root.glob("speech/**/*.py"), root / "common/numba_loops.py"]
+    for path in sorted(path for path in paths if path.suffix in (".py", ".toml")):
+        digest.update(f"{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:32]

@@ -21,18 +21,17 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import IO
 
-from anonymization.commands.records import FULL, PART, NoSpaceError, Row, file_sha256, hold_as_worker
-from anonymization.commands.targeting import prepared
-from anonymization.methods.applying import apply_method
-from anonymization.methods.checks import check_output
-from anonymization.methods.conforming import Conformed, conform_file
-from anonymization.methods.contract import Anonymizer, Item, Method, OptionValue, PseudoSpeaker, Samples
-from anonymization.methods.errors import MethodError
-from anonymization.methods.external import CommandStopped, watching
+from anonymization.checks.outputs import check_output
+from anonymization.cli.records import FULL, PART, NoSpaceError, Row, hold_as_worker
+from anonymization.cli.voices import prepare_method
+from anonymization.methods import contract
+from anonymization.methods.audio_conversion import ConvertedAudio, convert_file
+from anonymization.methods.external.method import watching
 from anonymization.methods.registry import find_method
-from evaluation.commands.terminal import CommandError
-from evaluation.formats.audio import AudioError
-from evaluation.formats.problems import Problem
+from common.errors import CommandError
+from common.problems import Problem
+from speech.audio.files import AudioError
+from speech.model_files.store import sha256_of
 
 _OUTSTANDING_PER_JOB = 3
 # What goes through a method at once: external commands start a program for it, and graphics cards gain by it.
@@ -57,7 +56,7 @@ class Task:
 
     audio: Path
     output: str
-    voice: PseudoSpeaker
+    voice: contract.PseudoSpeaker
     earlier: Row | None = None
 
 
@@ -69,7 +68,7 @@ class Settings:
     """
 
     method: str
-    options: Mapping[str, OptionValue]
+    options: Mapping[str, contract.OptionValue]
     folder: Path
     container: str
     is_strict: bool
@@ -96,7 +95,7 @@ class _Ready:
 
     task: Task
     digest: str
-    given: Conformed
+    given: ConvertedAudio
 
 
 def outcomes(
@@ -113,8 +112,9 @@ def outcomes(
         NoSpaceError: the disk is full.
         CommandError: a worker died.
     """
-    method = prepared(find_method(settings.method), settings.targets)
-    batches = _batches(tasks, _at_once(method, len(tasks), jobs))
+    method = prepare_method(find_method(settings.method), settings.targets)
+    at_once = _at_once(method, len(tasks), jobs)
+    batches = (list(tasks[start : start + at_once]) for start in range(0, len(tasks), at_once))
     if jobs == 1:
         for batch in batches:
             yield from anonymize_tasks(method, settings, batch, should_stop)
@@ -159,20 +159,15 @@ def _results(done: Iterable[Future[list[Outcome]]]) -> Iterator[Outcome]:
         yield from future.result()
 
 
-def _at_once(method: Anonymizer, total: int, jobs: int) -> int:
+def _at_once(method: contract.Anonymizer, total: int, jobs: int) -> int:
     """How many utterances go through the method together: one where it gains nothing, lest a kill costs more."""
-    if type(method).anonymize_batch is Method.anonymize_batch:
+    if type(method).anonymize_batch is contract.Method.anonymize_batch:
         return 1
     return max(1, min(_TOGETHER, -(-total // jobs)))
 
 
-def _batches(tasks: Sequence[Task], at_once: int) -> Iterator[list[Task]]:
-    for start in range(0, len(tasks), at_once):
-        yield list(tasks[start : start + at_once])
-
-
 def anonymize_tasks(
-    method: Anonymizer, settings: Settings, tasks: Iterable[Task], should_stop: Callable[[], bool]
+    method: contract.Anonymizer, settings: Settings, tasks: Iterable[Task], should_stop: Callable[[], bool]
 ) -> list[Outcome]:
     """Anonymise and check some utterances, and write each whole; keep what an earlier call wrote if it is still that.
 
@@ -191,7 +186,7 @@ def anonymize_tasks(
 
 
 def _anonymize_all(
-    method: Anonymizer, settings: Settings, tasks: Iterable[Task], should_stop: Callable[[], bool]
+    method: contract.Anonymizer, settings: Settings, tasks: Iterable[Task], should_stop: Callable[[], bool]
 ) -> list[Outcome]:
     found: list[Outcome] = []
     ready: list[_Ready] = []
@@ -199,12 +194,12 @@ def _anonymize_all(
         if should_stop():
             return found
         try:
-            digest = file_sha256(task.audio)
+            digest = sha256_of(task.audio)
             if task.earlier and _still_holds(task, task.earlier, settings, digest):
                 found.append(Outcome(task, task.earlier, is_kept=True))
                 continue
-            ready.append(_Ready(task, digest, conform_file(task.audio, strict=settings.is_strict)))
-        except (AudioError, MethodError, MemoryError, OSError) as error:
+            ready.append(_Ready(task, digest, convert_file(task.audio, strict=settings.is_strict)))
+        except (AudioError, contract.MethodError, MemoryError, OSError) as error:
             found.append(_failed(task, settings, error, is_read=False))
         if sum(each.given.samples.size / each.given.rate_hz for each in ready) >= _TOGETHER_S:
             found += _anonymize_ready(method, settings, ready)
@@ -212,19 +207,19 @@ def _anonymize_all(
     return found + _anonymize_ready(method, settings, ready)
 
 
-def _anonymize_ready(method: Anonymizer, settings: Settings, ready: Sequence[_Ready]) -> list[Outcome]:
+def _anonymize_ready(method: contract.Anonymizer, settings: Settings, ready: Sequence[_Ready]) -> list[Outcome]:
     """What becomes of utterances that were read; nothing where an external command was stopped."""
     if not ready:
         return []
-    items = [Item(each.given.samples, each.task.voice) for each in ready]
+    items = [contract.Item(each.given.samples, each.task.voice) for each in ready]
     try:
-        outputs = apply_method(method, items, ready[0].given.rate_hz, options=settings.options)
-    except CommandStopped:
+        outputs = contract.anonymize_items(method, items, ready[0].given.rate_hz, options=settings.options)
+    except contract.CommandStopped:
         return []
     return [_finish(settings, each, output) for each, output in zip(ready, outputs, strict=True)]
 
 
-def _finish(settings: Settings, ready: _Ready, output: Samples | Exception) -> Outcome:
+def _finish(settings: Settings, ready: _Ready, output: contract.Samples | Exception) -> Outcome:
     task, given = ready.task, ready.given
     if isinstance(output, Exception):
         return _failed(task, settings, output, is_read=True)
@@ -232,11 +227,8 @@ def _finish(settings: Settings, ready: _Ready, output: Samples | Exception) -> O
         path = settings.folder / task.output
         _write(path, output, given.rate_hz, settings.container)
         problems = tuple(check_output(given.samples, output, given.rate_hz, file=task.output))
-        row = Row(
-            task.output, ready.digest, task.voice, int(output.size), given.rate_hz, path.stat().st_size,
-            file_sha256(path), given.remarks, problems,
-        )  # fmt: skip
-        return Outcome(task, row)
+        made = output.size, given.rate_hz, path.stat().st_size, sha256_of(path)
+        return Outcome(task, Row(task.output, ready.digest, task.voice, *made, given.remarks, problems))
     except Exception as error:  # it concerns this utterance alone, unless the disk is full
         return _failed(task, settings, error, is_read=True)
 
@@ -256,11 +248,9 @@ def _failed(task: Task, settings: Settings, error: Exception, *, is_read: bool) 
         raise NoSpaceError.of(settings.folder, error) from error
     expected, remedy = "audio that the method can anonymise", "Mend or remove this file and repeat the command."
     if is_read:  # what is wrong may be the method, or an external command
-        expected, remedy = (
-            "an output of the method",
-            "Mend what this names, or leave the file out, and repeat the command.",
-        )
-    if isinstance(error, MethodError):
+        expected = "an output of the method"
+        remedy = "Mend what this names, or leave the file out, and repeat the command."
+    if isinstance(error, contract.MethodError):
         found = str(error)
         if parts := _EXPECTED.fullmatch(found):
             expected, found, remedy = parts[1], parts[2], parts[3] or remedy
@@ -269,10 +259,8 @@ def _failed(task: Task, settings: Settings, error: Exception, *, is_read: bool) 
     elif isinstance(error, OSError):
         found = f"“{error.strerror or error}”"
         if is_read:
-            expected, remedy = (
-                f"a file {task.output} that can be written",
-                "Rename or move this one, and repeat the command.",
-            )
+            expected = f"a file {task.output} that can be written"
+            remedy = "Rename or move this one, and repeat the command."
     else:
         first = " ".join(str(error).split())[:_LONGEST_FAULT]
         found = f"a fault of the method, {type(error).__name__}: {first}"
@@ -282,15 +270,15 @@ def _failed(task: Task, settings: Settings, error: Exception, *, is_read: bool) 
 def _still_holds(task: Task, earlier: Row, settings: Settings, digest: str) -> bool:
     path = settings.folder / task.output
     return (
-        (earlier.voice.key, dict(earlier.voice.parameters)) == (task.voice.key, dict(task.voice.parameters))
+        earlier.has_voice(task.voice)
         and earlier.input_sha256 == digest
         and path.is_file()
         and path.stat().st_size == earlier.bytes
-        and file_sha256(path) == earlier.sha256
+        and sha256_of(path) == earlier.sha256
     )
 
 
-def _write(path: Path, samples: Samples, rate_hz: int, container: str) -> None:
+def _write(path: Path, samples: contract.Samples, rate_hz: int, container: str) -> None:
     import soundfile
 
     whole = io.BytesIO()  # the library would keep to itself what goes wrong while it writes to a file
@@ -307,19 +295,17 @@ def _write(path: Path, samples: Samples, rate_hz: int, container: str) -> None:
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
     """Numerical libraries of processes started here use one thread each; they read it as they are loaded."""
-    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
+    before = {name: os.environ[name] for name in _THREAD_VARIABLES if name in os.environ}
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in _THREAD_VARIABLES:
+            del os.environ[name]
+        os.environ.update(before)
 
 
-_worker: tuple[Anonymizer, Settings, Event] | None = None
+_worker: tuple[contract.Anonymizer, Settings, Event] | None = None
 _held: IO[str] | None = None  # the lock that ends with this process
 
 
@@ -330,7 +316,7 @@ def _prepare_worker(settings: Settings, stop: Event) -> None:
     if (parent := multiprocessing.parent_process()) and not parent.is_alive():
         os._exit(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _worker = prepared(find_method(settings.method), settings.targets), settings, stop
+    _worker = prepare_method(find_method(settings.method), settings.targets), settings, stop
 
 
 def _end_with_parent() -> None:

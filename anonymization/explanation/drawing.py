@@ -15,9 +15,9 @@ from dataclasses import asdict
 
 import numpy as np
 
+from anonymization.explanation.explain import Explanation
 from anonymization.methods.contract import Samples
-from anonymization.methods.explain import Explanation
-from anonymization.methods.explain_families import mark_both, pieces_around
+from anonymization.methods.pitch_shift.method import cut_around, mark_both
 from evaluation.figures.explanation import as_namespace, draw_explanation, write_explanation
 from evaluation.figures.style import ImageFormat, Theme
 
@@ -40,7 +40,7 @@ def request_drawing(
     asked: dict[str, object] = {"theme": theme, "image_format": image_format, "narrow": narrow}
     asked["explanation"] = write_explanation(explanation)
     if to_mark is not None:
-        *pieces, at_s = pieces_around(*to_mark, explanation.rate_hz, explanation.at_s)
+        *pieces, at_s = cut_around(*to_mark, explanation.rate_hz, explanation.at_s)
         asked["pieces"] = [base64.b64encode(piece.astype("<i2").tobytes()).decode() for piece in pieces]
         asked["piece_at_s"] = at_s
     return json.dumps(asked).encode() + b"\n"

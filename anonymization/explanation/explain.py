@@ -1,4 +1,7 @@
-"""Spectrum, envelope, resonances and F0 of a voice at one instant, and which resonances of two voices belong together.
+"""What an anonymiser did to one instant of an utterance, as numbers to draw and sentences to read.
+
+For any two recordings: spectra, envelopes, resonances, F0 and waveform of the frame; for methods that say so
+(`Method.inspect`) also what they do inside.
 
 Conventions: levels in dB, where 0 dB is a sine of full scale; frequencies in Hz; F0 is 0 where a frame is unvoiced. The
 frame is 40 ms long, three periods of the lowest F0, centred on the instant; what lies outside of the recording is zero.
@@ -7,15 +10,40 @@ frame is 40 ms long, three periods of the lowest F0, centred on the instant; wha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from anonymization.methods.contract import (
+    FRAME_S,
+    Anonymizer,
+    Floats,
+    Inside,
+    Instant,
+    MarksInFrame,
+    Method,
+    MethodError,
+    Options,
+    Poles,
+    PseudoSpeaker,
+    Samples,
+    WarpMap,
+    complete_options,
+)
+from anonymization.methods.mcadams.engine import fit_polynomial
 
-FRAME_S = 0.04
+STEP_S = 0.01
+_LOWEST_RATE_HZ = 2000
+_MAX_CANDIDATES = 200
+_CLEARLY_VOICED = 0.9
+# Resonances of a sentence: the lowest make the vowel, and all are in the numbers.
+_SAID = 4
+# Smaller changes are within what estimating from one frame leaves open.
+_SAME_F0, _SAME_LEVEL_DB = 0.01, 0.5
+
 LOWEST_F0_HZ, HIGHEST_F0_HZ = 75.0, 500.0
 FLOOR_DB = -120.0
 HIGHEST_RESONANCE_HZ = 7500.0
@@ -59,12 +87,174 @@ class Side:
         return self.level_dbfs < SILENCE_DBFS
 
 
+@dataclass(frozen=True)
+class Explanation:
+    """One instant of an utterance before and after.
+
+    title: of the method; empty for files made elsewhere. at_s: the instant, the middle of the frame.
+    frequencies_hz: shape (bins,), of the spectra and envelopes of both sides.
+    moves: pairs of resonances in Hz, before and after, rising.
+    poles, warp, marks: what the method did inside; None where its family does not say.
+    sentences: what happened there, in words and numbers.
+    """
+
+    title: str
+    at_s: float
+    rate_hz: int
+    frequencies_hz: Floats
+    original: Side
+    anonymised: Side
+    moves: tuple[tuple[float, float], ...]
+    poles: Poles | None
+    warp: WarpMap | None
+    marks: MarksInFrame | None
+    sentences: tuple[str, ...]
+
+
+def explain(
+    method: Anonymizer | None,
+    samples: Samples,
+    output: Samples,
+    rate: int,
+    voice: PseudoSpeaker | None = None,
+    options: Options | None = None,
+    at_s: float | None = None,
+    f0_hz: tuple[float, float] | None = None,
+    *,
+    with_marks: bool = True,
+) -> Explanation:
+    """What happened at an instant.
+
+    Args:
+        method: None for a recording made elsewhere, which gets the general picture.
+        samples, output: original and anonymised, int16, shape (n,), mono, `rate` in Hz; their lengths may differ.
+        voice, options: what the method was run with; None as `method`.
+        at_s: seconds from the start of both, up to the end of the shorter; None for the `find_best_instant`.
+        f0_hz: of original and anonymised there where it was measured before, 0 where unvoiced; None estimates both.
+        with_marks: whether methods that work by pitch marks show them, for which a compiled kernel is loaded.
+
+    Raises:
+        MethodError: samples, rate or instant that are not as above; says expected and found.
+    """
+    latest_s = find_last_instant(samples, output, rate)
+    if at_s is None:
+        at_s = find_best_instant(samples[: min(samples.size, output.size)], rate)
+    if not 0 <= at_s <= latest_s:
+        limits = f"between 0 and {latest_s:.2f} s, where both recordings are"
+        raise MethodError(f"The instant must lie {limits}; found {at_s:g} s.")
+    inside = Inside()
+    if isinstance(method, Method) and method.inspect is not None and voice is not None:
+        # The numbers of a run of an earlier version of the method may have had other names.
+        with suppress(MethodError, KeyError):
+            complete = complete_options(method, options)
+            inside = method.inspect(Instant(samples, output, rate, voice.parameters, complete, at_s, with_marks))
+    original, anonymised = look_at(samples, rate, at_s), look_at(output, rate, at_s)
+    if f0_hz is not None:
+        original, anonymised = replace(original, f0_hz=f0_hz[0]), replace(anonymised, f0_hz=f0_hz[1])
+    moves = pair_resonances(original.peaks_hz.tolist(), anonymised.peaks_hz.tolist(), inside.expected)
+    return Explanation(
+        title=method.title if method else "",
+        at_s=at_s,
+        rate_hz=rate,
+        frequencies_hz=frequencies(rate),
+        original=original,
+        anonymised=anonymised,
+        moves=moves,
+        poles=inside.poles,
+        warp=inside.warp,
+        marks=inside.marks,
+        sentences=(*inside.sentences, _describe_change(original, anonymised, moves, at_s)),
+    )
+
+
+def find_last_instant(samples: Samples, output: Samples, rate: int) -> float:
+    """The end of the shorter recording in seconds.
+
+    Raises:
+        MethodError: a recording that is not int16 mono, an empty one, or a rate under 2000 Hz.
+    """
+    if rate < _LOWEST_RATE_HZ:
+        raise MethodError(f"An explanation needs a rate of at least {_LOWEST_RATE_HZ} Hz; found {rate} Hz.")
+    for name, recording in (("original", samples), ("anonymised", output)):
+        if not isinstance(recording, np.ndarray) or recording.dtype != np.int16 or recording.ndim != 1:
+            found = f"{getattr(recording, 'dtype', type(recording).__name__)} {getattr(recording, 'shape', '')}"
+            raise MethodError(f"The {name} recording must be int16 samples of shape (n,); found {found.strip()}.")
+        if not recording.size:
+            raise MethodError(f"The {name} recording is empty: no instant of it can be explained.")
+    return min(samples.size, output.size) / rate
+
+
+def find_best_instant(samples: Samples, rate: int) -> float:
+    """The middle of the loudest frame that is clearly voiced, in seconds, a multiple of 0.01.
+
+    The most voiced of the loudest frames where none is clearly so; the loudest where none is voiced at all.
+
+    samples: int16, shape (n,), n > 0.
+    """
+    hop, half = STEP_S * rate, round(FRAME_S * rate / 2)
+    middles = np.round(np.arange(math.ceil(samples.size / hop)) * hop).astype(int)
+    energy = np.concatenate([[0.0], np.cumsum(np.square(samples, dtype=np.float64))])
+    loudness = energy[np.minimum(middles + half, samples.size)] - energy[np.maximum(middles - half, 0)]
+    order = np.argsort(-loudness, kind="stable")[:_MAX_CANDIDATES].tolist()
+    best, most = int(order[0]), 0.0
+    for index in order:
+        _, periodicity = find_f0(cut_frame(samples, rate, index * STEP_S), rate)
+        if periodicity > most:
+            best, most = index, periodicity
+        if most >= _CLEARLY_VOICED:
+            break
+    return float(round(best * STEP_S, 2))
+
+
+def _describe_change(original: Side, anonymised: Side, moves: Sequence[tuple[float, float]], at_s: float) -> str:
+    if original.is_silent and anonymised.is_silent:
+        return f"At {at_s:.2f} s both recordings are silent: nothing is there to move."
+    if original.is_silent or anonymised.is_silent:
+        silent, other = ("original", "anonymised") if original.is_silent else ("anonymised", "original")
+        return f"At {at_s:.2f} s the {silent} recording is silent and the {other} one is not."
+    parts = [_describe_resonances(moves), _describe_f0(original.f0_hz, anonymised.f0_hz)]
+    if abs(louder := anonymised.level_dbfs - original.level_dbfs) >= _SAME_LEVEL_DB:
+        parts.append(f"it is {abs(louder):.1f} dB {'louder' if louder > 0 else 'softer'}")
+    return f"At {at_s:.2f} s {'; '.join(parts)}."
+
+
+def _describe_resonances(moves: Sequence[tuple[float, float]]) -> str:
+    if not moves:
+        return "no resonance of the original is found again in the anonymised voice"
+    said = moves[:_SAID]
+    before, after = (_listed(f"{hertz:.0f}" for hertz in side) for side in zip(*said, strict=True))
+    if len(said) == 1:
+        return f"the resonance at {before} Hz is at {after} Hz in the anonymised voice"
+    return f"the resonances at {before} Hz are at {after} Hz in the anonymised voice"
+
+
+def _describe_f0(before_hz: float, after_hz: float) -> str:
+    if not before_hz and not after_hz:
+        return "neither voice has an F0 there"
+    if not before_hz:
+        return f"the original has no F0 there, the anonymised voice has one of {after_hz:.0f} Hz"
+    if not after_hz:
+        return f"the original has an F0 of {before_hz:.0f} Hz, the anonymised voice has none there"
+    if abs(after_hz / before_hz - 1) < _SAME_F0:
+        return f"F0 stays at {before_hz:.0f} Hz"
+    semitones = 12 * np.log2(after_hz / before_hz)
+    return f"F0 goes from {before_hz:.0f} to {after_hz:.0f} Hz ({semitones:+.1f} semitones)"
+
+
+def _listed(words: Iterable[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+# Spectrum, resonances and F0 of one voice at the instant ---------------------------------------------
+
+
 def look_at(samples: npt.NDArray[np.int16], rate: int, at_s: float) -> Side:
     """What there is to see of a voice at an instant.
 
     samples: int16, shape (n,), `rate` in Hz. at_s: seconds from the start.
     """
-    wave = frame_at(samples, rate, at_s) / _FULL_SCALE
+    wave = cut_frame(samples, rate, at_s) / _FULL_SCALE
     level = 10 * math.log10(float(np.mean(wave * wave)) + 10 ** (FLOOR_DB / 10))
     window = np.hanning(wave.size)
     size = transform_size(rate)
@@ -88,7 +278,7 @@ def look_at(samples: npt.NDArray[np.int16], rate: int, at_s: float) -> Side:
     )
 
 
-def frame_at(samples: npt.NDArray[np.int16], rate: int, at_s: float) -> Floats:
+def cut_frame(samples: npt.NDArray[np.int16], rate: int, at_s: float) -> Floats:
     """The samples within 20 ms of the instant, shape (frame samples,), zero outside of the recording."""
     half = round(FRAME_S * rate / 2)
     first = round(at_s * rate) - half
@@ -107,22 +297,6 @@ def transform_size(rate: int) -> int:
 def frequencies(rate: int) -> Floats:
     """Of the bins of a spectrum, in Hz."""
     return np.fft.rfftfreq(transform_size(rate), 1 / rate).astype(np.float64)
-
-
-def burg(frame: Floats, order: int) -> Floats:
-    """The prediction polynomial of Burg's method (1975), shape (order + 1,), first coefficient 1.
-
-    frame: shape (n,), n > order + 1.
-    """
-    forward, backward = frame[1:].copy(), frame[:-1].copy()
-    coefficients = np.zeros(order + 1)
-    coefficients[0] = 1.0
-    for step in range(order):
-        energy = forward @ forward + backward @ backward
-        reflection = -2 * (forward @ backward) / (energy + _TINY)
-        coefficients[1 : step + 2] += reflection * coefficients[step::-1].copy()
-        forward, backward = (forward + reflection * backward)[1:], (backward + reflection * forward)[:-1]
-    return coefficients
 
 
 def find_f0(wave: Floats, rate: int) -> tuple[float, float]:
@@ -145,7 +319,7 @@ def find_f0(wave: Floats, rate: int) -> tuple[float, float]:
     if not tops.size:
         return 0.0, 0.0
     best = int(tops[np.argmax(normal[tops] - _OCTAVE_COST * np.log2(tops / first))])
-    f0 = rate / (best + _offset_of_top(normal, best))
+    f0 = rate / (best + _find_top_offset(normal, best))
     if not LOWEST_F0_HZ <= f0 <= HIGHEST_F0_HZ:
         return 0.0, 0.0
     return float(f0), min(1.0, float(normal[best]))
@@ -190,7 +364,7 @@ def pair_resonances(
 def _all_pole_model(wave: Floats, window: Floats, rate: int) -> Floats:
     """Prediction polynomial of the pre-emphasised frame: a pole pair for each kHz, as a vocal tract of 17 cm has."""
     raised = np.append(wave[0], wave[1:] - _PRE_EMPHASIS * wave[:-1])
-    return burg(raised * window, 2 * round(rate / 2000))
+    return fit_polynomial(raised * window, 2 * round(rate / 2000))
 
 
 def _envelope(polynomial: Floats, size: int) -> Floats:
@@ -209,7 +383,7 @@ def _resonances(polynomial: Floats, rate: int) -> Floats:
     return np.sort(hertz[(width_hz < _WIDEST_HZ) & (hertz > _LOWEST_RESONANCE_HZ) & (hertz < highest)])
 
 
-def _offset_of_top(values: Floats, top: int) -> float:
+def _find_top_offset(values: Floats, top: int) -> float:
     """Where between its neighbours a maximum lies, -0.5 to 0.5, by the parabola through the three."""
     left, middle, right = values[top - 1 : top + 2]
     bend = left - 2 * middle + right

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Samples
-from anonymization.methods.errors import MethodError
-from evaluation.formats.audio import HIGHEST_RATE_HZ, AudioError, decode_audio, inspect_audio, to_pcm16
+from anonymization.methods.contract import MethodError, Samples
+from speech.audio.files import HIGHEST_RATE_HZ, AudioError, decode_audio, inspect_audio, to_pcm16
 
 WANTED_HZ = 16_000
 LOWEST_RATE_HZ = 4_000
@@ -33,7 +32,7 @@ _QUIETEST_PEAK = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class Conformed:
+class ConvertedAudio:
     """Samples as anonymisers take them.
 
     samples: int16, shape (n,), n ≥ 1. rate_hz: of `samples`. remarks: what was changed, a clause each, in the order of
@@ -45,14 +44,9 @@ class Conformed:
     remarks: tuple[str, ...] = ()
 
 
-def conform(
-    samples: npt.NDArray[Any],
-    rate_hz: int,
-    *,
-    wanted_hz: int = WANTED_HZ,
-    strict: bool = False,
-    stored_as: str = "",
-) -> Conformed:
+def convert_audio(
+    samples: npt.NDArray[Any], rate_hz: int, *, wanted_hz: int = WANTED_HZ, strict: bool = False, stored_as: str = ""
+) -> ConvertedAudio:
     """Mono 16-bit samples at the wanted rate.
 
     Channels are averaged, values rounded to the nearest of 16 bits and clipped, and the rate is changed by soxr, which
@@ -90,15 +84,15 @@ def conform(
             f"Strict: expected mono 16-bit samples at {wanted_hz:,} Hz, found audio that would be changed: "
             f"{'; '.join(remarks)}. Convert it first, or allow changes."
         )
-    return Conformed(_at_rate(mono, rate_hz, wanted_hz), wanted_hz, tuple(remarks))
+    return ConvertedAudio(_at_rate(mono, rate_hz, wanted_hz), wanted_hz, tuple(remarks))
 
 
-def conform_file(path: Path, *, wanted_hz: int = WANTED_HZ, strict: bool = False) -> Conformed:
-    """A WAV or FLAC file as `conform` makes it.
+def convert_file(path: Path, *, wanted_hz: int = WANTED_HZ, strict: bool = False) -> ConvertedAudio:
+    """A WAV or FLAC file as `convert_audio` makes it.
 
     Raises:
-        AudioError: as `evaluation.formats.audio.decode_audio`, for more than three hours too.
-        MethodError: as `conform`.
+        AudioError: as `speech.audio.files.decode_audio`, for more than three hours too.
+        MethodError: as `convert_audio`.
     """
     try:
         decoded = decode_audio(path, longest_s=LONGEST_S)
@@ -108,7 +102,7 @@ def conform_file(path: Path, *, wanted_hz: int = WANTED_HZ, strict: bool = False
         samples, rate_hz, encoding = _read_channels(path)
     else:
         samples, rate_hz, encoding = decoded.samples, decoded.rate_hz, decoded.encoding
-    return conform(samples, rate_hz, wanted_hz=wanted_hz, strict=strict, stored_as=encoding)
+    return convert_audio(samples, rate_hz, wanted_hz=wanted_hz, strict=strict, stored_as=encoding)
 
 
 def _read_channels(path: Path) -> tuple[npt.NDArray[Any], int, str]:
@@ -196,7 +190,7 @@ def _at_rate(mono: Samples, rate_hz: int, wanted_hz: int) -> Samples:
 
 
 def _resampled(mono: Samples, rate_hz: int, wanted_hz: int) -> Iterator[Samples]:
-    """What `evaluation.formats.audio.resample` gives, in blocks: at once, two hours at 44.1 kHz would take 6 GB."""
+    """What `speech.audio.files.resample` gives, in blocks: at once, two hours at 44.1 kHz would take 6 GB."""
     import soxr
 
     common = gcd(rate_hz, wanted_hz)

@@ -1,5 +1,8 @@
 """What an anonymiser is: the one protocol that built-in methods, plug-ins and external commands fulfil.
 
+`Method` makes one of a function; `anonymize_items` runs any of them. What a method does inside, to
+explain an instant of an utterance, it may say by `Method.inspect`.
+
 Conventions: samples are int16, mono, shape (n,); rates are in hertz; a pseudo-speaker (a voice) is a few numbers, one
 for each `Parameter` of the method; an `Option` is settled once for a whole run. Anonymisers keep nothing between calls
 that could change an output, may be called from several threads and in forked workers, and import what is heavy only
@@ -8,24 +11,34 @@ when they run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard, runtime_checkable
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.errors import MethodError
-
-if TYPE_CHECKING:
-    from anonymization.methods.target_pool import TargetPool
-
 Samples = npt.NDArray[np.int16]
+Floats = npt.NDArray[np.float64]
 OptionValue = bool | float | str
 Options = Mapping[str, OptionValue]
+T = TypeVar("T")
 
 # A voice is drawn from a key, which has so many words.
 MOST_PARAMETERS = 4
+# An explanation looks at so much of an utterance, about an instant.
+FRAME_S = 0.04
+
+
+class MethodError(ValueError):
+    """Samples, a parameter or a name that a method cannot use: says what was expected and found."""
+
+
+class CommandStopped(MethodError):  # noqa: N818 - nothing is wrong
+    """The run was stopped while a command worked."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +69,12 @@ class Parameter:
             return min(value, self.high)
         # Rounding must bring no value into the gap or above the range.
         return min(max(value + self.gap[1] - self.gap[0], self.gap[1]), self.high)
+
+    def describe_range(self, without: str) -> str:
+        """What a voice may have, in words; `without` stands before the gap."""
+        unit = f" {self.unit.strip()}" if self.unit.strip() else ""
+        gap = f", {without} {self.gap[0]:g} to {self.gap[1]:g}" if self.gap else ""
+        return f"{self.low:g} to {self.high:g}{unit}{gap}"
 
     def holds(self, value: float) -> bool:
         """Whether a voice may have this value."""
@@ -89,9 +108,6 @@ class Option:
             if not isinstance(value, bool):
                 raise MethodError(f'The option {self.name} is true or false; found "{value}".')
             return value
-        return self._validate_number(value)
-
-    def _validate_number(self, value: OptionValue) -> float:
         low, high = (-np.inf if self.low is None else self.low), (np.inf if self.high is None else self.high)
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
             raise MethodError(f'The option {self.name} is a number from {low:g} to {high:g}; found "{value}".')
@@ -109,6 +125,10 @@ class PseudoSpeaker:
     key: str
     parameters: Mapping[str, float]
     target: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, as the arguments of another one: without a target where it has none."""
+        return {"key": self.key, "parameters": dict(self.parameters)} | ({"target": self.target} if self.target else {})
 
 
 class Item(NamedTuple):
@@ -183,6 +203,49 @@ class Anonymizer(Protocol):
         ...
 
 
+Recording = Callable[[], tuple[Samples, int]]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target speaker. gender: f, m, or empty where nobody says; recordings: in the order in which they are used."""
+
+    name: str
+    gender: str = ""
+    recordings: tuple[Recording, ...] = field(default=(), repr=False, compare=False)
+
+
+class TargetPool:
+    """The speakers whose voices a method may give, by name; their recordings are read when they are needed.
+
+    In the order of names, so that a pool is the same whatever order its source has. A recording is a function that
+    gives samples, int16, shape (n,), mono, and their rate in hertz.
+
+    Raises:
+        MethodError: none, two of one name, or one without recordings.
+    """
+
+    def __init__(self, targets: Iterable[Target]) -> None:
+        ordered = sorted(targets, key=lambda target: target.name)
+        if not ordered:
+            raise MethodError("A pool of targets holds at least one speaker; found none.")
+        twice = [name for name, count in Counter(target.name for target in ordered).items() if count > 1]
+        if twice:
+            raise MethodError(f"A pool of targets names each speaker once; found {twice[0]} twice.")
+        if silent := [target.name for target in ordered if not target.recordings]:
+            raise MethodError(f"A target needs a recording at least; found none of {silent[0]}.")
+        self.targets: tuple[Target, ...] = tuple(ordered)
+        self.by_name: Mapping[str, Target] = {target.name: target for target in ordered}
+
+    def find(self, name: str) -> Target:
+        """The target of that name. Raises MethodError, which says how many there are."""
+        if name not in self.by_name:
+            said = f'"{name}"' if name else "none"
+            count = f"{len(self.targets)} target{'' if len(self.targets) == 1 else 's'}"
+            raise MethodError(f"A voice names a target of the pool, which has {count}; found {said}.")
+        return self.by_name[name]
+
+
 @runtime_checkable
 class TargetedAnonymizer(Anonymizer, Protocol):
     """An anonymiser whose voices are those of target speakers: a voice names its target, and has no parameters."""
@@ -206,30 +269,92 @@ def takes_targets(method: Anonymizer) -> TypeGuard[TargetedAnonymizer]:
     return isinstance(method, TargetedAnonymizer)
 
 
+# What a method does inside, at one instant ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Poles:
+    """The poles of one frame in the upper half of the z-plane, by rising angle before.
+
+    alpha: exponent on the angles in radians. radii, angles_before, angles_after: shape (poles,), angles in radians.
+    starts_s: the first sample of the frame; ends_s: behind its last.
+    """
+
+    alpha: float
+    radii: Floats
+    angles_before: Floats
+    angles_after: Floats
+    starts_s: float
+    ends_s: float
+
+
+@dataclass(frozen=True)
+class WarpMap:
+    """Where the method moves each frequency of the envelope to. from_hz, to_hz: shape (points,), rising."""
+
+    from_hz: Floats
+    to_hz: Floats
+
+
+@dataclass(frozen=True)
+class MarksInFrame:
+    """Pitch marks within the frame, in seconds from its middle. before_s, after_s: shapes (marks,), rising."""
+
+    before_s: Floats
+    after_s: Floats
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What a method says. expected: where frequencies in Hz are moved to, rising as they do."""
+
+    expected: Callable[[Floats], Floats] | None = None
+    poles: Poles | None = None
+    warp: WarpMap | None = None
+    marks: MarksInFrame | None = None
+    sentences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Instant:
+    """An instant of an utterance that a method was run on.
+
+    samples, output: int16, shape (n,), `rate` in hertz. options: complete. at_s: seconds from the start. with_marks:
+    whether methods that work by pitch marks show them, for which loops are compiled.
+    """
+
+    samples: Samples
+    output: Samples
+    rate: int
+    parameters: Mapping[str, float]
+    options: Options
+    at_s: float
+    with_marks: bool
+
+
+# A method made of a function ------------------------------------------------------------------------
+
 Process = Callable[[Samples, int, Mapping[str, float], Options, int], Samples]
 
 
 @dataclass(frozen=True)
-class Method:
-    """An `Anonymizer` made of a function; the attributes are those of the protocol.
+class Described:
+    """What a method of this package says of itself; the attributes are those of the protocol.
 
-    process: (samples, rate, parameters of the voice, all options, threads) → samples.
-    check: tells what is missing, as `Anonymizer.missing`; None where nothing can be.
+    `anonymize` and `anonymize_batch` look at what is asked for, `_anonymize` does the work for one utterance.
     """
 
     name: str
     title: str
     version: str
     reference: str
-    process: Process = field(repr=False)
-    parameters: tuple[Parameter, ...] = ()
-    options: tuple[Option, ...] = ()
-    is_deterministic: bool = True
-    needs_gpu: bool = False
-    check: Callable[[], str] | None = field(default=None, repr=False)
+    parameters: tuple[Parameter, ...] = field(default=(), kw_only=True)
+    options: tuple[Option, ...] = field(default=(), kw_only=True)
+    is_deterministic: bool = field(default=True, kw_only=True)
+    needs_gpu: bool = field(default=False, kw_only=True)
 
     def missing(self) -> str:
-        return self.check() if self.check else ""
+        return ""
 
     def anonymize(
         self,
@@ -240,17 +365,69 @@ class Method:
         options: Options | None = None,
         threads: int = 1,
     ) -> Samples:
-        if missing := self.missing():
-            raise MethodError(missing)
-        validate_voice(self, pseudo_speaker)
-        return self.process(samples, rate, pseudo_speaker.parameters, complete_options(self, options), threads)
+        return self.anonymize_batch([Item(samples, pseudo_speaker)], rate, options=options, threads=threads)[0]
 
     def anonymize_batch(
         self, items: Sequence[Item], rate: int, *, options: Options | None = None, threads: int = 1
     ) -> list[Samples]:
-        return [
-            self.anonymize(item.samples, rate, item.pseudo_speaker, options=options, threads=threads) for item in items
-        ]
+        if missing := self.missing():
+            raise MethodError(missing)
+        for item in items:
+            validate_voice(self, item.pseudo_speaker)
+        settled = complete_options(self, options)
+        return [self._anonymize(item, rate, settled, threads) for item in items]
+
+    def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
+        """One utterance; voice and options are in order, options complete."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Method(Described):
+    """An `Anonymizer` made of a function.
+
+    process: (samples, rate, parameters of the voice, all options, threads) → samples.
+    check: tells what is missing, as `Anonymizer.missing`; None where nothing can be.
+    inspect: tells what the method did inside, for explanations; None where it says nothing.
+    """
+
+    process: Process = field(repr=False)
+    check: Callable[[], str] | None = field(default=None, repr=False, kw_only=True)
+    inspect: Callable[[Instant], Inside] | None = field(default=None, repr=False, kw_only=True)
+
+    def missing(self) -> str:
+        return self.check() if self.check else ""
+
+    def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
+        return self.process(item.samples, rate, item.pseudo_speaker.parameters, options, threads)
+
+
+def read_methods(module: str) -> list[dict[str, Any]]:
+    """What the file ``methods.toml`` beside a module says of each of its methods: arguments of `Described`.
+
+    Keys above all tables are those of every method. A method names its parameters and options, whose tables follow;
+    its own ``defaults`` stand in place of theirs.
+
+    Args:
+        module: the `__file__` of the module.
+    """
+    tables = tomllib.loads(Path(module).with_name("methods.toml").read_text(encoding="utf-8"))
+    parameters = {name: _made(Parameter, name, about) for name, about in tables.pop("parameters", {}).items()}
+    options = {name: _made(Option, name, about) for name, about in tables.pop("options").items()}
+    shared = {key: tables.pop(key) for key in list(tables) if not isinstance(tables[key], dict)}
+    found = []
+    for name, about in tables.items():
+        defaults = about.pop("defaults", {})
+        own = {each: replace(options[each], default=value) for each, value in defaults.items()}
+        about["parameters"] = tuple(parameters[each] for each in about.get("parameters", ()))
+        about["options"] = tuple(own.get(each, options[each]) for each in about["options"])
+        found.append({"name": name, **shared, **about})
+    return found
+
+
+def _made(kind: Callable[..., T], name: str, about: Mapping[str, Any]) -> T:
+    """A parameter or option of its table; lists become tuples."""
+    return kind(name=name, **{key: tuple(value) if isinstance(value, list) else value for key, value in about.items()})
 
 
 def validate_samples(name: str, samples: Samples, rate: int, *, low_hz: int = 8_000, high_hz: int = 48_000) -> None:
@@ -278,12 +455,8 @@ def validate_voice(method: Anonymizer, voice: PseudoSpeaker) -> None:
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             raise MethodError(f"{parameter.name} of {method.name} is a number; found {value!r}.")
         if not parameter.holds(value):
-            unit = f" {parameter.unit}" if parameter.unit else ""
-            gap = f", outside {parameter.gap[0]:g} to {parameter.gap[1]:g}" if parameter.gap else ""
-            raise MethodError(
-                f"{parameter.name} of {method.name} lies from {parameter.low:g} to {parameter.high:g}{unit}"
-                f"{gap}; found {value:g}."
-            )
+            span = parameter.describe_range("outside")
+            raise MethodError(f"{parameter.name} of {method.name} lies from {span}; found {value:g}.")
 
 
 def complete_options(method: Anonymizer, options: Options | None) -> dict[str, OptionValue]:
@@ -301,3 +474,43 @@ def complete_options(method: Anonymizer, options: Options | None) -> dict[str, O
             f"{method.name} has no option {', '.join(unknown)}. Its options: {', '.join(known) or 'none'}."
         )
     return {name: option.validate(given.get(name, option.default)) for name, option in known.items()}
+
+
+def anonymize_items(
+    method: Anonymizer, items: Sequence[Item], rate: int, *, options: Options | None = None
+) -> list[Samples | Exception]:
+    """For each item its output, or why there is none; all at once, and one by one where that fails.
+
+    A plug-in may be anybody's: what it raises and what it gives is looked at here, and each utterance loses no other.
+
+    Args:
+        items: samples int16, shape (n,), `rate` in hertz, each with its voice.
+
+    Returns:
+        int16, shape (n,), n ≥ 1, or the error, in the order of the items: a `MethodError` where the method refuses an
+        utterance or gives something else than samples, and whatever else it raised.
+
+    Raises:
+        CommandStopped: an external command was stopped.
+    """
+    if not items:
+        return []
+    try:
+        outputs = list(method.anonymize_batch(items, rate, options=options))
+        if len(outputs) != len(items):
+            raise MethodError(f"{method.name} gave {len(outputs)} outputs for {len(items)} utterances.")
+        return [_checked(method.name, output) for output in outputs]
+    except CommandStopped:
+        raise
+    except Exception as error:  # of anybody's making
+        if len(items) == 1:
+            return [error]
+    return [each for item in items for each in anonymize_items(method, [item], rate, options=options)]
+
+
+def _checked(name: str, output: Samples) -> Samples | Exception:
+    """An output as the contract has it, or the error that it is none."""
+    if isinstance(output, np.ndarray) and output.dtype == np.int16 and output.ndim == 1 and output.size:
+        return output
+    found = f"{output.dtype} {output.shape}" if isinstance(output, np.ndarray) else type(output).__name__
+    return MethodError(f"{name} was to give int16 samples of the shape (n,), at least one; it gave {found}.")

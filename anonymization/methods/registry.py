@@ -8,17 +8,19 @@ cannot be used is listed by `broken` and harms no other. Importing this module i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from anonymization.methods import knn_world, mcadams, pitch_shift, world_voice
-from anonymization.methods.contract import MOST_PARAMETERS, Anonymizer, Option, Parameter
-from anonymization.methods.errors import MethodError
-from anonymization.methods.external import load_command
-from anonymization.methods.external_description import LONGEST_NAME, NAME
+from anonymization.methods.contract import MOST_PARAMETERS, Anonymizer, MethodError, Option, Parameter
+from anonymization.methods.external.description import LONGEST_NAME, NAME
+from anonymization.methods.external.method import load_command
+from anonymization.methods.knn import method as knn_world
+from anonymization.methods.mcadams import method as mcadams
+from anonymization.methods.pitch_shift import method as pitch_shift
+from anonymization.methods.world import method as world_voice
 
 GROUP = "voiceprivacy.anonymizers"
 FOLDER_VARIABLE = "PORTAL_ANONYMIZERS_DIR"
@@ -33,27 +35,18 @@ class BrokenPlugin:
     source: str
     reason: str
 
-    def sentence(self) -> str:
-        """Which one, why, and what to do."""
-        return self.reason
 
-
-@dataclass(frozen=True)
-class _Found:
-    """What a source gives: where each comes from beside it."""
-
-    methods: tuple[tuple[str, Anonymizer], ...] = ()
-    broken: tuple[BrokenPlugin, ...] = ()
+Found = tuple[str, Anonymizer] | BrokenPlugin  # where a method comes from, and the method
 
 
 def methods() -> tuple[Anonymizer, ...]:
     """All methods, in the order in which they are to be offered: built-in, plug-ins, commands."""
-    return tuple(method for _, method in _known().methods)
+    return _known()[0]
 
 
 def broken() -> tuple[BrokenPlugin, ...]:
     """All plug-ins and commands that cannot be used, for the operator."""
-    return _known().broken
+    return _known()[1]
 
 
 def get_method(name: str) -> Anonymizer:
@@ -81,7 +74,7 @@ def find_method(name_or_path: str) -> Anonymizer:
     return get_method(name_or_path)
 
 
-def missing_of(method: Anonymizer) -> str:
+def explain_missing(method: Anonymizer) -> str:
     """Why a method cannot run on this machine, a sentence; empty where it can. For plug-ins that raise, too."""
     try:
         return str(method.missing())
@@ -89,21 +82,21 @@ def missing_of(method: Anonymizer) -> str:
         return f"{method.name} could not say what it lacks: {_told(error)}."
 
 
-def _known() -> _Found:
-    found = [_Found(tuple((method.name, method) for method in _built_in())), _plug_ins()]
+def _known() -> tuple[tuple[Anonymizer, ...], tuple[BrokenPlugin, ...]]:
+    found: list[Found] = [*((method.name, method) for method in _built_in()), *_plug_ins()]
     if folder := os.environ.get(FOLDER_VARIABLE, "").strip():
-        found.append(_commands_in(Path(folder).expanduser()))
+        found += _load_commands(Path(folder).expanduser())
     taken: dict[str, str] = {}
-    kept: list[tuple[str, Anonymizer]] = []
-    faults = [fault for each in found for fault in each.broken]
-    for source, method in (pair for each in found for pair in each.methods):
+    kept: list[Anonymizer] = []
+    faults = [each for each in found if isinstance(each, BrokenPlugin)]
+    for source, method in (each for each in found if not isinstance(each, BrokenPlugin)):
         if method.name in taken:
             reason = f'{source}: its name "{method.name}" is that of {taken[method.name]}. Give it another.'
             faults.append(BrokenPlugin(source, reason))
         else:
             taken[method.name] = "a built-in method" if method.name == source else source
-            kept.append((source, method))
-    return _Found(tuple(kept), tuple(faults))
+            kept.append(method)
+    return tuple(kept), tuple(faults)
 
 
 def _built_in() -> tuple[Anonymizer, ...]:
@@ -111,25 +104,23 @@ def _built_in() -> tuple[Anonymizer, ...]:
 
 
 @cache
-def _plug_ins() -> _Found:
+def _plug_ins() -> tuple[Found, ...]:
     """Those of the installed packages; read once, as a package that is installed needs a new start anyway."""
     points = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
-    return _joined(_load(point) for point in points)
+    return tuple(found for point in points for found in _load(point))
 
 
-def _load(point: EntryPoint) -> _Found:
+def _load(point: EntryPoint) -> list[Found]:
     package = f" of {point.dist.name}" if point.dist else ""
     source = f'plug-in "{point.name}"{package}'
     try:
         given = _given(point.load())
-        if fault := next((fault for each in given if (fault := _fault_of(each))), ""):
-            return _Found(
-                (), (BrokenPlugin(source, f"The {source} cannot be used: {fault}. Its author must mend it."),)
-            )
+        if fault := next(filter(None, map(_find_fault, given)), ""):
+            return [BrokenPlugin(source, f"The {source} cannot be used: {fault}. Its author must correct it.")]
     except (Exception, SystemExit) as error:  # a stranger's code
         reason = f"The {source} could not be loaded: {_told(error)}. Install what it needs, or remove it."
-        return _Found((), (BrokenPlugin(source, reason),))
-    return _Found(tuple((source, method) for method in given))
+        return [BrokenPlugin(source, reason)]
+    return [(source, method) for method in given]
 
 
 def _given(thing: object) -> tuple[Anonymizer, ...]:
@@ -145,7 +136,7 @@ def _given(thing: object) -> tuple[Anonymizer, ...]:
     return tuple(things)
 
 
-def _fault_of(method: Anonymizer) -> str:
+def _find_fault(method: Anonymizer) -> str:
     """What of its description does not fit the contract; empty where all does."""
     if not isinstance(method.name, str) or not NAME.fullmatch(method.name) or len(method.name) > LONGEST_NAME:
         return f"name: expected small letters, digits and hyphens, found {method.name!r}"
@@ -172,15 +163,15 @@ def _fault_of(method: Anonymizer) -> str:
     return ""
 
 
-def _commands_in(folder: Path) -> _Found:
+def _load_commands(folder: Path) -> list[Found]:
     """The external commands that a folder describes, in files `NAME.toml` or `NAME/anonymizer.toml`.
 
     Files that are new, changed or removed count at once; the others are not read again.
     """
     if not folder.is_dir():
         reason = f"{folder} is no folder that can be read. Make it, or mend {FOLDER_VARIABLE}."
-        return _Found((), (BrokenPlugin(str(folder), reason),))
-    return _joined(_command(path, _state(path)) for pattern in DESCRIPTIONS for path in sorted(folder.glob(pattern)))
+        return [BrokenPlugin(str(folder), reason)]
+    return [_command(path, _state(path)) for pattern in DESCRIPTIONS for path in sorted(folder.glob(pattern))]
 
 
 def _state(path: Path) -> tuple[int, int, int]:
@@ -193,19 +184,11 @@ def _state(path: Path) -> tuple[int, int, int]:
 
 
 @lru_cache(maxsize=1000)
-def _command(path: Path, state: tuple[int, int, int]) -> _Found:  # noqa: ARG001 - the state is part of the key
+def _command(path: Path, state: tuple[int, int, int]) -> Found:  # noqa: ARG001 - the state is part of the key
     try:
-        return _Found(((str(path), load_command(path)),))
+        return str(path), load_command(path)
     except MethodError as error:
-        return _Found((), (BrokenPlugin(str(path), str(error)),))
-
-
-def _joined(parts: Iterable[_Found]) -> _Found:
-    found = list(parts)
-    return _Found(
-        tuple(pair for each in found for pair in each.methods),
-        tuple(fault for each in found for fault in each.broken),
-    )
+        return BrokenPlugin(str(path), str(error))
 
 
 def _told(error: BaseException) -> str:

@@ -17,9 +17,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.knn_world import KnnWorld
-from anonymization.methods.target_pool import Target, TargetPool, target_voice
-from anonymization.methods.target_selection import Candidate, Source, plan_targets
+from anonymization.methods.contract import (
+    Target,
+    TargetPool,
+)
+from anonymization.methods.knn.method import METHODS, KnnWorld
+from anonymization.methods.voices.targets import (
+    Source,
+    plan_targets,
+    target_voice,
+)
 
 Samples = npt.NDArray[np.int16]
 
@@ -93,18 +100,17 @@ def plan(
     originals: Sequence[Original], pool: TargetPool, selection: str, role: str, draws: Sequence[int], folder: Path
 ) -> list[Conversion]:
     """Each recording so many times with targets of a selection, at utterance level; each draw has a seed of its own."""
-    candidates = [Candidate(target.name, target.gender) for target in pool.targets]
     found = []
     for draw in draws:
         sources = [
             Source(each.name, each.speaker, each.gender, role, "experiment", "utterance")  # type: ignore[arg-type]
             for each in originals
         ]
-        assigned = plan_targets(sources, candidates, selection, seed=draw)
+        assigned = plan_targets(sources, pool.targets, selection, seed=draw)
         for each, row in zip(originals, assigned, strict=True):
             # One conversion serves all selections and draws that ask for it.
-            path = folder / each.corpus / each.name / f"{row.target}.flac"
-            found.append(Conversion(each, row.target, draw, path))
+            path = folder / each.corpus / each.name / f"{row.voice.target}.flac"
+            found.append(Conversion(each, row.voice.target, draw, path))
     return found
 
 
@@ -128,7 +134,7 @@ def _convert(conversions: Sequence[Conversion]) -> float:
     import soundfile
 
     if not _prepared:
-        _prepared["method"] = KnnWorld().prepare(pool_of(read_originals()))
+        _prepared["method"] = METHODS[0].prepare(pool_of(read_originals()))
     samples, rate_hz = read(conversions[0].original.path)
     for each in conversions:
         voice = target_voice(each.target)

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,9 @@ from benchmarks.experiments._semi_informed_data import (
     read_originals,
     splits,
 )
-from evaluation.attackers.contract import SpeakerEncoder
-from evaluation.attackers.registry import find_engine, load, missing_of
-from evaluation.attackers.training.corpus import TrainingUtterance
+from evaluation.attackers.training.corpus import TrainingUtterance, read_audio
 from evaluation.attackers.training.loop import train
-from evaluation.attackers.training.presets import PRESETS, with_variant
+from evaluation.attackers.training.recipe import PRESETS, with_variant
 from evaluation.attackers.training.report import (
     AttackMeasures,
     AttackTrials,
@@ -51,6 +50,8 @@ from evaluation.attackers.training.report import (
     table_cells,
 )
 from evaluation.attackers.training.trained import load_trained
+from speech.encoders.contract import SpeakerEncoder
+from speech.encoders.registry import explain_missing, find_engine, load
 
 Vectors = dict[str, npt.NDArray[np.float64]]
 
@@ -154,7 +155,7 @@ def _print_engines(originals: Sequence[Original], plans: Plans) -> None:
     attacked = of(originals, ATTACKED)
     for name in ENGINES:
         engine = find_engine(name)
-        if missing := missing_of(engine):
+        if missing := explain_missing(engine):
             print(f"{name}: {missing}")
             continue
         encoder = load(name)
@@ -229,15 +230,15 @@ def _train_and_attack(task: tuple[Cell, Path, int]) -> tuple[Cell, SeedResult, d
         # As many steps as on conversions, of which there are several of each recording.
         recipe = with_variant(PRESETS["small"].changed(epochs=CONVERSIONS * epochs), "none")
         speech = [
-            TrainingUtterance.of_file(each.name, each.speaker, each.path, gender=each.gender)
+            TrainingUtterance(each.name, each.speaker, partial(read_audio, each.path), gender=each.gender)
             for each in of(originals, SOURCES)
         ]
     else:
         recipe = with_variant(PRESETS["small"].changed(epochs=epochs), cell.variant)
         speech = [
-            TrainingUtterance.of_file(
-                f"{each.original.name}-{each.draw}", each.original.speaker, each.path, target=each.target,
-                gender=each.original.gender, original=each.original.name,
+            TrainingUtterance(
+                f"{each.original.name}-{each.draw}", each.original.speaker, partial(read_audio, each.path),
+                target=each.target, gender=each.original.gender, original=each.original.name,
             )
             for each in plans[cell.selection][0]
         ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
+from evaluation.scoring.values import BASES, Basis
 from portal.challenges.models import DataSet
 from portal.jobs.models import Job
 from portal.submissions.models import Submission, SubmittedFile
@@ -83,9 +84,9 @@ class MetricValue(models.Model):
     """One number with all that identifies it; `metric` is a name of `evaluation.metrics.catalogue`.
 
     `data_set` is a name of the recipe or corpus, or ``average_test`` and so on. `training`, `enrolment` and `speech`
-    say which speech the evaluator was trained on, enrolled with and tested on (`evaluation.formats.claims`);
-    `attack_model` follows from them. `basis` says what `value` rests on. `claimed` is the number that the team's
-    files state, as written in `claimed_text`, found at `claimed_in`; `agrees` whether it is the recomputed number in
+    say which speech the evaluator was trained on, enrolled with and tested on (`evaluation.formats.results`);
+    `attack_model` follows from them. `basis` says what `value` rests on. `reported` is the number that the team's
+    files state, as written in `reported_text`, found at `reported_in`; `agrees` whether it is the recomputed number in
     print.
     """
 
@@ -94,15 +95,6 @@ class MetricValue(models.Model):
         FEMALE = "f", "female"
         MALE = "m", "male"
         MIXED = "x", "mixed"
-
-    class Basis(models.TextChoices):
-        AUDIO = "audio", "from the audio"
-        SCORES = "scores", "from the scores"
-        COUNTS = "counts", "from word counts"
-        TRANSCRIPTS = "transcripts", "from the transcripts"
-        SIMILARITY = "similarity", "from the similarity matrices"
-        VALUES = "values", "from the values of its data sets"
-        CLAIM = "claim", "claimed, not recomputed"
 
     run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="values")
     data_set = models.CharField(max_length=80, blank=True)
@@ -113,7 +105,7 @@ class MetricValue(models.Model):
     training = models.CharField(max_length=10, blank=True)
     enrolment = models.CharField(max_length=10, blank=True)
     speech = models.CharField(max_length=10, blank=True)
-    basis = models.CharField(max_length=12, choices=Basis.choices, default=Basis.AUDIO)
+    basis = models.CharField(max_length=12, choices=[*BASES.items()], default=Basis.AUDIO)
     value = models.FloatField()
     spread = models.FloatField(
         null=True, help_text="Standard deviation; of the population over utterances, of a sample over seeds."
@@ -121,9 +113,9 @@ class MetricValue(models.Model):
     low = models.FloatField(null=True)
     high = models.FloatField(null=True)
     n = models.PositiveIntegerField()
-    claimed = models.FloatField(null=True)
-    claimed_text = models.CharField(max_length=60, blank=True)
-    claimed_in = models.CharField(max_length=400, blank=True)
+    reported = models.FloatField(null=True, db_column="claimed")
+    reported_text = models.CharField(max_length=60, blank=True, db_column="claimed_text")
+    reported_in = models.CharField(max_length=400, blank=True, db_column="claimed_in")
     agrees = models.BooleanField(null=True)
 
     class Meta:
@@ -214,7 +206,7 @@ class TrainingEpoch(models.Model):
     """What one epoch of a training run measured; `seed` tells the repetitions of a run apart.
 
     `values`: by name of the measure, as the live curves show them. The newest checkpoint of a seed lies at
-    `evaluation.services_training.checkpoint_key`.
+    `evaluation.app.training.services.checkpoint_key`.
     """
 
     run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="epochs")

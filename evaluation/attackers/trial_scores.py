@@ -7,16 +7,18 @@ likelihood ratios that are not calibrated.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from common.arrays import unit_vectors
+from common.errors import MetricInputError
 from evaluation.attackers.back_ends import BackEnd, Cosine, Floats, Plda
-from evaluation.metrics.arrays import unit_vectors
-from evaluation.metrics.errors import MetricInputError
 
 Average = Literal["mean", "mean-of-directions"]
 Places = NDArray[np.int64]
@@ -46,37 +48,8 @@ class ScoringOptions:
 
 
 PRESETS: dict[str, ScoringOptions] = {
-    options.name: options
-    for options in (
-        ScoringOptions(
-            "2022",
-            "mean of the enrolment vectors; centring, LDA, length normalisation and PLDA, which knows their number",
-            centre=False,
-            enrolment_average="mean",
-            back_end="plda",
-        ),
-        ScoringOptions(
-            "2024",
-            "cosine of the trial vector and the mean of the enrolment vectors",
-            centre=False,
-            enrolment_average="mean",
-            back_end="cosine",
-        ),
-        ScoringOptions(
-            "spane",
-            "as 2024, the mean of the training vectors taken off every vector first",
-            centre=True,
-            enrolment_average="mean",
-            back_end="cosine",
-        ),
-        ScoringOptions(
-            "ge2e",
-            "cosine of the trial vector and the mean of the enrolment vectors, each at length 1 before",
-            centre=False,
-            enrolment_average="mean-of-directions",
-            back_end="cosine",
-        ),
-    )
+    name: ScoringOptions(name, **options)
+    for name, options in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")).items()
 }
 
 

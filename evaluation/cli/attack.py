@@ -5,40 +5,30 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
-from evaluation.attackers import registry
-from evaluation.attackers.contract import Device, SpeakerEncoder
-from evaluation.attackers.scoring import PRESETS
-from evaluation.commands.alone import alone_in
-from evaluation.commands.terminal import (
-    NONE,
-    PROBLEMS,
-    CommandError,
-    heading,
-    problem_rows,
-    report_problems,
-    say,
-    say_json,
-    say_table,
-    say_wrapped,
-    show,
-    with_progress,
-)
+from common import terminal
+from common.errors import CommandError
+from common.lock import lock_folder
+from common.problems import Problem, has_errors
+from evaluation.attackers.training.trained import attacking_encoder, load_trained, read_description
+from evaluation.attackers.trial_scores import PRESETS
+from evaluation.cli.arguments import require_entries
 from evaluation.formats.audio_pairs import list_utterances
-from evaluation.formats.claims import AttackModel, Gender, Speech
 from evaluation.formats.kaldi import read_spk2gender, read_utt2spk
-from evaluation.formats.problems import Problem, has_errors
+from evaluation.formats.results import AttackModel, Gender, Speech
 from evaluation.formats.scores import TrialTable, read_trial_table
-from evaluation.metrics.catalogue import EXTRA_METRICS
-from evaluation.objective.attack import Attacker, Vectors, attacks_of_training, pairs_of, results_folder, run_attack
-from evaluation.objective.compute import Objective
-from evaluation.objective.scorers import scorer_of
-from evaluation.objective.sources import Sources
-from evaluation.objective.values import Number
-from evaluation.objective.vector_files import extract_vectors, read_vectors
-from evaluation.objective.voice_extras import WORTH
+from evaluation.metrics.catalogue import EXTRA_METRICS, find_metric, format_heading, format_value
 from evaluation.protocols.recipes import DataSet, Recipe, Track
+from evaluation.scoring.attack import attacks_of_training, choose_scorer, pairs_of, results_folder, run_attack
+from evaluation.scoring.compute import Objective
+from evaluation.scoring.sources import Attacker, Sources, Vectors
+from evaluation.scoring.values import Number
+from evaluation.scoring.vector_files import extract_vectors, read_vectors
+from evaluation.scoring.voice_extras import WORTH
+from speech.encoders import registry
+from speech.encoders.contract import Device, SpeakerEncoder
 
 DESCRIPTION = (
     "Attack anonymised speech: extract speaker vectors, score every trial as unprotected, ignorant and lazy-informed "
@@ -69,15 +59,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     known = ", ".join(registry.engines())
     parser.add_argument("--enrolment", required=True, type=Path, metavar="DIR", help="Kaldi directory with utt2spk")
     parser.add_argument(
-        "--trials", required=True, type=Path, nargs="+", metavar="DIR_OR_FILE",
+        "--trials",
+        required=True,
+        type=Path,
+        nargs="+",
+        metavar="DIR_OR_FILE",
         help="Kaldi directories with trials and utt2spk, or trials files beside their utt2spk",
-    )  # fmt: skip
+    )
     parser.add_argument("--original", type=Path, metavar="DIR", help="original audio of all these utterances")
     parser.add_argument("--anonymised", type=Path, metavar="DIR", help="the same, anonymised; names are kept")
     parser.add_argument(
-        "--vectors", type=Path, nargs=2, metavar=("ORIGINAL.npz", "ANONYMISED.npz"),
+        "--vectors",
+        type=Path,
+        nargs=2,
+        metavar=("ORIGINAL.npz", "ANONYMISED.npz"),
         help="ready vectors (ids, vectors) in place of audio",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--out", required=True, type=Path, metavar="DIR", help="folder for scores, matrices and vectors"
     )
@@ -100,19 +97,19 @@ def run(options: argparse.Namespace) -> int:
     every = [enrolment, *tests]
     unknown = _unknown_models(enrolment, tests)
     audio, problems = _audio(options, training)
-    with alone_in(options.out, LOCK):
+    with lock_folder(options.out, LOCK):
         vectors, unusable = _vectors(options, key, load, audio, every)
         objective = _objective(options, name, training, vectors, every)
     lists = [problem for one in every for problem in one.problems]
     problems = [*lists, *unknown, *problems, *unusable, *objective.problems]
     folder = options.out / results_folder(name, training)
     if options.json:
-        say_json(_content(name, folder, objective, problems))
+        terminal.print_json(_content(name, folder, objective, problems))
     else:
-        _say_numbers(objective, tests, training)
-        say(f"\nScore files and matrices: {folder}")
-    code = report_problems(problems)
-    return code if objective.numbers or has_errors(problems) else PROBLEMS
+        _print_numbers(objective, tests, training)
+        terminal.print_text(f"\nScore files and matrices: {folder}")
+    code = terminal.print_problems(problems)
+    return code if objective.numbers or has_errors(problems) else terminal.PROBLEMS
 
 
 def _objective(
@@ -129,13 +126,11 @@ def _objective(
         training=training,
         vectors=lambda one, speech: _of(vectors[speech], lists[one].speakers),
         speakers=lambda one: lists[one].speakers,
-        score=scorer_of(name, options.preset),
+        score=choose_scorer(name, options.preset),
         trials=recipe.sets("trial"),
         genders=lambda one: lists[one].genders,
     )
-    return run_attack(
-        options.out, attacker, sources, kept=lambda _: None, drawn=lambda _: None, progress=lambda *_: None
-    )
+    return run_attack(options.out, attacker, sources)
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -155,9 +150,8 @@ def _enrolment(folder: Path) -> _Lists:
     parsed = read_utt2spk(folder / "utt2spk", f"{name}/utt2spk")
     if not (folder / "utt2spk").is_file():
         raise CommandError(f"{folder}: expected utt2spk with the speaker of each enrolment utterance, found none.")
-    if not parsed.content:
-        raise CommandError(parsed.problems[0].sentence())
-    return _Lists(name, parsed.content, genders=_genders(folder), problems=parsed.problems)
+    speakers = require_entries(parsed)
+    return _Lists(name, speakers, genders=_genders(folder), problems=parsed.problems)
 
 
 def _test(path: Path) -> _Lists:
@@ -172,10 +166,8 @@ def _test(path: Path) -> _Lists:
     parsed = read_utt2spk(folder / "utt2spk", f"{name}/utt2spk")
     if not len(table.pairs):
         raise CommandError(table.problems[0].sentence())
-    if not parsed.content:
-        raise CommandError(parsed.problems[0].sentence())
     tested = {utterance for _, utterance in pairs_of(table)}
-    speakers = {one: speaker for one, speaker in parsed.content.items() if one in tested}
+    speakers = {one: speaker for one, speaker in require_entries(parsed).items() if one in tested}
     if lost := sorted(tested - set(speakers)):
         raise CommandError(f"{folder / 'utt2spk'}: expected every trial utterance, found none for {lost[0]}.")
     known = _genders(folder)
@@ -233,22 +225,18 @@ def _encoder(options: argparse.Namespace) -> tuple[str, str, Callable[[], Speake
     if options.vectors:
         return READY, READY, lambda: registry.load(options.engine, device)
     if options.trained:
-        from evaluation.attackers.training.trained import attacking_encoder, load_trained, read_description
-
         trained: Path = options.trained
         name = f"{TRAINED}-{trained.resolve().name}"
         # Another training in a folder of the same name has other vectors.
         version = read_description(trained).model_sha256[:12]
         return name, f"{name}@{version}", lambda: attacking_encoder(load_trained(trained, device))
     engine = registry.find_engine(options.engine)
-    if sentence := registry.missing_of(engine):
+    if sentence := registry.explain_missing(engine):
         raise CommandError(sentence)
     return engine.name, engine.key, lambda: registry.load(engine.name, device)
 
 
-def _audio(
-    options: argparse.Namespace, training: Speech
-) -> tuple[dict[Speech, dict[str, Path]], list[Problem]]:  # fmt: skip
+def _audio(options: argparse.Namespace, training: Speech) -> tuple[dict[Speech, dict[str, Path]], list[Problem]]:
     """The recordings of each form that the attack needs, and what is wrong with their folders; before any work."""
     forms = dict(zip((Speech.ORIGINAL, Speech.ANONYMISED), (options.original, options.anonymised), strict=True))
     found: dict[Speech, dict[str, Path]] = {}
@@ -264,24 +252,21 @@ def _audio(
 
 
 def _vectors(
-    options: argparse.Namespace, key: str, load: Callable[[], SpeakerEncoder],
-    audio: Mapping[Speech, Mapping[str, Path]], lists: Sequence[_Lists],
-) -> tuple[dict[Speech, Vectors], list[Problem]]:  # fmt: skip
+    options: argparse.Namespace,
+    key: str,
+    load: Callable[[], SpeakerEncoder],
+    audio: Mapping[Speech, Mapping[str, Path]],
+    lists: Sequence[_Lists],
+) -> tuple[dict[Speech, Vectors], list[Problem]]:
     if options.vectors:
         forms = (Speech.ORIGINAL, Speech.ANONYMISED)
         return {form: read_vectors(path) for form, path in zip(forms, options.vectors, strict=True)}, []
-    loaded: list[SpeakerEncoder] = []
-
-    def once() -> SpeakerEncoder:
-        if not loaded:
-            loaded.append(load())
-        return loaded[0]
-
+    once = cache(load)
     wanted = sorted({utterance for one in lists for utterance in one.speakers})
     found: dict[Speech, Vectors] = {Speech.ORIGINAL: {}}
     problems: list[Problem] = []
     for form, files in audio.items():
-        shown: Iterable[str] = with_progress(wanted, len(wanted), f"{form} utterances")
+        shown: Iterable[str] = terminal.track_progress(wanted, len(wanted), f"{form} utterances")
         found[form], unusable = extract_vectors(files, shown, once, options.out / f"vectors-{form}-{key}.npz")
         problems += unusable
     return found, problems
@@ -294,9 +279,11 @@ def _of(vectors: Vectors, utterances: Mapping[str, str]) -> Vectors:
 # What is said --------------------------------------------------------------------------------------
 
 
-def _say_numbers(objective: Objective, tests: Sequence[_Lists], training: Speech) -> None:
-    header, rows = ["trials", "attacker"], []
-    every = list(objective.numbers.values())
+def _print_numbers(objective: Objective, tests: Sequence[_Lists], training: Speech) -> None:
+    rows, every = [], list(objective.numbers.values())
+    header = ["trials", "attacker"]
+    for metric in (find_metric(*key) for key in _SHOWN):
+        header += [format_heading(metric), "95 % interval"] if metric.key == "kaldi_eer" else [format_heading(metric)]
     for one in tests:
         for attack in attacks_of_training(training):
             found = {
@@ -306,21 +293,18 @@ def _say_numbers(objective: Objective, tests: Sequence[_Lists], training: Speech
             }
             if found:
                 rows.append([one.name, str(attack), *_cells(found)])
-                metrics = [found[key].metric for key in _SHOWN]
     if not rows:
         return
-    for metric in metrics:
-        header += [heading(metric), "95 % interval"] if metric.key in ("kaldi_eer",) else [heading(metric)]
-    say_table(header, rows, numbers_from=2)
-    _say_voices(every)
-    _say_extras(every)
+    terminal.print_table(header, rows, numbers_from=2)
+    _print_voices(every)
+    _print_extras(every)
 
 
 def _cells(found: Mapping[tuple[str, str], Number]) -> list[str]:
     cells = []
     for key in _SHOWN:
         number = found[key]
-        cells.append(show(number.value, number.metric))
+        cells.append(format_value(number.value, number.metric))
         if key == ("eer", "kaldi"):
             cells.append(_limits(number))
     return cells
@@ -328,21 +312,22 @@ def _cells(found: Mapping[tuple[str, str], Number]) -> list[str]:
 
 def _limits(number: Number) -> str:
     if number.low is None or number.high is None:
-        return NONE
-    return f"{show(number.low, number.metric)} to {show(number.high, number.metric)}"
+        return terminal.NONE
+    return f"{format_value(number.low, number.metric)} to {format_value(number.high, number.metric)}"
 
 
-def _say_voices(numbers: Sequence[Number]) -> None:
+def _print_voices(numbers: Sequence[Number]) -> None:
     voices = [number for number in numbers if number.identity.metric in _VOICES]
     if voices:
-        say()
+        terminal.print_text()
         rows = [
-            [one.identity.data_set, heading(one.metric), show(one.value, one.metric), _limits(one)] for one in voices
+            [one.identity.data_set, format_heading(one.metric), format_value(one.value, one.metric), _limits(one)]
+            for one in voices
         ]
-        say_table(["trials", "voices", "value", "95 % interval"], rows, numbers_from=2)
+        terminal.print_table(["trials", "voices", "value", "95 % interval"], rows, numbers_from=2)
 
 
-def _say_extras(numbers: Sequence[Number]) -> None:
+def _print_extras(numbers: Sequence[Number]) -> None:
     """Gender preservation and the inversion attack, with what each is worth."""
     extras = [one for one in numbers if one.identity.metric in EXTRA_METRICS and one.identity.gender is Gender.ALL]
     if not extras:
@@ -350,29 +335,19 @@ def _say_extras(numbers: Sequence[Number]) -> None:
     rows = []
     for one in extras:
         form = ", originals" if one.identity.speech is Speech.ORIGINAL else ""
-        rows.append([one.identity.data_set, heading(one.metric) + form, show(one.value, one.metric)])
-    say()
-    say_table(["speakers", "extras", "value"], rows, numbers_from=2)
+        rows.append([one.identity.data_set, format_heading(one.metric) + form, format_value(one.value, one.metric)])
+    terminal.print_text()
+    terminal.print_table(["speakers", "extras", "value"], rows, numbers_from=2)
     for metric, sentence in WORTH.items():
-        say()
-        say_wrapped(f"{EXTRA_METRICS[metric].label}: {sentence}")
+        terminal.print_text()
+        terminal.print_paragraph(f"{EXTRA_METRICS[metric].label}: {sentence}")
 
 
 def _content(name: str, folder: Path, objective: Objective, problems: Sequence[Problem]) -> dict[str, object]:
+    tested = ("data_set", "gender", "metric", "estimator", "speech", "attack_model")
     numbers = [
-        {
-            "data_set": one.identity.data_set,
-            "gender": str(one.identity.gender),
-            "metric": one.identity.metric,
-            "estimator": one.identity.estimator,
-            "speech": str(one.identity.speech),
-            "attack_model": one.identity.attack_model and str(one.identity.attack_model),
-            "value": one.value,
-            "unit": one.metric.unit,
-            "low": one.low,
-            "high": one.high,
-            "n": one.n,
-        }
+        {name: getattr(one.identity, name) for name in tested}
+        | {"value": one.value, "unit": one.metric.unit, "low": one.low, "high": one.high, "n": one.n}
         for one in objective.numbers.values()
     ]
     missing = [{"what": one.what, "reason": one.reason} for one in objective.missing]
@@ -381,5 +356,5 @@ def _content(name: str, folder: Path, objective: Objective, problems: Sequence[P
         "results": str(folder),
         "numbers": numbers,
         "missing": missing,
-        "problems": problem_rows(problems),
+        "problems": terminal.problem_rows(problems),
     }

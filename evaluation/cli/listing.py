@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from evaluation.commands.terminal import NONE, say, say_json, say_table, say_wrapped
+from common.terminal import NONE, print_json, print_paragraph, print_table, print_text
 from evaluation.metrics.catalogue import ALL_METRICS, find_metric
 from evaluation.protocols.recipes import Recipe, load_recipe, shipped_editions
+from speech.pitch.estimators import ESTIMATORS as F0_ESTIMATORS
 
 DESCRIPTION = "Metrics with unit, direction and definition; editions and what they rank by; estimators."
 # of what, name, what it is
@@ -15,9 +16,7 @@ ESTIMATORS = (
     ("EER", "kaldi", "first crossing, k of all targets; ranks 2020 and 2022"),
     ("EER", "rocch", "convex hull of the ROC, at most 50 %"),
     ("EER", "speechbrain", "mean of the closest two rates; ranks 2024 and 2026"),
-    ("F0", "praat", "Praat's autocorrelation, the challenge's (praat-parselmouth)"),
-    ("F0", "dio", "WORLD's DIO, refined by StoneMask (pyworld)"),
-    ("F0", "harvest", "WORLD's Harvest (pyworld)"),
+    *(("F0", estimator.name, estimator.title) for estimator in F0_ESTIMATORS.values()),
     ("pitch correlation", "official", "all frames, zeros included, after rotation by the best lag"),
     ("pitch correlation", "voiced", "frames voiced in both, at the same lag, as the papers say"),
     ("pitch correlation", "realigned", "frames voiced in both, after dynamic time warping"),
@@ -37,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the lists; the exit code is always 0."""
     recipes = [load_recipe(edition) for edition in shipped_editions()]
     if options.json:
-        say_json(
+        print_json(
             {
                 "metrics": [asdict(metric) for metric in ALL_METRICS.values()],
                 "editions": [_edition(recipe) for recipe in recipes],
@@ -45,28 +44,26 @@ def run(options: argparse.Namespace) -> int:
             }
         )
         return 0
-    say("Metrics")
+    print_text("Metrics")
     for metric in ALL_METRICS.values():
         unit = f", {metric.unit}" if metric.unit else ""
         better = {"higher": "higher is better", "lower": "lower is better", "near zero": "best near zero"}
-        say(f"\n  {metric.key}  {metric.label}{unit}; {better.get(metric.direction, 'neither way is better')}")
-        say_wrapped(metric.definition, indent="    ")
-    say("\nEditions\n")
+        print_text(f"\n  {metric.key}  {metric.label}{unit}; {better.get(metric.direction, 'neither way is better')}")
+        print_paragraph(metric.definition, indent="    ")
+    print_text("\nEditions\n")
+
+    def ranked_by(recipe: Recipe) -> str:
+        return ", ".join(find_metric(rule.key, rule.estimator).label for rule in recipe.metrics if rule.primary)
+
     rows = [
-        [recipe.edition, name, _ranks_by(recipe, name), _minima(recipe, name)]
+        [recipe.edition, name, ranked_by(recipe) if track.ranking else "no ranking", _minima(recipe, name)]
         for recipe in recipes
-        for name in recipe.tracks
+        for name, track in recipe.tracks.items()
     ]
-    say_table(["edition", "track", "metrics that decide the rank", "minimum EERs, %"], rows, indent="  ")
-    say("\nEstimators\n")
-    say_table(["of", "name", "definition"], ESTIMATORS, indent="  ")
+    print_table(["edition", "track", "metrics that decide the rank", "minimum EERs, %"], rows, indent="  ")
+    print_text("\nEstimators\n")
+    print_table(["of", "name", "definition"], ESTIMATORS, indent="  ")
     return 0
-
-
-def _ranks_by(recipe: Recipe, track: str) -> str:
-    if recipe.tracks[track].ranking is None:
-        return "no ranking"
-    return ", ".join(find_metric(rule.key, rule.estimator).label for rule in recipe.metrics if rule.primary)
 
 
 def _minima(recipe: Recipe, track: str) -> str:
@@ -84,12 +81,8 @@ def _edition(recipe: Recipe) -> dict[str, object]:
         name: {
             "languages": list(track.languages),
             "averages": [
-                {
-                    "metric": average.metric,
-                    "estimator": average.estimator,
-                    "label": average.label,
-                    "weights": {split: dict(row) for split, row in average.weights.items()},
-                }
+                {name: getattr(average, name) for name in ("metric", "estimator", "label")}
+                | {"weights": {split: dict(row) for split, row in average.weights.items()}}
                 for average in track.averages
             ],
             "minimum_eers": list(track.ranking.minimum_eers) if track.ranking else [],

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
-from evaluation.commands.running import Parser, run_command
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
+from common.terminal import Parser, run_command
 from evaluation.protocols.recipes import RecipeError
 
 PROGRAM = "python -m evaluation"
@@ -45,7 +45,7 @@ def _parser() -> Parser:
     )
     commands = parser.add_subparsers(metavar="command", required=True)
     for name, line in COMMANDS.items():
-        module = import_module(f"evaluation.commands.{'listing' if name == 'list' else name.replace('-', '_')}")
+        module = import_module(f"evaluation.cli.{'listing' if name == 'list' else name.replace('-', '_')}")
         one = commands.add_parser(name, help=line, description=module.DESCRIPTION, epilog=_EPILOGUE, allow_abbrev=False)
         module.add_arguments(one)
         one.add_argument("--json", action="store_true", help="machine-readable, with every digit")

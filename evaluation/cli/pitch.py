@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -11,30 +10,16 @@ from dataclasses import asdict, astuple, dataclass, fields
 from functools import partial
 from pathlib import Path
 
-from evaluation.commands.terminal import (
-    FINE,
-    PROBLEMS,
-    CommandError,
-    heading,
-    problem_rows,
-    report_problems,
-    say,
-    say_json,
-    say_table,
-    show,
-    warn,
-    with_progress,
-)
-from evaluation.formats.audio import AudioError, read_pcm16
+from common import terminal
+from common.errors import CommandError, MetricInputError
+from common.problems import Problem
+from evaluation.cli.arguments import finish, number_from, write_csv
 from evaluation.formats.audio_pairs import AudioPair, match_audio
-from evaluation.formats.csv_cells import harmless_cell
-from evaluation.formats.problems import Problem
-from evaluation.metrics.catalogue import PITCH_METRICS, Metric
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.f0 import ESTIMATORS
-from evaluation.metrics.pitch_dtw import BAND_S, FLOORS_OF_UNRELATED_SPEECH
-from evaluation.metrics.pitch_pair import compare_pitch
-from evaluation.metrics.summary import Summary, summarise
+from evaluation.metrics.averages import Summary, summarise
+from evaluation.metrics.catalogue import PITCH_METRICS, Metric, format_heading, format_value
+from evaluation.metrics.pitch import BAND_S, FLOORS_OF_UNRELATED_SPEECH, compare_pitch
+from speech.audio.files import AudioError, read_pcm16
+from speech.pitch.estimators import ESTIMATORS
 
 DESCRIPTION = (
     "Pitch correlation of the utterances of two folders (WAV or FLAC files, matched by name in any layout) or two "
@@ -66,7 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--realign", action="store_true", help="also after dynamic time warping (slower)")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the numbers of each utterance")
     parser.add_argument(
-        "--jobs", type=_jobs, default=1, metavar="N", help="processes (default 1; 0: one for each core)"
+        "--jobs",
+        type=number_from(0, "a number of processes"),
+        default=1,
+        metavar="N",
+        help="processes (default 1; 0: one for each core)",
     )
 
 
@@ -84,33 +73,24 @@ def run(options: argparse.Namespace) -> int:
     if not rows:
         raise CommandError(failures[0])
     if options.csv:
-        _write(options.csv, rows)
+        write_csv(options.csv, [[field.name for field in fields(Row)], *map(astuple, rows)])
     if options.json:
-        say_json(_content(rows, failures, matched.problems))
+        terminal.print_json(_content(rows, failures, matched.problems))
     else:
-        _say_summary(rows, options)
-    for sentence in failures:
-        warn(f"error: {sentence}")
-    code = report_problems(matched.problems)
-    return PROBLEMS if failures else code or FINE
-
-
-def _jobs(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"expected a number of processes, found “{text}”")
-    return int(text) or len(os.sched_getaffinity(0))
+        _print_summary(rows, options)
+    return finish(failures, matched.problems)
 
 
 def _measured(pairs: Sequence[AudioPair], options: argparse.Namespace) -> Iterator[Row | str]:
     """Outcomes in the order of the pairs: a row, or a sentence that says why there is none."""
     measure = partial(_measure, estimator=options.estimator, realign=options.realign)
-    jobs = min(options.jobs, len(pairs))
+    jobs = min(options.jobs or len(os.sched_getaffinity(0)), len(pairs))
     if jobs == 1:
-        yield from map(measure, with_progress(pairs, len(pairs), "utterances"))
+        yield from map(measure, terminal.track_progress(pairs, len(pairs), "utterances"))
         return
     with ProcessPoolExecutor(jobs) as pool:
         chunk = max(1, min(20, len(pairs) // (4 * jobs)))
-        yield from with_progress(pool.map(measure, pairs, chunksize=chunk), len(pairs), "utterances")
+        yield from terminal.track_progress(pool.map(measure, pairs, chunksize=chunk), len(pairs), "utterances")
 
 
 def _measure(pair: AudioPair, *, estimator: str, realign: bool) -> Row | str:
@@ -142,37 +122,26 @@ def _measure(pair: AudioPair, *, estimator: str, realign: bool) -> Row | str:
 
 def _summaries(rows: Sequence[Row]) -> dict[str, tuple[Metric, Summary]]:
     """Mean, deviation and number of the utterances for which each correlation is defined."""
-    values = {key: [getattr(row, key) for row in rows] for key in _keys()}
+    keys = [field.name for field in fields(Row) if field.name in PITCH_METRICS]
+    values = {key: [getattr(row, key) for row in rows] for key in keys}
     defined = {key: [value for value in column if value is not None] for key, column in values.items()}
     return {key: (PITCH_METRICS[key], summarise(column)) for key, column in defined.items() if column}
 
 
-def _keys() -> list[str]:
-    return [field.name for field in fields(Row) if field.name in PITCH_METRICS]
-
-
-def _say_summary(rows: Sequence[Row], options: argparse.Namespace) -> None:
+def _print_summary(rows: Sequence[Row], options: argparse.Namespace) -> None:
     table = [
-        [heading(metric), show(summary.mean, metric), show(summary.std, metric), str(summary.n)]
+        [format_heading(metric), format_value(summary.mean, metric), format_value(summary.std, metric), str(summary.n)]
         for metric, summary in _summaries(rows).values()
     ]
-    say_table(["", "mean", "std", "n"], table)
-    say(f"\nF0 by {rows[0].estimator}. Unrelated utterances reach about 0.25 in the first row.")
+    terminal.print_table(["", "mean", "std", "n"], table)
+    terminal.print_text(f"\nF0 by {rows[0].estimator}. Unrelated utterances reach about 0.25 in the first row.")
     if options.realign:
         mean, std = FLOORS_OF_UNRELATED_SPEECH["slope-limited", BAND_S]
-        say(f"Realigned within {BAND_S:g} s, slopes 1/2 to 2: unrelated speech reaches {mean:.2f} ± {std:.2f} there.")
+        terminal.print_text(
+            f"Realigned within {BAND_S:g} s, slopes 1/2 to 2: unrelated speech reaches {mean:.2f} ± {std:.2f} there."
+        )
     if options.csv:
-        say(f"Each utterance: {options.csv}")
-
-
-def _write(path: Path, rows: Sequence[Row]) -> None:
-    try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow([field.name for field in fields(Row)])
-            writer.writerows([harmless_cell(cell) for cell in astuple(row)] for row in rows)
-    except OSError as error:
-        raise CommandError(f"{path}: expected a file that can be written, found “{error.strerror}”.") from error
+        terminal.print_text(f"Each utterance: {options.csv}")
 
 
 def _content(rows: Sequence[Row], failures: Sequence[str], problems: Sequence[Problem]) -> dict[str, object]:
@@ -181,5 +150,5 @@ def _content(rows: Sequence[Row], failures: Sequence[str], problems: Sequence[Pr
         "summaries": {key: asdict(summary) for key, (_, summary) in _summaries(rows).items()},
         "utterances": [asdict(row) for row in rows],
         "failed": list(failures),
-        "problems": problem_rows(problems),
+        "problems": terminal.problem_rows(problems),
     }

@@ -8,34 +8,23 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from rich.text import Text
 
-from evaluation.commands.alignments import legend, say_alignment
-from evaluation.commands.terminal import (
-    FINE,
-    NONE,
-    PROBLEMS,
-    CommandError,
-    problem_rows,
-    report_problems,
-    say,
-    say_json,
-    say_table,
-    say_wrapped,
-    warn,
-    with_progress,
-)
-from evaluation.formats.audio import AudioError, read_pcm16, resample
+from common import terminal
+from common.errors import CommandError
+from common.problems import Problem
+from evaluation.cli.arguments import finish, number_from, require_entries
 from evaluation.formats.audio_pairs import ENDINGS, list_utterances
+from evaluation.formats.hypothesis_file import TextStore
 from evaluation.formats.kaldi import Parsed, read_spk2gender, read_text, read_utt2spk
-from evaluation.formats.problems import Problem
 from evaluation.metrics.bootstrap import Interval
-from evaluation.recognizers.contract import Device, Engine, Samples
-from evaluation.recognizers.pieces import RATE_HZ
-from evaluation.recognizers.registry import DEFAULT, engines, find_engine, load
-from evaluation.recognizers.report import GROUPS, GroupErrors, RecognitionReport, recognition_report
-from evaluation.recognizers.text_store import TextStore
-from evaluation.recognizers.texts import CHALLENGE_2022, RULES, WRITTEN_ENGLISH, find_rule
-from evaluation.weights.store import sha256_of
+from evaluation.metrics.word_errors import AlignedWord
+from evaluation.metrics.word_normalization import CHALLENGE_2022, RULES, WRITTEN_ENGLISH, find_rule
+from evaluation.scoring.recognition import GROUPS, GroupErrors, RecognitionReport, recognition_report
+from speech.audio.files import AudioError, read_pcm16, resample
+from speech.model_files.store import sha256_of
+from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples
+from speech.recognizers.registry import DEFAULT, engines, find_engine, load
 
 DESCRIPTION = (
     "Transcribe WAV or FLAC files, folders or Kaldi directories with a recogniser that runs here, or take a "
@@ -68,7 +57,7 @@ class _Listed:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    known = ", ".join(engines())
+    known, count = ", ".join(engines()), number_from(0, "a whole number of 0 or more")
     parser.add_argument("audio", type=Path, nargs="*", metavar="AUDIO", help="file, folder of audio or Kaldi directory")
     parser.add_argument("--engine", default=DEFAULT, metavar="NAME", help=f"recogniser: {known} (default {DEFAULT})")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where it runs (default cpu)")
@@ -84,8 +73,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="write the hypotheses; what is in it is not done again"
     )
-    parser.add_argument("--worst", type=_count, default=10, metavar="N", help="utterances to show (default 10)")
-    parser.add_argument("--seed", type=_count, default=SEED, metavar="N", help=f"of the resamples (default {SEED})")
+    parser.add_argument("--worst", type=count, default=10, metavar="N", help="utterances to show (default 10)")
+    parser.add_argument("--seed", type=count, default=SEED, metavar="N", help=f"of the resamples (default {SEED})")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -94,27 +83,21 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("recognize: expected audio or --hypotheses, one of the two. See --help.")
     problems: list[Problem] = []
     listed = _listed(options, problems) if options.text else None
-    heard = _own_text(options, problems) if options.hypotheses else _recognized(options, problems)
+    if options.hypotheses:
+        heard = _Heard(_read(read_text(options.hypotheses, str(options.hypotheses)), problems))
+    else:
+        heard = _recognized(options, problems)
     report = _report(options, listed, heard) if listed else None
     if options.json:
-        say_json(_content(options, heard, report, problems))
+        terminal.print_json(_content(options, heard, report, problems))
     elif report:
-        _say_report(report, options.worst)
+        _print_report(report, options.worst)
     elif not options.out:
         for utterance, text in heard.hypotheses.items():
-            say(f"{utterance} {text}".rstrip())
+            terminal.print_text(f"{utterance} {text}".rstrip())
     if options.out and not options.json and not options.hypotheses:
-        say(f"{len(heard.hypotheses)} hypotheses: {options.out}")
-    for sentence in heard.failures:
-        warn(f"error: {sentence}")
-    code = report_problems(problems)
-    return PROBLEMS if heard.failures else code or FINE
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"expected a whole number of 0 or more, found “{text}”")
-    return int(text)
+        terminal.print_text(f"{len(heard.hypotheses)} hypotheses: {options.out}")
+    return finish(heard.failures, problems)
 
 
 def _listed(options: argparse.Namespace, problems: list[Problem]) -> _Listed:
@@ -133,14 +116,9 @@ def _read(parsed: Parsed[dict[str, str]], problems: list[Problem]) -> dict[str, 
     Raises:
         CommandError: nothing in it that can be read.
     """
-    if not parsed.content:
-        raise CommandError(parsed.problems[0].sentence())
+    entries = require_entries(parsed)
     problems += parsed.problems
-    return parsed.content
-
-
-def _own_text(options: argparse.Namespace, problems: list[Problem]) -> _Heard:
-    return _Heard(_read(read_text(options.hypotheses, str(options.hypotheses)), problems))
+    return entries
 
 
 def _recognized(options: argparse.Namespace, problems: list[Problem]) -> _Heard:
@@ -185,7 +163,7 @@ def _transcribed(
     recognizer = load(engine.name, device)
     batch: dict[str, Samples] = {}
     for number, (utterance, path) in enumerate(
-        with_progress(files.items(), len(files), f"utterances by {engine.title}"), start=1
+        terminal.track_progress(files.items(), len(files), f"utterances by {engine.title}"), start=1
     ):
         try:
             samples, rate = read_pcm16(path, longest_s=LONGEST_S)
@@ -229,9 +207,14 @@ def _report(options: argparse.Namespace, listed: _Listed, heard: _Heard) -> Reco
         raise CommandError(f"{options.text}: expected transcripts of the utterances recognised, found none of them.")
     usual = CHALLENGE_2022 if options.hypotheses else WRITTEN_ENGLISH
     return recognition_report(
-        wanted, heard.hypotheses, random=np.random.default_rng(options.seed), speakers=listed.speakers,
-        genders=listed.genders, originals=listed.originals, rule=find_rule(options.rule) if options.rule else usual,
-    )  # fmt: skip
+        wanted,
+        heard.hypotheses,
+        random=np.random.default_rng(options.seed),
+        speakers=listed.speakers,
+        genders=listed.genders,
+        originals=listed.originals,
+        rule=find_rule(options.rule) if options.rule else usual,
+    )
 
 
 def _listing(options: argparse.Namespace, name: str, problems: list[Problem]) -> dict[str, str]:
@@ -242,46 +225,71 @@ def _listing(options: argparse.Namespace, name: str, problems: list[Problem]) ->
     return {} if path is None else _read(_LISTINGS[name](path, str(path)), problems)
 
 
-def _say_report(report: RecognitionReport, worst: int) -> None:
+def _print_report(report: RecognitionReport, worst: int) -> None:
     with_originals = any(group.original for group in report.groups)
     header = ["", "WER, %", "95 %", "clipped", "words", "ins", "del", "sub", "utterances", "speakers"]
     if with_originals:
         header += ["original, %", "difference", "95 %"]
-    say_table(header, [_row(group, with_originals) for group in report.groups], numbers_from=1)
-    say()
-    say_wrapped(f"Texts compared {find_rule(report.rule).title} ({report.rule}).")
+    terminal.print_table(header, [_row(group, with_originals) for group in report.groups], numbers_from=1)
+    terminal.print_text()
+    terminal.print_paragraph(f"Texts compared {find_rule(report.rule).title} ({report.rule}).")
     for note in report.notes:
-        say_wrapped(note)
+        terminal.print_paragraph(note)
     shown = report.worst(worst)
     if shown:
-        say(f"\nWorst utterances ({legend()})")
+        terminal.print_text("\nWorst utterances (-missed-, +added+, said→recognised)")
     for one in shown:
         counts = one.errors.counts
         before = f", {one.original.counts.errors} in the original" if one.original else ""
         mark = ", repeats itself" if one.is_runaway else ""
-        say(f"\n{one.utterance}: {counts.errors} errors in {counts.reference_words} words{before}{mark}")
-        say_alignment(one.errors.alignment)
+        terminal.print_text(
+            f"\n{one.utterance}: {counts.errors} errors in {counts.reference_words} words{before}{mark}"
+        )
+        terminal.print_paragraph(draw_alignment(one.errors.alignment), indent="  ")
+
+
+def draw_alignment(alignment: Sequence[AlignedWord]) -> Text:
+    """Aligned words in signs that any terminal shows, and colours that repeat what the signs say.
+
+    ``-word-`` was said and not recognised, ``+word+`` recognised and not said, ``word→other`` mistaken.
+    """
+    return Text(" ").join(Text(*_mark_word(step)) for step in alignment)
+
+
+def _mark_word(step: AlignedWord) -> tuple[str, str]:
+    said, heard = terminal.clean_text(step.reference or ""), terminal.clean_text(step.hypothesis or "")
+    if step.is_correct:
+        return said, ""
+    if step.hypothesis is None:
+        return f"-{said}-", "red"
+    return (f"+{heard}+", "green") if step.reference is None else (f"{said}→{heard}", "yellow")
 
 
 def _row(group: GroupErrors, with_originals: bool) -> list[str]:
     counts = group.counts
     edits = [str(n) for n in (counts.insertions, counts.deletions, counts.substitutions)]
     row = [
-        GROUPS[group.group], _percent(counts.error_rate), _limits(group.interval), _percent(group.clipped_error_rate),
-        str(counts.reference_words), *edits, str(group.utterances), str(group.speakers or NONE),
-    ]  # fmt: skip
+        GROUPS[group.group],
+        _percent(counts.error_rate),
+        _limits(group.interval),
+        _percent(group.clipped_error_rate),
+        str(counts.reference_words),
+        *edits,
+        str(group.utterances),
+        str(group.speakers or terminal.NONE),
+    ]
     if with_originals:
-        change = _percent(group.difference.estimate) if group.difference else NONE
+        change = _percent(group.difference.estimate) if group.difference else terminal.NONE
         row += [_percent(group.original.error_rate if group.original else None), change, _limits(group.difference)]
     return row
 
 
 def _percent(rate: float | None) -> str:
-    return NONE if rate is None else f"{100 * rate:.2f}"
+    return terminal.NONE if rate is None else f"{100 * rate:.2f}"
 
 
 def _limits(interval: Interval | None) -> str:
-    return NONE if interval is None else f"{100 * interval.lower:.2f} to {100 * interval.upper:.2f}"
+    return terminal.NONE if interval is None else f"{100 * interval.lower:.2f} to {100 * interval.upper:.2f}"
 
 
 def _content(
@@ -293,5 +301,5 @@ def _content(
         "hypotheses": dict(heard.hypotheses),
         "report": report and asdict(report),
         "failed": list(heard.failures),
-        "problems": problem_rows(problems),
+        "problems": terminal.problem_rows(problems),
     }

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from evaluation.commands.terminal import (
-    CommandError,
-    heading,
-    problem_rows,
-    report_problems,
-    say,
-    say_json,
-    say_table,
-    show,
-)
+from common.errors import CommandError
+from common.problems import Problem
+from common.terminal import print_json, print_problems, print_table, print_text, problem_rows
+from evaluation.cli.arguments import number_from, writing
 from evaluation.figures.det import MOST_CURVES
 from evaluation.formats.kaldi import read_utt2spk
-from evaluation.formats.problems import Problem
-from evaluation.formats.score_measures import join_files
 from evaluation.formats.scores import JoinedScores
 from evaluation.metrics.bootstrap import DETECTION_MEASURES, Interval, bootstrap_detection, draw_speakers
-from evaluation.metrics.catalogue import DETECTION_METRICS
+from evaluation.metrics.catalogue import DETECTION_METRICS, format_heading, format_value
 from evaluation.metrics.detection import DetectionMetrics, detection_metrics
 from evaluation.notebook import FIGURE_ENDINGS, save_det
+from evaluation.scoring.recomputation import join_files
 
 DESCRIPTION = (
     "Equal error rates by three estimators, C_llr, min C_llr, linkability, ZEBRA, AUC and minDCF of Kaldi score files; "
@@ -36,8 +30,6 @@ DESCRIPTION = (
 LEVEL = 0.95
 _IN_PERCENT = {"kaldi_eer", "rocch_eer", "speechbrain_eer"}
 _UNREADABLE = {"missing-file", "not-a-file", "wrong-encoding", "not-text", "empty-file"}
-
-Intervals = Mapping[str, Interval]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--bootstrap",
-        type=_positive,
+        type=number_from(2, "a number of resamples of 2 or more"),
         metavar="N",
         help="95 %% intervals from N resamples of the speakers, such as 1000",
     )
@@ -69,29 +61,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+@dataclass(frozen=True)
+class _Result:
+    """A score file with what it gives; no intervals where none were asked for."""
+
+    name: str
+    path: Path
+    joined: JoinedScores
+    metrics: DetectionMetrics
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+
+
 def run(options: argparse.Namespace) -> int:
     """Measure, report, draw; the exit code."""
     _check_options(options)
     names = options.label or _short_names(options.scores)
-    joined = {name: _joined(path, options.trials) for name, path in zip(names, options.scores, strict=True)}
-    measured = {name: detection_metrics(one.target_scores, one.nontarget_scores) for name, one in joined.items()}
-    problems = tuple(dict.fromkeys(problem for one in joined.values() for problem in one.problems))
-    intervals = _intervals(joined, options) if options.bootstrap else {}
+    results = [_measure(name, path, options.trials) for name, path in zip(names, options.scores, strict=True)]
+    problems = tuple(dict.fromkeys(problem for one in results for problem in one.joined.problems))
+    if options.bootstrap:
+        results = _with_intervals(results, options)
     for path in options.det:
-        _save(path, measured)
+        with writing(path):
+            save_det(path, {one.name: one.metrics for one in results})
     if options.json:
-        say_json(_content(options, names, joined, measured, intervals, problems))
+        print_json(_content(options, results, problems))
     else:
-        _say_numbers(joined, measured, intervals)
-        _say_footnotes(options, measured)
-    return report_problems(problems)
-
-
-def _positive(text: str) -> int:
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if number < 2:
-        raise argparse.ArgumentTypeError(f"expected a number of resamples of 2 or more, found “{text}”")
-    return number
+        _print_numbers(results)
+        _print_footnotes(options, results)
+    return print_problems(problems)
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -117,7 +114,7 @@ def _short_names(paths: Sequence[Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
 
-def _joined(scores: Path, trials: Path) -> JoinedScores:
+def _measure(name: str, scores: Path, trials: Path) -> _Result:
     joined = join_files(scores, trials)
     for problem in joined.problems:
         if problem.code in _UNREADABLE:
@@ -127,10 +124,10 @@ def _joined(scores: Path, trials: Path) -> JoinedScores:
         reasons = [problem.sentence() for problem in joined.problems][:1]
         sentence = f"{scores}: expected scores of target and nontarget trials of {trials}, found {found}."
         raise CommandError(" ".join([sentence, *reasons]))
-    return joined
+    return _Result(name, scores, joined, detection_metrics(joined.target_scores, joined.nontarget_scores))
 
 
-def _intervals(joined: Mapping[str, JoinedScores], options: argparse.Namespace) -> dict[str, Intervals]:
+def _with_intervals(results: Sequence[_Result], options: argparse.Namespace) -> list[_Result]:
     """The same draws for every file, so that their measures are paired."""
     path = options.utt2spk or options.trials.parent / "utt2spk"
     if not path.is_file():
@@ -139,16 +136,14 @@ def _intervals(joined: Mapping[str, JoinedScores], options: argparse.Namespace) 
             "Name it with --utt2spk."
         )
     speaker_of = read_utt2spk(path, str(path)).content
-    columns = {name: _speakers(one, speaker_of, path) for name, one in joined.items()}
-    everyone = sorted({name for models, owners in columns.values() for name in (*models, *owners)})
+    columns = [_speakers(one.joined, speaker_of, path) for one in results]
+    everyone = sorted({name for models, owners in columns for name in (*models, *owners)})
     draws = draw_speakers(everyone, options.bootstrap, np.random.default_rng(options.seed or 0))
-    found: dict[str, Intervals] = {}
-    for name, one in joined.items():
-        models, owners = columns[name]
-        replicates = bootstrap_detection(
-            one.scores, one.targets, models, owners, draws, measures=tuple(DETECTION_MEASURES)
-        )
-        found[name] = {key: each.interval(LEVEL) for key, each in replicates.items()}
+    found = []
+    for one, sides in zip(results, columns, strict=True):
+        scores, targets = one.joined.scores, one.joined.targets
+        replicates = bootstrap_detection(scores, targets, *sides, draws, measures=tuple(DETECTION_MEASURES))
+        found.append(replace(one, intervals={key: each.interval(LEVEL) for key, each in replicates.items()}))
     return found
 
 
@@ -164,98 +159,65 @@ def _speakers(joined: JoinedScores, speaker_of: Mapping[str, str], path: Path) -
     return models, [speaker_of[name] for name in utterances]
 
 
-def _save(path: Path, measured: Mapping[str, DetectionMetrics]) -> None:
-    try:
-        save_det(path, measured)
-    except OSError as error:
-        raise CommandError(f"{path}: expected a file that can be written, found “{error.strerror}”.") from error
-
-
-def _say_numbers(
-    joined: Mapping[str, JoinedScores], measured: Mapping[str, DetectionMetrics], intervals: Mapping[str, Intervals]
-) -> None:
-    every = measured.values()
-    left_out = [one.missing + one.not_finite for one in joined.values()]
+def _print_numbers(results: Sequence[_Result]) -> None:
+    every = [one.metrics for one in results]
+    left_out = [one.joined.missing + one.joined.not_finite for one in results]
     # name, key of the interval, a cell for each file
     rows: list[tuple[str, str, list[str]]] = [
         ("target trials", "", [str(one.n_target) for one in every]),
         ("nontarget trials", "", [str(one.n_nontarget) for one in every]),
         *([("trials without a score", "", [str(number) for number in left_out])] if any(left_out) else []),
         *(
-            (heading(metric), key, [show(one.values()[key], metric) for one in every])
+            (format_heading(metric), key, [format_value(one.values()[key], metric) for one in every])
             for key, metric in DETECTION_METRICS.items()
         ),
         ("ZEBRA category", "", [one.zebra.category for one in every]),
         ("Kaldi threshold", "", [f"{one.kaldi_threshold:.6g}" for one in every]),
     ]
-    if not intervals:
-        say_table(["", *measured], [[name, *cells] for name, _, cells in rows], numbers_from=1)
-        return
-    header = [cell for name in measured for cell in (name, f"{100 * LEVEL:g} % interval")]
-    table = []
-    for label, key, cells in rows:
-        limits = [_limits(intervals[name], key) for name in measured]
-        table.append([label, *(each for pair in zip(cells, limits, strict=True) for each in pair)])
-    say_table(["", *header], table, numbers_from=1)
+    header, table = [""], [[label] for label, _, _ in rows]
+    for place, one in enumerate(results):
+        header += [one.name, f"{100 * LEVEL:g} % interval"] if one.intervals else [one.name]
+        for line, (_, key, cells) in zip(table, rows, strict=True):
+            line += [cells[place], _limits(one.intervals, key)] if one.intervals else [cells[place]]
+    print_table(header, table, numbers_from=1)
 
 
-def _limits(intervals: Intervals, key: str) -> str:
+def _limits(intervals: Mapping[str, Interval], key: str) -> str:
     """What stands beside the value of a row."""
     if key not in intervals:
         return ""
-    interval, metric = intervals[key], DETECTION_METRICS[key]
-    scale = 100 if key in _IN_PERCENT else 1
-    return f"{scale * interval.lower:.{metric.decimals}f} to {scale * interval.upper:.{metric.decimals}f}"
+    limits, decimals = _in_unit(key, intervals[key]), DETECTION_METRICS[key].decimals
+    return f"{limits['lower']:.{decimals}f} to {limits['upper']:.{decimals}f}"
 
 
-def _say_footnotes(options: argparse.Namespace, measured: Mapping[str, DetectionMetrics]) -> None:
-    notes = []
-    if options.bootstrap:
-        notes.append(
-            f"Intervals: {options.bootstrap} resamples of the speakers of trials and models, seed {options.seed or 0}."
-        )
+def _print_footnotes(options: argparse.Namespace, results: Sequence[_Result]) -> None:
+    drawn = f"{options.bootstrap} resamples of the speakers of trials and models, seed {options.seed or 0}"
+    notes = [f"Intervals: {drawn}."] if options.bootstrap else []
     notes += [f"DET figure: {path}" for path in options.det]
-    if any(one.kaldi_eer > 0.5 for one in measured.values()):
+    if any(one.metrics.kaldi_eer > 0.5 for one in results):
         notes.append("An EER above 50 %: the attacker is misled, or the scores are distances.")
     if notes:
-        say()
-    for note in notes:
-        say(note)
+        print_text("\n" + "\n".join(notes))
 
 
-def _content(
-    options: argparse.Namespace,
-    names: Sequence[str],
-    joined: Mapping[str, JoinedScores],
-    measured: Mapping[str, DetectionMetrics],
-    intervals: Mapping[str, Intervals],
-    problems: Sequence[Problem],
-) -> dict[str, object]:
-    results = []
-    for name, path in zip(names, options.scores, strict=True):
-        one, trials = measured[name], joined[name]
-        result: dict[str, object] = {
-            "name": name,
-            "scores": str(path),
-            "n_target": one.n_target,
-            "n_nontarget": one.n_nontarget,
-            "missing": trials.missing,
-            "not_finite": trials.not_finite,
-            "metrics": dict(one.values()),
-            "zebra_category": one.zebra.category,
-            "kaldi_threshold": one.kaldi_threshold,
-            "speechbrain_threshold": one.speechbrain_threshold,
-        }
-        if intervals:
-            result["intervals"] = {key: _in_unit(key, each) for key, each in intervals[name].items()}
-        results.append(result)
+def _content(options: argparse.Namespace, results: Sequence[_Result], problems: Sequence[Problem]) -> dict[str, object]:
+    rows = []
+    for one in results:
+        named = ("n_target", "n_nontarget", "kaldi_threshold", "speechbrain_threshold")
+        row: dict[str, object] = {"name": one.name, "scores": str(one.path)}
+        row |= {name: getattr(one.joined, name) for name in ("missing", "not_finite")}
+        row |= {name: getattr(one.metrics, name) for name in named}
+        row |= {"metrics": dict(one.metrics.values()), "zebra_category": one.metrics.zebra.category}
+        if one.intervals:
+            row["intervals"] = {key: _in_unit(key, each) for key, each in one.intervals.items()}
+        rows.append(row)
     units = {key: metric.unit for key, metric in DETECTION_METRICS.items()}
-    content: dict[str, object] = {"trials": str(options.trials), "units": units, "results": results}
+    content: dict[str, object] = {"trials": str(options.trials), "units": units, "results": rows}
     if options.bootstrap:
         content["bootstrap"] = {"resamples": options.bootstrap, "seed": options.seed or 0, "level": LEVEL}
     return content | {"problems": problem_rows(problems)}
 
 
-def _in_unit(key: str, interval: Interval) -> dict[str, object]:
+def _in_unit(key: str, interval: Interval) -> dict[str, Any]:
     scale = 100 if key in _IN_PERCENT else 1
     return asdict(interval) | {name: scale * getattr(interval, name) for name in ("estimate", "lower", "upper")}

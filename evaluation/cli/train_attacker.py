@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
@@ -11,23 +10,17 @@ from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 
-from evaluation.attackers.contract import Device
+from common import terminal
+from common.atomic_write import write_atomically
+from common.errors import CommandError
+from common.lock import lock_folder
+from evaluation.attackers.training import trained
 from evaluation.attackers.training.corpus import TrainingUtterance, read_corpus, require_sound
-from evaluation.attackers.training.files import CHECKPOINT
-from evaluation.attackers.training.presets import (
-    PRESETS,
-    SEEDS,
-    VARIANTS,
-    TrainingRecipe,
-    find_preset,
-    with_variant,
-)
+from evaluation.attackers.training.loop import train
+from evaluation.attackers.training.recipe import PRESETS, SEEDS, VARIANTS, TrainingRecipe, find_preset, with_variant
 from evaluation.attackers.training.report import COLUMNS, ReportRow, SeedResult, table_cells
-from evaluation.attackers.training.trained import is_finished, read_description, require_torch
-from evaluation.attackers.training.values import EpochRecord, Estimate
-from evaluation.commands.alone import alone_in
-from evaluation.commands.terminal import FINE, NONE, CommandError, say, say_json, say_table, warn
-from evaluation.formats.whole_files import write_whole
+from evaluation.cli.arguments import number_from
+from speech.encoders.contract import Device
 
 DESCRIPTION = (
     "Trains ECAPA-TDNN, or an x-vector network, on anonymised speech, as a semi-informed attacker would: a folder for "
@@ -36,7 +29,6 @@ DESCRIPTION = (
 )
 RECIPE = "training.json"
 LARGEST_SEED = 2**63 - 1  # of torch
-_BAR_WIDTH = 30
 _SCORED = {"eer", "same_gender_eer"}  # a training scores no trials
 
 
@@ -69,12 +61,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="other values of the recipe, such as epochs=3 width=128",
     )
     parser.add_argument(
-        "--seeds", type=_seed, nargs="+", default=list(SEEDS), metavar="S", help="one training for each (default 1 2 3)"
+        "--seeds",
+        type=number_from(0, f"a number from 0 to {LARGEST_SEED}", LARGEST_SEED),
+        nargs="+",
+        default=list(SEEDS),
+        metavar="S",
+        help="one training for each (default 1 2 3)",
     )
     parser.add_argument("--resume", action="store_true", help="go on with what lies in OUT")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: cuda where it is")
     parser.add_argument(
-        "--processes", type=_processes, default=1, metavar="N", help="seeds at a time, one thread each (default 1)"
+        "--processes",
+        type=number_from(1, "a number of processes of 1 or more"),
+        default=1,
+        metavar="N",
+        help="seeds at a time, one thread each (default 1)",
     )
 
 
@@ -93,25 +94,13 @@ def run(options: argparse.Namespace) -> int:
     else:
         for seed, folder in folders.items():
             _train_one(utterances, recipe, seed, folder, device, bar=True)
-    results = [SeedResult(seed, read_description(folder).final, None) for seed, folder in folders.items()]
+    results = [SeedResult(seed, trained.read_description(folder).final, None) for seed, folder in folders.items()]
     row = ReportRow(options.data.name, "", VARIANTS[options.variant].title, tuple(results))
     if options.json:
-        say_json(_content(recipe, row, folders.values()))
+        terminal.print_json(_content(recipe, row, folders.values()))
     else:
-        _say_report(row, folders.values())
-    return FINE
-
-
-def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= LARGEST_SEED):
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to {LARGEST_SEED}, found “{text}”")
-    return int(text)
-
-
-def _processes(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"expected a number of processes of 1 or more, found “{text}”")
-    return int(text)
+        _print_report(row, folders.values())
+    return terminal.FINE
 
 
 def _recipe(options: argparse.Namespace) -> TrainingRecipe:
@@ -136,7 +125,7 @@ def _change(text: str, preset: TrainingRecipe) -> tuple[str, object]:
 
 
 def _device(wanted: str) -> Device:
-    require_torch("cuda" if wanted == "cuda" else "cpu")
+    trained.require_torch("cuda" if wanted == "cuda" else "cpu")
     if wanted != "auto":
         return "cuda" if wanted == "cuda" else "cpu"
     import torch
@@ -146,7 +135,7 @@ def _device(wanted: str) -> Device:
 
 def _require_fresh(folders: Iterable[Path]) -> None:
     for folder in folders:
-        if is_finished(folder) or (folder / CHECKPOINT).is_file():
+        if trained.is_finished(folder) or (folder / trained.CHECKPOINT).is_file():
             raise CommandError(
                 f"{folder}: expected no training there yet, found one. Add --resume to go on with it, or name another "
                 "folder."
@@ -164,7 +153,7 @@ def _write_recipe(out: Path, recipe: TrainingRecipe) -> None:
         earlier = path.read_text(encoding="utf-8") if path.is_file() else wanted
         if earlier == wanted:
             out.mkdir(parents=True, exist_ok=True)
-            write_whole(path, wanted.encode())
+            write_atomically(path, wanted.encode())
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no text"
         raise CommandError(f"{out}: expected a folder that can be written, found “{reason}”. Name another.") from error
@@ -197,78 +186,63 @@ def _train_apart(data: Path, targets: Path | None, recipe: str, seed: int, folde
 
 
 def _train_one(
-    utterances: Sequence[TrainingUtterance], recipe: TrainingRecipe, seed: int, folder: Path, device: Device, *,
+    utterances: Sequence[TrainingUtterance],
+    recipe: TrainingRecipe,
+    seed: int,
+    folder: Path,
+    device: Device,
+    *,
     bar: bool,
-) -> None:  # fmt: skip
-    from evaluation.attackers.training.loop import train
+) -> None:
+    def show(stage: str, done: int, total: int) -> None:
+        if bar and total:
+            drawn.show(stage, done, total)
 
-    lines = _Lines(seed, recipe.epochs, bar=bar and sys.stderr.isatty())
-    with alone_in(folder.parent, f".{folder.name}.lock"):
-        train(
-            utterances, recipe, seed, folder, lines.progress, on_epoch=lines.epoch, on_estimate=lines.estimate,
-            device=device,
-        )  # fmt: skip
+    def say_epoch(record: trained.EpochRecord) -> None:
+        terminal.print_message(f"seed {seed}, epoch {record.epoch} of {recipe.epochs}: {_describe(record)}")
 
-
-class _Lines:
-    """What a training says on standard error: a bar on a terminal, and a line for each epoch."""
-
-    def __init__(self, seed: int, epochs: int, *, bar: bool) -> None:
-        self._seed, self._epochs, self._bar = seed, epochs, bar
-
-    def progress(self, stage: str, done: int, total: int) -> None:
-        if not self._bar or not total:
-            return
-        filled = _BAR_WIDTH * done // total
-        ended = "\n" if done == total else ""
-        sys.stderr.write(f"\r\x1b[K{'█' * filled}{'░' * (_BAR_WIDTH - filled)} {done}/{total} {stage}{ended}")
-        sys.stderr.flush()
-
-    def epoch(self, record: EpochRecord) -> None:
-        values = record.values
-        parts = [f"loss {values['loss']:.3f}"]
-        for name, key, chance in (
-            ("VER_S", "source_error", "source_chance"),
-            ("VER_T", "target_error", "target_chance"),
-        ):
-            error, guess = values[key], values[chance]
-            if error is not None and guess is not None:
-                parts.append(f"{name} {100 * error:.1f} % (chance {100 * guess:.1f} %)")
-        if self._bar:
-            sys.stderr.write("\r\x1b[K")
-        warn(f"seed {self._seed}, epoch {record.epoch} of {self._epochs}: {', '.join(parts)}; {record.seconds:.1f} s")
-
-    def estimate(self, estimate: Estimate) -> None:
-        if self._bar:
-            sys.stderr.write("\r\x1b[K")
+    def say_estimate(estimate: trained.Estimate) -> None:
         minutes = round(estimate.seconds_left / 60)
         left = f"about {minutes} min" if minutes else "less than a minute"
-        warn(f"seed {self._seed}: {left} for the rest of the training")
+        terminal.print_message(f"seed {seed}: {left} for the rest of the training")
+
+    with lock_folder(folder.parent, f".{folder.name}.lock"), terminal.ProgressBar() as drawn:
+        train(utterances, recipe, seed, folder, show, on_epoch=say_epoch, on_estimate=say_estimate, device=device)
 
 
-def _say_report(row: ReportRow, folders: Iterable[Path]) -> None:
+def _describe(record: trained.EpochRecord) -> str:
+    values = record.values
+    parts = [f"loss {values['loss']:.3f}"]
+    for name, key, chance in (("VER_S", "source_error", "source_chance"), ("VER_T", "target_error", "target_chance")):
+        error, guess = values[key], values[chance]
+        if error is not None and guess is not None:
+            parts.append(f"{name} {100 * error:.1f} % (chance {100 * guess:.1f} %)")
+    return f"{', '.join(parts)}; {record.seconds:.1f} s"
+
+
+def _print_report(row: ReportRow, folders: Iterable[Path]) -> None:
     header = ["seed", *(heading for key, heading in COLUMNS if key not in _SCORED)]
     singles = [ReportRow(row.anonymizer, "", row.variant, (one,)) for one in row.seeds]
     rows = [[str(one.seeds[0].seed), *_cells(one)] for one in singles]
     if len(rows) > 1:
         rows.append(["mean ± sample deviation", *_cells(row)])
-    say_table(header, rows, numbers_from=1)
-    if row.target_error is not None:
-        say(
+    terminal.print_table(header, rows, numbers_from=1)
+    if row.spread("target_error") is not None:
+        terminal.print_text(
             "\nVER_T says how often the trained target classifier is wrong; where it was trained against the "
             "recogniser, only the fresh probe says whether the target is still there."
         )
-    if row.source_error is None:
-        say(
-            f"\n{NONE}: nothing is held out by this recipe's rule, so no validation error exists, and the fresh probes "
-            "were tested on segments that the recogniser has learnt from."
+    if row.spread("source_error") is None:
+        terminal.print_text(
+            f"\n{terminal.NONE}: nothing is held out by this recipe's rule, so no validation error exists, and the "
+            "fresh probes were tested on segments that the recogniser has learnt from."
         )
     if unused := max(one.training.unused_utterances for one in row.seeds):
-        say(
+        terminal.print_text(
             f"\n{unused} utterances taught nothing: none of their pieces is as long or as loud as the recipe wants "
             "(shortest_s, quietest_amplitude)."
         )
-    say("\nTrained recognisers: " + ", ".join(str(folder) for folder in folders))
+    terminal.print_text("\nTrained recognisers: " + ", ".join(str(folder) for folder in folders))
 
 
 def _cells(row: ReportRow) -> list[str]:
@@ -277,7 +251,7 @@ def _cells(row: ReportRow) -> list[str]:
 
 
 def _content(recipe: TrainingRecipe, row: ReportRow, folders: Iterable[Path]) -> dict[str, object]:
-    measures = {key: getattr(row, key) for key, _ in COLUMNS if key not in _SCORED}
+    measures = {key: row.spread(key) for key, _ in COLUMNS if key not in _SCORED}
     return {
         "recipe": asdict(recipe),
         "seeds": [{"seed": one.seed} | asdict(one.training) for one in row.seeds],

@@ -1,6 +1,7 @@
-"""Bars of a measure by data set and gender, such as ρF0 or G_VD of one system.
+"""Bars of a measure: one average of each system.
 
-Genders differ by colour, by hatching and by their place in each pair; values stand beside their bars.
+Baselines are grey and hatched. Values stand beside their bars. Where a minimum asks something of single data sets, a
+diamond shows the lowest, which decides.
 """
 
 from __future__ import annotations
@@ -9,188 +10,117 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, Threshold
-from evaluation.figures.numbers import NumberTable
-from evaluation.figures.style import ImageFormat, Palette, Theme, drawing, render
-from evaluation.formats.claims import Claim, Gender
-from evaluation.metrics.catalogue import PITCH_CORRELATION, Metric, find_metric
-from evaluation.metrics.errors import MetricInputError
+from evaluation.figures.style import ImageFormat, Look, Palette, Size, Theme, draw_limit, draw_plot, validate_finite
+from evaluation.metrics.catalogue import Metric
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 WIDTH_INCHES = 5.2
-GENDERS = {Gender.FEMALE: "female", Gender.MALE: "male", Gender.MIXED: "mixed", Gender.ALL: "all"}
-_HATCHES = {Gender.FEMALE: "", Gender.MALE: "///", Gender.MIXED: "...", Gender.ALL: "xxx"}
-_BAR = 0.38
+_THICKNESS = 0.62  # of a bar, where rows are 1 apart
 
 
 @dataclass(frozen=True, slots=True)
-class GroupValue:
-    """A measure of one data set and gender, with its interval where it has one."""
+class SystemBar:
+    """A system's average with its interval; `least`: the lowest data set, where a minimum is asked of each."""
 
-    data_set: str
-    gender: Gender
+    name: str
     value: float
     lower: float | None = None
     upper: float | None = None
+    least: float | None = None
+    is_baseline: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
-    """A metric by data set and gender, in the order of the data sets."""
+class _BarPlot:
+    """Bars from zero below each other; `minimum` is a line through all of them."""
 
-    metric: Metric
-    values: tuple[GroupValue, ...]
+    bars: Sequence[SystemBar]
+    axis: str
+    minimum: float | None
+
+    @property
+    def size(self) -> Size:
+        return size_of_system_bars(len(self.bars))
+
+    def paint(self, figure: Figure, palette: Palette) -> None:
+        axes = figure.subplots()
+        ends = [0.0]
+        for is_baseline in (False, True):
+            held = [(place, bar) for place, bar in enumerate(self.bars) if bar.is_baseline == is_baseline]
+            places, values = [place for place, _ in held], [bar.value for _, bar in held]
+            look: Look = {"color": palette.line if is_baseline else palette.series[0], "edgecolor": palette.ink}
+            axes.barh(places, values, _THICKNESS, linewidth=0.6, hatch="///" if is_baseline else "", **look)
+            for place, bar in held:
+                furthest = bar.value
+                if bar.lower is not None and bar.upper is not None:
+                    axes.plot([bar.lower, bar.upper], [place] * 2, color=palette.ink, linewidth=1.4, marker="|")
+                    furthest = bar.upper if bar.value >= 0 else bar.lower
+                    ends += [bar.lower, bar.upper]
+                if bar.least is not None:
+                    face: Look = {"markerfacecolor": palette.series[1], "markeredgecolor": palette.ink}
+                    axes.plot([bar.least], [place], "D", markersize=5, zorder=4, markeredgewidth=0.7, **face)
+                    ends.append(bar.least)
+                side, shift = ("left", 4) if bar.value >= 0 else ("right", -4)
+                look = {"textcoords": "offset points", "ha": side, "va": "center", "color": palette.muted}
+                axes.annotate(format_value(bar.value), (furthest, place), xytext=(shift, 0), fontsize=8.5, **look)
+            ends += values
+        if self.minimum is not None:
+            ends.append(self.minimum)
+            draw_limit(axes, self.minimum, palette, f"minimum {self.minimum:g}")
+        low, high = min(ends), max(ends)
+        room = 0.14 * (high - low or 1.0)
+        axes.set_xlim(low - room if low < 0 else 0, high + room if high > 0 else 0)
+        axes.axvline(0, color=palette.line, linewidth=0.8)
+        axes.set_ylim(len(self.bars) - 0.45, -0.55)
+        axes.set_yticks(range(len(self.bars)), [bar.name for bar in self.bars])
+        axes.tick_params(axis="y", labelcolor=palette.ink)
+        axes.grid(axis="x")
+        axes.spines["left"].set_visible(False)
+        axes.set_xlabel(self.axis)
 
 
-def bars_of(claims: Iterable[Claim], metric: str, estimator: str) -> Bars:
-    """The values of a metric of the anonymised data sets of a result, female and male of a set together.
-
-    Raises:
-        MetricInputError: the claims hold no such number.
-    """
-    chosen = [
-        one
-        for one in claims
-        if (one.identity.metric, one.identity.estimator) == (metric, estimator)
-        and not one.identity.data_set.startswith("average_")
-    ]
-    if not chosen:
-        raise MetricInputError(f"Expected numbers of {metric} by {estimator or 'any estimator'}, found none.")
-    values = tuple(
-        GroupValue(data_set_name(one.identity.data_set, one.identity.gender), one.identity.gender, one.value)
-        for one in chosen
-    )
-    order = list(dict.fromkeys(one.data_set for one in values))
-    return Bars(
-        find_metric(metric, estimator), tuple(sorted(values, key=lambda one: (order.index(one.data_set), one.gender)))
-    )
-
-
-def data_set_name(name: str, gender: Gender) -> str:
-    """A data set without its gender, as an axis shows it: ``vctk dev common``."""
-    return name.replace(f"_trials_{gender}", "").replace("_", " ")
-
-
-def draw_bars(
-    bars: Bars,
+def draw_system_bars(
+    bars: Sequence[SystemBar],
+    metric: Metric,
     *,
-    threshold: Threshold | None = None,
+    minimum: float | None = None,
     theme: Theme = "light",
     image_format: ImageFormat = "svg",
 ) -> bytes:
-    """Draw one bar for each data set and gender, from zero; intervals as lines at their ends.
+    """Draw one bar for each system, from zero, in the order given.
 
     Args:
-        bars: at least one finite value, each data set and gender once.
-        threshold: drawn through all bars; None for that of 2022 on ρF0 and none on other metrics.
+        bars: at least one, all finite.
+        minimum: of the metric, drawn through all bars.
         theme: for a light or a dark page; the background is transparent.
         image_format: ``svg``, ``png`` or ``pdf``.
 
     Raises:
-        MetricInputError: no value, one that is not finite, or a data set and gender twice.
+        MetricInputError: no bar, or a value that is not finite.
     """
-    _validate(bars)
-    if threshold is None and bars.metric == PITCH_CORRELATION:
-        threshold = MINIMUM_PITCH_CORRELATION
-    sets = list(dict.fromkeys(one.data_set for one in bars.values))
-    genders = [gender for gender in GENDERS if any(one.gender is gender for one in bars.values)]
-    with drawing(theme) as palette:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(WIDTH_INCHES, 1.15 + 0.27 * len(genders) * len(sets)), layout="constrained")
-        axes = figure.subplots()
-        for gender in genders:
-            _draw_gender(axes, bars, gender, sets, genders, palette)
-        _draw_axes(axes, bars, sets, threshold, palette)
-        if len(genders) > 1:
-            figure.legend(loc="outside lower left", ncols=len(genders), frameon=False, fontsize=9.5)
-        title = f"{_label(bars.metric)} by data set and gender"
-        return render(figure, image_format, title=title, description=describe(bars, threshold))
+    validate_finite(((bar.name, bar.value) for bar in bars), metric.key)
+    axis = f"{metric.label}{f', {metric.unit}' if metric.unit else ''}  ({metric.direction} is better)"
+    title, description = f"{metric.label} of each system", describe_systems(bars, metric, minimum)
+    plot = _BarPlot(bars, axis, minimum)
+    return draw_plot(plot, title=title, description=description, theme=theme, image_format=image_format)
 
 
-def bar_numbers(bars: Bars) -> NumberTable:
-    """The bars with their intervals."""
-    unit = f"_{bars.metric.unit}" if bars.metric.unit else ""
-    columns = ("data_set", "gender", f"{bars.metric.key}{unit}", "lower", "upper")
-    return NumberTable(
-        columns, tuple((one.data_set, one.gender.value, one.value, one.lower, one.upper) for one in bars.values)
-    )
+def size_of_system_bars(bars: int) -> Size:
+    """Of a figure with so many bars of systems."""
+    return Size(WIDTH_INCHES, round(1.15 + 0.29 * bars, 2))
 
 
-def describe(bars: Bars, threshold: Threshold | None = None) -> str:
-    """The bars in words, for those who cannot see them."""
-    unit = f" {bars.metric.unit}" if bars.metric.unit else ""
-    sentences = [
-        f"{one.data_set}, {GENDERS[one.gender]}: {one.value:.{bars.metric.decimals}f}{unit}." for one in bars.values
-    ]
-    if threshold is not None:
-        sentences.append(f"Dashed line: {threshold.label}, {threshold.value:g}.")
+def describe_systems(bars: Iterable[SystemBar], metric: Metric, minimum: float | None = None) -> str:
+    """The figure in words, for those who cannot see it."""
+    unit = f" {metric.unit}" if metric.unit else ""
+    sentences = [f"{bar.name}: {format_value(bar.value)}{unit}." for bar in bars]
+    if minimum is not None:
+        sentences.append(f"Dashed line: minimum of {minimum:g}.")
     return " ".join(sentences)
 
 
-def _label(metric: Metric) -> str:
-    return f"{metric.label}, {metric.unit}" if metric.unit else metric.label
-
-
-def _validate(bars: Bars) -> None:
-    wrong = [one for one in bars.values if not np.isfinite(one.value)]
-    if not bars.values or wrong:
-        found = f"{wrong[0].value} of {wrong[0].data_set}" if wrong else "none"
-        raise MetricInputError(f"Expected finite values of {bars.metric.key}, at least one, found {found}.")
-    places = [(one.data_set, one.gender) for one in bars.values]
-    twice = next((place for place in places if places.count(place) > 1), None)
-    if twice:
-        raise MetricInputError(f"Expected each data set and gender once, found {twice[0]}, {GENDERS[twice[1]]}, again.")
-
-
-def _draw_gender(
-    axes: Axes, bars: Bars, gender: Gender, sets: Sequence[str], genders: Sequence[Gender], palette: Palette
-) -> None:  # fmt: skip
-    chosen = [one for one in bars.values if one.gender is gender]
-    shift = (genders.index(gender) - (len(genders) - 1) / 2) * _BAR
-    places = [sets.index(one.data_set) + shift for one in chosen]
-    colour = palette.series[list(GENDERS).index(gender)]
-    axes.barh(
-        places, [one.value for one in chosen], 0.9 * _BAR, color=colour, hatch=_HATCHES[gender],
-        edgecolor=palette.ink, linewidth=0.6, label=GENDERS[gender],
-    )  # fmt: skip
-    for place, one in zip(places, chosen, strict=True):
-        furthest = one.value
-        if one.lower is not None and one.upper is not None:
-            axes.plot(
-                [one.lower, one.upper], [place, place], color=palette.ink, linewidth=1.4, marker="|", markersize=6
-            )
-            furthest = one.upper if one.value >= 0 else one.lower
-        axes.annotate(
-            f"{one.value:.2f}".replace("-", "−"), (furthest, place), xytext=(4 if one.value >= 0 else -4, 0),
-            textcoords="offset points", ha="left" if one.value >= 0 else "right", va="center", fontsize=8.5,
-            color=palette.muted,
-        )  # fmt: skip
-
-
-def _draw_axes(
-    axes: Axes, bars: Bars, sets: Sequence[str], threshold: Threshold | None, palette: Palette
-) -> None:  # fmt: skip
-    ends = [end for one in bars.values for end in (one.value, one.lower, one.upper) if end is not None]
-    if threshold is not None:
-        ends.append(threshold.value)
-        axes.axvline(threshold.value, color=palette.warning, linewidth=1.1, dashes=(4, 3))
-        axes.annotate(
-            threshold.label, (threshold.value, 1), xycoords=("data", "axes fraction"), xytext=(0, 3),
-            textcoords="offset points", ha="center", va="bottom", fontsize=9.5, color=palette.warning,
-        )  # fmt: skip
-    low, high = min(0.0, *ends), max(0.0, *ends)
-    room = 0.14 * (high - low or 1.0)
-    axes.set_xlim(low - room if low < 0 else 0, high + room if high > 0 else 0)
-    axes.axvline(0, color=palette.line, linewidth=0.8)
-    axes.set_yticks(range(len(sets)), sets)
-    axes.invert_yaxis()
-    axes.grid(axis="x")
-    axes.tick_params(axis="both", length=0, pad=5)
-    axes.tick_params(axis="y", labelcolor=palette.ink)
-    axes.spines["left"].set_visible(False)
-    axes.set_xlabel(_label(bars.metric))
+def format_value(value: float) -> str:
+    """Two digits, with a true minus sign."""
+    return f"{value:.2f}".replace("-", "−")

@@ -1,23 +1,24 @@
 """What an anonymiser did to one instant of an utterance: spectra and envelopes of both voices, where resonances went,
 and what the method did inside: its poles in the z-plane, its map of frequencies, or both waveforms with pitch marks.
 
-Draws whatever has the attributes below, such as `anonymization.methods.explain.Explanation`. Conventions: the original
-is a solid line and a dot, the anonymised voice a dashed line and a triangle; levels in dB, 0 dB a sine of full scale.
+Draws whatever has the attributes below, such as `anonymization.explanation.explain.Explanation`. Conventions: the
+original is a solid line and a dot, the anonymised voice a dashed line and a triangle; levels in dB, 0 dB a sine of full
+scale.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.figures.numbers import Cell, NumberTable
-from evaluation.figures.style import ImageFormat, Palette, Size, Theme, drawing, render
+from common.tables import DataTable, Value
+from evaluation.figures.style import LIMIT_DASHES, ImageFormat, Palette, Size, Theme, draw_plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,58 +36,15 @@ _WIDE_PLACES: tuple[_Place, ...] = ((0.92, 1.22, 4.55, 2.68), (0.92, 0.5, 4.55, 
 _NARROW_PLACES: tuple[_Place, ...] = ((0.88, 4.15, 2.8, 2.25), (0.88, 3.45, 2.8, 0.62), (0.55, 0.5, 3.12, 2.15))
 
 
-class SideLike(Protocol):
-    """One voice: F0 in Hz, 0 where unvoiced; levels in dB; resonances in Hz and their height; samples at ±1."""
-
-    @property
-    def f0_hz(self) -> float: ...
-    @property
-    def level_dbfs(self) -> float: ...
-    @property
-    def spectrum_db(self) -> npt.ArrayLike: ...
-    @property
-    def envelope_db(self) -> npt.ArrayLike: ...
-    @property
-    def peaks_hz(self) -> npt.ArrayLike: ...
-    @property
-    def peaks_db(self) -> npt.ArrayLike: ...
-    @property
-    def wave(self) -> npt.ArrayLike: ...
-
-
-class PolesLike(Protocol):
-    """Poles of the upper half-plane, shape (poles,): radii, and angles in radians before and after."""
-
-    @property
-    def alpha(self) -> float: ...
-    @property
-    def radii(self) -> npt.ArrayLike: ...
-    @property
-    def angles_before(self) -> npt.ArrayLike: ...
-    @property
-    def angles_after(self) -> npt.ArrayLike: ...
-
-
-class WarpLike(Protocol):
-    """Where frequencies go, in Hz, rising."""
-
-    @property
-    def from_hz(self) -> npt.ArrayLike: ...
-    @property
-    def to_hz(self) -> npt.ArrayLike: ...
-
-
-class MarksLike(Protocol):
-    """Pitch marks in seconds from the middle of the frame."""
-
-    @property
-    def before_s(self) -> npt.ArrayLike: ...
-    @property
-    def after_s(self) -> npt.ArrayLike: ...
-
-
 class ExplanationLike(Protocol):
-    """One instant; `poles`, `warp` and `marks` are None where the method has none."""
+    """One instant of two voices.
+
+    Both sides have `f0_hz` (0 where unvoiced), `level_dbfs`, `spectrum_db` and `envelope_db` at `frequencies_hz`,
+    `peaks_hz` and `peaks_db` (resonances and their height) and `wave` (samples at ±1). `moves` are pairs of resonances.
+    None where the method has none: `poles` of the upper half-plane (`alpha`, `radii`, `angles_before` and
+    `angles_after` in radians), `warp` (`from_hz` and `to_hz`, rising), `marks` (`before_s` and `after_s`, pitch marks
+    in seconds from the middle of the frame).
+    """
 
     @property
     def title(self) -> str: ...
@@ -97,46 +55,34 @@ class ExplanationLike(Protocol):
     @property
     def frequencies_hz(self) -> npt.ArrayLike: ...
     @property
-    def original(self) -> SideLike: ...
+    def original(self) -> Any: ...
     @property
-    def anonymised(self) -> SideLike: ...
+    def anonymised(self) -> Any: ...
     @property
     def moves(self) -> Sequence[Sequence[float]]: ...
     @property
-    def poles(self) -> PolesLike | None: ...
+    def poles(self) -> Any: ...
     @property
-    def warp(self) -> WarpLike | None: ...
+    def warp(self) -> Any: ...
     @property
-    def marks(self) -> MarksLike | None: ...
+    def marks(self) -> Any: ...
     @property
     def sentences(self) -> Sequence[str]: ...
 
 
 def draw_explanation(
     explanation: ExplanationLike, theme: Theme = "light", image_format: ImageFormat = "svg", *, narrow: bool = False
-) -> bytes:  # fmt: skip
+) -> bytes:
     """Draw an instant.
 
     Args:
-        explanation: from `anonymization.methods.explain.explain`, or read back by `as_namespace`.
+        explanation: from `anonymization.explanation.explain.explain`, or read back by `as_namespace`.
         theme: for a light or a dark page; the background is transparent.
         image_format: ``svg``, ``png`` or ``pdf``.
         narrow: the panels beneath each other, for phones.
     """
-    with drawing(theme) as palette:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=size_of(narrow=narrow).inches)
-        spectrum, moves, inside = _panels(figure, narrow=narrow)
-        _draw_spectra(spectrum, explanation, palette)
-        _draw_moves(moves, explanation, palette)
-        if explanation.poles is not None:
-            _draw_poles(inside, explanation.poles, explanation.rate_hz, palette)
-        elif explanation.warp is not None and explanation.marks is None:
-            _draw_warp(inside, explanation.warp, explanation.moves, palette)
-        else:
-            _draw_waves(inside, explanation, palette)
-        return render(figure, image_format, title=title_of(explanation), description=describe(explanation))
+    plot, title = _ExplanationPlot(explanation, narrow), title_of(explanation)
+    return draw_plot(plot, title=title, description=describe(explanation), theme=theme, image_format=image_format)
 
 
 def size_of(*, narrow: bool = False) -> Size:
@@ -154,10 +100,10 @@ def describe(explanation: ExplanationLike) -> str:
     return " ".join(explanation.sentences)
 
 
-def explanation_numbers(explanation: ExplanationLike) -> NumberTable:
+def explanation_numbers(explanation: ExplanationLike) -> DataTable:
     """F0, level, resonances and poles of both voices; None where there is no value."""
     one, other = explanation.original, explanation.anonymised
-    rows: list[tuple[Cell, ...]] = [
+    rows: list[tuple[Value, ...]] = [
         ("F0", "Hz", one.f0_hz or None, other.f0_hz or None),
         ("level", "dBFS", one.level_dbfs, other.level_dbfs),
     ]
@@ -170,16 +116,16 @@ def explanation_numbers(explanation: ExplanationLike) -> NumberTable:
                 (f"pole {n}, angle", "Hz", before * to_hz, after * to_hz),
                 (f"pole {n}, radius", "", radius, radius),
             ]
-    return NumberTable(("quantity", "unit", _ORIGINAL, _ANONYMISED), tuple(rows))
+    return DataTable(("quantity", "unit", _ORIGINAL, _ANONYMISED), tuple(rows))
 
 
-def explanation_curves(explanation: ExplanationLike) -> NumberTable:
+def explanation_curves(explanation: ExplanationLike) -> DataTable:
     """The curves of the figure: spectrum and envelope of both voices at each frequency, in dB."""
     one, other = explanation.original, explanation.anonymised
     columns = [explanation.frequencies_hz]
     columns += [curve for side in (one, other) for curve in (side.spectrum_db, side.envelope_db)]
     names = [f"{side}_{curve}_db" for side in (_ORIGINAL, _ANONYMISED) for curve in ("spectrum", "envelope")]
-    return NumberTable(("frequency_hz", *names), tuple(zip(*map(_listed, columns), strict=True)))
+    return DataTable(("frequency_hz", *names), tuple(zip(*map(_listed, columns), strict=True)))
 
 
 def write_explanation(explanation: ExplanationLike) -> str:
@@ -213,22 +159,42 @@ def _listed(values: npt.ArrayLike) -> list[float]:
     return cast("list[float]", np.asarray(values, dtype=np.float64).tolist())
 
 
-def _panels(figure: Figure, *, narrow: bool) -> tuple[Axes, Axes, Axes]:
+@dataclass(frozen=True, slots=True)
+class _ExplanationPlot:
     """Spectra above the moves of the resonances, and what is inside beside or beneath them.
 
-    Their places are the same for every instant, so that pictures of two can be compared.
+    Their places are the same for every instant, so that pictures of two can be compared: nothing is laid out.
     """
-    places = _NARROW_PLACES if narrow else _WIDE_PLACES
-    width, height = size_of(narrow=narrow).inches
-    spectrum, moves, inside = (
-        figure.add_axes((left / width, bottom / height, wide / width, high / height))
-        for left, bottom, wide, high in places
-    )
-    moves.sharex(spectrum)
-    return spectrum, moves, inside
+
+    explanation: ExplanationLike
+    narrow: bool
+
+    @property
+    def size(self) -> Size:
+        return size_of(narrow=self.narrow)
+
+    def paint(self, figure: Figure, palette: Palette) -> None:
+        figure.set_layout_engine(None)
+        explanation = self.explanation
+        width, height = self.size.inches
+        spectrum, moves, inside = (
+            figure.add_axes((left / width, bottom / height, wide / width, high / height))
+            for left, bottom, wide, high in (_NARROW_PLACES if self.narrow else _WIDE_PLACES)
+        )
+        moves.sharex(spectrum)
+        _draw_spectra(spectrum, explanation, palette)
+        _draw_moves(moves, explanation, palette)
+        if explanation.poles is not None:
+            _draw_poles(inside, explanation.poles, explanation.rate_hz, palette)
+        elif explanation.warp is not None and explanation.marks is None:
+            _draw_warp(inside, explanation.warp, explanation.moves, palette)
+        else:
+            _draw_waves(inside, explanation, palette)
+        for axes in (spectrum, moves, inside):
+            axes.title.set_fontweight("bold")
 
 
-def _sides(explanation: ExplanationLike, palette: Palette) -> list[tuple[str, SideLike, str, str, dict[str, Any]]]:
+def _sides(explanation: ExplanationLike, palette: Palette) -> list[tuple[str, Any, str, str, dict[str, Any]]]:
     """Name, numbers, colour, marker and line of both voices."""
     both = ((_ORIGINAL, explanation.original), (_ANONYMISED, explanation.anonymised))
     lines: tuple[dict[str, Any], ...] = ({}, {"dashes": _DASHES})
@@ -252,11 +218,10 @@ def _draw_spectra(axes: Axes, explanation: ExplanationLike, palette: Palette) ->
     top = 10 * np.ceil((highest + 14) / 10)  # room for the legend
     axes.set_ylim(top - RANGE_DB, top)
     axes.set_xlim(0, min(_HIGHEST_HZ, explanation.rate_hz / 2) / 1000)
-    axes.set_ylabel("Level, dB", fontsize=9.5)
-    axes.set_title(f"Spectrum and envelope at {explanation.at_s:.2f} s", loc="left", fontsize=10.5, fontweight="bold")
-    axes.legend(loc="upper right", frameon=False, fontsize=9, handlelength=2.6, labelspacing=0.3, borderpad=0)
+    axes.set_ylabel("Level, dB")
+    axes.set_title(f"Spectrum and envelope at {explanation.at_s:.2f} s")
+    axes.legend(loc="upper right", handlelength=2.6, labelspacing=0.3, borderpad=0)
     axes.grid(axis="y")
-    axes.tick_params(axis="both", length=0, pad=4, labelsize=9)
     axes.tick_params(axis="x", labelbottom=False)
 
 
@@ -275,13 +240,12 @@ def _draw_moves(axes: Axes, explanation: ExplanationLike, palette: Palette) -> N
         axes.axhline(row, color=palette.grid, linewidth=0.8, zorder=0)
     axes.set_ylim(-0.3, 1.3)
     axes.set_yticks([1, 0], [_ORIGINAL, _ANONYMISED])
-    axes.set_xlabel("Resonances and where they went, kHz", fontsize=9.5)
-    axes.tick_params(axis="both", length=0, pad=4, labelsize=9)
+    axes.set_xlabel("Resonances and where they went, kHz")
     for spine in axes.spines.values():
         spine.set_visible(False)
 
 
-def _draw_poles(axes: Axes, poles: PolesLike, rate_hz: int, palette: Palette) -> None:
+def _draw_poles(axes: Axes, poles: Any, rate_hz: int, palette: Palette) -> None:
     """The upper half of the z-plane; each pole is turned along its circle."""
     around = np.linspace(0, np.pi, 181)
     axes.plot(np.cos(around), np.sin(around), color=palette.line, linewidth=1)
@@ -291,8 +255,8 @@ def _draw_poles(axes: Axes, poles: PolesLike, rate_hz: int, palette: Palette) ->
         x, y = np.cos(angle), np.sin(angle)
         axes.plot([0, x], [0, y], color=palette.grid, linewidth=0.8, zorder=0)
         text = f"{kilohertz} kHz" if kilohertz == rate_hz // 4000 else str(kilohertz)
-        axes.text(1.1 * x, 1.1 * y, text, ha="center", va="center", fontsize=9, color=palette.muted)
-    axes.plot([0, np.cos(1)], [0, np.sin(1)], color=palette.warning, linewidth=1.1, dashes=(4, 3))
+        axes.text(1.1 * x, 1.1 * y, text, ha="center", va="center", color=palette.muted)
+    axes.plot([0, np.cos(1)], [0, np.sin(1)], color=palette.warning, linewidth=1.1, dashes=LIMIT_DASHES)
     columns = (poles.radii, poles.angles_before, poles.angles_after)
     for radius, before, after in zip(*map(_listed, columns), strict=True):
         ends = [(radius * np.cos(angle), radius * np.sin(angle)) for angle in (before, after)]
@@ -306,13 +270,13 @@ def _draw_poles(axes: Axes, poles: PolesLike, rate_hz: int, palette: Palette) ->
     axes.set_xlim(-1.16, 1.16)
     axes.set_ylim(-0.05, 1.2)
     axes.set_axis_off()
-    axes.set_title(f"Poles, φ becomes φ^{poles.alpha:.3g}", loc="left", fontsize=10.5, fontweight="bold")
+    axes.set_title(f"Poles, φ becomes φ^{poles.alpha:.3g}")
     fixed_hz = rate_hz / (2 * np.pi)
     note = f"Angle: frequency. Nearer the circle: sharper.\nDashed: {fixed_hz:.0f} Hz, which stays."
-    axes.text(-1.16, -0.12, note, ha="left", va="top", fontsize=9, color=palette.muted)
+    axes.text(-1.16, -0.12, note, ha="left", va="top", color=palette.muted)
 
 
-def _draw_warp(axes: Axes, warp: WarpLike, moves: Sequence[Sequence[float]], palette: Palette) -> None:
+def _draw_warp(axes: Axes, warp: Any, moves: Sequence[Sequence[float]], palette: Palette) -> None:
     """The map of frequencies over the diagonal of what stays, and the resonances that were found."""
     before, after = np.asarray(warp.from_hz, float) / 1000, np.asarray(warp.to_hz, float) / 1000
     top = max(float(before[-1]), float(after[-1]))
@@ -325,11 +289,10 @@ def _draw_warp(axes: Axes, warp: WarpLike, moves: Sequence[Sequence[float]], pal
     axes.set_ylim(0, top)
     axes.set_aspect("equal")
     axes.grid()
-    axes.set_xlabel("Original, kHz", fontsize=9.5)
-    axes.set_ylabel("Anonymised, kHz", fontsize=9.5)
-    axes.tick_params(axis="both", length=0, pad=4, labelsize=9)
-    axes.set_title("Where frequencies go", loc="left", fontsize=10.5, fontweight="bold")
-    axes.legend(loc="upper left", frameon=False, fontsize=9, borderpad=0.2, labelspacing=0.3)
+    axes.set_xlabel("Original, kHz")
+    axes.set_ylabel("Anonymised, kHz")
+    axes.set_title("Where frequencies go")
+    axes.legend(loc="upper left", borderpad=0.2, labelspacing=0.3)
 
 
 def _draw_waves(axes: Axes, explanation: ExplanationLike, palette: Palette) -> None:
@@ -348,8 +311,7 @@ def _draw_waves(axes: Axes, explanation: ExplanationLike, palette: Palette) -> N
     axes.set_ylim(-2, 2)
     axes.set_xlim(time_ms[0], -time_ms[0])
     axes.set_yticks([1, -1], [_ORIGINAL, _ANONYMISED], rotation=90, va="center")
-    axes.set_xlabel(f"ms from {explanation.at_s:.2f} s", fontsize=9.5)
-    axes.tick_params(axis="both", length=0, pad=4, labelsize=9)
+    axes.set_xlabel(f"ms from {explanation.at_s:.2f} s")
     axes.spines["left"].set_visible(False)
     title = "Waveforms" if marks is None else "Waveforms and pitch marks"
-    axes.set_title(title, loc="left", fontsize=10.5, fontweight="bold")
+    axes.set_title(title)

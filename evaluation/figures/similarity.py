@@ -7,15 +7,15 @@ in lightness, so that they keep their order in grey print and without colour vis
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.figures.numbers import Cell, NumberTable
-from evaluation.figures.style import ImageFormat, Palette, Theme, drawing, render
+from common.errors import MetricInputError
+from evaluation.figures.style import TEXT, ImageFormat, Palette, Size, Theme, draw_plot
 from evaluation.metrics.catalogue import DE_IDENTIFICATION, GAIN_OF_VOICE_DISTINCTIVENESS
-from evaluation.metrics.errors import MetricInputError
 from evaluation.metrics.voice_similarity import SimilarityMatrix, VoiceDistinctiveness
 
 if TYPE_CHECKING:
@@ -50,41 +50,9 @@ def draw_similarity(
     Raises:
         MetricInputError: a speaker without a gender where genders are given.
     """
-    order = _order(voices.oo.speakers, genders)
-    matrices = _matrices(voices)
-    with drawing(theme) as palette:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(0.75 + MATRIX_INCHES * len(matrices), MATRIX_INCHES + 0.62), layout="constrained")
-        all_axes = figure.subplots(1, len(matrices), squeeze=False)[0]
-        speakers = [voices.oo.speakers[place] for place in order]
-        for number, (axes, (name, matrix)) in enumerate(zip(all_axes, matrices.items(), strict=True)):
-            values = matrix.values[np.ix_(order, order)]
-            _draw_matrix(axes, values, theme, palette)
-            _draw_groups(axes, speakers, genders, palette, named=number == 0)
-            axes.set_title(f"M_{name}", loc="left", fontsize=10.5, fontweight="bold")
-            axes.set_title(_SIDES[name], loc="right", fontsize=9.5, color=palette.muted)
-            axes.set_xlabel(f"diagonal dominance {matrix.diagonal_dominance:.3f}", fontsize=9.5, color=palette.muted)
-        _draw_scale(figure, list(all_axes), theme, palette)
-        title = "Voice similarity matrices"
-        return render(figure, image_format, title=title, description=describe(voices))
-
-
-def similarity_numbers(voices: VoiceDistinctiveness, *, genders: Mapping[str, str] | None = None) -> NumberTable:
-    """Every cell of every matrix in the order of the figure; None where there is no value.
-
-    Raises:
-        MetricInputError: as `draw_similarity`.
-    """
-    order = _order(voices.oo.speakers, genders)
-    names = voices.oo.speakers
-    rows: list[tuple[Cell, ...]] = []
-    for name, matrix in _matrices(voices).items():
-        for row in order:
-            for column in order:
-                value = float(matrix.values[row, column])
-                rows.append((f"M_{name}", names[row], names[column], None if np.isnan(value) else value))
-    return NumberTable(("matrix", "row_speaker", "column_speaker", "similarity"), tuple(rows))
+    plot = _MatrixMaps(voices, _order(voices.oo.speakers, genders), genders, theme)
+    title = "Voice similarity matrices"
+    return draw_plot(plot, title=title, description=describe(voices), theme=theme, image_format=image_format)
 
 
 def describe(voices: VoiceDistinctiveness) -> str:
@@ -118,7 +86,67 @@ def _order(speakers: Sequence[str], genders: Mapping[str, str] | None) -> list[i
     return sorted(range(len(speakers)), key=lambda place: (genders[speakers[place]], place))
 
 
-def _draw_cells(axes: Axes, values: NDArray[np.float64], theme: Theme) -> None:
+@dataclass(frozen=True, slots=True)
+class _MatrixMaps:
+    """The matrices side by side with the scale of their shades."""
+
+    voices: VoiceDistinctiveness
+    order: Sequence[int]
+    genders: Mapping[str, str] | None
+    theme: Theme
+
+    @property
+    def size(self) -> Size:
+        return Size(0.75 + MATRIX_INCHES * len(_matrices(self.voices)), MATRIX_INCHES + 0.62)
+
+    def paint(self, figure: Figure, palette: Palette) -> None:
+        matrices = _matrices(self.voices)
+        all_axes = figure.subplots(1, len(matrices), squeeze=False)[0]
+        for axes, (name, matrix) in zip(all_axes, matrices.items(), strict=True):
+            _draw_cells(axes, matrix.values[np.ix_(self.order, self.order)], self.theme, palette)
+            axes.invert_yaxis()
+            axes.set(aspect="equal", xticks=[], yticks=[])
+            axes.spines[:].set_visible(True)
+            axes.set_title(f"M_{name}", fontweight="bold")
+            axes.set_title(_SIDES[name], loc="right", fontsize=TEXT, color=palette.muted)
+            axes.set_xlabel(f"diagonal dominance {matrix.diagonal_dominance:.3f}", color=palette.muted)
+            self._separate_genders(axes, palette)
+        self._name_speakers(all_axes[0], palette)
+        self._draw_scale(figure, list(all_axes), palette)
+
+    def _separate_genders(self, axes: Axes, palette: Palette) -> None:
+        if self.genders and 0 < (border := self._count("f")) < len(self.order):
+            axes.axhline(border, color=palette.warning, linewidth=1.2)
+            axes.axvline(border, color=palette.warning, linewidth=1.2)
+
+    def _name_speakers(self, axes: Axes, palette: Palette) -> None:
+        if self.genders is None:
+            axes.set_ylabel(f"{len(self.order)} speakers")
+            return
+        counts = {gender: self._count(gender) for gender in GENDERS if self._count(gender)}
+        middles = {"f": self._count("f") / 2, "m": self._count("f") + self._count("m") / 2}
+        names = [f"{count} {GENDERS[gender]}" for gender, count in counts.items()]
+        axes.set_yticks([middles[gender] for gender in counts], names, rotation=90, va="center")
+        axes.tick_params(axis="y", labelcolor=palette.ink)
+
+    def _count(self, gender: str) -> int:
+        return sum((self.genders or {})[name] == gender for name in self.voices.oo.speakers)
+
+    def _draw_scale(self, figure: Figure, all_axes: list[Axes], palette: Palette) -> None:
+        """The shades from 0 to 1 beside the last matrix."""
+        from matplotlib.cm import ScalarMappable
+
+        axes = figure.colorbar(ScalarMappable(), ax=all_axes, shrink=0.85, aspect=22, pad=0.02).ax
+        axes.clear()
+        _draw_cells(axes, (np.arange(_LEVELS)[:, None] + 0.5) / _LEVELS, self.theme, palette)
+        axes.set_xticks([])
+        axes.set_yticks(np.linspace(0, _LEVELS, 5), ["0", "0.25", "0.5", "0.75", "1"])
+        axes.yaxis.tick_right()
+        axes.set_ylabel("similarity")
+        axes.yaxis.set_label_position("right")
+
+
+def _draw_cells(axes: Axes, values: NDArray[np.float64], theme: Theme, palette: Palette) -> None:
     """Cells of 0 to 1 as squares, all of one shade in one path: an SVG stays small and holds no picture."""
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.patches import PathPatch
@@ -135,51 +163,5 @@ def _draw_cells(axes: Axes, values: NDArray[np.float64], theme: Theme) -> None:
         axes.add_patch(PathPatch(path, facecolor=colour, edgecolor=colour, linewidth=0.25))
     axes.set_xlim(0, values.shape[1])
     axes.set_ylim(0, values.shape[0])
-
-
-def _draw_matrix(axes: Axes, values: NDArray[np.float64], theme: Theme, palette: Palette) -> None:
-    _draw_cells(axes, values, theme)
     for row, column in np.argwhere(~np.isfinite(values)).tolist():
         axes.plot([column + 0.5], [row + 0.5], "x", color=palette.warning, markersize=3)
-    axes.invert_yaxis()
-    axes.set_aspect("equal")
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_visible(True)
-
-
-def _draw_groups(
-    axes: Axes, speakers: Sequence[str], genders: Mapping[str, str] | None, palette: Palette, *, named: bool
-) -> None:  # fmt: skip
-    size = len(speakers)
-    if genders is None:
-        if named:
-            axes.set_ylabel(f"{size} speakers")
-        return
-    counts = {gender: sum(genders[name] == gender for name in speakers) for gender in GENDERS}
-    border = counts["f"]
-    if 0 < border < size:
-        for draw in (axes.axhline, axes.axvline):
-            draw(border, color=palette.warning, linewidth=1.2)
-    if named:
-        places = {"f": border / 2, "m": border + counts["m"] / 2}
-        present = [gender for gender in GENDERS if counts[gender]]
-        names = [f"{counts[gender]} {GENDERS[gender]}" for gender in present]
-        axes.set_yticks([places[gender] for gender in present], names, rotation=90, va="center")
-        axes.tick_params(axis="y", length=0, pad=5, labelcolor=palette.ink)
-
-
-def _draw_scale(figure: Figure, all_axes: list[Axes], theme: Theme, palette: Palette) -> None:
-    """The shades from 0 to 1 beside the last matrix."""
-    from matplotlib.cm import ScalarMappable
-
-    axes = figure.colorbar(ScalarMappable(), ax=all_axes, shrink=0.85, aspect=22, pad=0.02).ax
-    axes.clear()
-    _draw_cells(axes, (np.arange(_LEVELS)[:, None] + 0.5) / _LEVELS, theme)
-    axes.set_xticks([])
-    axes.set_yticks(np.linspace(0, _LEVELS, 5), ["0", "0.25", "0.5", "0.75", "1"])
-    axes.yaxis.tick_right()
-    axes.tick_params(length=0, pad=4, labelsize=9)
-    axes.set_ylabel("similarity", fontsize=9.5, color=palette.ink)
-    axes.yaxis.set_label_position("right")

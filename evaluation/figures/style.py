@@ -1,30 +1,49 @@
-"""How our figures look, and how they become bytes.
+"""How our figures look, how they are laid out, and how they become bytes.
 
-One palette for each theme, told apart without colour vision and in grey print; the background is
-transparent, and text stays text in the reader's own sans-serif. The same figure always gives the
-same bytes, and an SVG holds no script and no style, as a strict content security policy asks.
+One palette for each theme, told apart without colour vision and in grey print; the background is transparent, and text
+stays text in the reader's own sans-serif. matplotlib's constrained layout makes room for names, axes and the key. The
+same figure always gives the same bytes, and an SVG holds no script and no style, as a strict content security policy
+asks. Texts are at least `SMALL` points high, so that they stay readable when a figure shrinks to the width of a phone.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import threading
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 from xml.etree import ElementTree
 
+from common.errors import MetricInputError
+
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
 
 Theme = Literal["light", "dark"]
 ImageFormat = Literal["svg", "png", "pdf"]
+Look = dict[str, Any]  # of an artist, as matplotlib takes it
 
 PNG_DOTS_PER_INCH = 160
 CSS_PIXELS_PER_INCH = 96
+TEXT, SMALL = 9.0, 8.5
+STAMP_INCHES = 0.25
+# Of lines and points that share their axes: told apart without their colours.
+MARKERS = "osD^vPX*"
+DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (7, 2, 1.5, 2), (1.5, 1.5))
+LIMIT_DASHES = (4, 3)
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
+_PLACES = re.compile(rb' (?:d|x|y)="[^"]*"')
+_DECIMALS = re.compile(rb"(\.\d\d)\d+")
+_COLOURS = re.compile(rb'(?<=fill="|roke=")#[0-9a-f]{6}(?=")')
 
 # matplotlib's settings belong to the whole process: one figure at a time.
 _drawing_lock = threading.Lock()
@@ -51,24 +70,9 @@ class Palette:
     series: tuple[str, ...]
 
 
-# Hues after Okabe and Ito (2008), "Color Universal Design"; lightness set for each background.
+_TABLES = tomllib.loads(Path(__file__).with_name("palettes.toml").read_text(encoding="utf-8"))
 PALETTES: dict[Theme, Palette] = {
-    "light": Palette(
-        ink="#1f2328",
-        muted="#59636e",
-        line="#8c959f",
-        grid="#e4e7eb",
-        warning="#a8361a",
-        series=("#0b5c94", "#e39a2d", "#00876c", "#b5648f"),
-    ),
-    "dark": Palette(
-        ink="#e8eaed",
-        muted="#a3abb5",
-        line="#6b7480",
-        grid="#30363d",
-        warning="#ff9b80",
-        series=("#5db7ee", "#d18a26", "#35c3a3", "#d993ba"),
-    ),
+    theme: Palette(**_TABLES[theme] | {"series": tuple(_TABLES[theme]["series"])}) for theme in ("light", "dark")
 }
 
 
@@ -93,56 +97,137 @@ class Size:
         return round(CSS_PIXELS_PER_INCH * self.height_inches)
 
 
+class Plot(Protocol):
+    """What can be drawn. Its size is known without a plotting library; artists with a label stand in the key."""
+
+    @property
+    def size(self) -> Size: ...
+
+    def paint(self, figure: Figure, palette: Palette) -> None: ...
+
+
 @contextmanager
 def drawing(theme: Theme) -> Iterator[Palette]:
     """Make and render a figure in here; matplotlib's own settings are back afterwards."""
     import matplotlib
 
     palette = PALETTES[theme]
-    settings: dict[Any, Any] = {
-        "font.family": "sans-serif",
-        "font.size": 10,
-        "text.color": palette.ink,
-        "text.parse_math": False,
-        "axes.edgecolor": palette.line,
-        "axes.labelcolor": palette.ink,
-        "axes.facecolor": "none",
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.axisbelow": True,
-        "grid.color": palette.grid,
-        "grid.linewidth": 0.8,
-        "xtick.color": palette.line,
-        "xtick.labelcolor": palette.muted,
-        "ytick.color": palette.line,
-        "ytick.labelcolor": palette.muted,
-        "figure.facecolor": "none",
-        "savefig.facecolor": "none",
-        "svg.fonttype": "none",
-        "svg.hashsalt": "voiceprivacy-portal",
-        "pdf.fonttype": 42,
-        "path.simplify": False,
-    }
-    with _drawing_lock, matplotlib.rc_context(settings):
+    settings: dict[Any, Any] = {"text.color": palette.ink, "axes.edgecolor": palette.line}
+    settings |= {"axes.labelcolor": palette.ink, "grid.color": palette.grid}
+    for axis in ("xtick", "ytick"):
+        settings |= {f"{axis}.color": palette.line, f"{axis}.labelcolor": palette.muted}
+    with _drawing_lock, matplotlib.rc_context(settings, Path(__file__).with_name("portal.mplstyle")):
         yield palette
 
 
-def render(
-    figure: Figure, image_format: ImageFormat, *, title: str, description: str, dots_per_inch: int = PNG_DOTS_PER_INCH
-) -> bytes:  # fmt: skip
-    """The figure as a file; equal figures give equal bytes. To be called inside of `drawing`.
+def draw_formats(
+    plot: Plot,
+    formats: Iterable[ImageFormat],
+    *,
+    title: str,
+    description: str,
+    theme: Theme = "light",
+    stamp: str = "",
+    dots_per_inch: int = PNG_DOTS_PER_INCH,
+) -> dict[ImageFormat, bytes]:
+    """A figure as files, painted and laid out once; equal figures give equal bytes.
 
     Args:
-        figure: made within the same `drawing` block.
-        image_format: ``svg``, ``png`` or ``pdf``.
+        formats: ``svg``, ``png`` or ``pdf``.
         title: what the figure shows, read aloud in place of the picture.
         description: the finding in words, with the numbers.
+        theme: for a light or a dark page.
+        stamp: a warning inside of the picture, above all else; the figure is `STAMP_INCHES` higher for it.
         dots_per_inch: of a PNG.
     """
+    with drawing(theme) as palette:
+        from matplotlib.figure import Figure
+
+        width, height = plot.size.inches
+        figure = Figure(figsize=(width, height + (STAMP_INCHES if stamp else 0)), layout="constrained")
+        plot.paint(figure, palette)
+        if engine := figure.get_layout_engine():
+            _add_key(figure, stamp, palette)
+            engine.execute(figure)
+            figure.set_layout_engine(None)
+        return {one: _render(figure, one, title, description, dots_per_inch) for one in formats}
+
+
+def draw_plot(
+    plot: Plot, *, title: str, description: str, theme: Theme = "light", image_format: ImageFormat = "svg"
+) -> bytes:
+    """A figure as one file, as `draw_formats`."""
+    return draw_formats(plot, [image_format], title=title, description=description, theme=theme)[image_format]
+
+
+def darken(svg: bytes) -> bytes:
+    """The dark form of an SVG that was drawn in the light palette alone."""
+    light, dark = (_flatten(PALETTES[theme]) for theme in ("light", "dark"))
+    colours = {old.encode(): new.encode() for old, new in zip(light, dark, strict=True)}
+    return _COLOURS.sub(lambda found: colours.get(found[0], found[0]), svg)
+
+
+def fit_legend(figure: Figure, handles: Sequence[Artist], labels: Sequence[str], **look: Any) -> Legend:
+    """A legend in as many columns as the figure is wide."""
+    for columns in range(len(handles), 1, -1):
+        made = figure.legend(handles, labels, ncols=columns, **look)
+        if made.get_window_extent().width <= figure.bbox.width:
+            return made
+        made.remove()
+    return figure.legend(handles, labels, **look)
+
+
+def draw_limit(
+    axes: Axes, value: float, palette: Palette, words: str = "", *, label: str = "", side: str = "center"
+) -> None:
+    """A dashed line across what is drawn, with its words above the axes or, as a label, in the key."""
+    axes.axvline(value, color=palette.warning, linewidth=1.1, dashes=LIMIT_DASHES, zorder=1, label=label or None)
+    if words:
+        look: Look = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "xytext": (0, 3)}
+        axes.annotate(words, (value, 1), ha=side, va="bottom", color=palette.warning, **look)
+
+
+def validate_finite(values: Iterable[tuple[str, float]], what: str) -> None:
+    """Refuse what cannot be drawn.
+
+    Args:
+        values: each with the name of whose it is.
+        what: they are.
+
+    Raises:
+        MetricInputError: no value, or one that is not finite.
+    """
+    held = list(values)
+    wrong = next(((name, value) for name, value in held if not abs(value) < float("inf")), None)
+    if not held or wrong:
+        found = f"{wrong[1]} of {wrong[0]}" if wrong else "none"
+        raise MetricInputError(f"Expected finite values of {what}, at least one, found {found}.")
+
+
+def _add_key(figure: Figure, stamp: str, palette: Palette) -> None:
+    """All artists with a label, once each, above the axes; the stamp is the heading of the key."""
+    found: Look = {}
+    for axes in figure.axes:
+        handles, labels = axes.get_legend_handles_labels()
+        found |= dict(zip(labels, handles, strict=True))
+    if found or stamp:
+        look: Look = {"loc": "outside upper left", "title": stamp or None, "alignment": "left"}
+        look |= {"title_fontproperties": {"weight": "bold", "size": TEXT}}
+        fit_legend(figure, list(found.values()), list(found), **look).get_title().set_color(palette.warning)
+
+
+def _flatten(palette: Palette) -> list[str]:
+    *single, series = astuple(palette)
+    return [*single, *series]
+
+
+def _render(figure: Figure, image_format: ImageFormat, title: str, description: str, dots_per_inch: int) -> bytes:
     buffer = io.BytesIO()
     if image_format == "svg":
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-        return _without_styles(buffer.getvalue(), title=title, description=description)
+        named = _without_styles(buffer.getvalue(), title=title, description=description)
+        # Coordinates to a hundredth of a point, which halves the file.
+        return _PLACES.sub(lambda places: _DECIMALS.sub(rb"\1", places[0]), named)
     if image_format == "pdf":
         metadata = {"CreationDate": None, "Creator": None, "Producer": None, "Title": title}
         figure.savefig(buffer, format="pdf", metadata=metadata)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.problems import Problem, ProblemList
 from evaluation.formats.kaldi import read_wav_scp
-from evaluation.formats.problem_list import ProblemList
-from evaluation.formats.problems import Problem
 
 ENDINGS = {".wav", ".flac"}
 

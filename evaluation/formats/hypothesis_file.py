@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NoReturn
 
+from common.errors import MetricInputError
+from common.text_files import read_text_file
 from evaluation.formats.kaldi import read_text, write_listing
-from evaluation.formats.text_files import read_text_file
-from evaluation.metrics.errors import MetricInputError
 
 _BUSY = frozenset({errno.EACCES, errno.EAGAIN})
 
@@ -127,7 +127,9 @@ class TextStore:
         self._owner.seek(0)
         first, *rest = self._owner.read().splitlines() or [""]
         if not self._path.exists() or not self._path.stat().st_size:
-            self._begin(engine)
+            self._owner.truncate(0)  # nothing is there yet: whose it will be
+            self._owner.write(f"{engine}\n")
+            self._owner.flush()
             return
         if first.strip() != engine:
             by = f"those of {first.strip()}" if first.strip() else "a file of unknown origin"
@@ -144,9 +146,3 @@ class TextStore:
             self.done = dict(read_text(self._path).content)
         self.recordings = {name: digest for name, _, digest in (line.partition(" ") for line in rest)}
         self._owner.write("\n")  # ends a line that was cut off
-
-    def _begin(self, engine: str) -> None:
-        """Nothing is there yet: whose it will be."""
-        self._owner.truncate(0)
-        self._owner.write(f"{engine}\n")
-        self._owner.flush()

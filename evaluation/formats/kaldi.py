@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TextIO, TypeVar
 
-from evaluation.formats.problem_list import ProblemList
-from evaluation.formats.problems import Problem, Severity
-from evaluation.formats.text_files import Source, read_text_file, source_name
+from common.problems import Problem, ProblemList, Severity
+from common.text_files import Source, read_text_file, source_name
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -115,11 +114,6 @@ def write_utt2dur(entries: Mapping[str, float], file: TextIO) -> None:
     file.writelines(f"{key} {entries[key]!r}\n" for key in _in_byte_order(entries))
 
 
-def write_enrolls(utterances: Iterable[str], file: TextIO) -> None:
-    """``enrolls``: one utterance a line, sorted bytewise."""
-    file.writelines(f"{utterance}\n" for utterance in _in_byte_order(utterances))
-
-
 def _in_byte_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=str.encode)
 
@@ -133,7 +127,8 @@ def _read(source: Source, name: str | None, parse_line: Callable[[str], tuple[K,
     lines: dict[K, int] = {}
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), start=1):
         if not line.strip():
-            problems.add(_blank_line(name, number))
+            found, remedy = "a blank line", "It was skipped; remove it."
+            problems.add(Problem("blank-line", name, "an entry", found, remedy, Severity.NOTE, number))
             continue
         try:
             key, value = parse_line(line)
@@ -141,24 +136,15 @@ def _read(source: Source, name: str | None, parse_line: Callable[[str], tuple[K,
             problems.add(Problem(error.parts[0], name, *error.parts[1:], line=number))
             continue
         if key in content:
-            problems.add(_repeated(name, number, key, lines[key]))
+            shown = " ".join(key) if isinstance(key, tuple) else key
+            found = f"“{shown}” again (first in line {lines[key]})"
+            problems.add(Problem("repeated-entry", name, "each entry once", found, "Keep one of them.", line=number))
             continue
         content[key] = value
         lines[key] = number
     if not text and not file_problems:
         problems.add(Problem("empty-file", name, "at least one line", "none", "Fill the file."))
     return Parsed(content, tuple(lines.values()), problems.report())
-
-
-def _blank_line(name: str, line: int) -> Problem:
-    remedy = "It was skipped; remove it."
-    return Problem("blank-line", name, "an entry", "a blank line", remedy, Severity.NOTE, line)
-
-
-def _repeated(name: str, line: int, key: object, first_line: int) -> Problem:
-    shown = " ".join(key) if isinstance(key, tuple) else key
-    found = f"“{shown}” again (first in line {first_line})"
-    return Problem("repeated-entry", name, "each entry once", found, "Keep one of them.", line=line)
 
 
 def _malformed(form: str, line: str) -> _LineError:
@@ -179,12 +165,8 @@ def _wav_line(line: str) -> tuple[str, str]:
         raise _malformed("<utterance> <path>", line)
     path = fields[1].strip()
     if path.endswith("|") or path.startswith("|"):
-        raise _LineError(
-            "pipe-refused",
-            "the path of a file",
-            f"the command “{path}”",
-            "Commands are never run: make the file and name its path.",
-        )
+        remedy = "Commands are never run: make the file and name its path."
+        raise _LineError("pipe-refused", "the path of a file", f"the command “{path}”", remedy)
     return fields[0], path
 
 
@@ -214,12 +196,8 @@ def _duration_line(line: str) -> tuple[str, float]:
     except ValueError:
         raise _malformed("<utterance> <seconds>", line) from None
     if not (math.isfinite(seconds) and seconds > 0):
-        raise _LineError(
-            "wrong-duration",
-            f"seconds above 0 for {utterance}",
-            f"“{written}”",
-            "Correct the duration.",
-        )
+        expected = f"seconds above 0 for {utterance}"
+        raise _LineError("wrong-duration", expected, f"“{written}”", "Correct the duration.")
     return utterance, seconds
 
 

@@ -1,325 +1,300 @@
-"""Whole results: a folder as a participant hands it in, the published files of several systems, or one file.
+"""A number that a team reports: what it measures, its value as written, and where it was read.
 
-Files are sorted by system and read by their format; then what they say twice is held against each other. Layout:
-protocol 1.2; a stamp with ``.orig`` holds the models trained on original speech, the same stamp without it the
-retrained ones.
+Every format of results is read into `ReportedNumber`, so that one number has one identity wherever it stands, and a
+recomputed number can be put beside it. Conventions: data sets are named as their Kaldi directories, without the suffix
+of anonymised speech (``vctk_dev_trials_f_common``); averages over the sets of a split are ``average_dev`` and so on.
+
+The lines of 2020 and 2022 result files: one table that both reads and writes them.
+
+Each kind of line has a template as the official scripts print it; its numbers are metrics with a printed form of their
+own. Conventions: EERs and WERs in per cent; ZEBRA population in bit, individual in powers of ten.
 """
 
 from __future__ import annotations
 
-import math
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
 
-from evaluation.formats.claims import AttackModel, Claim, ClaimIdentity, Speech
-from evaluation.formats.expected_results import ExpectedLine, ResultKind
-from evaluation.formats.problem_list import ProblemList
-from evaluation.formats.problems import Problem, Severity
-from evaluation.formats.rank_files import RankFile, read_rank_file
-from evaluation.formats.result_file import ResultFile
-from evaluation.formats.results_2022 import read_result_file
-from evaluation.formats.single_files import read_single_file, single_files
-from evaluation.metrics.averages import WeightedAverage, weighted_average
-from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
 
-_PUBLISHED = re.compile(
-    r"(?:RESULTS(?:_summary)?|results_summary|results\.anon|results\.orig|result_for_rank)_(?P<system>.+)\Z"
-)
-_STAMP = re.compile(r"results-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d\Z")
+class Speech(StrEnum):
+    ORIGINAL = "original"
+    ANONYMISED = "anonymised"
+
+
+class Gender(StrEnum):
+    FEMALE = "f"
+    MALE = "m"
+    MIXED = "mixed"  # trials between speakers of any gender
+    ALL = "all"  # both together
+
+
+class AttackModel(StrEnum):
+    UNPROTECTED = "unprotected"
+    IGNORANT = "ignorant"
+    LAZY_INFORMED = "lazy-informed"
+    SEMI_INFORMED = "semi-informed"
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreFile:
-    """Where the scores of one verification test lie, and what was tested.
+class NumberIdentity:
+    """What a number measures.
 
     Attributes:
-        name: the file as its owner knows it.
+        training: the speech that the evaluator was trained on; None where there is none (pitch).
+        enrolment: the speech of the enrolled speakers; None outside of speaker verification.
+        speech: the speech under test.
+        metric: such as ``eer``.
+        estimator: how, such as ``kaldi``; empty where there is one way only.
     """
 
-    path: Path
-    name: str
     data_set: str
-    training: Speech
-    enrolment: Speech
-    speech: Speech
+    gender: Gender
+    metric: str
+    estimator: str = ""
+    training: Speech | None = None
+    enrolment: Speech | None = None
+    speech: Speech = Speech.ANONYMISED
+
+    @property
+    def attack_model(self) -> AttackModel | None:
+        """Protocol 1.2; None for metrics without an attacker and for anonymised enrolment of original trials."""
+        match (self.training, self.enrolment, self.speech):
+            case (_, Speech.ORIGINAL, Speech.ORIGINAL):
+                return AttackModel.UNPROTECTED
+            case (_, Speech.ORIGINAL, Speech.ANONYMISED):
+                return AttackModel.IGNORANT
+            case (Speech.ORIGINAL, Speech.ANONYMISED, Speech.ANONYMISED):
+                return AttackModel.LAZY_INFORMED
+            case (Speech.ANONYMISED, Speech.ANONYMISED, Speech.ANONYMISED):
+                return AttackModel.SEMI_INFORMED
+        return None
 
 
 @dataclass(frozen=True, slots=True)
-class SystemResults:
-    """Everything that was read of one system.
+class WordCounts:
+    """The counts behind a word error rate."""
+
+    errors: int
+    words: int
+    insertions: int
+    deletions: int
+    substitutions: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedNumber:
+    """One reported number.
 
     Attributes:
-        system: from the names of the files; the name of the folder where these say nothing.
-        edition: such as ``2022``.
-        files: the result files that were read.
-        claims: every number once, the first place where it stands.
-        repeated: the numbers of the other places where they stand.
-        scores: the score files of a 2022 submission.
-        problems: of all files, and where they contradict each other.
+        value: as a number; a ZEBRA category counts 0 for “0” and 1 to 6 for A to F.
+        unit: ``%``, ``bit``, ``dB`` or empty.
+        written: the value as it stands in the file.
+        file: the file as its owner knows it.
+        line: line number, from 1.
+        counts: of a word error rate.
+        decoding: path of the decoding that a word error rate names.
+        partial: whether some utterance had no hypothesis and was left out.
     """
 
-    system: str
-    edition: str
-    files: tuple[ResultFile | RankFile, ...]
-    claims: tuple[Claim, ...]
-    repeated: tuple[Claim, ...]
-    scores: tuple[ScoreFile, ...]
-    problems: tuple[Problem, ...]
-
-    def claim(self, identity: ClaimIdentity) -> Claim | None:
-        """The claim of one number, or None."""
-        return next((one for one in self.claims if one.identity == identity), None)
+    identity: NumberIdentity
+    value: float
+    unit: str
+    written: str
+    file: str
+    line: int
+    counts: WordCounts | None = None
+    decoding: str = ""
+    partial: bool = False
 
 
-def read_results(path: Path, *, edition: str | None = None, recipe: Recipe | None = None) -> tuple[SystemResults, ...]:
-    """Read a result file, a results directory, the folder of a submission, or a folder of published files.
+NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf)"
+CATEGORIES = "0ABCDEF"
+_CATEGORY_UPPER = (2.2e-16, 1.0, 2.0, 4.0, 5.0, 6.0)
 
-    Args:
-        path: of any of these.
-        edition: whose recipe the files are held against; without one, each file tells.
-        recipe: an organizer's own, in place of an edition's.
 
-    Faults besides those of the files: ``contradicting-results`` (one number, two values), ``missing-directory``
-    (``.orig`` or its partner), ``missing-file``, ``missing-summary`` (a warning: of the published files of 2022, the
-    one that ranks), ``unexpected-name``, ``unexpected-summary`` (a note: no official script writes a summary into
-    ``.orig``), ``wrong-score-count``, and ``no-results`` for a folder without a result file. What may not be entered
-    below the folder is passed over.
+def print_zebra(value: float) -> str:
+    """A ZEBRA value as the official script prints it (protocol 1.2)."""
+    if value == 0:
+        return "0"
+    return f"{value:.3f}" if abs(value) > 5e-4 else f"{value:.0e}"
 
-    Raises:
-        RecipeError: no such edition, or one that has no files of this kind.
+
+def zebra_category(value: float) -> str:
+    """The category of a ZEBRA individual value (protocol 2.4): “0”, then A to F."""
+    return CATEGORIES[sum(value > upper for upper in _CATEGORY_UPPER)]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One number of a line: its metric, estimator, unit, printed form, and the range that it must lie in."""
+
+    metric: str
+    estimator: str
+    unit: str
+    show: Callable[[float], str]
+    lowest: float = float("-inf")
+    highest: float = float("inf")
+
+
+def _fixed(decimals: int) -> Callable[[float], str]:
+    return lambda value: f"{value:.{decimals}f}"
+
+
+@dataclass(frozen=True, slots=True)
+class LineKind:
+    """A kind of line: ``{}`` in the template stands for each number, in order."""
+
+    key: str
+    template: str
+    numbers: tuple[Number, ...]
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        return _PATTERNS[self.key]
+
+
+_KINDS = (
+    LineKind("eer", "EER: {}%", (Number("eer", "kaldi", "%", lambda value: f"{value:.4g}", 0, 100),)),
+    LineKind(
+        "cllr",
+        "Cllr (min/act): {}/{}",
+        (Number("min_cllr", "pav", "bit", _fixed(3), 0), Number("cllr", "", "bit", _fixed(3), 0)),
+    ),
+    LineKind("rocch", "ROCCH-EER: {}%", (Number("eer", "rocch", "%", _fixed(3), 0, 50),)),
+    LineKind("linkability", "linkability: {}", (Number("linkability", "", "", _fixed(6), 0, 1),)),
+    LineKind("population", "Population: {} bit", (Number("zebra_population", "", "bit", print_zebra, 0, 0.722),)),
+    LineKind(
+        "individual",
+        "Individual: {} ({})",
+        (
+            Number("zebra_individual", "", "log10", print_zebra, 0),
+            Number("zebra_category", "", "", lambda value: CATEGORIES[int(value)], 0, 6),
+        ),
+    ),
+    LineKind(
+        "pitch",
+        "Pitch_correlation: mean={} std={}",
+        (
+            Number("pitch_correlation", "praat", "", _fixed(4), -1, 1),
+            Number("pitch_correlation_std", "praat", "", _fixed(4), 0, 1),
+        ),
+    ),
+    LineKind("de_identification", "De-Identification : {}", (Number("de_identification", "official", "", repr),)),
+    LineKind(
+        "gain",
+        "Gain of voice distinctiveness : {}",
+        (Number("gain_of_voice_distinctiveness", "official", "dB", repr),),
+    ),
+)
+KINDS = {kind.key: kind for kind in _KINDS}
+AVERAGE_DECIMALS = 3
+
+_HEADER = re.compile(r"(?P<name>(?:ASV-\S+|ASR-\S+|\S+_trials_\S+))\Z")
+_AVERAGE = re.compile(rf"(?P<label>(?:Weighted a|A)verage [^:]+): (?P<value>{NUMBER})\Z")
+_NAMED = re.compile(r"(?P<name>\S+) {1,2}(?P<value>\S.*)\Z")
+_WER = re.compile(
+    rf"%WER (?P<wer>{NUMBER}) \[ (?P<errors>\d+) / (?P<words>\d+), (?P<ins>\d+) ins, (?P<dels>\d+) del, "
+    r"(?P<subs>\d+) sub \](?P<partial> \[PARTIAL\])?(?: (?P<path>\S+))?\Z"
+)
+_MODEL = re.compile(r"_(?P<model>tgsmall|tglarge)(?:/|\Z)")
+_SETTINGS = re.compile(r"/wer_(?P<weight>\d+)_(?P<penalty>[\d.]+)\Z")
+
+
+def _compile(kind: LineKind) -> re.Pattern[str]:
+    parts = [re.escape(part) for part in kind.template.split("{}")]
+    groups = [f"([{CATEGORIES}])" if number.metric == "zebra_category" else f"({NUMBER})" for number in kind.numbers]
+    pattern = parts[0] + "".join(group + part for group, part in zip(groups, parts[1:], strict=True))
+    return re.compile(pattern + r"\Z")
+
+
+_PATTERNS = {kind.key: _compile(kind) for kind in _KINDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Recognition:
+    """What a ``%WER`` line says beside the rate."""
+
+    counts: WordCounts
+    partial: bool
+    path: str
+
+    @property
+    def language_model(self) -> str:
+        """``tgsmall``, ``tglarge``, or empty where the path names none."""
+        found = _MODEL.search(self.path)
+        return found["model"] if found else ""
+
+    @property
+    def settings(self) -> tuple[int, str] | None:
+        """Language model weight and word insertion penalty; None where the path does not end in them."""
+        found = _SETTINGS.search(self.path)
+        return (int(found["weight"]), found["penalty"]) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line that was understood.
+
+    Attributes:
+        name: of the block that it belongs to; the label of an average.
+        kind: a key of `KINDS`, ``wer`` or ``average``.
+        values: its numbers as written.
+        line: line number, from 1.
+        inline: whether the name stands in the same line.
     """
-    recipe = recipe or (load_recipe(edition) if edition else None)
-    if path.is_file():
-        return (_system(path.name, [_read_file(path, path.name, recipe)], [], [], []),)
-    if _is_results_directory(path):
-        stamp = path.name.removesuffix(".orig")
-        both = (path.parent / stamp, path.parent / f"{stamp}.orig")
-        return (_read_submission(path.parent, [one for one in both if one.is_dir()], recipe),)
-    if folders := [one for one in _listed(path) if _is_results_directory(one)]:
-        by_stamp: dict[str, list[Path]] = {}
-        for folder in folders:
-            by_stamp.setdefault(folder.name.removesuffix(".orig"), []).append(folder)
-        return tuple(_read_submission(path, group, recipe) for group in by_stamp.values())
-    if systems := _published(path, _files_below(path), recipe):
-        return systems
-    remedy = "Name a results directory, a submission, or a folder of published result files."
-    problem = Problem("no-results", path.name, "result files", "none", remedy)
-    return (SystemResults(path.name, "", (), (), (), (), (problem,)),)
+
+    name: str
+    kind: str
+    values: tuple[str, ...]
+    line: int
+    inline: bool
+    recognition: Recognition | None = None
+
+    @property
+    def slot(self) -> tuple[str, str, str]:
+        """What may stand in a file once: block, kind of line, language model."""
+        return self.name, self.kind, self.recognition.language_model if self.recognition else ""
 
 
-def read_published(
-    folder: Path, *, edition: str | None = None, recipe: Recipe | None = None
-) -> tuple[SystemResults, ...]:
-    """The systems whose published files lie in a folder itself, none where it holds none or cannot be read.
-
-    Raises:
-        RecipeError: as `read_results`.
-    """
-    return _published(folder, _listed(folder), recipe or (load_recipe(edition) if edition else None))
+def header_name(line: str) -> str | None:
+    """The name of the block that a line opens, or None where it opens none."""
+    found = None if line[:1].isspace() else _HEADER.match(line.rstrip())
+    return found["name"] if found else None
 
 
-def track_average(
-    claims: Iterable[Claim], recipe: Recipe, metric: str, split: str, *, track: str | None = None,
-    attack_model: AttackModel = AttackModel.SEMI_INFORMED, training: Speech | None = None,
-) -> WeightedAverage:  # fmt: skip
-    """The weighted average that an edition ranks by, from claims: anonymised speech, EER of one attack model.
-
-    Args:
-        training: the speech that the evaluator was trained on. Without it, as the editions average: EERs of the
-            semi-informed attacker by the retrained model, of any other by the original one (a whole result of 2022 has
-            the unprotected and the ignorant test of both); WERs by the recognizer retrained on anonymised speech in
-            2022 and by the original one in 2024 and 2026. Metrics without an evaluator take no notice.
-
-    Raises:
-        AverageError: data sets that are missing or given more than once.
-        RecipeError: the track has no average of the metric.
-    """
-    chosen = recipe.tracks[track] if track else recipe.track
-    average = chosen.average(metric)
-    weights = average.weights[split]
-    is_retrained = attack_model is AttackModel.SEMI_INFORMED if metric == "eer" else recipe.results is not None
-    evaluator = training or (Speech.ANONYMISED if is_retrained else Speech.ORIGINAL)
-
-    def belongs(identity: ClaimIdentity) -> bool:
-        if (identity.metric, identity.estimator) != (metric, average.estimator) or identity.data_set not in weights:
-            return False
-        if metric in ("eer", "wer") and identity.training is not evaluator:
-            return False
-        return identity.attack_model is attack_model if metric == "eer" else identity.speech is Speech.ANONYMISED
-
-    return weighted_average([(c.identity.data_set, c.value) for c in claims if belongs(c.identity)], weights)
+def parse_line(line: str, number: int, block: str | None) -> Entry | None:
+    """One line with numbers, or None where it is of no known kind; `block` is the name of the open block."""
+    text = line.strip()
+    if found := _AVERAGE.match(text):
+        return Entry(found["label"], "average", (found["value"],), number, inline=True)
+    if block and (entry := parse_value(text, number, block, inline=False)):
+        return entry
+    named = None if line[:1].isspace() else _NAMED.match(text)
+    return parse_value(named["value"], number, named["name"], inline=True) if named else None
 
 
-def _is_results_directory(path: Path) -> bool:
-    if os.path.isfile(path / "results.txt"):  # noqa: PTH113 (Path.is_file raises in a folder that may not be entered)
-        return True
-    return any(one.name.startswith(("ASV-", "ASR-")) for one in _listed(path))
+def parse_value(text: str, number: int, name: str, *, inline: bool) -> Entry | None:
+    """The value part of a line, such as ``EER: 8.665%``."""
+    for kind in _KINDS:
+        if found := kind.pattern.match(text):
+            return Entry(name, kind.key, found.groups(), number, inline)
+    if wer := _WER.match(text):
+        counts = WordCounts(*(int(wer[group]) for group in ("errors", "words", "ins", "dels", "subs")))
+        recognition = Recognition(counts, wer["partial"] is not None, wer["path"] or "")
+        return Entry(name, "wer", (wer["wer"],), number, inline, recognition)
+    return None
 
 
-def _listed(folder: Path) -> list[Path]:
-    """What lies in a folder; nothing where it is none or cannot be read."""
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
-
-
-def _files_below(folder: Path) -> list[Path]:
-    return sorted(Path(place) / name for place, _, names in os.walk(folder) for name in names)
-
-
-def _read_file(path: Path, name: str, recipe: Recipe | None) -> ResultFile | RankFile:
-    if not path.name.startswith("result_for_rank"):
-        return read_result_file(path, recipe=recipe, name=name)
-    if recipe and recipe.results:
-        raise RecipeError(f"{name}: {recipe.title} has no such result file. Name 2024 or 2026 as edition.")
-    return read_rank_file(path, recipe=recipe, name=name)
-
-
-def _published(path: Path, files: Iterable[Path], recipe: Recipe | None) -> tuple[SystemResults, ...]:
-    systems: dict[str, list[ResultFile | RankFile]] = {}
-    for file in files:
-        if (found := _PUBLISHED.match(file.name)) and os.path.isfile(file):  # noqa: PTH113 (Path.is_file may raise)
-            name = file.relative_to(path).as_posix()
-            key = f"{name.rpartition('/')[0]}/{found['system']}".lstrip("/")
-            systems.setdefault(key, []).append(_read_file(file, name, recipe))
-    return tuple(_system(name, read, [], [], _no_summary(name, read)) for name, read in systems.items())
-
-
-def _no_summary(system: str, files: Sequence[ResultFile | RankFile]) -> list[Problem]:
-    kinds = {file.kind for file in files if isinstance(file, ResultFile) and file.edition == "2022"}
-    if not kinds or ResultKind.SUMMARY in kinds:
-        return []
-    remedy = "Add it: it states the averages that rank and the WERs of the original recognizer."
-    expected = f"RESULTS_summary_{system.rpartition('/')[2]} beside it"
-    return [Problem("missing-summary", files[0].name, expected, "none", remedy, Severity.WARNING)]
-
-
-def _read_submission(root: Path, folders: Sequence[Path], recipe: Recipe | None) -> SystemResults:
-    problems: list[Problem] = []
-    files: list[ResultFile | RankFile] = []
-    claims: list[Claim] = []
-    scores: list[ScoreFile] = []
-    for folder in sorted(folders, key=lambda one: one.name.endswith(".orig")):
-        found = [one for one in (folder / "results_summary.txt", folder / "results.txt") if one.is_file()]
-        if folder.name.endswith(".orig") and (folder / "results_summary.txt").is_file():
-            name = f"{folder.name}/results_summary.txt"
-            remedy = "No official script writes it; it was read like any summary."
-            problems.append(
-                Problem("unexpected-summary", name, "results.txt alone", "a summary", remedy, Severity.NOTE)
-            )
-        files += [_read_file(one, one.relative_to(root).as_posix(), recipe) for one in found]
-        if not _STAMP.match(folder.name.removesuffix(".orig")):
-            expected, remedy = "results-<YYYY-MM-DD-HH-MM-SS>", "Keep the name that the recipe gave."
-            problems.append(Problem("unexpected-name", folder.name, expected, folder.name, remedy, Severity.WARNING))
-    recipe = recipe or load_recipe(files[0].edition if files else "2022")
-    for folder in folders:
-        kind = ResultKind.ORIGINAL
-        if _retrains(recipe) and not folder.name.endswith(".orig"):
-            kind = ResultKind.RETRAINED
-        _read_parts(root, folder, recipe, kind, claims, scores, problems)
-    if _retrains(recipe):
-        problems += _partners(folders)
-    read = _system(folders[0].name.removesuffix(".orig"), files, claims, scores, problems)
-    return replace(read, edition=recipe.edition)
-
-
-def _retrains(recipe: Recipe) -> bool:
-    """Whether results come in two directories, of the original and of the retrained models, as in 2022."""
-    return recipe.results is not None and bool(recipe.results.trial_set)
-
-
-def _partners(folders: Sequence[Path]) -> Iterator[Problem]:
-    names = {folder.name for folder in folders}
-    stamp = folders[0].name.removesuffix(".orig")
-    for wanted in (stamp, f"{stamp}.orig"):
-        if wanted not in names:
-            remedy = "Hand in both results directories: of the retrained and of the original models."
-            yield Problem("missing-directory", wanted, f"the directory “{wanted}”", "none", remedy)
-
-
-def _read_parts(
-    root: Path, folder: Path, recipe: Recipe, kind: ResultKind,
-    claims: list[Claim], scores: list[ScoreFile], problems: list[Problem],
-) -> None:  # fmt: skip
-    """The single files of a results directory, each beside ``results.txt``."""
-    report = ProblemList()
-    wanted_files = ["config.info", "results.txt"] if _retrains(recipe) else ["results.txt"]
-    for name in [*wanted_files, *(["results_summary.txt"] if kind is ResultKind.RETRAINED else [])]:
-        if not (folder / name).is_file():
-            report.add(_no_file(root, folder / name))
-    tests: dict[str, ExpectedLine] = {}
-    for file in single_files(recipe, kind):
-        path = folder / file.path
-        if file.test.startswith("ASV-"):
-            tests.setdefault(file.test, file.lines[0])
-        if path.is_file():
-            claims += read_single_file(path, file, report, path.relative_to(root).as_posix())
-        else:
-            report.add(_no_file(root, path))
-    for test, line in tests.items():
-        _score_file(root, folder / test / "scores", recipe, line, scores, report)
-    problems += report.report()
-
-
-def _score_file(
-    root: Path, path: Path, recipe: Recipe, line: ExpectedLine, scores: list[ScoreFile], report: ProblemList
-) -> None:
-    identity = line.identities[0]
-    if not path.is_file():
-        report.add(_no_file(root, path))
-        return
-    assert identity.training is not None  # noqa: S101
-    assert identity.enrolment is not None  # noqa: S101
-    shown = path.relative_to(root).as_posix()
-    scores.append(ScoreFile(path, shown, identity.data_set, identity.training, identity.enrolment, identity.speech))
-    wanted, found = recipe.data_sets[identity.data_set].trials, path.read_bytes().count(b"\n")
-    if wanted is not None and found != wanted:
-        remedy = "Kaldi drops a trial silently where a speaker vector is missing: score all of them."
-        report.add(Problem("wrong-score-count", shown, f"{wanted} lines", f"{found}", remedy))
-
-
-def _no_file(root: Path, path: Path) -> Problem:
-    shown = path.relative_to(root).as_posix()
-    return Problem("missing-file", shown, "the file", "none", "Hand in the whole results directory.")
-
-
-def _system(
-    name: str, files: Sequence[ResultFile | RankFile], parts: Sequence[Claim], scores: Sequence[ScoreFile],
-    problems: Sequence[Problem],
-) -> SystemResults:  # fmt: skip
-    claims: dict[ClaimIdentity, Claim] = {}
-    repeated: list[Claim] = [claim for file in files for claim in file.repeated]
-    report = ProblemList()
-    for problem in (problem for file in files for problem in file.problems):
-        report.add(problem)
-    report.keep(problems)
-    for claim in (*(claim for file in files for claim in file.claims), *parts):
-        known = claims.setdefault(claim.identity, claim)
-        if known is claim:
-            continue
-        repeated.append(claim)
-        if not _same(known.value, claim.value) or known.counts != claim.counts:
-            report.add(_contradiction(known, claim))
-    edition = files[0].edition if files else ""
-    found = tuple(claims.values()), tuple(repeated), tuple(scores)
-    return SystemResults(name, edition, tuple(files), *found, report.report())
-
-
-def _same(one: float, other: float) -> bool:
-    """Equal, or no number both; that it is none, the file's own report says."""
-    return one == other or (math.isnan(one) and math.isnan(other))
-
-
-def _contradiction(known: Claim, claim: Claim) -> Problem:
-    counts: Callable[[Claim], str] = lambda one: f" ({one.counts.errors} errors)" if one.counts else ""  # noqa: E731
-    identity = claim.identity
-    expected = f"{known.written}{counts(known)} as in {known.file}, line {known.line}, for {identity.metric}"
-    remedy = "Hand in the files of one run."
-    found = f"“{claim.written}”{counts(claim)}"
-    return Problem(
-        "contradicting-results", claim.file, f"{expected} of {identity.data_set}", found, remedy, line=claim.line
+def write_value(entry: Entry) -> str:
+    """The value part of a line as the official scripts print it; an average is nothing but its value."""
+    if entry.kind == "average":
+        return entry.values[0]
+    if entry.recognition is None:
+        return KINDS[entry.kind].template.format(*entry.values)
+    counts, recognition = entry.recognition.counts, entry.recognition
+    return (
+        f"%WER {entry.values[0]} [ {counts.errors} / {counts.words}, {counts.insertions} ins, {counts.deletions} del, "
+        f"{counts.substitutions} sub ]{' [PARTIAL]' if recognition.partial else ''} {recognition.path}".rstrip()
     )

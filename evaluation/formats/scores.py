@@ -16,10 +16,9 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.formats.columns import PADDING, WORD_BYTES, Columns, Field, as_words, gather, read_columns
-from evaluation.formats.problem_list import ROWS_PER_CAUSE
-from evaluation.formats.problems import Problem, Severity, has_errors
-from evaluation.formats.text_files import Source
+from common.columns import PADDING, WORD_BYTES, Columns, Field, as_words, gather, read_columns
+from common.problems import ROWS_PER_CAUSE, Problem, Severity, has_errors
+from common.text_files import Source
 
 SCORE_FORM = "<model> <utterance> <score>"
 TRIAL_FORM = "<model> <utterance> target|nontarget"

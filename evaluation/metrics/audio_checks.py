@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.formats.problems import Problem, Severity
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.samples import INT16_FULL_SCALE, to_unit_scale
+from common.errors import MetricInputError
+from common.problems import Problem, Severity
+from speech.audio.files import INT16_FULL_SCALE, to_unit_scale
 
 # `max_len_diff` of the 2022 recipe, which only warns.
 MAX_DURATION_DIFFERENCE_MS = 65.0
@@ -112,96 +112,38 @@ def audio_problems(check: AudioCheck, file: str) -> list[Problem]:
         check: from `check_audio`.
         file: the anonymised file as its owner knows it.
     """
-    candidates = (
-        _not_finite(check, file),
-        _silent(check, file),
-        _identical(check, file),
-        _duration_differs(check, file),
-        _clipped(check, file),
-        _level_changed(check, file),
-    )
-    return [problem for problem in candidates if problem is not None]
+    problems: list[Problem] = []
 
+    def add(code: str, expected: str, found: str, remedy: str, severity: Severity = Severity.ERROR) -> None:
+        problems.append(Problem(code, file, expected, found, remedy, severity))
 
-def _not_finite(check: AudioCheck, file: str) -> Problem | None:
-    if check.n_not_finite == 0:
-        return None
-    return Problem(
-        "not-finite",
-        file,
-        expected="finite samples",
-        found=f"{check.n_not_finite} of {check.n_samples_anonymised} that are NaN or infinite",
-        remedy="Look for a division by zero in the anonymiser and write the file again.",
-    )
-
-
-def _silent(check: AudioCheck, file: str) -> Problem | None:
-    if not check.silent:
-        return None
-    samples = f"{check.n_samples_anonymised} samples of digital silence"
-    origin = " (the original is silent, too)" if check.level_original_dbfs is None else ""
-    return Problem(
-        "silent",
-        file,
-        expected="speech",
-        found=(samples if check.n_samples_anonymised else "no samples") + origin,
-        remedy="Anonymise this utterance again and listen to it.",
-    )
-
-
-def _identical(check: AudioCheck, file: str) -> Problem | None:
-    if not check.identical:
-        return None
-    return Problem(
-        "identical-to-original",
-        file,
-        expected="anonymised speech",
-        found=f"all {check.n_samples_anonymised} samples equal to the original",
-        remedy="This utterance was not anonymised: run the anonymiser on it.",
-    )
-
-
-def _duration_differs(check: AudioCheck, file: str) -> Problem | None:
-    if abs(check.duration_difference_ms) <= MAX_DURATION_DIFFERENCE_MS:
-        return None
-    return Problem(
-        "duration-differs",
-        file,
-        expected=(
-            f"the duration of the original, {check.n_samples_original} samples, "
-            f"to within {MAX_DURATION_DIFFERENCE_MS:g} ms"
-        ),
-        found=f"{check.n_samples_anonymised} samples ({check.duration_difference_ms:+.0f} ms)",
-        remedy="Make sure that the anonymiser neither cuts nor pads.",
-        severity=Severity.WARNING,
-    )
-
-
-def _clipped(check: AudioCheck, file: str) -> Problem | None:
-    if check.clipped_share <= MAX_CLIPPED_SHARE:
-        return None
-    return Problem(
-        "clipped",
-        file,
-        expected=f"at most {MAX_CLIPPED_SHARE:.1%} of the samples at full scale",
-        found=f"{check.clipped_share:.1%}",
-        remedy="Lower the gain before the samples are converted to 16 bit.",
-        severity=Severity.WARNING,
-    )
-
-
-def _level_changed(check: AudioCheck, file: str) -> Problem | None:
-    change = check.level_change_db
-    if change is None or abs(change) <= MAX_LEVEL_CHANGE_DB:
-        return None
-    return Problem(
-        "level-changed",
-        file,
-        expected=f"the level of the original to within {MAX_LEVEL_CHANGE_DB:g} dB",
-        found=f"a change of {change:+.1f} dB",
-        remedy="Fine where the anonymiser normalises levels on purpose; check its gain otherwise.",
-        severity=Severity.NOTE,
-    )
+    samples, change_db = check.n_samples_anonymised, check.level_change_db
+    if check.n_not_finite:
+        found = f"{check.n_not_finite} of {samples} that are NaN or infinite"
+        remedy = "Look for a division by zero in the anonymiser and write the file again."
+        add("not-finite", "finite samples", found, remedy)
+    if check.silent:
+        found = f"{samples} samples of digital silence" if samples else "no samples"
+        found += " (the original is silent, too)" if check.level_original_dbfs is None else ""
+        add("silent", "speech", found, "Anonymise this utterance again and listen to it.")
+    if check.identical:
+        remedy = "This utterance was not anonymised: run the anonymiser on it."
+        add("identical-to-original", "anonymised speech", f"all {samples} samples equal to the original", remedy)
+    if abs(check.duration_difference_ms) > MAX_DURATION_DIFFERENCE_MS:
+        original = f"the duration of the original, {check.n_samples_original} samples"
+        found = f"{samples} samples ({check.duration_difference_ms:+.0f} ms)"
+        remedy = "Make sure that the anonymiser neither cuts nor pads."
+        expected = f"{original}, to within {MAX_DURATION_DIFFERENCE_MS:g} ms"
+        add("duration-differs", expected, found, remedy, Severity.WARNING)
+    if check.clipped_share > MAX_CLIPPED_SHARE:
+        expected = f"at most {MAX_CLIPPED_SHARE:.1%} of the samples at full scale"
+        remedy = "Lower the gain before the samples are converted to 16 bit."
+        add("clipped", expected, f"{check.clipped_share:.1%}", remedy, Severity.WARNING)
+    if change_db is not None and abs(change_db) > MAX_LEVEL_CHANGE_DB:
+        expected = f"the level of the original to within {MAX_LEVEL_CHANGE_DB:g} dB"
+        remedy = "Fine where the anonymiser normalises levels on purpose; check its gain otherwise."
+        add("level-changed", expected, f"a change of {change_db:+.1f} dB", remedy, Severity.NOTE)
+    return problems
 
 
 def _level(signal: NDArray[np.float64]) -> float | None:

@@ -2,6 +2,14 @@
 
 The official script adds weight times value for each line that matches: a missing set silently lowers the average and a
 repeated one raises it. Here both are refused by name. Conventions: EERs in per cent; a *condition* is a minimum EER.
+
+Per-utterance measures of a set in a few numbers: its summary and its distribution over bins.
+
+Pages, tables and figures read the same frozen results, so that a figure and the numbers beside it
+cannot differ.
+
+Conventions: standard deviations are of the population (ddof 0), as the official 2022 script prints
+them; bins are closed on the left and open on the right, the last one closed on both sides.
 """
 
 from __future__ import annotations
@@ -13,7 +21,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from evaluation.metrics.errors import MetricInputError
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import MetricInputError
 
 Policy = Literal["cumulative", "interval"]
 WEIGHT_TOLERANCE = 1e-9
@@ -172,3 +183,104 @@ def _decimal(value: float) -> Fraction:
 
 def _reaches(value: float, minimum: float, inclusive: bool) -> bool:
     return value >= minimum if inclusive else value > minimum
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Mean, population standard deviation and number of values of a set, in their own unit."""
+
+    mean: float
+    std: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """One bin of a distribution: its edges and the count of each group, in the groups' order."""
+
+    lower: float
+    upper: float
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Values of one measure by group, counted in common bins.
+
+    Attributes:
+        groups: labels in the order given; groups without a value are left out.
+        summaries: one for each group.
+        bins: rows of a table, from the lowest bin to the highest.
+    """
+
+    groups: tuple[str, ...]
+    summaries: tuple[Summary, ...]
+    bins: tuple[Bin, ...]
+
+
+def summarise(values: Iterable[float]) -> Summary:
+    """Mean and population standard deviation of a measure over a set.
+
+    Raises:
+        MetricInputError: no value, or one that is not finite.
+    """
+    array = _validate(values)
+    if array.size == 0:
+        raise MetricInputError("A set without utterances has no mean: expected at least one value, found none.")
+    return Summary(float(array.mean()), float(array.std()), int(array.size))
+
+
+def pool(summaries: Iterable[Summary]) -> Summary:
+    """The summary of all values of several sets together, from the summaries of the sets alone.
+
+    Raises:
+        MetricInputError: no summary.
+    """
+    parts = list(summaries)
+    n = sum(part.n for part in parts)
+    if n == 0:
+        raise MetricInputError("Sets without utterances have no mean: expected at least one value, found none.")
+    mean = sum(part.n * part.mean for part in parts) / n
+    variance = sum(part.n * (part.std**2 + (part.mean - mean) ** 2) for part in parts) / n
+    return Summary(mean, math.sqrt(variance), n)
+
+
+def distribute(
+    values_by_group: Mapping[str, Iterable[float]],
+    *,
+    bins_per_unit: int = 20,
+    lower: float = 0.0,
+    upper: float = 1.0,
+) -> Distribution:
+    """Count the values of each group in bins of a width of ``1 / bins_per_unit``.
+
+    The range is the given one, widened by whole bins where values lie outside of it.
+
+    Raises:
+        MetricInputError: no value at all, or one that is not finite.
+    """
+    arrays = {group: _validate(values) for group, values in values_by_group.items()}
+    arrays = {group: array for group, array in arrays.items() if array.size}
+    if not arrays:
+        raise MetricInputError("A distribution needs at least one value, found none in any group.")
+    everything = np.concatenate(list(arrays.values()))
+    first = math.floor(min(lower, float(everything.min())) * bins_per_unit)
+    last = math.ceil(max(upper, float(everything.max())) * bins_per_unit)
+    edges = np.arange(first, last + 1) / bins_per_unit
+    counts = [np.histogram(array, bins=edges)[0].tolist() for array in arrays.values()]
+    return Distribution(
+        groups=tuple(arrays),
+        summaries=tuple(summarise(array) for array in arrays.values()),
+        bins=tuple(
+            Bin(float(edges[i]), float(edges[i + 1]), tuple(group[i] for group in counts))
+            for i in range(edges.size - 1)
+        ),
+    )
+
+
+def _validate(values: Iterable[float]) -> NDArray[np.float64]:
+    array = np.array(values if isinstance(values, np.ndarray) else list(values), dtype=np.float64)
+    wrong = int(np.count_nonzero(~np.isfinite(array)))
+    if wrong:
+        raise MetricInputError(f"Expected finite values, found {wrong} of {array.size} that are NaN or infinite.")
+    return array

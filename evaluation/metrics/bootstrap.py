@@ -10,6 +10,15 @@ Sources: Bisani & Ney, "Bootstrap estimates for confidence intervals in ASR perf
 errors, paired differences); Bolle, Ratha & Pankanti, "Error analysis of pattern recognition systems: the subsets
 bootstrap", Computer Vision and Image Understanding 93 (2004) (verification, by subject); Efron & Tibshirani, "An
 Introduction to the Bootstrap" (1993), chapters 13 and 14 (intervals).
+
+G_VD and De-Identification with other speakers: bootstrap over the rows and columns of similarity matrices.
+
+The similarities stay as they were measured on all speakers, calibration included; a resample takes the blocks of its
+speakers. A speaker who is drawn twice is two speakers, whose pair with each other is left out.
+
+Conventions: matrices are speakers × speakers, a higher similarity says "same speaker"; G_VD in dB.
+Source: as `bootstrap`; the measures by Noé et al., "Speech pseudonymisation assessment using voice similarity
+matrices", Interspeech 2020, and the VoicePrivacy 2022 evaluation plan.
 """
 
 from __future__ import annotations
@@ -22,22 +31,23 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.arrays import real_numbers
-from evaluation.metrics.calibration import cllr, min_cllr_of, pool_adjacent_violators, rocch_eer_of
-from evaluation.metrics.detection import kaldi_eer_of, speechbrain_eer_of
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.sorted_scores import Flags, Floats, SortedScores, validate_scores
+from common.arrays import real_numbers
+from common.errors import MetricInputError
+from evaluation.metrics import calibration
+from evaluation.metrics.detection import compute_kaldi_eer, compute_speechbrain_eer
 
 Counts = NDArray[np.int64]
 Method = Literal["percentile", "basic", "bca"]
 Drawing = Literal["models and speakers", "trial speakers"]
 
-DETECTION_MEASURES: Mapping[str, Callable[[SortedScores], float]] = {
-    "kaldi_eer": lambda scores: kaldi_eer_of(scores).rate,
-    "rocch_eer": lambda scores: rocch_eer_of(pool_adjacent_violators(scores.is_target)),
-    "speechbrain_eer": lambda scores: speechbrain_eer_of(scores).rate,
-    "cllr": lambda scores: cllr(scores.targets, scores.nontargets),
-    "min_cllr": lambda scores: min_cllr_of(pool_adjacent_violators(scores.is_target), scores.is_target),
+DETECTION_MEASURES: Mapping[str, Callable[[calibration.SortedScores], float]] = {
+    "kaldi_eer": lambda scores: compute_kaldi_eer(scores).rate,
+    "rocch_eer": lambda scores: calibration.compute_rocch_eer(calibration.pool_adjacent_violators(scores.is_target)),
+    "speechbrain_eer": lambda scores: compute_speechbrain_eer(scores).rate,
+    "cllr": lambda scores: calibration.cllr(scores.targets, scores.nontargets),
+    "min_cllr": lambda scores: calibration.compute_min_cllr(
+        calibration.pool_adjacent_violators(scores.is_target), scores.is_target
+    ),
 }
 
 
@@ -105,9 +115,9 @@ class Replicates:
     """
 
     estimate: float
-    resampled: Floats
+    resampled: calibration.Floats
     draws: tuple[SpeakerDraws, ...]
-    left_out: tuple[Floats, ...]
+    left_out: tuple[calibration.Floats, ...]
 
     def interval(self, level: float = 0.95, method: Method = "percentile") -> Interval:
         """The interval that covers the measure.
@@ -134,18 +144,7 @@ class Replicates:
         undefined = self.resampled.size - defined.size
         return Interval(self.estimate, lower, upper, level, method, int(defined.size), int(undefined))
 
-    def share_below(self, limit: float = 0.0) -> float:
-        """Share of the defined resamples below a limit, those at it counted half.
-
-        Of the difference of two word error rates this is Bisani & Ney's probability of improvement.
-
-        Raises:
-            MetricInputError: as `interval`.
-        """
-        defined = self._defined()
-        return float(np.mean(defined < limit) + np.mean(defined == limit) / 2)
-
-    def _defined(self) -> Floats:
+    def _defined(self) -> calibration.Floats:
         defined = self.resampled[np.isfinite(self.resampled)]
         if not np.isfinite(self.estimate) or defined.size < 2:
             raise MetricInputError(
@@ -154,7 +153,7 @@ class Replicates:
             )
         return defined
 
-    def _corrected(self, tail: float, defined: Floats) -> float:
+    def _corrected(self, tail: float, defined: calibration.Floats) -> float:
         """Where BCa looks instead of at a tail (Efron & Tibshirani 1993, equations 14.9 to 14.15)."""
         normal = NormalDist()
         furthest = 0.5 / defined.size  # keeps the bias finite where no resample lies beyond the estimate
@@ -224,10 +223,10 @@ def bootstrap_detection(
         raise MetricInputError(f"Expected measures among {', '.join(DETECTION_MEASURES)}, found {unknown[0]!r}.")
     if drawing not in ("models and speakers", "trial speakers"):
         raise MetricInputError(f"Expected drawing by models and speakers or by trial speakers, found {drawing!r}.")
-    all_scores, targets = validate_scores(scores, "trial"), _validate_targets(is_target)
+    all_scores, targets = calibration.validate_scores(scores, "trial"), _validate_targets(is_target)
     _validate_lengths(all_scores.size, targets.size, np.size(models), np.size(trial_speakers))
     order = np.lexsort((targets, all_scores))  # nontargets first among equal scores
-    trials = SortedScores(all_scores[order], targets[order])
+    trials = calibration.SortedScores(all_scores[order], targets[order])
     speaker, model = draws.positions(trial_speakers)[order], draws.positions(models)[order]
     model[trials.is_target | (drawing == "trial speakers")] = -1  # times 1: these follow their speaker alone
 
@@ -238,7 +237,7 @@ def bootstrap_detection(
         return [DETECTION_MEASURES[name](drawn) for name in measures]
 
     columns = np.array([measure(counts) for counts in count_rows(draws)]).T
-    return {name: replicates_of(column, draws) for name, column in zip(measures, columns, strict=True)}
+    return {name: make_replicates(column, draws) for name, column in zip(measures, columns, strict=True)}
 
 
 def bootstrap_ratio(
@@ -263,7 +262,7 @@ def bootstrap_ratio(
     rows = count_rows(draws)
     totals = rows @ np.bincount(positions, weights=above, minlength=n)
     sizes = rows @ np.bincount(positions, weights=below, minlength=n)
-    return replicates_of(np.divide(totals, sizes, out=np.full(totals.size, np.nan), where=sizes > 0), draws)
+    return make_replicates(np.divide(totals, sizes, out=np.full(totals.size, np.nan), where=sizes > 0), draws)
 
 
 def bootstrap_mean(values: ArrayLike, speakers: ArrayLike, draws: SpeakerDraws) -> Replicates:
@@ -278,23 +277,6 @@ def bootstrap_mean(values: ArrayLike, speakers: ArrayLike, draws: SpeakerDraws) 
     """
     array = real_numbers(values, "values")
     return bootstrap_ratio(array, np.ones(array.size), speakers, draws)
-
-
-def bootstrap_statistic(statistic: Callable[[Counts], float], draws: SpeakerDraws) -> Replicates:
-    """Any measure of the resamples.
-
-    Args:
-        statistic: the measure for how often each of `draws.speakers` occurs, shape (speakers,); NaN or
-            `MetricInputError` where it is not defined.
-    """
-
-    def guarded(counts: Counts) -> float:
-        try:
-            return float(statistic(counts))
-        except MetricInputError:
-            return np.nan
-
-    return replicates_of(np.array([guarded(counts) for counts in count_rows(draws)]), draws)
 
 
 def weighted_sum(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
@@ -338,14 +320,14 @@ def count_rows(draws: SpeakerDraws) -> Counts:
     return np.concatenate([everyone, everyone - np.eye(n, dtype=np.int64), draws.counts])
 
 
-def replicates_of(values: Floats, draws: SpeakerDraws) -> Replicates:
+def make_replicates(values: calibration.Floats, draws: SpeakerDraws) -> Replicates:
     """Values in the order of `count_rows`."""
     resamples = 1 + len(draws.speakers)
     values = np.where(np.isfinite(values), values, np.nan)
     return Replicates(float(values[0]), values[resamples:], (draws,), (values[1:resamples],))
 
 
-def _validate_targets(is_target: ArrayLike) -> Flags:
+def _validate_targets(is_target: ArrayLike) -> calibration.Flags:
     targets = np.asarray(is_target)
     if targets.dtype != np.bool_ or targets.ndim != 1:
         raise MetricInputError(
@@ -362,3 +344,53 @@ def _validate_targets(is_target: ArrayLike) -> Flags:
 def _validate_lengths(*lengths: int) -> None:
     if len(set(lengths)) != 1 or lengths[0] == 0:
         raise MetricInputError(f"Expected columns of one length, at least one entry, found {lengths}.")
+
+
+def bootstrap_gain_of_distinctiveness(
+    original: ArrayLike, anonymised: ArrayLike, speakers: Sequence[str], draws: SpeakerDraws
+) -> Replicates:
+    """G_VD of the resamples, in dB: 10 log10 of the diagonal dominance of M_pp over that of M_oo.
+
+    Args:
+        original, anonymised: shape (speakers, speakers), M_oo and M_pp; NaN on the diagonal is left out.
+        speakers: names of the rows.
+
+    Raises:
+        MetricInputError: matrices of another shape, a similarity between two speakers that is not finite, or an unknown
+            speaker.
+    """
+    before, after = (_dominances(matrix, speakers, draws) for matrix in (original, anonymised))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return make_replicates(10 * np.log10(after / before), draws)
+
+
+def bootstrap_de_identification(
+    original: ArrayLike, mixed: ArrayLike, speakers: Sequence[str], draws: SpeakerDraws
+) -> Replicates:
+    """De-Identification of the resamples: 1 less the diagonal dominance of M_op over that of M_oo.
+
+    Arguments and errors: as `bootstrap_gain_of_distinctiveness`, with M_oo and M_op.
+    """
+    before, between = (_dominances(matrix, speakers, draws) for matrix in (original, mixed))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return make_replicates(1 - between / before, draws)
+
+
+def _dominances(similarity: ArrayLike, speakers: Sequence[str], draws: SpeakerDraws) -> calibration.Floats:
+    """|mean of the diagonal - mean of the rest| of a similarity matrix for each of `count_rows`."""
+    matrix = real_numbers(similarity, "similarities")
+    if matrix.shape != (len(speakers), len(speakers)):
+        raise MetricInputError(
+            f"Expected a similarity for each pair of {len(speakers)} speakers, found shape {matrix.shape}."
+        )
+    own = np.diagonal(matrix)
+    others = np.where(np.eye(len(speakers), dtype=np.bool_), 0.0, matrix)
+    if not np.isfinite(others).all():
+        raise MetricInputError("Expected finite similarities of different speakers, found some that are not.")
+    rows = count_rows(draws)[:, draws.positions(speakers)].astype(np.float64)
+    known = np.isfinite(own)
+    with np.errstate(invalid="ignore"):
+        own_mean = rows[:, known] @ own[known] / rows[:, known].sum(axis=1)
+        pairs = rows.sum(axis=1) ** 2 - (rows**2).sum(axis=1)
+        other_mean = ((rows @ others) * rows).sum(axis=1) / pairs
+    return np.asarray(np.abs(own_mean - other_mean))

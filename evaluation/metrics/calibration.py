@@ -1,4 +1,12 @@
-"""How far scores are log-likelihood ratios, and what they could be at best.
+"""Scores of a speaker verification test, sorted once for every metric that reads them.
+
+A metric that needs the order of the trials takes `SortedScores`; drawing trials again for a bootstrap keeps them
+sorted, so that no resample is sorted anew.
+
+Conventions: a higher score says "same speaker"; target trials compare a speaker with themselves, nontarget trials with
+another one; among equal scores nontargets come first, as in the official order.
+
+How far scores are log-likelihood ratios, and what they could be at best.
 
 C_llr is the cost of the scores as they are; min C_llr their cost after the best monotone calibration, which pools
 adjacent violators (PAV). The ROC convex hull, its equal error rate and ZEBRA come from the same pools.
@@ -17,8 +25,105 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.sorted_scores import Flags, Floats, Indices, sort_order, sort_scores, validate_scores
+from common.arrays import real_numbers
+from common.errors import MetricInputError
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SortedScores:
+    """The trials of one test in ascending order of their scores.
+
+    Attributes:
+        values: shape (trials,), float64, finite, ascending; equal ones nontarget before target.
+        is_target: shape (trials,).
+    """
+
+    values: Floats
+    is_target: Flags
+
+    @property
+    def n_target(self) -> int:
+        return int(np.count_nonzero(self.is_target))
+
+    @property
+    def n_nontarget(self) -> int:
+        return self.values.size - self.n_target
+
+    @property
+    def targets(self) -> Floats:
+        """Target scores, ascending."""
+        return self.values[self.is_target]
+
+    @property
+    def nontargets(self) -> Floats:
+        """Nontarget scores, ascending."""
+        return self.values[~self.is_target]
+
+    def repeat(self, times: NDArray[np.integer]) -> SortedScores:
+        """The same trials, each as often as told: shape (trials,), not negative, in ascending order of the scores."""
+        return SortedScores(np.repeat(self.values, times), np.repeat(self.is_target, times))
+
+
+def sort_scores(target: ArrayLike, nontarget: ArrayLike) -> SortedScores:
+    """Validate and sort the scores of a test; the only sort that its metrics need.
+
+    Args:
+        target: shape (targets,), scores of same-speaker trials.
+        nontarget: shape (nontargets,), scores of different-speaker trials.
+
+    Raises:
+        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+    """
+    targets, nontargets = validate_scores(target, "target"), validate_scores(nontarget, "nontarget")
+    # Values alone sort many times faster than their order, and two sorted sides merge in one sweep.
+    targets, nontargets = np.sort(targets), np.sort(nontargets)
+    is_target = np.zeros(targets.size + nontargets.size, dtype=np.bool_)
+    is_target[np.searchsorted(nontargets, targets, side="right") + np.arange(targets.size)] = True
+    values = np.empty(is_target.size)
+    values[is_target], values[~is_target] = targets, nontargets
+    return SortedScores(values, is_target)
+
+
+def sort_order(target: Floats, nontarget: Floats) -> Indices:
+    """Where each trial in the order of `sort_scores` stood among all nontargets followed by all targets."""
+    return np.argsort(np.concatenate([nontarget, target]), kind="stable")
+
+
+def validate_scores(scores: ArrayLike, side: str) -> Floats:
+    """The scores of one side as float64.
+
+    Raises:
+        MetricInputError: as `sort_scores`.
+    """
+    array = real_numbers(scores, f"{side} scores")
+    if array.ndim != 1 or array.size == 0:
+        raise MetricInputError(
+            f"Expected the {side} scores in one dimension, at least one of them, found shape {array.shape}. "
+            "A test needs target and nontarget trials."
+        )
+    wrong = array.size - int(np.count_nonzero(np.isfinite(array)))
+    if wrong:
+        raise MetricInputError(
+            f"Expected finite {side} scores, found {wrong} of {array.size} that are NaN or infinite. "
+            "Score these trials again."
+        )
+    return array
+
+
+def tie_starts(values: NDArray[np.floating]) -> Indices:
+    """Where each run of equal values begins in an ascending array."""
+    return np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])
+
+
+def single_precision(values: Floats) -> NDArray[np.float32]:
+    """The scores as Kaldi and SpeechBrain hold them; beyond 3.4e38 they are infinite and thus tied."""
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
+
 
 Compatibility = Literal["documented", "official"]
 Counts = NDArray[np.int64]
@@ -112,7 +217,7 @@ def min_cllr(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compatib
     pools = pool_adjacent_violators(scores.is_target)
     if is_official(compatibility):
         refuse_single_pools(pools)
-    return min_cllr_of(pools, scores.is_target)
+    return compute_min_cllr(pools, scores.is_target)
 
 
 def rocch_eer(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compatibility = "documented") -> float:
@@ -135,7 +240,7 @@ def rocch_eer(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compati
     pools = pool_adjacent_violators(sort_scores(target, nontarget).is_target)
     if is_official(compatibility):
         refuse_single_pools(pools)
-    return rocch_eer_of(pools)
+    return compute_rocch_eer(pools)
 
 
 def calibrated_llrs(target: ArrayLike, nontarget: ArrayLike, *, laplace: bool = False) -> CalibratedScores:
@@ -187,6 +292,27 @@ def pool_adjacent_violators(is_target: Flags, *, laplace: bool = False) -> Pools
     return Pools(edges, targets, nontargets, llr)
 
 
+def pool_histograms(target: Floats, nontarget: Floats) -> Pools:
+    """Pool the trials of a test by distinct score, tied ones of both kinds together.
+
+    Unlike the official order of ties (nontarget first, optimistic), this counts on no order within them: for scores
+    that are ratings, ties are little else. All tied are one pool.
+
+    Args:
+        target, nontarget: shape (values,), how many trials have each distinct score, ascending; both have some.
+    """
+    from scipy.optimize import isotonic_regression
+
+    both = target + nontarget
+    target, nontarget, both = target[both > 0], nontarget[both > 0], both[both > 0]
+    starts = isotonic_regression(target / both, weights=both).blocks[:-1]
+    targets = np.add.reduceat(target, starts).astype(np.int64)
+    nontargets = np.add.reduceat(nontarget, starts).astype(np.int64)
+    with np.errstate(divide="ignore"):
+        llr = np.log(targets / nontargets) - np.log(target.sum() / nontarget.sum())
+    return Pools(np.concatenate([[0], np.cumsum(targets + nontargets)]), targets, nontargets, llr)
+
+
 def ramp(trials: int) -> Floats:
     """What the official code adds to the LLRs of sorted trials to make each differ: 0 to 1e-6."""
     return np.arange(trials, dtype=np.float64) * (RAMP / trials)
@@ -208,7 +334,7 @@ def mean_ramps(pools: Pools, is_target: Flags) -> tuple[Floats, Floats]:
     )
 
 
-def min_cllr_of(pools: Pools, is_target: Flags) -> float:
+def compute_min_cllr(pools: Pools, is_target: Flags) -> float:
     """min C_llr of plain pools of sorted trials."""
     target_ramps, nontarget_ramps = mean_ramps(pools, is_target)
     target_cost = _softplus(-(pools.llr + target_ramps)) @ _shares(pools.targets)
@@ -216,7 +342,7 @@ def min_cllr_of(pools: Pools, is_target: Flags) -> float:
     return 0.5 * float(target_cost + nontarget_cost) / float(np.log(2))
 
 
-def rocch_eer_of(pools: Pools) -> float:
+def compute_rocch_eer(pools: Pools) -> float:
     """ROCCH-EER of plain pools: the largest crossing with P_miss = P_fa of a segment in which both change."""
     miss = np.concatenate([[0.0], np.cumsum(pools.targets) / pools.targets.sum()])
     passed = np.concatenate([[0], np.cumsum(pools.nontargets)])

@@ -18,18 +18,21 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from common.errors import MetricInputError
 from evaluation.metrics import calibration
 from evaluation.metrics.calibration import (
     Compatibility,
+    Floats,
+    SortedScores,
+    compute_min_cllr,
+    compute_rocch_eer,
     is_official,
-    min_cllr_of,
     pool_adjacent_violators,
-    rocch_eer_of,
+    single_precision,
+    sort_scores,
+    tie_starts,
 )
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.linkability import linkability_of
-from evaluation.metrics.sorted_scores import Floats, SortedScores, single_precision, sort_scores, tie_starts
-from evaluation.metrics.zebra import Zebra, zebra_of
+from evaluation.metrics.disclosure import Zebra, compute_linkability, compute_zebra
 
 Estimator = Literal["kaldi", "rocch", "speechbrain"]
 
@@ -50,15 +53,6 @@ class EqualErrorRate:
     threshold: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class OperatingPoint:
-    """What happens if scores at or above a threshold are accepted: shares of targets missed, nontargets accepted."""
-
-    threshold: float
-    miss_rate: float
-    false_alarm_rate: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class DetCurve:
     """Detection error trade-off: one point for each distinct score, from accepting all trials to accepting none.
@@ -73,34 +67,6 @@ class DetCurve:
     miss_rate: Floats
     false_alarm_rate: Floats
 
-    def at_threshold(self, threshold: float) -> OperatingPoint:
-        """The rates if scores at or above a threshold are accepted.
-
-        Raises:
-            MetricInputError: NaN.
-        """
-        if np.isnan(threshold):
-            raise MetricInputError("Expected a threshold, found NaN.")
-        return self._point(int(np.searchsorted(self.thresholds, threshold, side="left")), threshold)
-
-    def at_false_alarm_rate(self, limit: float) -> OperatingPoint:
-        """The point with the fewest misses among those whose false alarm rate is not above a limit.
-
-        Raises:
-            MetricInputError: a limit that is negative or NaN.
-        """
-        _validate_limit(limit, "false alarm rate")
-        return self._point(int(np.argmax(self.false_alarm_rate <= limit)))
-
-    def at_miss_rate(self, limit: float) -> OperatingPoint:
-        """The point with the fewest false alarms among those whose miss rate is not above a limit.
-
-        Raises:
-            MetricInputError: a limit that is negative or NaN.
-        """
-        _validate_limit(limit, "miss rate")
-        return self._point(int(np.searchsorted(self.miss_rate, limit, side="right")) - 1)
-
     def corners(self) -> DetCurve:
         """The same line with the fewest points, for drawing: no point between two of equal rate."""
         kept = np.ones(self.thresholds.size, dtype=np.bool_)
@@ -108,13 +74,6 @@ class DetCurve:
         straight_on = np.diff(self.false_alarm_rate) == 0
         kept[1:-1] = ~(straight_down[:-1] & straight_down[1:]) & ~(straight_on[:-1] & straight_on[1:])
         return DetCurve(self.thresholds[kept], self.miss_rate[kept], self.false_alarm_rate[kept])
-
-    def _point(self, index: int, threshold: float | None = None) -> OperatingPoint:
-        return OperatingPoint(
-            float(self.thresholds[index]) if threshold is None else threshold,
-            float(self.miss_rate[index]),
-            float(self.false_alarm_rate[index]),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,20 +148,20 @@ def detection_metrics(
     pools = pool_adjacent_violators(scores.is_target)
     if is_official(compatibility):
         calibration.refuse_single_pools(pools)
-    kaldi, speechbrain = kaldi_eer_of(scores), speechbrain_eer_of(scores)
-    det = det_curve_of(scores)
+    kaldi, speechbrain = compute_kaldi_eer(scores), compute_speechbrain_eer(scores)
+    det = trace_det_curve(scores)
     return DetectionMetrics(
         n_target=scores.n_target,
         n_nontarget=scores.n_nontarget,
         kaldi_eer=kaldi.rate,
         kaldi_threshold=_threshold(kaldi),
-        rocch_eer=rocch_eer_of(pools),
+        rocch_eer=compute_rocch_eer(pools),
         speechbrain_eer=speechbrain.rate,
         speechbrain_threshold=_threshold(speechbrain),
         cllr=calibration.cllr(scores.targets, scores.nontargets, compatibility=compatibility),
-        min_cllr=min_cllr_of(pools, scores.is_target),
-        linkability=linkability_of(scores, compatibility=compatibility),
-        zebra=zebra_of(scores, pools, compatibility=compatibility),
+        min_cllr=compute_min_cllr(pools, scores.is_target),
+        linkability=compute_linkability(scores, compatibility=compatibility),
+        zebra=compute_zebra(scores, pools, compatibility=compatibility),
         auc=_area(det),
         min_dcf_01=_least_cost(det, 0.01),
         min_dcf_001=_least_cost(det, 0.001),
@@ -219,11 +178,11 @@ def equal_error_rate(target: ArrayLike, nontarget: ArrayLike, *, estimator: Esti
     """
     scores = sort_scores(target, nontarget)
     if estimator == "kaldi":
-        return kaldi_eer_of(scores)
+        return compute_kaldi_eer(scores)
     if estimator == "speechbrain":
-        return speechbrain_eer_of(scores)
+        return compute_speechbrain_eer(scores)
     if estimator == "rocch":
-        return EqualErrorRate("rocch", rocch_eer_of(pool_adjacent_violators(scores.is_target)), None)
+        return EqualErrorRate("rocch", compute_rocch_eer(pool_adjacent_violators(scores.is_target)), None)
     raise MetricInputError(f"Expected the estimator kaldi, rocch or speechbrain, found {estimator!r}.")
 
 
@@ -240,7 +199,7 @@ def kaldi_eer(target: ArrayLike, nontarget: ArrayLike) -> float:
     Raises:
         MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
     """
-    return kaldi_eer_of(sort_scores(target, nontarget)).rate
+    return compute_kaldi_eer(sort_scores(target, nontarget)).rate
 
 
 def speechbrain_eer(target: ArrayLike, nontarget: ArrayLike) -> float:
@@ -255,7 +214,40 @@ def speechbrain_eer(target: ArrayLike, nontarget: ArrayLike) -> float:
     Raises:
         MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
     """
-    return speechbrain_eer_of(sort_scores(target, nontarget)).rate
+    return compute_speechbrain_eer(sort_scores(target, nontarget)).rate
+
+
+def interpolated_eers(target: Floats, nontarget: Floats) -> Floats:
+    """Where misses and false alarms are equal on the polygon of the DET curve of each test, by linear interpolation.
+
+    For many tests at once whose scores take few values, such as ratings.
+
+    The polygon has a point for each distinct value, where scores at or above it are accepted, and its two ends; values
+    that targets and nontargets share are one straight segment. Not on the convex hull: it goes up to 1, and is not
+    biased near 0.5. All values tied give 0.5.
+
+    Args:
+        target, nontarget: shape (tests, values), how many trials have each distinct score, ascending.
+
+    Returns:
+        Shape (tests,), shares in [0, 1]; NaN for a test that lacks targets or nontargets.
+
+    Example:
+        >>> interpolated_eers(np.array([[0.0, 1, 3]]), np.array([[2.0, 2, 0]]))
+        array([0.16666667])
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        missed = target / target.sum(1, keepdims=True)
+        rejected = nontarget / nontarget.sum(1, keepdims=True)
+    # Misses minus false alarms rise from -1 to 1; `crossed` is the first value after which they are not negative.
+    rise = np.cumsum(missed + rejected, axis=1) - 1
+    crossed = np.argmax(rise >= 0, axis=1)
+    rows = np.arange(len(target))
+    step = missed[rows, crossed] + rejected[rows, crossed]
+    below = np.where(np.arange(target.shape[1]) < crossed[:, None], missed, 0.0).sum(1)
+    with np.errstate(invalid="ignore"):
+        part = (step - rise[rows, crossed]) / step
+    return np.asarray(below + part * missed[rows, crossed])
 
 
 def auc(target: ArrayLike, nontarget: ArrayLike) -> float:
@@ -313,10 +305,10 @@ def det_curve(target: ArrayLike, nontarget: ArrayLike) -> DetCurve:
     Raises:
         MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
     """
-    return det_curve_of(sort_scores(target, nontarget))
+    return trace_det_curve(sort_scores(target, nontarget))
 
 
-def kaldi_eer_of(scores: SortedScores) -> EqualErrorRate:
+def compute_kaldi_eer(scores: SortedScores) -> EqualErrorRate:
     """Kaldi's equal error rate of sorted scores."""
     targets, nontargets = single_precision(scores.targets), single_precision(scores.nontargets)
 
@@ -329,7 +321,7 @@ def kaldi_eer_of(scores: SortedScores) -> EqualErrorRate:
     return EqualErrorRate("kaldi", crossing / targets.size, float(targets[crossing]))
 
 
-def speechbrain_eer_of(scores: SortedScores) -> EqualErrorRate:
+def compute_speechbrain_eer(scores: SortedScores) -> EqualErrorRate:
     """SpeechBrain's equal error rate of sorted scores.
 
     Its thresholds between two scores are left out: the rates there are those at the lower one, and the first counts.
@@ -344,7 +336,7 @@ def speechbrain_eer_of(scores: SortedScores) -> EqualErrorRate:
     return EqualErrorRate("speechbrain", rate, float(values[lasts[best]]))
 
 
-def det_curve_of(scores: SortedScores) -> DetCurve:
+def trace_det_curve(scores: SortedScores) -> DetCurve:
     """The curve of sorted scores."""
     starts = tie_starts(scores.values)
     targets_below = np.concatenate([[0], np.cumsum(scores.is_target)])[np.append(starts, scores.values.size)]
@@ -369,8 +361,3 @@ def _least_cost(det: DetCurve, p_target: float, miss_cost: float = 1.0, false_al
 
 def _threshold(rate: EqualErrorRate) -> float:
     return float("nan") if rate.threshold is None else rate.threshold
-
-
-def _validate_limit(limit: float, what: str) -> None:
-    if not limit >= 0:
-        raise MetricInputError(f"Expected a {what} of 0 or above as limit, found {limit}.")

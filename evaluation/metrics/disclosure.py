@@ -1,4 +1,12 @@
-"""ZEBRA: what an attacker gains from the scores on average (population) and at worst (individual).
+"""Linkability D_sys: how well scores tell mated pairs from others, over histograms of both.
+
+Conventions: in [0, 1], lower protects better; a higher score says "same speaker", but D_sys rewards an attacker whose
+scores are inverted as well.
+Source: Gomez-Barrero et al., "General framework to evaluate unlinkability in biometric template protection systems",
+IEEE Trans. Information Forensics and Security 13(6), 2018; Maouche et al., "A comparative study of speech anonymization
+metrics", Interspeech 2020; the details as in the package ``anonymization_metrics`` of VoicePrivacy 2022.
+
+ZEBRA: what an attacker gains from the scores on average (population) and at worst (individual).
 
 Conventions: lower protects better; population in bits, from 0 to 0.7213; individual as a base-10 logarithm of the
 strongest likelihood ratio, with its category from ``0`` (perfect privacy) over ``A`` to ``F``.
@@ -13,18 +21,79 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.calibration import (
-    RAMP,
-    Compatibility,
-    Counts,
-    Pools,
-    is_official,
-    mean_ramps,
-    pool_adjacent_violators,
-    refuse_single_pools,
-)
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.sorted_scores import Flags, Floats, SortedScores, sort_scores, tie_starts
+from common.errors import MetricInputError
+from evaluation.metrics import calibration
+
+TARGETS_PER_BIN = 10
+MAX_BINS = 100
+# With fewer, the half bins that are lost at both ends and the chance of each bin weigh too much to compare systems.
+FEW_TARGETS = 200
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+def linkability(
+    target: ArrayLike, nontarget: ArrayLike, *, compatibility: calibration.Compatibility = "documented"
+) -> float:
+    """D_sys with equal weights of mated and non-mated pairs (ω = 1), over at most 100 bins of equal width.
+
+    Half of the first and the last bin is lost to the trapezoidal rule over bin centres, so that separable scores stay
+    below 1; fewer than 20 targets always give 0; one outlier makes it useless. Compare it only at equal sizes.
+
+    Args:
+        target, nontarget: shape (trials,), scores of any scale.
+        compatibility: ``official`` gives NaN where the official code does (20 targets or more, all scores equal), and
+            above 1 where scores differ by their rounding alone; the default is 0 in the first case, since equal
+            scores link nobody, and 1 at most.
+
+    Raises:
+        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+
+    Example:
+        >>> round(linkability(np.arange(100.0) + 100, np.arange(100.0)), 6)
+        0.9
+    """
+    return compute_linkability(calibration.sort_scores(target, nontarget), compatibility=compatibility)
+
+
+def compute_linkability(
+    scores: calibration.SortedScores, *, compatibility: calibration.Compatibility = "documented"
+) -> float:
+    """D_sys of sorted scores."""
+    official = calibration.is_official(compatibility)
+    targets, nontargets = scores.targets, scores.nontargets
+    bins = min(targets.size // TARGETS_PER_BIN, MAX_BINS)
+    if bins < 2:
+        return 0.0
+    lowest, highest = scores.values[0], scores.values[-1]
+    if lowest == highest and official:
+        return float("nan")
+    # Halved where the range would overflow; D_sys does not depend on the scale.
+    scale = 0.5 if highest / 2 - lowest / 2 > _LARGEST / 2 else 1.0
+    edges = np.linspace(lowest * scale, highest * scale, bins + 1)
+    mated = _shares(targets * scale, edges)
+    other = _shares(nontargets * scale, edges)
+    # (LR - 1) / (LR + 1) of the likelihood ratio, 1 without others, 0 where both are absent.
+    total = mated + other
+    linked = np.divide(np.maximum(mated - other, 0.0), total, out=np.zeros(bins), where=total > 0) * mated
+    value = float(linked @ _trapezoid_weights(edges))
+    return value if official else min(value, 1.0)
+
+
+def _shares(ascending: calibration.Floats, edges: calibration.Floats) -> calibration.Floats:
+    """Share of the values in each bin, counted as `numpy.histogram` does."""
+    below = np.searchsorted(ascending, edges[:-1], side="left")
+    return np.diff(below, append=np.searchsorted(ascending, edges[-1], side="right")) / ascending.size
+
+
+def _trapezoid_weights(edges: calibration.Floats) -> calibration.Floats:
+    """What a share of each bin adds to the integral of its density over the bin centres: 1, at the two ends ½.
+
+    Less exactly so where the scores are close to each other but far from 0, because edges are rounded.
+    """
+    widths, gaps = np.diff(edges), np.diff((edges[:-1] + edges[1:]) / 2)
+    covered = (np.append(gaps, 0.0) + np.append(0.0, gaps)) / 2
+    return np.asarray(np.divide(covered, widths, out=np.zeros(widths.size), where=widths > 0))
+
 
 # The highest individual value of each category (Nautsch et al. 2020, table 1: likelihood ratios of 10, 10², 10⁴ …).
 CATEGORIES = (("0", float(np.finfo(np.float64).eps)), ("A", 1.0), ("B", 2.0), ("C", 4.0), ("D", 5.0), ("E", 6.0))
@@ -46,7 +115,7 @@ class Zebra:
     category: str
 
 
-def zebra(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compatibility = "documented") -> Zebra:
+def zebra(target: ArrayLike, nontarget: ArrayLike, *, compatibility: calibration.Compatibility = "documented") -> Zebra:
     """Population and individual disclosure of calibrated scores.
 
     Population takes plain PAV with tied targets before nontargets (pessimistic: all scores tied give 0); individual
@@ -64,10 +133,10 @@ def zebra(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compatibili
         >>> zebra([2.0, 3.0], [0.0, 1.0]).category
         'A'
     """
-    return zebra_of(sort_scores(target, nontarget), compatibility=compatibility)
+    return compute_zebra(calibration.sort_scores(target, nontarget), compatibility=compatibility)
 
 
-def zebra_category(individual_log10: float, *, compatibility: Compatibility = "documented") -> str:
+def zebra_category(individual_log10: float, *, compatibility: calibration.Compatibility = "documented") -> str:
     """The category of a worst-case disclosure: the first whose limit is not below it.
 
     Args:
@@ -79,25 +148,30 @@ def zebra_category(individual_log10: float, *, compatibility: Compatibility = "d
     """
     if not individual_log10 >= 0:
         raise MetricInputError(f"Expected an individual disclosure of 0 or above, found {individual_log10}.")
-    if is_official(compatibility) and individual_log10 == 0:
+    if calibration.is_official(compatibility) and individual_log10 == 0:
         raise MetricInputError("The official code has no category for exactly 0. Ask for the documented one instead.")
     return next((letter for letter, limit in CATEGORIES if individual_log10 <= limit), WORST_CATEGORY)
 
 
-def zebra_of(scores: SortedScores, plain: Pools | None = None, *, compatibility: Compatibility = "documented") -> Zebra:
+def compute_zebra(
+    scores: calibration.SortedScores,
+    plain: calibration.Pools | None = None,
+    *,
+    compatibility: calibration.Compatibility = "documented",
+) -> Zebra:
     """ZEBRA of sorted scores; `plain` are the pools of `scores.is_target` if they are at hand."""
     labels = targets_first(scores)
     if plain is None or labels is not scores.is_target:
-        plain = pool_adjacent_violators(labels)
-    if is_official(compatibility):
-        refuse_single_pools(pool_adjacent_violators(scores.is_target))
-    strongest = _strongest_llr(pool_adjacent_violators(scores.is_target, laplace=True)) / float(np.log(10))
+        plain = calibration.pool_adjacent_violators(labels)
+    if calibration.is_official(compatibility):
+        calibration.refuse_single_pools(calibration.pool_adjacent_violators(scores.is_target))
+    strongest = _strongest_llr(calibration.pool_adjacent_violators(scores.is_target, laplace=True)) / float(np.log(10))
     return Zebra(_population(plain, labels), strongest, zebra_category(strongest, compatibility=compatibility))
 
 
-def targets_first(scores: SortedScores) -> Flags:
+def targets_first(scores: calibration.SortedScores) -> calibration.Flags:
     """`is_target` with tied targets before tied nontargets; the same array where no scores are tied."""
-    starts = tie_starts(scores.values)
+    starts = calibration.tie_starts(scores.values)
     if starts.size == scores.values.size:
         return scores.is_target
     sizes = np.diff(starts, append=scores.values.size)
@@ -105,27 +179,27 @@ def targets_first(scores: SortedScores) -> Flags:
     return np.asarray(np.arange(scores.values.size) < np.repeat(starts + tied_targets, sizes))
 
 
-def _population(pools: Pools, is_target: Flags) -> float:
-    target_ramps, nontarget_ramps = mean_ramps(pools, is_target)
+def _population(pools: calibration.Pools, is_target: calibration.Flags) -> float:
+    target_ramps, nontarget_ramps = calibration.mean_ramps(pools, is_target)
     target_part = _disclosure(pools.llr + target_ramps, pools.targets)
     nontarget_part = _disclosure(-(pools.llr + nontarget_ramps), pools.nontargets)
     return (target_part + nontarget_part) / float(np.log(2))
 
 
-def _disclosure(llr: Floats, counts: Counts) -> float:
+def _disclosure(llr: calibration.Floats, counts: calibration.Counts) -> float:
     """Z = ¼ + ½ mean g(llr) with g(a) = (a - b) / b², b = e^a - 1; its limits are -½ at 0 and 0 at infinity."""
-    g = np.where(np.abs(llr) <= RAMP, -0.5, 0.0)
-    regular = np.isfinite(llr) & (np.abs(llr) > RAMP)
+    g = np.where(np.abs(llr) <= calibration.RAMP, -0.5, 0.0)
+    regular = np.isfinite(llr) & (np.abs(llr) > calibration.RAMP)
     a = llr[regular]
     b = np.expm1(a)
     g[regular] = (a - b) / (b * b)
     return 0.25 + 0.5 * float(g @ counts) / int(counts.sum())
 
 
-def _strongest_llr(pools: Pools) -> float:
+def _strongest_llr(pools: calibration.Pools) -> float:
     """The largest |llr| of all trials: at the first or the last trial of a pool, because the ramp rises."""
     first, last = pools.edges[:-1], pools.edges[1:] - 1
     real = last >= first
-    step = RAMP / int(pools.edges[-1])
+    step = calibration.RAMP / int(pools.edges[-1])
     ends = np.abs([pools.llr[real] + step * first[real], pools.llr[real] + step * last[real]])
     return float(ends.max())

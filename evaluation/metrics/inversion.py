@@ -16,8 +16,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.arrays import unit_vectors
-from evaluation.metrics.errors import MetricInputError
+from common.arrays import unit_vectors
+from common.errors import MetricInputError
 
 Map = Literal["orthogonal", "affine"]
 Floats = NDArray[np.float64]

@@ -19,9 +19,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.arrays import real_numbers, unit_vectors
+from common.arrays import real_numbers, unit_vectors
+from common.errors import MetricInputError
 from evaluation.metrics.calibration import Compatibility, calibrated_llrs, is_official
-from evaluation.metrics.errors import MetricInputError
 
 Form = Literal["official", "plan"]
 Floats = NDArray[np.float64]

@@ -4,12 +4,16 @@ Utterances without a hypothesis are left out by the official recipes (``--mode=p
 ``[PARTIAL]``); the honest count takes all their words as deleted. Both stand side by side.
 
 Conventions: rates are fractions (1.0 is one error per reference word) and may exceed 1; lower is
-better; words are compared as written, so normalise both texts before
-(`evaluation.formats.transcripts.normalise_transcript`).
+better; words are compared as written, so normalise both texts before (`normalise_transcript`).
+
+Transcripts as the challenge scores them (VoicePrivacy 2022 data preparation).
+
+Texts are normalised once, when data are prepared; scoring compares words as they stand.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,9 +21,31 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.formats.transcripts import split_words
-from evaluation.metrics.compiled import compiled
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
+from common.numba_loops import compiled
+
+_SPACES_FOR_MARKS = str.maketrans(",!?.", "    ")
+# The separators of Kaldi's token reader; other Unicode spaces are part of a word there.
+_WORD = re.compile(r"[^ \t\n\r\f\v]+")
+
+
+def normalise_transcript(text: str) -> str:
+    """``, ! ? .`` become spaces, runs of spaces become one, letters become capitals; nothing else.
+
+    >>> normalise_transcript("Well, isn't it?")
+    "WELL ISN'T IT"
+    """
+    return " ".join(text.translate(_SPACES_FOR_MARKS).split()).upper()
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a transcript as Kaldi splits them: at spaces, tabs and line ends, case kept.
+
+    >>> split_words(" THE  CAT ")
+    ['THE', 'CAT']
+    """
+    return _WORD.findall(text)
+
 
 _MATCHED, _DELETED, _INSERTED = 0, 1, 2
 
@@ -101,12 +127,6 @@ class WordErrors:
     def is_partial(self) -> bool:
         """Whether Kaldi would print ``[PARTIAL]``: `present` and `honest` then differ."""
         return any(utterance.is_missing for utterance in self.utterances)
-
-    @property
-    def sentence_error_rate(self) -> float:
-        """Share of all utterances with at least one error, missing ones included."""
-        wrong = sum(utterance.has_errors or utterance.is_missing for utterance in self.utterances)
-        return wrong / len(self.utterances)
 
 
 def count_word_errors(references: Mapping[str, str], hypotheses: Mapping[str, str]) -> WordErrors:
@@ -193,21 +213,6 @@ def align_words(reference: Sequence[str], hypothesis: Sequence[str]) -> tuple[Al
             None if step == _DELETED else next(hypotheses),
         )
         for step in steps.tolist()
-    )
-
-
-def kaldi_line(errors: WordErrors) -> str:
-    """The first line that ``compute-wer --mode=present`` prints for this set.
-
-    >>> kaldi_line(count_word_errors({"a": "THE CAT"}, {"a": "THE HAT"}))
-    '%WER 50.00 [ 1 / 2, 0 ins, 0 del, 1 sub ]'
-    """
-    counts = errors.present
-    with np.errstate(divide="ignore", invalid="ignore"):
-        percent = np.float32(100 * np.float64(np.float32(counts.errors)) / np.float32(counts.reference_words))
-    return (
-        f"%WER {percent:.2f} [ {counts.errors} / {counts.reference_words}, {counts.insertions} ins, "
-        f"{counts.deletions} del, {counts.substitutions} sub ]{' [PARTIAL]' if errors.is_partial else ''}"
     )
 
 

@@ -12,17 +12,27 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from evaluation.formats.transcripts import normalise_transcript
-from evaluation.metrics.errors import MetricInputError
-from evaluation.recognizers.number_words import spell_numbers
+from common.errors import MetricInputError
+from evaluation.metrics.number_words import spell_numbers
+from evaluation.metrics.word_errors import normalise_transcript
 
 _ANNOTATIONS = re.compile(r"\[[^\]]*\]|\([^)]*\)|<[^>]*>")
 _APOSTROPHES = str.maketrans("’‘ʼ`´", "'''''")
 _SHORT_FORMS = {
-    "mr": "mister", "mrs": "missus", "dr": "doctor", "messrs": "messieurs", "prof": "professor", "capt": "captain",
-    "gen": "general", "col": "colonel", "lieut": "lieutenant", "sgt": "sergeant", "rev": "reverend", "vs": "versus",
+    "mr": "mister",
+    "mrs": "missus",
+    "dr": "doctor",
+    "messrs": "messieurs",
+    "prof": "professor",
+    "capt": "captain",
+    "gen": "general",
+    "col": "colonel",
+    "lieut": "lieutenant",
+    "sgt": "sergeant",
+    "rev": "reverend",
+    "vs": "versus",
     "etc": "et cetera",
-}  # fmt: skip
+}
 _TITLES = re.compile(rf"\b({'|'.join(_SHORT_FORMS)})\.?(?![\w'])")
 _SAINT = re.compile(r"\bst\.?(?=\s+[a-z])")
 _SIGNS = {"&": " and ", "%": " per cent ", "+": " plus ", "=": " equals "}

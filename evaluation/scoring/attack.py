@@ -3,82 +3,47 @@
 What an attack leaves is a results directory as a team would hand it in (protocol 1.2): ``ASV-*/scores`` as Kaldi writes
 them and the similarity matrices, so that own and uploaded scores are measured by the same code, and anybody can check
 the numbers with other tools. Conventions: vectors are float32, shape (d,); a score grows with likeness.
+
+How an own attacker compares vectors: by the protocol that one names, without any training vectors.
+
+The long-term spectrum scales its vectors by those enrolled, so it is compared in its own way; every other encoder by
+cosine as in 2024, unless another protocol is named (`evaluation.attackers.trial_scores.PRESETS`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.formats.claims import AttackModel, ClaimIdentity, Gender, Speech
-from evaluation.formats.problems import Problem, Severity
-from evaluation.formats.recomputation import MeasuredTest
-from evaluation.formats.results import ScoreFile, SystemResults
+from common.errors import MetricInputError
+from common.problems import Problem, Severity
+from common.progress import Progress, ignore_progress
+from evaluation.attackers.trial_scores import PRESETS, fit_back_end, score_trials
+from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
 from evaluation.formats.scores import TrialTable, write_scores
-from evaluation.formats.single_files import SIMILARITY_FOLDER
-from evaluation.metrics.bootstrap import Replicates
-from evaluation.metrics.bootstrap_similarity import bootstrap_de_identification, bootstrap_gain_of_distinctiveness
-from evaluation.metrics.errors import MetricInputError
+from evaluation.metrics.bootstrap import Replicates, bootstrap_de_identification, bootstrap_gain_of_distinctiveness
 from evaluation.metrics.voice_similarity import (
     SimilarityMatrix,
     VoiceDistinctiveness,
     voice_distinctiveness_of_embeddings,
 )
-from evaluation.objective.averages import add_averages
-from evaluation.objective.compute import Objective
-from evaluation.objective.detection import add_detection
-from evaluation.objective.similarity import PAIRS
-from evaluation.objective.sources import Sources, Work
-from evaluation.objective.values import ATTACKS, Basis, Missing, number_words
-from evaluation.objective.voice_extras import add_extras
-from evaluation.protocols.recipes import DataSet, Recipe
+from evaluation.protocols.recipes import DataSet
+from evaluation.scoring.compute import Objective, add_averages
+from evaluation.scoring.detection import PAIRS, add_detection
+from evaluation.scoring.recomputation import MeasuredTest
+from evaluation.scoring.results.expected import detection_name
+from evaluation.scoring.results.folders import ScoreFile, SystemResults
+from evaluation.scoring.results.results_2022 import SIMILARITY_FOLDER
+from evaluation.scoring.sources import Attacker, Scorer, Sources, Vector, Vectors, Work
+from evaluation.scoring.values import ATTACKS, Basis, Missing, number_words
+from evaluation.scoring.voice_extras import add_extras
+from speech.encoders import long_term_spectrum
 
-Vector = NDArray[np.float32]
-Vectors = Mapping[str, Vector]  # of some utterances, by name
-VectorSource = Callable[[str, Speech], Vectors]  # of a data set in one form
-Scorer = Callable[[Mapping[str, NDArray[np.float32]], Vectors, Sequence[tuple[str, str]]], NDArray[np.floating]]
-Progress = Callable[[str, int, int], None]
 ESTIMATOR = "official"
-
-
-def _unknown(_: str) -> Mapping[str, str]:
-    return {}
-
-
-@dataclass(frozen=True)
-class Voices:
-    """What an attack says about the voices of one trial set, and about whom."""
-
-    data_set: str
-    found: VoiceDistinctiveness
-
-
-@dataclass(frozen=True)
-class Attacker:
-    """Who attacks, with what.
-
-    Attributes:
-        name: as in the folder of its scores.
-        training: the speech that it was trained on; what it may call itself follows from it.
-        vectors: of each data set, original and anonymised.
-        speakers: utterance → speaker of a data set.
-        score: scores of pairs of model and utterance; a model is the vectors of its utterances, shape (n, d).
-        trials: the trial sets that it attacks.
-        genders: speaker → ``f`` or ``m`` of a data set; empty where they are not known.
-    """
-
-    name: str
-    training: Speech
-    vectors: VectorSource
-    speakers: Callable[[str], Mapping[str, str]]
-    score: Scorer
-    trials: Sequence[DataSet]
-    genders: Callable[[str], Mapping[str, str]] = _unknown
 
 
 def attacks_of_training(training: Speech) -> tuple[AttackModel, ...]:
@@ -94,9 +59,14 @@ def results_folder(attacker: str, training: Speech) -> str:
 
 
 def run_attack(
-    folder: Path, attacker: Attacker, sources: Sources, *, kept: Callable[[MeasuredTest], None],
-    drawn: Callable[[Voices], None], progress: Progress,
-) -> Objective:  # fmt: skip
+    folder: Path,
+    attacker: Attacker,
+    sources: Sources,
+    *,
+    kept: Callable[[MeasuredTest], None] = ignore_progress,
+    drawn: Callable[[str, VoiceDistinctiveness], None] = ignore_progress,
+    progress: Progress = ignore_progress,
+) -> Objective:
     """Score every trial, write the results directory into `folder`, and measure it as if a team had handed it in.
 
     Args:
@@ -131,11 +101,12 @@ def _score_files(place: Path, attacker: Attacker, sources: Sources, progress: Pr
         for rung, attack in enumerate(attacks):
             progress("Scoring the trials", number * len(attacks) + rung, total)
             training, enrolment, speech = ATTACKS[attack]
-            name = test_folder(sources.recipe, data_set, enrolment, speech)
+            name = detection_name(sources.recipe, data_set, enrolment, speech)
             models = models_of(
-                attacker.vectors(data_set.enrolment, enrolment), attacker.speakers(data_set.enrolment),
+                attacker.vectors(data_set.enrolment, enrolment),
+                attacker.speakers(data_set.enrolment),
                 {model for model, _ in pairs},
-            )  # fmt: skip
+            )
             path = place / name / "scores"
             score_trials_into(path, models, attacker.vectors(data_set.name, speech), pairs, attacker.score)
             shown = path.relative_to(place).as_posix()
@@ -152,12 +123,6 @@ def pairs_of(trials: TrialTable) -> list[tuple[str, str]]:
     return found
 
 
-def test_folder(recipe: Recipe, data_set: DataSet, enrolment: Speech, speech: Speech) -> str:
-    """Name of the folder of a verification test, such as ``ASV-libri_dev_enrolls-libri_dev_trials_f_anon``."""
-    suffix = {Speech.ORIGINAL: "", Speech.ANONYMISED: recipe.anonymised_suffix or "_anon"}
-    return f"ASV-{data_set.enrolment}{suffix[enrolment]}-{data_set.name}{suffix[speech]}"
-
-
 def models_of(vectors: Vectors, speakers: Mapping[str, str], wanted: Iterable[str]) -> dict[str, NDArray[np.float32]]:
     """The enrolment vectors of each wanted speaker who has any, shape (utterances, d), by name of the utterance."""
     utterances: dict[str, list[str]] = {name: [] for name in sorted(wanted)}
@@ -168,9 +133,12 @@ def models_of(vectors: Vectors, speakers: Mapping[str, str], wanted: Iterable[st
 
 
 def score_trials_into(
-    path: Path, models: Mapping[str, NDArray[np.float32]], tests: Vectors, pairs: Sequence[tuple[str, str]],
+    path: Path,
+    models: Mapping[str, NDArray[np.float32]],
+    tests: Vectors,
+    pairs: Sequence[tuple[str, str]],
     score: Scorer,
-) -> None:  # fmt: skip
+) -> None:
     """Write the scores of all trials that can be scored; the others have no line, as Kaldi leaves them out."""
     possible = [(model, utterance) for model, utterance in pairs if model in models and utterance in tests]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -185,12 +153,12 @@ def score_trials_into(
 
 
 def _add_voices(
-    work: Work, place: Path, data_set: DataSet, attacker: Attacker, drawn: Callable[[Voices], None]
+    work: Work, place: Path, data_set: DataSet, attacker: Attacker, drawn: Callable[[str, VoiceDistinctiveness], None]
 ) -> None:
     """G_VD and De-Identification of a trial set by the cosines of its vectors."""
     gender = Gender(data_set.gender)
-    gain = ClaimIdentity(data_set.name, gender, "gain_of_voice_distinctiveness", ESTIMATOR)
-    lost = ClaimIdentity(data_set.name, gender, "de_identification", ESTIMATOR)
+    gain = NumberIdentity(data_set.name, gender, "gain_of_voice_distinctiveness", ESTIMATOR)
+    lost = NumberIdentity(data_set.name, gender, "de_identification", ESTIMATOR)
     original = attacker.vectors(data_set.name, Speech.ORIGINAL)
     anonymised = attacker.vectors(data_set.name, Speech.ANONYMISED)
     speakers = attacker.speakers(data_set.name)
@@ -199,13 +167,17 @@ def _add_voices(
     if absent:
         work.reasons[gain] = f"{absent} utterances of {data_set.name} have no vector of both forms"
     try:
-        found = voices_of([original[one] for one in both], [anonymised[one] for one in both],
-                          [speakers[one] for one in both])  # fmt: skip
+        found = voices_of(
+            [original[one] for one in both], [anonymised[one] for one in both], [speakers[one] for one in both]
+        )
     except MetricInputError as error:
-        work.problems.add(_no_voices(data_set, str(error)))
+        remedy = "Its voice distinctiveness is left out; every other number stands."
+        why = f"none: {str(error)[:1].lower()}{str(error)[1:].rstrip('.')}"
+        named = "no-voice-distinctiveness", data_set.name
+        work.problems.add(Problem(*named, "voices that can be compared", why, remedy, Severity.WARNING))
         return
     write_matrices(place / SIMILARITY_FOLDER / data_set.name, found)
-    drawn(Voices(data_set.name, found))
+    drawn(data_set.name, found)
     size = len(found.oo.speakers)
     if math.isfinite(found.gain_db):
         replicates = _resampled(work, bootstrap_gain_of_distinctiveness, found.oo, found.pp)
@@ -250,12 +222,6 @@ def _resampled(
     return None if draws is None else measure(original.values, other.values, original.speakers, draws)
 
 
-def _no_voices(data_set: DataSet, found: str) -> Problem:
-    remedy = "Its voice distinctiveness is left out; every other number stands."
-    expected, why = "voices that can be compared", f"none: {found[:1].lower()}{found[1:].rstrip('.')}"
-    return Problem("no-voice-distinctiveness", data_set.name, expected, why, remedy, Severity.WARNING)
-
-
 def _missing(work: Work) -> Iterator[Missing]:
     """What could not be done completely, each test once."""
     said: set[tuple[str, str]] = set()
@@ -264,3 +230,40 @@ def _missing(work: Work) -> Iterator[Missing]:
         if test not in said:
             said.add(test)
             yield Missing(number_words(identity), reason, is_ranked=False)
+
+
+DEFAULT_PRESET = "2024"
+OWN_WAY = long_term_spectrum.ENGINE.name
+
+
+def choose_scorer(engine: str, preset: str = "") -> Scorer:
+    """What gives the scores of trials for an encoder.
+
+    Args:
+        preset: a name of `PRESETS`; the usual way of the encoder where it is empty.
+
+    Raises:
+        MetricInputError: no such preset, or one that has to be fitted on the vectors of a training corpus.
+    """
+    if not preset and engine == OWN_WAY:
+        return _by_spectrum
+    name = preset or DEFAULT_PRESET
+    if name not in PRESETS:
+        raise MetricInputError(f"Expected a way of scoring among {', '.join(PRESETS)}, found “{name}”.")
+    options = PRESETS[name]
+    back_end = fit_back_end(options)
+
+    def score(
+        models: Mapping[str, NDArray[np.float32]], tests: Vectors, pairs: Sequence[tuple[str, str]]
+    ) -> NDArray[np.float64]:
+        return score_trials(models, tests, pairs, back_end, options)
+
+    return score
+
+
+def _by_spectrum(
+    models: Mapping[str, NDArray[np.float32]], tests: Vectors, pairs: Sequence[tuple[str, str]]
+) -> NDArray[np.float64]:
+    enrolled = {name: [one.astype(np.float64) for one in vectors] for name, vectors in models.items()}
+    heard = {name: vector.astype(np.float64) for name, vector in tests.items()}
+    return np.array([score for _, _, score in long_term_spectrum.score_trials(enrolled, heard, pairs)])

@@ -15,24 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluation.metrics.bootstrap import (
-    Interval,
-    Replicates,
-    SpeakerDraws,
-    bootstrap_ratio,
-    difference,
-    draw_speakers,
-)
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.word_errors import (
-    UtteranceWordErrors,
-    WordErrorCounts,
-    WordErrors,
-    clip_word_errors,
-    count_word_errors,
-    pool_word_errors,
-)
-from evaluation.recognizers.texts import WRITTEN_ENGLISH, TextRule
+from common.errors import MetricInputError
+from evaluation.metrics import word_errors
+from evaluation.metrics.bootstrap import Interval, Replicates, SpeakerDraws, bootstrap_ratio, difference, draw_speakers
+from evaluation.metrics.word_normalization import WRITTEN_ENGLISH, TextRule
 
 GROUPS = {"all": "all", "f": "female", "m": "male"}
 RESAMPLES = 1000
@@ -53,8 +39,8 @@ class RecognizedUtterance:
     utterance: str
     speaker: str
     gender: str
-    errors: UtteranceWordErrors
-    original: UtteranceWordErrors | None
+    errors: word_errors.UtteranceWordErrors
+    original: word_errors.UtteranceWordErrors | None
     is_runaway: bool
 
 
@@ -77,11 +63,11 @@ class GroupErrors:
     group: str
     utterances: int
     speakers: int
-    counts: WordErrorCounts
+    counts: word_errors.WordErrorCounts
     interval: Interval | None
     clipped_error_rate: float | None
     honest_error_rate: float | None
-    original: WordErrorCounts | None
+    original: word_errors.WordErrorCounts | None
     original_interval: Interval | None
     difference: Interval | None
 
@@ -147,7 +133,19 @@ def recognition_report(
     present = {one.utterance: references[one.utterance] for one in errors.utterances if not one.is_missing}
     heard = {name: text for name, text in (originals or {}).items() if name in present}
     before = _counted({name: present[name] for name in heard}, heard, rule).utterances if heard else ()
-    everyone = _described(errors, {one.utterance: one for one in before}, speakers or {}, genders or {})
+    original = {one.utterance: one for one in before}
+    who = {one.utterance: (speakers or {}).get(one.utterance, "") for one in errors.utterances}
+    everyone = [  # those without a hypothesis included
+        RecognizedUtterance(
+            utterance=one.utterance,
+            speaker=who[one.utterance],
+            gender=(genders or {}).get(who[one.utterance], ""),
+            errors=one,
+            original=original.get(one.utterance),
+            is_runaway=_runs_away(one),
+        )
+        for one in errors.utterances
+    ]
     utterances = tuple(one for one in everyone if not one.errors.is_missing)
     if not sum(one.errors.counts.reference_words for one in utterances):
         raise MetricInputError(
@@ -165,41 +163,15 @@ def recognition_report(
         utterances=utterances,
         without_hypothesis=errors.missing,
         without_reference=errors.unexpected,
-        notes=tuple(_notes(utterances, errors.missing, errors.unexpected, groups[0], originals is not None)),
+        notes=tuple(_notes(utterances, errors, groups[0], originals is not None)),
     )
 
 
-def _described(
-    errors: WordErrors, before: Mapping[str, UtteranceWordErrors], speakers: Mapping[str, str],
-    genders: Mapping[str, str],
-) -> tuple[RecognizedUtterance, ...]:  # fmt: skip
-    """Every utterance with what is known of it, those without a hypothesis included."""
-    return tuple(
-        RecognizedUtterance(
-            utterance=one.utterance,
-            speaker=speakers.get(one.utterance, ""),
-            gender=genders.get(speakers.get(one.utterance, ""), ""),
-            errors=one,
-            original=before.get(one.utterance),
-            is_runaway=_runs_away(one),
-        )
-        for one in errors.utterances
-    )
-
-
-def _counted(references: Mapping[str, str], hypotheses: Mapping[str, str], rule: TextRule) -> WordErrors:
-    return count_word_errors(
+def _counted(references: Mapping[str, str], hypotheses: Mapping[str, str], rule: TextRule) -> word_errors.WordErrors:
+    return word_errors.count_word_errors(
         {name: rule.normalise(text) for name, text in references.items()},
         {name: rule.normalise(text) for name, text in hypotheses.items()},
     )
-
-
-def _draws(
-    utterances: Sequence[RecognizedUtterance], random: np.random.Generator, resamples: int
-) -> SpeakerDraws | None:
-    """None where not every utterance has a speaker, or all have one."""
-    names = {one.speaker for one in utterances}
-    return None if "" in names or len(names) < 2 else draw_speakers(sorted(names), resamples, random)
 
 
 def _group(
@@ -207,7 +179,8 @@ def _group(
 ) -> GroupErrors:
     """Of the members, those without a hypothesis included, which only the honest rate counts."""
     present = [one for one in members if not one.errors.is_missing]
-    draws = _draws(present, random, resamples)
+    names = {one.speaker for one in present}
+    draws = draw_speakers(sorted(names), resamples, random) if "" not in names and len(names) > 1 else None
     pairs = [(one.speaker, one.errors.counts, one.original.counts) for one in present if one.original is not None]
     before = _replicates([(speaker, counts) for speaker, _, counts in pairs], draws)
     after = _replicates([(speaker, counts) for speaker, counts, _ in pairs], draws)
@@ -215,17 +188,19 @@ def _group(
         group=group,
         utterances=len(present),
         speakers=len({one.speaker for one in present} - {""}),
-        counts=pool_word_errors(one.errors.counts for one in present),
+        counts=word_errors.pool_word_errors(one.errors.counts for one in present),
         interval=_interval(_replicates([(one.speaker, one.errors.counts) for one in present], draws)),
-        clipped_error_rate=clip_word_errors(one.errors.counts for one in present).error_rate,
-        honest_error_rate=pool_word_errors(one.errors.counts for one in members).error_rate,
-        original=pool_word_errors(counts for _, _, counts in pairs) if pairs else None,
+        clipped_error_rate=word_errors.clip_word_errors(one.errors.counts for one in present).error_rate,
+        honest_error_rate=word_errors.pool_word_errors(one.errors.counts for one in members).error_rate,
+        original=word_errors.pool_word_errors(counts for _, _, counts in pairs) if pairs else None,
         original_interval=_interval(before),
         difference=_interval(difference(after, before)) if before and after else None,
     )
 
 
-def _replicates(counted: Sequence[tuple[str, WordErrorCounts]], draws: SpeakerDraws | None) -> Replicates | None:
+def _replicates(
+    counted: Sequence[tuple[str, word_errors.WordErrorCounts]], draws: SpeakerDraws | None
+) -> Replicates | None:
     if draws is None or len({speaker for speaker, _ in counted}) < 2:
         return None
     return bootstrap_ratio(
@@ -242,7 +217,7 @@ def _interval(replicates: Replicates | None) -> Interval | None:
     return replicates.interval()
 
 
-def _runs_away(one: UtteranceWordErrors) -> bool:
+def _runs_away(one: word_errors.UtteranceWordErrors) -> bool:
     heard = [step.hypothesis for step in one.alignment if step.hypothesis is not None]
     said = [step.reference for step in one.alignment if step.reference is not None]
     return _repeats_itself(heard) and not _repeats_itself(said)
@@ -261,9 +236,11 @@ def _repeats_itself(words: Sequence[str]) -> bool:
 
 
 def _notes(
-    utterances: Sequence[RecognizedUtterance], missing: Sequence[str], unexpected: Sequence[str],
-    overall: GroupErrors, with_originals: bool,
-) -> list[str]:  # fmt: skip
+    utterances: Sequence[RecognizedUtterance],
+    errors: word_errors.WordErrors,
+    overall: GroupErrors,
+    with_originals: bool,
+) -> list[str]:
     notes = []
     if overall.interval is None:
         notes.append("There is no interval: it needs a speaker for every utterance, and two speakers or more.")
@@ -276,9 +253,9 @@ def _notes(
             f"In {len(wild)} of {len(utterances)} utterances, such as {wild[0]}, the recogniser repeats a phrase that "
             "nobody said; the clipped rate counts no more errors in an utterance than it has words."
         )
-    if missing:
+    if missing := errors.missing:
         notes.append(f"{len(missing)} utterances, such as {missing[0]}, have no hypothesis and were left out.")
-    if unexpected:
+    if unexpected := errors.unexpected:
         notes.append(
             f"{len(unexpected)} hypotheses, such as that of {unexpected[0]}, have no transcript and count nowhere."
         )

@@ -1,27 +1,29 @@
-"""Claimed numbers beside those that follow from the score files of a submission and the official trials.
+"""Reported numbers beside those that follow from the score files of a submission and the official trials.
 
-A claimed number agrees where the recomputed one is printed the same (protocol 1.2), give or take the 1e-9 by which two
+A reported number agrees where the recomputed one is printed the same (protocol 1.2), give or take the 1e-9 by which two
 implementations differ. Where the trials come from is the caller's matter: a folder of Kaldi data directories, or the
 lists of a corpus. Convention: equal error rates in per cent.
+
+From a Kaldi score file to its numbers in one call.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from evaluation.formats.claims import Claim, ClaimIdentity
-from evaluation.formats.data_directories import list_hash
-from evaluation.formats.problem_list import ProblemList
-from evaluation.formats.problems import Problem
-from evaluation.formats.result_lines import CATEGORIES
-from evaluation.formats.results import ScoreFile, SystemResults
-from evaluation.formats.results_2022 import claim_value, new_claim
-from evaluation.formats.scores import JoinedScores, TrialTable, join_scores, read_scores
+from common.errors import MetricInputError
+from common.problems import Problem, ProblemList, Severity, shorten
+from evaluation.formats.results import CATEGORIES, NumberIdentity, ReportedNumber
+from evaluation.formats.scores import JoinedScores, TrialTable, join_scores, read_scores, read_trial_table
+from evaluation.metrics.calibration import Compatibility
 from evaluation.metrics.catalogue import find_metric
 from evaluation.metrics.detection import DetectionMetrics, detection_metrics
-from evaluation.protocols.recipes import DataSet
+from evaluation.protocols.recipes import DataSet, list_hash
+from evaluation.scoring.results.folders import ScoreFile, SystemResults
+from evaluation.scoring.results.results_2022 import make_reported_number, parse_number
 
 TOLERANCE = 1e-9
 
@@ -31,7 +33,7 @@ TrialLookup = Callable[[DataSet], TrialTable]
 
 @dataclass(frozen=True, slots=True)
 class RecomputedNumber:
-    """A number as claimed in one place and as it follows from the files.
+    """A number as reported in one place and as it follows from the files.
 
     Attributes:
         scores: the file that it was recomputed from.
@@ -39,15 +41,15 @@ class RecomputedNumber:
         written: the same as the official scripts print it.
     """
 
-    claim: Claim
+    reported: ReportedNumber
     scores: str
     value: float
     written: str
 
     @property
     def agrees(self) -> bool:
-        """Whether the claim is the recomputed number as printed."""
-        return agrees(self.claim, self.value)
+        """Whether the reported number is the recomputed number as printed."""
+        return agrees(self.reported, self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class MeasuredTest:
 
     Attributes:
         joined: the scores by trial, in the order of the trials.
-        numbers: every claimed number of it, in every place where it stands.
+        numbers: every reported number of it, in every place where it stands.
     """
 
     file: ScoreFile
@@ -66,9 +68,12 @@ class MeasuredTest:
 
 
 def measure_tests(
-    system: SystemResults, data_sets: Mapping[str, DataSet], trials: TrialLookup, problems: ProblemList,
+    system: SystemResults,
+    data_sets: Mapping[str, DataSet],
+    trials: TrialLookup,
+    problems: ProblemList,
     files: Iterable[ScoreFile] | None = None,
-) -> Iterator[MeasuredTest]:  # fmt: skip
+) -> Iterator[MeasuredTest]:
     """Measure every score file of a submission against the trials; what is wrong is added to `problems`.
 
     Faults besides those of `join_scores`: ``no-scores``, ``missing-file`` (of the trials), ``wrong-trials`` (another
@@ -83,9 +88,9 @@ def measure_tests(
     if not system.scores:
         remedy = "Hand in the results directories with their ASV-* folders."
         problems.add(Problem("no-scores", system.system, "score files to recompute from", "none", remedy))
-    claims: dict[TestKey, list[Claim]] = {}
-    for claim in (*system.claims, *system.repeated):
-        claims.setdefault(test_key(claim.identity), []).append(claim)
+    reported_numbers: dict[TestKey, list[ReportedNumber]] = {}
+    for reported in (*system.reported_numbers, *system.repeated):
+        reported_numbers.setdefault(test_key(reported.identity), []).append(reported)
     tables: dict[str, TrialTable] = {}
     for file in system.scores if files is None else files:
         if file.data_set not in tables:
@@ -98,11 +103,15 @@ def measure_tests(
         if not joined.targets.any() or joined.targets.all():
             continue  # said by the problems of the join
         metrics = detection_metrics(joined.target_scores, joined.nontarget_scores)
-        numbers = tuple(_numbers(file, metrics, claims.get(test_key(file), [])))
-        yield MeasuredTest(file, joined, metrics, numbers)
+        numbers = []
+        for reported in reported_numbers.get(test_key(file), []):
+            value = detection_value(metrics, reported.identity)
+            written = make_reported_number(reported.identity, value).written
+            numbers.append(RecomputedNumber(reported, file.name, value, written))
+        yield MeasuredTest(file, joined, metrics, tuple(numbers))
 
 
-def test_key(one: ClaimIdentity | ScoreFile) -> TestKey:
+def test_key(one: NumberIdentity | ScoreFile) -> TestKey:
     """What tells one verification test from another."""
     return one.data_set, one.training, one.enrolment, one.speech
 
@@ -126,16 +135,16 @@ def check_trials(table: TrialTable, data_set: DataSet, problems: ProblemList) ->
             problems.add(Problem("wrong-trials", table.name, expected, f"hash {digest}", remedy))
 
 
-def agrees(claim: Claim, value: float) -> bool:
-    """Whether a claim is a recomputed value as the official scripts print it."""
+def agrees(reported: ReportedNumber, value: float) -> bool:
+    """Whether a reported number is a recomputed value as the official scripts print it."""
     if not math.isfinite(value):
-        return claim.value == value
+        return reported.value == value
     slack = TOLERANCE * max(1.0, abs(value))
-    low, high = (_printed(claim, value + side) for side in (-slack, slack))
-    return low <= claim.value <= high
+    low, high = (_printed(reported, value + side) for side in (-slack, slack))
+    return low <= reported.value <= high
 
 
-def detection_value(measured: DetectionMetrics, identity: ClaimIdentity) -> float:
+def detection_value(measured: DetectionMetrics, identity: NumberIdentity) -> float:
     """The value of a metric of speaker verification; a ZEBRA category counts 0 for “0” and 1 to 6 for A to F."""
     if identity.metric == "zebra_category":
         return float(CATEGORIES.index(measured.zebra.category))
@@ -143,20 +152,48 @@ def detection_value(measured: DetectionMetrics, identity: ClaimIdentity) -> floa
 
 
 def unlike(one: RecomputedNumber, code: str) -> Problem:
-    """That a claim is not the number that follows from the files."""
-    claim = one.claim
-    metric = find_metric(claim.identity.metric, claim.identity.estimator)
-    expected = f"{one.written} for {metric.label} of {claim.identity.data_set}, recomputed from {one.scores}"
+    """That a reported number is not the number that follows from the files."""
+    reported = one.reported
+    metric = find_metric(reported.identity.metric, reported.identity.estimator)
+    expected = f"{one.written} for {metric.label} of {reported.identity.data_set}, recomputed from {one.scores}"
     remedy = "Hand in the scores and the numbers of one run."
-    return Problem(code, claim.file, expected, f"“{claim.written}”", remedy, line=claim.line)
+    return Problem(code, reported.file, expected, f"“{reported.written}”", remedy, line=reported.line)
 
 
-def _numbers(file: ScoreFile, measured: DetectionMetrics, claims: Sequence[Claim]) -> Iterator[RecomputedNumber]:
-    for claim in claims:
-        value = detection_value(measured, claim.identity)
-        yield RecomputedNumber(claim, file.name, value, new_claim(claim.identity, value).written)
-
-
-def _printed(claim: Claim, value: float) -> float:
+def _printed(reported: ReportedNumber, value: float) -> float:
     """The number that is left of a value in print."""
-    return value if claim.identity.metric == "zebra_category" else claim_value(new_claim(claim.identity, value).written)
+    return (
+        value
+        if reported.identity.metric == "zebra_category"
+        else parse_number(make_reported_number(reported.identity, value).written)
+    )
+
+
+def join_files(scores: Path | str, trials: Path | str) -> JoinedScores:
+    """The trials of a list with their scores, and every fault of both files."""
+    return join_scores(read_scores(Path(scores), str(scores)), read_trial_table(Path(trials), str(trials)))
+
+
+def measure_scores(
+    scores: Path | str, trials: Path | str, *, compatibility: Compatibility = "documented"
+) -> DetectionMetrics:
+    """Every detection metric of a Kaldi ``scores`` file.
+
+    Args:
+        scores: lines of ``<model> <utterance> <score>``; a higher score means more alike.
+        trials: lines of ``<model> <utterance> target|nontarget``.
+        compatibility: as in `detection_metrics`.
+
+    Raises:
+        MetricInputError: any fault of the files; the first of each kind are named, the others counted. (`join_files`
+            gives all faults and what can be had of the files.)
+
+    Example:
+        measured = measure_scores("ASV-libri_test_enrolls-libri_test_trials_f/scores", "libri_test_trials_f/trials")
+        print(measured.kaldi_eer, measured.min_cllr)
+    """
+    joined = join_files(scores, trials)
+    faults = [problem.sentence() for problem in shorten(joined.problems) if problem.severity is Severity.ERROR]
+    if faults:
+        raise MetricInputError("\n".join(faults))
+    return detection_metrics(joined.target_scores, joined.nontarget_scores, compatibility=compatibility)

@@ -11,16 +11,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evaluation.formats.claims import Claim, ClaimIdentity
-from evaluation.formats.problem_list import ProblemList
-from evaluation.formats.problems import Problem
-from evaluation.formats.recomputation import MeasuredTest, agrees
-from evaluation.formats.results import SystemResults
+from common.problems import Problem, ProblemList
+from evaluation.formats.results import NumberIdentity, ReportedNumber, Speech
 from evaluation.formats.scores import TrialTable
 from evaluation.metrics.bootstrap import Replicates, SpeakerDraws, draw_speakers
-from evaluation.objective.values import Basis, Number
 from evaluation.protocols.recipes import DataSet, Recipe, Track
+from evaluation.scoring.recomputation import MeasuredTest, RecomputedNumber, agrees, unlike
+from evaluation.scoring.results.folders import SystemResults
+from evaluation.scoring.results.results_2022 import make_reported_number
+from evaluation.scoring.values import Basis, Number
+
+Vector = NDArray[np.float32]
+Vectors = Mapping[str, Vector]  # of some utterances, by name
+VectorSource = Callable[[str, Speech], Vectors]  # of a data set in one form
+Scorer = Callable[[Mapping[str, NDArray[np.float32]], Vectors, Sequence[tuple[str, str]]], NDArray[np.floating]]
 
 RESAMPLES = 1000
 
@@ -44,7 +50,7 @@ def _nothing(_: DataSet) -> None:
     return None
 
 
-def _no_texts(_: DataSet) -> Mapping[str, str]:
+def _no_names(_: object) -> Mapping[str, str]:
     return {}
 
 
@@ -57,14 +63,14 @@ class Sources:
         speakers: utterance → speaker of a trial set; empty where not known, then there are no intervals.
         references: utterance → transcript of a recognition set; empty where not known.
         pitch: pitch correlations by data set, of those whose audio was measured.
-        scores_required, audio_required: whether a claim may not stand for a number of these.
+        scores_required, audio_required: whether a reported number may not stand for a number of these.
     """
 
     recipe: Recipe
     track: Track
     trials: Callable[[DataSet], TrialTable | None] = _nothing
-    speakers: Callable[[DataSet], Mapping[str, str]] = _no_texts
-    references: Callable[[DataSet], Mapping[str, str]] = _no_texts
+    speakers: Callable[[DataSet], Mapping[str, str]] = _no_names
+    references: Callable[[DataSet], Mapping[str, str]] = _no_names
     pitch: Mapping[str, PitchOfSet] = field(default_factory=dict)
     scores_required: bool = False
     audio_required: bool = False
@@ -81,7 +87,7 @@ class Work:
         progress: stage, done, total.
         replicates: resampled values of numbers that have an interval, in their unit.
         reasons: why a number is missing or not to be relied on.
-        unlike: of each number that is claimed otherwise, in however many places, what is to be said.
+        unlike: of each number that is reported otherwise, in however many places, what is to be said.
     """
 
     folder: Path
@@ -89,57 +95,77 @@ class Work:
     sources: Sources
     kept: Callable[[MeasuredTest], None]
     progress: Callable[[str, int, int], None]
-    numbers: dict[ClaimIdentity, Number] = field(default_factory=dict)
-    replicates: dict[ClaimIdentity, Replicates] = field(default_factory=dict)
-    reasons: dict[ClaimIdentity, str] = field(default_factory=dict)
-    unlike: dict[ClaimIdentity, Problem] = field(default_factory=dict)
+    numbers: dict[NumberIdentity, Number] = field(default_factory=dict)
+    replicates: dict[NumberIdentity, Replicates] = field(default_factory=dict)
+    reasons: dict[NumberIdentity, str] = field(default_factory=dict)
+    unlike: dict[NumberIdentity, Problem] = field(default_factory=dict)
     problems: ProblemList = field(default_factory=ProblemList)
-    _claims: dict[ClaimIdentity, list[Claim]] = field(default_factory=dict)
+    _reported: dict[NumberIdentity, list[ReportedNumber]] = field(default_factory=dict)
     _draws: dict[tuple[str, ...], SpeakerDraws] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for claim in (*self.system.claims, *self.system.repeated):
-            self._claims.setdefault(claim.identity, []).append(claim)
+        for reported in (*self.system.reported_numbers, *self.system.repeated):
+            self._reported.setdefault(reported.identity, []).append(reported)
 
     @property
     def recipe(self) -> Recipe:
         return self.sources.recipe
 
-    def claims_of(self, identity: ClaimIdentity) -> Sequence[Claim]:
-        """Every place where a number is claimed."""
-        return self._claims.get(identity, ())
+    def find_reported(self, identity: NumberIdentity) -> Sequence[ReportedNumber]:
+        """Every place where a number is reported."""
+        return self._reported.get(identity, ())
 
-    def claimed(self) -> Iterator[tuple[ClaimIdentity, Claim]]:
-        """Every claimed number with the first place where it stands."""
-        for identity, claims in self._claims.items():
-            yield identity, claims[0]
+    def reported(self) -> Iterator[tuple[NumberIdentity, ReportedNumber]]:
+        """Every reported number with the first place where it stands."""
+        for identity, reported_numbers in self._reported.items():
+            yield identity, reported_numbers[0]
 
     def add(
-        self, identity: ClaimIdentity, value: float, basis: Basis, n: int, *, spread: float | None = None,
-        replicates: Replicates | None = None, agree: Callable[[Claim, float], bool] = agrees,
-    ) -> list[Claim]:  # fmt: skip
-        """Add a recomputed number with its claim beside it; the first claim that is another number, if there is one.
+        self,
+        identity: NumberIdentity,
+        value: float,
+        basis: Basis,
+        n: int,
+        *,
+        spread: float | None = None,
+        replicates: Replicates | None = None,
+        agree: Callable[[ReportedNumber, float], bool] = agrees,
+        source: tuple[str, str] | None = None,
+    ) -> list[ReportedNumber]:
+        """Add a recomputed number with the reported one beside it.
+
+        Returns the first reported number that differs, if there is one.
 
         A number that is added again, from a better source, replaces the one before and what was said of it.
 
         Args:
-            agree: whether a claim is the value in print.
+            agree: whether a reported number is the value in print.
+            source: what the number was recomputed from, and the code of the problem that a reported one differs.
         """
-        claims = list(self.claims_of(identity))
-        unlike = [claim for claim in claims if not agree(claim, value)]
-        shown = next(iter([*unlike, *claims]), None)
+        reported_numbers = list(self.find_reported(identity))
+        differing = [reported for reported in reported_numbers if not agree(reported, value)]
+        shown = next(iter([*differing, *reported_numbers]), None)
         low, high = interval(replicates)
         if replicates is not None:
             self.replicates[identity] = replicates
         self.numbers[identity] = Number(
-            identity, value, basis, n, spread, low, high,
-            claimed=shown.value if shown else None,
-            claimed_text=shown.written if shown else "",
-            claimed_in=place(shown) if shown else "",
-            agrees=not unlike if claims else None,
-        )  # fmt: skip
+            identity,
+            value,
+            basis,
+            n,
+            spread,
+            low,
+            high,
+            reported=shown.value if shown else None,
+            reported_text=shown.written if shown else "",
+            reported_in=place(shown) if shown else "",
+            agrees=not differing if reported_numbers else None,
+        )
         self.unlike.pop(identity, None)
-        return unlike[:1]
+        if differing and source:
+            written = make_reported_number(identity, value).written
+            self.unlike[identity] = unlike(RecomputedNumber(differing[0], source[0], value, written), source[1])
+        return differing[:1]
 
     def draws(self, speakers: Sequence[str]) -> SpeakerDraws | None:
         """The resamples of these speakers, the same for every system and test; None of fewer than two."""
@@ -160,6 +186,29 @@ def interval(replicates: Replicates | None) -> tuple[float | None, float | None]
     return found.lower, found.upper
 
 
-def place(claim: Claim) -> str:
-    """Where a claim stands."""
-    return f"{claim.file}, line {claim.line}"
+def place(reported: ReportedNumber) -> str:
+    """Where a reported number stands."""
+    return f"{reported.file}, line {reported.line}"
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """Who attacks, with what.
+
+    Attributes:
+        name: as in the folder of its scores.
+        training: the speech that it was trained on; what it may call itself follows from it.
+        vectors: of each data set, original and anonymised.
+        speakers: utterance → speaker of a data set.
+        score: scores of pairs of model and utterance; a model is the vectors of its utterances, shape (n, d).
+        trials: the trial sets that it attacks.
+        genders: speaker → ``f`` or ``m`` of a data set; empty where they are not known.
+    """
+
+    name: str
+    training: Speech
+    vectors: VectorSource
+    speakers: Callable[[str], Mapping[str, str]]
+    score: Scorer
+    trials: Sequence[DataSet]
+    genders: Callable[[str], Mapping[str, str]] = _no_names

@@ -1,6 +1,6 @@
-"""The objective numbers of one submission, as pages, board and API read them; nothing here can be changed.
+"""The objective numbers of one submission, as pages, leaderboard and API read them; nothing here can be changed.
 
-A number has one identity (`ClaimIdentity`: data set, gender, metric, estimator, and the speech that the evaluator was
+A number has one identity (`NumberIdentity`: data set, gender, metric, estimator, and the speech that the evaluator was
 trained on, enrolled with and tested on); its average over a split has the data set ``average_test`` and so on.
 Conventions: EERs and WERs in per cent, as the recipe has them; `low` and `high` are 95 % intervals over speakers.
 """
@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
+from typing import Any
 
-from evaluation.formats.claims import AttackModel, ClaimIdentity, Gender, Speech
-from evaluation.formats.result_lines import CATEGORIES
-from evaluation.metrics.averages import Condition, GateResult, Policy, conditions
-from evaluation.metrics.averages import gate as hold_gate
+from evaluation.formats.results import CATEGORIES, AttackModel, Gender, NumberIdentity, Speech
 from evaluation.metrics.catalogue import Metric, find_metric
-from evaluation.protocols.recipes import Average, Gate, Ranking, Recipe, Track, Utility
+from evaluation.protocols.recipes import Average, Gate, Recipe, Track
 
 # Which speech trains the evaluator, enrols its speakers and is tested; the first of each is the one that is averaged.
 ATTACKS: Mapping[AttackModel, tuple[Speech, Speech, Speech]] = {
@@ -28,10 +26,22 @@ ATTACKS: Mapping[AttackModel, tuple[Speech, Speech, Speech]] = {
     AttackModel.LAZY_INFORMED: (Speech.ORIGINAL, Speech.ANONYMISED, Speech.ANONYMISED),
     AttackModel.SEMI_INFORMED: (Speech.ANONYMISED, Speech.ANONYMISED, Speech.ANONYMISED),
 }
-DETECTION = frozenset({
-    "eer", "cllr", "min_cllr", "linkability", "zebra_population", "zebra_individual", "zebra_category", "auc",
-    "min_dcf_01", "min_dcf_001",
-})  # fmt: skip
+# Of speaker verification, metric and estimator as reported numbers and recipes name them.
+MEASURES = (
+    ("eer", "kaldi"),
+    ("eer", "rocch"),
+    ("min_cllr", "pav"),
+    ("eer", "speechbrain"),
+    ("cllr", ""),
+    ("linkability", ""),
+    ("zebra_population", ""),
+    ("zebra_individual", ""),
+    ("zebra_category", ""),
+    ("auc", ""),
+    ("min_dcf_01", ""),
+    ("min_dcf_001", ""),
+)
+DETECTION = frozenset(metric for metric, _ in MEASURES)
 AVERAGE = "average_"
 
 
@@ -44,7 +54,7 @@ class Basis(StrEnum):
     TRANSCRIPTS = "transcripts"
     SIMILARITY = "similarity"
     VALUES = "values"
-    CLAIM = "claim"
+    REPORTED = "claim"
 
 
 BASES = {
@@ -54,7 +64,7 @@ BASES = {
     Basis.TRANSCRIPTS: "from the transcripts",
     Basis.SIMILARITY: "from the similarity matrices",
     Basis.VALUES: "from the values of its data sets",
-    Basis.CLAIM: "claimed, not recomputed",
+    Basis.REPORTED: "claimed, not recomputed",
 }
 
 
@@ -63,24 +73,24 @@ class Number:
     """One number of a submission.
 
     Attributes:
-        value: recomputed, or the claim where nothing could be (`Basis.CLAIM`).
+        value: recomputed, or the reported number where nothing could be (`Basis.REPORTED`).
         spread: population standard deviation over utterances.
         low, high: limits of its interval over speakers; None where there is none.
         n: trials, words or utterances that it rests on; data sets of an average.
-        claimed: what the team's files state, as `claimed_text` writes it, found at `claimed_in`.
-        agrees: whether the claim is this value in print; None without claim or without recomputation.
+        reported: what the team's files state, as `reported_text` writes it, found at `reported_in`.
+        agrees: whether the reported number is this value in print; None where one of both is missing.
     """
 
-    identity: ClaimIdentity
+    identity: NumberIdentity
     value: float
     basis: Basis
     n: int
     spread: float | None = None
     low: float | None = None
     high: float | None = None
-    claimed: float | None = None
-    claimed_text: str = ""
-    claimed_in: str = ""
+    reported: float | None = None
+    reported_text: str = ""
+    reported_in: str = ""
     agrees: bool | None = None
 
     @property
@@ -96,7 +106,7 @@ class Number:
     @property
     def is_recomputed(self) -> bool:
         """Whether the portal computed it; False for what only the team's files state."""
-        return self.basis is not Basis.CLAIM
+        return self.basis is not Basis.REPORTED
 
     @property
     def is_average(self) -> bool:
@@ -131,7 +141,7 @@ class ObjectiveValues:
     submission: int
     run: int | None
     measured_at: datetime | None
-    numbers: Mapping[ClaimIdentity, Number] = field(default_factory=dict)
+    numbers: Mapping[NumberIdentity, Number] = field(default_factory=dict)
     missing: tuple[Missing, ...] = ()
 
     @property
@@ -146,7 +156,7 @@ class ObjectiveValues:
 
     @property
     def disagreements(self) -> tuple[Number, ...]:
-        """Numbers whose claim is not what follows from the files."""
+        """Numbers whose reported number is not what follows from the files."""
         return tuple(one for one in self.numbers.values() if one.agrees is False)
 
     @cached_property
@@ -158,9 +168,15 @@ class ObjectiveValues:
         return found
 
     def number(
-        self, metric: str, estimator: str = "", *, data_set: str, attack_model: AttackModel | None = None,
-        training: Speech | None = None, speech: Speech | None = None,
-    ) -> Number | None:  # fmt: skip
+        self,
+        metric: str,
+        estimator: str = "",
+        *,
+        data_set: str,
+        attack_model: AttackModel | None = None,
+        training: Speech | None = None,
+        speech: Speech | None = None,
+    ) -> Number | None:
         """The number of a data set, or of ``average_<split>``; None where there is none.
 
         Args:
@@ -182,30 +198,9 @@ class ObjectiveValues:
         found = sorted(found, key=lambda one: one.identity.training is not preferred)
         return found[0] if found else None
 
-    def average(
-        self, metric: str, estimator: str = "", *, split: str, attack_model: AttackModel | None = None,
-        speech: Speech | None = None,
-    ) -> Number | None:  # fmt: skip
+    def average(self, metric: str, estimator: str = "", *, split: str, **test: Any) -> Number | None:
         """The weighted average of a split by the recipe; arguments as in `number`."""
-        return self.number(
-            metric, estimator, data_set=f"{AVERAGE}{split}", attack_model=attack_model, speech=speech
-        )  # fmt: skip
-
-    def privacy(self, ranking: Ranking) -> Number | None:
-        """The average that decides which conditions are met."""
-        named = ranking.privacy
-        attack_model = AttackModel(ranking.attack_model)
-        return self.average(named.metric, named.estimator, split=ranking.split, attack_model=attack_model)
-
-    def utility(self, ranking: Ranking, utility: Utility) -> Number | None:
-        """The average that systems of one condition are ordered by."""
-        return self.average(utility.metric, utility.estimator, split=ranking.split)
-
-    def gate(self, gate: Gate) -> tuple[GateResult, ...] | None:
-        """Each group of a gate held against its minimum; None while a data set of it is missing."""
-        values = self.gate_values(gate)
-        wanted = {name for group in gate.groups for name in group}
-        return hold_gate(values, gate.groups, gate.minimum, inclusive=gate.inclusive) if wanted <= set(values) else None
+        return self.number(metric, estimator, data_set=f"{AVERAGE}{split}", **test)
 
     def gate_values(self, gate: Gate) -> dict[str, float]:
         """The value of each data set of a gate that there is, such as the 12 of ρF0."""
@@ -213,40 +208,23 @@ class ObjectiveValues:
         found = {name: self.number(gate.metric, gate.estimator, data_set=name) for name in names}
         return {name: one.value for name, one in found.items() if one and math.isfinite(one.value)}
 
-    def conditions(
-        self, ranking: Ranking, *, minimum_eers: tuple[float, ...] | None = None, policy: Policy | None = None
-    ) -> tuple[Condition, ...] | None:
-        """Each condition and whether this submission meets it by its privacy alone; None without an average.
-
-        Args:
-            minimum_eers, policy: where an edition departs from its recipe.
-        """
-        average = self.privacy(ranking)
-        if average is None or not 0 <= average.value <= 100:
-            return None
-        limits = ranking.minimum_eers if minimum_eers is None else minimum_eers
-        chosen: Policy = policy or ("interval" if ranking.policy == "interval" else "cumulative")
-        return conditions(
-            average.value, limits, policy=chosen, inclusive=ranking.inclusive, note_within=ranking.note_within
-        )
-
 
 # What a recipe averages ----------------------------------------------------------------------------
 
 
-def average_identity(
-    recipe: Recipe, average: Average, split: str, *, attack_model: AttackModel = AttackModel.SEMI_INFORMED,
-    speech: Speech = Speech.ANONYMISED,
-) -> ClaimIdentity:  # fmt: skip
-    """Identity of an average: of speaker verification by its attack model, of any other metric by the tested speech."""
-    named = ClaimIdentity(f"{AVERAGE}{split}", Gender.ALL, average.metric, average.estimator)
-    return with_speech(recipe, named, attack_model=attack_model, speech=speech)
+def average_identity(recipe: Recipe, average: Average, split: str, **test: Any) -> NumberIdentity:
+    """Identity of an average; `test` as in `with_speech`."""
+    named = NumberIdentity(f"{AVERAGE}{split}", Gender.ALL, average.metric, average.estimator)
+    return with_speech(recipe, named, **test)
 
 
 def with_speech(
-    recipe: Recipe, identity: ClaimIdentity, *, attack_model: AttackModel = AttackModel.SEMI_INFORMED,
+    recipe: Recipe,
+    identity: NumberIdentity,
+    *,
+    attack_model: AttackModel = AttackModel.SEMI_INFORMED,
     speech: Speech = Speech.ANONYMISED,
-) -> ClaimIdentity:  # fmt: skip
+) -> NumberIdentity:
     """The same number with the speech that the edition trains, enrols and tests with.
 
     Word error rates and emotions are those of the evaluator retrained on anonymised speech where an edition retrains
@@ -260,9 +238,7 @@ def with_speech(
         training = speech if recipe.results is not None and recipe.results.trial_set else Speech.ORIGINAL
     else:
         training = None
-    return ClaimIdentity(
-        identity.data_set, identity.gender, identity.metric, identity.estimator, training, enrolment, speech
-    )  # fmt: skip
+    return replace(identity, training=training, enrolment=enrolment, speech=speech)
 
 
 def averaged_attacks(recipe: Recipe) -> tuple[AttackModel, ...]:
@@ -270,7 +246,7 @@ def averaged_attacks(recipe: Recipe) -> tuple[AttackModel, ...]:
     return tuple(AttackModel(name) for name in recipe.attack_models)
 
 
-def required_numbers(recipe: Recipe, track: Track) -> Iterator[tuple[ClaimIdentity, bool]]:
+def required_numbers(recipe: Recipe, track: Track) -> Iterator[tuple[NumberIdentity, bool]]:
     """Every number that the averages and gates of a track rest on, and whether the ranking needs it.
 
     Of speaker verification the ranked attack model, of anything else the anonymised speech.
@@ -280,21 +256,18 @@ def required_numbers(recipe: Recipe, track: Track) -> Iterator[tuple[ClaimIdenti
     gates = ranking.gates if ranking else ()
     gated = {(gate.metric, name) for gate in gates for group in gate.groups for name in group}
     for average in track.averages:
-        is_primary = ranking is not None and average.metric in {
-            ranking.privacy.metric, *(one.metric for one in ranking.utilities)
-        }  # fmt: skip
+        ranked_by = {ranking.privacy.metric, *(one.metric for one in ranking.utilities)} if ranking else set()
         for split, weights in average.weights.items():
             for name in weights:
                 one = recipe.data_sets[name]
                 gender = Gender(one.gender) if one.role == "trial" else Gender.ALL
-                identity = ClaimIdentity(name, gender, average.metric, average.estimator)
-                is_ranked = (is_primary and ranking is not None and split == ranking.split) or (
-                    (average.metric, name) in gated
-                )
+                identity = NumberIdentity(name, gender, average.metric, average.estimator)
+                is_averaged = ranking is not None and average.metric in ranked_by and split == ranking.split
+                is_ranked = is_averaged or (average.metric, name) in gated
                 yield with_speech(recipe, identity, attack_model=attack), is_ranked
 
 
-def number_words(identity: ClaimIdentity) -> str:
+def number_words(identity: NumberIdentity) -> str:
     """A number in words, such as ``EER (Kaldi) of libri_test_trials_f, semi-informed``."""
     metric = find_metric(identity.metric, identity.estimator)
     attack = f", {identity.attack_model}" if identity.attack_model else ""
@@ -302,7 +275,7 @@ def number_words(identity: ClaimIdentity) -> str:
     return f"{metric.label} of {identity.data_set}{attack}{speech}"
 
 
-def letter_of(identity: ClaimIdentity, value: float | None) -> str:
+def letter_of(identity: NumberIdentity, value: float | None) -> str:
     """A ZEBRA category as it is read; empty of any other number."""
     return CATEGORIES[round(value)] if identity.metric == "zebra_category" and value is not None else ""
 

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attackers.contract import SpeakerEncoder
-from evaluation.formats.audio import AudioError, read_pcm16
-from evaluation.formats.problems import Problem
-from evaluation.metrics.errors import MetricInputError
-from evaluation.weights.store import sha256_of
+from common.errors import MetricInputError
+from common.problems import Problem
+from speech.audio.files import AudioError, read_pcm16
+from speech.encoders.contract import SpeakerEncoder
+from speech.model_files.store import sha256_of
 
 KEPT_EVERY = 50
 
@@ -57,9 +57,12 @@ def write_vectors(path: Path, vectors: Mapping[str, Vector], recordings: Mapping
         path.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("wb") as file:
             np.savez(
-                file, allow_pickle=False, ids=np.array(list(vectors)), vectors=np.stack(list(vectors.values())),
+                file,
+                allow_pickle=False,
+                ids=np.array(list(vectors)),
+                vectors=np.stack(list(vectors.values())),
                 recordings=np.array([known.get(name, "") for name in vectors]),
-            )  # fmt: skip
+            )
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)

@@ -7,23 +7,19 @@ cent; the draws of the inversion attack depend on the number of the split alone,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.formats.claims import ClaimIdentity, Gender, Speech
+from common.errors import MetricInputError
+from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.metrics import inversion
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.gender import gender_preservation
-from evaluation.metrics.inversion import Inversion, invert_embeddings
-from evaluation.objective.sources import Work
-from evaluation.objective.values import Basis
-
-if TYPE_CHECKING:
-    from evaluation.objective.attack import Attacker, Vectors
+from evaluation.metrics.inversion import invert_embeddings
+from evaluation.metrics.speaker_traits import gender_preservation
+from evaluation.scoring.sources import Attacker, Vectors, Work
+from evaluation.scoring.values import Basis
 
 GENDER = "gender_preservation"
 RECOVERY, CHANCE = "inversion_recovery_rate", "inversion_chance"
@@ -83,15 +79,18 @@ def _stacked(vectors: Vectors, names: list[str]) -> NDArray[np.float32]:
 
 def _add_gender(work: Work, pool: _Pool) -> None:
     """The share of anonymised utterances nearer to their speaker's gender, and that of the originals."""
-    identity = ClaimIdentity(pool.name, Gender.ALL, GENDER, "nearest-centroid")
+    identity = NumberIdentity(pool.name, Gender.ALL, GENDER, "nearest-centroid")
     if not any(pool.genders.get(speaker) for speaker in pool.speakers):
         work.reasons[identity] = "the gender of its speakers is not known"
         return
     try:
         found = gender_preservation(
-            pool.original, pool.speakers, pool.anonymised, pool.speakers,
+            pool.original,
+            pool.speakers,
+            pool.anonymised,
+            pool.speakers,
             {speaker: gender for speaker, gender in pool.genders.items() if gender},
-        )  # fmt: skip
+        )
     except MetricInputError as error:
         work.reasons[identity] = str(error).removesuffix(".")
         return
@@ -106,9 +105,11 @@ def _add_gender(work: Work, pool: _Pool) -> None:
 
 def _add_inversion(work: Work, pool: _Pool) -> None:
     """How many utterances lead back to their speaker by a map learnt from other speakers, and how many by chance."""
-    identity = ClaimIdentity(pool.name, Gender.ALL, RECOVERY, MAP)
+    identity = NumberIdentity(pool.name, Gender.ALL, RECOVERY, MAP)
     try:
-        found = list(_inversions(pool))
+        sides = pool.original, pool.anonymised, pool.speakers
+        draws = [np.random.default_rng(split) for split in range(SPLITS)]
+        found = [invert_embeddings(*sides, generator=each, kind=MAP) for each in draws]
     except MetricInputError as error:
         work.reasons[identity] = str(error).removesuffix(".")
         return
@@ -116,10 +117,3 @@ def _add_inversion(work: Work, pool: _Pool) -> None:
     chance = 100 * float(np.mean([one.speaker_chance_rate for one in found]))
     work.add(identity, recovered, Basis.AUDIO, len(pool.speakers))
     work.add(replace(identity, metric=CHANCE), chance, Basis.AUDIO, len(pool.speakers))
-
-
-def _inversions(pool: _Pool) -> Iterator[Inversion]:
-    for split in range(SPLITS):
-        yield invert_embeddings(
-            pool.original, pool.anonymised, pool.speakers, generator=np.random.default_rng(split), kind=MAP
-        )

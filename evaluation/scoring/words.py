@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluation.formats.claims import Claim, ClaimIdentity, Gender, Speech
+from common.problems import Problem, Severity
 from evaluation.formats.kaldi import read_text
-from evaluation.formats.problems import Problem, Severity
-from evaluation.formats.recomputation import RecomputedNumber, agrees, unlike
+from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.metrics.bootstrap import Replicates, bootstrap_ratio, weighted_sum
-from evaluation.metrics.word_errors import UtteranceWordErrors, WordErrors, count_word_errors
-from evaluation.objective.detection import in_its_decimals
-from evaluation.objective.sources import Work
-from evaluation.objective.values import Basis, with_speech
+from evaluation.metrics.word_errors import UtteranceWordErrors, count_word_errors
 from evaluation.protocols.recipes import DataSet, Recipe
+from evaluation.scoring.detection import in_its_decimals
+from evaluation.scoring.recomputation import agrees
+from evaluation.scoring.sources import Work
+from evaluation.scoring.values import Basis, with_speech
 
 _STAMP = re.compile(r"results-.+\Z")
 
@@ -32,19 +32,19 @@ class HypothesisFile:
 
     path: Path
     name: str
-    identity: ClaimIdentity
+    identity: NumberIdentity
 
 
 def add_words(work: Work) -> None:
     """Word error rates from hypotheses, then from counts where there are none."""
     for file in hypothesis_files(work):
         _add_hypotheses(work, file)
-    for identity, claim in work.claimed():
-        if identity.metric == "wer" and claim.counts and claim.counts.words and identity not in work.numbers:
-            parts = claim.counts.insertions + claim.counts.deletions + claim.counts.substitutions
-            value = _in_print(work, 100 * parts / claim.counts.words)
-            _say_unlike(work, work.add(identity, value, Basis.COUNTS, claim.counts.words), claim.file, value, "counts")
-            if claim.partial:
+    for identity, reported in work.reported():
+        if identity.metric == "wer" and reported.counts and reported.counts.words and identity not in work.numbers:
+            parts = reported.counts.insertions + reported.counts.deletions + reported.counts.substitutions
+            value = _in_print(work, 100 * parts / reported.counts.words)
+            work.add(identity, value, Basis.COUNTS, reported.counts.words, source=(reported.file, "unlike-counts"))
+            if reported.partial:
                 work.reasons[identity] = "some utterances have no hypothesis and were left out of the count"
 
 
@@ -57,7 +57,7 @@ def hypothesis_files(work: Work) -> Iterator[HypothesisFile]:
             yield HypothesisFile(path, name, identity)
 
 
-def hypothesis_identity(name: str, recipe: Recipe) -> ClaimIdentity | None:
+def hypothesis_identity(name: str, recipe: Recipe) -> NumberIdentity | None:
     """Of which word error rate a document holds the hypotheses, by its path in the archive; None for any other.
 
     Recognised by the retrained model in ``results-<stamp>``, by the original one in ``.orig``, else by the usual.
@@ -72,14 +72,14 @@ def hypothesis_identity(name: str, recipe: Recipe) -> ClaimIdentity | None:
     return None
 
 
-def _identity(recipe: Recipe, data_set: DataSet, speech: Speech, folders: list[str]) -> ClaimIdentity:
+def _identity(recipe: Recipe, data_set: DataSet, speech: Speech, folders: list[str]) -> NumberIdentity:
     estimator = recipe.results.ranked_recognition if recipe.results else ""
-    identity = ClaimIdentity(data_set.name, Gender.ALL, "wer", estimator)
+    identity = NumberIdentity(data_set.name, Gender.ALL, "wer", estimator)
     folder = next((part for part in folders if _STAMP.match(part)), None)
     if folder is None or recipe.results is None:
         return with_speech(recipe, identity, speech=speech)
     training = Speech.ORIGINAL if folder.endswith(".orig") else Speech.ANONYMISED
-    return ClaimIdentity(data_set.name, Gender.ALL, "wer", estimator, training, None, speech)
+    return NumberIdentity(data_set.name, Gender.ALL, "wer", estimator, training, None, speech)
 
 
 def _add_hypotheses(work: Work, file: HypothesisFile) -> None:
@@ -100,13 +100,19 @@ def _add_hypotheses(work: Work, file: HypothesisFile) -> None:
     value = _in_print(work, 100 * counts.errors / counts.reference_words)
     if errors.is_partial:
         work.reasons[file.identity] = f"{len(errors.missing)} utterances have no hypothesis in {file.name}"
-        work.problems.add(_partial(file, errors))
-    found = work.add(
-        file.identity, value, Basis.TRANSCRIPTS, counts.reference_words,
+        found = f"{len(errors.missing)} without, such as {errors.missing[0]}"
+        remedy = "Recognise every utterance: those without a hypothesis were left out, not counted as deleted."
+        named = "partial-recognition", file.name
+        work.problems.add(Problem(*named, "a hypothesis of every utterance", found, remedy, Severity.WARNING))
+    work.add(
+        file.identity,
+        value,
+        Basis.TRANSCRIPTS,
+        counts.reference_words,
         replicates=_replicates(work, data_set, [one for one in errors.utterances if not one.is_missing]),
         agree=agrees if work.recipe.results else in_its_decimals,
-    )  # fmt: skip
-    _say_unlike(work, found, file.name, value, "transcripts")
+        source=(file.name, "unlike-transcripts"),
+    )
 
 
 def _replicates(work: Work, data_set: DataSet, utterances: list[UtteranceWordErrors]) -> Replicates | None:
@@ -124,15 +130,3 @@ def _replicates(work: Work, data_set: DataSet, utterances: list[UtteranceWordErr
 
 def _in_print(work: Work, rate: float) -> float:
     return float(f"{rate:.2f}") if work.recipe.results else rate
-
-
-def _partial(file: HypothesisFile, errors: WordErrors) -> Problem:
-    found = f"{len(errors.missing)} without, such as {errors.missing[0]}"
-    remedy = "Recognise every utterance: those without a hypothesis were left out, not counted as deleted."
-    return Problem("partial-recognition", file.name, "a hypothesis of every utterance", found, remedy, Severity.WARNING)
-
-
-def _say_unlike(work: Work, claims: list[Claim], source: str, value: float, basis: str) -> None:
-    for claim in claims:
-        number = RecomputedNumber(claim, source, value, f"{value:.2f}")
-        work.unlike[claim.identity] = unlike(number, f"unlike-{basis}")

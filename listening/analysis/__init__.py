@@ -1,7 +1,7 @@
 """What listeners said, as figures with honest uncertainty: pure, without Django, usable from a notebook or a shell.
 
 A study comes in as `Inputs` (a folder or zip of plain CSV files, `bundle`), or as any lab's table of ratings
-(`reading`), and `analyse` turns it into `Results`: nothing but tables, each described in `contents`. Pages, files and
+(`reading`), and `analyse` turns it into `Results`: nothing but tables, each described in `tables`. Pages, files and
 figures only read those tables, so that whoever holds the inputs can make every number and picture again.
 
 Conventions: rates and shares in [0, 1]; equal error rates interpolated on the polygon of the DET curve; ``original`` is

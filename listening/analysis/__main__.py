@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from listening.analysis.commands import main
+from listening.analysis.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,25 +1,41 @@
 """The whole analysis: inputs in, `Results` out. Each section computes its tables; this module only calls them in order.
 
 Every section about ratings is computed twice, for raw and for normalised scores, which never meet. A section whose
-input is absent is left out, and a remark says so. Sections are imported where they are called, because a web process
-reads results and never computes any.
+input is absent is left out, and a remark says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from listening.analysis.errors import AnalysisInputError
-from listening.analysis.inputs import Inputs, Placements, Ratings, Transcripts
-from listening.analysis.row_order import in_one_order
-from listening.analysis.scoring import NORMALISED, RAW, left_out, scored_ratings
-from listening.analysis.settings import Settings
-from listening.analysis.tables import Results, Table
+from common.tables import DataTable
+from listening.analysis.agreement.reliability import make_reliability_tables
+from listening.analysis.boards.linkability import make_grouping_table, make_linkability_tables
+from listening.analysis.boards.maps import make_map_tables
+from listening.analysis.models.comparisons import make_comparison_tables
+from listening.analysis.models.mixed_model import make_model_tables
+from listening.analysis.reading.inputs import (
+    AnalysisInputError,
+    Inputs,
+    Placements,
+    Ratings,
+    Settings,
+    Transcripts,
+    sort_rows,
+)
+from listening.analysis.scoring.detection import make_detection_tables
+from listening.analysis.scoring.objective import make_objective_tables
+from listening.analysis.scoring.scores import NORMALISED, RAW, count_left_out, score_ratings
+from listening.analysis.scoring.summary import make_summary_tables
+from listening.analysis.screening.listeners import make_listener_tables
+from listening.analysis.screening.rules import make_effect_tables, make_screening_table, read_right_answers
+from listening.analysis.tables import Results
+from listening.analysis.transcription.transcripts import make_transcription_tables
 
 # Raised whenever equal inputs and settings give other tables; it is part of the fingerprint of an analysis.
 ANALYSIS_VERSION = "1"
@@ -38,42 +54,24 @@ def analyse(inputs: Inputs, settings: Settings, progress: Progress | None = None
     Raises:
         AnalysisInputError: there is nothing to analyse.
     """
-    parts = (inputs.ratings, inputs.placements, inputs.transcripts)
-    if not any(part is not None and len(part) for part in parts):
+    inputs = sort_rows(inputs)
+    run = _Run(inputs, settings, progress)
+    if not run.sections:
         raise AnalysisInputError(
             f"{inputs.study.name}: expected ratings, boards or transcripts, found none. "
             "Nobody has answered yet, or every answer was withdrawn."
         )
-    inputs = in_one_order(inputs)
-    run = _Run(inputs, settings, progress)
     with _one_thread():
-        if inputs.ratings is not None and len(inputs.ratings):
-            run.about_ratings(inputs.ratings)
-        if inputs.placements is not None and len(inputs.placements):
-            run.about_placements(inputs.placements)
-        if inputs.transcripts is not None and len(inputs.transcripts):
-            run.about_transcripts(inputs.transcripts)
-    run.finish()
-    return Results(
-        inputs.study.as_data(),
-        settings.as_data(),
-        run.counts,
-        tuple(dict.fromkeys(run.remarks)),
-        versions(),
-        run.tables,
-    )
+        for section, part, _ in run.sections:
+            section(part)
+    run.tell("Done", run.steps)
+    remarks = tuple(dict.fromkeys(run.remarks))
+    return Results(inputs.study.as_data(), settings.as_data(), run.counts, remarks, versions(), run.tables)
 
 
 def versions() -> dict[str, str]:
     """Of the analysis, and of the libraries whose numbers it rests on."""
-    return {"analysis": ANALYSIS_VERSION, "numpy": np.__version__, "scipy": _version_of("scipy")}
-
-
-def _version_of(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"
+    return {"analysis": ANALYSIS_VERSION, "numpy": np.__version__, "scipy": version("scipy")}
 
 
 def _one_thread() -> AbstractContextManager[Any]:
@@ -94,136 +92,110 @@ class _Run:
     def __init__(self, inputs: Inputs, settings: Settings, progress: Progress | None) -> None:
         self.inputs = inputs
         self.settings = settings
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, DataTable] = {}
         self.counts: dict[str, int] = {}
         self.remarks: list[str] = [str(one) for one in inputs.study.design.get("remarks", ())]
         self._progress = progress
         self._done = 0
-        self._steps = sum(
-            steps
-            for part, steps in (
-                (inputs.ratings, 1 + _STEPS_OF_RATINGS * len(KINDS)),
-                (inputs.placements, 2 + len(KINDS)),
-                (inputs.transcripts, 1),
-            )
-            if part is not None and len(part)
+        # What is computed of each part that is there, and in how many steps.
+        all_sections: tuple[tuple[Callable[[Any], None], Any, int], ...] = (
+            (self._about_ratings, inputs.ratings, 1 + _STEPS_OF_RATINGS * len(KINDS)),
+            (self._about_placements, inputs.placements, 2 + len(KINDS)),
+            (self._about_transcripts, inputs.transcripts, 1),
         )
+        self.sections = [one for one in all_sections if one[1] is not None and len(one[1])]
+        self.steps = sum(steps for *_, steps in self.sections)
 
-    def about_ratings(self, ratings: Ratings) -> None:
-        from listening.analysis.screening import right_answers, screening_table
+    def tell(self, stage: str, done: int) -> None:
+        """How far the analysis is."""
+        if self._progress is not None:
+            self._progress(stage, done, self.steps)
 
-        told = left_out(ratings, self.settings)
+    def _about_ratings(self, ratings: Ratings) -> None:
+        told = count_left_out(ratings, self.settings)
         self.counts |= told.counts
         self.remarks += told.remarks
-        self._step("Screening rules")
-        study = self.inputs.study
-        screening = screening_table(ratings, study.scale, self.settings, right_answers(study.design))
-        self._keep("common", [screening])
+        gold = read_right_answers(self.inputs.study.design)
+        scale = self.inputs.study.scale
+        [screening] = self._keep("Screening rules", "common", make_screening_table, ratings, scale, self.settings, gold)
         for kind in KINDS:
             self._about_scores(ratings, kind, screening)
 
-    def _about_scores(self, ratings: Ratings, kind: str, screening: Table) -> None:
-        from listening.analysis.comparisons import comparison_tables
-        from listening.analysis.detection import detection_tables
-        from listening.analysis.listeners import listener_tables
-        from listening.analysis.mixed_model import model_tables
-        from listening.analysis.objective import objective_tables
-        from listening.analysis.reliability import reliability_tables
-        from listening.analysis.screening import effect_tables
-        from listening.analysis.summary import summary_tables
-
+    def _about_scores(self, ratings: Ratings, kind: str, screening: DataTable) -> None:
         settings, scale = self.settings, self.inputs.study.scale
         self._step(f"Scores, {kind}")
-        scored = scored_ratings(ratings, scale, settings, kind)
-        with_excluded = scored_ratings(ratings, scale, settings, kind, with_excluded=True)
+        scored = score_ratings(ratings, scale, settings, kind)
+        with_excluded = score_ratings(ratings, scale, settings, kind, with_excluded=True)
         if not len(scored.ratings):
             self.remarks.append(f"No ratings count for {kind} scores: every session is left out, or too short.")
             self._done += _STEPS_OF_RATINGS - 1
             return
-        self._step(f"Comparisons within listeners, {kind}")
-        compared = comparison_tables(scored, settings)
-        self._keep(kind, compared)
-        self._step(f"Means and intervals, {kind}")
-        differences = next(table for table in compared if table.name == "differences")
-        self._keep(kind, summary_tables(scored, settings, differences))
-        self._step(f"Equal error rates, {kind}")
-        self._keep(kind, detection_tables(scored, settings))
-        self._step(f"Mixed model, {kind}")
-        self._keep(kind, model_tables(scored, settings))
-        self._step(f"Reliability, {kind}")
-        self._keep(kind, reliability_tables(ratings, scored, settings))
-        self._step(f"Listeners, {kind}")
-        self._keep(kind, listener_tables(ratings, scored, with_excluded, settings, screening))
-        self._step(f"Effect of exclusions, {kind}")
-        self._keep(kind, effect_tables(ratings, scale, settings, kind, screening))
-        self._step(f"Objective beside subjective, {kind}")
+
+        def keep(stage: str, make: Callable[..., DataTable | Sequence[DataTable]], *given: Any) -> Sequence[DataTable]:
+            return self._keep(f"{stage}, {kind}", kind, make, *given)
+
+        differences, _ = keep("Comparisons within listeners", make_comparison_tables, scored, settings)
+        keep("Means and intervals", make_summary_tables, scored, settings, differences)
+        keep("Equal error rates", make_detection_tables, scored, settings)
+        keep("Mixed model", make_model_tables, scored, settings)
+        keep("Reliability", make_reliability_tables, ratings, scored, settings)
+        keep("Listeners", make_listener_tables, ratings, scored, with_excluded, settings, screening)
+        keep("Effect of exclusions", make_effect_tables, ratings, scale, settings, kind, screening)
         if self.inputs.objective is None:
             self.remarks.append(
                 "No objective measures were given, so ratings stand alone, without the recogniser's word errors and "
                 "the pitch correlation."
             )
-        self._keep(kind, objective_tables(scored, self.inputs.objective, settings))
+        keep("Objective beside subjective", make_objective_tables, scored, self.inputs.objective, settings)
 
-    def about_placements(self, placements: Placements) -> None:
-        from listening.analysis.clusters import grouping_table
-        from listening.analysis.linkability import linkability_tables
-        from listening.analysis.maps import map_tables
-
-        counting: Placements = placements.rows(placements.excluded == "")
-        self._count(placements, counting, "placements")
+    def _about_placements(self, placements: Placements) -> None:
+        counting = self._counting(placements, "placements", "boards")
         if not len(counting):
-            self.remarks.append("No boards count: every session is left out by a standing rule.")
             return
         for kind in KINDS:
-            self._step(f"Pairs on boards, {kind}")
-            self._keep(kind, linkability_tables(counting, self.settings, kind))
-        self._step("Groups on boards")
-        self._keep("common", [grouping_table(counting, self.settings)])
-        self._step("Averaged maps")
-        self._keep("common", map_tables(counting, self.settings))
+            self._keep(f"Pairs on boards, {kind}", kind, make_linkability_tables, counting, self.settings, kind)
+        self._keep("Groups on boards", "common", make_grouping_table, counting, self.settings)
+        self._keep("Averaged maps", "common", make_map_tables, counting, self.settings)
 
-    def about_transcripts(self, transcripts: Transcripts) -> None:
-        from listening.analysis.transcription import transcription_tables
-
-        counting: Transcripts = transcripts.rows(transcripts.excluded == "")
-        self._count(transcripts, counting, "transcripts")
+    def _about_transcripts(self, transcripts: Transcripts) -> None:
+        counting = self._counting(transcripts, "transcripts", "transcripts")
         if not len(counting):
-            self.remarks.append("No transcripts count: every session is left out by a standing rule.")
             return
-        self._step("Words understood")
-        if self.inputs.objective is None:
+        objective, language = self.inputs.objective, str(self.inputs.study.design.get("language", "en"))
+        if objective is None:
             self.remarks.append("No objective measures were given, so listeners stand without the recogniser.")
-        language = str(self.inputs.study.design.get("language", "en"))
-        self._keep("common", transcription_tables(counting, self.inputs.objective, self.settings, language))
-
-    def finish(self) -> None:
-        if self._progress is not None:
-            self._progress("Done", self._steps, self._steps)
+        make = make_transcription_tables
+        self._keep("Words understood", "common", make, counting, objective, self.settings, language)
 
     def _step(self, stage: str) -> None:
-        if self._progress is not None:
-            self._progress(stage, self._done, self._steps)
+        self.tell(stage, self._done)
         self._done += 1
 
-    def _keep(self, scores: str, tables: Iterable[Table]) -> None:
+    def _keep(
+        self, stage: str, scores: str, make: Callable[..., DataTable | Sequence[DataTable]], *given: Any
+    ) -> Sequence[DataTable]:
+        """One step: make its tables of what is given, and keep them."""
+        self._step(stage)
+        made = make(*given)
+        tables = [made] if isinstance(made, DataTable) else made
         self.tables |= {f"{scores}/{table.name}": table for table in tables}
+        return tables
 
-    def _count(self, read: Placements | Transcripts, counting: Placements | Transcripts, what: str) -> None:
-        """Counts and a remark for the forms without ratings; where ratings stand beside them, theirs stay."""
-        counts = {
-            f"{what}_read": len(read),
-            what: len(counting),
-            "sessions": _sessions(counting),
-            "listeners": int(np.unique(counting.listener).size),
-            "left_out": len(read) - len(counting),
-            "excluded_sessions": _sessions(read.rows(read.excluded != "")),
-        }
+    def _counting(self, read: Placements | Transcripts, what: str, called: str) -> Any:
+        """What no standing rule leaves out, counted and remarked on; where ratings stand beside it, theirs stay."""
+        counting: Placements | Transcripts = read.rows(read.excluded == "")
+        counts = {f"{what}_read": len(read), what: len(counting), "left_out": len(read) - len(counting)}
+        counts |= {"sessions": _sessions(counting), "listeners": int(np.unique(counting.listener).size)}
+        counts["excluded_sessions"] = _sessions(read.rows(read.excluded != ""))
         self.counts = counts | self.counts
         if excluded := counts["excluded_sessions"]:
             self.remarks.append(
                 f"{excluded:,} session{'' if excluded == 1 else 's'} with {counts['left_out']:,} {what} "
                 f"{'is' if excluded == 1 else 'are'} left out by standing rules: {_reasons(read)}."
             )
+        if not len(counting):
+            self.remarks.append(f"No {called} count: every session is left out by a standing rule.")
+        return counting
 
 
 def _reasons(read: Placements | Transcripts) -> str:

@@ -3,31 +3,33 @@
 Equal inputs and settings give equal bytes: entries stand in a fixed order, bear no date, and hold text that does not
 depend on the machine. A bundle is written piece by piece and never stands in memory as a whole; its figures may be a
 mapping that reads each one when it is asked for.
+
+`reproduce` makes an analysis again from its bundle and holds it against what the bundle holds, file by file.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import re
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from listening.analysis.analyse import ANALYSIS_VERSION
-from listening.analysis.data_dictionary import inputs_words, tables_words
-from listening.analysis.errors import AnalysisInputError
-from listening.analysis.input_files import STUDY, files_of, inputs_from
-from listening.analysis.inputs import Inputs
-from listening.analysis.settings import Settings
-from listening.analysis.tables import Results
+from listening.analysis.analyse import ANALYSIS_VERSION, Progress, analyse
+from listening.analysis.reading.input_files import STUDY, read_files, write_files
+from listening.analysis.reading.inputs import AnalysisInputError, Inputs, Settings
+from listening.analysis.tables import Results, describe_inputs, describe_tables
 
 INPUTS, TABLES, FIGURES = "inputs/", "tables/", "figures/"
 RESULTS, README, MANIFEST = "results.json", "README.txt", "MANIFEST.sha256"
 MOST_BYTES = 2 << 30
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_README = Path(__file__).with_name("readme.txt").read_text(encoding="utf-8")
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)
 _COMPRESSED = (".svg", ".csv", ".json", ".txt", ".md", ".pdf", ".sha256")
 
@@ -36,7 +38,7 @@ def write_inputs(inputs: Inputs, settings: Settings) -> bytes:
     """A zip of the inputs and settings of an analysis; equal ones give equal bytes."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
-        for name, content in files_of(inputs, settings).items():
+        for name, content in write_files(inputs, settings).items():
             _add(archive, name, content)
     return stream.getvalue()
 
@@ -48,21 +50,21 @@ def read_inputs(source: Path | bytes, name: str = "") -> tuple[Inputs, Settings]
         AnalysisInputError: it is no such file, or something in it cannot be analysed; one sentence for each fault.
     """
     place = name or (source.name if isinstance(source, Path) else "inputs.zip")
-    files = read_members(source, place, INPUTS)
+    files = read_zip(source, place, INPUTS)
     start = INPUTS if f"{INPUTS}{STUDY}" in files else ""
-    return inputs_from({one.removeprefix(start): content for one, content in files.items()}, place)
+    return read_files({one.removeprefix(start): content for one, content in files.items()}, place)
 
 
-def fingerprint(inputs: Inputs, settings: Settings) -> str:
+def compute_fingerprint(inputs: Inputs, settings: Settings) -> str:
     """SHA-256 over the inputs, the settings and the version of the analysis: equal ones need not be computed again."""
     digest = hashlib.sha256(f"analysis {ANALYSIS_VERSION}\n".encode())
-    for name, content in files_of(inputs, settings).items():
+    for name, content in write_files(inputs, settings).items():
         digest.update(f"{name} {len(content)}\n".encode())
         digest.update(content)
     return digest.hexdigest()
 
 
-def bundle(inputs_zip: bytes, results: Results, figures: Mapping[str, bytes]) -> Iterator[bytes]:
+def write_bundle(inputs_zip: bytes, results: Results, figures: Mapping[str, bytes]) -> Iterator[bytes]:
     """The pieces of a zip that holds everything about an analysis, and the command that makes it again.
 
     Args:
@@ -80,13 +82,13 @@ def bundle(inputs_zip: bytes, results: Results, figures: Mapping[str, bytes]) ->
     yield stream.take()
 
 
-def result_files(results: Results) -> dict[str, bytes]:
+def write_results(results: Results) -> dict[str, bytes]:
     """`results.json` and the CSV file of each table, by their names in a bundle."""
     files = {RESULTS: results.as_json().encode()}
     return files | {f"{TABLES}{path}.csv": results.tables[path].csv().encode() for path in sorted(results.tables)}
 
 
-def read_members(source: Path | bytes, place: str, inside: str = "") -> dict[str, bytes]:
+def read_zip(source: Path | bytes, place: str, inside: str = "") -> dict[str, bytes]:
     """The files of a zip.
 
     Args:
@@ -153,9 +155,9 @@ def _folder_of(names: list[str]) -> str:
 
 def _contents(inputs_zip: bytes, results: Results, figures: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
     yield README, _readme(results).encode()
-    for name, content in read_members(inputs_zip, "inputs.zip").items():
+    for name, content in read_zip(inputs_zip, "inputs.zip").items():
         yield f"{INPUTS}{name}", content
-    yield from result_files(results).items()
+    yield from write_results(results).items()
     for name in sorted(figures):
         yield f"{FIGURES}{name}", figures[name]
 
@@ -170,40 +172,19 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
 
 def _readme(results: Results) -> str:
     study = results.study
-    lines = [
-        f"{study['title']}: what the listeners said",
-        "",
-        "SIMULATED: no human being has listened; every answer was drawn from a model.\n"
-        if study["is_simulated"]
-        else "",
-        f"Study {study['name']}. Analysis {_listed(results.versions)}. Settings {_listed(results.settings)}.",
-        *([f"Cite: {study['attribution']}"] if study["attribution"] else []),
-        "",
-        "To make every table and figure again, and compare them with those in this file:",
-        "",
-        "  python -m listening.analysis reproduce BUNDLE.zip OUT",
-        "",
-        "  inputs/            what was analysed: study, settings, answers, exclusions, texts",
-        "  results.json       everything that was found",
-        "  tables/SCORES/     the same as CSV; SCORES is raw, normalised, or common where a table rests on neither",
-        "  figures/SCORES/    the figures; SVG for light and dark pages, PDF and PNG for print",
-        "  MANIFEST.sha256    checked by: sha256sum --check MANIFEST.sha256",
-        "",
-        "Raw and normalised scores never stand in one table. Rates and shares lie in [0, 1].",
-        "",
-        "REMARKS",
-        "",
-        *(f"- {remark}" for remark in results.remarks),
-        "",
-        "INPUTS",
-        "",
-        inputs_words(),
-        "",
-        "TABLES",
-        "",
-        tables_words(),
-    ]
-    return "\n".join(lines) + "\n"
+    simulated = "SIMULATED: no human being has listened; every answer was drawn from a model.\n"
+    remarks = "".join(f"- {remark}\n" for remark in results.remarks)
+    return _README.format(
+        title=study["title"],
+        name=study["name"],
+        simulated=simulated if study["is_simulated"] else "",
+        versions=_listed(results.versions),
+        settings=_listed(results.settings),
+        cite=f"\nCite: {study['attribution']}" if study["attribution"] else "",
+        remarks=f"\n{remarks}",
+        inputs=describe_inputs(),
+        tables=describe_tables(),
+    )
 
 
 def _listed(values: Mapping[str, Any]) -> str:
@@ -228,3 +209,89 @@ class _Pieces(io.RawIOBase):
     def take(self) -> bytes:
         taken, self._pieces = b"".join(self._pieces), []
         return taken
+
+
+_HASH = re.compile(r"([0-9a-f]{64}) [ *](.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """Attributes:
+    results: made now.
+    equal: how many tables came out the same byte for byte.
+    differing: a sentence for each table that did not, or that only one side has.
+    damaged: files of the bundle that its list of hashes does not know as they are.
+    """
+
+    results: Results
+    equal: int
+    differing: tuple[str, ...]
+    damaged: tuple[str, ...]
+
+
+def reproduce(source: Path | bytes, place: str, progress: Progress | None = None) -> Reproduction:
+    """Analyse the inputs of a bundle again and compare the tables.
+
+    Args:
+        source: a bundle, or a zip of inputs alone, which leaves nothing to compare.
+        place: what it is called, for what is said about it.
+
+    Raises:
+        AnalysisInputError: it is neither, or its inputs cannot be analysed.
+    """
+    inputs, settings = read_inputs(source, place)
+    held = read_zip(source, place)
+    results = analyse(inputs, settings, progress)
+    made = {name: content for name, content in write_results(results).items() if name.startswith(TABLES)}
+    before = {name: content for name, content in held.items() if name.startswith(TABLES)}
+    differing = tuple(_differences(before, made)) if before else ()
+    equal = sum(before.get(name) == content for name, content in made.items())
+    return Reproduction(results, equal, differing, tuple(_damaged(held)))
+
+
+def compare_figures(source: Path | bytes, place: str, made: Mapping[str, bytes]) -> list[str]:
+    """Names of figures that the bundle holds in other bytes; those that were not made now are left aside."""
+    held = read_zip(source, place)
+    return [name for name, content in made.items() if held.get(f"{FIGURES}{name}", content) != content]
+
+
+def _differences(before: Mapping[str, bytes], made: Mapping[str, bytes]) -> Iterator[str]:
+    for name in sorted({*before, *made}):
+        if name not in made:
+            yield f"{name}: stands in the bundle, and was not made now."
+        elif name not in before:
+            yield f"{name}: was made now, and stands not in the bundle."
+        elif before[name] != made[name]:
+            yield _first_difference(name, before[name], made[name])
+
+
+def _first_difference(name: str, before: bytes, made: bytes) -> str:
+    old, new = before.decode("utf-8", "replace").splitlines(), made.decode("utf-8", "replace").splitlines()
+    pairs = zip(old, new, strict=False)
+    line = next((number for number, (one, other) in enumerate(pairs) if one != other), min(len(old), len(new)))
+    shown = [f"“{rows[line][:80]}”" if line < len(rows) else "no such line" for rows in (old, new)]
+    return f"{name}, line {line + 1}: the bundle has {shown[0]}, now it is {shown[1]}."
+
+
+def _damaged(held: Mapping[str, bytes]) -> Iterator[str]:
+    """Files whose bytes are not those that the list of hashes says, that are missing, or that it does not name.
+
+    A zip of inputs alone has no list.
+    """
+    if MANIFEST not in held:
+        if any(name == RESULTS or name.startswith((INPUTS, TABLES, FIGURES)) for name in held):
+            yield f"{MANIFEST}: is missing from the bundle, so nothing says whether its files were changed."
+        return
+    named = {MANIFEST}
+    for line in held.get(MANIFEST, b"").decode("utf-8", "replace").splitlines():
+        if (found := _HASH.fullmatch(line)) is None:
+            yield f"{MANIFEST}: cannot be read where it says “{line[:60]}”."
+            continue
+        named.add(found[2])
+        if found[2] not in held:
+            yield f"{found[2]}: is missing from the bundle."
+        elif hashlib.sha256(held[found[2]]).hexdigest() != found[1]:
+            yield f"{found[2]}: was changed after the bundle was made."
+    for name in held:
+        if name not in named:
+            yield f"{name}: stands in the bundle, and {MANIFEST} does not name it."

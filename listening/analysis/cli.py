@@ -9,35 +9,102 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
-from evaluation.commands.running import Parser, run_command
-from evaluation.commands.terminal import FINE, PROBLEMS, CommandError, say, say_wrapped, warn
+from common.errors import CommandError
+from common.terminal import (
+    FINE,
+    NONE,
+    PROBLEMS,
+    Parser,
+    ProgressBar,
+    print_message,
+    print_paragraph,
+    print_table,
+    print_text,
+    run_command,
+)
 from evaluation.figures.style import ImageFormat
+from listening.analysis import bundle
 from listening.analysis.analyse import analyse
-from listening.analysis.bundle import FIGURES, RESULTS, TABLES, bundle, read_inputs, result_files, write_inputs
-from listening.analysis.data_dictionary import inputs_words, ratings_words, tables_words
-from listening.analysis.errors import AnalysisInputError
-from listening.analysis.input_checks import GREATEST_RATING
-from listening.analysis.inputs import RATED, Inputs
-from listening.analysis.reading import read_objective, read_ratings
-from listening.analysis.reproducing import differing_figures, reproduce
-from listening.analysis.settings import Settings, settings_from
-from listening.analysis.tables import Results
-from listening.analysis.terminal_summary import say_summary
+from listening.analysis.figures import draw_files, figures_of
+from listening.analysis.reading.input_files import GREATEST_RATING
+from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Inputs, Scale, Settings, parse_settings
+from listening.analysis.reading.ratings import ReadOptions, read_objective, read_ratings
+from listening.analysis.tables import Results, describe_inputs, describe_ratings, describe_tables
+from listening.tasks import RATED
+
+_WORDS = {"raw": "raw ratings", "normalised": "ranks normalised within listeners, 0 to 1"}
+
+
+def say_summary(results: Results, scores: str) -> None:
+    """Facts, remarks and, for each task, the systems by their mean.
+
+    Args:
+        scores: ``raw`` or ``normalised``.
+    """
+    counts = results.counts
+    said = [
+        f"{counts[name]:,} {name}"
+        for name in ("ratings", "placements", "transcripts", "sessions", "listeners")
+        if name in counts
+    ]
+    print_text(f"{results.study['title']}: {', '.join(said)}")
+    if results.study["is_simulated"]:
+        print_text("SIMULATED: no human being has listened.")
+    for remark in results.remarks:
+        print_paragraph(f"- {remark}")
+    for task in results.study["tasks"]:
+        if rows := _rows(results, scores, task):
+            print_text(f"\n{task.capitalize()}, {_WORDS[scores]}")
+            header = ("system", "ratings", "mean", "from", "to", "group", "EER %", "from", "to", "group")
+            print_table(header, rows)
+    if pairs := results.records(scores, "pair_detection"):
+        print_text("\nSame speaker by closeness on the board")
+        rows = [[row["pairs"], row["system"], *_rates(row, "eer"), _number(row["auc"])] for row in pairs]
+        print_table(("pairs", "system", "EER %", "from", "to", "AUC"), rows)
+    if words := results.records("common", "transcription"):
+        print_text("\nWords that listeners understood")
+        rows = [[row["system"], str(row["n"]), *_rates(row, "wer"), _percent(row["recogniser_wer"])] for row in words]
+        print_table(("system", "transcripts", "WER %", "from", "to", "recogniser"), rows)
+
+
+def _rows(results: Results, scores: str, task: str) -> list[list[str]]:
+    """The original first, then from the highest mean to the lowest."""
+    detected = {row["system"]: row for row in results.records(scores, "detection", task=task)}
+    rows = results.records(scores, "summary", task=task, kind="all")
+    shown = []
+    for row in sorted(rows, key=lambda row: (row["system"] != ORIGINAL, -(row["mean"] or 0), row["system"])):
+        means = [_number(row[name]) for name in ("mean", "mean_low", "mean_high")]
+        rates = [_percent(detected.get(row["system"], {}).get(name)) for name in ("eer", "eer_low", "eer_high")]
+        groups = [one.get("group") or NONE for one in (row, detected.get(row["system"], {}))]
+        shown.append([row["system"], f"{row['n']:,}", *means, groups[0], *rates, groups[1]])
+    return shown
+
+
+def _rates(row: Mapping[str, Any], name: str) -> Sequence[str]:
+    return [_percent(row[one]) for one in (name, f"{name}_low", f"{name}_high")]
+
+
+def _number(value: Any) -> str:
+    return NONE if value is None else f"{value:.3f}"
+
+
+def _percent(value: Any) -> str:
+    return NONE if value is None else f"{100 * value:.1f}"
+
 
 PROGRAM = "python -m listening.analysis"
 BUNDLE = "bundle.zip"
-_OWN_NAMES = (RESULTS, BUNDLE, TABLES.rstrip("/"), FIGURES.rstrip("/"))
+_OWN_NAMES = (bundle.RESULTS, BUNDLE, bundle.TABLES.rstrip("/"), bundle.FIGURES.rstrip("/"))
 FORMATS: tuple[ImageFormat, ...] = ("svg", "pdf", "png")
 _EPILOGUE = (
     "Exit code: 0 done, 1 tables differ or the bundle was changed (reproduce), 2 bad usage or unreadable input, "
     "130 interrupted."
 )
-_BAR_WIDTH = 30
 _SCALE = re.compile(r"(?:(?P<task>[a-z]+)[=:])?(?P<low>-?\d+(?:\.\d+)?)(?:-|\.\.)(?P<high>-?\d+(?:\.\d+)?)")
 
 
@@ -90,21 +157,15 @@ def _run(options: argparse.Namespace) -> int:
     _check_folder(options.out, options.ratings)
     try:
         inputs, settings = _inputs(options)
-        with _Progress() as progress:
-            results = analyse(inputs, settings, progress)
+        with ProgressBar() as bar:
+            results = analyse(inputs, settings, bar.show)
     except AnalysisInputError as error:
         raise CommandError("\n".join(error.problems)) from None
-    files = result_files(results)
     figures = _drawn(results, formats)
-    try:
-        _write(options.out, {**files, **{f"{FIGURES}{name}": content for name, content in figures.items()}})
-        with (options.out / BUNDLE).open("wb") as file:
-            file.writelines(bundle(write_inputs(inputs, settings), results, figures))
-    except OSError as error:
-        raise CommandError(f"{options.out}: cannot be written, “{error.strerror}”. Name another folder.") from None
+    made = bundle.write_bundle(bundle.write_inputs(inputs, settings), results, figures)
+    _write(options.out, results, figures, made)
     say_summary(results, options.scores)
-    say()
-    say(f"{len(files) - 1} tables, {len(figures)} files of figures and {BUNDLE} are in {options.out}")
+    print_text(f"\n{len(results.tables)} tables, {len(figures)} files of figures and {BUNDLE} are in {options.out}")
     return FINE
 
 
@@ -112,46 +173,42 @@ def _reproduce(options: argparse.Namespace) -> int:
     formats = _formats(options)
     _check_folder(options.out, options.bundle)
     try:
-        with _Progress() as progress:
-            found = reproduce(options.bundle, options.bundle.name, progress)
+        with ProgressBar() as bar:
+            found = bundle.reproduce(options.bundle, options.bundle.name, bar.show)
         figures = _drawn(found.results, formats)
-        others = differing_figures(options.bundle, options.bundle.name, figures)
+        others = bundle.compare_figures(options.bundle, options.bundle.name, figures)
     except AnalysisInputError as error:
         raise CommandError("\n".join(error.problems)) from None
-    files = result_files(found.results)
-    try:
-        _write(options.out, {**files, **{f"{FIGURES}{name}": content for name, content in figures.items()}})
-    except OSError as error:
-        raise CommandError(f"{options.out}: cannot be written, “{error.strerror}”. Name another folder.") from None
+    _write(options.out, found.results, figures)
     say_summary(found.results, options.scores)
-    say()
+    print_text()
     for sentence in (*found.damaged, *found.differing):
-        warn(sentence)
+        print_message(sentence)
     if not found.equal and not found.differing:
-        say("There are no tables in it to compare with; those made now are in the folder.")
+        print_text("There are no tables in it to compare with; those made now are in the folder.")
     else:
-        say(f"{found.equal} tables are the same byte for byte, {len(found.differing)} differ.")
+        print_text(f"{found.equal} tables are the same byte for byte, {len(found.differing)} differ.")
     if others:
         named = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
-        say_wrapped(
+        print_paragraph(
             f"{len(others)} of {len(figures)} files of figures have other bytes, which another version of matplotlib "
             f"or of its fonts explains where the tables are the same: {named}."
         )
     elif figures:
-        say(f"{len(figures)} files of figures are the same as far as the bundle has them.")
+        print_text(f"{len(figures)} files of figures are the same as far as the bundle has them.")
     return PROBLEMS if found.damaged or found.differing else FINE
 
 
 def _describe(options: argparse.Namespace) -> int:
-    own = {"ratings": ratings_words, "inputs": inputs_words}
+    own = {"ratings": describe_ratings, "inputs": describe_inputs}
     if not options.names:
-        say("COLUMNS OF A CSV OF RATINGS\n\n" + ratings_words())
-        say("\n\nINPUTS IN A BUNDLE\n\n" + inputs_words())
-        say("\n\nTABLES\n\n" + tables_words())
+        print_text("COLUMNS OF A CSV OF RATINGS\n\n" + describe_ratings())
+        print_text("\n\nINPUTS IN A BUNDLE\n\n" + describe_inputs())
+        print_text("\n\nTABLES\n\n" + describe_tables())
         return FINE
     for name in options.names:
         try:
-            say(own[name]() if name in own else tables_words([name]))
+            print_text(own[name]() if name in own else describe_tables([name]))
         except KeyError:
             raise CommandError(
                 f"Expected ratings, inputs or the name of a table, found {name!r}; {PROGRAM} describe lists all."
@@ -169,19 +226,17 @@ def _inputs(options: argparse.Namespace) -> tuple[Inputs, Settings]:
     typed = {name: value for name, value in typed.items() if value is not None}
     path: Path = options.ratings
     if zipped := _is_zip(path):
-        inputs, settings = read_inputs(path)
+        inputs, settings = bundle.read_inputs(path)
     else:
         scale = _scale(options.scale or [])
-        inputs = read_ratings(
-            path, path.name, original=options.original, scale=scale, unconverted=options.unconverted,
-            title=options.title,
-        )  # fmt: skip
+        told = ReadOptions(options.original, scale, options.unconverted, title=options.title)
+        inputs = read_ratings(path, path.name, told)
         settings = Settings()
     if zipped and (options.original or options.scale):
         raise CommandError("--original and --scale belong to a CSV of ratings; a zip of inputs has its own.")
     if options.objective is not None:
         inputs = replace(inputs, objective=read_objective(options.objective, options.objective.name))
-    return inputs, settings_from({**settings.as_data(), **typed})
+    return inputs, parse_settings({**settings.as_data(), **typed})
 
 
 def _is_zip(path: Path) -> bool:
@@ -192,7 +247,7 @@ def _is_zip(path: Path) -> bool:
         return False  # said by whoever reads it
 
 
-def _scale(given: Sequence[str]) -> Mapping[str, tuple[float, float]] | None:
+def _scale(given: Sequence[str]) -> Scale | None:
     """The scale of each task.
 
     Raises:
@@ -224,10 +279,8 @@ def _drawn(results: Results, formats: Sequence[ImageFormat]) -> dict[str, bytes]
     """Every figure in these formats, by the name of its file."""
     if not formats:
         return {}
-    from listening.analysis.figures import draw_files, figures_of
-
-    with _Progress() as progress:
-        return dict(draw_files(figures_of(results), formats, progress))
+    with ProgressBar() as bar:
+        return dict(draw_files(figures_of(results), formats, bar.show))
 
 
 def _check_folder(out: Path, read: Path) -> None:
@@ -245,34 +298,27 @@ def _check_folder(out: Path, read: Path) -> None:
         raise CommandError(f"{out}: expected another folder than that of {read.name}, which stays as it is.")
     found = sorted(one.name for one in out.iterdir()) if out.is_dir() else []
     others = [name for name in found if name not in _OWN_NAMES]
-    if others or (found and RESULTS not in found):
+    if others or (found and bundle.RESULTS not in found):
         shown = f"“{others[0]}”" if others else "other files"
         raise CommandError(f"{out}: expected a new folder or one with earlier results alone, found {shown} in it.")
 
 
-def _write(out: Path, files: Mapping[str, bytes]) -> None:
-    for folder in (TABLES, FIGURES):
-        shutil.rmtree(out / folder, ignore_errors=True)
-    for name, content in files.items():
-        path = out / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+def _write(out: Path, results: Results, figures: Mapping[str, bytes], pieces: Iterable[bytes] = ()) -> None:
+    """Write tables, figures and, where there is one, the bundle into the folder.
 
-
-class _Progress:
-    """A bar on standard error, where that is a terminal."""
-
-    def __enter__(self) -> _Progress:
-        self._is_shown = sys.stderr.isatty()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        if self._is_shown:
-            filled = _BAR_WIDTH * done // max(total, 1)
-            sys.stderr.write(f"\r\x1b[K{'█' * filled}{'░' * (_BAR_WIDTH - filled)} {done}/{total} {stage}")
-            sys.stderr.flush()
+    Raises:
+        CommandError: something cannot be written.
+    """
+    try:
+        for folder in (bundle.TABLES, bundle.FIGURES):
+            shutil.rmtree(out / folder, ignore_errors=True)
+        drawn = {f"{bundle.FIGURES}{name}": content for name, content in figures.items()}
+        for name, content in (bundle.write_results(results) | drawn).items():
+            path = out / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        if pieces:
+            with (out / BUNDLE).open("wb") as file:
+                file.writelines(pieces)
+    except OSError as error:
+        raise CommandError(f"{out}: cannot be written, “{error.strerror}”. Name another folder.") from None

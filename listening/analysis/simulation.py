@@ -36,7 +36,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from listening.analysis.inputs import Floats, Ints, Texts
+from common.arrays import Floats, Ints, Texts
+from listening.analysis.reading.inputs import Scale
 
 VERSION = "simulated-1"
 _AXES = 6  # of a voice
@@ -141,7 +142,7 @@ class ListenerModel:
 def simulate_ratings(
     trials: Sequence[RatedTrial],
     systems: Mapping[str, SystemModel],
-    scale: Mapping[str, tuple[float, float]],
+    scale: Scale,
     numbers: np.random.Generator,
     model: ListenerModel | None = None,
 ) -> Ints:

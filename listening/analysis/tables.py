@@ -1,7 +1,8 @@
-"""Tables: all that an analysis gives. A table knows its columns in words, and its CSV is the same byte for byte.
+"""Tables: all that an analysis gives, what their columns mean, and the meanings of every column that it reads.
 
+`data_dictionary.toml` is the contract between those who compute, draw, show and export; `make_table` holds rows to it.
 Numbers are rounded to ten significant digits when a table is made, so that a page, a CSV file and the tables made again
-on another machine agree. A `Table` is addressed by the kind of scores it rests on and its name: ``raw/summary``,
+on another machine agree. A table is addressed by the kind of scores it rests on and its name: ``raw/summary``,
 ``normalised/summary``, or ``common/…`` where it rests on neither.
 """
 
@@ -9,73 +10,58 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import textwrap
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from evaluation.figures.numbers import NumberTable
+from common.tables import Column, DataTable, Table, Value
 
-Cell = str | float | int | None
 Scores = Literal["raw", "normalised", "common"]
+Row = dict[str, Any]  # cells by the names of columns
 SIGNIFICANT_DIGITS = 10
+_WIDTH = 100
+
+DICTIONARY: Mapping[str, Any] = tomllib.loads(
+    Path(__file__).with_name("data_dictionary.toml").read_text(encoding="utf-8")
+)
+# What a table of each name holds, for readers: its columns, and a sentence or two on how to read it.
+CONTENTS: Mapping[str, Table] = {
+    name: Table(
+        tuple(Column(key, **of) for key, of in one["columns"].items()),
+        (),
+        one["title"],
+        name=name,
+        note=one.get("note", ""),
+    )
+    for name, one in DICTIONARY["tables"].items()
+}
+# Those that exist twice, for raw ratings and for normalised ones; and the others.
+BY_SCORES = tuple(one for name, one in CONTENTS.items() if DICTIONARY["tables"][name]["by_scores"])
+COMMON = tuple(one for one in CONTENTS.values() if one not in BY_SCORES)
+# Tables that name single listeners; nobody but the organizers of a study sees them.
+ABOUT_LISTENERS = frozenset({"listeners", "screening", "transcripts"})
+# Tables that name single utterances: for organizers, and for the team of the system.
+ABOUT_UTTERANCES = frozenset({"utterances", "disagreements", "map"})
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column. `meaning`: what it holds and in which unit. `digits`: decimals on a page, None for text and counts.
+def make_table(name: str, rows: Iterable[Mapping[str, Any]]) -> DataTable:
+    """Make a table of rows by the names of columns; a name that is missing is an empty cell.
 
-    `is_share`: pages show it in percent.
+    Raises:
+        KeyError: there is no such table, or it has no such column.
     """
-
-    name: str
-    title: str
-    meaning: str
-    digits: int | None = None
-    is_share: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """What a table of this name holds, for readers: its columns, and a sentence or two on how to read it."""
-
-    name: str
-    title: str
-    columns: tuple[Column, ...]
-    note: str = ""
-
-    def table(self, rows: Iterable[Mapping[str, Any]]) -> Table:
-        """Rows by the names of columns; a name that is missing is an empty cell, one too many raises KeyError."""
-        names = [column.name for column in self.columns]
-        made = []
-        for row in rows:
-            if unknown := set(row) - set(names):
-                raise KeyError(f"{self.name} has no column {sorted(unknown)}")
-            made.append(tuple(_cell(row.get(name)) for name in names))
-        return Table(self.name, tuple(names), tuple(made))
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows under names of columns; empty cells are None."""
-
-    name: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-
-    def records(self, **equal: Cell) -> list[dict[str, Cell]]:
-        """The rows as dictionaries, those where every named column has the given value."""
-        found = (dict(zip(self.columns, row, strict=True)) for row in self.rows)
-        return [row for row in found if all(row[name] == value for name, value in equal.items())]
-
-    def values(self, column: str) -> list[Cell]:
-        """The different values of a column in the order of the rows."""
-        place = self.columns.index(column)
-        return list(dict.fromkeys(row[place] for row in self.rows))
-
-    def csv(self) -> str:
-        return NumberTable(self.columns, self.rows).csv()
+    names = tuple(column.key for column in CONTENTS[name].columns)
+    made = []
+    for row in rows:
+        if unknown := set(row) - set(names):
+            raise KeyError(f"{name} has no column {sorted(unknown)}")
+        made.append(tuple(_cell(row.get(key)) for key in names))
+    return DataTable(names, tuple(made), name)
 
 
 @dataclass(frozen=True)
@@ -96,40 +82,80 @@ class Results:
     counts: Mapping[str, int]
     remarks: Sequence[str]
     versions: Mapping[str, str]
-    tables: Mapping[str, Table] = field(default_factory=dict)
+    tables: Mapping[str, DataTable] = field(default_factory=dict)
 
-    def table(self, scores: str, name: str) -> Table | None:
+    def table(self, scores: str, name: str) -> DataTable | None:
         return self.tables.get(f"{scores}/{name}")
+
+    def records(self, scores: str, name: str, **equal: Value) -> list[Row]:
+        """Rows of a table by the names of its columns, as `DataTable.records`; none where there is no such table."""
+        table = self.table(scores, name)
+        return table.records(**equal) if table else []
 
     def as_json(self) -> str:
         """Equal results give equal text."""
         tables = {path: {"columns": one.columns, "rows": one.rows} for path, one in self.tables.items()}
-        parts = {
-            "study": dict(self.study), "settings": dict(self.settings), "counts": dict(self.counts),
-            "remarks": list(self.remarks), "versions": dict(self.versions), "tables": tables,
-        }  # fmt: skip
+        parts = {one.name: getattr(self, one.name) for one in fields(self)} | {"tables": tables}
         return json.dumps(parts, ensure_ascii=False, sort_keys=True, allow_nan=False, separators=(",", ":")) + "\n"
 
     @staticmethod
     def from_json(text: str | bytes) -> Results:
         parts = json.loads(text)
         tables = {
-            path: Table(path.split("/")[1], tuple(one["columns"]), tuple(map(tuple, one["rows"])))
+            path: DataTable(tuple(one["columns"]), tuple(map(tuple, one["rows"])), path.split("/")[1])
             for path, one in parts["tables"].items()
         }
         return Results(parts["study"], parts["settings"], parts["counts"], parts["remarks"], parts["versions"], tables)
 
 
-def _cell(value: Any) -> Cell:
+def _cell(value: Any) -> Value:
     """Plain Python: numpy's numbers as Python's, NaN and infinities empty, truth as 0 and 1, ten significant digits."""
     if value is None or isinstance(value, str):
         return None if value is None else str(value)
-    if isinstance(value, (bool, np.bool_)):
-        return int(value)
-    if isinstance(value, (int, np.integer)):
+    if isinstance(value, (int, np.integer, np.bool_)):
         return int(value)
     number = float(value)
     if not math.isfinite(number):
         return None
     rounded = float(f"{number:.{SIGNIFICANT_DIGITS}g}")
     return rounded + 0.0  # no negative zero
+
+
+def describe_tables(names: Iterable[str] = ()) -> str:
+    """Say what the tables of these names hold; all without any.
+
+    Raises:
+        KeyError: there is no such table.
+    """
+    return "\n\n".join(map(_describe_table, [CONTENTS[name] for name in names] or [*BY_SCORES, *COMMON]))
+
+
+def describe_inputs() -> str:
+    """Say what the files of inputs in a bundle hold."""
+    files: Mapping[str, Mapping[str, str]] = DICTIONARY["inputs"]
+    return "\n\n".join("\n".join([name, *_listed(columns.items())]) for name, columns in files.items())
+
+
+def describe_ratings() -> str:
+    """Say what the columns of a CSV of ratings from anywhere hold."""
+    said = []
+    for name, one in DICTIONARY["ratings"].items():
+        others = f" Also named {', '.join(one['aliases'])}." if one["aliases"] else ""
+        said.append((name, f"{one['meaning']}{' Needed.' if one.get('is_needed') else ''}{others}"))
+    return "\n".join(_listed(said))
+
+
+def _describe_table(content: Table) -> str:
+    kinds = "raw, normalised" if content in BY_SCORES else "common"
+    lines = [f"{content.name} ({kinds}): {content.title}"]
+    if content.note:
+        lines.append(textwrap.fill(content.note, _WIDTH, initial_indent="  ", subsequent_indent="  "))
+    lines += _listed((one.key, one.description + ("; in [0, 1]" if one.is_share else "")) for one in content.columns)
+    return "\n".join(lines)
+
+
+def _listed(meanings: Iterable[tuple[str, str]]) -> Iterator[str]:
+    listed = list(meanings)
+    width = max(len(name) for name, _ in listed) + 4
+    for name, meaning in listed:
+        yield textwrap.fill(meaning, _WIDTH, initial_indent=f"  {name}".ljust(width), subsequent_indent=" " * width)

@@ -1,4 +1,9 @@
-"""A study: what is asked, of which systems, in which words; and its design: items, and the trials of each block."""
+"""A study and its design, the people who listen, what they answered, and the analyses of that.
+
+Study ─ StudySystem, StudyText, Stimulus, Item (what is presented) · Block (the trials of one evaluator) ─ Trial
+(an item at its place) · Participant ─ Session ─ Answer, Play, Serve, ScreeningResult, SessionEvent · Flag,
+ExclusionRule ─ Exclusion · Analysis.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +14,10 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.urls import reverse
 
+from listening.tasks import Task
 from portal.challenges.models import DataSet, Edition, Utterance
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
-
-
-class Task(models.TextChoices):
-    """What an evaluator is asked about a trial; the first three are rated on the study's scale, in 2022's order."""
-
-    VERIFIABILITY = "verifiability"
-    NATURALNESS = "naturalness"
-    INTELLIGIBILITY = "intelligibility"
-    LINKABILITY = "linkability"
-    TRANSCRIPTION = "transcription"
 
 
 def _link_key() -> str:
@@ -32,13 +28,33 @@ def _seed() -> int:
     return secrets.randbelow(2**31)
 
 
+def _token() -> str:
+    return secrets.token_urlsafe(24)
+
+
+def _withdrawal_code() -> str:
+    alphabet = "abcdefghjkmnpqrstuvwxyz23456789"
+    return "-".join("".join(secrets.choice(alphabet) for _ in range(4)) for _ in range(4))
+
+
+class _Row(models.Model):
+    """A row that is known by its number, in the order in which it was made."""
+
+    class Meta:
+        abstract = True
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"{self._meta.verbose_name} {self.pk}"
+
+
 class Study(models.Model):
     """One listening test.
 
     `data_sets`: the trial and enrolment sets whose recordings are heard.
     `link_key`: the secret part of the address that evaluators are given. `certificate`: what the independent checker
     found in the design, as `listening.design.certificate` writes it; empty until there is a design. `screening`,
-    `questionnaire` and `platform_settings` are validated by `listening.studies.plans`.
+    `questionnaire` and `platform_settings` are validated by `listening.app.studies.settings`.
     """
 
     class Form(models.TextChoices):
@@ -154,7 +170,7 @@ class StudySystem(models.Model):
         return self.code
 
 
-class StudyText(models.Model):
+class StudyText(_Row):
     """A text that evaluators read, in one language; a change makes a new version, and sessions keep what they saw."""
 
     class Kind(models.TextChoices):
@@ -177,11 +193,8 @@ class StudyText(models.Model):
             models.UniqueConstraint(fields=["study", "kind", "language", "version"], name="study_text_version_once")
         ]
 
-    def __str__(self) -> str:
-        return f"{self.kind} ({self.language}) version {self.version}"
 
-
-class Stimulus(models.Model):
+class Stimulus(_Row):
     """A recording as evaluators hear it. `system` is empty for the original. Equal container for all of a study.
 
     `source`: key of the stored recording it was made from. `duration_s`: of the speech, without what pads the file.
@@ -196,8 +209,7 @@ class Stimulus(models.Model):
     duration_s = models.FloatField(default=0)
     facts = models.JSONField(default=dict, blank=True)  # gain_db, peak, level before and after
 
-    class Meta:
-        ordering = ["pk"]
+    class Meta(_Row.Meta):
         constraints = [
             models.UniqueConstraint(fields=["study", "system", "utterance"], name="stimulus_once"),
             models.UniqueConstraint(
@@ -205,11 +217,8 @@ class Stimulus(models.Model):
             ),
         ]
 
-    def __str__(self) -> str:
-        return f"stimulus {self.pk}"
 
-
-class Item(models.Model):
+class Item(_Row):
     """What one trial presents: sample A, and where it is compared sample B; or the samples of a board.
 
     `system` is empty for original speech, `is_target` where no voices are compared. `expected`: of a gold item by
@@ -229,30 +238,22 @@ class Item(models.Model):
     is_target = models.BooleanField(null=True)
     expected = models.JSONField(default=dict, blank=True)
 
-    class Meta:
-        ordering = ["pk"]
+    class Meta(_Row.Meta):
         constraints = [models.UniqueConstraint(fields=["study", "key"], name="item_key_once")]
 
-    def __str__(self) -> str:
-        return self.key
 
-
-class ItemSample(models.Model):
+class ItemSample(_Row):
     """A stimulus of an item: slot ``a`` (the trial utterance) and ``b`` (enrolment), or ``1``, ``2``, … of a board."""
 
     item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="samples")
     slot = models.CharField(max_length=2)
     stimulus = models.ForeignKey(Stimulus, on_delete=models.PROTECT, related_name="+")
 
-    class Meta:
-        ordering = ["pk"]
+    class Meta(_Row.Meta):
         constraints = [models.UniqueConstraint(fields=["item", "slot"], name="item_slot_once")]
 
-    def __str__(self) -> str:
-        return f"{self.item} {self.slot}"
 
-
-class Trial(models.Model):
+class Trial(_Row):
     """An item at its place in a block; practice trials come first, gold and bridge trials stand among the others."""
 
     block = models.ForeignKey("listening.Block", on_delete=models.CASCADE, related_name="trials")
@@ -263,5 +264,302 @@ class Trial(models.Model):
         ordering = ["position"]
         constraints = [models.UniqueConstraint(fields=["block", "position"], name="trial_position_once")]
 
+
+class Analysis(_Row):
+    """What the listeners of a study said, computed once.
+
+    `chosen`: its settings. `basis`: SHA-256 of what tells inputs apart without reading the ratings; the analysis no
+    longer fits its study when that changes. `fingerprint`: SHA-256 of the inputs, the settings and the version of the
+    analysis; equal ones are not computed again. Keys of stored files: `inputs`, a zip; `results`, of
+    `Results.as_json`; `figures` by their names, such as ``raw/det-naturalness-light.svg``. They fill up while the job
+    runs; the analysis is there once it has `finished_at`. The one with the latest counts: one that is taken again gets
+    a new one.
+    `erased_at`: since when it holds no answer of single people any more, because one of them withdrew: its inputs and
+    the tables and figures about listeners and utterances are gone; `leftovers`: keys of files still to be deleted.
+    """
+
+    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="analyses")
+    basis = models.CharField(max_length=64)
+    fingerprint = models.CharField(max_length=64, blank=True)
+    chosen = models.JSONField("settings", default=dict, blank=True)
+    inputs = models.CharField(max_length=120, blank=True)
+    results = models.CharField(max_length=120, blank=True)
+    figures = models.JSONField(default=dict, blank=True)
+    job = models.OneToOneField(Job, null=True, blank=True, on_delete=models.SET_NULL, related_name="analysis")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    erased_at = models.DateTimeField(null=True, blank=True)
+    leftovers = models.JSONField(default=list, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        verbose_name_plural = "analyses"
+
+    @property
+    def is_ready(self) -> bool:
+        return self.finished_at is not None
+
+
+# Who takes part, what they did, and what is thought of it ---------------------------------------------
+
+
+class Block(_Row):
+    """The trials of one evaluator. Leased whole to one session at a time, and offered again whole when it is lost.
+
+    `holder`: whose lease it is until `lease_expires_at`, and for good once `is_finished`. `offers`: how often it was
+    leased. `wave`: 0 for the blocks of the launch, then one more for each extension.
+    """
+
+    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="blocks")
+    number = models.PositiveSmallIntegerField()
+    wave = models.PositiveSmallIntegerField(default=0)
+    holder = models.OneToOneField(
+        "listening.Session", null=True, blank=True, on_delete=models.SET_NULL, related_name="held_block"
+    )
+    lease_expires_at = models.DateTimeField(null=True, blank=True)
+    is_finished = models.BooleanField(default=False)
+    offers = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [models.UniqueConstraint(fields=["study", "number"], name="block_number_once")]
+
+
+class Participant(_Row):
+    """A person as their platform names them. `person_key`: keyed hash of that name, which exports show instead.
+
+    `platform_id` is the name itself, kept for paying, shown to the study's organizers alone; empty on a bare own link.
+    """
+
+    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="participants")
+    person_key = models.CharField(max_length=64)
+    platform_id = models.CharField(max_length=120, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(_Row.Meta):
+        constraints = [models.UniqueConstraint(fields=["study", "person_key"], name="participant_once_in_study")]
+
+
+class Session(_Row):
+    """One visit of an evaluator from consent to code. `token` is the secret of its address and its only credential.
+
+    `heard_until`: the earliest moment by which somebody listening in real time can have heard everything answered so
+    far; the time gate. `tab`: the browser tab that may write; another one takes over by putting its own key here.
+    `flagged_at`: when the rules of `listening.app.monitor.rules` last looked at it.
+    `skips`: positions whose sound failed, in the order of the reports. Once: the trial moved to the end; twice: it was
+    given up.
+    """
+
+    class State(models.TextChoices):
+        ACTIVE = "active"
+        FINISHED = "finished"
+        SCREENED_OUT = "screened-out", "screened out"
+        FAILED_ATTENTION = "failed-attention", "failed the attention checks"
+        TECHNICAL = "technical", "ended by a technical fault"
+        EXPIRED = "expired", "lost its block"
+        WITHDRAWN = "withdrawn"
+
+    class Step(models.TextChoices):
+        CONSENT = "consent"
+        QUESTIONS = "questions"
+        SOUND = "sound", "sound test"
+        HEADPHONES = "headphones", "headphone check"
+        ROLE_PLAY = "role-play", "role play"
+        TRIALS = "trials"
+        END = "end"
+
+    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="sessions")
+    participant = models.ForeignKey(Participant, on_delete=models.CASCADE, related_name="sessions")
+    block = models.ForeignKey(Block, null=True, blank=True, on_delete=models.SET_NULL, related_name="sessions")
+    token = models.CharField(max_length=48, unique=True, default=_token)
+    state = models.CharField(max_length=16, choices=State.choices, default=State.ACTIVE)
+    step = models.CharField(max_length=10, choices=Step.choices, default=Step.CONSENT)
+    language = models.CharField(max_length=8, default="en")
+    texts = models.JSONField(default=dict, blank=True)  # by kind the version and language that was shown
+    questionnaire = models.JSONField(default=dict, blank=True)
+    platform_data = models.JSONField(default=dict, blank=True)
+    device = models.JSONField(default=dict, blank=True)
+    tab = models.CharField(max_length=40, blank=True)
+    heard_until = models.DateTimeField(null=True, blank=True)
+    skips = models.JSONField(default=list, blank=True)
+    is_preview = models.BooleanField(default=False)
+    is_simulated = models.BooleanField(default=False)
+    completion_code = models.CharField(max_length=64, blank=True)  # empty until the server has released it
+    withdrawal_code = models.CharField(max_length=24, unique=True, default=_withdrawal_code)
+    started_at = models.DateTimeField(auto_now_add=True)
+    consented_at = models.DateTimeField(null=True, blank=True)
+    trials_started_at = models.DateTimeField(null=True, blank=True)
+    last_seen_at = models.DateTimeField(null=True, blank=True)
+    flagged_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(_Row.Meta):
+        constraints = [
+            models.UniqueConstraint(
+                fields=["participant"],
+                condition=models.Q(state="active", is_preview=False),
+                name="one_active_session_of_a_participant",
+            )
+        ]
+
+    def get_absolute_url(self) -> str:
+        return reverse("listen:session", args=[self.token])
+
+
+class Flag(_Row):
+    """Something about a session that an organizer should look at; never a consequence by itself.
+
+    `data`: the numbers it rests on, and `holds`: whether a rule still finds it; once ended, a session keeps its flags.
+    """
+
+    class Kind(models.TextChoices):
+        STRAIGHT_LINING = "straight-lining", "straight-lining"
+        LOW_VARIANCE = "low-variance", "nearly equal ratings"
+        ALTERNATING = "alternating", "alternating ratings"
+        TOO_FAST = "too-fast", "faster than the speech"
+        GOLD_MISSED = "gold-missed", "control trials missed"
+        HEADPHONES = "headphones", "headphone check failed"
+        PLAYBACK = "playback", "muted, sped up or skipped ahead"
+        DISAGREES = "disagrees", "agrees with nobody"  # this and the next ones are found by an analysis
+        BRIDGE_OUTLIER = "bridge-outlier", "far from the others on the bridge set"
+        VOTE_OUTLIERS = "vote-outliers", "single ratings far off"
+        EVEN_RATINGS = "even-ratings", "nearly equal ratings, as the analysis finds"
+        CONTROLS_MISSED = "controls-missed", "control trials missed, as the analysis finds"
+
+    FOUND_BY_ANALYSIS = (
+        Kind.DISAGREES,
+        Kind.BRIDGE_OUTLIER,
+        Kind.VOTE_OUTLIERS,
+        Kind.EVEN_RATINGS,
+        Kind.CONTROLS_MISSED,
+    )
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="flags")
+    kind = models.CharField(max_length=16, choices=Kind.choices)
+    data = models.JSONField(default=dict, blank=True)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["at", "pk"]
+        constraints = [models.UniqueConstraint(fields=["session", "kind"], name="flag_kind_once")]
+
+
+class ExclusionRule(models.Model):
+    """Why sessions are left out of the analysis: a flag, or one named session. Revoking it brings them back."""
+
+    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="exclusion_rules")
+    flag = models.CharField(max_length=16, choices=Flag.Kind.choices, blank=True)
+    session = models.ForeignKey(Session, null=True, blank=True, on_delete=models.CASCADE, related_name="own_rules")
+    reason = models.CharField(max_length=400)
+    offers_block_again = models.BooleanField(default=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="exclusion_rules"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    revoked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["created_at", "pk"]
+
     def __str__(self) -> str:
-        return f"trial {self.position} of {self.block}"
+        return self.reason
+
+
+class Exclusion(_Row):
+    """A session that a rule leaves out, while the rule stands."""
+
+    rule = models.ForeignKey(ExclusionRule, on_delete=models.CASCADE, related_name="exclusions")
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="exclusions")
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(_Row.Meta):
+        constraints = [models.UniqueConstraint(fields=["rule", "session"], name="exclusion_once")]
+
+
+class Answer(_Row):
+    """What one session said about one task of one trial; never changed once it is there.
+
+    `rating` of a rated task, `text` of a transcription, `data` of a board. `client_ms`: between the trial's
+    appearance and the answer by the browser's clock. `is_late`: it waited in the browser for a connection.
+    """
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="answers")
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="answers")
+    task = models.CharField(max_length=15, choices=[(task.value, task.label) for task in Task])
+    rating = models.PositiveSmallIntegerField(null=True)
+    text = models.TextField(blank=True)
+    data = models.JSONField(default=dict, blank=True)
+    received_at = models.DateTimeField()
+    client_ms = models.PositiveIntegerField(null=True)
+    is_late = models.BooleanField(default=False)
+
+    class Meta(_Row.Meta):
+        constraints = [models.UniqueConstraint(fields=["session", "trial", "task"], name="answer_once")]
+
+
+class Serve(_Row):
+    """What the server really sent of a sample: the time of its first byte, and of its last one once all were sent.
+
+    Of a sample sent in parts, `first_at` is when a playing that no part is late for could have begun. `ranges`: the
+    bytes sent so far as pairs of first and behind the last; empty once all were.
+    """
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="serves")
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="serves")
+    slot = models.CharField(max_length=2)
+    first_at = models.DateTimeField()
+    complete_at = models.DateTimeField(null=True)
+    requests = models.PositiveSmallIntegerField(default=1)
+    ranges = models.JSONField(default=list, blank=True)
+
+    class Meta(_Row.Meta):
+        constraints = [models.UniqueConstraint(fields=["session", "trial", "slot"], name="serve_once")]
+
+
+class Play(_Row):
+    """A playback as the browser tells it; times in ms since the trial appeared. A claim, never a proof."""
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="plays")
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="plays")
+    slot = models.CharField(max_length=2)
+    started_ms = models.PositiveIntegerField()
+    heard_ms = models.PositiveIntegerField()
+    is_whole = models.BooleanField()
+    remarks = models.JSONField(default=list, blank=True)  # such as "muted", "rate", "seek", "hidden"
+
+
+class ScreeningResult(_Row):
+    """One attempt at a screening test. `secret`: the right answers, which no browser gets."""
+
+    class Kind(models.TextChoices):
+        SOUND = "sound", "sound test"
+        HUGGINS = "huggins", "headphone check by Huggins pitch"
+        WOODS = "woods", "headphone check by phase"
+        LANGUAGE = "language", "native language"
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="screening_results")
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    attempt = models.PositiveSmallIntegerField(default=1)
+    secret = models.JSONField(default=dict, blank=True)
+    given = models.JSONField(default=list, blank=True)
+    score = models.PositiveSmallIntegerField(null=True)
+    of = models.PositiveSmallIntegerField(default=0)
+    is_passed = models.BooleanField(null=True)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(_Row.Meta):
+        constraints = [models.UniqueConstraint(fields=["session", "kind", "attempt"], name="screening_attempt_once")]
+
+
+class SessionEvent(_Row):
+    """Something that happened in a session, told by the server or, with `is_told`, by the browser."""
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="events")
+    at = models.DateTimeField(auto_now_add=True)
+    kind = models.CharField(max_length=30)
+    is_told = models.BooleanField(default=False)
+    data = models.JSONField(default=dict, blank=True)

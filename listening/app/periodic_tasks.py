@@ -6,32 +6,32 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from listening.monitor.flagging import flag_sessions
-from listening.results.analysing import start_due_analyses
-from listening.results.erasing import finish_erasing
-from listening.trials.leases import expire_overdue
-from portal.jobs.chores import chore
+from listening.app.erasure.services import finish_erasing
+from listening.app.monitor.services import flag_sessions
+from listening.app.results.services import start_due_analyses
+from listening.app.sessions import assignment
+from portal.jobs.periodic_tasks import periodic_task
 
 
-@chore(every=timedelta(minutes=1))
+@periodic_task(every=timedelta(minutes=1))
 def expire_leases() -> None:
     """End sessions that were silent for too long, and offer their blocks again."""
-    expire_overdue(timezone.now())
+    assignment.expire_leases(timezone.now())
 
 
-@chore(every=timedelta(seconds=30))
+@periodic_task(every=timedelta(seconds=30))
 def flag_answers() -> None:
     """Look at what came in, so that a flag stands on the monitor within a minute."""
     flag_sessions(timezone.now())
 
 
-@chore(every=timedelta(minutes=1))
+@periodic_task(every=timedelta(minutes=1))
 def analyse_closed_studies() -> None:
     """Analyse what was closed while somebody still listened, once the last one has ended."""
     start_due_analyses()
 
 
-@chore(every=timedelta(minutes=1))
+@periodic_task(every=timedelta(minutes=1))
 def erase_withdrawn_answers() -> None:
     """Delete files with answers of people who withdrew, where that did not succeed at once."""
     finish_erasing()

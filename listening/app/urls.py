@@ -2,11 +2,11 @@
 
 from django.urls import include, path
 
-from listening.monitor import monitor_views
-from listening.people import step_views
-from listening.results import panel_views, result_views
-from listening.studies import study_views
-from listening.trials import clip_views, session_views
+from listening.app.erasure import views as erasure_views
+from listening.app.monitor import views as monitor_views
+from listening.app.results import views as result_views
+from listening.app.sessions import views as session_views
+from listening.app.studies import views as study_views
 
 studies = (
     [
@@ -24,7 +24,7 @@ studies = (
         path("<slug:study>/launch/", study_views.launch, name="launch"),
         path("<slug:study>/pause/", study_views.pause, name="pause"),
         path("<slug:study>/resume/", study_views.resume, name="resume"),
-        path("<slug:study>/close/", study_views.close, name="close"),
+        path("<slug:study>/close/", result_views.close, name="close"),
         path("<slug:study>/extend/", study_views.extend, name="extend"),
         path("<slug:study>/monitor/", monitor_views.monitor, name="monitor"),
         path("<slug:study>/monitor/live", monitor_views.live, name="live"),
@@ -33,8 +33,8 @@ studies = (
         path("<slug:study>/exclusions/<int:rule>/revoke/", monitor_views.revoke, name="revoke"),
         path("<slug:study>/export/", monitor_views.export, name="export"),
         path("<slug:study>/export/<slug:table>.csv", monitor_views.export_csv, name="export-csv"),
-        path("<slug:study>/export.json", monitor_views.export_json, name="export-json"),
-        path("<slug:study>/export.zip", monitor_views.export_zip, name="export-zip"),
+        path("<slug:study>/export.json", monitor_views.export_all, {"extension": "json"}, name="export-json"),
+        path("<slug:study>/export.zip", monitor_views.export_all, {"extension": "zip"}, name="export-zip"),
         path("<slug:study>/analyse/", result_views.analyse, name="analyse"),
         path("<slug:study>/results/", result_views.results, name="results"),
         path("<slug:study>/results/listeners/", result_views.listeners, name="results-listeners"),
@@ -56,15 +56,15 @@ studies = (
 
 listen = (
     [
-        path("join/<slug:key>/", step_views.join, name="join"),
-        path("withdraw/", step_views.withdraw_by_code, name="withdraw-by-code"),
-        path("<slug:token>/", step_views.session_page, name="session"),
-        path("<slug:token>/language/", step_views.language, name="language"),
-        path("<slug:token>/step/<slug:step>/", step_views.step, name="step"),
-        path("<slug:token>/withdraw/", step_views.withdraw, name="withdraw"),
-        path("<slug:token>/sounds/<slug:sound>", step_views.sound, name="sound"),
+        path("join/<slug:key>/", session_views.join, name="join"),
+        path("withdraw/", erasure_views.withdraw_by_code, name="withdraw-by-code"),
+        path("<slug:token>/", session_views.session_page, name="session"),
+        path("<slug:token>/language/", session_views.language, name="language"),
+        path("<slug:token>/step/<slug:step>/", session_views.step, name="step"),
+        path("<slug:token>/withdraw/", erasure_views.withdraw, name="withdraw"),
+        path("<slug:token>/sounds/<slug:sound>", session_views.sound, name="sound"),
         path("<slug:token>/state", session_views.state, name="state"),
-        path("<slug:token>/clips/<str:clip>", clip_views.clip, name="clip"),
+        path("<slug:token>/clips/<str:clip>", session_views.clip, name="clip"),
         path("<slug:token>/answers", session_views.save, name="answers"),
         path("<slug:token>/alive", session_views.alive, name="alive"),
         path("<slug:token>/take-over", session_views.take_over, name="take-over"),
@@ -73,10 +73,10 @@ listen = (
     "listen",
 )
 
-listeners = ([path("listeners.csv", panel_views.board_csv, name="board-csv")], "listeners")
+listeners = ([path("listeners.csv", result_views.leaderboard_csv, name="leaderboard-csv")], "listeners")
 
 urlpatterns = [
     path("studies/", include(studies)),
     path("listen/", include(listen)),
-    path("editions/<slug:edition>/board/", include(listeners)),
+    path("editions/<slug:edition>/leaderboard/", include(listeners)),
 ]

@@ -7,92 +7,71 @@ Public: `certify_boards`, `certify_transcription`; both give a `Certificate` lik
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from itertools import pairwise
+from itertools import zip_longest
 
-from listening.design.boards import Board, BoardPlan, BoardRequest
-from listening.design.certificate import Certificate
-from listening.design.reports import Check, check_faults
-from listening.design.transcription import TranscriptionPlan, TranscriptionRequest, Writing
+from listening.design.certificate import (
+    Certificate,
+    Check,
+    check_faults,
+    list_neighbours,
+    list_repeats,
+    make_certificate,
+    span_words,
+)
+from listening.design.forms import Board, BoardPlan, BoardRequest, TranscriptionPlan, TranscriptionRequest, Writing
 
 
 def certify_boards(request: BoardRequest, plan: BoardPlan) -> Certificate:
     """All checks of a plan of boards."""
     boards = [board for block in plan.blocks for board in block]
+    systems = [[board.system for board in block] for block in plan.blocks]
     checks = [
-        _counts("evaluators and boards", plan.blocks, request.evaluators, request.boards, "boards"),
+        _counts("boards", plan.blocks, request.evaluators, request.boards),
         _known_samples(request, boards),
         _board_sizes(request, boards),
         _speakers_of_boards(boards),
         _halves(boards),
         _sexes(request, boards),
         _heard_once([[sample.utterance for board in block for sample in board.samples] for block in plan.blocks]),
-        *_systems([[board.system for board in block] for block in plan.blocks], request.systems, "boards"),
-        _not_adjacent([[board.system for board in block] for block in plan.blocks], request.systems),
+        *_systems(systems, request.systems, "boards"),
+        _places_of_systems(systems, request.systems),
+        _not_adjacent(systems, request.systems),
         _even_speakers(request, boards),
     ]
     mixed = any(len({sex for sex in sexes if sex}) > 1 for sexes in _sexes_on(request, boards))
     relaxed = ["Boards mix sexes: one sex has too few speakers for boards of its own."] if mixed else []
     numbers = {"evaluators": request.evaluators, "boards": request.boards, "samples": request.samples}
-    return _certificate(request, plan, checks, numbers, relaxed)
+    return make_certificate(request, plan, numbers | _sizes(request), relaxed, checks)
 
 
 def certify_transcription(request: TranscriptionRequest, plan: TranscriptionPlan) -> Certificate:
     """All checks of a plan of transcriptions."""
     trials = [trial for block in plan.blocks for trial in block]
+    systems = [[trial.system for trial in block] for block in plan.blocks]
     checks = [
-        _counts("evaluators and trials", plan.blocks, request.evaluators, request.trials, "trials"),
+        _counts("trials", plan.blocks, request.evaluators, request.trials),
         _known_trials(request, trials),
         _originals(request, plan.blocks),
         _heard_once([[trial.utterance for trial in block] for block in plan.blocks]),
         _said_once(request, plan.blocks),
-        *_systems([[one.system for one in block if one.system] for block in plan.blocks], request.systems, "trials")[
-            :2
-        ],
+        *_systems([[one for one in block if one] for block in systems], request.systems, "trials"),
         _sexes_of_blocks(request, plan.blocks),
         _forms(request, trials),
         _speakers_apart(plan.blocks),
-        _not_adjacent([[one.system for one in block] for block in plan.blocks], request.systems),
+        _not_adjacent(systems, request.systems),
         _quarters(plan.blocks),
     ]
     numbers = {"evaluators": request.evaluators, "trials": request.trials, "originals": request.originals}
-    return _certificate(request, plan, checks, numbers, [])
+    return make_certificate(request, plan, numbers | _sizes(request), (), checks)
 
 
 # Both ------------------------------------------------------------------------------------------------------------
 
 
-def _certificate(
-    request: BoardRequest | TranscriptionRequest,
-    plan: BoardPlan | TranscriptionPlan,
-    checks: Sequence[Check],
-    numbers: Mapping[str, int],
-    relaxed: Sequence[str],
-) -> Certificate:
-    whole = {"request": asdict(request), "design": asdict(plan)}
-    text = json.dumps(whole, sort_keys=True, separators=(",", ":"), default=sorted)  # sets of systems
-    known = {"systems": len(request.systems), "utterances": len(request.pool)}
-    return Certificate(
-        design_version=plan.version,
-        seed=plan.seed,
-        sha256=hashlib.sha256(text.encode()).hexdigest(),
-        numbers={**numbers, **known},
-        relaxed=tuple(relaxed),
-        checks=tuple(checks),
-    )
-
-
-def _check(name: str, faults: Sequence[str], required: str, found: str) -> Check:
-    return check_faults(name, required, found, faults)
-
-
-def _spread(counts: Iterable[int]) -> str:
-    values = list(counts) or [0]
-    return f"{min(values)} to {max(values)}" if min(values) < max(values) else str(values[0])
+def _sizes(request: BoardRequest | TranscriptionRequest) -> dict[str, int]:
+    return {"systems": len(request.systems), "utterances": len(request.pool)}
 
 
 def _is_even(counts: Iterable[int]) -> bool:
@@ -100,65 +79,58 @@ def _is_even(counts: Iterable[int]) -> bool:
     return max(values) - min(values) <= 1
 
 
-def _counts(name: str, blocks: Sequence[Sequence[object]], evaluators: int, each: int, what: str) -> Check:
+def _uneven(places: Mapping[str, Counter[str]], names: Sequence[str]) -> list[str]:
+    """A fault for each place where the names do not occur equally often."""
+    return [
+        f"{place}: " + ", ".join(f"{name} {counts[name]}" for name in names)
+        for place, counts in places.items()
+        if not _is_even(counts[name] for name in names)
+    ]
+
+
+def _of_evaluators(heard: Iterable[Iterable[str]]) -> dict[str, Counter[str]]:
+    return {f"evaluator {number}": Counter(names) for number, names in enumerate(heard, 1)}
+
+
+def _counts(what: str, blocks: Sequence[Sequence[object]], evaluators: int, each: int) -> Check:
     wrong = [f"evaluator {number} has {len(block)}" for number, block in enumerate(blocks, 1) if len(block) != each]
     if len(blocks) != evaluators:
         wrong.insert(0, f"{len(blocks)} evaluators")
-    found = f"{len(blocks)} evaluators, {_spread(len(block) for block in blocks)} {what} each"
-    return _check(name, wrong, f"{evaluators} evaluators, {each} {what} each", found)
+    found = f"{len(blocks)} evaluators, {span_words(map(len, blocks))} {what} each"
+    return check_faults(f"evaluators and {what}", f"{evaluators} evaluators, {each} {what} each", found, wrong)
 
 
 def _heard_once(heard: Sequence[Sequence[str]]) -> Check:
-    twice = [
-        f"evaluator {number} meets {key} {count} times"
-        for number, keys in enumerate(heard, 1)
-        for key, count in Counter(keys).items()
-        if count > 1
-    ]
-    return _check(
-        "no recording twice", twice, "each recording once in a session at most, in whatever form", f"{len(twice)} twice"
+    twice = list_repeats(heard)
+    required = "each recording once in a session at most, in whatever form"
+    return check_faults("no recording twice", required, f"{len(twice)} twice", twice)
+
+
+def _systems(blocks: Sequence[Sequence[str]], systems: Sequence[str], what: str) -> Iterable[Check]:
+    total = Counter(system for block in blocks for system in block)
+    faults = [f"{system} is not of this study" for system in sorted(set(total) - set(systems))]
+    if not _is_even(total[system] for system in systems):
+        faults.append(", ".join(f"{system}: {total[system]}" for system in systems))
+    found = f"{span_words(total[system] for system in systems)} {what} each"
+    yield check_faults("systems", f"every system in equally many {what}", found, faults)
+    each = _of_evaluators(blocks)
+    of_each = span_words(counts[system] for counts in each.values() for system in systems)
+    required = f"every system in equally many {what} of each evaluator"
+    yield check_faults("systems of an evaluator", required, of_each, _uneven(each, systems))
+
+
+def _places_of_systems(blocks: Sequence[Sequence[str]], systems: Sequence[str]) -> Check:
+    heard = zip_longest(*blocks)
+    off = _uneven({f"place {place}": Counter(names) for place, names in enumerate(heard, 1)}, systems)
+    return check_faults(
+        "places of systems", "every system equally often at each place", f"{len(off)} places uneven", off
     )
 
 
-def _systems(blocks: Sequence[Sequence[str]], systems: Sequence[str], what: str) -> list[Check]:
-    total = Counter(system for block in blocks for system in block)
-    unknown = sorted(set(total) - set(systems))
-    faults = [f"{system} is not of this study" for system in unknown]
-    if not _is_even(total[system] for system in systems):
-        faults.append(", ".join(f"{system}: {total[system]}" for system in systems))
-    uneven = [
-        f"evaluator {number}: " + ", ".join(f"{system} {block.count(system)}" for system in systems)
-        for number, block in enumerate(map(list, blocks), 1)
-        if not _is_even(block.count(system) for system in systems)
-    ]
-    places: dict[int, Counter[str]] = defaultdict(Counter)
-    for block in blocks:
-        for place, system in enumerate(block, 1):
-            places[place][system] += 1
-    off = [
-        f"place {place}: " + ", ".join(f"{system} {count[system]}" for system in systems)
-        for place, count in sorted(places.items())
-        if not _is_even(count[system] for system in systems)
-    ]
-    found = f"{_spread(total[system] for system in systems)} {what} each"
-    of_each = _spread(block.count(system) for block in map(list, blocks) for system in systems)
-    return [
-        _check("systems", faults, f"every system in equally many {what}", found),
-        _check("systems of an evaluator", uneven, f"every system in equally many {what} of each evaluator", of_each),
-        _check("places of systems", off, "every system equally often at each place", f"{len(off)} places uneven"),
-    ]
-
-
 def _not_adjacent(blocks: Sequence[Sequence[str]], systems: Sequence[str]) -> Check:
-    touching = [
-        f"evaluator {number}: {first} at {place} and {place + 1}"
-        for number, block in enumerate(blocks, 1)
-        for place, (first, second) in enumerate(pairwise(block), 1)
-        if first and first == second
-    ]
-    if len(systems) < 2:
-        return _check("systems apart", [], "no system follows itself", "only one system: does not apply")
-    return _check("systems apart", touching, "no system follows itself", f"{len(touching)} do")
+    touching = list_neighbours(blocks) if len(systems) > 1 else []
+    found = f"{len(touching)} do" if len(systems) > 1 else "only one system: does not apply"
+    return check_faults("systems apart", "no system follows itself", found, touching)
 
 
 # Boards ----------------------------------------------------------------------------------------------------------
@@ -179,15 +151,14 @@ def _known_samples(request: BoardRequest, boards: Sequence[Board]) -> Check:
     keys = Counter(board.key for board in boards)
     wrong += [f"{key} names {count} boards" for key, count in keys.items() if count > 1]
     required = "originals are enrolment utterances, the others trial utterances anonymised by the board's one system"
-    return _check(
-        "samples", wrong, required, f"{sum(len(board.samples) for board in boards)} samples, {len(wrong)} wrong"
-    )
+    found = f"{sum(len(board.samples) for board in boards)} samples, {len(wrong)} wrong"
+    return check_faults("samples", required, found, wrong)
 
 
 def _board_sizes(request: BoardRequest, boards: Sequence[Board]) -> Check:
     wrong = [f"{board.key} has {len(board.samples)}" for board in boards if len(board.samples) != request.samples]
-    found = f"{_spread(len(board.samples) for board in boards)} samples"
-    return _check("size of boards", wrong, f"{request.samples} samples on each board", found)
+    found = f"{span_words(len(board.samples) for board in boards)} samples"
+    return check_faults("size of boards", f"{request.samples} samples on each board", found, wrong)
 
 
 def _speakers_of_boards(boards: Sequence[Board]) -> Check:
@@ -198,7 +169,7 @@ def _speakers_of_boards(boards: Sequence[Board]) -> Check:
         if not 3 <= len(of) <= 4 or not _is_even(of.values()):
             wrong.append(f"{board.key}: " + ", ".join(f"{name} {count}" for name, count in of.items()))
     required = "three or four speakers on each board, with equally many samples"
-    return _check("speakers of a board", wrong, required, f"{_spread(numbers)} speakers")
+    return check_faults("speakers of a board", required, f"{span_words(numbers)} speakers", wrong)
 
 
 def _halves(boards: Sequence[Board]) -> Check:
@@ -212,7 +183,7 @@ def _halves(boards: Sequence[Board]) -> Check:
         elif any(not originals[name] or not others[name] for name in names):
             wrong.append(f"{board.key}: a speaker is heard in one form only")
     required = "half of each board's and of each speaker's samples originals, half anonymised"
-    return _check("original and anonymised", wrong, required, f"{len(wrong)} boards differ")
+    return check_faults("original and anonymised", required, f"{len(wrong)} boards differ", wrong)
 
 
 def _sexes_on(request: BoardRequest, boards: Sequence[Board]) -> list[set[str]]:
@@ -226,13 +197,13 @@ def _sexes(request: BoardRequest, boards: Sequence[Board]) -> Check:
     mixed = sum(len(sexes) > 1 for sexes in of_boards)
     able = _able(request)
     if any(len(names) < 3 for names in able.values()):
-        return _check("sexes", [], "boards may mix sexes, as one has fewer than three speakers", f"{mixed} do")
+        return check_faults("sexes", "boards may mix sexes, as one has fewer than three speakers", f"{mixed} do", [])
     counts = Counter(min(sexes) for sexes in of_boards if len(sexes) == 1)
     faults = [f"{mixed} boards mix sexes"] if mixed else []
     if not _is_even(counts[sex] for sex in able):
         faults.append(", ".join(f"{sex}: {counts[sex]} boards" for sex in sorted(able)))
     found = ", ".join(f"{counts[sex]} of {sex}" for sex in sorted(able))
-    return _check("sexes", faults, "speakers of one sex on a board, equally many boards of each", found)
+    return check_faults("sexes", "speakers of one sex on a board, equally many boards of each", found, faults)
 
 
 def _able(request: BoardRequest) -> dict[str, set[str]]:
@@ -257,10 +228,10 @@ def _even_speakers(request: BoardRequest, boards: Sequence[Board]) -> Check:
     faults, found = [], []
     for sex, names in sorted(able.items()):
         counts = [count[name] for name in sorted(names)]
-        found.append(f"{sex}: {_spread(counts)}")
+        found.append(f"{sex}: {span_words(counts)}")
         if not _is_even(counts) and any(counts):
-            faults.append(f"speakers ({sex}) are on {_spread(counts)} boards")
-    return _check("speakers", faults, "every speaker of a sex on equally many boards", ", ".join(found))
+            faults.append(f"speakers ({sex}) are on {span_words(counts)} boards")
+    return check_faults("speakers", "every speaker of a sex on equally many boards", ", ".join(found), faults)
 
 
 # Transcriptions --------------------------------------------------------------------------------------------------
@@ -281,34 +252,28 @@ def _known_trials(request: TranscriptionRequest, trials: Sequence[Writing]) -> C
     for trial in trials:
         versions[trial.key].add((trial.utterance, trial.system))
     wrong += [f"{key} names {len(of)} things" for key, of in versions.items() if len(of) > 1]
-    return _check("utterances", wrong, "trial utterances with known words, in forms that exist", f"{len(wrong)} wrong")
+    required = "trial utterances with known words, in forms that exist"
+    return check_faults("utterances", required, f"{len(wrong)} wrong", wrong)
 
 
 def _originals(request: TranscriptionRequest, blocks: Sequence[Sequence[Writing]]) -> Check:
     counts = [sum(not trial.system for trial in block) for block in blocks]
     wrong = [f"evaluator {n} has {count}" for n, count in enumerate(counts, 1) if count != request.originals]
-    return _check("originals", wrong, f"{request.originals} originals for each evaluator", _spread(counts))
+    return check_faults("originals", f"{request.originals} originals for each evaluator", span_words(counts), wrong)
 
 
 def _said_once(request: TranscriptionRequest, blocks: Sequence[Sequence[Writing]]) -> Check:
-    twice = []
-    for number, block in enumerate(blocks, 1):
-        said = Counter(request.sentences.get(trial.utterance, trial.utterance) for trial in block)
-        twice += [f"evaluator {number} hears “{words}” {n} times" for words, n in said.items() if n > 1]
-    return _check("no sentence twice", twice, "each sentence once in a session at most", f"{len(twice)} twice")
+    said = [[request.sentences.get(trial.utterance, trial.utterance) for trial in block] for block in blocks]
+    twice = list_repeats(said, "hears “{}”")
+    return check_faults("no sentence twice", "each sentence once in a session at most", f"{len(twice)} twice", twice)
 
 
 def _sexes_of_blocks(request: TranscriptionRequest, blocks: Sequence[Sequence[Writing]]) -> Check:
     systems = set(request.systems)
     usable = [one for one in request.pool if one.role == "trial" and systems <= one.systems]
     sexes = sorted({one.sex for one in usable if request.sentences.get(one.key, "").strip()})
-    counts = [Counter(trial.sex for trial in block) for block in blocks]
-    wrong = [
-        f"evaluator {number}: " + ", ".join(f"{sex} {count[sex]}" for sex in sexes)
-        for number, count in enumerate(counts, 1)
-        if not _is_even(count[sex] for sex in sexes)
-    ]
-    return _check("sexes", wrong, f"equally many trials of each sex ({', '.join(sexes)})", f"{len(wrong)} differ")
+    wrong = _uneven(_of_evaluators([trial.sex for trial in block] for block in blocks), sexes)
+    return check_faults("sexes", f"equally many trials of each sex ({', '.join(sexes)})", f"{len(wrong)} differ", wrong)
 
 
 def _forms(request: TranscriptionRequest, trials: Sequence[Writing]) -> Check:
@@ -325,21 +290,16 @@ def _forms(request: TranscriptionRequest, trials: Sequence[Writing]) -> Check:
             if abs(counts[system] - due) > 2:
                 wrong.append(f"{utterance}: {counts[system]} times by {system or 'the original'}, {due:.1f} due")
     required = "every utterance in every form about as often as its share, to 2"
-    return _check("forms of an utterance", wrong, required, f"{len(wrong)} beyond")
+    return check_faults("forms of an utterance", required, f"{len(wrong)} beyond", wrong)
 
 
 def _speakers_apart(blocks: Sequence[Sequence[Writing]]) -> Check:
-    touching = []
-    for number, block in enumerate(blocks, 1):
-        most = max(Counter(trial.speaker for trial in block).values(), default=0)
-        if 2 * most > len(block) + 1:
-            continue  # one speaker has more than half of the trials
-        touching += [
-            f"evaluator {number}: {first.speaker} at {place} and {place + 1}"
-            for place, (first, second) in enumerate(pairwise(block), 1)
-            if first.speaker == second.speaker
-        ]
-    return _check("speakers apart", touching, "no speaker follows himself or herself", f"{len(touching)} do")
+    """Sessions aside in which one speaker has more than half of the trials."""
+    speakers = [[trial.speaker for trial in block] for block in blocks]
+    most = [max(Counter(names).values(), default=0) for names in speakers]
+    due = [names if 2 * count <= len(names) + 1 else [] for names, count in zip(speakers, most, strict=True)]
+    touching = list_neighbours(due)
+    return check_faults("speakers apart", "no speaker follows himself or herself", f"{len(touching)} do", touching)
 
 
 def _quarters(blocks: Sequence[Sequence[Writing]]) -> Check:
@@ -352,6 +312,5 @@ def _quarters(blocks: Sequence[Sequence[Writing]]) -> Check:
             due = originals * len(part) / max(1, len(block))
             if abs(sum(not trial.system for trial in part) - due) > 1:
                 wrong.append(f"evaluator {number}, quarter {quarter + 1}")
-    return _check(
-        "originals along the session", wrong, "every quarter has its share of originals, to 1", f"{len(wrong)} off"
-    )
+    required = "every quarter has its share of originals, to 1"
+    return check_faults("originals along the session", required, f"{len(wrong)} off", wrong)

@@ -12,11 +12,151 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from itertools import groupby, pairwise
 from typing import Any
 
-from listening.design import order_checks
-from listening.design.plan import Bounds, Candidate, Design, DesignRequest, Half, Requirements, required
-from listening.design.reports import Check, check_counts, check_faults
+from listening.design.plan import (
+    QUARTERS,
+    Bounds,
+    Candidate,
+    Design,
+    DesignRequest,
+    Requirements,
+    compute_requirements,
+    position_bounds,
+)
+
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Attributes:
+    name: short stable name of the constraint.
+    passed: whether it is met everywhere.
+    required, found: in words.
+    sentence: both, with the first places where it is not met.
+    """
+
+    name: str
+    passed: bool
+    required: str
+    found: str
+    sentence: str
+
+
+def check_faults(name: str, required: str, found: str, faults: Iterable[str]) -> Check:
+    """A check that passes without faults; its sentence names the first ones."""
+    listed = list(faults)
+    start = f"{name[0].upper()}{name[1:]}: {required}; found {found}."
+    if not listed:
+        return Check(name, True, required, found, start)
+    more = f"; and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    return Check(name, False, required, found, f"{start} Not met: {'; '.join(listed[:_NAMED])}{more}.")
+
+
+def check_counts(name: str, what: str, rows: Sequence[tuple[str, int, Bounds]]) -> Check:
+    """A check of counts, each with its place and its bounds."""
+    required = " or ".join(sorted({str(bounds) for _, _, bounds in rows}, key=_first_number)) or "nothing"
+    found = span_words(count for _, count, _ in rows) if rows else "nothing"
+    faults = [f"{place}: {count} instead of {bounds}" for place, count, bounds in rows if count not in bounds]
+    return check_faults(name, f"{what}: {required}", found, faults)
+
+
+def span_words(counts: Iterable[int]) -> str:
+    """The lowest and the highest count, such as ``3 to 5``."""
+    found = list(counts) or [0]
+    return str(Bounds(min(found), max(found)))
+
+
+def _first_number(words: str) -> tuple[int, str]:
+    return int(words.split()[0]), words
+
+
+Blocks = Sequence[Sequence[Candidate]]
+
+
+def check_order(request: DesignRequest, needs: Requirements, blocks: Blocks, extensions: int) -> Iterable[Check]:
+    """All constraints on the order within sessions, and on the places of systems over sessions."""
+    yield _runs(needs, blocks)
+    yield _distances(needs, blocks)
+    yield _neighbours(needs, blocks)
+    yield _quarters("quarters by kind", "originals and anonymised trials in each quarter", blocks, _kind)
+    yield _quarters("quarters by class", "targets and non-targets in each quarter", blocks, _class)
+    yield _positions(request, blocks, extensions)
+
+
+def _runs(needs: Requirements, blocks: Blocks) -> Check:
+    faults, longest = [], 0
+    for number, block in enumerate(blocks, 1):
+        for kind, run in groupby(block, key=_kind):
+            length = sum(1 for _ in run)
+            longest = max(longest, length)
+            if length > needs.longest_run:
+                faults.append(f"evaluator {number} meets {length} {kind} trials in a row")
+    return check_faults("runs", f"at most {needs.longest_run} of a kind in a row", f"at most {longest}", faults)
+
+
+def _distances(needs: Requirements, blocks: Blocks) -> Check:
+    faults, least = [], 0
+    for number, block in enumerate(blocks, 1):
+        last: dict[str, int] = {}
+        for place, trial in enumerate(block, 1):
+            if trial.speaker in last:
+                distance = place - last[trial.speaker]
+                least = min(least or distance, distance)
+                if distance < needs.speaker_gap:
+                    faults.append(
+                        f"evaluator {number} meets speaker {trial.speaker} at {last[trial.speaker]} and {place}"
+                    )
+            last[trial.speaker] = place
+    found = f"at least {least}" if least else "no speaker twice"
+    return check_faults("speaker distance", f"a speaker at least {needs.speaker_gap} places apart", found, faults)
+
+
+def _neighbours(needs: Requirements, blocks: Blocks) -> Check:
+    beside = list_neighbours([[trial.system for trial in block] for block in blocks], " meets system {}")
+    rule = "a system never next to itself" if needs.systems_apart else "no rule for one system alone"
+    return check_faults("neighbours", rule, f"{len(beside)} such places", beside if needs.systems_apart else [])
+
+
+def _quarters(name: str, what: str, blocks: Blocks, group_of: Callable[[Candidate], str]) -> Check:
+    rows = []
+    for number, block in enumerate(blocks, 1):
+        total = Counter(group_of(trial) for trial in block)
+        for quarter in range(QUARTERS):
+            part = block[quarter * len(block) // QUARTERS : (quarter + 1) * len(block) // QUARTERS]
+            here = Counter(group_of(trial) for trial in part)
+            for group, count in total.items():
+                if group:
+                    bounds = Bounds.around(Fraction(count * len(part), len(block)))
+                    rows.append((f"evaluator {number}, quarter {quarter + 1}, {group}", here[group], bounds))
+    return check_counts(name, what, rows)
+
+
+def _positions(request: DesignRequest, blocks: Blocks, extensions: int) -> Check:
+    heard: dict[str, list[int]] = defaultdict(lambda: [0] * QUARTERS)
+    for block in blocks:
+        for quarter in range(QUARTERS):
+            for trial in block[quarter * len(block) // QUARTERS : (quarter + 1) * len(block) // QUARTERS]:
+                heard[trial.system][quarter] += 1
+    rows = []
+    for system in request.systems:
+        for quarter, count in enumerate(heard[system]):
+            places = (quarter + 1) * request.trials // QUARTERS - quarter * request.trials // QUARTERS
+            bounds = position_bounds(sum(heard[system]), places, request.trials, extensions)
+            rows.append((f"{system}, quarter {quarter + 1}", count, bounds))
+    return check_counts("positions", "how often each system stands in each quarter over all evaluators", rows)
+
+
+def _kind(trial: Candidate) -> str:
+    return "anonymised" if trial.system else "original"
+
+
+def _class(trial: Candidate) -> str:
+    return {True: "target", False: "non-target", None: ""}[trial.is_target]
+
 
 CERTIFICATE_VERSION = "1"
 
@@ -48,16 +188,9 @@ class Certificate:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, equal whenever request and design are."""
-        return {
-            "certificate": CERTIFICATE_VERSION,
-            "version": self.design_version,
-            "seed": self.seed,
-            "sha256": self.sha256,
-            "passes": self.passes,
-            "numbers": dict(self.numbers),
-            "relaxed": list(self.relaxed),
-            "checks": [asdict(check) for check in self.checks],
-        }
+        told = {"certificate": CERTIFICATE_VERSION, "version": self.design_version, "seed": self.seed}
+        told |= {"sha256": self.sha256, "passes": self.passes, "numbers": dict(self.numbers)}
+        return told | {"relaxed": list(self.relaxed), "checks": [asdict(check) for check in self.checks]}
 
 
 def certify(request: DesignRequest, design: Design) -> Certificate:
@@ -67,174 +200,136 @@ def certify(request: DesignRequest, design: Design) -> Certificate:
     known = {candidate.key: candidate for candidate in whole.candidates}
     blocks = [[known[key] for key in block if key in known] for block in design.blocks]
     checks = [_request(whole), *_form(whole, design, known)]
-    relaxed: tuple[str, ...] = ()
+    relaxed: Sequence[str] = ()
     if checks[0].passed:
-        needs = required(whole)
+        needs = compute_requirements(whole)
         relaxed = needs.relaxed
         checks += _coverage(whole, needs, blocks)
         checks += _sessions(whole, needs, blocks)
-        checks += order_checks.check_order(whole, needs, blocks, len(design.extensions))
+        checks += check_order(whole, needs, blocks, len(design.extensions))
         checks += _candidates(whole)
-    return Certificate(
-        design_version=design.version,
-        seed=design.seed,
-        sha256=digest(request, design),
-        numbers={
-            "evaluators": evaluators,
-            "trials": whole.trials,
-            "originals": whole.originals,
-            "systems": len(whole.systems),
-            "candidates": len(whole.candidates),
-            "speakers": len({candidate.speaker for candidate in whole.candidates}),
-            "extensions": len(design.extensions),
-        },
-        relaxed=relaxed,
-        checks=tuple(checks),
-    )
+    numbers = {"evaluators": evaluators, "trials": whole.trials, "originals": whole.originals}
+    numbers |= {"systems": len(whole.systems), "candidates": len(whole.candidates)}
+    numbers |= {"speakers": len({one.speaker for one in whole.candidates}), "extensions": len(design.extensions)}
+    return make_certificate(request, design, numbers, relaxed, checks)
 
 
-def digest(request: DesignRequest, design: Design) -> str:
+def make_certificate(
+    request: Any, design: Any, numbers: Mapping[str, int], relaxed: Iterable[str], checks: Iterable[Check]
+) -> Certificate:
+    """The certificate of a design of any form."""
+    sha256 = compute_digest(request, design)
+    return Certificate(design.version, design.seed, sha256, numbers, tuple(relaxed), tuple(checks))
+
+
+def compute_digest(request: Any, design: Any) -> str:
     """SHA-256 of request and design as JSON with sorted keys and no spaces."""
     whole = {"request": asdict(request), "design": asdict(design)}
-    return hashlib.sha256(json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    text = json.dumps(whole, sort_keys=True, separators=(",", ":"), default=sorted)  # sets of systems
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _request(request: DesignRequest) -> Check:
     """Whether there is anything that the other checks could be made of."""
     of_system = Counter(candidate.system for candidate in request.candidates)
     wanted = {*request.systems, *([""] if request.originals else [])}
+    is_twice = len(set(request.systems)) < len(request.systems)
+    wrong = {
+        f"{request.evaluators} evaluators": request.evaluators < 1,
+        f"{request.trials} trials": request.trials < 1,
+        f"{request.originals} originals": not 0 <= request.originals <= request.trials,
+        "anonymised trials of no system": request.anonymised > 0 and not request.systems,
+    }
     faults = [
-        *([f"{request.evaluators} evaluators"] if request.evaluators < 1 else []),
-        *([f"{request.trials} trials"] if request.trials < 1 else []),
-        *([f"{request.originals} originals"] if not 0 <= request.originals <= request.trials else []),
-        *(["anonymised trials of no system"] if request.anonymised > 0 and not request.systems else []),
+        *(words for words, is_wrong in wrong.items() if is_wrong),
         *(f"trials of {_name(system)}, which nobody asked for" for system in sorted(set(of_system) - wanted)),
         *(f"no trials of {_name(system)}" for system in sorted(wanted - set(of_system))),
-        *(
-            [f"a system named twice: {', '.join(request.systems)}"]
-            if len(set(request.systems)) < len(request.systems)
-            else []
-        ),
+        *([f"a system named twice: {', '.join(request.systems)}"] if is_twice else []),
     ]
     found = f"{len(request.candidates)} trials of {len(request.systems)} systems and originals"
     return check_faults("request", "numbers that can be, and trials of every system asked for", found, faults)
 
 
 def _form(request: DesignRequest, design: Design, known: Mapping[str, Candidate]) -> Iterable[Check]:
-    yield check_faults(
-        "blocks",
-        f"{request.evaluators} blocks of {request.trials} trials each, all of them known",
-        f"{len(design.blocks)} blocks",
-        [
-            *(
-                [f"{len(design.blocks)} blocks"]
-                if len(design.blocks) != request.evaluators or not design.blocks
-                else []
-            ),
-            *(f"evaluator {n} has {len(b)} trials" for n, b in enumerate(design.blocks, 1) if len(b) != request.trials),
-            *(f"evaluator {n} meets unknown {k}" for n, b in enumerate(design.blocks, 1) for k in b if k not in known),
-        ],
-    )
+    blocks, found = list(enumerate(design.blocks, 1)), f"{len(design.blocks)} blocks"
+    faults = [found] if len(blocks) != request.evaluators or not blocks else []
+    faults += [f"evaluator {n} has {len(block)} trials" for n, block in blocks if len(block) != request.trials]
+    faults += [f"evaluator {n} meets unknown {key}" for n, block in blocks for key in block if key not in known]
+    each = f"{request.evaluators} blocks of {request.trials} trials each, all of them known"
+    yield check_faults("blocks", each, found, faults)
     keys = Counter(candidate.key for candidate in request.candidates)
     twice = [f"{key} names {count} trials" for key, count in keys.items() if count > 1]
     yield check_faults("names", "every trial has a name of its own", f"{len(keys)} trials", twice)
-    yield check_faults(
-        "trial once",
-        "no trial twice in a session",
-        f"{len(design.blocks)} sessions",
-        [
-            f"evaluator {number} meets {key} {count} times"
-            for number, block in enumerate(design.blocks, 1)
-            for key, count in Counter(block).items()
-            if count > 1
-        ],
-    )
+    found = f"{len(blocks)} sessions"
+    yield check_faults("trial once", "no trial twice in a session", found, list_repeats(design.blocks))
+
+
+def list_repeats(heard: Iterable[Sequence[str]], words: str = "meets {}") -> list[str]:
+    """A fault for each name that stands in one session more than once."""
+    return [
+        f"evaluator {number} {words.format(name)} {count} times"
+        for number, names in enumerate(heard, 1)
+        for name, count in Counter(names).items()
+        if count > 1
+    ]
+
+
+def list_neighbours(heard: Iterable[Sequence[str]], words: str = ": {}") -> list[str]:
+    """A fault for each name that stands next to itself in a session; empty ones do not count."""
+    return [
+        f"evaluator {number}{words.format(name)} at {place} and {place + 1}"
+        for number, names in enumerate(heard, 1)
+        for place, (name, after) in enumerate(pairwise(names), 1)
+        if name and name == after
+    ]
 
 
 def _coverage(request: DesignRequest, needs: Requirements, blocks: Sequence[Sequence[Candidate]]) -> Iterable[Check]:
     ratings = Counter(trial.key for block in blocks for trial in block)
     missing = [candidate.key for candidate in request.candidates if not ratings[candidate.key]]
-    yield check_faults(
-        "coverage",
-        "every trial is rated at least once",
-        f"{len(request.candidates) - len(missing)} of {len(request.candidates)} trials",
-        [f"{key} is never rated" for key in missing],
-    )
+    found = f"{len(request.candidates) - len(missing)} of {len(request.candidates)} trials"
+    faults = [f"{key} is never rated" for key in missing]
+    yield check_faults("coverage", "every trial is rated at least once", found, faults)
     counts: dict[str, list[int]] = defaultdict(list)
     for candidate in request.candidates:
         counts[candidate.system].append(ratings[candidate.key])
-    yield check_faults(
-        "evenness",
-        "ratings of the trials of a system, and of the originals, differ by at most 1",
-        "; ".join(f"{_name(system)} {min(of)} to {max(of)}" for system, of in sorted(counts.items())),
-        [f"{_name(system)}: {min(of)} to {max(of)}" for system, of in sorted(counts.items()) if max(of) - min(of) > 1],
-    )
-    yield check_counts(
-        "system totals",
-        "ratings of each system over all evaluators",
-        [(_name(system), sum(counts[system]), needs.system_total) for system in request.systems],
-    )
+    ends = {_name(system): (min(of), max(of)) for system, of in sorted(counts.items())}
+    required = "ratings of the trials of a system, and of the originals, differ by at most 1"
+    found = "; ".join(f"{name} {low} to {high}" for name, (low, high) in ends.items())
+    faults = [f"{name}: {low} to {high}" for name, (low, high) in ends.items() if high - low > 1]
+    yield check_faults("evenness", required, found, faults)
+    totals = [(_name(system), sum(counts[system]), needs.system_total) for system in request.systems]
+    yield check_counts("system totals", "ratings of each system over all evaluators", totals)
 
 
 def _sessions(request: DesignRequest, needs: Requirements, blocks: Sequence[Sequence[Candidate]]) -> Iterable[Check]:
     whole = Bounds(request.originals, request.originals)
-    yield check_counts(
-        "originals",
-        "originals in each session",
-        [(f"evaluator {n}", sum(not t.system for t in block), whole) for n, block in enumerate(blocks, 1)],
-    )
-    yield check_counts(
-        "systems",
-        "trials of each system in each session",
-        [
-            (f"evaluator {n}, {_name(system)}", sum(t.system == system for t in block), needs.system)
-            for n, block in enumerate(blocks, 1)
-            for system in request.systems
-        ],
-    )
-    yield _in_halves(
-        "classes", "targets and non-targets in each half", blocks, needs, lambda half: half.classes, _class
-    )
-    yield _in_halves("sexes", "female and male trials in each half", blocks, needs, lambda half: half.sexes, _sex)
-    yield _in_halves(
-        "speakers",
-        "trials of one speaker in each half",
-        blocks,
-        needs,
-        lambda half: {speaker: Bounds(0, most) for speaker, most in half.speakers.items()},
-        lambda trial: trial.speaker,
-    )
+    originals = [(f"evaluator {n}", sum(not t.system for t in block), whole) for n, block in enumerate(blocks, 1)]
+    yield check_counts("originals", "originals in each session", originals)
+    of_systems = [
+        (f"evaluator {n}, {_name(system)}", sum(t.system == system for t in block), needs.system)
+        for n, block in enumerate(blocks, 1)
+        for system in request.systems
+    ]
+    yield check_counts("systems", "trials of each system in each session", of_systems)
+    words = {True: "target", False: "non-target", "f": "female", "m": "male"}
+    for name, what, one in (
+        ("classes", "targets and non-targets", "is_target"),
+        ("sexes", "female and male trials", "sex"),
+        ("speakers", "trials of one speaker", "speaker"),
+    ):
+        rows = []
+        for number, block in enumerate(blocks, 1):
+            for kind, half in (("originals", needs.originals), ("anonymised", needs.anonymised)):
+                members = [trial for trial in block if trial.is_original == (kind == "originals")]
+                counts = Counter(getattr(trial, one) for trial in members)
+                most = {speaker: Bounds(0, count) for speaker, count in half.speakers.items()}
+                allowed: Mapping[Any, Bounds] = most if one == "speaker" else getattr(half, name)
+                for group, bounds in allowed.items():
+                    rows.append((f"evaluator {number}, {kind}, {words.get(group, group)}", counts[group], bounds))
+        yield check_counts(name, f"{what} in each half", rows)
     for name, limit in (("source", needs.source), ("enrolment", needs.enrolment)):
         yield _repeats(name, limit, blocks)
-
-
-def _class(trial: Candidate) -> object:
-    return trial.is_target
-
-
-def _sex(trial: Candidate) -> object:
-    return trial.sex
-
-
-def _in_halves(
-    name: str,
-    what: str,
-    blocks: Sequence[Sequence[Candidate]],
-    needs: Requirements,
-    bounds_of: Callable[[Half], Mapping[Any, Bounds]],
-    group_of: Callable[[Candidate], object],
-) -> Check:
-    words = {True: "target", False: "non-target", "f": "female", "m": "male"}
-    rows = []
-    for number, block in enumerate(blocks, 1):
-        for word, half, members in (
-            ("originals", needs.originals, [trial for trial in block if not trial.system]),
-            ("anonymised", needs.anonymised, [trial for trial in block if trial.system]),
-        ):
-            counts = Counter(group_of(trial) for trial in members)
-            for group, bounds in bounds_of(half).items():
-                rows.append((f"evaluator {number}, {word}, {words.get(group, group)}", counts[group], bounds))
-    return check_counts(name, what, rows)
 
 
 def _repeats(what: str, limit: int, blocks: Sequence[Sequence[Candidate]]) -> Check:
@@ -245,12 +340,8 @@ def _repeats(what: str, limit: int, blocks: Sequence[Sequence[Candidate]]) -> Ch
             most = max(most, count if name else 0)
             if name and count > limit:
                 faults.append(f"evaluator {number} meets {role} utterance {name} {count} times")
-    return check_faults(
-        f"{role} utterances",
-        f"no {role} utterance more than {_times(limit)} in a session",
-        f"at most {_times(most)}",
-        faults,
-    )
+    required = f"no {role} utterance more than {_times(limit)} in a session"
+    return check_faults(f"{role} utterances", required, f"at most {_times(most)}", faults)
 
 
 def _candidates(request: DesignRequest) -> Iterable[Check]:
@@ -291,10 +382,8 @@ def _pairs(request: DesignRequest) -> Check:
                 faults.append(f"{trial.key} compares speakers of two sexes")
         if trial.enrolment and trial.enrolment == trial.source:
             faults.append(f"{trial.key} compares an utterance with itself")
-    compared = sum(trial.is_target is not None for trial in request.candidates)
-    return check_faults(
-        "pairs", "both samples of one sex, and of one speaker in targets alone", f"{compared} pairs", faults
-    )
+    found = f"{sum(trial.is_target is not None for trial in request.candidates)} pairs"
+    return check_faults("pairs", "both samples of one sex, and of one speaker in targets alone", found, faults)
 
 
 def _name(system: str) -> str:

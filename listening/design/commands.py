@@ -1,21 +1,96 @@
 """The commands of ``python -m listening.design``: ``plan`` makes a design of a CSV of trials, ``check`` checks one.
 
 Exit code 0: the certificate passes; 1: it does not; 2: bad usage, an unreadable file, or a request that cannot be met.
+
+Candidates are read from CSV, a design with its request is kept as JSON. The CSV has a header and the columns key,
+system, speaker, sex, class, source, enrolment; `system` is empty for originals, `class` is target, nontarget, or empty
+where no voices are compared. The JSON holds everything that a certificate is computed from.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any, cast
 
-from evaluation.commands.running import Parser, run_command
-from evaluation.commands.terminal import FINE, PROBLEMS, CommandError, say
+from common.errors import CommandError
+from common.terminal import FINE, PROBLEMS, Parser, print_text, run_command
 from listening.design.allocation import allocate
 from listening.design.certificate import Certificate, certify
-from listening.design.plan import DesignError, DesignRequest
-from listening.design.saving import COLUMNS, read_candidates, read_design, write_design
+from listening.design.plan import Candidate, Design, DesignError, DesignRequest, Extension, Sex
+
+COLUMNS = ("key", "system", "speaker", "sex", "class", "source", "enrolment")
+_CLASSES: dict[str, bool | None] = {"target": True, "nontarget": False, "": None}
+_RELAXATIONS = ("sources_may_repeat", "enrolments_may_repeat", "sexes_as_in_pool")
+
+
+def read_candidates(lines: Iterable[str], name: str) -> tuple[Candidate, ...]:
+    """Candidates of a CSV.
+
+    Args:
+        lines: of the file.
+        name: of the file, for what is said about it.
+
+    Raises:
+        DesignError: columns are missing, or lines have unknown values; one sentence for each line.
+    """
+    reader = csv.DictReader(lines)
+    missing = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
+    if missing:
+        raise DesignError(f"{name}, line 1: expected the columns {', '.join(COLUMNS)}, found no {', '.join(missing)}.")
+    found, problems = [], []
+    for row in reader:
+        values = {column: (row[column] or "").strip() for column in COLUMNS}
+        sex, of_class = values["sex"].lower(), values["class"].lower()
+        place = f"{name}, line {reader.line_num}"
+        empty = [column for column in ("key", "speaker", "source") if not values[column]]
+        if empty:
+            problems.append(f"{place}: expected a {' and a '.join(empty)}, found none.")
+        if sex not in ("f", "m"):
+            problems.append(f"{place}: expected sex f or m, found {values['sex']!r}.")
+        if of_class not in _CLASSES:
+            problems.append(f"{place}: expected class target, nontarget or nothing, found {values['class']!r}.")
+        else:
+            names = {name: values[name] for name in ("key", "system", "speaker", "source", "enrolment")}
+            found.append(Candidate(**names, sex=cast("Sex", sex), is_target=_CLASSES[of_class]))
+    if problems:
+        raise DesignError(problems)
+    return tuple(found)
+
+
+def write_design(request: DesignRequest, design: Design) -> str:
+    """A design with its request as JSON text."""
+    return json.dumps({"request": asdict(request), "design": asdict(design)}, indent=1)
+
+
+def read_design(text: str, name: str) -> tuple[DesignRequest, Design]:
+    """What `write_design` wrote.
+
+    Raises:
+        DesignError: it is no such file.
+    """
+    try:
+        saved = json.loads(text)
+        values, design = saved["request"], saved["design"]
+        request = _request(values, values["systems"], [Candidate(**one) for one in values["candidates"]])
+        blocks = tuple(tuple(map(str, block)) for block in design["blocks"])
+        extensions = tuple(Extension(int(one["blocks"]), int(one["seed"])) for one in design["extensions"])
+        return request, Design(str(design["version"]), int(design["seed"]), blocks, extensions)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        what = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise DesignError(f"{name}: expected a saved design with its request, found {what}.") from None
+
+
+def _request(values: Mapping[str, Any], systems: Iterable[Any], candidates: Sequence[Candidate]) -> DesignRequest:
+    """A request from its numbers and relaxed rules by name."""
+    numbers: dict[str, Any] = {name: int(values[name]) for name in ("evaluators", "trials", "originals", "seed")}
+    relaxed = {name: bool(values[name]) for name in _RELAXATIONS}
+    return DesignRequest(systems=tuple(map(str, systems)), candidates=tuple(candidates), **numbers, **relaxed)
+
 
 PROGRAM = "python -m listening.design"
 
@@ -49,17 +124,8 @@ def _parser() -> Parser:
 
 def _plan(options: argparse.Namespace) -> int:
     candidates = read_candidates(_read(options.candidates).splitlines(), str(options.candidates))
-    request = DesignRequest(
-        evaluators=options.evaluators,
-        trials=options.trials,
-        originals=options.originals,
-        systems=tuple(sorted({candidate.system for candidate in candidates} - {""})),
-        candidates=candidates,
-        seed=options.seed,
-        sources_may_repeat=options.sources_may_repeat,
-        enrolments_may_repeat=options.enrolments_may_repeat,
-        sexes_as_in_pool=options.sexes_as_in_pool,
-    )
+    systems = sorted({candidate.system for candidate in candidates} - {""})
+    request = _request(vars(options), systems, candidates)
     design = allocate(request)
     if options.out is not None:
         try:
@@ -85,13 +151,13 @@ def _read(path: Path) -> str:
 
 def _show(certificate: Certificate, *, as_json: bool) -> int:
     if as_json:
-        say(json.dumps(certificate.as_json(), indent=1))
+        print_text(json.dumps(certificate.as_json(), indent=1))
     else:
-        say(f"Balance certificate: {'passes' if certificate.passes else 'DOES NOT PASS'}")
-        say(f"SHA-256 {certificate.sha256}, seed {certificate.seed}, version {certificate.design_version}")
-        say(", ".join(f"{value} {name}" for name, value in certificate.numbers.items()))
+        print_text(f"Balance certificate: {'passes' if certificate.passes else 'DOES NOT PASS'}")
+        print_text(f"SHA-256 {certificate.sha256}, seed {certificate.seed}, version {certificate.design_version}")
+        print_text(", ".join(f"{value} {name}" for name, value in certificate.numbers.items()))
         for sentence in certificate.relaxed:
-            say(f"relaxed  {sentence}")
+            print_text(f"relaxed  {sentence}")
         for check in certificate.checks:
-            say(f"{'ok      ' if check.passed else 'NOT MET '} {check.sentence}")
+            print_text(f"{'ok      ' if check.passed else 'NOT MET '} {check.sentence}")
     return FINE if certificate.passes else PROBLEMS

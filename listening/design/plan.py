@@ -1,8 +1,9 @@
 """What a design is asked for, what it is, and which numbers every constraint means: the one definition of each.
 
 A request names evaluators, trials for each of them, how many of these are originals, the systems, and the candidates:
-the trials that exist. A design gives every evaluator (a block) an ordered list of candidates. `required` turns the
-request into the numbers below; `allocation` and `ordering` meet them, `certificate` checks them on its own.
+the trials that exist. A design gives every evaluator (a block) an ordered list of candidates. `compute_requirements`
+turns the request into the numbers below; `allocation` and `ordering` meet them, `certificate` checks them on its own.
+`validate_request` says which of a request's numbers are in the way of a design, and which would do.
 
 Words: a *half* is the originals or the anonymised trials of a session, however many each are; a *class* is target (both
 samples of one speaker) or non-target; the *share* of a group in a half is its part of the half's candidates where
@@ -30,6 +31,9 @@ large share), systems next to each other (one system alone). Three further relax
 `sexes_as_in_pool` (then each sex has its share of the candidates instead of one half).
 
 For 52 × 52 with 26 originals, 26 speakers and 11 to 13 systems with 104 trials each this is the layout of 2022.
+
+What `validate_request` counts is necessary: a request that fails can have no design. One that passes nearly always has
+one; where the search then ends without, `allocation` and `ordering` say so.
 """
 
 from __future__ import annotations
@@ -42,6 +46,8 @@ from itertools import pairwise
 from math import ceil, floor
 from typing import Literal, TypeVar
 
+from common.errors import ProblemsError
+
 VERSION = "1"
 QUARTERS = 4
 SPEAKER_GAP = 3
@@ -50,12 +56,8 @@ Sex = Literal["f", "m"]
 Name = TypeVar("Name")
 
 
-class DesignError(ValueError):
+class DesignError(ProblemsError):
     """What was asked for cannot be; each of `problems` says which constraint, and which numbers would do."""
-
-    def __init__(self, problems: Iterable[str]) -> None:
-        self.problems = list(problems)
-        super().__init__(" ".join(self.problems))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +226,7 @@ def position_bounds(total: int, places: int, trials: int, extensions: int = 0) -
     return Bounds(max(0, floor(share) - slack), ceil(share) + slack)
 
 
-def weights(request: DesignRequest) -> dict[str, Fraction]:
+def weigh_candidates(request: DesignRequest) -> dict[str, Fraction]:
     """How often a candidate would be in one session if all could be cut to pieces: its weight times its half."""
     sizes = Counter(candidate.system for candidate in request.candidates)
     kinds = max(1, len(request.systems))
@@ -235,9 +237,9 @@ def weights(request: DesignRequest) -> dict[str, Fraction]:
     return {candidate.key: of_system[candidate.system] for candidate in request.candidates}
 
 
-def required(request: DesignRequest) -> Requirements:
+def compute_requirements(request: DesignRequest) -> Requirements:
     """The numbers of every constraint (head of this module) for a request that `validation` has accepted."""
-    weight = weights(request)
+    weight = weigh_candidates(request)
     relaxed: list[str] = []
     originals = _half(request, weight, original=True)
     anonymised = _half(request, weight, original=False)
@@ -267,7 +269,7 @@ def required(request: DesignRequest) -> Requirements:
     )
 
 
-def sums(
+def sum_weights(
     candidates: Iterable[Candidate], name: Callable[[Candidate], Name], weight: Mapping[str, Fraction]
 ) -> dict[Name, Fraction]:
     """Weight of all candidates that share a name."""
@@ -279,19 +281,14 @@ def sums(
 
 def _half(request: DesignRequest, weight: Mapping[str, Fraction], *, original: bool) -> Half:
     members = [candidate for candidate in request.candidates if candidate.is_original == original]
+    classes = sum_weights(members, lambda candidate: candidate.is_target, weight)
+    sexes = sum_weights(members, lambda candidate: candidate.sex, weight)
+    speakers = sum_weights(members, lambda candidate: candidate.speaker, weight)
     return Half(
         trials=request.originals if original else request.anonymised,
-        classes={
-            name: Bounds.around(share)
-            for name, share in sums(members, lambda candidate: candidate.is_target, weight).items()
-            if name is not None
-        },
-        sexes={
-            name: Bounds.around(share) for name, share in sums(members, lambda candidate: candidate.sex, weight).items()
-        },
-        speakers={
-            name: ceil(share) for name, share in sums(members, lambda candidate: candidate.speaker, weight).items()
-        },
+        classes={name: Bounds.around(share) for name, share in classes.items() if name is not None},
+        sexes={name: Bounds.around(share) for name, share in sexes.items()},
+        speakers={name: ceil(share) for name, share in speakers.items()},
     )
 
 
@@ -324,9 +321,164 @@ def _limit(
     """How often an utterance may occur in a session: once, or where it may repeat twice, or its share rounded up."""
     if not may_repeat:
         return 1
-    shares = sums(request.candidates, lambda candidate: str(getattr(candidate, what)), weight)
+    shares = sum_weights(request.candidates, lambda candidate: str(getattr(candidate, what)), weight)
     most = max((ceil(share) for name, share in shares.items() if name), default=1)
     most = max(2, most)
     role = "trial" if what == "source" else "enrolment"
     relaxed.append(f"The same {role} utterance may be heard up to {most} times in a session.")
     return most
+
+
+_NAMED = 3
+
+
+def validate_request(request: DesignRequest) -> None:
+    """Raise for everything that is wrong with a request.
+
+    Raises:
+        DesignError: one sentence for each fault.
+    """
+    problems = [*_wrong_numbers(request), *_wrong_candidates(request)]
+    if not problems:
+        needs = compute_requirements(request)
+        problems = [*_uncovered(request), *_unbalanced(request), *_too_few_utterances(request, needs)]
+    if problems:
+        raise DesignError(problems)
+
+
+def _wrong_numbers(request: DesignRequest) -> Iterable[str]:
+    if request.evaluators < 1 or request.trials < 1:
+        yield f"Expected at least 1 evaluator and 1 trial, found {request.evaluators} and {request.trials}."
+    if not 0 <= request.originals <= request.trials:
+        yield f"Expected 0 to {request.trials} originals among {request.trials} trials, found {request.originals}."
+    if request.anonymised > 0 and not request.systems:
+        yield f"Expected at least 1 system for {request.anonymised} anonymised trials of each evaluator, found none."
+    if request.systems and request.anonymised < 1:
+        yield (
+            f"Expected anonymised trials for {len(request.systems)} systems, found none: {request.trials} trials, of"
+            f" which {request.originals} are originals. At most {request.trials - 1} originals would do."
+        )
+    if len(set(request.systems)) < len(request.systems) or not all(request.systems):
+        yield f"Expected systems with names of their own, found {', '.join(map(repr, request.systems))}."
+    if request.seed < 0:
+        yield f"Expected a seed of 0 or more, found {request.seed}."
+
+
+def _wrong_candidates(request: DesignRequest) -> Iterable[str]:
+    candidates = request.candidates
+    twice = [key for key, count in Counter(candidate.key for candidate in candidates).items() if count > 1]
+    if twice:
+        yield f"Expected every trial once, found twice: {_some(twice)}."
+    unknown = {candidate.system for candidate in candidates} - {"", *request.systems}
+    if unknown:
+        yield f"Expected trials of the systems {', '.join(request.systems)}, found some of {_some(sorted(unknown))}."
+    sexes = {str(candidate.sex) for candidate in candidates} - {"f", "m"}
+    if sexes:
+        yield f"Expected speakers of sex f or m, found {_some(sorted(sexes))}."
+    if len({candidate.is_target is None for candidate in candidates}) > 1:
+        yield "Expected either all trials with a class (target or non-target) or none, found both."
+    unpaired = [one.key for one in candidates if (one.is_target is None) != (not one.enrolment)]
+    if unpaired:
+        yield f"Expected an enrolment utterance where voices are compared and only there, not so in {_some(unpaired)}."
+    same = [one.key for one in candidates if one.enrolment and one.source == one.enrolment]
+    if same:
+        yield f"Expected two different utterances in a trial, found one only in {_some(same)}."
+    of_system = Counter(candidate.system for candidate in candidates)
+    without = [system for system in request.systems if not of_system[system]]
+    if without and request.anonymised > 0:
+        yield f"Expected trials of every system, found none of {_some(without)}."
+    if (request.originals > 0) != (of_system[""] > 0):
+        yield f"Expected original trials as the request has {request.originals} originals, found {of_system['']}."
+
+
+def _uncovered(request: DesignRequest) -> Iterable[str]:
+    """Every trial must be rated at least once."""
+    of_system = Counter(candidate.system for candidate in request.candidates)
+    originals, kinds, evaluators = of_system.pop("", 0), len(request.systems), request.evaluators
+    if originals > evaluators * request.originals:
+        yield (
+            f"Coverage: {originals} original trials, but {evaluators} evaluators × {request.originals} originals rate"
+            f" {evaluators * request.originals}. {ceil(originals / request.originals)} evaluators,"
+            f" {ceil(originals / evaluators)} originals each, or {evaluators * request.originals} original trials would"
+            " do."
+        )
+    most = max(of_system.values(), default=0)
+    slots = evaluators * request.anonymised
+    if kinds and most > slots // kinds:
+        needed = most * kinds
+        each = ceil(needed / evaluators)
+        fewer = f", or {slots // kinds} trials of each system" if slots >= kinds else ""
+        yield (
+            f"Coverage: {kinds} systems with {most} trials each are {needed}, but {evaluators} evaluators ×"
+            f" {request.anonymised} anonymised trials rate {slots}. {ceil(needed / request.anonymised)} evaluators,"
+            f" {each} anonymised trials each ({each + request.originals} trials with {request.originals} originals),"
+            f"{'' if fewer else ' or'} {slots // most} systems{fewer} would do."
+        )
+
+
+def _unbalanced(request: DesignRequest) -> Iterable[str]:
+    """In each system, and in the originals, as many targets as non-targets and as many female as male."""
+    rows: dict[str, Counter[object]] = defaultdict(Counter)
+    for candidate in request.candidates:
+        rows[candidate.system].update([candidate.sex, candidate.is_target])
+    for system, counts in rows.items():
+        name = f"system {system}" if system else "the originals"
+        if abs(counts[True] - counts[False]) > 1:
+            yield (
+                f"Balance of classes: expected as many target as non-target trials of {name}, found {counts[True]} and"
+                f" {counts[False]}. {2 * min(counts[True], counts[False])} trials, half of each, would do."
+            )
+        if abs(counts["f"] - counts["m"]) > 1 and not request.sexes_as_in_pool:
+            yield (
+                f"Balance of sexes: expected as many female as male trials of {name}, found {counts['f']} and"
+                f" {counts['m']}. {2 * min(counts['f'], counts['m'])} trials, half of each, or sexes as in the pool,"
+                " would do."
+            )
+
+
+def _too_few_utterances(request: DesignRequest, needs: Requirements) -> Iterable[str]:
+    sources = {candidate.source for candidate in request.candidates}
+    enrolments = {candidate.enrolment for candidate in request.candidates} - {""}
+    for role, found, limit in (("trial", sources, needs.source), ("enrolment", enrolments, needs.enrolment)):
+        if found and len(found) * limit < request.trials:
+            yield (
+                f"Repeats: {request.trials} trials of one evaluator need {ceil(request.trials / limit)} different"
+                f" {role} utterances, found {len(found)}. {len(found) * limit} trials per evaluator,"
+                f" {ceil(request.trials / limit) - len(found)} more {role} utterances, or {role} utterances that may"
+                " repeat would do."
+            )
+            continue
+        yield from _too_often(request, role, limit)
+
+
+def _too_often(request: DesignRequest, role: str, limit: int) -> Iterable[str]:
+    """The ratings of all trials with one utterance, over all evaluators, who may each meet it `limit` times."""
+    what = "source" if role == "trial" else "enrolment"
+    weight = weigh_candidates(request)
+
+    def utterance(candidate: Candidate) -> str:
+        return str(getattr(candidate, what))
+
+    shares = sum_weights(request.candidates, utterance, weight)
+    ratings: Counter[str] = Counter()
+    for candidate in request.candidates:
+        ratings[utterance(candidate)] += floor(request.evaluators * weight[candidate.key])
+    worst = [name for name, count in ratings.most_common() if name and count > request.evaluators * limit]
+    if worst:
+        share = shares[worst[0]] / limit
+        yield (
+            f"Repeats: {len(worst)} {role} utterance{'s' if len(worst) > 1 else ''} ({_some(worst)}) would be met"
+            f" {float(share * limit):.1f} times in a session, where {limit} is allowed. {_shorter(request, share)},"
+            f" more {role} utterances of the same speakers, or {role} utterances that may repeat would do."
+        )
+
+
+def _shorter(request: DesignRequest, share: Fraction) -> str:
+    trials = max(1, floor(request.trials / share))
+    return f"{trials} trial{'s' if trials > 1 else ''} per evaluator in the same parts"
+
+
+def _some(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    return ", ".join(listed[:_NAMED]) + more

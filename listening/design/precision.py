@@ -18,14 +18,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
-from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evaluation.metrics.detection import interpolated_eers
 from listening.design.plan import DesignError
+from listening.tasks import COMPARING, RATED
 
-Task = Literal["verifiability", "naturalness", "intelligibility"]
 RAW_INFLATION = 1.9
 NORMALISED_INFLATION = 1.3
 TYPICAL_EER = 0.45
@@ -35,8 +34,6 @@ _REPETITIONS = 5_000
 _LEVELS = 10
 _CUT_DEVIATIONS = 2.0
 _NORMAL_95 = 1.959963984540054
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ class SystemPrecision:
     """
 
     system: str
-    task: Task
+    task: str
     ratings: int
     targets: int
     nontargets: int
@@ -78,7 +75,7 @@ class PrecisionPlan:
 
 
 def interval_width(
-    task: Task, trials_per_class: int, eer: float, *, reference_trials: int | None = None, inflation: float = 1.0
+    task: str, trials_per_class: int, eer: float, *, reference_trials: int | None = None, inflation: float = 1.0
 ) -> float:
     """Half-width of the 95 % interval of an equal error rate.
 
@@ -92,13 +89,10 @@ def interval_width(
     Raises:
         DesignError: fewer than two ratings of a class, or a rate outside of (0, 1).
     """
-    targets = trials_per_class if reference_trials is None or task == "verifiability" else reference_trials
+    targets = trials_per_class if reference_trials is None or task in COMPARING else reference_trials
     if min(targets, trials_per_class) < 2 or not 0 < eer < 1:
         raise DesignError(
-            [
-                "Expected at least 2 ratings of each class and a rate between 0 and 1, found"
-                f" {trials_per_class} and {eer}."
-            ]
+            f"Expected at least 2 ratings of each class and a rate between 0 and 1, found {trials_per_class} and {eer}."
         )
     return inflation * _simulated_half_width(targets, trials_per_class, round(float(eer), 6))
 
@@ -109,7 +103,7 @@ def plan_precision(
     trials: int,
     originals: int,
     systems: Sequence[str],
-    tasks: Sequence[str] = ("verifiability", "naturalness", "intelligibility"),
+    tasks: Sequence[str] = RATED,
     scale_points: int = 10,
     seconds_per_trial: float = 25.0,
     other_minutes: float = 6.0,
@@ -133,17 +127,15 @@ def plan_precision(
     """
     if not systems or evaluators < 1 or not 0 <= originals <= trials:
         raise DesignError(
-            [
-                "Expected at least 1 system and 1 evaluator, and no more originals than trials; found"
-                f" {len(systems)}, {evaluators}, and {originals} originals of {trials} trials."
-            ]
+            "Expected at least 1 system and 1 evaluator, and no more originals than trials; found"
+            f" {len(systems)}, {evaluators}, and {originals} originals of {trials} trials."
         )
     each, more = divmod(evaluators * (trials - originals), len(systems))
     factors = (inflation, raw_inflation)
     rows = [
         _row(system, task, each + (number < more), evaluators * originals, scale_points, expected_eer, factors)
         for number, system in enumerate(systems)
-        for task in ("verifiability", "naturalness", "intelligibility")
+        for task in RATED
         if task in tasks
     ]
     minutes = other_minutes + (trials + other_trials) * seconds_per_trial / 60
@@ -152,15 +144,9 @@ def plan_precision(
 
 
 def _row(
-    system: str,
-    task: Task,
-    ratings: int,
-    originals: int,
-    scale_points: int,
-    eer: float,
-    factors: tuple[float, float],
+    system: str, task: str, ratings: int, originals: int, scale_points: int, eer: float, factors: tuple[float, float]
 ) -> SystemPrecision:
-    if task == "verifiability":
+    if task in COMPARING:
         targets, nontargets = ratings - ratings // 2, ratings // 2
         naive = interval_width(task, nontargets, eer)
     else:
@@ -168,17 +154,8 @@ def _row(
         naive = interval_width(task, ratings, eer, reference_trials=originals) if originals else float("nan")
     normalised, raw = factors
     standard = _NORMAL_95 / sqrt(ratings)
-    return SystemPrecision(
-        system=system,
-        task=task,
-        ratings=ratings,
-        targets=targets,
-        nontargets=nontargets,
-        eer_half_width=normalised * naive,
-        naive_eer_half_width=naive,
-        mean_half_width=normalised * NORMALISED_DEVIATION * standard,
-        raw_mean_half_width=raw * RAW_DEVIATION * (scale_points - 1) * standard,
-    )
+    of_means = normalised * NORMALISED_DEVIATION * standard, raw * RAW_DEVIATION * (scale_points - 1) * standard
+    return SystemPrecision(system, task, ratings, targets, nontargets, normalised * naive, naive, *of_means)
 
 
 @lru_cache(maxsize=512)
@@ -190,20 +167,4 @@ def _simulated_half_width(targets: int, nontargets: int, eer: float) -> float:
     random = np.random.default_rng(2022)
     target_levels = random.multinomial(targets, np.diff(ndtr(cuts - distance)), _REPETITIONS)
     nontarget_levels = random.multinomial(nontargets, np.diff(ndtr(cuts + distance)), _REPETITIONS)
-    return _NORMAL_95 * float(interpolated_eer(target_levels, nontarget_levels).std())
-
-
-def interpolated_eer(targets: NDArray[np.int64], nontargets: NDArray[np.int64]) -> Floats:
-    """Equal error rates of ratings, by linear interpolation on the polygon of misses and false alarms.
-
-    Args:
-        targets, nontargets: shape (studies, levels), how many trials of the class got each level, from the lowest.
-    """
-    start = np.zeros((len(targets), 1))
-    miss = np.hstack([start, np.cumsum(targets, axis=1) / targets.sum(axis=1, keepdims=True)])
-    alarm = 1 - np.hstack([start, np.cumsum(nontargets, axis=1) / nontargets.sum(axis=1, keepdims=True)])
-    gap = miss - alarm  # from -1 to 1, never falling
-    rows, after = np.arange(len(targets)), (gap >= 0).argmax(axis=1)
-    before = after - 1
-    part = -gap[rows, before] / (gap[rows, after] - gap[rows, before])
-    return np.asarray(miss[rows, before] + part * (miss[rows, after] - miss[rows, before]), dtype=np.float64)
+    return _NORMAL_95 * float(interpolated_eers(target_levels.astype(float), nontarget_levels.astype(float)).std())

@@ -8,16 +8,17 @@ utterances, those first that the anonymised trials use least, so that no session
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from math import ceil
+from typing import Any
 
 import numpy as np
 
-from listening.design.feasibility import validate_request
-from listening.design.plan import Candidate, DesignError, DesignRequest, PoolUtterance
+from listening.design.plan import Candidate, DesignError, DesignRequest, PoolUtterance, validate_request
 
 TRIALS_2022 = 104  # of each system, in sessions of 52 trials with 26 originals for 52 evaluators
 _LAYOUT_2022 = (52, 52, 26)
@@ -29,43 +30,28 @@ _EVEN_ENOUGH = 0.85  # of the ratings must be left where every speaker, or every
 def choose_candidates(
     pool: Sequence[PoolUtterance],
     *,
-    systems: Sequence[str],
-    evaluators: int,
-    trials: int,
-    originals: int,
-    seed: int,
     trials_per_system: int | None = None,
     is_paired: bool = True,
-    sources_may_repeat: bool = False,
-    enrolments_may_repeat: bool = False,
-    sexes_as_in_pool: bool = False,
+    systems: Sequence[str],
+    **asked: Any,
 ) -> tuple[Candidate, ...]:
-    """The candidates of a request with the same numbers; originals are as many as there are places for, or pairs.
+    """Choose the candidates of a request; originals are as many as there are places for, or pairs.
 
     Args:
         pool: utterances of both roles; enrolment utterances are not needed where nothing is paired.
         trials_per_system: None: 104 for the numbers of 2022, else as many as can all be rated, in fours where possible.
         is_paired: whether voices are compared; else trials have neither class nor enrolment.
-        sources_may_repeat, enrolments_may_repeat, sexes_as_in_pool: as in `DesignRequest`.
+        asked: everything else of the `DesignRequest`.
 
     Raises:
         DesignError: the pool is too small or too uneven; what would do.
     """
-    numbers = DesignRequest(
-        evaluators,
-        trials,
-        originals,
-        tuple(systems),
-        (),
-        seed,
-        sources_may_repeat=sources_may_repeat,
-        enrolments_may_repeat=enrolments_may_repeat,
-        sexes_as_in_pool=sexes_as_in_pool,
-    )
+    numbers = DesignRequest(systems=tuple(systems), candidates=(), **asked)
     choice = _Choice(pool, numbers, is_paired=is_paired)
-    candidates = _anonymised(choice, trials_per_system) if systems and numbers.anonymised > 0 else []
-    if originals > 0:
-        pairs = choice.pairs(choice.trials, evaluators * originals, originals, "originals")
+    candidates = _anonymised(choice, trials_per_system) if numbers.systems and numbers.anonymised > 0 else []
+    if numbers.originals > 0:
+        room = numbers.evaluators * numbers.originals
+        pairs = choice.pairs(choice.trials, room, numbers.originals, "originals")
         candidates += [choice.candidate("", *pair) for pair in pairs]
     if choice.problems:
         raise DesignError(choice.problems)
@@ -95,7 +81,7 @@ def _trials_of_system(numbers: DesignRequest, speakers: int) -> int:
         even = room - room % max(1, step)
         if even >= max(1, _EVEN_ENOUGH * room):
             return even
-    return max(2, room - room % 2)
+    return max(1, room - room % 2 if room > 1 else room)
 
 
 Pair = tuple[PoolUtterance, PoolUtterance | None, bool | None]
@@ -176,14 +162,11 @@ class _Choice:
     def _most(self, groups: Groups) -> int:
         """The largest number of pairs of which every sex and class can give its part."""
         room = {key: sum(self._room(key, trials) for trials in speakers.values()) for key, speakers in groups.items()}
-        most = 0
-        low, high = 0, sum(room.values())
-        while low <= high:
-            middle = (low + high) // 2
-            if all(count <= room[key] for key, count in self._parts(groups, middle).items()):
-                most, low = middle, middle + 1
-            else:
-                high = middle - 1
+
+        def is_too_many(pairs: int) -> bool:
+            return any(count > room[key] for key, count in self._parts(groups, pairs).items())
+
+        most = bisect_left(range(1, sum(room.values()) + 1), True, key=is_too_many)
         return most - most % 4 if most >= 4 else most
 
     def _room(self, key: tuple[str, bool | None], trials: Sequence[PoolUtterance]) -> int:
@@ -198,7 +181,8 @@ class _Choice:
         """How many pairs of each sex and class, alike to 1 unless sexes are as in the pool; odd ones by turns."""
         speakers = {sex: len({name for key in groups if key[0] == sex for name in groups[key]}) for sex in ("f", "m")}
         share = speakers["f"] / sum(speakers.values()) if self.numbers.sexes_as_in_pool else 0.5
-        female = ceil(count * share)
+        is_male_turn = count == 1 and turn % 4 > 1  # where systems have one trial each, sexes take turns, too
+        female = 0 if is_male_turn else ceil(count * share)
         parts: dict[tuple[str, bool | None], int] = {}
         for sex, number in (("f", female), ("m", count - female)):
             if self.is_paired:
@@ -249,10 +233,9 @@ class _Choice:
     def _is_full(self, trial: PoolUtterance, enrolment: PoolUtterance | None, share: float) -> bool:
         """Whether a session would meet an utterance more than once if this pair were added."""
         full = 1 + 1e-9 - share
-        if not self.numbers.sources_may_repeat and self.load[trial.key] > full:
-            return True
-        may = enrolment is None or self.numbers.enrolments_may_repeat
-        return not may and enrolment is not None and self.load[enrolment.key] > full
+        once = [] if self.numbers.sources_may_repeat else [trial]
+        once += [] if self.numbers.enrolments_may_repeat or enrolment is None else [enrolment]
+        return any(self.load[one.key] > full for one in once)
 
     def _least_heard(
         self, trials: Sequence[PoolUtterance], compared: Sequence[PoolUtterance] | None, used: set[tuple[str, str]]

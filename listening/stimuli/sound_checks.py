@@ -1,4 +1,4 @@
-"""The sounds of the screening tests, synthesised: counted tones, Huggins pitch, antiphase tones.
+"""The sounds of the sound and headphone checks, synthesised: counted tones, Huggins pitch, antiphase tones.
 
 Sound test: groups of short tones in both ears that have to be counted. Huggins pitch (Milne et al. 2021, Behavior
 Research Methods 53): three noises, in one of which a narrow band around 600 Hz is inverted in one ear, which is heard
@@ -12,14 +12,13 @@ does not depend on the right answer. Answers count from 1. They are to be played
 
 from __future__ import annotations
 
-import io
-import wave
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-RATE_HZ = 16000
+from listening.stimuli.making import RATE_HZ, write_wav
+
 INTERVALS = 3
 MOST_TONES = 5
 
@@ -43,7 +42,7 @@ def counting_tones(counts: Sequence[int]) -> Sound:
     if not all(1 <= count <= MOST_TONES for count in counts):
         raise ValueError(f"expected counts from 1 to {MOST_TONES}, found {list(counts)}")
     tone = np.zeros((round(TONE_EVERY_S * RATE_HZ), 2))
-    tone[: round(TONE_S * RATE_HZ)] = _ramped(_both(_sine(TONE_HZ, TONE_S)), TONE_RAMP_S)
+    tone[: round(TONE_S * RATE_HZ)] = _ramped(np.stack([_sine(TONE_HZ, TONE_S)] * 2, axis=1), TONE_RAMP_S)
     parts = [_silence(GAP_S)]
     for count in counts:
         parts += [tone] * count + [np.zeros_like(tone)] * (MOST_TONES - count) + [_silence(GROUP_GAP_S)]
@@ -76,15 +75,9 @@ def woods_round(answer: int, rng: Generator) -> Sound:
     return _in_turn(intervals)
 
 
-def wav_bytes(sound: Sound) -> bytes:
-    """The sound as a WAV file of 16 bits and two channels, with nothing in it but the sound."""
-    file = io.BytesIO()
-    with wave.open(file, "wb") as writer:
-        writer.setnchannels(2)
-        writer.setsampwidth(2)
-        writer.setframerate(RATE_HZ)
-        writer.writeframes(np.clip(np.rint(sound * 32768), -32768, 32767).astype("<i2").tobytes())
-    return file.getvalue()
+def write_sound(sound: Sound) -> bytes:
+    """Write a WAV file of 16 bits and two channels."""
+    return write_wav(np.clip(np.rint(sound * 32768), -32768, 32767).astype(np.int16))
 
 
 def _check(answer: int) -> None:
@@ -117,10 +110,6 @@ def _sine(hertz: float, seconds: float) -> NDArray[np.float64]:
 
 def _at_level(signal: NDArray[np.float64], level: float) -> NDArray[np.float64]:
     return np.asarray(signal * (level / np.sqrt(np.mean(np.square(signal)))), dtype=np.float64)
-
-
-def _both(signal: NDArray[np.float64]) -> Sound:
-    return np.stack([signal, signal], axis=1)
 
 
 def _silence(seconds: float) -> Sound:

@@ -12,6 +12,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.cache import patch_cache_control
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST, require_safe
 
 View = Callable[..., HttpResponse]
 
@@ -52,10 +53,24 @@ def open_page(view: View) -> View:
     return guarded
 
 
+def _only_read(page: Callable[[View], View]) -> Callable[[View], View]:
+    """The same for a page that takes nothing but GET and HEAD."""
+    return lambda view: require_safe(page(view))
+
+
 member_page = _page_for(lambda _: True)
+
 organizer_page = _page_for(lambda user: user.is_organizer)
 operator_page = _page_for(lambda user: user.is_staff)
 staff_page = _page_for(lambda user: user.is_organizer or user.is_staff)
+open_read, member_read, organizer_read, staff_read = map(
+    _only_read, (open_page, member_page, organizer_page, staff_page)
+)
+
+
+def member_action(view: View) -> View:
+    """What a member does by a form."""
+    return member_page(require_POST(view))
 
 
 def admin_log_in(request: HttpRequest, extra_context: Any = None) -> HttpResponse:  # noqa: ARG001

@@ -18,7 +18,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from portal.accounts.addresses import belongs_to_another, vouch_for_address
+from portal.accounts.services import belongs_to_another, vouch_for_address
 
 log = logging.getLogger(__name__)
 WRONG = "No account has this e-mail address with this password. Passwords tell capitals apart."

@@ -9,8 +9,8 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm
 from django.http import HttpRequest
 
-from portal.accounts.addresses import set_address
 from portal.accounts.models import User
+from portal.accounts.services import set_address
 
 admin.site.unregister(EmailAddress)  # follows the address of the account
 admin.site.unregister(Authenticator)
@@ -35,19 +35,7 @@ class UserAdmin(DjangoUserAdmin):
         ("Dates", {"fields": ("last_login", "date_joined")}),
     )
     add_fieldsets = (
-        (
-            None,
-            {
-                "fields": (
-                    "email",
-                    "name",
-                    "usable_password",
-                    "password1",
-                    "password2",
-                    "is_organizer",
-                )
-            },
-        ),
+        (None, {"fields": ("email", "name", "usable_password", "password1", "password2", "is_organizer")}),
     )
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:

@@ -3,7 +3,6 @@ from django.apps import AppConfig
 
 class AccountsConfig(AppConfig):
     name = "portal.accounts"
-    label = "accounts"
 
     def ready(self) -> None:
-        from portal.accounts import trail  # noqa: F401 - connects itself
+        from portal.accounts import receivers  # noqa: F401 (registers them)

@@ -13,9 +13,9 @@ from django.core.validators import EmailValidator
 from django.db import transaction
 from django.http import HttpRequest
 
-from portal.accounts.addresses import forget_invited, vouch_for_address
 from portal.accounts.models import AccessToken, User
-from portal.accounts.notice_kinds import DECLINABLE, TO_ORGANIZERS
+from portal.accounts.rules import DECLINABLE, TO_ORGANIZERS
+from portal.accounts.services import forget_invited, vouch_for_address
 from portal.core.fields import LineField
 
 PASSWORD_RULE = "At least 8 characters; not one that many people use, and not your name or address."  # noqa: S105
@@ -180,19 +180,15 @@ class TokenForm(forms.Form):
         return now + timedelta(days=days) if days else None
 
 
-class NoticesForm(forms.Form):
+class NotificationsForm(forms.Form):
     """Which mails about the work of one's teams and editions one wants."""
 
-    wanted = forms.MultipleChoiceField(
-        label="Mail me when",
-        widget=forms.CheckboxSelectMultiple,
-        required=False,
-    )
+    wanted = forms.MultipleChoiceField(label="Mail me when", widget=forms.CheckboxSelectMultiple, required=False)
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         organizes = user.is_organizer or user.organized_editions.exists()
         self.offered = [kind for kind in DECLINABLE if organizes or kind not in TO_ORGANIZERS]
         field = cast("forms.MultipleChoiceField", self.fields["wanted"])
-        field.choices = [(kind.value, DECLINABLE[kind]) for kind in self.offered]
-        self.initial["wanted"] = [kind.value for kind in self.offered if kind not in user.unwanted_notices]
+        field.choices = [(kind.value, kind.label) for kind in self.offered]
+        self.initial["wanted"] = [kind.value for kind in self.offered if kind not in user.unwanted_notifications]

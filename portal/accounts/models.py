@@ -43,7 +43,9 @@ class User(AbstractUser):
     is_organizer = models.BooleanField(
         default=False, help_text="May import corpora, run baselines and create editions."
     )
-    unwanted_notices = models.JSONField(default=list, blank=True, help_text="Kinds of mail that this person declined.")
+    unwanted_notifications = models.JSONField(
+        default=list, blank=True, db_column="unwanted_notices", help_text="Kinds of mail that this person declined."
+    )
 
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = []

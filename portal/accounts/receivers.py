@@ -1,4 +1,4 @@
-"""What the log-in library changes in an account enters the audit trail too."""
+"""What the log-in library changes in an account enters the audit log too."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ accounts = (
         path("", views.profile, name="profile"),
         path("tokens/", views.token_list, name="tokens"),
         path("tokens/<int:pk>/revoke/", views.revoke_token, name="revoke-token"),
-        path("notices/", views.notices, name="notices"),
+        path("notifications/", views.notifications, name="notifications"),
         path("second-factor/app/code.svg", views.second_factor_picture, name="second-factor-picture"),
     ],
     "accounts",
@@ -39,25 +39,24 @@ doors = [
 ]
 
 own = [
-    path("e-mail/", member_page(account.email), name="account_email"),
-    path("password/", member_page(account.password_change), name="account_change_password"),
-    path("password/set/", member_page(account.password_set), name="account_set_password"),
-    path("confirm/", member_page(account.reauthenticate), name="account_reauthenticate"),
-    path("confirm/code/", member_page(second_factor.reauthenticate), name="mfa_reauthenticate"),
-    path("second-factor/", member_page(second_factor.index), name="mfa_index"),
-    path("second-factor/app/", member_page(app_codes.activate_totp), name="mfa_activate_totp"),
-    path("second-factor/app/off/", member_page(app_codes.deactivate_totp), name="mfa_deactivate_totp"),
-    path("second-factor/codes/", member_page(recovery_codes.view_recovery_codes), name="mfa_view_recovery_codes"),
-    path(
-        "second-factor/codes/new/",
-        member_page(recovery_codes.generate_recovery_codes),
-        name="mfa_generate_recovery_codes",
-    ),
-    path(
-        "second-factor/codes/recovery-codes.txt",
-        member_page(recovery_codes.download_recovery_codes),
-        name="mfa_download_recovery_codes",
-    ),
+    path(address, member_page(view), name=name)
+    for address, view, name in (
+        ("e-mail/", account.email, "account_email"),
+        ("password/", account.password_change, "account_change_password"),
+        ("password/set/", account.password_set, "account_set_password"),
+        ("confirm/", account.reauthenticate, "account_reauthenticate"),
+        ("confirm/code/", second_factor.reauthenticate, "mfa_reauthenticate"),
+        ("second-factor/", second_factor.index, "mfa_index"),
+        ("second-factor/app/", app_codes.activate_totp, "mfa_activate_totp"),
+        ("second-factor/app/off/", app_codes.deactivate_totp, "mfa_deactivate_totp"),
+        ("second-factor/codes/", recovery_codes.view_recovery_codes, "mfa_view_recovery_codes"),
+        ("second-factor/codes/new/", recovery_codes.generate_recovery_codes, "mfa_generate_recovery_codes"),
+        (
+            "second-factor/codes/recovery-codes.txt",
+            recovery_codes.download_recovery_codes,
+            "mfa_download_recovery_codes",
+        ),
+    )
 ]
 
 urlpatterns = [*doors, path("account/", include(accounts)), path("account/", include(own))]

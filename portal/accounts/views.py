@@ -10,11 +10,10 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
 
-from portal.accounts import selectors, services, tokens
-from portal.accounts.access import member_page
-from portal.accounts.forms import NameForm, NoticesForm, TokenForm
+from portal.accounts import selectors, services
+from portal.accounts.access import member_action, member_page, member_read
+from portal.accounts.forms import NameForm, NotificationsForm, TokenForm
 
 
 @member_page
@@ -39,35 +38,33 @@ def token_list(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         wanted = {"name": form.cleaned_data["name"], "scopes": form.cleaned_data["scopes"]}
         expires_at = form.expires_at(context["now"])
-        context["new"], context["secret"] = tokens.create_token(user=user, expires_at=expires_at, **wanted)
+        context["new"], context["secret"] = services.create_token(user=user, expires_at=expires_at, **wanted)
         context["form"] = TokenForm(user=user)
     context["tokens"] = selectors.tokens_for(user)
     return render(request, "accounts/tokens.html", context, status=422 if form.errors else 200)
 
 
-@member_page
-@require_POST
+@member_action
 def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
     user: Any = request.user
-    token = tokens.revoke_token(token=selectors.token_for(user, pk), by=user, now=timezone.now())
+    token = services.revoke_token(token=selectors.token_for(user, pk), by=user, now=timezone.now())
     messages.success(request, f"The token “{token.name}” is revoked: no program can use it any more.")
     return redirect("accounts:tokens")
 
 
 @member_page
-def notices(request: HttpRequest) -> HttpResponse:
+def notifications(request: HttpRequest) -> HttpResponse:
     """Which mails one wants."""
     user: Any = request.user
-    form = NoticesForm(request.POST if request.method == "POST" else None, user=user)
+    form = NotificationsForm(request.POST if request.method == "POST" else None, user=user)
     if form.is_valid():
-        services.choose_notices(user=user, wanted=form.cleaned_data["wanted"], offered=form.offered)
+        services.choose_notifications(user=user, wanted=form.cleaned_data["wanted"], offered=form.offered)
         messages.success(request, "Your choice is kept.")
-        return redirect("accounts:notices")
-    return render(request, "accounts/notices.html", {"form": form}, status=422 if form.errors else 200)
+        return redirect("accounts:notifications")
+    return render(request, "accounts/notifications.html", {"form": form}, status=422 if form.errors else 200)
 
 
-@require_safe
-@member_page
+@member_read
 def second_factor_picture(request: HttpRequest) -> HttpResponse:
     """The QR code of the second factor that is being set up in this session; nowhere else, and kept by no cache."""
     secret = request.session.get(SECRET_SESSION_KEY)

@@ -1,21 +1,24 @@
-"""Who asks, what they may do, and how often: access tokens, scopes and throttles."""
+"""Who asks, what they may do, how often and with what body: access tokens, scopes, throttles and the parser of JSON."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Mapping
+from typing import IO, Any
 
 from django.conf import settings
 from django.core.cache import cache
 from django.utils import timezone
 from rest_framework import exceptions
 from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import JSONParser
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from portal.accounts.models import AccessToken, User
-from portal.accounts.tokens import user_of_token
+from portal.accounts.services import user_of_token
 from portal.api.problems import MissingScope
 
 Scope = AccessToken.Scope
@@ -59,8 +62,6 @@ def require_scope(request: Request, *scopes: Scope) -> None:
 
 
 # How often -----------------------------------------------------------------------------------------
-
-
 class TooMany(exceptions.Throttled):
     """More requests than `settings.API_REQUESTS_PER_MINUTE` allows."""
 
@@ -100,3 +101,15 @@ def _one_more(name: str) -> int:
         return cache.incr(name)
     except ValueError:  # its minute ended just now
         return 1
+
+
+class StrictJSONParser(JSONParser):
+    """JSON whose nesting a machine can follow; anything else is the sender's fault, not a fault of the portal."""
+
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        try:
+            return super().parse(stream, media_type, parser_context)
+        except RecursionError:
+            raise ParseError("The JSON is nested too deeply to be read.") from None

@@ -1,15 +1,25 @@
-"""What every address of the API has in common: its methods, its formats, its pages, its faults."""
+"""What every address of the API has in common: its methods, its formats, its pages and how a body is read.
+
+An operation is a function of the address (`ApiView`) and of what its path names; its name is its identifier in the
+description of the API, its docstring says what it does. A shape is what an answer holds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from copy import deepcopy
+from functools import wraps
+from typing import Any, ClassVar, TypeVar
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
+from django.urls import URLPattern, path
 from django.utils.cache import patch_cache_control
 from django.views.decorators.csrf import csrf_exempt
-from rest_framework import exceptions
+from drf_spectacular.drainage import set_override
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import exceptions, serializers
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.renderers import BaseRenderer, JSONRenderer
@@ -18,8 +28,10 @@ from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
-from portal.api.access import READS, Scope, require_scope
+from portal.api.access import READS, Scope
 from portal.api.problems import NotAllowed, problem
+
+Operation = TypeVar("Operation", bound=Callable[..., HttpResponse])
 
 
 class Pages(PageNumberPagination):
@@ -103,6 +115,11 @@ class ApiView(APIView):
         return dict(found.validated_data)
 
     @property
+    def user(self) -> Any:
+        """Who asks."""
+        return self.request.user
+
+    @property
     def wants_csv(self) -> bool:
         """Whether the asker prefers rows."""
         return bool(self.request.accepted_renderer.format == "csv")
@@ -137,20 +154,102 @@ class TomlRenderer(CsvRenderer):
     format = "toml"
 
 
+def operation(
+    answer: Any,
+    *,
+    takes: Any = None,
+    asks: Any = None,
+    status: int = 200,
+    kinds: list[type[BaseRenderer]] | None = None,
+    is_open: bool = False,
+    scopes: tuple[Scope, ...] = (Scope.ORGANIZE,),
+) -> Callable[[Operation], Operation]:
+    """Make a function an operation of the API.
+
+    Args:
+        answer: the shape of the answer; None where it is empty.
+        takes: the shape of the body.
+        asks: the shape of the parameters.
+        kinds: in which formats it answers; JSON without it.
+        is_open: whether visitors who say not who they are learn something here.
+        scopes: of which a token needs one, unless it only reads.
+    """
+    renderers = kinds or [JSONRenderer]
+    shapes = {(status, kind.media_type): OpenApiTypes.STR if kind is CsvRenderer else answer for kind in renderers}
+
+    def described(function: Operation) -> Operation:
+        schema = extend_schema(
+            operation_id=function.__name__,
+            parameters=[asks] if asks else None,
+            request=takes,
+            responses=shapes if answer else {status: None},
+        )
+        function.access = renderers, is_open, scopes  # type: ignore[attr-defined]
+        return schema(function)
+
+    return described
+
+
+def address(route: str, name: str, **operations: Callable[..., HttpResponse]) -> URLPattern:
+    """An address of the API with an operation for each method."""
+    first = next(iter(operations.values()))
+    access = {method.upper(): one.access for method, one in operations.items()}  # type: ignore[attr-defined]
+    members: dict[str, Any] = {
+        "__module__": first.__module__,
+        "renderer_classes": first.access[0],  # type: ignore[attr-defined]
+        "is_open": any(is_open for _, is_open, _ in access.values()),
+        "scopes": {method: scopes for method, (_, _, scopes) in access.items()},
+    }
+    members |= {method: _as_method(one) for method, one in operations.items()}
+    view: type[ApiView] = type("Address", (ApiView,), members)
+    return path(route, view.as_view(), name=name)
+
+
+def _as_method(function: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    @wraps(function)
+    def method(self: ApiView, _: Request, **given: Any) -> HttpResponse:
+        return function(self, **given)
+
+    return method
+
+
 @csrf_exempt  # it changes nothing, and says so in the same words to everybody
 def nothing_here(_: Any, rest: str) -> HttpResponse:
     """Below /api/, where there is no address."""
     return problem(404, f"The API has no address /api/{rest[:200]}. All that it has stand at /api/.")
 
 
-__all__ = [
-    "WITH_CSV",
-    "ApiView",
-    "BytesRenderer",
-    "CsvRenderer",
-    "Negotiation",
-    "Pages",
-    "TomlRenderer",
-    "nothing_here",
-    "require_scope",
-]
+class LineField(serializers.CharField):
+    """One line of text: line ends and other control characters would break mails and tables."""
+
+    def to_internal_value(self, data: Any) -> str:
+        text = " ".join(super().to_internal_value(data).split())
+        if not text.isprintable():
+            raise serializers.ValidationError(
+                "Use letters, digits and signs only; found a character that cannot be seen."
+            )
+        return text
+
+
+# Shapes --------------------------------------------------------------------------------------------
+class Shape(Serializer[Any]):
+    """What an answer or a body holds; fields of one kind may be assigned to several names at once."""
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        return {name: deepcopy(field) for name, field in self._declared_fields.items()}
+
+
+class Computed(serializers.Field[Any, Any, Any, Any]):
+    """What a function makes of the object that is shown, and of the context in which it is shown.
+
+    Args:
+        kind: what it describes itself as.
+    """
+
+    def __init__(self, kind: serializers.Field[Any, Any, Any, Any], read: Callable[..., Any], **given: Any) -> None:
+        super().__init__(source="*", read_only=True, **given)
+        self.read = read
+        set_override(self, "field", kind)
+
+    def to_representation(self, value: Any) -> Any:
+        return self.read(value, self.context)

@@ -14,31 +14,14 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
 from rest_framework.renderers import JSONRenderer
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.accounts.models import AccessToken
-from portal.api.base import ApiView
-from portal.api.schema import WORDS, schema
-from portal.api.tus_schema import UPLOADS_TAG
-from portal.api.tus_schema import WORDS as UPLOAD_WORDS
-from portal.core.addresses import absolute
+from portal.api.base import ApiView, operation
+from portal.api.schema import PATH_WORDS, UPLOAD_WORDS, UPLOADS_TAG, WORDS, schema
+from portal.core.mail import absolute
 
-PATHS = {
-    "edition": "The name of an edition.",
-    "id": "Its number.",
-    "name": "The name of a system, such as vpc-t11-p1.",
-    "study": "The name of a listening study.",
-    "scores": "Which scores: `raw`, `normalised`, or `common` for tables that rest on neither.",
-    "table": "The name of a table, such as `summary` or `detection`.",
-    "invitation": "The number of an invitation of this team.",
-    "membership": "The number of a member of this team.",
-    "document": "The number of a document of this submission.",
-    "other": "The number of another submission.",
-    "run": "The number of a run of this submission.",
-}
 NAMES = {"integer": "whole number", "boolean": "true or false", "object": "object", "number": "number"}
 FORMATS = {"date-time": "time", "email": "e-mail address", "uuid": "UUID", "binary": "bytes"}
 
@@ -47,20 +30,10 @@ class PlainJson(JSONRenderer):
     """The description as ordinary JSON, for those who ask for no OpenAPI type."""
 
 
-class SchemaDocument(ApiView):
-    is_open = True
-    renderer_classes = [PlainJson, OpenApiYamlRenderer, OpenApiJsonRenderer]
-
-    @extend_schema(
-        responses={
-            (200, kind): OpenApiTypes.OBJECT
-            for kind in ("application/json", "application/vnd.oai.openapi", "application/vnd.oai.openapi+json")
-        },
-        operation_id="show_schema",
-    )
-    def get(self, request: Request) -> Response:  # noqa: ARG002
-        """This description as OpenAPI 3.1: JSON, or YAML by `Accept: application/vnd.oai.openapi` or `format=yaml`."""
-        return Response(schema())
+@operation(OpenApiTypes.OBJECT, kinds=[PlainJson, OpenApiYamlRenderer, OpenApiJsonRenderer], is_open=True)
+def show_schema(api: ApiView) -> Response:  # noqa: ARG001
+    """This description as OpenAPI 3.1: JSON, or YAML by `Accept: application/vnd.oai.openapi` or `format=yaml`."""
+    return Response(schema())
 
 
 @require_safe
@@ -72,7 +45,7 @@ def documentation(request: HttpRequest) -> HttpResponse:
             "name": tag["name"],
             "words": marked(tag["description"]),
             "operations": _operations(described, tag["name"]),
-            "faults": UPLOAD_WORDS.items() if tag["name"] == UPLOADS_TAG[0] else (),
+            "errors": _marked(UPLOAD_WORDS) if tag["name"] == UPLOADS_TAG else (),
         }
         for tag in described["tags"]
     ]
@@ -82,7 +55,7 @@ def documentation(request: HttpRequest) -> HttpResponse:
         "shapes": [shape for shape in shapes if shape["fields"]],
         "scopes": AccessToken.Scope.choices,
         "limits": settings.API_REQUESTS_PER_MINUTE,
-        "faults": [(status, marked(words)) for status, words in WORDS.items()],
+        "errors": _marked(WORDS),
     }
     return render(request, "api/docs.html", context)
 
@@ -93,6 +66,10 @@ def marked(text: str) -> SafeString:
     return format_html_join(
         "", "{}", ((format_html("<code>{}</code>", one) if place % 2 else one,) for place, one in pieces)
     )
+
+
+def _marked(faults: dict[int, str]) -> list[tuple[int, SafeString]]:
+    return [(status, marked(words)) for status, words in faults.items()]
 
 
 def _operations(described: dict[str, Any], tag: str) -> list[dict[str, Any]]:
@@ -117,8 +94,8 @@ def _operation(path: str, method: str, operation: dict[str, Any]) -> dict[str, A
         "scopes": operation.get("x-scopes", []),
         "parameters": [_parameter(one) for one in operation.get("parameters", [])],
         "takes": [_reference(one["schema"]) for one in list(content.values())[:1]],
-        "answers": [one for one in answers if not one["is_fault"]],
-        "faults": [one["status"] for one in answers if one["is_fault"]],
+        "answers": [one for one in answers if not one["is_error"]],
+        "errors": [one["status"] for one in answers if one["is_error"]],
         "curl": _curl(path, method.upper(), operation),
     }
 
@@ -129,7 +106,7 @@ def _parameter(parameter: dict[str, Any]) -> dict[str, Any]:
         "place": parameter["in"],
         "kind": kind_of(parameter["schema"]),
         "required": parameter.get("required", False),
-        "words": marked(parameter.get("description") or PATHS.get(parameter["name"], "")),
+        "words": marked(parameter.get("description") or PATH_WORDS.get(parameter["name"], "")),
     }
 
 
@@ -141,7 +118,7 @@ def _answer(status: str, answer: dict[str, Any]) -> dict[str, Any]:
         "words": marked(answer["description"]),
         "kinds": list(content),
         "shape": next((shape for shape in shapes if shape), ""),
-        "is_fault": not status.startswith("2"),
+        "is_error": not status.startswith("2"),
     }
 
 

@@ -1,53 +1,339 @@
-"""Editions, what they expect, and their boards."""
+"""Editions, what they expect, their audit log and their boards."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.http import Http404, HttpResponse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.request import Request
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
 from rest_framework.response import Response
 
+from evaluation.protocols.recipes import shipped_editions
+from portal.accounts.models import User
 from portal.api.access import Scope
-from portal.api.base import WITH_CSV, ApiView, TomlRenderer
-from portal.api.serializers.edition_fields import (
-    AuditSearchSerializer,
-    AuditSerializer,
-    CopySerializer,
-    EditionFieldsSerializer,
-)
-from portal.api.serializers.editions import BoardSerializer, EditionSerializer, ExpectedSerializer, FreezeSerializer
-from portal.api.serializers.teams import FullTeamSerializer, TeamFieldsSerializer, TeamSerializer
-from portal.api.teams import full
-from portal.challenges.editions import change_edition, copy_edition, create_edition
-from portal.challenges.models import Edition
+from portal.api.base import WITH_CSV, ApiView, Computed, LineField, Shape, TomlRenderer, operation
+from portal.api.teams import FullTeamSerializer, TeamFieldsSerializer, TeamSerializer, full
+from portal.challenges import services as editing
+from portal.challenges.models import GIGABYTE, Corpus, Edition
+from portal.challenges.rules import LARGEST_RECIPE_BYTES, Phase, registration_phase, submission_phase
 from portal.challenges.selectors import (
+    corpora_for_edition,
     edition_for,
     editions_for,
     editions_organised_by,
+    export_recipe,
     managed_edition_for,
-    recipe_text_of,
 )
 from portal.core.exports import csv_response
 from portal.core.panels import panel_data
-from portal.results import board_services
-from portal.results.board import board_for
-from portal.results.board_exports import board_as_dict, board_rows
-from portal.submissions.expected import expected_of
+from portal.editions.audit_log import describe_action, describe_details, export_events, select_events
+from portal.editions.forms import LARGEST_GB, MOST_ORGANIZERS
+from portal.leaderboard import services
+from portal.leaderboard.exports import leaderboard_as_dict, leaderboard_rows
+from portal.leaderboard.selectors import leaderboard_for
+from portal.submissions.requirements import describe_requirements
 from portal.submissions.selectors import corrected_system_for
-from portal.teams.audit_trail import trail_of, trail_rows
+from portal.teams import services as teams
 from portal.teams.models import Team
-from portal.teams.selectors import chosen_team_of, team_of, teams_by_edition, teams_of
-from portal.teams.services import register_team
+from portal.teams.selectors import find_chosen_team, team_of, teams_by_edition, teams_of
 
-TO_ORGANISE = {"POST": (Scope.ORGANIZE,)}
+TEXT, FLAG = serializers.CharField(), serializers.BooleanField()
+PHASES = {Phase.BEFORE: "before", Phase.OPEN: "open", Phase.LATE: "late", Phase.CLOSED: "closed"}
 
 
+class EditionFieldsSerializer(Shape):
+    """The fields of an edition: `protocol` names a shipped recipe, `recipe_text` is an own one in its place."""
+
+    title = LineField(max_length=120)
+    name = serializers.SlugField(max_length=40, help_text="Small letters; part of addresses and names of systems.")
+    description = serializers.CharField(required=False, allow_blank=True, max_length=10_000)
+    protocol = serializers.ChoiceField(shipped_editions(), required=False)
+    recipe_text = serializers.CharField(
+        required=False, trim_whitespace=False, max_length=LARGEST_RECIPE_BYTES, help_text="TOML."
+    )
+    track = LineField(required=False, allow_blank=True, max_length=40, help_text="Where the recipe has several.")
+    corpus = serializers.SlugField(
+        required=False, allow_null=True, max_length=60, help_text="Its name; null: no speech."
+    )
+    is_listed = serializers.BooleanField(required=False, help_text="Visitors find it and teams can register.")
+    registration_opens_at = registration_closes_at = serializers.DateTimeField(required=False, allow_null=True)
+    submissions_open_at = submissions_close_at = late_until = serializers.DateTimeField(required=False, allow_null=True)
+    submissions_per_team = serializers.IntegerField(required=False, min_value=1, max_value=10_000)
+    largest_archive_bytes = serializers.IntegerField(required=False, min_value=1, max_value=LARGEST_GB * GIGABYTE)
+    audio_required = scores_required = description_required = serializers.BooleanField(required=False)
+    organizers = serializers.ListField(
+        child=serializers.EmailField(max_length=254),
+        required=False,
+        max_length=MOST_ORGANIZERS,
+        help_text="E-mail addresses of accounts, your own among them.",
+    )
+
+    def validate_corpus(self, name: str | None) -> Corpus | None:
+        """One that the asker may choose."""
+        if name is None:
+            return None
+        corpora = corpora_for_edition(self.context["user"], self.context.get("edition"))
+        found = corpora.filter(name=name).first()
+        if found is None:
+            raise serializers.ValidationError(f"There is no corpus {name} that you may choose.")
+        return found
+
+    def validate_organizers(self, addresses: list[str]) -> list[User]:
+        """The accounts of the addresses; whoever asks stays among them."""
+        found = {address: User.objects.filter(email__iexact=address).first() for address in addresses}
+        if unknown := [address for address, person in found.items() if person is None]:
+            raise serializers.ValidationError([f"No account has the address {address}." for address in unknown])
+        people = list(dict.fromkeys(person for person in found.values() if person is not None))
+        if self.context["user"] not in people:
+            raise serializers.ValidationError("You cannot remove yourself; another organizer can.")
+        return people
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """One recipe: a shipped one has no text of its own."""
+        if {"protocol", "recipe_text"} <= attrs.keys():
+            raise serializers.ValidationError({"recipe_text": "Give a protocol or an own recipe, not both."})
+        if "protocol" in attrs:
+            return attrs | {"recipe_text": ""}
+        if "recipe_text" in attrs:
+            return attrs | {"recipe_text": attrs["recipe_text"].replace("\r\n", "\n"), "protocol": ""}
+        if not self.partial:
+            raise serializers.ValidationError({"protocol": "Name a shipped recipe, or give an own one as recipe_text."})
+        return attrs
+
+
+class CopySerializer(Shape):
+    """What a copy is called."""
+
+    title = LineField(max_length=120)
+    name = serializers.SlugField(max_length=40, help_text="Small letters; part of addresses and names of systems.")
+
+
+class AuditSearchSerializer(Shape):
+    """Whose trail."""
+
+    team = serializers.IntegerField(required=False, min_value=1, max_value=2**31, help_text="Of this team only.")
+
+
+class FreezeSerializer(Shape):
+    """As of when."""
+
+    at = serializers.DateTimeField(required=False, allow_null=True, help_text="A time that has passed; without it now.")
+
+
+class AuditSerializer(Shape):
+    """Something that a person or the portal did."""
+
+    at = serializers.DateTimeField()
+    actor = Computed(serializers.CharField(allow_null=True), lambda event, _: event.actor and str(event.actor))
+    action = serializers.CharField()
+    action_text = Computed(TEXT, lambda event, _: describe_action(event), help_text="The same in words.")
+    subject = serializers.CharField()
+    kind = Computed(
+        TEXT, lambda event, _: event.subject_type.rpartition(".")[2], help_text="What the subject is, such as team."
+    )
+    details = Computed(TEXT, lambda event, _: describe_details(event))
+
+
+def _team_number(edition: Edition, context: Mapping[str, Any]) -> int | None:
+    team = context["teams"].get(edition.pk)
+    return team.pk if team else None
+
+
+class EditionSerializer(Shape):
+    """An edition: what is open when, what an archive has to hold, and what the asker is in it."""
+
+    name = serializers.SlugField(help_text="By which addresses know it.")
+    title = description = serializers.CharField()
+    protocol = Computed(
+        TEXT,
+        lambda edition, _: "own" if edition.recipe_text else edition.protocol,
+        help_text="Whose recipe it follows; “own” for its own.",
+    )
+    track = serializers.CharField()
+    is_listed = serializers.BooleanField()
+    registration_phase = Computed(
+        serializers.ChoiceField(["before", "open", "closed"]),
+        lambda edition, _: PHASES[registration_phase(edition, timezone.now())],
+    )
+    registration_opens_at = registration_closes_at = serializers.DateTimeField(allow_null=True)
+    submission_phase = Computed(
+        serializers.ChoiceField(["before", "open", "late", "closed"]),
+        lambda edition, _: PHASES[submission_phase(edition, timezone.now())],
+    )
+    submissions_open_at = submissions_close_at = late_until = serializers.DateTimeField(allow_null=True)
+    submissions_per_team = largest_archive_bytes = serializers.IntegerField()
+    audio_required = Computed(FLAG, lambda edition, _: edition.audio_required and edition.corpus_id is not None)
+    scores_required = description_required = serializers.BooleanField()
+    published_at = serializers.DateTimeField(allow_null=True, help_text="Since when its board is public.")
+    frozen_at = serializers.DateTimeField(allow_null=True, help_text="Of which time its board is, where it is frozen.")
+    your_team = Computed(
+        serializers.IntegerField(allow_null=True, help_text="The asker's team, by its number here."), _team_number
+    )
+    you_organise = Computed(FLAG, lambda edition, context: edition.pk in context["organised"])
+
+
+# The leaderboard -----------------------------------------------------------------------------------------
+class AverageSerializer(Shape):
+    """A column of a board."""
+
+    metric = estimator = label = unit = better = serializers.CharField()  # type: ignore[assignment]
+
+
+class ReasonSerializer(Shape):
+    """Why something is as it is, for programs and for people."""
+
+    code = text = serializers.CharField()
+
+
+class MeasuredSerializer(Shape):
+    """An average with its interval."""
+
+    value = serializers.FloatField()
+    low = high = serializers.FloatField(allow_null=True)
+    is_reported = serializers.BooleanField(help_text="What the team states; nothing that was sent confirms it.")
+
+
+class EntrySerializer(Shape):
+    """A system on a board."""
+
+    system = label = title = serializers.CharField()  # type: ignore[assignment]
+    team = serializers.CharField(allow_null=True)
+    kind = serializers.CharField()
+    is_late = is_reported = serializers.BooleanField()
+    averages = serializers.DictField(child=MeasuredSerializer(), help_text="By metric.")
+
+
+class UnrankableSerializer(EntrySerializer):
+    """A system that cannot be ranked."""
+
+    reasons = ReasonSerializer(many=True)
+
+
+class RowSerializer(EntrySerializer):
+    """A system in a ranking."""
+
+    place = serializers.CharField()
+    rank = serializers.IntegerField(allow_null=True)
+    groups = serializers.ListField(child=serializers.IntegerField())
+    reasons = notes = ReasonSerializer(many=True)
+
+
+class ConditionSerializer(Shape):
+    """How private a system has to be."""
+
+    number = serializers.IntegerField()
+    minimum_eer = below_eer = serializers.FloatField(allow_null=True)
+    text = serializers.CharField()
+
+
+class RankedBySerializer(Shape):
+    """The utility that decides."""
+
+    metric = estimator = better = serializers.CharField()
+
+
+class DistanceSerializer(Shape):
+    """How far a system is from a condition."""
+
+    system = serializers.CharField()
+    distance = serializers.FloatField()
+
+
+class RankingSerializer(Shape):
+    """One condition by one utility."""
+
+    condition = ConditionSerializer()
+    ranked_by = RankedBySerializer()
+    rows = RowSerializer(many=True)
+    groups = serializers.ListField(
+        child=serializers.ListField(child=serializers.CharField()), help_text="Systems that cannot be told apart."
+    )
+    nearest = DistanceSerializer(allow_null=True)
+    just_missed = DistanceSerializer(many=True)
+
+
+class HeardNumberSerializer(Shape):
+    """A number of a system; `group`: letters, systems that share one cannot be told apart."""
+
+    by = serializers.ChoiceField(["objective", "listeners"])
+    unit = serializers.CharField()
+    value = serializers.FloatField()
+    low = high = serializers.FloatField(allow_null=True)
+    group = serializers.CharField()
+
+
+class HeardSystemSerializer(Shape):
+    """A system that listeners heard, or unprotected speech."""
+
+    system = serializers.CharField(allow_null=True, help_text="Null for unprotected speech.")
+    label = remark = serializers.CharField()  # type: ignore[assignment]
+    numbers = serializers.DictField(child=HeardNumberSerializer(), help_text="By measure.")
+
+
+class HeardStudySerializer(Shape):
+    """What listeners said in a study, beside the objective averages."""
+
+    study = title = form = serializers.CharField()
+    is_simulated = serializers.BooleanField()
+    is_preview = serializers.BooleanField(help_text="Only the edition's organizers see it.")
+    published_at = serializers.DateTimeField(allow_null=True)
+    scores = serializers.CharField(
+        allow_null=True, help_text="“normalised”, or “raw” by `scores=raw`; null where there is no such choice."
+    )
+    systems = HeardSystemSerializer(many=True)
+
+
+class LeaderboardSerializer(Shape):
+    """A board with its policy, its rankings, and whoever is in none of them."""
+
+    edition = title = protocol = serializers.CharField()
+    published_at = as_of = measured_at = serializers.DateTimeField(allow_null=True)
+    policy = serializers.DictField()
+    averages = AverageSerializer(many=True)
+    rankings = RankingSerializer(many=True)
+    unrankable = UnrankableSerializer(many=True)
+    outside = EntrySerializer(many=True, help_text="Baselines and the original speech.")
+    listeners = HeardStudySerializer(many=True, required=False, help_text="Where studies of its systems have results.")
+
+
+class InheritedSerializer(Shape):
+    """What a further version of a system inherits unless its archive holds it."""
+
+    system = serializers.CharField()
+    version = serializers.IntegerField(help_text="The newest that hands anything down; 0 where none does.")
+    speech = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))
+    documents = serializers.ListField(child=serializers.CharField(), help_text="Paths of the newest sound ones.")
+    newest_documents = serializers.ListField(
+        child=serializers.CharField(), help_text="Paths of those of that version, which an archive may complete."
+    )
+
+
+class ExpectedSerializer(Shape):
+    """What `vp verify` holds an archive against."""
+
+    format = serializers.CharField()
+    version = serializers.IntegerField()
+    edition = serializers.CharField()
+    audio_required = scores_required = description_required = serializers.BooleanField()
+    limits = serializers.DictField()
+    recipe = serializers.CharField(help_text="TOML.")
+    data_sets = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))
+    utterances = serializers.DictField(
+        child=serializers.ListField(), help_text="By name: samples, rate in Hz, SHA-256 of the original's samples."
+    )
+    trial_counts = serializers.DictField(child=serializers.ListField(child=serializers.IntegerField()))
+    needed_to_rank = serializers.DictField(
+        child=serializers.ListField(child=serializers.CharField()),
+        help_text="By number that a rank rests on: the kinds of files of which one gives it.",
+    )
+    inherited = InheritedSerializer(required=False, help_text="Where a system was named.")
+
+
+# Operations ----------------------------------------------------------------------------------------------
 def _context(user: Any) -> dict[str, Any]:
     """What the asker is in every edition."""
     return {"teams": teams_by_edition(user), "organised": editions_organised_by(user)}
@@ -64,101 +350,77 @@ def _require_organizer(user: Any) -> None:
         raise Http404
 
 
-class EditionList(ApiView):
-    is_open = True
-    scopes = TO_ORGANISE
-
-    @extend_schema(responses=EditionSerializer(many=True), operation_id="list_editions")
-    def get(self, request: Request) -> Response:
-        """The editions that you may see, the newest first."""
-        return self.paginated(editions_for(request.user), EditionSerializer, **_context(request.user))
-
-    @extend_schema(request=EditionFieldsSerializer, responses={201: EditionSerializer}, operation_id="create_edition")
-    def post(self, request: Request) -> Response:
-        """Make an edition, for organizers; with no `organizers` given it is yours alone."""
-        _require_organizer(request.user)
-        fields = {"organizers": [request.user]} | self.body(EditionFieldsSerializer, user=request.user)
-        return shown(request.user, create_edition(by=request.user, **fields), 201)
+@operation(EditionSerializer(many=True), is_open=True)
+def list_editions(api: ApiView) -> Response:
+    """The editions that you may see, the newest first."""
+    return api.paginated(editions_for(api.user), EditionSerializer, **_context(api.user))
 
 
-class EditionDetail(ApiView):
-    is_open = True
-    scopes = {"PATCH": (Scope.ORGANIZE,)}
-
-    @extend_schema(responses=EditionSerializer, operation_id="show_edition")
-    def get(self, request: Request, edition: str) -> Response:
-        """One edition: its dates, what an archive has to hold, and what you are in it."""
-        return shown(request.user, edition_for(request.user, edition))
-
-    @extend_schema(request=EditionFieldsSerializer, responses=EditionSerializer, operation_id="change_edition")
-    def patch(self, request: Request, edition: str) -> Response:
-        """Other fields of an edition that you organise; name, recipe and corpus only until the first submission."""
-        managed = managed_edition_for(request.user, edition)
-        fields = self.body(EditionFieldsSerializer, partial=True, user=request.user, edition=managed)
-        return shown(request.user, change_edition(edition=managed, by=request.user, **fields))
+@operation(EditionSerializer, takes=EditionFieldsSerializer, status=201)
+def create_edition(api: ApiView) -> Response:
+    """Make an edition, for organizers; with no `organizers` given it is yours alone."""
+    _require_organizer(api.user)
+    fields = {"organizers": [api.user]} | api.body(EditionFieldsSerializer, user=api.user)
+    return shown(api.user, editing.create_edition(by=api.user, **fields), 201)
 
 
-class CopyEdition(ApiView):
-    scopes = TO_ORGANISE
-
-    @extend_schema(request=CopySerializer, responses={201: EditionSerializer}, operation_id="copy_edition")
-    def post(self, request: Request, edition: str) -> Response:
-        """The same edition under another name, without teams and not listed; for organizers."""
-        _require_organizer(request.user)
-        managed = managed_edition_for(request.user, edition)
-        return shown(request.user, copy_edition(edition=managed, by=request.user, **self.body(CopySerializer)), 201)
+@operation(EditionSerializer, is_open=True)
+def show_edition(api: ApiView, edition: str) -> Response:
+    """One edition: its dates, what an archive has to hold, and what you are in it."""
+    return shown(api.user, edition_for(api.user, edition))
 
 
-class RecipeText(ApiView):
-    is_open = True
-    renderer_classes = [TomlRenderer]
-
-    @extend_schema(responses={(200, "application/toml"): OpenApiTypes.STR}, operation_id="show_recipe")
-    def get(self, request: Request, edition: str) -> HttpResponse:
-        """The recipe of an edition as a TOML file."""
-        chosen = edition_for(request.user, edition)
-        headers = {"Content-Disposition": f'attachment; filename="{chosen.name}.toml"'}
-        return HttpResponse(recipe_text_of(chosen), content_type="application/toml; charset=utf-8", headers=headers)
+@operation(EditionSerializer, takes=EditionFieldsSerializer)
+def change_edition(api: ApiView, edition: str) -> Response:
+    """Other fields of an edition that you organise; name, recipe and corpus only until the first submission."""
+    managed = managed_edition_for(api.user, edition)
+    fields = api.body(EditionFieldsSerializer, partial=True, user=api.user, edition=managed)
+    return shown(api.user, editing.change_edition(edition=managed, by=api.user, **fields))
 
 
-class Audit(ApiView):
-    renderer_classes = WITH_CSV
-
-    @extend_schema(
-        parameters=[AuditSearchSerializer],
-        responses={(200, "application/json"): AuditSerializer(many=True), (200, "text/csv"): OpenApiTypes.STR},
-        operation_id="list_audit",
-    )
-    def get(self, request: Request, edition: str) -> HttpResponse:
-        """Who did what in an edition that you organise, the newest first; the CSV holds the whole trail."""
-        managed = managed_edition_for(request.user, edition)
-        team = chosen_team_of(managed, str(self.query(AuditSearchSerializer).get("team", "")))
-        events = trail_of(managed, team)
-        if self.wants_csv:
-            return csv_response(f"audit-{managed.name}.csv", trail_rows(events.iterator(chunk_size=500)))
-        return self.paginated(events, AuditSerializer)
+@operation(EditionSerializer, takes=CopySerializer, status=201)
+def copy_edition(api: ApiView, edition: str) -> Response:
+    """The same edition under another name, without teams and not listed; for organizers."""
+    _require_organizer(api.user)
+    managed = managed_edition_for(api.user, edition)
+    return shown(api.user, editing.copy_edition(edition=managed, by=api.user, **api.body(CopySerializer)), 201)
 
 
-class Expected(ApiView):
-    @extend_schema(
-        parameters=[
-            OpenApiParameter(
-                "system", str, description="Name or label of one of your systems: what its next version would inherit."
-            )
-        ],
-        responses=ExpectedSerializer,
-        operation_id="show_expected",
-    )
-    def get(self, request: Request, edition: str) -> HttpResponse:
-        """What an archive is held against, as `vp verify` reads it; for members of approved teams and organizers."""
-        chosen = edition_for(request.user, edition)
-        _require_taking_part(request.user, chosen)
-        wanted = request.query_params.get("system", "")
-        system = corrected_system_for(request.user, chosen, wanted) if wanted else None
-        name = f"{system.name if system else chosen.name}-expected.json"
-        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-        text = expected_of(chosen, system=system).to_json()
-        return HttpResponse(text, content_type="application/json", headers=headers)
+@operation(OpenApiTypes.STR, kinds=[TomlRenderer], is_open=True)
+def show_recipe(api: ApiView, edition: str) -> HttpResponse:
+    """The recipe of an edition as a TOML file."""
+    chosen = edition_for(api.user, edition)
+    headers = {"Content-Disposition": f'attachment; filename="{chosen.name}.toml"'}
+    return HttpResponse(export_recipe(chosen), content_type="application/toml; charset=utf-8", headers=headers)
+
+
+@operation(AuditSerializer(many=True), asks=AuditSearchSerializer, kinds=WITH_CSV)
+def list_audit(api: ApiView, edition: str) -> HttpResponse:
+    """Who did what in an edition that you organise, the newest first; the CSV holds the whole trail."""
+    managed = managed_edition_for(api.user, edition)
+    team = find_chosen_team(managed, str(api.query(AuditSearchSerializer).get("team", "")))
+    events = select_events(managed, team)
+    if api.wants_csv:
+        return csv_response(f"audit-{managed.name}.csv", export_events(events.iterator(chunk_size=500)))
+    return api.paginated(events, AuditSerializer)
+
+
+@operation(
+    ExpectedSerializer,
+    asks=OpenApiParameter(
+        "system", str, description="Name or label of one of your systems: what its next version would inherit."
+    ),
+)
+def show_expected(api: ApiView, edition: str) -> HttpResponse:
+    """What an archive is held against, as `vp verify` reads it; for members of approved teams and organizers."""
+    chosen = edition_for(api.user, edition)
+    _require_taking_part(api.user, chosen)
+    wanted = api.request.query_params.get("system", "")
+    system = corrected_system_for(api.user, chosen, wanted) if wanted else None
+    name = f"{system.name if system else chosen.name}-expected.json"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    text = describe_requirements(chosen, system=system).to_json()
+    return HttpResponse(text, content_type="application/json", headers=headers)
 
 
 def _require_taking_part(user: Any, edition: Edition) -> None:
@@ -169,74 +431,55 @@ def _require_taking_part(user: Any, edition: Edition) -> None:
         raise Http404
 
 
-class EditionTeams(ApiView):
-    scopes = {"POST": (Scope.SUBMIT,)}
-
-    @extend_schema(responses=TeamSerializer(many=True), operation_id="list_teams_of_edition")
-    def get(self, request: Request, edition: str) -> Response:
-        """The teams of an edition that you organise, those that wait first."""
-        return self.paginated(teams_of(managed_edition_for(request.user, edition)), TeamSerializer)
-
-    @extend_schema(request=TeamFieldsSerializer, responses={201: FullTeamSerializer}, operation_id="register_team")
-    def post(self, request: Request, edition: str) -> Response:
-        """Register a team while registration is open; you own it, and it submits once an organizer approved it."""
-        chosen = edition_for(request.user, edition)
-        fields = self.body(TeamFieldsSerializer)
-        return full(register_team(edition=chosen, by=request.user, now=timezone.now(), **fields), 201)
+@operation(TeamSerializer(many=True))
+def list_teams_of_edition(api: ApiView, edition: str) -> Response:
+    """The teams of an edition that you organise, those that wait first."""
+    return api.paginated(teams_of(managed_edition_for(api.user, edition)), TeamSerializer)
 
 
-class BoardDetail(ApiView):
-    is_open = True
-    renderer_classes = WITH_CSV
-
-    @extend_schema(
-        responses={(200, "application/json"): BoardSerializer, (200, "text/csv"): OpenApiTypes.STR},
-        operation_id="show_board",
-    )
-    def get(self, request: Request, edition: str) -> HttpResponse:
-        """The board: everybody's once it is published, its organizers' before. As CSV by `format=csv` or `Accept`."""
-        board = board_for(request.user, edition)
-        if self.wants_csv:
-            return csv_response(f"{edition}-board.csv", board_rows(board))
-        return Response(board_as_dict(board) | panel_data("board", request, board))
+@operation(FullTeamSerializer, takes=TeamFieldsSerializer, status=201, scopes=(Scope.SUBMIT,))
+def register_team(api: ApiView, edition: str) -> Response:
+    """Register a team while registration is open; you own it, and it submits once an organizer approved it."""
+    chosen = edition_for(api.user, edition)
+    fields = api.body(TeamFieldsSerializer)
+    return full(teams.register_team(edition=chosen, by=api.user, now=timezone.now(), **fields), 201)
 
 
-class BoardDeed(ApiView):
+@operation(LeaderboardSerializer, kinds=WITH_CSV, is_open=True)
+def show_leaderboard(api: ApiView, edition: str) -> HttpResponse:
+    """The board: everybody's once it is published, its organizers' before. As CSV by `format=csv` or `Accept`."""
+    leaderboard = leaderboard_for(api.user, edition)
+    if api.wants_csv:
+        return csv_response(f"{edition}-leaderboard.csv", leaderboard_rows(leaderboard))
+    return Response(leaderboard_as_dict(leaderboard) | panel_data("leaderboard", api.request, leaderboard))
+
+
+def _changed(api: ApiView, edition: str, service: Callable[..., Edition], **given: Any) -> Response:
     """What an organizer does with a board; the answer is the edition as it then is."""
-
-    scopes = TO_ORGANISE
-
-    def do(self, edition: str, service: Callable[..., Edition], **given: Any) -> Response:
-        managed = managed_edition_for(self.request.user, edition)
-        changed = service(edition=managed, by=self.request.user, **given)
-        return shown(self.request.user, changed)
+    managed = managed_edition_for(api.user, edition)
+    return shown(api.user, service(edition=managed, by=api.user, **given))
 
 
-class PublishBoard(BoardDeed):
-    @extend_schema(request=None, responses=EditionSerializer, operation_id="publish_board")
-    def post(self, request: Request, edition: str) -> Response:  # noqa: ARG002
-        """Show the board to everybody and tell its teams."""
-        return self.do(edition, partial(board_services.publish_board, now=timezone.now()))
+@operation(EditionSerializer)
+def publish_leaderboard(api: ApiView, edition: str) -> Response:
+    """Show the board to everybody and tell its teams."""
+    return _changed(api, edition, services.publish_leaderboard, now=timezone.now())
 
 
-class UnpublishBoard(BoardDeed):
-    @extend_schema(request=None, responses=EditionSerializer, operation_id="unpublish_board")
-    def post(self, request: Request, edition: str) -> Response:  # noqa: ARG002
-        """Hide the board from all but its organizers."""
-        return self.do(edition, board_services.unpublish_board)
+@operation(EditionSerializer)
+def unpublish_leaderboard(api: ApiView, edition: str) -> Response:
+    """Hide the board from all but its organizers."""
+    return _changed(api, edition, services.unpublish_leaderboard)
 
 
-class FreezeBoard(BoardDeed):
-    @extend_schema(request=FreezeSerializer, responses=EditionSerializer, operation_id="freeze_board")
-    def post(self, request: Request, edition: str) -> Response:  # noqa: ARG002
-        """Let the board rest on what had been evaluated by a time, or by now."""
-        now = timezone.now()
-        at = self.body(FreezeSerializer).get("at") or now
-        return self.do(edition, board_services.freeze_board, at=at, now=now)
+@operation(EditionSerializer, takes=FreezeSerializer)
+def freeze_leaderboard(api: ApiView, edition: str) -> Response:
+    """Let the board rest on what had been evaluated by a time, or by now."""
+    now = timezone.now()
+    return _changed(api, edition, services.freeze_leaderboard, at=api.body(FreezeSerializer).get("at") or now, now=now)
 
 
-class UnfreezeBoard(BoardDeed):
-    @extend_schema(request=None, responses=EditionSerializer, operation_id="unfreeze_board")
-    def post(self, request: Request, edition: str) -> Response:  # noqa: ARG002
-        """Let the board follow every evaluation again."""
-        return self.do(edition, board_services.unfreeze_board)
+@operation(EditionSerializer)
+def unfreeze_leaderboard(api: ApiView, edition: str) -> Response:
+    """Let the board follow every evaluation again."""
+    return _changed(api, edition, services.unfreeze_leaderboard)

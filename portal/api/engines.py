@@ -2,209 +2,241 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any
 
-from django.http import Http404
-from drf_spectacular.utils import extend_schema
-from rest_framework import status
-from rest_framework.request import Request
+from django.shortcuts import get_object_or_404
+from rest_framework import serializers
 from rest_framework.response import Response
 
-from evaluation.attackers import registry as attackers
-from evaluation.models import EvaluationRun
-from evaluation.objective.values import Number
-from evaluation.recognizers import registry as recognizers
-from evaluation.selectors_attack import attacks_of, engine_text, runs_of
-from evaluation.selectors_recognition import recognitions_of
-from evaluation.services_attack import start_attack
-from evaluation.services_recognition import start_recognition
-from evaluation.services_speech import cancel_run, chains_of, continue_run
-from portal.api.access import Scope
-from portal.api.base import ApiView
-from portal.api.serializers.engines import (
-    AttackNumbersSerializer,
-    EngineSerializer,
-    RecognitionNumbersSerializer,
-    RunSerializer,
-    StartAttackSerializer,
-    StartRecognitionSerializer,
-)
-from portal.api.serializers.systems import VersionQuerySerializer
+from evaluation.app.attacks import services as attacks
+from evaluation.app.attacks.selectors import list_attacks as find_attacks
+from evaluation.app.models import EvaluationRun
+from evaluation.app.recognition import services as recognitions
+from evaluation.app.recognition.selectors import list_recognitions as find_recognitions
+from evaluation.app.runs import services as runs
+from evaluation.app.runs.kinds import ATTACK, ENGINE_KINDS, RECOGNITION, TRAINING, EngineRunKind, describe_engine
+from evaluation.app.runs.selectors import list_job_chains, list_runs
+from evaluation.scoring.values import Number
+from portal.api.base import ApiView, Shape, operation
+from portal.api.submissions import JobSerializer
+from portal.api.systems import MissingSerializer, NumberSerializer, VersionQuerySerializer, system_view
+from portal.jobs.models import State
 from portal.jobs.services import NotPossible
-from portal.results.objective_exports import number_as_dict
-from portal.results.shown import View, view_of
 from portal.submissions.models import Submission
-from portal.submissions.selectors import managed_submission_for, submission_for, system_for
-from portal.submissions.visibility import Part
+from portal.submissions.selectors import managed_submission_for, submission_for
+from portal.systems.exports import number_as_dict
 
-ATTACK, RECOGNITION = EvaluationRun.Kind.ATTACK, EvaluationRun.Kind.RECOGNITION
-
-
-class EngineList(ApiView):
-    is_open = True
-
-    @extend_schema(responses=EngineSerializer(many=True), operation_id="list_engines")
-    def get(self, request: Request) -> Response:  # noqa: ARG002
-        """Every attacker and recogniser that the portal knows, and what keeps it from running here."""
-        found = []
-        for kind, registry in ((ATTACK, attackers), (RECOGNITION, recognizers)):
-            for engine in registry.engines().values():
-                known = {name: getattr(engine, name) for name in ("name", "key", "title", "description", "licence")}
-                here = {"missing": registry.missing_of(engine), "is_default": engine.name == registry.DEFAULT}
-                found.append({"kind": kind.value, "source": engine.source} | known | here)
-        return self.paginated(found, EngineSerializer)
+MOST_SETS = 200
 
 
-class _Runs(ApiView):
-    """Runs of one kind on a submission: its team and the organizers read them, organizers start them."""
+class EngineSerializer(Shape):
+    """An attacker or recogniser that this portal knows."""
 
-    scopes = {"POST": (Scope.ORGANIZE,)}
-    kind = ATTACK
-
-    def listed(self, submission: Submission) -> Response:
-        runs = runs_of(submission, self.kind)
-        chains = chains_of(runs)
-        return self.paginated([_run(run, chains) for run in runs], RunSerializer)
-
-    def started(self, run: EvaluationRun) -> Response:
-        return Response(RunSerializer(_run(run, chains_of([run]))).data, status=status.HTTP_201_CREATED)
+    kind = serializers.ChoiceField([EvaluationRun.Kind.ATTACK.value, EvaluationRun.Kind.RECOGNITION.value])
+    name = serializers.CharField()
+    key = serializers.CharField(help_text="Name and version, under which its work is kept.")
+    title = description = serializers.CharField()
+    licence = serializers.CharField(help_text="Of its weights.")
+    source = serializers.CharField()  # type: ignore[assignment]
+    is_default = serializers.BooleanField()
+    missing = serializers.CharField(help_text="Why it cannot run here; empty where it can.")
 
 
-class Attacks(_Runs):
-    @extend_schema(responses=RunSerializer(many=True), operation_id="list_attacks")
-    def get(self, request: Request, pk: int) -> Response:
-        """The portal's own attacks on a submission, the newest first, with how far each is."""
-        return self.listed(submission_for(request.user, pk))
+class EngineNameSerializer(Shape):
+    """What attacked or recognised in a run."""
 
-    @extend_schema(
-        request=StartAttackSerializer, responses={201: RunSerializer}, operation_id="start_attack"
-    )  # fmt: skip
-    def post(self, request: Request, pk: int) -> Response:
-        """Attack a submission of an edition that you organise: speaker vectors, scores, and all that follows."""
-        submission = managed_submission_for(request.user, pk)
-        wishes = self.body(StartAttackSerializer)
-        preset = wishes.pop("preset", "")
-        trained = wishes.pop("trained", None)
-        run = start_attack(
-            submission=submission, trained=_training(submission, trained) if trained else None,
-            options={"preset": preset}, by=request.user, **wishes,
-        )  # fmt: skip
-        return self.started(run)
+    name = key = title = description = licence = source = serializers.CharField()  # type: ignore[assignment]
+    training = serializers.CharField(help_text="The speech that it was trained on: original or anonymised.")
 
 
-class Recognitions(_Runs):
-    kind = RECOGNITION
+class RunSerializer(Shape):
+    """A run of an attacker or recogniser and its jobs, first to last."""
 
-    @extend_schema(responses=RunSerializer(many=True), operation_id="list_recognitions")
-    def get(self, request: Request, pk: int) -> Response:
-        """The portal's own recognition of a submission, the newest first, with how far each is."""
-        return self.listed(submission_for(request.user, pk))
-
-    @extend_schema(
-        request=StartRecognitionSerializer, responses={201: RunSerializer}, operation_id="start_recognition"
-    )  # fmt: skip
-    def post(self, request: Request, pk: int) -> Response:
-        """Recognise the speech of a submission of an edition that you organise, and the original speech beside it."""
-        submission = managed_submission_for(request.user, pk)
-        wishes = self.body(StartRecognitionSerializer)
-        return self.started(start_recognition(submission=submission, by=request.user, **wishes))
+    id = serializers.IntegerField()
+    kind = serializers.CharField()
+    engine = EngineNameSerializer()
+    state = serializers.ChoiceField(State.choices, help_text="Of its last job; cancelled too where an earlier failed.")
+    created_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+    jobs = JobSerializer(many=True)
 
 
-class _RunDeed(ApiView):
+class StartRecognitionSerializer(Shape):
+    """Which recogniser, on which data sets."""
+
+    engine = serializers.CharField(required=False, max_length=80, help_text="Its name; the default without it.")
+    data_sets = serializers.ListField(
+        child=serializers.CharField(max_length=80),
+        required=False,
+        max_length=MOST_SETS,
+        allow_empty=False,
+        help_text="Names of data sets; all that are possible without it.",
+    )
+
+
+class StartAttackSerializer(StartRecognitionSerializer):
+    """Which attacker, on which trial sets."""
+
+    trained = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=2**31,
+        help_text="A training run of this system, in place of an engine: a semi-informed attack.",
+    )
+    seed = serializers.IntegerField(required=False, min_value=0, max_value=2**31 - 1, help_text="Of that run.")
+    preset = serializers.CharField(required=False, max_length=40, help_text="How vectors are compared, such as 2024.")
+
+
+class AttackNumbersSerializer(Shape):
+    """What an attacker found: its newest finished run."""
+
+    run = serializers.IntegerField()
+    engine = EngineNameSerializer()
+    finished_at = serializers.DateTimeField(allow_null=True)
+    numbers = NumberSerializer(many=True)
+    missing = MissingSerializer(many=True, required=False, help_text="For its own only.")
+
+
+class WordRowSerializer(Shape):
+    """Word errors of a data set; rates and limits in per cent."""
+
+    data_set = gender = speech = serializers.CharField()
+    utterances = speakers = words = insertions = deletions = substitutions = serializers.IntegerField()
+    error_rate = serializers.FloatField()
+    low = high = serializers.FloatField(allow_null=True)
+    honest = serializers.FloatField(allow_null=True, help_text="Missing hypotheses count as deleted.")
+    clipped = serializers.FloatField(allow_null=True, help_text="No utterance has more errors than words.")
+
+
+class WordDifferenceSerializer(Shape):
+    """Word error rate of anonymised less that of original speech, in points, by paired resamples of speakers."""
+
+    data_set = gender = serializers.CharField()
+    value = low = high = serializers.FloatField()
+
+
+class RecognitionNumbersSerializer(Shape):
+    """What a recogniser understood: its newest finished run."""
+
+    run = serializers.IntegerField()
+    engine = EngineNameSerializer()
+    finished_at = serializers.DateTimeField(allow_null=True)
+    rule = serializers.CharField(help_text="How texts were made comparable.")
+    rows = WordRowSerializer(many=True)
+    differences = WordDifferenceSerializer(many=True)
+    averages = NumberSerializer(many=True)
+    notes = serializers.ListField(child=serializers.CharField())
+
+
+@operation(EngineSerializer(many=True), is_open=True)
+def list_engines(api: ApiView) -> Response:
+    """Every attacker and recogniser that the portal knows, and what keeps it from running here."""
+    found = [
+        {name: getattr(engine, name) for name in ("name", "key", "title", "description", "licence", "source")}
+        | {
+            "kind": one.kind.value,
+            "missing": one.engines.explain_missing(engine),
+            "is_default": engine.name == one.engines.DEFAULT,
+        }
+        for one in ENGINE_KINDS
+        for engine in one.engines.engines().values()
+    ]
+    return api.paginated(found, EngineSerializer)
+
+
+def _list_runs(api: ApiView, pk: int, kind: EngineRunKind) -> Response:
+    found = list_runs(submission_for(api.user, pk), kind.kind)
+    chains = list_job_chains(found)
+    return api.paginated([_run(run, chains) for run in found], RunSerializer)
+
+
+def _shown(run: EvaluationRun, status: int = 200) -> Response:
+    return Response(RunSerializer(_run(run, list_job_chains([run]))).data, status=status)
+
+
+@operation(RunSerializer(many=True))
+def list_attacks(api: ApiView, pk: int) -> Response:
+    """The portal's own attacks on a submission, the newest first, with how far each is."""
+    return _list_runs(api, pk, ATTACK)
+
+
+@operation(RunSerializer, takes=StartAttackSerializer, status=201)
+def start_attack(api: ApiView, pk: int) -> Response:
+    """Attack a submission of an edition that you organise: speaker vectors, scores, and all that follows."""
+    submission = managed_submission_for(api.user, pk)
+    wishes = api.body(StartAttackSerializer)
+    options = {"preset": wishes.pop("preset", "")}
+    trained = wishes.pop("trained", None)
+    training = _training(submission, trained) if trained else None
+    run = attacks.start_attack(submission=submission, trained=training, options=options, by=api.user, **wishes)
+    return _shown(run, 201)
+
+
+@operation(RunSerializer(many=True))
+def list_recognitions(api: ApiView, pk: int) -> Response:
+    """The portal's own recognition of a submission, the newest first, with how far each is."""
+    return _list_runs(api, pk, RECOGNITION)
+
+
+@operation(RunSerializer, takes=StartRecognitionSerializer, status=201)
+def start_recognition(api: ApiView, pk: int) -> Response:
+    """Recognise the speech of a submission of an edition that you organise, and the original speech beside it."""
+    submission = managed_submission_for(api.user, pk)
+    wishes = api.body(StartRecognitionSerializer)
+    return _shown(recognitions.start_recognition(submission=submission, by=api.user, **wishes), 201)
+
+
+def _changed(api: ApiView, pk: int, run: int, service: Callable[..., None]) -> Response:
     """What the organizer does with a run; the answer is the run as it then is."""
-
-    scopes = {"POST": (Scope.ORGANIZE,)}
-
-    def do(self, pk: int, run: int, service: Callable[..., None]) -> Response:
-        submission = managed_submission_for(self.request.user, pk)
-        chosen = EvaluationRun.objects.filter(submission=submission, kind__in=(ATTACK, RECOGNITION), pk=run).first()
-        if chosen is None:
-            raise Http404
-        service(chosen, by=self.request.user)
-        chosen.refresh_from_db()
-        return Response(RunSerializer(_run(chosen, chains_of([chosen]))).data)
+    found = EvaluationRun.objects.filter(submission=managed_submission_for(api.user, pk))
+    chosen = get_object_or_404(found, kind__in=[one.kind for one in ENGINE_KINDS], pk=run)
+    service(chosen, by=api.user)
+    chosen.refresh_from_db()
+    return _shown(chosen)
 
 
-class CancelRun(_RunDeed):
-    @extend_schema(request=None, responses=RunSerializer, operation_id="cancel_run")
-    def post(self, request: Request, pk: int, run: int) -> Response:  # noqa: ARG002
-        """End an attack or recognition with all its jobs; what was finished is kept."""
-        return self.do(pk, run, cancel_run)
+@operation(RunSerializer)
+def cancel_run(api: ApiView, pk: int, run: int) -> Response:
+    """End an attack or recognition with all its jobs; what was finished is kept."""
+    return _changed(api, pk, run, runs.cancel_run)
 
 
-class ContinueRun(_RunDeed):
-    @extend_schema(request=None, responses=RunSerializer, operation_id="continue_run")
-    def post(self, request: Request, pk: int, run: int) -> Response:  # noqa: ARG002
-        """Let an attack or recognition that failed or was cancelled go on where it stopped."""
-        return self.do(pk, run, continue_run)
+@operation(RunSerializer)
+def continue_run(api: ApiView, pk: int, run: int) -> Response:
+    """Let an attack or recognition that failed or was cancelled go on where it stopped."""
+    return _changed(api, pk, run, runs.continue_run)
 
 
-class SystemAttacks(ApiView):
-    is_open = True
-
-    @extend_schema(
-        parameters=[VersionQuerySerializer], responses=AttackNumbersSerializer(many=True),
-        operation_id="show_attacks",
-    )  # fmt: skip
-    def get(self, request: Request, name: str) -> Response:
-        """The numbers of each own attacker of a system, by the same identities as those of its own scores."""
-        self.query(VersionQuerySerializer)
-        view = _view(request, name)
-        found = [
-            _of_run(one.run, one.engine, one.finished_at)
-            | {"numbers": _numbers(one.numbers.values())}
-            | ({"missing": [asdict(each) for each in one.missing]} if view.is_own else {})
-            for one in attacks_of(view.submission, _as_of(view))
-        ]
-        return self.paginated(found, AttackNumbersSerializer)
+@operation(AttackNumbersSerializer(many=True), asks=VersionQuerySerializer, is_open=True)
+def show_attacks(api: ApiView, name: str) -> Response:
+    """The numbers of each own attacker of a system, by the same identities as those of its own scores."""
+    view = system_view(api, name)
+    found = [
+        _of_run(one)
+        | {"numbers": _numbers(one.numbers.values())}
+        | ({"missing": [asdict(each) for each in one.missing]} if view.is_own else {})
+        for one in find_attacks(view.submission, view.as_of)
+    ]
+    return api.paginated(found, AttackNumbersSerializer)
 
 
-class SystemRecognitions(ApiView):
-    is_open = True
-
-    @extend_schema(
-        parameters=[VersionQuerySerializer], responses=RecognitionNumbersSerializer(many=True),
-        operation_id="show_recognitions",
-    )  # fmt: skip
-    def get(self, request: Request, name: str) -> Response:
-        """The word errors of each own recogniser of a system, of its speech and of the originals."""
-        self.query(VersionQuerySerializer)
-        view = _view(request, name)
-        found = [
-            _of_run(one.run, one.engine, one.finished_at)
-            | {
-                "rule": one.rule,
-                "rows": [asdict(row) for row in one.rows],
-                "differences": [asdict(row) for row in one.differences],
-                "averages": _numbers(one.averages),
-                "notes": one.notes,
-            }
-            for one in recognitions_of(view.submission, _as_of(view))
-        ]
-        return self.paginated(found, RecognitionNumbersSerializer)
-
-
-def _view(request: Request, name: str) -> View:
-    """A system whose numbers the asker may see, and the version that they meet."""
-    view = view_of(request, system_for(request.user, name, Part.NUMBERS))
-    if str(view.submission.version) != request.query_params.get("version", str(view.submission.version)):
-        raise Http404
-    return view
-
-
-def _as_of(view: View) -> datetime | None:
-    """A public page of a frozen board shows what was there at its time, as with objective numbers."""
-    edition = view.system.edition
-    return edition.frozen_at if edition and not view.is_own else None
+@operation(RecognitionNumbersSerializer(many=True), asks=VersionQuerySerializer, is_open=True)
+def show_recognitions(api: ApiView, name: str) -> Response:
+    """The word errors of each own recogniser of a system, of its speech and of the originals."""
+    view = system_view(api, name)
+    found = [
+        _of_run(one)
+        | {"rule": one.rule, "rows": one.rows, "differences": one.differences, "notes": one.notes}
+        | {"averages": _numbers(one.averages)}
+        for one in find_recognitions(view.submission, view.as_of)
+    ]
+    return api.paginated(found, RecognitionNumbersSerializer)
 
 
 def _training(submission: Submission, pk: int) -> EvaluationRun:
-    found = EvaluationRun.objects.filter(
-        kind=EvaluationRun.Kind.TRAINING, submission__system=submission.system_id, pk=pk
-    ).first()
+    found = EvaluationRun.objects.filter(kind=TRAINING.kind, submission__system=submission.system_id, pk=pk).first()
     if found is None:
         raise NotPossible(f"The system has no training run {pk}.")
     return found
@@ -215,7 +247,7 @@ def _run(run: EvaluationRun, chains: dict[int, list[Any]]) -> dict[str, Any]:
     return {
         "id": run.pk,
         "kind": run.kind,
-        "engine": asdict(engine_text(run)),
+        "engine": describe_engine(run),
         "state": job.state if job else "waiting",
         "created_at": run.created_at,
         "finished_at": job.finished_at if job else None,
@@ -223,10 +255,9 @@ def _run(run: EvaluationRun, chains: dict[int, list[Any]]) -> dict[str, Any]:
     }
 
 
-def _of_run(run: EvaluationRun, engine: Any, finished_at: datetime | None) -> dict[str, Any]:
-    return {"run": run.pk, "engine": asdict(engine), "finished_at": finished_at}
+def _of_run(found: Any) -> dict[str, Any]:
+    return {"run": found.run.pk, "engine": found.engine, "finished_at": found.finished_at}
 
 
-def _numbers(numbers: Any) -> list[dict[str, Any]]:
-    found: list[Number] = list(numbers)
-    return [number_as_dict(one, with_claims=False) for one in found]
+def _numbers(found: Iterable[Number]) -> list[dict[str, Any]]:
+    return [number_as_dict(one, with_reported=False) for one in found]

@@ -16,10 +16,10 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.views import defaults
 from rest_framework import exceptions
 
-from evaluation.protocols.board_policy import PolicyError
-from portal.challenges.editions import InvalidEdition
+from evaluation.protocols.ranking.policy import PolicyError
+from portal.challenges.services import InvalidEdition
 from portal.jobs.services import NotPossible
-from portal.results.board_services import BoardError
+from portal.leaderboard.services import LeaderboardError
 
 CONTENT_TYPE = "application/problem+json"
 NOT_FOUND = "There is nothing at this address, or nothing that you may see."
@@ -46,7 +46,7 @@ def answer(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
         return _of_framework(exceptions.ValidationError(error.problems))
     if isinstance(error, PolicyError):
         return _of_framework(exceptions.ValidationError([str(error)]))
-    if isinstance(error, NotPossible | BoardError):
+    if isinstance(error, NotPossible | LeaderboardError):
         return problem(409, str(error))
     if isinstance(error, RequestDataTooBig):
         return problem(413, "The body of the request is larger than any that this address reads.")
@@ -66,7 +66,7 @@ def _of_framework(error: exceptions.APIException) -> JsonResponse:
     if isinstance(error, exceptions.AuthenticationFailed):
         return _who_are_you(str(error.detail))
     if isinstance(error, exceptions.ValidationError):
-        errors = list(_faults(error.detail))
+        errors = list(_list_errors(error.detail))
         sentence = " ".join(f"{one['field']}: {one['detail']}" if one["field"] else one["detail"] for one in errors)
         return problem(400, sentence, errors=errors)
     if isinstance(error, exceptions.Throttled):
@@ -81,15 +81,15 @@ def _who_are_you(sentence: str) -> JsonResponse:
     return problem(401, sentence, {"WWW-Authenticate": "Bearer"})
 
 
-def _faults(detail: Any, field: str = "") -> Iterator[dict[str, str]]:
+def _list_errors(detail: Any, field: str = "") -> Iterator[dict[str, str]]:
     """Each sentence of a refused body with the field that it is about, nested fields with dots."""
     if isinstance(detail, Mapping):
         for name, inner in detail.items():
             here = "" if name == "non_field_errors" else str(name)
-            yield from _faults(inner, ".".join(filter(None, (field, here))))
+            yield from _list_errors(inner, ".".join(filter(None, (field, here))))
     elif isinstance(detail, list | tuple):
         for inner in detail:
-            yield from _faults(inner, field)
+            yield from _list_errors(inner, field)
     else:
         yield {"field": field, "detail": str(detail)}
 

@@ -1,60 +1,29 @@
-"""The description of the API (OpenAPI 3.1), made from the views themselves, with every fault that they may answer."""
+"""The description of the API (OpenAPI 3.1), made from the views themselves, with every error that they may answer.
+
+Uploads speak tus, whose views are not the framework's: their operations are written by hand
+in `schema.yaml`, beside the words of tags and faults.
+"""
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import yaml
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 
 from portal.api.problems import CONTENT_TYPE
-from portal.api.tus_schema import UPLOADS, UPLOADS_TAG
 
-TAGS = {
-    "editions": ("Editions and boards", "What there is to take part in, what an archive has to hold, and the board."),
-    "boards": ("Policies of boards", "What a board ranks by, a draft to try out, and who would move."),
-    "studies": ("Listening studies", "What listeners said of the systems of an edition, once it is published."),
-    "teams": ("Teams", "Teams, their people and invitations, the organizer's decision; and who you are to the portal."),
-    "submissions": ("Submissions", "What was sent, what was found in it, and how far it is."),
-    "systems": ("Systems", "The numbers of a system, recomputed, and for its own the claimed ones beside."),
-    "engines": ("Attackers and recognisers", "The portal's own attacks and recognition: what there is, runs, numbers."),
-    "docs": ("This description", "The description of the API for programs."),
-}
-PROBLEM = {
-    "type": "object",
-    "description": "A fault (RFC 9457).",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        "type": {"type": "string", "description": "Always about:blank: status and sentence say it all."},
-        "title": {"type": "string", "description": "The status in words."},
-        "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "A sentence for people: what is wrong and what to do."},
-        "errors": {
-            "type": "array",
-            "description": "With status 400: each refused field.",
-            "items": {
-                "type": "object",
-                "required": ["field", "detail"],
-                "properties": {"field": {"type": "string"}, "detail": {"type": "string"}},
-            },
-        },
-        "retry_after_s": {"type": "integer", "description": "With status 429: after how many seconds to go on."},
-    },
-}
-WORDS = {
-    400: "A parameter or the body is not as described; `errors` names each field.",
-    401: "Nobody is known: no token, or one that is unknown, revoked or expired.",
-    403: "The token lacks the scope, or the session's CSRF token is missing.",
-    404: "There is no such thing, or it is not yours to see.",
-    406: "The address has no such format.",
-    409: "It is not possible now; the sentence says why.",
-    413: "The body is too large.",
-    415: "The body must be JSON.",
-    429: "Too many requests; `Retry-After` says when to go on.",
-    500: "The portal failed; its operator finds the reason in the log.",
-}
+_WRITTEN = yaml.safe_load(Path(__file__).with_name("schema.yaml").read_text("utf-8"))
+TAGS: dict[str, list[str]] = _WRITTEN["tags"]
+PATH_WORDS: dict[str, str] = _WRITTEN["names"]
+WORDS: dict[int, str] = _WRITTEN["errors"]
+UPLOAD_WORDS: dict[int, str] = _WRITTEN["upload_errors"]
+UPLOADS_TAG = TAGS["tus"][0]
 
 
 class PortalSchema(AutoSchema):
@@ -77,12 +46,12 @@ class PortalSchema(AutoSchema):
         if operation:
             for answer in operation["responses"].values():
                 answer["description"] = answer["description"] or "What was asked for."
-            for status in sorted(faults_of(operation, self.method)):
-                operation["responses"].setdefault(str(status), fault(status))
+            for status in sorted(list_error_statuses(operation, self.method)):
+                operation["responses"].setdefault(str(status), describe_error(status))
         return operation
 
 
-def faults_of(operation: dict[str, Any], method: str) -> set[int]:
+def list_error_statuses(operation: dict[str, Any], method: str) -> set[int]:
     """The faults that an operation may answer."""
     found = {401, 403, 406, 429, 500}
     places = {parameter["in"] for parameter in operation.get("parameters", [])}
@@ -98,14 +67,29 @@ def faults_of(operation: dict[str, Any], method: str) -> set[int]:
     return found
 
 
-def fault(status: int, words: str = "") -> dict[str, Any]:
+def describe_error(status: int) -> dict[str, Any]:
     """A fault as an answer of an operation."""
-    content = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    answer: dict[str, Any] = {"description": words or WORDS[status], "content": content}
+    answer = _describe_problem(WORDS[status])
     if status == 429:
-        seconds = {"schema": {"type": "integer"}, "description": "Seconds."}
-        answer["headers"] = {"Retry-After": seconds}
+        answer["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
     return answer
+
+
+def _describe_problem(words: str) -> dict[str, Any]:
+    return {"description": words, "content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+
+
+def describe_uploads() -> dict[str, Any]:
+    """The operations of uploads by address and method, each with the faults that it may answer."""
+    paths: dict[str, Any] = deepcopy(_WRITTEN["uploads"])
+    for methods in paths.values():
+        for method, operation in methods.items():
+            operation |= {"tags": [UPLOADS_TAG], "security": [{"token": []}, {"cookieAuth": []}]}
+            for status in (*operation.pop("errors"), 500):
+                words = UPLOAD_WORDS[status]  # the answer to HEAD has no body
+                answer = {"description": words} if method == "head" else _describe_problem(words)
+                operation["responses"][str(status)] = answer
+    return paths
 
 
 class TokenScheme(OpenApiAuthenticationExtension):
@@ -127,9 +111,9 @@ def only_ours(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str
 
 def complete(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Add the shape of faults, the words of tags, and uploads, whose views are not the framework's."""
-    result["components"].setdefault("schemas", {})["Problem"] = PROBLEM
-    result["paths"] |= UPLOADS
-    result["tags"] = [{"name": name, "description": words} for name, words in (*TAGS.values(), UPLOADS_TAG)]
+    result["components"].setdefault("schemas", {})["Problem"] = _WRITTEN["problem"]
+    result["paths"] |= describe_uploads()
+    result["tags"] = [{"name": name, "description": words} for name, words in TAGS.values()]
     return result
 
 

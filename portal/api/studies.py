@@ -2,50 +2,95 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpResponse
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
-from rest_framework.request import Request
+from rest_framework import serializers
 from rest_framework.response import Response
 
-from listening.results.result_shown import visible_results
-from listening.results.selectors import shown_analyses_of, shown_analysis_for
-from portal.api.base import WITH_CSV, ApiView
-from portal.api.serializers.studies import ResultsSerializer, StudySerializer, TableSerializer
+from common.tables import DataTable
+from listening.analysis.tables import CONTENTS
+from listening.app.models import Study
+from listening.app.results.context import visible_results
+from listening.app.results.selectors import list_shown_analyses, shown_analysis_for
+from portal.api.base import WITH_CSV, ApiView, Computed, Shape, operation
 from portal.challenges.selectors import edition_for
 
 
-class EditionStudies(ApiView):
-    is_open = True
+class StudySerializer(Shape):
+    """A listening study with results."""
 
-    @extend_schema(responses=StudySerializer(many=True), operation_id="list_studies")
-    def get(self, request: Request, edition: str) -> Response:
-        """The listening studies with results: published ones, and of editions that you organise all that are closed."""
-        return self.paginated(shown_analyses_of(request.user, edition_for(request.user, edition)), StudySerializer)
-
-
-class StudyResults(ApiView):
-    is_open = True
-
-    @extend_schema(responses=ResultsSerializer, operation_id="show_results")
-    def get(self, request: Request, study: str) -> HttpResponse:
-        """Every table of a study that you may see. Tables of single utterances hold those of your own systems."""
-        shown = visible_results(shown_analysis_for(request.user, study))
-        return HttpResponse(shown.as_json(), content_type="application/json")
-
-
-class StudyTable(ApiView):
-    is_open = True
-    renderer_classes = WITH_CSV
-
-    @extend_schema(
-        responses={(200, "application/json"): TableSerializer, (200, "text/csv"): OpenApiTypes.STR},
-        operation_id="show_table_of_results",
+    name = serializers.SlugField(source="study.name", help_text="By which addresses know it.")
+    title = serializers.CharField(source="study.title")
+    form = serializers.ChoiceField(Study.Form.choices, source="study.form")
+    tasks = serializers.ListField(child=serializers.CharField(), source="study.tasks")
+    is_simulated = serializers.BooleanField(
+        source="study.is_simulated", help_text="Its answers come from a program; nobody listened."
     )
-    def get(self, request: Request, study: str, scores: str, table: str) -> HttpResponse:
-        """One of these tables: `scores` is `raw`, `normalised` or `common`. As CSV by `format=csv` or `Accept`."""
-        found = shown_analysis_for(request.user, study).table(scores, table)
-        if self.wants_csv:
-            headers = {"Content-Disposition": f'attachment; filename="{study}-{scores}-{table}.csv"'}
-            return HttpResponse(found.csv(), content_type="text/csv; charset=utf-8", headers=headers)
-        return Response(TableSerializer(found).data)
+    is_published = serializers.BooleanField(help_text="False: only the edition's organizers see this analysis.")
+    published_at = serializers.DateTimeField(source="study.results_published_at", allow_null=True)
+    closed_at = serializers.DateTimeField(source="study.closed_at", allow_null=True)
+
+
+class ColumnSerializer(Shape):
+    """A column of a table."""
+
+    name = serializers.CharField(source="key")
+    title = serializers.CharField(source="heading")
+    meaning = serializers.CharField(source="description")
+
+
+def _columns(table: DataTable, _: Any) -> Any:
+    known = {column.key: column for column in CONTENTS[table.name].columns}
+    return ColumnSerializer([known[name] for name in table.columns if name in known], many=True).data
+
+
+class TableSerializer(Shape):
+    """A table: its columns, and rows of as many cells; rates are shares in [0, 1], empty cells null."""
+
+    name = serializers.CharField()
+    title = Computed(serializers.CharField(), lambda table, _: CONTENTS[table.name].title)
+    note = Computed(serializers.CharField(), lambda table, _: CONTENTS[table.name].note, help_text="How to read it.")
+    columns = Computed(ColumnSerializer(many=True), _columns)
+    rows = serializers.ListField(child=serializers.ListField())
+
+
+class PlainTableSerializer(Shape):
+    """A table without words about its columns."""
+
+    columns = serializers.ListField(child=serializers.CharField())
+    rows = serializers.ListField(child=serializers.ListField())
+
+
+class ResultsSerializer(Shape):
+    """Everything that an analysis found."""
+
+    study = serializers.DictField(help_text="Name, title, form, tasks, scale, labels of systems, design.")
+    settings = serializers.DictField(help_text="Of the analysis, its seed among them.")
+    counts = serializers.DictField(child=serializers.IntegerField(), help_text="Listeners, sessions, ratings.")
+    remarks = serializers.ListField(child=serializers.CharField(), help_text="What a reader has to know.")
+    versions = serializers.DictField(child=serializers.CharField(), help_text="Of the analysis and its libraries.")
+    tables = serializers.DictField(child=PlainTableSerializer(), help_text="By `scores/name`, such as `raw/summary`.")
+
+
+@operation(StudySerializer(many=True), is_open=True)
+def list_studies(api: ApiView, edition: str) -> Response:
+    """The listening studies with results: published ones, and of editions that you organise all that are closed."""
+    return api.paginated(list_shown_analyses(api.user, edition_for(api.user, edition)), StudySerializer)
+
+
+@operation(ResultsSerializer, is_open=True)
+def show_results(api: ApiView, study: str) -> HttpResponse:
+    """Every table of a study that you may see. Tables of single utterances hold those of your own systems."""
+    shown = visible_results(shown_analysis_for(api.user, study))
+    return HttpResponse(shown.as_json(), content_type="application/json")
+
+
+@operation(TableSerializer, kinds=WITH_CSV, is_open=True)
+def show_table_of_results(api: ApiView, study: str, scores: str, table: str) -> HttpResponse:
+    """One of these tables: `scores` is `raw`, `normalised` or `common`. As CSV by `format=csv` or `Accept`."""
+    found = shown_analysis_for(api.user, study).table(scores, table)
+    if api.wants_csv:
+        headers = {"Content-Disposition": f'attachment; filename="{study}-{scores}-{table}.csv"'}
+        return HttpResponse(found.csv(), content_type="text/csv; charset=utf-8", headers=headers)
+    return Response(TableSerializer(found).data)

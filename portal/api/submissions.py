@@ -2,174 +2,301 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
-from rest_framework.request import Request
+from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.api.access import Scope, require_scope
-from portal.api.base import WITH_CSV, ApiView, BytesRenderer
-from portal.api.serializers.submissions import (
-    DiffSerializer,
-    FullSubmissionSerializer,
-    NoteSerializer,
-    ReportSerializer,
-    SearchSerializer,
-    SubmissionSerializer,
-    UploadSerializer,
-)
+from portal.api.base import WITH_CSV, ApiView, BytesRenderer, Computed, Shape, operation
 from portal.challenges.selectors import edition_for
 from portal.core.exports import csv_response
-from portal.submissions import services
-from portal.submissions.diff import Change, compare_submissions, difference_rows, totals
-from portal.submissions.models import Submission
-from portal.submissions.pages import data_set_rows, progress_of
+from portal.jobs.models import Actor
+from portal.jobs.models import State as JobState
+from portal.submissions import diff, services
+from portal.submissions.diff import Change
+from portal.submissions.models import Submission, SubmittedDocument, Upload
+from portal.submissions.pages import data_set_rows, summarize_progress
+from portal.submissions.rules import Relation
 from portal.submissions.selectors import (
     document_for,
+    load_report,
     managed_submission_for,
     relation_to,
-    report_of,
     submission_for,
     submissions_for,
     uploads_for,
 )
 from portal.submissions.uploads import UNFINISHED
-from portal.submissions.views import download_of, file_stem
-from portal.submissions.visibility import Relation
+from portal.submissions.views import file_stem, send_document
 
+SEVERITIES = ("error", "warning", "note")
 FILTERS = {"edition": "system__edition__name", "team": "system__team", "system": "system__name", "state": "state"}
+
+
+class SubmissionSerializer(Shape):
+    """A submission in short: one version of a system's files."""
+
+    id = serializers.IntegerField()
+    edition = Computed(
+        serializers.SlugField(allow_null=True),
+        lambda submission, _: submission.system.edition and submission.system.edition.name,
+    )
+    team = serializers.IntegerField(source="system.team_id", allow_null=True, help_text="Null for baselines.")
+    system = serializers.SlugField(source="system.name")
+    label = serializers.CharField(source="system.__str__", help_text="Such as T11-p1.")  # type: ignore[assignment]
+    version = serializers.IntegerField()
+    state = serializers.ChoiceField(Submission.State.choices)
+    is_late = serializers.BooleanField()
+    errors = serializers.IntegerField(help_text="Found in the archive.")  # type: ignore[assignment]
+    warnings = notes = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    evaluated_at = serializers.DateTimeField(allow_null=True)
+
+
+class SearchSerializer(Shape):
+    """Which submissions."""
+
+    edition = serializers.SlugField(required=False, help_text="To this edition.")
+    team = serializers.IntegerField(required=False, min_value=1, max_value=2**31, help_text="Of this team.")
+    system = serializers.SlugField(required=False, help_text="Of this system, by name.")
+    state = serializers.ChoiceField(Submission.State.choices, required=False)
+
+
+class EventSerializer(Shape):
+    """A step of the timeline."""
+
+    at = serializers.DateTimeField()
+    state = serializers.ChoiceField(Submission.State.choices)
+    note = serializers.CharField()
+
+
+class CauseSerializer(Shape):
+    """A kind of fault in a data set; without a data set in the submission as a whole."""
+
+    data_set = code = serializers.CharField()
+    severity = serializers.ChoiceField(SEVERITIES)
+    title = serializers.CharField()
+    count = serializers.IntegerField()
+    remedy = serializers.CharField()
+    examples = serializers.ListField(child=serializers.CharField())
+
+
+class DataSetFilesSerializer(Shape):
+    """How many recordings of a data set there are."""
+
+    name = serializers.CharField()
+    files = serializers.IntegerField()
+    new = serializers.IntegerField(help_text="Out of this archive.")
+    inherited = serializers.IntegerField(help_text="Out of an earlier version.")
+    converted = serializers.IntegerField(help_text="That were made 16-bit mono at the rate of the challenge.")
+
+
+class DocumentSerializer(Shape):
+    """A file that is not speech."""
+
+    id = serializers.IntegerField(help_text="By which it is downloaded.")
+    path = serializers.CharField()
+    kind = serializers.ChoiceField(SubmittedDocument.Kind.choices)
+    bytes = serializers.IntegerField()
+    is_inherited = serializers.BooleanField()
+
+
+class JobSerializer(Shape):
+    """A piece of work on the submission."""
+
+    id = serializers.UUIDField()
+    kind = title = serializers.CharField()
+    state = serializers.ChoiceField(JobState.choices)
+    stage = serializers.CharField()
+    done = total = serializers.IntegerField()
+    failure = serializers.CharField()
+    failure_actor = serializers.ChoiceField(Actor.choices, help_text="Who has to act.")
+    failure_remedy = serializers.CharField()
+
+
+class ArchiveSerializer(Shape):
+    """The archive as it came."""
+
+    file_name = serializers.CharField()
+    size = serializers.IntegerField()
+    sha256 = serializers.CharField()
+
+
+class FullSubmissionSerializer(SubmissionSerializer):
+    """A submission with its timeline, its report in short, and what was made of it."""
+
+    is_under_way = serializers.BooleanField(help_text="Whether anything is still being done with it.")
+    inherits = serializers.IntegerField(source="inherits_id", allow_null=True)
+    archive = ArchiveSerializer(source="upload", allow_null=True)
+    timeline = EventSerializer(source="events.all", many=True)
+    report_summary = CauseSerializer(many=True)
+    data_sets = DataSetFilesSerializer(many=True)
+    documents = DocumentSerializer(source="documents.all", many=True)
+    jobs = JobSerializer(many=True)
+
+
+class NoteSerializer(Shape):
+    """A word about why."""
+
+    note = serializers.CharField(required=False, default="", allow_blank=True, max_length=2000)
+
+
+class DifferenceSerializer(Shape):
+    """A file that is not the same in both."""
+
+    name = serializers.CharField()
+    change = serializers.ChoiceField([change.value for change in Change if change is not Change.UNCHANGED])
+
+
+class PartSerializer(Shape):
+    """A data set, or the documents."""
+
+    name = serializers.CharField()
+    counts = serializers.DictField(child=serializers.IntegerField(), help_text="How many files of each change.")
+    differences = DifferenceSerializer(many=True)
+
+
+class DiffSerializer(Shape):
+    """What differs between two submissions."""
+
+    before = serializers.IntegerField(help_text="The older one.")
+    after = serializers.IntegerField()
+    totals = serializers.DictField(child=serializers.IntegerField(), help_text="How many files of each change.")
+    parts = PartSerializer(many=True)
+
+
+class UploadSerializer(Shape):
+    """An archive on its way in."""
+
+    id = serializers.UUIDField()
+    state = serializers.ChoiceField(Upload.State.choices)
+    refusal = serializers.CharField(help_text="Why no submission was made of it.")
+    team = serializers.IntegerField(source="team_id", allow_null=True, help_text="Null for baselines.")
+    system = serializers.SlugField(source="system.name", default=None, allow_null=True)
+    file_name = serializers.CharField()
+    size = serializers.IntegerField()
+    offset = serializers.IntegerField(help_text="Bytes that are on disk.")
+    created_at = expires_at = serializers.DateTimeField()
+
+
+class CountsSerializer(Shape):
+    """What an archive held."""
+
+    files = speech = expected = received = inherited = missing = converted = documents = serializers.IntegerField()
+
+
+class FindingSerializer(Shape):
+    """One fault."""
+
+    data_set = code = file = serializers.CharField()
+    line = serializers.IntegerField(allow_null=True)
+    expected = found = remedy = serializers.CharField()
+    severity = serializers.ChoiceField(SEVERITIES)
+    count = serializers.IntegerField()
+
+
+class ReportSerializer(Shape):
+    """Everything found in an archive."""
+
+    archive = edition = serializers.CharField()
+    has_errors = serializers.BooleanField()
+    is_refused = serializers.BooleanField(help_text="Unsafe or damaged, so that it was not read to its end.")
+    errors = warnings = notes = serializers.IntegerField()  # type: ignore[assignment]
+    counts = CountsSerializer()
+    faulty = serializers.ListField(child=serializers.CharField())
+    summary = CauseSerializer(many=True)
+    findings = FindingSerializer(many=True)
 
 
 def shown(submission: Submission) -> Response:
     """A submission with all that its page shows."""
-    progress = progress_of(submission)
+    progress = summarize_progress(submission)
     submission.jobs, submission.is_under_way = progress.jobs, progress.is_active  # type: ignore[attr-defined]
     submission.data_sets = data_set_rows(submission)  # type: ignore[attr-defined]
     return Response(FullSubmissionSerializer(submission).data)
 
 
-class SubmissionList(ApiView):
-    @extend_schema(
-        parameters=[SearchSerializer], responses=SubmissionSerializer(many=True), operation_id="list_submissions"
+@operation(SubmissionSerializer(many=True), asks=SearchSerializer)
+def list_submissions(api: ApiView) -> Response:
+    """The submissions of your teams and of the editions that you organise, the newest first."""
+    wanted = {FILTERS[name]: value for name, value in api.query(SearchSerializer).items()}
+    return api.paginated(
+        submissions_for(api.user).filter(**wanted).order_by("-created_at", "-pk"), SubmissionSerializer
     )
-    def get(self, request: Request) -> Response:
-        """The submissions of your teams and of the editions that you organise, the newest first."""
-        search = self.query(SearchSerializer)
-        wanted = {FILTERS[name]: value for name, value in search.items()}
-        found = submissions_for(request.user).filter(**wanted).order_by("-created_at", "-pk")
-        return self.paginated(found, SubmissionSerializer)
 
 
-class SubmissionDetail(ApiView):
-    @extend_schema(responses=FullSubmissionSerializer, operation_id="show_submission")
-    def get(self, request: Request, pk: int) -> Response:
-        """One submission: state, timeline, the report in short, files, and how far the work on it is."""
-        return shown(submission_for(request.user, pk))
+@operation(FullSubmissionSerializer)
+def show_submission(api: ApiView, pk: int) -> Response:
+    """One submission: state, timeline, the report in short, files, and how far the work on it is."""
+    return shown(submission_for(api.user, pk))
 
 
-class Report(ApiView):
-    renderer_classes = WITH_CSV
-
-    @extend_schema(
-        responses={(200, "application/json"): ReportSerializer, (200, "text/csv"): OpenApiTypes.STR},
-        operation_id="show_report",
-    )
-    def get(self, request: Request, pk: int) -> HttpResponse:
-        """Everything that was found in the archive; as CSV by `format=csv` or `Accept`."""
-        submission = submission_for(request.user, pk)
-        report = report_of(submission)
-        if self.wants_csv:
-            return csv_response(f"{file_stem(submission)}-report.csv", report.csv_rows())
-        return HttpResponse(report.to_json(), content_type="application/json")
+@operation(ReportSerializer, kinds=WITH_CSV)
+def show_report(api: ApiView, pk: int) -> HttpResponse:
+    """Everything that was found in the archive; as CSV by `format=csv` or `Accept`."""
+    submission = submission_for(api.user, pk)
+    report = load_report(submission)
+    if api.wants_csv:
+        return csv_response(f"{file_stem(submission)}-report.csv", report.csv_rows())
+    return HttpResponse(report.to_json(), content_type="application/json")
 
 
-class Document(ApiView):
-    renderer_classes = [BytesRenderer]
-
-    @extend_schema(responses={(200, "application/octet-stream"): OpenApiTypes.BINARY}, operation_id="download_document")
-    def get(self, request: Request, pk: int, document: int) -> HttpResponse:
-        """A document as it was sent, for its team and the organizers."""
-        return download_of(document_for(request.user, pk, document))
+@operation(OpenApiTypes.BINARY, kinds=[BytesRenderer])
+def download_document(api: ApiView, pk: int, document: int) -> HttpResponse:
+    """A document as it was sent, for its team and the organizers."""
+    return send_document(document_for(api.user, pk, document))
 
 
-class Diff(ApiView):
-    renderer_classes = WITH_CSV
-
-    @extend_schema(
-        responses={(200, "application/json"): DiffSerializer, (200, "text/csv"): OpenApiTypes.STR},
-        operation_id="compare_submissions",
-    )
-    def get(self, request: Request, pk: int, other: int) -> HttpResponse:
-        """Which files differ between two submissions, the older one first; the CSV has the files that do not, too."""
-        both = submission_for(request.user, pk), submission_for(request.user, other)
-        before, after = sorted(both, key=lambda one: (one.created_at, one.pk))
-        sections = compare_submissions(before, after)
-        if self.wants_csv:
-            return csv_response(f"{file_stem(before)}-to-{file_stem(after)}.csv", difference_rows(sections))
-        parts = [
-            {
-                "name": section.title,
-                "counts": _counts(section.counts),
-                "differences": [one for one in section.differences if one.change is not Change.UNCHANGED],
-            }
-            for section in sections
-        ]
-        found = {"before": before.pk, "after": after.pk, "totals": _counts(totals(sections)), "parts": parts}
-        return Response(DiffSerializer(found).data)
+@operation(DiffSerializer, kinds=WITH_CSV)
+def compare_submissions(api: ApiView, pk: int, other: int) -> HttpResponse:
+    """Which files differ between two submissions, the older one first; the CSV has the files that do not, too."""
+    both = submission_for(api.user, pk), submission_for(api.user, other)
+    before, after = sorted(both, key=lambda one: (one.created_at, one.pk))
+    sections = diff.compare_submissions(before, after)
+    if api.wants_csv:
+        return csv_response(f"{file_stem(before)}-to-{file_stem(after)}.csv", diff.difference_rows(sections))
+    parts = [
+        {
+            "name": section.title,
+            "counts": section.counts,
+            "differences": [one for one in section.differences if one.change is not Change.UNCHANGED],
+        }
+        for section in sections
+    ]
+    found = {"before": before.pk, "after": after.pk, "totals": diff.totals(sections), "parts": parts}
+    return Response(DiffSerializer(found).data)
 
 
-def _counts(counts: dict[Change, int]) -> dict[str, int]:
-    return {change.value: count for change, count in counts.items()}
+@operation(UploadSerializer(many=True))
+def list_uploads(api: ApiView, edition: str) -> Response:
+    """What was begun to be sent and is no submission yet: of your team, or of an edition that you organise all."""
+    chosen = edition_for(api.user, edition)
+    found = uploads_for(api.user).filter(edition=chosen, state__in=UNFINISHED, expires_at__gt=timezone.now())
+    return api.paginated(found.order_by("-created_at", "pk"), UploadSerializer)
 
 
-class EditionUploads(ApiView):
-    @extend_schema(responses=UploadSerializer(many=True), operation_id="list_uploads")
-    def get(self, request: Request, edition: str) -> Response:
-        """What was begun to be sent and is no submission yet: of your team, or of an edition that you organise all."""
-        chosen = edition_for(request.user, edition)
-        found = uploads_for(request.user).filter(edition=chosen, state__in=UNFINISHED, expires_at__gt=timezone.now())
-        return self.paginated(found.order_by("-created_at", "pk"), UploadSerializer)
+@operation(FullSubmissionSerializer, takes=NoteSerializer, scopes=(Scope.SUBMIT, Scope.ORGANIZE))
+def withdraw_submission(api: ApiView, pk: int) -> Response:
+    """Take a submission back for good: one of your team, or (scope “organize”) of an edition that you organise."""
+    submission = submission_for(api.user, pk)
+    relation = relation_to(api.user, submission.system)
+    require_scope(api.request, Scope.ORGANIZE if relation is Relation.ORGANIZER else Scope.SUBMIT)
+    note = api.body(NoteSerializer)["note"].strip()
+    services.withdraw(submission=submission, by=api.user, relation=relation, note=note)
+    return shown(submission_for(api.user, pk))
 
 
-class Withdraw(ApiView):
-    scopes = {"POST": (Scope.SUBMIT, Scope.ORGANIZE)}
-
-    @extend_schema(request=NoteSerializer, responses=FullSubmissionSerializer, operation_id="withdraw_submission")
-    def post(self, request: Request, pk: int) -> Response:
-        """Take a submission back for good: one of your team, or (scope “organize”) of an edition that you organise."""
-        submission = submission_for(request.user, pk)
-        relation = relation_to(request.user, submission.system)
-        require_scope(request, Scope.ORGANIZE if relation is Relation.ORGANIZER else Scope.SUBMIT)
-        note = self.body(NoteSerializer)["note"].strip()
-        services.withdraw(submission=submission, by=request.user, relation=relation, note=note)
-        return shown(submission_for(request.user, pk))
+@operation(FullSubmissionSerializer)
+def evaluate_submission(api: ApiView, pk: int) -> Response:
+    """Compute the numbers of an accepted submission anew."""
+    services.evaluate_again(submission=managed_submission_for(api.user, pk), by=api.user)
+    return shown(submission_for(api.user, pk))
 
 
-class ManagedDeed(ApiView):
-    """What the organizer does with a submission; the answer is the submission as it then is."""
-
-    scopes = {"POST": (Scope.ORGANIZE,)}
-
-    def do(self, pk: int, service: Callable[..., Any]) -> Response:
-        user = self.request.user
-        service(submission=managed_submission_for(user, pk), by=user)
-        return shown(submission_for(user, pk))
-
-
-class Evaluate(ManagedDeed):
-    @extend_schema(request=None, responses=FullSubmissionSerializer, operation_id="evaluate_submission")
-    def post(self, request: Request, pk: int) -> Response:  # noqa: ARG002
-        """Compute the numbers of an accepted submission anew."""
-        return self.do(pk, services.evaluate_again)
-
-
-class Check(ManagedDeed):
-    @extend_schema(request=None, responses=FullSubmissionSerializer, operation_id="check_submission")
-    def post(self, request: Request, pk: int) -> Response:  # noqa: ARG002
-        """Let a check go on that failed or was cancelled."""
-        return self.do(pk, services.check_again)
+@operation(FullSubmissionSerializer)
+def check_submission(api: ApiView, pk: int) -> Response:
+    """Let a check go on that failed or was cancelled."""
+    services.check_again(submission=managed_submission_for(api.user, pk), by=api.user)
+    return shown(submission_for(api.user, pk))

@@ -6,92 +6,187 @@ from itertools import islice
 from typing import Any
 
 from django.http import Http404, HttpResponse
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
-from rest_framework.request import Request
+from rest_framework import serializers
 from rest_framework.response import Response
 
-from evaluation.selectors import measures_of
-from portal.api.base import WITH_CSV, ApiView
-from portal.api.serializers.systems import (
-    FileQuerySerializer,
-    FullSystemSerializer,
-    MeasureSerializer,
-    SystemSearchSerializer,
-    SystemSerializer,
-    ValuesSerializer,
-    VersionQuerySerializer,
-)
+from evaluation.app.measures.selectors import select_measures
+from portal.api.base import WITH_CSV, ApiView, Computed, Shape, operation
 from portal.core.exports import csv_response
-from portal.results.exports import VALUE_COLUMNS, value_rows
-from portal.results.objective_exports import objective_as_dict, objective_rows
-from portal.results.shown import View, view_of
-from portal.results.utterances import run_of
+from portal.submissions.models import Submission, System
+from portal.submissions.rules import Part
 from portal.submissions.selectors import system_for, systems_for
-from portal.submissions.visibility import Part
+from portal.systems.exports import VALUE_COLUMNS, objective_as_dict, objective_rows, value_rows
+from portal.systems.selectors import View, view_of
+from portal.systems.utterances.pages import find_run
 
 FILTERS = {"edition": "edition__name", "team": "team"}
 
 
-class SystemList(ApiView):
-    is_open = True
+class SystemSerializer(Shape):
+    """A system. Its numbers are public once its board is; the rest stays with its team and the organizers."""
 
-    @extend_schema(
-        parameters=[SystemSearchSerializer], responses=SystemSerializer(many=True), operation_id="list_systems"
+    name = serializers.SlugField(help_text="By which addresses know it.")
+    label = serializers.CharField(source="__str__", help_text="Such as T11-p1.")  # type: ignore[assignment]
+    title = serializers.CharField()
+    edition = Computed(serializers.SlugField(allow_null=True), lambda system, _: system.edition and system.edition.name)
+    team = Computed(
+        serializers.CharField(allow_null=True, help_text="Its name."),
+        lambda system, _: system.team and system.team.name,
     )
-    def get(self, request: Request) -> Response:
-        """The systems whose numbers you may see: your own, those that you organise, and those on public boards."""
-        wanted = {FILTERS[name]: value for name, value in self.query(SystemSearchSerializer).items()}
-        found = systems_for(request.user, Part.NUMBERS).filter(**wanted).order_by("name")
-        return self.paginated(found, SystemSerializer)
+    kind = serializers.ChoiceField([*System.Kind.choices, ("", "a baseline")])
+    is_baseline = serializers.BooleanField()
 
 
-class SystemDetail(ApiView):
-    is_open = True
+class VersionSerializer(Shape):
+    """A submission of the system."""
 
-    @extend_schema(responses=FullSystemSerializer, operation_id="show_system")
-    def get(self, request: Request, name: str) -> Response:
-        """One system and, for its own, its versions."""
-        view = _view(request, name, Part.NUMBERS)
-        system: Any = view.system
-        system.shown_version, system.is_own, system.versions = view.submission.version, view.is_own, view.versions
-        return Response(FullSystemSerializer(system).data)
+    submission = serializers.IntegerField(source="pk")
+    version = serializers.IntegerField()
+    state = serializers.ChoiceField(Submission.State.choices)
+    created_at = serializers.DateTimeField()
+    evaluated_at = serializers.DateTimeField(allow_null=True)
 
 
-class Values(ApiView):
-    is_open = True
-    renderer_classes = WITH_CSV
+class FullSystemSerializer(SystemSerializer):
+    """A system with what the asker may see of its versions: all of its own, of others none."""
 
-    @extend_schema(
-        parameters=[VersionQuerySerializer],
-        responses={(200, "application/json"): ValuesSerializer, (200, "text/csv"): OpenApiTypes.STR},
-        operation_id="show_values",
+    shown_version = serializers.IntegerField(help_text="Whose numbers you meet without asking for a version.")
+    is_own = serializers.BooleanField()
+    versions = VersionSerializer(many=True)
+
+
+class SystemSearchSerializer(Shape):
+    """Which systems."""
+
+    edition = serializers.SlugField(required=False, help_text="Of this edition.")
+    team = serializers.IntegerField(required=False, min_value=1, max_value=2**31, help_text="Of this team.")
+
+
+class VersionQuerySerializer(Shape):
+    """Which version."""
+
+    version = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=2**31,
+        help_text="For its team and organizers; else the one on the board.",
     )
-    def get(self, request: Request, name: str) -> HttpResponse:
-        """Every number of a system, for its own with the claims beside; as CSV by `format=csv` or `Accept`."""
-        self.query(VersionQuerySerializer)
-        view = _view(request, name, Part.NUMBERS)
-        if not self.wants_csv:
-            return Response(_values(view))
-        rows = objective_rows(view) if view.system.edition else value_rows(view.system, view.submission)
-        return csv_response(f"{name}-values.csv", rows)
 
 
-class Files(ApiView):
-    @extend_schema(
-        parameters=[FileQuerySerializer], responses=MeasureSerializer(many=True), operation_id="list_file_measures"
+class NumberSerializer(Shape):
+    """One number with all that identifies it; what the team reports is shown to its own only."""
+
+    data_set = gender = metric = estimator = attack_model = training = enrolment = speech = unit = better = (
+        serializers.CharField()
     )
-    def get(self, request: Request, name: str) -> Response:
-        """What was measured on each utterance of a data set; for the system's team and the organizers."""
-        wanted = self.query(FileQuerySerializer)
-        run = run_of(_view(request, name, Part.SPEECH), wanted["data_set"])
-        return self.paginated(measures_of(run).order_by("file__utterance__name", "pk"), MeasureSerializer)
+    value = serializers.FloatField()
+    spread = low = high = serializers.FloatField(allow_null=True)
+    n = serializers.IntegerField(allow_null=True)
+    basis = serializers.CharField(help_text="What the value rests on, in words.")
+    category = serializers.CharField(help_text="The letter of a ZEBRA category, whose value is 0 to 6; else empty.")
+    is_recomputed = serializers.BooleanField()
+    reported = serializers.FloatField(required=False, allow_null=True)
+    reported_category = serializers.CharField(required=False, help_text="The letter that is claimed; else empty.")
+    reported_in = serializers.CharField(required=False, help_text="The file and line that state it.")
+    agrees = serializers.BooleanField(required=False, allow_null=True, help_text="In print; null where nothing does.")
 
 
-def _view(request: Request, name: str, part: Part) -> View:
+class MissingSerializer(Shape):
+    """A number that the recipe asks for and that could not be computed."""
+
+    what = reason = serializers.CharField()
+    is_ranked = serializers.BooleanField(help_text="Whether the board needs it.")
+
+
+class SpeechNumberSerializer(Shape):
+    """What was measured on the audio of a data set."""
+
+    system = serializers.CharField()
+    version = serializers.IntegerField()
+    data_set = role = gender = metric = estimator = unit = better = serializers.CharField()
+    value = serializers.FloatField()
+    spread = serializers.FloatField(allow_null=True)
+    n = serializers.IntegerField()
+    recipe = code = serializers.CharField()
+
+
+class ValuesSerializer(Shape):
+    """Every number of a system."""
+
+    system = label = serializers.CharField()  # type: ignore[assignment]
+    edition = serializers.CharField(allow_null=True)
+    version = serializers.IntegerField()
+    measured_at = serializers.DateTimeField(allow_null=True)
+    numbers = NumberSerializer(many=True)
+    speech = SpeechNumberSerializer(many=True)
+    missing = MissingSerializer(many=True, required=False, help_text="For its own only.")
+
+
+class FileQuerySerializer(VersionQuerySerializer):
+    """Of which data set."""
+
+    data_set = serializers.SlugField(help_text="As the corpus names it.")
+
+
+class MeasureSerializer(Shape):
+    """What was measured on one utterance."""
+
+    file = serializers.IntegerField(source="file_id")
+    utterance = serializers.CharField(source="file.utterance.name")
+    speaker = serializers.CharField(source="file.utterance.speaker.name")
+    gender = serializers.CharField(source="file.utterance.speaker.get_gender_display")
+    pitch_correlation = serializers.FloatField(allow_null=True)
+    pitch_correlation_voiced = serializers.FloatField(source="voiced_pitch_correlation", allow_null=True)
+    lag_frames = serializers.IntegerField(allow_null=True)
+    duration_difference_ms = serializers.FloatField()
+    level_change_db = peak_dbfs = serializers.FloatField(allow_null=True)
+    faults = serializers.ListField(child=serializers.CharField())
+
+
+@operation(SystemSerializer(many=True), asks=SystemSearchSerializer, is_open=True)
+def list_systems(api: ApiView) -> Response:
+    """The systems whose numbers you may see: your own, those that you organise, and those on public boards."""
+    wanted = {FILTERS[name]: value for name, value in api.query(SystemSearchSerializer).items()}
+    return api.paginated(systems_for(api.user, Part.NUMBERS).filter(**wanted).order_by("name"), SystemSerializer)
+
+
+@operation(FullSystemSerializer, is_open=True)
+def show_system(api: ApiView, name: str) -> Response:
+    """One system and, for its own, its versions."""
+    view = _view(api, name, Part.NUMBERS)
+    system: Any = view.system
+    system.shown_version, system.is_own, system.versions = view.submission.version, view.is_own, view.versions
+    return Response(FullSystemSerializer(system).data)
+
+
+@operation(ValuesSerializer, asks=VersionQuerySerializer, kinds=WITH_CSV, is_open=True)
+def show_values(api: ApiView, name: str) -> HttpResponse:
+    """Every number of a system, for its own with the reported ones beside; as CSV by `format=csv` or `Accept`."""
+    view = system_view(api, name)
+    if not api.wants_csv:
+        return Response(_values(view))
+    rows = objective_rows(view) if view.system.edition else value_rows(view.system, view.submission)
+    return csv_response(f"{name}-values.csv", rows)
+
+
+@operation(MeasureSerializer(many=True), asks=FileQuerySerializer)
+def list_file_measures(api: ApiView, name: str) -> Response:
+    """What was measured on each utterance of a data set; for the system's team and the organizers."""
+    wanted = api.query(FileQuerySerializer)
+    run = find_run(_view(api, name, Part.SPEECH), wanted["data_set"])
+    return api.paginated(select_measures(run).order_by("file__utterance__name", "pk"), MeasureSerializer)
+
+
+def system_view(api: ApiView, name: str) -> View:
+    """A system whose numbers the asker may see, and the version that they ask for."""
+    api.query(VersionQuerySerializer)
+    return _view(api, name, Part.NUMBERS)
+
+
+def _view(api: ApiView, name: str, part: Part) -> View:
     """A system of which the asker may see a part, and the version that they meet."""
-    view = view_of(request, system_for(request.user, name, part))
-    if str(view.submission.version) != request.query_params.get("version", str(view.submission.version)):
+    view = view_of(api.request, system_for(api.user, name, part))
+    if str(view.submission.version) != api.request.query_params.get("version", str(view.submission.version)):
         raise Http404
     return view
 

@@ -2,167 +2,231 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
-from rest_framework.request import Request
+from django_countries import countries
+from rest_framework import serializers
 from rest_framework.response import Response
 
-from portal.api.access import Scope
-from portal.api.base import ApiView
-from portal.api.serializers.teams import (
-    DecisionSerializer,
-    FullTeamSerializer,
-    InvitationSerializer,
-    InviteSerializer,
-    MeSerializer,
-    TeamFieldsSerializer,
-    TeamSearchSerializer,
-    TeamSerializer,
-)
+from portal.accounts.models import AccessToken
+from portal.api.base import ApiView, Computed, LineField, Shape, operation
 from portal.challenges.selectors import managed_editions_for
-from portal.teams import selectors
-from portal.teams.members import invite_member, leave_team, remove_member, revoke_invitation, transfer_team
-from portal.teams.models import Team
-from portal.teams.services import approve_team, change_team, decline_team, release_members, withdraw_team
+from portal.teams import selectors, services
+from portal.teams.models import Membership, Team
+from portal.teams.rules import InvitationState, invitation_state
 
 
-class Me(ApiView):
-    @extend_schema(responses=MeSerializer, operation_id="show_me")
-    def get(self, request: Request) -> Response:
-        """Who you are to the portal, what your token may, your teams and the editions that you organise."""
-        user: Any = request.user
-        found = SimpleNamespace(
-            get_full_name=str(user),
-            email=user.email,
-            is_organizer=user.is_organizer,
-            token=request.auth,
-            teams=selectors.own_teams_of(user),
-            organises=list(managed_editions_for(user).values_list("name", flat=True)),
-        )
-        return Response(MeSerializer(found).data)  # type: ignore[arg-type]
+class TeamSerializer(Shape):
+    """A team in short."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    label = serializers.CharField(help_text="Such as T11; empty before the team was approved.")  # type: ignore[assignment]
+    edition = serializers.SlugField(source="edition.name")
+    state = serializers.ChoiceField(Team.State.choices)
+    affiliation = serializers.CharField()
+    country = serializers.CharField(source="country.code", help_text="ISO 3166, two letters.")
+    is_academic = serializers.BooleanField()
+    created_at = serializers.DateTimeField()
+    decided_at = serializers.DateTimeField(allow_null=True)
+    members_frozen_at = serializers.DateTimeField(
+        allow_null=True, help_text="Since when members neither join nor leave by themselves."
+    )
 
 
-class TeamList(ApiView):
-    @extend_schema(parameters=[TeamSearchSerializer], responses=TeamSerializer(many=True), operation_id="list_teams")
-    def get(self, request: Request) -> Response:
-        """Your teams, and those of the editions that you organise."""
-        search = self.query(TeamSearchSerializer)
-        found = selectors.teams_for(request.user).order_by("-edition__created_at", "number", "name", "pk")
-        if "edition" in search:
-            found = found.filter(edition__name=search["edition"])
-        return self.paginated(found, TeamSerializer)
+class MemberSerializer(Shape):
+    """A person in a team."""
+
+    id = serializers.IntegerField(help_text="Of the member in this team.")
+    name = serializers.CharField(source="user.get_full_name")
+    role = serializers.ChoiceField(Membership.Role.choices)
+    joined_at = serializers.DateTimeField()
 
 
-class TeamDetail(ApiView):
-    scopes = {"PATCH": (Scope.ORGANIZE,)}
+class FullTeamSerializer(TeamSerializer):
+    """A team with its people."""
 
-    @extend_schema(responses=FullTeamSerializer, operation_id="show_team")
-    def get(self, request: Request, pk: int) -> Response:
-        """One team with its members."""
-        return full(selectors.team_for(request.user, pk))
-
-    @extend_schema(request=TeamFieldsSerializer, responses=FullTeamSerializer, operation_id="change_team")
-    def patch(self, request: Request, pk: int) -> Response:
-        """Other fields of a team, by its owner or the organizers; the name only until the first submission."""
-        team = selectors.steered_team_for(request.user, pk)
-        fields = self.body(TeamFieldsSerializer, partial=True)
-        return full(change_team(team=team, by=request.user, **fields))
+    contact = serializers.CharField()
+    contact_email = serializers.EmailField()
+    state_note = serializers.CharField(help_text="What the organizer wrote when deciding.")
+    members = MemberSerializer(many=True, source="memberships.all")
 
 
-class LeaveTeam(ApiView):
-    scopes = {"POST": (Scope.ORGANIZE,)}
+class TeamFieldsSerializer(Shape):
+    """What a team says of itself, as the evaluation plan asks for it."""
 
-    @extend_schema(request=None, responses={204: None}, operation_id="leave_team")
-    def post(self, request: Request, pk: int) -> Response:
-        """Leave a team that you belong to and do not own, until its first submission."""
-        leave_team(team=selectors.joined_team_for(request.user, pk), by=request.user)
-        return Response(status=204)
+    name = LineField(max_length=80)
+    contact = LineField(max_length=120, help_text="The person to ask about the team.")
+    contact_email = serializers.EmailField(max_length=254)
+    affiliation = LineField(max_length=200, help_text="University, institute or company.")
+    country = serializers.CharField(min_length=2, max_length=2, help_text="ISO 3166, two letters.")
+    is_academic = serializers.BooleanField(help_text="A university or public research.")
 
-
-class WithdrawTeam(ApiView):
-    scopes = {"POST": (Scope.ORGANIZE,)}
-
-    @extend_schema(request=None, responses=FullTeamSerializer, operation_id="withdraw_team")
-    def post(self, request: Request, pk: int) -> Response:
-        """Take a team out of its edition, by its owner or the organizers; what it submitted stays."""
-        return full(withdraw_team(team=selectors.steered_team_for(request.user, pk), by=request.user))
+    def validate_country(self, code: str) -> str:
+        if code.upper() not in countries.countries:
+            raise serializers.ValidationError("Expected two letters of a country, such as FR.")
+        return code.upper()
 
 
-class ReleaseTeam(ApiView):
-    scopes = {"POST": (Scope.ORGANIZE,)}
+class TeamSearchSerializer(Shape):
+    """Which teams."""
 
-    @extend_schema(request=None, responses=FullTeamSerializer, operation_id="release_members")
-    def post(self, request: Request, pk: int) -> Response:
-        """Let members of a team of an edition that you organise join and leave until the next submission."""
-        return full(release_members(team=selectors.managed_team_for(request.user, pk), by=request.user))
+    edition = serializers.SlugField(required=False, help_text="Of this edition only.")
 
 
-class RemoveMember(ApiView):
-    scopes = {"POST": (Scope.ORGANIZE,)}
+class DecisionSerializer(Shape):
+    """Whether a team takes part."""
 
-    @extend_schema(request=None, responses=FullTeamSerializer, operation_id="remove_member")
-    def post(self, request: Request, pk: int, membership: int) -> Response:
-        """Take a member out, by the team's owner or, once it has submitted, the organizers only."""
-        team = selectors.steered_team_for(request.user, pk)
-        chosen = selectors.member_of(team, membership)
-        is_organizer = team.edition.organizers.filter(pk=request.user.pk).exists()
-        return full(remove_member(membership=chosen, by=request.user, is_organizer=is_organizer))
-
-
-class TransferTeam(ApiView):
-    scopes = {"POST": (Scope.ORGANIZE,)}
-
-    @extend_schema(request=None, responses=FullTeamSerializer, operation_id="transfer_team")
-    def post(self, request: Request, pk: int, membership: int) -> Response:
-        """Make a member the owner; who was the owner stays as a member."""
-        team = selectors.steered_team_for(request.user, pk)
-        transfer_team(membership=selectors.member_of(team, membership), by=request.user)
-        return full(team)
+    decision = serializers.ChoiceField(["approve", "decline"])
+    note = serializers.CharField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=2000,
+        help_text="Stands in the mail to the team and on its page.",
+    )
 
 
-class DecideTeam(ApiView):
-    scopes = {"POST": (Scope.ORGANIZE,)}
+class InviteSerializer(Shape):
+    """Whom to invite."""
 
-    @extend_schema(request=DecisionSerializer, responses=FullTeamSerializer, operation_id="decide_team")
-    def post(self, request: Request, pk: int) -> Response:
-        """Approve or decline a team of an edition that you organise."""
-        team = selectors.managed_team_for(request.user, pk)
-        wish = self.body(DecisionSerializer)
-        service = approve_team if wish["decision"] == "approve" else decline_team
-        decided = service(team=team, by=request.user, now=timezone.now(), note=wish["note"].strip())
-        return full(decided)
+    email = serializers.EmailField(max_length=254, help_text="The person joins with an account of this address.")
 
 
-class InvitationList(ApiView):
-    scopes = {"POST": (Scope.ORGANIZE,)}
+class InvitationSerializer(Shape):
+    """A mail that lets its reader join; its secret stands in that mail only."""
 
-    @extend_schema(responses=InvitationSerializer(many=True), operation_id="list_invitations")
-    def get(self, request: Request, pk: int) -> Response:
-        """Whom a team invited; for its owner and the organizers."""
-        return self.paginated(selectors.steered_team_for(request.user, pk).invitations.all(), InvitationSerializer)
-
-    @extend_schema(request=InviteSerializer, responses={201: InvitationSerializer}, operation_id="invite_member")
-    def post(self, request: Request, pk: int) -> Response:
-        """Invite a person by mail; for the team's owner and the organizers."""
-        team = selectors.steered_team_for(request.user, pk)
-        email = self.body(InviteSerializer)["email"]
-        made = invite_member(team=team, email=email, by=request.user, now=timezone.now())
-        return Response(InvitationSerializer(made).data, status=201)
+    id = serializers.IntegerField()
+    email = serializers.EmailField()
+    state = Computed(
+        serializers.ChoiceField([state.value for state in InvitationState]),
+        lambda invitation, _: invitation_state(invitation, timezone.now()).value,
+    )
+    created_at = expires_at = serializers.DateTimeField()
 
 
-class RevokeInvitation(ApiView):
-    scopes = {"POST": (Scope.ORGANIZE,)}
+class TokenSerializer(Shape):
+    """An access token, without its secret."""
 
-    @extend_schema(request=None, responses=InvitationSerializer, operation_id="revoke_invitation")
-    def post(self, request: Request, pk: int, invitation: int) -> Response:
-        """Make the link of an invitation worthless."""
-        chosen = selectors.invitation_of(selectors.steered_team_for(request.user, pk), invitation)
-        revoked = revoke_invitation(invitation=chosen, by=request.user, now=timezone.now())
-        return Response(InvitationSerializer(revoked).data)
+    name = serializers.CharField()
+    scopes = serializers.ListField(child=serializers.ChoiceField(AccessToken.Scope.choices))
+    expires_at = serializers.DateTimeField(allow_null=True)
+
+
+class MeSerializer(Shape):
+    """Who asks, by which token, in which teams, and for which editions."""
+
+    name = serializers.CharField()
+    email = serializers.EmailField()
+    is_organizer = serializers.BooleanField(help_text="May create editions and import corpora.")
+    token = TokenSerializer(allow_null=True, help_text="Null for whoever comes by session.")
+    teams = TeamSerializer(many=True)
+    organises = serializers.ListField(child=serializers.SlugField(), help_text="Names of editions.")
+
+
+@operation(MeSerializer)
+def show_me(api: ApiView) -> Response:
+    """Who you are to the portal, what your token may, your teams and the editions that you organise."""
+    found = {
+        "name": str(api.user),
+        "email": api.user.email,
+        "is_organizer": api.user.is_organizer,
+        "token": api.request.auth,
+        "teams": selectors.own_teams_of(api.user),
+        "organises": managed_editions_for(api.user).values_list("name", flat=True),
+    }
+    return Response(MeSerializer(found).data)
+
+
+@operation(TeamSerializer(many=True), asks=TeamSearchSerializer)
+def list_teams(api: ApiView) -> Response:
+    """Your teams, and those of the editions that you organise."""
+    search = api.query(TeamSearchSerializer)
+    found = selectors.teams_for(api.user).order_by("-edition__created_at", "number", "name", "pk")
+    if "edition" in search:
+        found = found.filter(edition__name=search["edition"])
+    return api.paginated(found, TeamSerializer)
+
+
+@operation(FullTeamSerializer)
+def show_team(api: ApiView, pk: int) -> Response:
+    """One team with its members."""
+    return full(selectors.team_for(api.user, pk))
+
+
+@operation(FullTeamSerializer, takes=TeamFieldsSerializer)
+def change_team(api: ApiView, pk: int) -> Response:
+    """Other fields of a team, by its owner or the organizers; the name only until the first submission."""
+    team = selectors.steered_team_for(api.user, pk)
+    return full(services.change_team(team=team, by=api.user, **api.body(TeamFieldsSerializer, partial=True)))
+
+
+@operation(None, status=204)
+def leave_team(api: ApiView, pk: int) -> Response:
+    """Leave a team that you belong to and do not own, until its first submission."""
+    services.leave_team(team=selectors.joined_team_for(api.user, pk), by=api.user)
+    return Response(status=204)
+
+
+@operation(FullTeamSerializer)
+def withdraw_team(api: ApiView, pk: int) -> Response:
+    """Take a team out of its edition, by its owner or the organizers; what it submitted stays."""
+    return full(services.withdraw_team(team=selectors.steered_team_for(api.user, pk), by=api.user))
+
+
+@operation(FullTeamSerializer)
+def release_members(api: ApiView, pk: int) -> Response:
+    """Let members of a team of an edition that you organise join and leave until the next submission."""
+    return full(services.release_members(team=selectors.managed_team_for(api.user, pk), by=api.user))
+
+
+@operation(FullTeamSerializer)
+def remove_member(api: ApiView, pk: int, membership: int) -> Response:
+    """Take a member out, by the team's owner or, once it has submitted, the organizers only."""
+    team = selectors.steered_team_for(api.user, pk)
+    chosen = selectors.member_of(team, membership)
+    is_organizer = team.edition.organizers.filter(pk=api.user.pk).exists()
+    return full(services.remove_member(membership=chosen, by=api.user, is_organizer=is_organizer))
+
+
+@operation(FullTeamSerializer)
+def transfer_team(api: ApiView, pk: int, membership: int) -> Response:
+    """Make a member the owner; who was the owner stays as a member."""
+    team = selectors.steered_team_for(api.user, pk)
+    services.transfer_team(membership=selectors.member_of(team, membership), by=api.user)
+    return full(team)
+
+
+@operation(FullTeamSerializer, takes=DecisionSerializer)
+def decide_team(api: ApiView, pk: int) -> Response:
+    """Approve or decline a team of an edition that you organise."""
+    team = selectors.managed_team_for(api.user, pk)
+    wish = api.body(DecisionSerializer)
+    service = services.approve_team if wish["decision"] == "approve" else services.decline_team
+    return full(service(team=team, by=api.user, now=timezone.now(), note=wish["note"].strip()))
+
+
+@operation(InvitationSerializer(many=True))
+def list_invitations(api: ApiView, pk: int) -> Response:
+    """Whom a team invited; for its owner and the organizers."""
+    return api.paginated(selectors.steered_team_for(api.user, pk).invitations.all(), InvitationSerializer)
+
+
+@operation(InvitationSerializer, takes=InviteSerializer, status=201)
+def invite_member(api: ApiView, pk: int) -> Response:
+    """Invite a person by mail; for the team's owner and the organizers."""
+    team = selectors.steered_team_for(api.user, pk)
+    email = api.body(InviteSerializer)["email"]
+    made = services.invite_member(team=team, email=email, by=api.user, now=timezone.now())
+    return Response(InvitationSerializer(made).data, status=201)
+
+
+@operation(InvitationSerializer)
+def revoke_invitation(api: ApiView, pk: int, invitation: int) -> Response:
+    """Make the link of an invitation worthless."""
+    chosen = selectors.invitation_of(selectors.steered_team_for(api.user, pk), invitation)
+    revoked = services.revoke_invitation(invitation=chosen, by=api.user, now=timezone.now())
+    return Response(InvitationSerializer(revoked).data)
 
 
 def full(team: Team, status: int = 200) -> Response:

@@ -1,72 +1,308 @@
 """Uploads by the tus protocol 1.0.0 (https://tus.io/protocols/resumable-upload), so that any tus client can send.
 
 Core, creation, creation-with-upload, checksum, termination and expiration. Beyond the protocol, GET tells the state of
-an upload as JSON and `submit` asks again for the submission of a complete upload that was refused one. Faults are
-problem details (RFC 9457) with a sentence for the sender. What belongs to others looks like what does not exist.
+an upload as JSON and `submit` asks again for the submission of a complete upload that was refused one. Requests are
+read strictly; errors are problem details (RFC 9457) with a sentence for the sender, and what belongs to others looks
+like what does not exist. Conventions: header values are text as sent; sizes and offsets are whole numbers of bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+import binascii
+import hashlib
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Max
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.http import http_date
 from django.views.decorators.csrf import csrf_exempt
+from rest_framework.authentication import CSRFCheck
 
 from portal.accounts.models import AccessToken
+from portal.accounts.services import user_of_token
 from portal.api.problems import problem
-from portal.api.tus_requests import (
-    VERSION,
-    RequestError,
-    announced_length,
-    body_of,
-    checksum_of,
-    drain,
-    has_part,
-    metadata_header,
-    metadata_of,
-    method_of,
-    number_in,
-    plan_of,
-    receiving_slot,
-    sender_of,
-)
 from portal.challenges.models import Edition
-from portal.submissions.models import Upload
-from portal.submissions.receiving import ALGORITHMS, Fault, UploadError
+from portal.challenges.selectors import edition_for
+from portal.submissions.models import System, Upload
+from portal.submissions.receiving import ALGORITHMS, PIECE_BYTES, Checksum, Read, Reason, UploadError
 from portal.submissions.selectors import upload_for
-from portal.submissions.uploads import abandon_upload, create_upload, receive_part, submit_again, tail_of
+from portal.submissions.uploads import (
+    Plan,
+    abandon_upload,
+    create_upload,
+    hash_tail,
+    receive_part,
+    require_unfinished,
+    submit_again,
+)
+from portal.teams.models import Team
+from portal.teams.selectors import team_of, teams_for
 
+VERSION = "1.0.0"
+PART_TYPE = "application/offset+octet-stream"
+SILENCE_S = 20.0
+KEPT_FOR_PAGES = 4
+DRAINED_S, DRAINED_BYTES = 5.0, 64 << 20
+_slots = threading.BoundedSemaphore(max(1, settings.WEB_THREADS - KEPT_FOR_PAGES))
 EXTENSIONS = "creation,creation-with-upload,checksum,termination,expiration"
 STATUS = {
-    Fault.INVALID: 422,
-    Fault.FORBIDDEN: 403,
-    Fault.TOO_LARGE: 413,
-    Fault.NO_ROOM: 507,
-    Fault.WRONG_OFFSET: 409,
-    Fault.WRONG_CHECKSUM: 460,
-    Fault.BUSY: 423,
-    Fault.GONE: 410,
-    Fault.FINISHED: 409,
-    Fault.UNFINISHED: 409,
+    Reason.INVALID: 422,
+    Reason.FORBIDDEN: 403,
+    Reason.TOO_LARGE: 413,
+    Reason.NO_ROOM: 507,
+    Reason.WRONG_OFFSET: 409,
+    Reason.WRONG_CHECKSUM: 460,
+    Reason.BUSY: 423,
+    Reason.GONE: 410,
+    Reason.FINISHED: 409,
+    Reason.UNFINISHED: 409,
 }
+# Of Upload-Metadata.
+KEYS = ("filename", "edition", "team", "system", "system_kind", "system_title", "sha256")
 Action = Callable[..., HttpResponse]
+
+
+class RequestError(Exception):
+    """A request that is answered with this status and sentence."""
+
+    def __init__(self, status: int, sentence: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence, self.headers = status, sentence, headers or {}
+
+
+def read_method(request: HttpRequest) -> str:
+    """The method that the client means; those that cannot send others say so in a header of a POST."""
+    override = request.headers.get("X-HTTP-Method-Override")
+    return override.upper() if override and request.method == "POST" else request.method or ""
+
+
+# Sender -------------------------------------------------------------------------------------------
+def identify_sender(request: HttpRequest, method: str, scope: AccessToken.Scope) -> Any:
+    """Who asks: the owner of the bearer token, or whoever is logged in.
+
+    Raises:
+        RequestError: nobody is known, the token lacks the scope, or a change was asked for without the CSRF token.
+    """
+    kind, _, secret = request.headers.get("Authorization", "").partition(" ")
+    if kind.lower() == "bearer":
+        token = user_of_token(secret.strip(), timezone.now())
+        if token is None:
+            raise _unknown("The access token is unknown, revoked or expired.")
+        # Whoever may submit may see how that goes on.
+        if not {scope, AccessToken.Scope.SUBMIT} & set(token.scopes):
+            sentence = f"The access token lacks the scope “{scope}”. Make one with it on your account page."
+            raise RequestError(403, sentence)
+        return token.user
+    if not request.user.is_authenticated:
+        raise _unknown("Log in, or send an access token from your account page.")
+    if method not in {"GET", "HEAD"} and _lacks_csrf_token(request):
+        raise RequestError(403, "This page is out of date. Load it again and go on; what has arrived is kept.")
+    return request.user
+
+
+def _unknown(sentence: str) -> RequestError:
+    return RequestError(401, sentence, {"WWW-Authenticate": "Bearer"})
+
+
+def _lacks_csrf_token(request: HttpRequest) -> bool:
+    check = CSRFCheck(lambda _: None)  # type: ignore[arg-type]
+    check.process_request(request)
+    return check.process_view(request, None, (), {}) is not None  # type: ignore[arg-type]
+
+
+# Numbers and bytes --------------------------------------------------------------------------------
+def number_in(request: HttpRequest, header: str) -> int:
+    """The whole number in a header that must be there."""
+    text = request.headers.get(header, "")
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise RequestError(400, f"The header {header} must be a whole number of bytes, found {text[:40] or 'none'}.")
+    return int(text)
+
+
+def announced_length(request: HttpRequest) -> int | None:
+    """How long the body is; None where only its end will tell."""
+    if _is_chunked(request):
+        return None
+    return number_in(request, "Content-Length") if "Content-Length" in request.headers else 0
+
+
+def _is_chunked(request: HttpRequest) -> bool:
+    return "chunked" in request.headers.get("Transfer-Encoding", "").lower()
+
+
+@contextmanager
+def open_body(request: HttpRequest) -> Iterator[Read]:
+    """What reads the body as it comes.
+
+    A client that falls silent, as one does whose network has changed, is given up after a while: it would keep its
+    upload to itself else, also against its own next try.
+    """
+    # Django reads no body without a length; the server knows the end of a chunked one.
+    read: Read = _unchunked(request.META["wsgi.input"].read) if _is_chunked(request) else request.read
+    connection = request.META.get("gunicorn.socket")
+    if connection is None:
+        yield read
+        return
+    before = connection.gettimeout()
+    connection.settimeout(SILENCE_S)
+    try:
+        yield read
+    finally:
+        connection.settimeout(before)
+
+
+def _unchunked(read: Read) -> Read:
+    """Reads a chunked body; where it turns out to be no such, the connection is as good as broken."""
+    from gunicorn.http.errors import ParseException
+
+    def next_bytes(size: int) -> bytes:
+        try:
+            return read(size)
+        except ParseException as error:
+            raise OSError(str(error)) from error
+
+    return next_bytes
+
+
+@contextmanager
+def receiving_slot() -> Iterator[None]:
+    """One of the threads that may receive at a time; some stay free for pages, however many upload.
+
+    Raises:
+        RequestError: all are taken.
+    """
+    if not _slots.acquire(blocking=False):
+        raise RequestError(503, "Many are uploading just now. The upload goes on in a moment.", {"Retry-After": "10"})
+    try:
+        yield
+    finally:
+        _slots.release()
+
+
+def drain(request: HttpRequest) -> None:
+    """Read on for a while what nobody wants: many clients hear an answer only once they have sent everything."""
+    deadline, left = time.monotonic() + DRAINED_S, DRAINED_BYTES
+    with suppress(RequestError, OSError), receiving_slot(), open_body(request) as read:
+        while left > 0 and time.monotonic() < deadline and (piece := read(PIECE_BYTES)):
+            left -= len(piece)
+
+
+def parse_checksum(request: HttpRequest) -> Checksum | None:
+    """What ``Upload-Checksum: sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=`` says."""
+    text = request.headers.get("Upload-Checksum")
+    if text is None:
+        return None
+    algorithm, _, value = text.partition(" ")
+    if algorithm not in ALGORITHMS:
+        raise RequestError(400, f"Checksums may be {', '.join(ALGORITHMS)}, found {algorithm[:40] or 'none'}.")
+    try:
+        digest = base64.b64decode(value, validate=True)
+    except binascii.Error:
+        digest = b""
+    if len(digest) != hashlib.new(algorithm, usedforsecurity=False).digest_size:
+        raise RequestError(400, f"The checksum is no {algorithm} in base64.")
+    return Checksum(algorithm, digest)
+
+
+# Metadata -----------------------------------------------------------------------------------------
+def parse_metadata(request: HttpRequest) -> dict[str, str]:
+    """The pairs of Upload-Metadata: key, space, value in base64, with commas between them; `KEYS` are always there."""
+    found = dict.fromkeys(KEYS, "")
+    for pair in filter(None, map(str.strip, request.headers.get("Upload-Metadata", "").split(","))):
+        key, _, value = pair.partition(" ")
+        try:
+            found[key] = base64.b64decode(value, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            raise RequestError(400, f"Upload-Metadata: the value of {key[:40]} is no UTF-8 text in base64.") from None
+        if "\0" in found[key]:
+            raise RequestError(400, f"Upload-Metadata: the value of {key[:40]} holds a character that no text has.")
+    sha256, kind = found["sha256"].strip().lower(), found["system_kind"] or System.Kind.PRIMARY
+    if not re.fullmatch(r"([0-9a-f]{64})?", sha256):
+        raise RequestError(422, "sha256 must be 64 hexadecimal digits.")
+    if kind not in System.Kind.values:
+        raise RequestError(422, f"system_kind must be primary or contrastive, found “{kind[:40]}”.")
+    name, title = _file_name(found["filename"]), _line(found["system_title"])[:120]
+    return found | {"filename": name, "system_kind": kind, "system_title": title, "sha256": sha256}
+
+
+def metadata_header(upload: Upload) -> str:
+    """What Upload-Metadata says of an upload that is here."""
+    found = {
+        "filename": upload.file_name,
+        "edition": upload.edition.name,
+        "team": str(upload.team_id or ""),
+        "system": upload.system.name if upload.system else "",
+        "system_kind": upload.system_kind,
+        "system_title": upload.system_title,
+        "sha256": upload.claimed_sha256,
+    }
+    return ",".join(f"{key} {base64.b64encode(text.encode()).decode()}" for key, text in found.items() if text)
+
+
+def _file_name(text: str) -> str:
+    """The last part of a path of any system, short enough to be kept; its ending stays."""
+    return _line(re.split(r"[/\\]", text)[-1])[-255:]
+
+
+def _line(text: str) -> str:
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+
+
+def plan_upload(user: Any, metadata: dict[str, str]) -> Plan:
+    """What the file shall become. A sender who names no team means their own, an organizer a baseline.
+
+    Raises:
+        RequestError: edition, team or system are none of the sender's.
+    """
+    edition = _edition(user, metadata["edition"])
+    team, wanted = _team(user, edition, metadata["team"]), metadata["system"]
+    if not wanted:
+        return Plan(edition, team, kind=metadata["system_kind"], title=metadata["system_title"])
+    system = System.objects.filter(edition=edition, team=team, name=wanted).first()
+    if system is None:
+        whose = f"The team “{team}”" if team else "The edition"
+        raise RequestError(422, f"{whose} has no {'system' if team else 'baseline'} named “{wanted[:60]}”.")
+    return Plan(edition, team, system=system)
+
+
+def _edition(user: Any, name: str) -> Edition:
+    try:
+        return edition_for(user, name)
+    except Http404:
+        raise RequestError(422, f"There is no edition named “{name[:60]}”: send its name as “edition”.") from None
+
+
+def _team(user: Any, edition: Edition, key: str) -> Team | None:
+    if key:
+        team = teams_for(user).filter(edition=edition, pk=int(key)).first() if re.fullmatch(r"\d{1,9}", key) else None
+        if team is None:
+            raise RequestError(422, f"No team of yours in this edition has the number “{key[:40]}”.")
+        return team
+    team = team_of(user, edition)
+    if team is None and not edition.organizers.filter(pk=user.pk).exists():
+        raise RequestError(403, f"You belong to no team of “{edition}”. Register one, or ask to be invited.")
+    return team
 
 
 def _address(actions: dict[str, Action]) -> Callable[..., HttpResponse]:
     """An address with an action for each method; the sender is known by session (with its CSRF token) or by token."""
 
-    @csrf_exempt  # checked in `sender_of` for those who come by session
+    @csrf_exempt  # checked in `identify_sender` for those who come by session
     def answer(request: HttpRequest, **address: Any) -> HttpResponse:
         try:
             response = _act(request, actions, address)
-        except UploadError as fault:
-            response = problem(STATUS[fault.fault], fault.sentence)
+        except UploadError as error:
+            response = problem(STATUS[error.reason], error.sentence)
         except RequestError as error:
             response = problem(error.status, error.sentence, error.headers)
         except Http404:
@@ -81,7 +317,7 @@ def _address(actions: dict[str, Action]) -> Callable[..., HttpResponse]:
 
 
 def _act(request: HttpRequest, actions: dict[str, Action], address: dict[str, Any]) -> HttpResponse:
-    method = method_of(request)
+    method = read_method(request)
     if method == "OPTIONS":
         return _options(actions)
     if method not in actions:
@@ -89,7 +325,7 @@ def _act(request: HttpRequest, actions: dict[str, Action], address: dict[str, An
     if method in {"HEAD", "PATCH", "DELETE"} or "Tus-Resumable" in request.headers:
         _require_version(request)
     scope = AccessToken.Scope.READ if method == "GET" else AccessToken.Scope.SUBMIT
-    return actions[method](request, sender_of(request, method, scope), **address)
+    return actions[method](request, identify_sender(request, method, scope), **address)
 
 
 def _options(actions: dict[str, Action]) -> HttpResponse:
@@ -113,28 +349,23 @@ def _require_version(request: HttpRequest) -> None:
 def _create(request: HttpRequest, user: Any) -> HttpResponse:
     _require_version(request)
     size = number_in(request, "Upload-Length")
-    metadata = metadata_of(request)
-    plan = plan_of(user, metadata)
-    upload = create_upload(
-        plan=plan,
-        file_name=metadata.file_name,
-        size=size,
-        claimed_sha256=metadata.sha256,
-        by=user,
-        now=timezone.now(),
-    )
+    metadata = parse_metadata(request)
+    plan, name, sha256 = plan_upload(user, metadata), metadata["filename"], metadata["sha256"]
+    upload = create_upload(plan=plan, file_name=name, size=size, claimed_sha256=sha256, by=user, now=timezone.now())
     headers = {"Location": reverse("uploads:detail", args=[upload.pk]), "Upload-Expires": _expiry(upload)}
-    if has_part(request):
+    if request.content_type == PART_TYPE:
         try:
             upload = _receive(request, user, upload, offset=0)
-        except UploadError as fault:  # the upload itself exists
-            return problem(STATUS[fault.fault], fault.sentence, headers)
+        except UploadError as error:  # the upload itself exists
+            return problem(STATUS[error.reason], error.sentence, headers)
         headers["Upload-Offset"] = str(upload.offset)
     return HttpResponse(status=201, headers=headers)
 
 
 def _head(_: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
-    upload = _living(upload_for(user, pk))
+    upload = upload_for(user, pk)
+    if upload.state != Upload.State.COMPLETE:
+        require_unfinished(upload)
     headers = {"Upload-Offset": str(upload.offset), "Upload-Length": str(upload.size)}
     headers |= {"Upload-Metadata": metadata_header(upload), "Upload-Expires": _expiry(upload)}
     return HttpResponse(status=200, headers=headers)
@@ -142,7 +373,7 @@ def _head(_: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
 
 def _patch(request: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
     upload = upload_for(user, pk)
-    if not has_part(request):
+    if request.content_type != PART_TYPE:
         raise RequestError(415, "The Content-Type of a part must be application/offset+octet-stream.")
     upload = _receive(request, user, upload, offset=number_in(request, "Upload-Offset"))
     headers = {"Upload-Offset": str(upload.offset), "Upload-Expires": _expiry(upload)}
@@ -150,8 +381,8 @@ def _patch(request: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
 
 
 def _receive(request: HttpRequest, user: Any, upload: Upload, *, offset: int) -> Upload:
-    checksum = checksum_of(request)
-    with receiving_slot(), body_of(request) as read:
+    checksum = parse_checksum(request)
+    with receiving_slot(), open_body(request) as read:
         return receive_part(
             upload=upload, offset=offset, read=read, length=announced_length(request), checksum=checksum, by=user
         )
@@ -185,19 +416,9 @@ def as_json(upload: Upload) -> dict[str, Any]:
         "offset": upload.offset,
         "sha256": upload.sha256 or None,
         "expires_at": upload.expires_at.isoformat() if upload.state in {"receiving", "refused"} else None,
-        "tail": tail_of(upload) if upload.state == Upload.State.RECEIVING else None,
+        "tail": hash_tail(upload) if upload.state == Upload.State.RECEIVING else None,
         "submission": {"id": submission.pk, "address": submission.get_absolute_url()} if submission else None,
     }
-
-
-def _living(upload: Upload) -> Upload:
-    """The upload, unless it was given up or its time is over."""
-    over = {Upload.State.ABANDONED: "was discarded", Upload.State.EXPIRED: "has expired"}
-    unfinished = upload.state in {Upload.State.RECEIVING, Upload.State.REFUSED}
-    state = Upload.State.EXPIRED if unfinished and upload.expires_at <= timezone.now() else upload.state
-    if state in over:
-        raise UploadError(Fault.GONE, f"This upload {over[Upload.State(state)]}. Upload the file again.")
-    return upload
 
 
 def _expiry(upload: Upload) -> str:
@@ -207,7 +428,6 @@ def _expiry(upload: Upload) -> str:
 create = _address({"POST": _create})
 detail = _address({"HEAD": _head, "PATCH": _patch, "DELETE": _delete, "GET": _get})
 submit = _address({"POST": _submit})
-
 app_name = "uploads"
 urlpatterns = [
     path("", create, name="create"),

@@ -1,15 +1,351 @@
-"""Background work on corpora."""
+"""Import of a corpus as a job: read its lists, examine and keep its audio, then write everything in one transaction.
+
+Nothing is written to the database before all checks have passed, and a failed import reports every error at once. What
+was examined and kept stands in a journal beside the job, so an interrupted import continues where it was. What a corpus
+holds never changes, because results rest on it; it only grows: importing the same folder again changes nothing,
+importing a larger version of it adds what is new, and what contradicts is refused.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from portal.challenges.importing import run_import
-from portal.jobs.kinds import job_kind
-from portal.jobs.models import Queue
+from django.conf import settings
+from django.db import transaction
+
+from common.problems import Problem, ProblemList, Severity, count_faults, has_errors
+from evaluation.formats.kaldi import write_trials
+from portal.challenges.models import Corpus, DataSet, Speaker, TrialList, Utterance
+from portal.core import audit
+from portal.core.storage import keep_audio, store_bytes
+from portal.intake.corpora.draft import CorpusDraft, DraftTrialList, DraftUtterance, Layout
+from portal.intake.corpora.reading import check_duplicates, check_utterance_audio, read_corpus
+from portal.intake.expectation import CHALLENGE_RATE_HZ
+from portal.jobs.kinds import JobFailure, job_kind
+from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
+from speech.audio.files import AudioError, AudioFacts, inspect_audio, read_pcm16, resample
+
+BATCH = 500
+GAINED = ("speakers", "utterances", "audio_files", "data_sets", "trial_lists")
 
 
 @job_kind("import-corpus", title="Import of a corpus", queue=Queue.IO)
-def import_corpus(context: JobContext) -> dict[str, Any]:
-    return run_import(context)
+def run_import(context: JobContext) -> dict[str, Any]:
+    """Body of the import job; returns how many of each thing the corpus gained."""
+    wanted = context.parameters
+    context.progress("Reading the lists", 0, 1)
+    draft = read_corpus(
+        Path(wanted["folder"]),
+        Layout(wanted["layout"]) if wanted["layout"] else None,
+        audio_root=Path(wanted["audio_root"]) if wanted["audio_root"] else None,
+        without_audio=wanted["without_audio"],
+    )
+    journal = Journal(settings.DATA_DIR / "journals" / f"{context.job.pk}.jsonl")
+    report = ProblemList()
+    report.keep(draft.problems)
+    facts = _examine(context, draft, journal, report)
+    report.keep(check_duplicates({name: fact.sha256 for name, fact in facts.items()}))
+    problems = report.report()
+    if has_errors(problems) or not draft.utterances:
+        raise _refused(problems)
+    kept = _keep(context, draft, facts, journal)
+    context.progress("Writing the corpus", 0, 1)
+    gained = save_corpus(
+        draft,
+        kept,
+        name=wanted["name"],
+        source=wanted["folder"],
+        is_synthetic=wanted["is_synthetic"] or draft.synthetic,
+        by=context.job.created_by,
+    )
+    if isinstance(gained, list):
+        report.keep(gained)
+        raise _refused(report.report())
+    context.progress("Writing the corpus", 1, 1)
+    journal.forget()
+    context.problems += problems
+    return {"corpus": wanted["name"], "gained": gained}
+
+
+class Journal:
+    """Lines of JSON on disk, by key: what a long job has finished. A cut last line is ignored."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.entries: dict[str, Any] = {}
+        if file.exists():
+            for line in file.read_text().splitlines():
+                try:
+                    key, value = json.loads(line)
+                except ValueError:
+                    continue
+                self.entries[key] = value
+
+    def add(self, key: str, value: Any) -> None:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.entries[key] = value
+        with self.file.open("a") as stream:
+            stream.write(f"{json.dumps([key, value])}\n")
+
+    def forget(self) -> None:
+        self.file.unlink(missing_ok=True)
+
+
+def _examine(context: JobContext, draft: CorpusDraft, journal: Journal, report: ProblemList) -> dict[str, AudioFacts]:
+    """Decode every file once; facts by utterance, and all that is wrong into the report."""
+    facts: dict[str, AudioFacts] = {}
+    for utterance, audio in _counted(context, "Examining audio", draft.utterances):
+        try:
+            known = _facts(audio, journal)
+        except AudioError as error:
+            report.add(error.problem(utterance.file or str(audio)))
+            continue
+        facts[utterance.name] = known
+        report.keep(check_utterance_audio(utterance, known, resample=context.parameters["resample"]))
+    return facts
+
+
+def _facts(audio: Path, journal: Journal) -> AudioFacts:
+    stat = audio.stat() if audio.exists() else None
+    key = f"facts {audio} {stat.st_size} {stat.st_mtime_ns}" if stat else ""
+    if key in journal.entries:
+        return AudioFacts(**journal.entries[key])
+    facts = inspect_audio(audio)
+    journal.add(key, asdict(facts))
+    return facts
+
+
+def _keep(
+    context: JobContext, draft: CorpusDraft, facts: dict[str, AudioFacts], journal: Journal
+) -> dict[str, KeptAudio]:
+    """Store every file, converted where it must be; what is stored, by utterance."""
+    kept: dict[str, KeptAudio] = {}
+    for utterance, audio in _counted(context, "Keeping audio", draft.utterances):
+        fact = facts[utterance.name]
+        key = f"kept {utterance.name} {fact.sha256}"
+        if key not in journal.entries:
+            journal.add(key, asdict(_store(audio, fact)))
+        kept[utterance.name] = KeptAudio(**journal.entries[key])
+    return kept
+
+
+def _store(audio: Path, facts: AudioFacts) -> KeptAudio:
+    if facts.rate_hz == CHALLENGE_RATE_HZ and facts.encoding == "PCM_16":
+        content = audio.read_bytes()
+        if hashlib.sha256(content).hexdigest() != facts.sha256:
+            raise JobFailure(
+                f"The file {audio.name} changed while the corpus was imported. Nothing was changed.",
+                actor=Actor.ORGANIZER,
+                remedy="Start the import again once nobody writes to the folder.",
+            )
+        key = store_bytes(content, f".{facts.format.lower()}")
+        return KeptAudio(key=key, samples=facts.samples, rate_hz=CHALLENGE_RATE_HZ)
+    samples = resample(*read_pcm16(audio), CHALLENGE_RATE_HZ)
+    was = f"{facts.rate_hz} Hz, {facts.encoding}, {facts.format}"
+    return KeptAudio(keep_audio(samples, CHALLENGE_RATE_HZ), samples.size, CHALLENGE_RATE_HZ, was)
+
+
+def _counted(
+    context: JobContext, stage: str, utterances: Iterable[DraftUtterance]
+) -> Iterator[tuple[DraftUtterance, Path]]:
+    """The utterances that have audio, telling the job's progress one by one."""
+    with_audio = [(utterance, utterance.audio) for utterance in utterances if utterance.audio]
+    for done, (utterance, audio) in enumerate(with_audio):
+        context.progress(stage, done, len(with_audio))
+        yield utterance, audio
+    if with_audio:
+        context.progress(stage, len(with_audio), len(with_audio))
+
+
+def _refused(problems: Sequence[Problem]) -> JobFailure:
+    errors = count_faults(problems, Severity.ERROR)
+    causes = len({problem.code for problem in problems if problem.severity is Severity.ERROR})
+    return JobFailure(
+        f"The corpus was not imported: {errors:,} error{'s' if errors != 1 else ''} "
+        f"of {causes} kind{'s' if causes != 1 else ''} {'were' if errors != 1 else 'was'} found. Nothing was changed.",
+        actor=Actor.ORGANIZER,
+        remedy="Mend what the report lists and start the import again.",
+        problems=problems,
+    )
+
+
+@dataclass(frozen=True)
+class KeptAudio:
+    """Where the audio of an utterance is stored and what it is; `converted_from` is empty for an exact copy."""
+
+    key: str
+    samples: int
+    rate_hz: int
+    converted_from: str = ""
+
+
+def save_corpus(
+    draft: CorpusDraft, kept: Mapping[str, KeptAudio], *, name: str, source: str, is_synthetic: bool, by: Any
+) -> dict[str, int] | list[Problem]:
+    """Add the draft to the corpus `name`; returns how many of each thing are new, or all contradictions."""
+    with transaction.atomic():
+        defaults: dict[str, Any] = {"layout": draft.layout or "", "source": source, "licence": draft.licence[:200]}
+        defaults |= {"is_synthetic": is_synthetic, "created_by": by}
+        corpus, _ = Corpus.objects.get_or_create(name=name, defaults=defaults)
+        # Two imports of one corpus write one after the other.
+        corpus = Corpus.objects.select_for_update().get(pk=corpus.pk)
+        writer = _Writer(corpus, draft, kept)
+        contradictions = writer.contradictions()
+        if contradictions:
+            transaction.set_rollback(True)
+            return contradictions
+        gained = writer.write()
+        audit.record("corpus.imported", corpus, actor=by, source=source, **gained)
+        return gained
+
+
+class _Writer:
+    """One draft against what its corpus holds already."""
+
+    def __init__(self, corpus: Corpus, draft: CorpusDraft, kept: Mapping[str, KeptAudio]) -> None:
+        self.corpus = corpus
+        self.draft = draft
+        self.kept = kept
+        self.speakers = {speaker.name: speaker for speaker in corpus.speakers.all()}
+        self.utterances = {utterance.name: utterance for utterance in corpus.utterances.select_related("speaker")}
+        self.data_sets = {data_set.name: data_set for data_set in corpus.data_sets.all()}
+
+    def contradictions(self) -> list[Problem]:
+        """Everything in which the draft says otherwise than the corpus."""
+        found = [
+            _contradiction("gender", f"speaker {new.name}", speaker.gender, new.gender)
+            for new in self.draft.speakers
+            if (speaker := self.speakers.get(new.name)) and speaker.gender != new.gender
+        ]
+        for new in self.draft.utterances:
+            if utterance := self.utterances.get(new.name):
+                found += self._utterance_contradictions(new, utterance)
+        for data_set in self.draft.data_sets:
+            if known := self.data_sets.get(data_set.name):
+                members = set(known.utterances.values_list("name", flat=True))
+                if (known.role, members) != (data_set.role, set(data_set.utterances)):
+                    was, now = (_describe(known.role, members), _describe(data_set.role, data_set.utterances))
+                    found.append(_contradiction("data-set", f"data set {data_set.name}", was, now))
+        return found
+
+    def _utterance_contradictions(self, new: DraftUtterance, old: Utterance) -> list[Problem]:
+        audio = self.kept.get(new.name)
+        pairs = [
+            ("speaker", old.speaker.name, new.speaker),
+            ("transcript", old.transcript, new.transcript),
+            ("audio", _recording(old.audio), _recording(audio.key if audio and old.audio else old.audio)),
+        ]
+        place = f"utterance {new.name}"
+        return [_contradiction(what, f"{place}, {what}", was, now) for what, was, now in pairs if was != now]
+
+    def write(self) -> dict[str, int]:
+        """Add what is missing; how many of each thing were, by the names of `GAINED`."""
+        writers = [self._write_speakers, self._write_utterances, self._attach_audio]
+        writers += [self._write_data_sets, self._write_trial_lists]
+        return {what: write() for what, write in zip(GAINED, writers, strict=True)}
+
+    def _write_speakers(self) -> int:
+        new = [
+            Speaker(corpus=self.corpus, name=speaker.name, gender=speaker.gender)
+            for speaker in self.draft.speakers
+            if speaker.name not in self.speakers
+        ]
+        Speaker.objects.bulk_create(new, batch_size=BATCH)
+        self.speakers = {speaker.name: speaker for speaker in self.corpus.speakers.all()}
+        self.speakers_by_key = {speaker.pk: speaker for speaker in self.speakers.values()}
+        return len(new)
+
+    def _write_utterances(self) -> int:
+        new = [
+            Utterance(
+                corpus=self.corpus,
+                speaker=self.speakers[utterance.speaker],
+                name=utterance.name,
+                transcript=utterance.transcript,
+                duration_s=utterance.duration_s,
+            )
+            for utterance in self.draft.utterances
+            if utterance.name not in self.utterances
+        ]
+        Utterance.objects.bulk_create(new, batch_size=BATCH)
+        self.utterances = {utterance.name: utterance for utterance in self.corpus.utterances.all()}
+        return len(new)
+
+    def _attach_audio(self) -> int:
+        fields = ["audio", "samples", "rate_hz", "duration_s", "converted_from"]
+        gaining = [self.utterances[name] for name in self.kept if not self.utterances[name].audio]
+        for utterance in gaining:
+            kept = self.kept[utterance.name]
+            values = (kept.key, kept.samples, kept.rate_hz, kept.samples / kept.rate_hz, kept.converted_from)
+            for field, value in zip(fields, values, strict=True):
+                setattr(utterance, field, value)
+        Utterance.objects.bulk_update(gaining, fields, batch_size=BATCH)
+        return len(gaining)
+
+    def _write_data_sets(self) -> int:
+        new = [data_set for data_set in self.draft.data_sets if data_set.name not in self.data_sets]
+        members = DataSet.utterances.through
+        for draft in new:
+            data_set = DataSet.objects.create(corpus=self.corpus, name=draft.name, role=draft.role, split=draft.split)
+            rows = [members(dataset_id=data_set.pk, utterance_id=self.utterances[name].pk) for name in draft.utterances]
+            members.objects.bulk_create(rows, batch_size=BATCH)
+        self.data_sets = {data_set.name: data_set for data_set in self.corpus.data_sets.all()}
+        return len(new)
+
+    def _write_trial_lists(self) -> int:
+        gained = 0
+        for draft in self.draft.trial_lists:
+            sets = {name: self.data_sets[getattr(draft, name)] for name in ("trial_set", "enrolment_set")}
+            _, is_new = TrialList.objects.get_or_create(**sets, defaults=self._trial_list_values(draft))
+            gained += is_new
+        return gained
+
+    def _members(self, data_set: str) -> tuple[str, ...]:
+        return next(draft.utterances for draft in self.draft.data_sets if draft.name == data_set)
+
+    def _speaker_of(self, utterance: str) -> Speaker:
+        return self.speakers_by_key[self.utterances[utterance].speaker_id]
+
+    def _trial_list_values(self, draft: DraftTrialList) -> dict[str, Any]:
+        if draft.trials is not None:
+            models = {trial.model for trial in draft.trials}
+        else:
+            genders = {self._speaker_of(name).gender for name in self._members(draft.trial_set)}
+            enrolled = {self._speaker_of(name) for name in self._members(draft.enrolment_set)}
+            models = {speaker.name for speaker in enrolled if speaker.gender in genders}
+        counts = {"target_count": draft.target_count, "nontarget_count": draft.nontarget_count}
+        return {"origin": draft.origin, "model_count": len(models), "file": _store_trials(draft), **counts}
+
+
+def _store_trials(draft: DraftTrialList) -> str:
+    if draft.trials is None:
+        return ""
+    text = io.StringIO()
+    write_trials(draft.trials, text)
+    return store_bytes(text.getvalue().encode(), ".trials")
+
+
+def _recording(key: str) -> str:
+    """A stored file as a reader may compare it: by the beginning of its hash."""
+    return f"SHA-256 {Path(key).stem[:16]}…" if key else "no audio"
+
+
+def _describe(role: str, names: Iterable[str]) -> str:
+    return f"{role}, {len(set(names))} utterances"
+
+
+def _contradiction(kind: str, what: str, was: str, now: str) -> Problem:
+    return Problem(
+        code=f"corpus-has-other-{kind}",
+        file=what,
+        expected=f"“{was}”, as the corpus has it",
+        found=f"“{now}”",
+        remedy="A corpus does not change, because results rest on it: import this as a corpus of another name.",
+    )

@@ -130,19 +130,17 @@ class TrialList(models.Model):
 
     class Meta:
         ordering = ["trial_set__name"]
-        constraints = [
-            models.UniqueConstraint(fields=["trial_set", "enrolment_set"], name="trial_list_once"),
-        ]
+        constraints = [models.UniqueConstraint(fields=["trial_set", "enrolment_set"], name="trial_list_once")]
 
     def __str__(self) -> str:
         return f"{self.enrolment_set} against {self.trial_set}"
 
 
 class Edition(models.Model):
-    """A challenge: which recipe on which corpus, who organises it, when what is open, and what its board shows.
+    """A challenge: which recipe on which corpus, who organises it, when what is open, and what its leaderboard shows.
 
     `recipe_text`, where given, is the organizer's own recipe and takes the place of the shipped one that `protocol`
-    names. `board_policy` holds what the published board ranks by where it differs from the recipe, `draft_policy` what
+    names. `leaderboard_policy` holds what it is ranked by where that differs from the recipe, `draft_policy` what
     an organizer is trying out. Times that are empty do not limit. The board is public once `published_at` is set, and
     rests on what had been evaluated by `frozen_at`, where that is set too.
     """
@@ -172,7 +170,7 @@ class Edition(models.Model):
     scores_required = models.BooleanField(default=True)
     description_required = models.BooleanField("system description required", default=False)
 
-    board_policy = models.JSONField(default=dict, blank=True)
+    leaderboard_policy = models.JSONField(default=dict, blank=True)
     draft_policy = models.JSONField(default=dict, blank=True)
     published_at = models.DateTimeField(null=True, blank=True)
     frozen_at = models.DateTimeField("as of", null=True, blank=True)

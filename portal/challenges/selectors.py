@@ -9,10 +9,11 @@ from typing import Any
 
 from django.db.models import Count, F, Q, QuerySet, Sum
 from django.http import Http404
+from django.shortcuts import get_object_or_404
 
 from evaluation.protocols.recipes import FOLDER
 from portal.challenges.models import Corpus, DataSet, Edition, Gender, Role, Speaker, TrialList, Utterance
-from portal.challenges.recipe_checks import HeldSet
+from portal.challenges.rules import HeldSet
 from portal.jobs.models import Job, State
 
 
@@ -22,12 +23,12 @@ def corpora_for(user: Any) -> QuerySet[Corpus]:
 
 
 def corpus_for(user: Any, name: str) -> Corpus:
-    return _or_404(corpora_for(user).filter(name=name))
+    return get_object_or_404(corpora_for(user), name=name)
 
 
 def data_set_for(user: Any, corpus: str, name: str) -> DataSet:
     sets = DataSet.objects.select_related("corpus").filter(corpus__in=corpora_for(user))
-    return _or_404(sets.filter(corpus__name=corpus, name=name))
+    return get_object_or_404(sets, corpus__name=corpus, name=name)
 
 
 def imports_of(corpus: Corpus) -> QuerySet[Job]:
@@ -39,23 +40,16 @@ def utterance_for(user: Any, corpus: str, name: str) -> Utterance:
     if "\0" in name:  # PostgreSQL refuses to look for it
         raise Http404
     utterances = Utterance.objects.select_related("corpus", "speaker").filter(corpus__in=corpora_for(user))
-    return _or_404(utterances.filter(corpus__name=corpus, name=name))
-
-
-def _or_404(found: QuerySet[Any]) -> Any:
-    first = found.first()
-    if first is None:
-        raise Http404
-    return first
+    return get_object_or_404(utterances, corpus__name=corpus, name=name)
 
 
 @dataclass(frozen=True)
 class CorpusSummary:
     corpus: Corpus
-    speakers: int
-    utterances: int
-    with_audio: int
-    seconds: float
+    speakers: int = 0
+    utterances: int = 0
+    with_audio: int = 0
+    seconds: float = 0.0
 
     @property
     def is_complete(self) -> bool:
@@ -70,20 +64,11 @@ def summaries(corpora: QuerySet[Corpus]) -> list[CorpusSummary]:
     """Speakers, utterances and duration of each corpus, in three queries whatever their number."""
     speakers = dict(Speaker.objects.filter(corpus__in=corpora).order_by().values_list("corpus").annotate(Count("pk")))
     rows = Utterance.objects.filter(corpus__in=corpora).order_by().values("corpus")
-    totals: dict[int, dict[str, Any]] = {
-        row["corpus"]: dict(row)
-        for row in rows.annotate(n=Count("pk"), seconds=Sum("duration_s"), with_audio=Count("pk", filter=~Q(audio="")))
-    }
-    return [
-        CorpusSummary(
-            corpus=corpus,
-            speakers=speakers.get(corpus.pk, 0),
-            utterances=totals.get(corpus.pk, {}).get("n", 0),
-            with_audio=totals.get(corpus.pk, {}).get("with_audio", 0),
-            seconds=totals.get(corpus.pk, {}).get("seconds") or 0.0,
-        )
-        for corpus in corpora
-    ]
+    counted = rows.annotate(
+        utterances=Count("pk"), seconds=Sum("duration_s", default=0.0), with_audio=Count("pk", filter=~Q(audio=""))
+    )
+    totals: dict[Any, dict[str, Any]] = {row.pop("corpus"): row for row in map(dict, counted)}
+    return [CorpusSummary(corpus, speakers.get(corpus.pk, 0), **totals.get(corpus.pk, {})) for corpus in corpora]
 
 
 _ROLE_IN_NAME = {
@@ -98,11 +83,11 @@ class DataSetRow:
     """Speakers by gender and utterances of a data set; `subset` and `part` say where the plan's tables show it."""
 
     data_set: DataSet
-    female: int
-    male: int
-    utterances: int
-    with_audio: int
-    seconds: float
+    female: int = 0
+    male: int = 0
+    utterances: int = 0
+    with_audio: int = 0
+    seconds: float = 0.0
 
     @property
     def speakers(self) -> int:
@@ -150,32 +135,19 @@ def data_set_table(corpus: Corpus) -> list[DataSetRow]:
 def data_set_rows(data_sets: QuerySet[DataSet]) -> list[DataSetRow]:
     """A line for each of the data sets, in two queries whatever their number."""
     members = DataSet.utterances.through.objects.filter(dataset__in=data_sets).order_by().values("dataset")
-    counts: dict[int, dict[str, Any]] = {
-        row["dataset"]: dict(row)
-        for row in members.annotate(
-            n=Count("pk"),
-            with_audio=Count("pk", filter=~Q(utterance__audio="")),
-            seconds=Sum("utterance__duration_s"),
-            female=_speakers(Gender.FEMALE),
-            male=_speakers(Gender.MALE),
-        )
-    }
-    return [_data_set_row(data_set, counts.get(data_set.pk, {})) for data_set in data_sets]
+    counted = members.annotate(
+        utterances=Count("pk"),
+        with_audio=Count("pk", filter=~Q(utterance__audio="")),
+        seconds=Sum("utterance__duration_s", default=0.0),
+        female=_speakers(Gender.FEMALE),
+        male=_speakers(Gender.MALE),
+    )
+    counts: dict[Any, dict[str, Any]] = {row.pop("dataset"): row for row in map(dict, counted)}
+    return [DataSetRow(data_set, **counts.get(data_set.pk, {})) for data_set in data_sets]
 
 
 def _speakers(gender: Gender) -> Count:
     return Count("utterance__speaker", distinct=True, filter=Q(utterance__speaker__gender=gender))
-
-
-def _data_set_row(data_set: DataSet, counts: dict[str, Any]) -> DataSetRow:
-    return DataSetRow(
-        data_set=data_set,
-        female=counts.get("female", 0),
-        male=counts.get("male", 0),
-        utterances=counts.get("n", 0),
-        with_audio=counts.get("with_audio", 0),
-        seconds=counts.get("seconds") or 0.0,
-    )
 
 
 def _position(row: DataSetRow) -> int:
@@ -290,7 +262,7 @@ def editions_for(user: Any) -> QuerySet[Edition]:
 
 
 def edition_for(user: Any, name: str) -> Edition:
-    return _or_404(editions_for(user).filter(name=name))
+    return get_object_or_404(editions_for(user), name=name)
 
 
 def managed_editions_for(user: Any) -> QuerySet[Edition]:
@@ -301,7 +273,7 @@ def managed_editions_for(user: Any) -> QuerySet[Edition]:
 
 
 def managed_edition_for(user: Any, name: str) -> Edition:
-    return _or_404(managed_editions_for(user).filter(name=name))
+    return get_object_or_404(managed_editions_for(user), name=name)
 
 
 def editions_organised_by(user: Any) -> set[int]:
@@ -320,9 +292,9 @@ def has_submissions(edition: Edition) -> bool:
     return edition.systems.filter(submissions__isnull=False).exists()
 
 
-def recipe_text_of(edition: Edition) -> str:
+def export_recipe(edition: Edition) -> str:
     """The recipe of an edition as TOML: its own text, or the file of the shipped one."""
-    return edition.recipe_text or (FOLDER / f"{edition.recipe.edition}.toml").read_text(encoding="utf-8")
+    return edition.recipe_text or (FOLDER / f"{edition.protocol}.toml").read_text(encoding="utf-8")
 
 
 def held_sets(corpus: Corpus, names: Iterable[str] | None = None) -> dict[str, HeldSet]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.db import transaction
@@ -10,15 +11,17 @@ from django.db import transaction
 from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
 from portal.challenges import rules
 from portal.challenges.models import Edition
-from portal.challenges.recipe_checks import contradictions, read_recipe_text, track_problem
-from portal.challenges.selectors import has_submissions, held_sets, recipe_text_of
+from portal.challenges.rules import contradictions, read_recipe_text, track_problem
+from portal.challenges.selectors import export_recipe, has_submissions, held_sets
 from portal.core import audit
+from portal.jobs.models import Job, State
+from portal.jobs.services import NotPossible, create_job
 
 FIELDS = (
-    "title", "name", "description", "protocol", "recipe_text", "track", "corpus", "is_listed",
-    "registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at", "late_until",
-    "submissions_per_team", "largest_archive_bytes", "audio_required", "scores_required", "description_required",
-)  # fmt: skip
+    *("title", "name", "description", "protocol", "recipe_text", "track", "corpus", "is_listed"),
+    *("registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at", "late_until"),
+    *("submissions_per_team", "largest_archive_bytes", "audio_required", "scores_required", "description_required"),
+)
 RECIPE_FIELDS = frozenset({"protocol", "recipe_text", "track", "corpus"})
 RESERVED_NAMES = frozenset({"new"})  # addresses beside those of editions
 LOCKED = (
@@ -84,8 +87,8 @@ def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition
         InvalidEdition: the name is taken.
     """
     fields = {field: getattr(edition, field) for field in FIELDS}
-    own = {"name": name, "title": title, "protocol": "", "recipe_text": recipe_text_of(edition), "is_listed": False}
-    policies = {"board_policy": edition.board_policy, "draft_policy": edition.draft_policy}
+    own = {"name": name, "title": title, "protocol": "", "recipe_text": export_recipe(edition), "is_listed": False}
+    policies = {"leaderboard_policy": edition.leaderboard_policy, "draft_policy": edition.draft_policy}
     copied = Edition(**fields | own | policies)
     _hold_together(copied, [by])
     copied.save()
@@ -134,3 +137,34 @@ def _hold_together(edition: Edition, organizers: list[Any], *, with_recipe: bool
     if problems:
         raise InvalidEdition(problems)
     edition.__dict__.pop("recipe", None)  # computed once from the text that may just have changed
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """How a folder is read; a layout or folder of audio files that is empty is found out."""
+
+    layout: str = ""
+    audio_root: str = ""
+    without_audio: bool = False
+    resample: bool = False
+    is_synthetic: bool = False
+
+
+@transaction.atomic
+def start_import(*, folder: str, name: str, by: Any = None, run_here: bool = False, **options: Any) -> Job:
+    """Create the job that imports the corpus `name` from a folder on this server; `run_here` as in `create_job`.
+
+    Args:
+        options: of `ImportOptions`.
+
+    Raises:
+        NotPossible: an import of this corpus is under way, or the name is that of a page.
+    """
+    if name == "import":
+        raise NotPossible("A corpus cannot be called import, because a page has that address; choose another name.")
+    under_way = Job.objects.filter(kind="import-corpus", state__in=[State.WAITING, State.RUNNING])
+    if any(job.parameters["name"] == name for job in under_way):
+        raise NotPossible(f"An import of the corpus {name} is under way already; see the list of jobs.")
+    parameters = {"folder": folder, "name": name} | asdict(ImportOptions(**options))
+    title = f"Import of the corpus {name}"
+    return create_job(kind="import-corpus", title=title, parameters=parameters, by=by, run_here=run_here)

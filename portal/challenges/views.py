@@ -8,39 +8,33 @@ from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_safe
 
-from portal.accounts.access import organizer_page
+from portal.accounts.access import organizer_page, organizer_read
 from portal.challenges import selectors
 from portal.challenges.forms import ImportForm
 from portal.challenges.models import Gender, Utterance
-from portal.core.media import signed_address
+from portal.core.fields import posted, show_form
+from portal.core.media import voice_sources
 
 PAGE_SIZE = 50
 
 
-@require_safe
-@organizer_page
+@organizer_read
 def corpus_list(request: HttpRequest) -> HttpResponse:
-    return render(
-        request,
-        "corpora/list.html",
-        {"summaries": selectors.summaries(selectors.corpora_for(request.user))},
-    )
+    return render(request, "corpora/list.html", {"summaries": selectors.summaries(selectors.corpora_for(request.user))})
 
 
 @organizer_page
 def import_corpus(request: HttpRequest) -> HttpResponse:
     """Choose a folder on the server; its import is a job. The address may fill in fields (``?name=…&folder=…``)."""
-    form = ImportForm(request.POST if request.method == "POST" else None, initial=request.GET.dict())
+    form = ImportForm(posted(request), initial=request.GET.dict())
     job = form.start(by=request.user) if form.is_valid() else None
     if job is not None:
         return redirect(job)
-    return render(request, "corpora/import.html", {"form": form}, status=422 if form.errors else 200)
+    return show_form(request, "corpora/import.html", form)
 
 
-@require_safe
-@organizer_page
+@organizer_read
 def corpus_detail(request: HttpRequest, name: str) -> HttpResponse:
     corpus = selectors.corpus_for(request.user, name)
     [summary] = selectors.summaries(selectors.corpora_for(request.user).filter(pk=corpus.pk))
@@ -57,38 +51,30 @@ def corpus_detail(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "corpora/detail.html", context)
 
 
-@require_safe
-@organizer_page
+@organizer_read
 def data_set_detail(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
     chosen = selectors.data_set_for(request.user, name, data_set)
     [row] = selectors.data_set_rows(chosen.corpus.data_sets.filter(pk=chosen.pk))
     context = {"corpus": chosen.corpus, "data_set": chosen, "row": row}
     context["trial_lists"] = chosen.trial_lists.select_related("enrolment_set__corpus")
-    return render(
-        request,
-        "corpora/data_set.html",
-        context | _utterance_page(request, chosen.utterances.all()),
-    )
+    return render(request, "corpora/data_set.html", context | _utterance_page(request, chosen.utterances.all()))
 
 
-@require_safe
-@organizer_page
+@organizer_read
 def speaker_list(request: HttpRequest, name: str) -> HttpResponse:
     corpus = selectors.corpus_for(request.user, name)
     page = Paginator(selectors.speaker_table(corpus), PAGE_SIZE).get_page(request.GET.get("page"))
     return render(request, "corpora/speakers.html", {"corpus": corpus, "page": page})
 
 
-@require_safe
-@organizer_page
+@organizer_read
 def utterance_list(request: HttpRequest, name: str) -> HttpResponse:
     corpus = selectors.corpus_for(request.user, name)
     context = {"corpus": corpus} | _utterance_page(request, corpus.utterances.all())
     return render(request, "corpora/utterances.html", context)
 
 
-@require_safe
-@organizer_page
+@organizer_read
 def utterance_detail(request: HttpRequest, name: str, utterance: str) -> HttpResponse:
     chosen = selectors.utterance_for(request.user, name, utterance)
     context = {
@@ -105,8 +91,7 @@ def _player(request: HttpRequest, utterance: Utterance) -> dict[str, Any] | None
     """What the player component needs; None while the audio is missing."""
     if not utterance.audio:
         return None
-    source = {"url": signed_address(request, utterance.audio), "name": "Original", "voice": "original"}
-    return {"title": "Waveform and spectrogram", "sources": [source]}
+    return {"title": "Waveform and spectrogram", "sources": voice_sources(request, {"original": utterance.audio})}
 
 
 def _utterance_page(request: HttpRequest, utterances: QuerySet[Utterance]) -> dict[str, Any]:

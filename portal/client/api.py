@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from evaluation.commands.terminal import CommandError, warn
+from common.errors import CommandError
+from common.terminal import print_message
 
 if TYPE_CHECKING:
     import httpx
@@ -93,7 +94,7 @@ def _address(text: str) -> str:
 
 
 class Portal:
-    """Requests to a portal; every fault becomes a `CommandError` with a sentence."""
+    """Requests to a portal; every problem becomes a `CommandError` with a sentence."""
 
     def __init__(self, address: str, client: httpx.Client) -> None:
         self.address, self._client = address, client
@@ -128,7 +129,7 @@ class Portal:
             if response.status_code != 429:
                 break
             pause = min(MAX_PAUSE_S, _seconds(response.headers))
-            warn(f"The portal asks for a pause of {pause} s.")
+            print_message(f"The portal asks for a pause of {pause} s.")
             time.sleep(pause)
         if response.is_success:
             return response
@@ -187,7 +188,7 @@ def _seconds(headers: Mapping[str, str]) -> int:
 # What vp keeps -------------------------------------------------------------------------------------
 
 
-def folder_of(kind: str) -> Path:
+def find_folder(kind: str) -> Path:
     """Where this user keeps configuration (``config``) or state (``state``) of ``vp``."""
     variable, usual = {"config": ("XDG_CONFIG_HOME", ".config"), "state": ("XDG_STATE_HOME", ".local/state")}[kind]
     given = os.environ.get(variable, "")
@@ -200,7 +201,7 @@ def folder_of(kind: str) -> Path:
 def read_kept() -> dict[str, str]:
     """Server and token of ``vp login``; empty where there was none."""
     try:
-        found = json.loads((folder_of("config") / "login.json").read_text(encoding="utf-8"))
+        found = json.loads((find_folder("config") / "login.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     known = {name: found.get(name) for name in ("server", "token")} if isinstance(found, dict) else {}
@@ -209,7 +210,7 @@ def read_kept() -> dict[str, str]:
 
 def keep_login(server: str, token: str) -> Path:
     """Keep server and token for the next commands, readable by this user only."""
-    return write_private(folder_of("config") / "login.json", {"server": server, "token": token})
+    return write_private(find_folder("config") / "login.json", {"server": server, "token": token})
 
 
 def write_private(path: Path, content: Mapping[str, Any]) -> Path:

@@ -6,7 +6,8 @@ import argparse
 import getpass
 import sys
 
-from evaluation.commands.terminal import FINE, CommandError, say
+from common.errors import CommandError
+from common.terminal import FINE, print_text
 from portal.client.api import HOW_TO_LOG_IN, add_server_arguments, keep_login, open_portal
 
 DESCRIPTION = (
@@ -28,6 +29,6 @@ def run(options: argparse.Namespace) -> int:
     with open_portal(options.server, token.strip()) as portal:
         me = portal.get("me")
         place = keep_login(portal.address, token.strip())
-        say(f"You are {me['name']} on {portal.address}; the token may {', '.join(me['token']['scopes'])}.")
-    say(f"Kept in {place}, which only you can read.")
+        print_text(f"You are {me['name']} on {portal.address}; the token may {', '.join(me['token']['scopes'])}.")
+    print_text(f"Kept in {place}, which only you can read.")
     return FINE

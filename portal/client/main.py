@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from evaluation.commands.running import Parser, run_command
+from common.terminal import Parser, run_command
 
 PROGRAM = "vp"
 # name: one line for the help

@@ -1,4 +1,4 @@
-"""``vp results``: the numbers of a system, recomputed, and for its own team the claimed ones beside."""
+"""``vp results``: the numbers of a system, recomputed, and for its own team the reported ones beside."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from evaluation.commands.terminal import FINE, NONE, PROBLEMS, CommandError, say, say_json, say_table, say_wrapped
+from common.errors import CommandError
+from common.terminal import FINE, NONE, PROBLEMS, print_json, print_paragraph, print_table, print_text
 from portal.client.api import Portal, add_server_arguments, open_portal
 
 DESCRIPTION = (
@@ -28,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask and say; the exit code is 1 where a claimed number disagrees with the recomputed one."""
+    """Ask and say; the exit code is 1 where a reported number disagrees with the recomputed one."""
     with open_portal(options.server) as portal:
         path = f"systems/{name_of(portal, options.system)}/values"
         query = {} if options.wanted_version is None else {"version": options.wanted_version}
@@ -37,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
             return FINE
         values = portal.get(path, **query)
     if options.json:
-        say_json(values)
+        print_json(values)
         return FINE
     return _say_values(values)
 
@@ -59,21 +60,21 @@ def name_of(portal: Portal, wanted: str) -> str:
 
 
 def _say_values(values: dict[str, Any]) -> int:
-    say(f"{values['label']}, version {values['version']}, {values['edition'] or 'no edition'}")
+    print_text(f"{values['label']}, version {values['version']}, {values['edition'] or 'no edition'}")
     numbers = values["numbers"]
     if numbers:
-        has_claims = any(number.get("claimed") is not None for number in numbers)
+        has_reported = any(number.get("reported") is not None for number in numbers)
         head = ("data set", "gender", "number", "attack", "value", "interval", "n", "rests on")
-        say_table(head + (("claimed", "") if has_claims else ()), [_row(one, has_claims) for one in numbers])
+        print_table(head + (("reported", "") if has_reported else ()), [_row(one, has_reported) for one in numbers])
     elif not values["speech"]:
-        say("No number could be computed." if values["measured_at"] else "No number has been computed yet.")
+        print_text("No number could be computed." if values["measured_at"] else "No number has been computed yet.")
     if values["speech"]:
-        say("\nMeasured on the audio")
+        print_text("\nMeasured on the audio")
         rows = [
             (one["data_set"], one["gender"], one["metric"], f"{one['value']:.4g}", one["unit"], f"{one['n']:,}")
             for one in values["speech"]
         ]
-        say_table(("data set", "gender", "number", "value", "unit", "n"), rows)
+        print_table(("data set", "gender", "number", "value", "unit", "n"), rows)
     _say_missing(values.get("missing", ()))
     return PROBLEMS if any(number.get("agrees") is False for number in numbers) else FINE
 
@@ -84,22 +85,20 @@ def _say_missing(missing: Iterable[dict[str, Any]]) -> None:
     for one in missing:
         by_reason.setdefault(one["reason"], []).append(one["what"])
     for reason, numbers in by_reason.items():
-        say_wrapped(f"Missing ({len(numbers)}), because {reason}:")
+        print_paragraph(f"Missing ({len(numbers)}), because {reason}:")
         for number in numbers:
-            say_wrapped(number, indent="  ")
+            print_paragraph(number, indent="  ")
 
 
-def _row(number: dict[str, Any], has_claims: bool) -> tuple[str, ...]:
+def _row(number: dict[str, Any], has_reported: bool) -> tuple[str, ...]:
     interval = NONE if number["low"] is None else f"{number['low']:.4g} to {number['high']:.4g}"
     name = f"{number['metric']} ({number['estimator']})" if number["estimator"] else number["metric"]
     count = NONE if number["n"] is None else f"{number['n']:,}"
     value = number.get("category") or f"{number['value']:.4g}"
-    cells = (
-        number["data_set"], number["gender"], name, number["attack_model"] or NONE, value, interval, count,
-        number["basis"],
-    )  # fmt: skip
-    if not has_claims:
+    attack = number["attack_model"] or NONE
+    cells = (number["data_set"], number["gender"], name, attack, value, interval, count, number["basis"])
+    if not has_reported:
         return cells
-    claimed = number.get("claimed")
-    shown = NONE if claimed is None else number.get("claimed_category") or f"{claimed:.4g}"
+    reported = number.get("reported")
+    shown = NONE if reported is None else number.get("reported_category") or f"{reported:.4g}"
     return (*cells, shown, AGREES[number.get("agrees")])

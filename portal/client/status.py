@@ -1,16 +1,91 @@
-"""``vp status``: the submissions of one's teams, or one of them with its timeline and work."""
+"""``vp status``: one's submissions, or one of them; and how ``vp upload`` follows the check of a new one."""
 
 from __future__ import annotations
 
 import argparse
+import time
+from itertools import groupby
 from typing import Any
 
-from evaluation.commands.terminal import FINE, PROBLEMS, say, say_json, say_table, say_wrapped
-from portal.client.api import add_server_arguments, open_portal
-from portal.client.follow import stage_of
+from common.errors import CommandError
+from common.problems import Severity
+from common.terminal import FINE, PROBLEMS, print_json, print_message, print_paragraph, print_table, print_text
+from portal.client.api import Portal, Unreachable, add_server_arguments, open_portal
+from portal.intake.report import IntakeReport
 
+NOT_CHECKED = {"received", "checking"}
+LONGEST_PAUSE_S = 10.0
 DESCRIPTION = "Show your submissions, the newest first, or one of them: timeline, what was found, and how far it is."
 BAD = {"refused", "failed"}
+
+
+def follow(portal: Portal, number: int) -> int:
+    """Wait for the report of a submission and say it; the exit code.
+
+    Raises:
+        CommandError: the check itself failed.
+    """
+    submission = wait_for_report(portal, number)
+    if submission["state"] in NOT_CHECKED:
+        raise CommandError(failed_check(submission))
+    say_checked(portal, submission)
+    return PROBLEMS if submission["state"] in BAD else FINE
+
+
+def wait_for_report(portal: Portal, number: int) -> dict[str, Any]:
+    """The submission once its check is over, however it ended."""
+    pause_s, said = 1.0, ""
+    while True:
+        try:
+            submission: dict[str, Any] = portal.get(f"submissions/{number}/")
+        except Unreachable as fault:
+            print_message(str(fault))
+            time.sleep(LONGEST_PAUSE_S)
+            continue
+        if submission["state"] not in NOT_CHECKED or not submission["is_under_way"]:
+            return submission
+        if (stage := describe_stage(submission)) != said:
+            print_message(stage)
+            said = stage
+        time.sleep(pause_s)
+        pause_s = min(LONGEST_PAUSE_S, 1.3 * pause_s)
+
+
+def describe_stage(submission: dict[str, Any]) -> str:
+    """How far the work on a submission is, in a line."""
+    running = next((job for job in submission["jobs"] if job["state"] == "running"), None)
+    if running is None:
+        return "It waits for its turn."
+    done = f" {10 * (10 * running['done'] // running['total'])} %" if running["total"] else ""
+    return f"{running['stage'] or running['title']}{done}"
+
+
+def failed_check(submission: dict[str, Any]) -> str:
+    """Why there is no report."""
+    failed = next((job for job in submission["jobs"] if job["failure"]), None)
+    if failed is None:
+        return "The check was stopped; ask the organizer to let it go on."
+    return f"The check failed: {failed['failure']} {failed['failure_remedy']}".strip()
+
+
+def say_checked(portal: Portal, submission: dict[str, Any]) -> None:
+    """The whole report, grouped, and what it means."""
+    report = IntakeReport.from_json(portal.text(f"submissions/{submission['id']}/report", "application/json"))
+    say_report(report, conclusion=describe_outcome(submission))
+
+
+def describe_outcome(submission: dict[str, Any]) -> str:
+    """The outcome in a sentence or two."""
+    name = f"{submission['label']} version {submission['version']}"
+    if submission["state"] == "refused":
+        system = submission["label"]
+        return (
+            f"{name} was refused and does not count. Mend the errors and upload again with --system {system}; what was "
+            "sound is kept, so that the archive may hold only what changed."
+        )
+    if submission["state"] in {"accepted", "evaluating"}:
+        return f"{name} was accepted and is being evaluated: vp status {submission['id']}."
+    return f"{name} is {submission['state']}: vp results {submission['label']}."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,53 +100,96 @@ def run(options: argparse.Namespace) -> int:
     """Ask and say; the exit code is 1 where the submission asked for was refused or could not be evaluated."""
     with open_portal(options.server) as portal:
         if options.submission is not None:
-            return _say_one(portal.get(f"submissions/{options.submission}/"), as_json=options.json)
+            submission = portal.get(f"submissions/{options.submission}/")
+            (print_json if options.json else _say_all)(submission)
+            return PROBLEMS if submission["state"] in BAD else FINE
         search = {"edition": options.edition} if options.edition else {}
         found = list(portal.every("submissions/", **search))
     if options.json:
-        say_json(found)
+        print_json(found)
     elif not found:
-        say("Nothing was submitted yet.")
+        print_text("Nothing was submitted yet.")
     else:
-        say_table(
-            ("number", "edition", "system", "version", "state", "errors", "arrived"), [_row(one) for one in found]
-        )
+        head = ("number", "edition", "system", "version", "state", "errors", "arrived")
+        print_table(head, [_row(one) for one in found])
     return FINE
 
 
 def _row(one: dict[str, Any]) -> tuple[str, ...]:
     state = f"{one['state']}, late" if one["is_late"] else one["state"]
-    return (
-        str(one["id"]), one["edition"] or "–", one["label"], str(one["version"]), state, str(one["errors"]),
-        moment(one["created_at"]),
-    )  # fmt: skip
-
-
-def _say_one(submission: dict[str, Any], *, as_json: bool) -> int:
-    if as_json:
-        say_json(submission)
-    else:
-        _say_all(submission)
-    return PROBLEMS if submission["state"] in BAD else FINE
+    which = (str(one["id"]), one["edition"] or "–", one["label"], str(one["version"]))
+    return (*which, state, str(one["errors"]), moment(one["created_at"]))
 
 
 def _say_all(submission: dict[str, Any]) -> None:
     late = ", late" if submission["is_late"] else ""
-    say(f"{submission['label']} version {submission['version']}, {submission['edition']}: {submission['state']}{late}")
+    print_text(
+        f"{submission['label']} version {submission['version']}, {submission['edition']}: {submission['state']}{late}"
+    )
     for step in submission["timeline"]:
-        say_wrapped(f"{moment(step['at'])}  {step['state']}{': ' if step['note'] else ''}{step['note']}", indent="  ")
+        print_paragraph(
+            f"{moment(step['at'])}  {step['state']}{': ' if step['note'] else ''}{step['note']}", indent="  "
+        )
     for job in submission["jobs"]:
         if job["failure"]:
-            say_wrapped(f"{job['title']}: {job['failure']} {job['failure_remedy']}", indent="  ")
+            print_paragraph(f"{job['title']}: {job['failure']} {job['failure_remedy']}", indent="  ")
     if submission["is_under_way"]:
-        say(f"\n{stage_of(submission)}")
+        print_text(f"\n{describe_stage(submission)}")
     for cause in submission["report_summary"]:
         place = f" in {cause['data_set']}" if cause["data_set"] else ""
-        say(f"  {cause['severity']}: {cause['title']} ({cause['count']:,}){place}")
+        print_text(f"  {cause['severity']}: {cause['title']} ({cause['count']:,}){place}")
     for one in submission["data_sets"]:
-        say(f"  {one['name']}: {one['files']:,} recordings, {one['inherited']:,} of them inherited")
+        print_text(f"  {one['name']}: {one['files']:,} recordings, {one['inherited']:,} of them inherited")
 
 
 def moment(text: str) -> str:
     """A time of the portal as a person reads it, in UTC."""
     return f"{text[:10]} {text[11:16]}"
+
+
+def say_report(report: IntakeReport, *, conclusion: str = "") -> None:
+    """The report on standard output, by data set and cause, with the first sentences of each cause.
+
+    Args:
+        conclusion: what has become of the archive; without it what would.
+    """
+    counts = report.counts
+    print_text(f"{report.archive} for {report.edition}")
+    print_text(
+        f"{counts.files:,} files: {counts.received:,} of {counts.expected:,} utterances in data sets, "
+        f"{counts.documents:,} documents"
+    )
+    if counts.inherited:
+        print_text(f"{counts.inherited:,} of the utterances in data sets are inherited from earlier versions.")
+    for data_set, causes in groupby(report.summary(), key=lambda cause: cause["data_set"]):
+        print_text(f"\n{data_set or 'Whole submission'}")
+        for cause in causes:
+            _say_cause(cause)
+    print_text(f"\n{found_words(report)} {conclusion}" if conclusion else f"\n{verdict(report)}")
+
+
+def verdict(report: IntakeReport) -> str:
+    """The outcome in one or two sentences."""
+    found = found_words(report)
+    if report.is_refused:
+        return f"{found} The archive would be refused; it was not read to its end."
+    if report.has_errors:
+        return f"{found} The submission would be refused: mend the errors and check again."
+    return f"{found} The submission would be accepted."
+
+
+def found_words(report: IntakeReport) -> str:
+    """How many faults of each severity."""
+    counts = {severity: report.count(severity) for severity in Severity}
+    numbers = [f"{count:,} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items()]
+    return f"Found {', '.join(numbers[:-1])} and {numbers[-1]}."
+
+
+def _say_cause(cause: dict[str, Any]) -> None:
+    count = f" ({cause['count']:,})" if cause["count"] > 1 else ""
+    print_text(f"  {cause['severity']}: {cause['title']}{count}")
+    for example in cause["examples"]:
+        print_paragraph(example, indent="    ")
+    if (rest := cause["count"] - len(cause["examples"])) > 0 and len(cause["examples"]) > 1:
+        print_text(f"    … and {rest:,} more; --csv and --json list all.")
+    print_paragraph(f"→ {cause['remedy']}", indent="    ")

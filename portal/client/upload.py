@@ -1,28 +1,32 @@
-"""``vp upload``: send an archive, whatever happens to the line, and read the report on it.
-
-The tus protocol 1.0.0 with a checksum for every part. What was begun is noted in the user's state folder under the
-content of the file and where it goes, so that the same command goes on where it was, after a broken line by itself.
-"""
+"""Which team and which system an archive is for, as a person names them."""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
 import json
-import sys
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
-from evaluation.commands.terminal import FINE, CommandError, say, warn
-from evaluation.formats.sizes import size_words
-from portal.client.api import Portal, Refused, Unreachable, add_server_arguments, folder_of, open_portal, write_private
-from portal.client.follow import follow
-from portal.client.targets import chosen_system, chosen_team, edition_by
+from common.errors import CommandError
+from common.memory import format_size
+from common.terminal import FINE, ProgressBar, print_message, print_text
+from portal.client.api import (
+    Portal,
+    Refused,
+    Unreachable,
+    add_server_arguments,
+    find_folder,
+    open_portal,
+    write_private,
+)
+from portal.client.status import follow
 
+Row = dict[str, Any]
 DESCRIPTION = (
     "Send an archive to an edition and read the report on it. Interrupted at any time, the same command goes on where "
     "it was. Without --system and --kind it makes your team's first primary system."
@@ -33,6 +37,71 @@ LONGEST_PAUSE_S = 15.0
 TRY_AGAIN = {409, 423, 460}
 GONE = {404, 410}
 TUS = {"Tus-Resumable": "1.0.0"}
+
+
+def edition_by(portal: Portal, name: str) -> Row:
+    """The edition of this name.
+
+    Raises:
+        CommandError: there is none, or none that this person sees.
+    """
+    try:
+        found: Row = portal.get(f"editions/{quote(name, safe='')}/")
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+        known = ", ".join(one["name"] for one in portal.every("editions/")) or "none"
+        raise CommandError(f"There is no edition {name}, or you may not see it. You see: {known}.") from refused
+    return found
+
+
+def chosen_team(portal: Portal, edition: Row, wanted: str | None) -> Row | None:
+    """The team that sends, by label, name or number, else one's own; None for an organizer's baseline.
+
+    Raises:
+        CommandError: there is no such team, or none at all.
+    """
+    teams = list(portal.every("teams/", edition=edition["name"]))
+    if wanted:
+        keys = [{one["label"].casefold(), one["name"].casefold(), str(one["id"])} for one in teams]
+        found = [one for one, names in zip(teams, keys, strict=True) if wanted.casefold() in names]
+        if len(found) != 1:
+            yours = ", ".join(f"{one['label'] or one['id']} ({one['name']})" for one in teams) or "none"
+            raise CommandError(f"--team: expected one of your teams in {edition['name']} ({yours}), found {wanted}.")
+        return found[0]
+    own = [one for one in teams if one["id"] == edition["your_team"]]
+    if not own and not edition["you_organise"]:
+        raise CommandError(
+            f"You belong to no team of “{edition['title']}”. Register one on the page of the edition, ask to be "
+            "invited, or log in first (vp login)."
+        )
+    return own[0] if own else None
+
+
+def chosen_system(portal: Portal, edition: Row, team: Row | None, wanted: str | None, kind: str | None) -> str:
+    """The name of the system of which this is a further version; empty for a new one.
+
+    Raises:
+        CommandError: the team has no such system, or has systems and nothing says which is meant.
+    """
+    if kind is not None:
+        return ""
+    team_query = {"team": team["id"]} if team else {}
+    systems = [
+        one for one in portal.every("systems/", edition=edition["name"], **team_query) if team or one["is_baseline"]
+    ]
+    known = ", ".join(one["label"] for one in systems) or "none"
+    if wanted is None:
+        if systems and team:
+            raise CommandError(
+                f"The team has systems already ({known}). Say --system {systems[0]['label']} for a further version of "
+                "one, which inherits what the archive does not hold, or --kind primary for another system."
+            )
+        return ""
+    for one in systems:
+        if wanted.casefold() in {one["name"].casefold(), one["label"].casefold()}:
+            return str(one["name"])
+    raise CommandError(f"--system: expected a system of this team ({known}), found {wanted}.")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +132,7 @@ def run(options: argparse.Namespace) -> int:
         metadata = _metadata(portal, options)
         sender = Sender(portal, options.archive, metadata, patience_s=options.patience)
         submission = sender.send(only_resume=options.resume)
-        say(
+        print_text(
             f"{options.archive.name} arrived whole: submission {submission}, {portal.address}/submissions/{submission}/"
         )
         return FINE if options.no_wait else follow(portal, submission)
@@ -83,17 +152,14 @@ def _metadata(portal: Portal, options: argparse.Namespace) -> dict[str, str]:
 
 def _hash(path: Path) -> str:
     digest, done, size = hashlib.sha256(), 0, path.stat().st_size
-    line = Line(f"Reading {path.name}")
     try:
-        with path.open("rb") as stream:
+        with path.open("rb") as stream, ProgressBar(is_kept=True, lines="tenths") as bar:
             while piece := stream.read(HASH_BYTES):
                 digest.update(piece)
                 done += len(piece)
-                line.show(done, size)
+                _show(bar, f"Reading {path.name}", done, size)
     except OSError as error:
         raise CommandError(f"{path}: it cannot be read, “{error.strerror}”.") from error
-    finally:
-        line.end()
     return digest.hexdigest()
 
 
@@ -101,16 +167,21 @@ class Sender:
     """Brings one file to the portal."""
 
     def __init__(
-        self, portal: Portal, path: Path, metadata: Mapping[str, str], *, patience_s: float,
+        self,
+        portal: Portal,
+        path: Path,
+        metadata: Mapping[str, str],
+        *,
+        patience_s: float,
         pause: Callable[[float], None] = time.sleep,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.portal, self.path, self.metadata, self.patience_s = portal, path, metadata, patience_s
         self.size = path.stat().st_size
         self._pause = pause
-        self._line = Line(f"Sending {path.name}")
+        self._bar = ProgressBar(is_kept=True, lines="tenths")
         whole = json.dumps([portal.address, self.size, sorted(metadata.items())])
         name = hashlib.sha256(whole.encode()).hexdigest()[:32]
-        self.note = folder_of("state") / f"upload-{name}.json"
+        self.note = find_folder("state") / f"upload-{name}.json"
 
     def send(self, *, only_resume: bool = False) -> int:
         """Everything that is not there yet; the number of the submission.
@@ -118,11 +189,9 @@ class Sender:
         Raises:
             CommandError: the portal refuses the archive, or does not answer for too long.
         """
-        try:
+        with self._bar:
             address, offset = self._resumed(only_resume=only_resume) or self._begun()
             self._send_parts(address, offset)
-        finally:
-            self._line.end()
         state = self._patiently(lambda: self.portal.ask("GET", address).json())
         if not state["submission"]:
             state = self.portal.ask("POST", f"{address}/submit").json()
@@ -143,7 +212,7 @@ class Sender:
                     raise
                 self.note.unlink(missing_ok=True)
             else:
-                warn(f"Going on at {size_words(offset)} of {size_words(self.size)}.")
+                print_message(f"Going on at {format_size(offset)} of {format_size(self.size)}.")
                 return address, offset
         if only_resume:
             raise CommandError(
@@ -171,13 +240,13 @@ class Sender:
                     offset = self._send_part(address, stream, offset)
                 except (Unreachable, Refused) as fault:
                     self._require_hope(fault, last_progress)
-                    warn(f"\n{fault} Trying again in {pause_s:.0f} s." if pause_s > 2 else "")
+                    print_message(f"\n{fault} Trying again in {pause_s:.0f} s." if pause_s > 2 else "")
                     self._pause(pause_s)
                     pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
                     offset = self._patiently(lambda: self._offset(address))
                 if offset > before:
                     last_progress, pause_s = time.monotonic(), 0.5
-                self._line.show(offset, self.size)
+                _show(self._bar, f"Sending {self.path.name}", offset, self.size)
 
     def _send_part(self, address: str, stream: Any, offset: int) -> int:
         stream.seek(offset)
@@ -197,47 +266,28 @@ class Sender:
         return int(self.portal.ask("HEAD", address, headers=TUS).headers["Upload-Offset"])
 
     def _require_hope(self, fault: CommandError, last_progress: float) -> None:
-        """Raises the fault where trying again is in vain."""
+        """Raises the problem where trying again is in vain."""
         if isinstance(fault, Refused) and fault.status not in TRY_AGAIN:
             raise fault
         if time.monotonic() - last_progress > self.patience_s:
             raise CommandError(f"{fault} What has arrived is kept: the same command goes on there.") from fault
 
-    def _patiently(self, deed: Callable[[], Any]) -> Any:
+    def _patiently(self, action: Callable[[], Any]) -> Any:
         """Do it, again and again while the portal does not answer."""
         start, pause_s = time.monotonic(), 0.5
         while True:
             try:
-                return deed()
+                return action()
             except Unreachable as fault:
                 if time.monotonic() - start > self.patience_s:
                     raise
                 if pause_s > 2:
-                    warn(f"\n{fault} Trying again in {pause_s:.0f} s.")
+                    print_message(f"\n{fault} Trying again in {pause_s:.0f} s.")
                 self._pause(pause_s)
                 pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 
 
-class Line:
-    """Progress in bytes on standard error: one line that changes on a terminal, else a line for each tenth."""
-
-    def __init__(self, words: str) -> None:
-        self.words, self._is_terminal, self._shown = words, sys.stderr.isatty(), ""
-
-    def show(self, done: int, total: int) -> None:
-        """Draw what changed."""
-        share = done / total if total else 1.0
-        text = f"{self.words}: {100 * share:.0f} % of {size_words(total)}"
-        if not self._is_terminal:
-            text = f"{self.words}: {10 * int(10 * share)} % of {size_words(total)}"
-        if text != self._shown:
-            sys.stderr.write(f"\r\x1b[K{text}" if self._is_terminal else f"{text}\n")
-            sys.stderr.flush()
-            self._shown = text
-
-    def end(self) -> None:
-        """Leave the line free for what follows."""
-        if self._is_terminal and self._shown:
-            sys.stderr.write("\n")
-            sys.stderr.flush()
-        self._shown = ""
+def _show(bar: ProgressBar, stage: str, done: int, total: int) -> None:
+    """Progress in bytes, as a share."""
+    of = f" of {format_size(total)}"
+    bar.show(stage, done, total, f"{stage}: {100 * done / total if total else 100:.0f} %{of}", after=of)

@@ -7,26 +7,25 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import sys
 import tempfile
-from itertools import groupby
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
-from evaluation.commands.terminal import FINE, PROBLEMS, CommandError, say, say_wrapped
-from evaluation.formats.problems import Severity
+from common.errors import CommandError
+from common.terminal import FINE, PROBLEMS, ProgressBar
 from evaluation.protocols.recipes import RecipeError
 from portal.client.api import Refused, add_server_arguments, open_portal
-from portal.submissions.intake.check import KeepNothing, check_archive
-from portal.submissions.intake.expected import ExpectedError, ExpectedSubmission
-from portal.submissions.intake.report import IntakeReport
+from portal.client.status import say_report
+from portal.intake.check import ArchiveCheck
+from portal.intake.expectation import ExpectedError, ExpectedSubmission
+from portal.intake.report import IntakeReport
 
 DESCRIPTION = (
     "Check an archive, or the folder that it will be made of, as the portal will: every utterance decoded and held "
     "against the lists of the edition, result and score files read. Nothing is sent."
 )
-_BAR_WIDTH = 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,9 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("archive", type=Path, metavar="ARCHIVE", help="zip or tar archive, or a folder")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
-        "--expected", type=Path, metavar="FILE",
+        "--expected",
+        type=Path,
+        metavar="FILE",
         help="what the edition expects, downloaded from its page on the portal (JSON)",
-    )  # fmt: skip
+    )
     source.add_argument("--edition", metavar="NAME", help="ask the portal what this edition expects")
     parser.add_argument(
         "--system", metavar="NAME", help="check a further version of this system, such as T11-p1, with what it inherits"
@@ -108,113 +109,30 @@ def fetch_expected(edition: str, server: str | None, system: str | None = None) 
 
 def verify(archive: Path, expected: ExpectedSubmission) -> IntakeReport:
     """The report on an archive or a folder; nothing of it is kept."""
-    bar, inherited = _Bar(), expected.inherited
+    inherited = expected.inherited
     speech = {name: frozenset(names) for name, names in inherited.speech.items()} if inherited else {}
     try:
-        with tempfile.TemporaryDirectory(prefix="vp-verify-") as folder:
-            return check_archive(
-                archive, name=archive.resolve().name, expected=expected, keeper=KeepNothing(), documents=Path(folder),
-                inherited=speech, hand_down=inherited.documents_beside if inherited else None, progress=bar.show,
-            )  # fmt: skip
+        with tempfile.TemporaryDirectory(prefix="vp-verify-") as folder, ProgressBar(lines="tenths") as bar:
+            check = ArchiveCheck(archive.resolve().name, expected, Path(folder), bar.show)
+            for _ in check.read(archive):
+                pass  # nothing is kept
+            return check.report(speech, inherited.documents_beside(check.paths) if inherited else ())
     except OSError as error:
         raise CommandError(f"{archive}: it cannot be read to its end: {error}.") from error
-    finally:
-        bar.end()
-
-
-def say_report(report: IntakeReport, *, conclusion: str = "") -> None:
-    """The report on standard output, by data set and cause, with the first sentences of each cause.
-
-    Args:
-        conclusion: what has become of the archive; without it what would.
-    """
-    counts = report.counts
-    say(f"{report.archive} for {report.edition}")
-    say(
-        f"{counts.files:,} files: {counts.received:,} of {counts.expected:,} utterances in data sets, "
-        f"{counts.documents:,} documents"
-    )
-    if counts.inherited:
-        say(f"{counts.inherited:,} of the utterances in data sets are inherited from earlier versions.")
-    for data_set, causes in groupby(report.summary(), key=lambda cause: cause["data_set"]):
-        say(f"\n{data_set or 'Whole submission'}")
-        for cause in causes:
-            _say_cause(cause)
-    say(f"\n{found_words(report)} {conclusion}" if conclusion else f"\n{verdict(report)}")
-
-
-def verdict(report: IntakeReport) -> str:
-    """The outcome in one or two sentences."""
-    found = found_words(report)
-    if report.is_refused:
-        return f"{found} The archive would be refused; it was not read to its end."
-    if report.has_errors:
-        return f"{found} The submission would be refused: mend the errors and check again."
-    return f"{found} The submission would be accepted."
-
-
-def found_words(report: IntakeReport) -> str:
-    """How many faults of each severity."""
-    numbers = [_number(report.count(severity), severity) for severity in Severity]
-    return f"Found {', '.join(numbers[:-1])} and {numbers[-1]}."
-
-
-def _number(count: int, severity: Severity) -> str:
-    return f"{count:,} {severity}{'' if count == 1 else 's'}"
-
-
-def _say_cause(cause: dict[str, Any]) -> None:
-    count = f" ({cause['count']:,})" if cause["count"] > 1 else ""
-    say(f"  {cause['severity']}: {cause['title']}{count}")
-    for example in cause["examples"]:
-        say_wrapped(example, indent="    ")
-    if (rest := cause["count"] - len(cause["examples"])) > 0 and len(cause["examples"]) > 1:
-        say(f"    … and {rest:,} more; --csv and --json list all.")
-    say_wrapped(f"→ {cause['remedy']}", indent="    ")
 
 
 def _write(report: IntakeReport, kind: str, place: Path) -> None:
+    text = io.StringIO(newline="")
+    if kind == "json":
+        text.write(f"{report.to_json()}\n")
+    else:
+        csv.writer(text).writerows(report.csv_rows())
     try:
         if place == Path("-"):
-            _write_to(sys.stdout, report, kind)
+            sys.stdout.write(text.getvalue())
         else:
-            with place.open("w", encoding="utf-8", newline="") as file:
-                _write_to(file, report, kind)
+            place.write_text(text.getvalue(), encoding="utf-8", newline="")
     except BrokenPipeError:
         raise
     except OSError as error:
         raise CommandError(f"{place}: the report cannot be written, “{error.strerror}”.") from error
-
-
-def _write_to(file: Any, report: IntakeReport, kind: str) -> None:
-    if kind == "json":
-        file.write(f"{report.to_json()}\n")
-    else:
-        csv.writer(file).writerows(report.csv_rows())
-
-
-class _Bar:
-    """Progress on standard error: a bar where that is a terminal, else a line now and then."""
-
-    def __init__(self) -> None:
-        self._is_terminal = sys.stderr.isatty()
-        self._shown = ""
-
-    def show(self, stage: str, done: int, total: int) -> None:
-        """Draw what changed."""
-        share = done / total if total else 0.0
-        if self._is_terminal:
-            filled = round(_BAR_WIDTH * share)
-            text = f"{'█' * filled}{'░' * (_BAR_WIDTH - filled)} {done:,}/{total:,} {stage}"
-        else:
-            text = f"{stage}: {10 * int(10 * share)} %" if total else f"{stage} …"
-        if text != self._shown:
-            sys.stderr.write(f"\r\x1b[K{text}" if self._is_terminal else f"{text}\n")
-            sys.stderr.flush()
-            self._shown = text
-
-    def end(self) -> None:
-        """Leave the line free for what follows."""
-        if self._is_terminal and self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()

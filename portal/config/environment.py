@@ -1,12 +1,13 @@
 """The portal's settings as they stand in the environment.
 
-Every setting is one `Variable` in the table below: its name, its default, how its text is read and what it means.
+Every setting is one line of `variables.csv`: its name, its default, how its text is read and what it means.
 `read_environment` reads all of them strictly: a value that does not parse or a name that does not exist is an error,
 and all errors are told at once. `docs/settings.md` is this table in prose; a test holds the two together.
 """
 
 from __future__ import annotations
 
+import csv
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -165,132 +166,27 @@ class Variable:
     meaning: str
 
 
-VARIABLES = (
-    Variable(
-        "DATA_DIR",
-        "var",
-        _folder,
-        "Folder of everything that the portal keeps: database, files, queue, logs.",
-    ),
-    Variable(
-        "SECRET_KEY",
-        "",
-        str,
-        "Key that signs sessions and audio addresses. Empty: made once and kept in the data folder.",
-    ),
-    Variable(
-        "DATABASE_URL",
-        "",
-        _database,
-        "Database. Empty: SQLite in the data folder. Production: PostgreSQL.",
-    ),
-    Variable(
-        "BROKER_URL",
-        "",
-        _broker,
-        "Queue of jobs. Empty: a folder in the data folder. Production: Redis or RabbitMQ.",
-    ),
-    Variable("ADDRESS", "127.0.0.1:8000", _address, "Address on which `manage.py serve` listens."),
-    Variable(
-        "ALLOWED_HOSTS",
-        "localhost,127.0.0.1,[::1]",
-        _list,
-        "Host names under which the portal answers.",
-    ),
-    Variable(
-        "SITE_URL",
-        "",
-        _site,
-        "Address of the portal as it stands in mails. Empty: https:// and the first of `PORTAL_ALLOWED_HOSTS` with "
-        "`PORTAL_HTTPS`, else http:// and `PORTAL_ADDRESS`.",
-    ),
-    Variable(
-        "HTTPS",
-        "false",
-        _boolean,
-        "The portal is reached by https only: secure cookies, redirect, HSTS.",
-    ),
-    Variable(
-        "BEHIND_PROXY",
-        "false",
-        _boolean,
-        "A proxy in front sets X-Forwarded-Proto, removes it from visitors, and adds their address to X-Forwarded-For.",
-    ),
-    Variable(
-        "MAIL_URL",
-        "",
-        _mail_server,
-        "Server that takes the portal's mail, as smtp://user:password@host:587/?tls (STARTTLS) or "
-        "smtps://user:password@host:465. Empty: mail is printed on the console.",
-    ),
-    Variable("MAIL_FROM", "VoicePrivacy Portal <portal@localhost>", _mail_address, "Sender of the portal's mail."),
-    Variable("DEBUG", "false", _boolean, "Django's debug pages, for development only."),
-    Variable("LOG_LEVEL", "WARNING", _log_level, "How much the processes log; INFO names each access to audio."),
-    Variable(
-        "WEB_THREADS",
-        "24",
-        _whole_number,
-        "Requests that the web server answers at a time; all but 4 of them may be uploads.",
-    ),
-    Variable(
-        "WORKER_PROCESSES",
-        "2",
-        _whole_number,
-        "Jobs that the worker started by `manage.py serve` runs at a time.",
-    ),
-    Variable(
-        "IMPORT_ROOTS",
-        "",
-        _folders,
-        "Folders below which an organizer may choose a corpus on a page, with commas between them, "
-        "beside `import` in the data folder.",
-    ),
-    Variable(
-        "ANONYMIZERS_DIR",
-        "",
-        _one_folder_or_none,
-        "Folder of descriptions of external commands that anonymise (docs/plugins.md). Empty: there are none.",
-    ),
-    Variable(
-        "ANONYMIZER_THREADS",
-        "0",
-        _threads,
-        "How many threads an anonymisation job uses; 0: as many as its process has cores, at most 8.",
-    ),
-    Variable(
-        "AUDIO_LINK_S",
-        "3600",
-        _whole_number,
-        "Seconds for which a signed audio address stays good.",
-    ),
-    Variable(
-        "PROLIFIC_TOKEN",
-        "",
-        str,
-        "Token of Prolific's API, by which listening studies confirm who comes from there. Empty: nobody is asked.",
-    ),
-    Variable("PROLIFIC_URL", "https://api.prolific.com", _site, "Address of Prolific's API."),
-    Variable("JOB_HEARTBEAT_S", "5", _whole_number, "Seconds between two signs of life of a running job or a worker."),
-    Variable(
-        "JOB_LOST_AFTER_S",
-        "30",
-        _whole_number,
-        "Seconds without a sign of life after which a job is taken back and a worker is called silent.",
-    ),
-    Variable(
-        "JOB_SOFT_LIMIT_S",
-        "21600",
-        _whole_number,
-        "Seconds after which a job is asked to end as timed out.",
-    ),
-    Variable(
-        "JOB_HARD_LIMIT_S",
-        "21900",
-        _whole_number,
-        "Seconds after which the process of a job is ended.",
-    ),
-    Variable("SWEEP_EVERY_S", "5", _whole_number, "Seconds between two rounds of the scheduler."),
-)
+READERS: dict[str, Callable[[str], Any]] = {
+    "folder": _folder,
+    "text": str,
+    "database": _database,
+    "broker": _broker,
+    "address": _address,
+    "list": _list,
+    "site": _site,
+    "boolean": _boolean,
+    "mail server": _mail_server,
+    "mail address": _mail_address,
+    "log level": _log_level,
+    "whole number": _whole_number,
+    "folders": _folders,
+    "one folder or none": _one_folder_or_none,
+    "threads": _threads,
+}
+with Path(__file__).with_name("variables.csv").open(encoding="utf-8", newline="") as _table:
+    VARIABLES = tuple(
+        Variable(row["name"], row["default"], READERS[row["kind"]], row["meaning"]) for row in csv.DictReader(_table)
+    )
 
 
 def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:

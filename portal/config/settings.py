@@ -53,10 +53,9 @@ INSTALLED_APPS = [
     "portal.challenges",
     "portal.teams",
     "portal.submissions",
-    "anonymization",
-    "evaluation",
-    "portal.results",
-    "listening",
+    "anonymization.app",
+    "evaluation.app",
+    "listening.app",
     "portal.api",
     "portal.demo",
     "allauth",
@@ -99,9 +98,9 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-            ],
+            ]
         },
-    },
+    }
 ]
 
 # Database -----------------------------------------------------------------------------------------
@@ -171,14 +170,11 @@ CELERY_WORKER_MAX_TASKS_PER_CHILD = 100
 # Files --------------------------------------------------------------------------------------------
 
 STORAGES = {
-    "default": {
-        "BACKEND": "portal.core.storage.AtomicFileSystemStorage",
-        "OPTIONS": {"location": DATA_DIR / "files"},
-    },
+    "default": {"BACKEND": "portal.core.storage.AtomicFileSystemStorage", "OPTIONS": {"location": DATA_DIR / "files"}},
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
         if DEBUG
-        else "portal.core.static.ModuleManifestStorage",
+        else "portal.core.storage.ModuleManifestStorage"
     },
 }
 IMPORT_ROOTS = [_ready_folder(DATA_DIR / "import"), *ENVIRONMENT["IMPORT_ROOTS"]]
@@ -199,11 +195,7 @@ LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "home"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in (
-        "UserAttributeSimilarityValidator",
-        "MinimumLengthValidator",
-        "CommonPasswordValidator",
-    )
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
 # An e-mail address is the log-in name, must be shown to be one's own, and tells nobody that it has an account.
 ACCOUNT_ADAPTER = "portal.accounts.adapter.AccountAdapter"
@@ -265,16 +257,8 @@ USE_I18N = True
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
-        "default-src": [NONE],
-        "script-src": [SELF],
-        "style-src": [SELF],
-        "img-src": [SELF],
-        "media-src": [SELF],
-        "connect-src": [SELF],
-        "form-action": [SELF],
-        "base-uri": [NONE],
-        "frame-ancestors": [NONE],
-        "object-src": [NONE],
+        **{key: [SELF] for key in ("script-src", "style-src", "img-src", "media-src", "connect-src", "form-action")},
+        **{key: [NONE] for key in ("default-src", "base-uri", "frame-ancestors", "object-src")},
     }
 }
 SESSION_COOKIE_HTTPONLY = True
@@ -309,7 +293,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["portal.api.access.HasScope"],
     "DEFAULT_THROTTLE_CLASSES": ["portal.api.access.Throttle"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["portal.api.parsers.StrictJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["portal.api.access.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "portal.api.schema.PortalSchema",
     "DEFAULT_METADATA_CLASS": None,
     "EXCEPTION_HANDLER": "portal.api.problems.answer",

@@ -13,12 +13,14 @@ handler400 = "portal.api.problems.bad_request"
 handler500 = "portal.api.problems.server_error"
 
 urlpatterns = [
-    path("", include("portal.results.urls")),
-    path("", include("portal.results.board_urls")),
-    path("", include("portal.teams.urls")),
+    path("", include("portal.site.urls")),
+    path("systems/", include("portal.systems.urls")),
+    path("", include("portal.leaderboard.urls")),
+    path("editions/", include("portal.editions.urls")),
+    path("teams/", include("portal.teams.urls")),
     path("", include("portal.submissions.urls")),
     path("", include("portal.accounts.urls")),
-    path("", include("listening.urls")),
+    path("", include("listening.app.urls")),
     path("api/uploads/", include("portal.api.tus")),
     path("api/", include("portal.api.urls")),
     path("corpora/", include("portal.challenges.urls")),

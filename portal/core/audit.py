@@ -1,4 +1,4 @@
-"""The audit trail: one row for each deed, in the same transaction."""
+"""The audit log: one row for each action, in the same transaction."""
 
 from __future__ import annotations
 

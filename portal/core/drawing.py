@@ -17,7 +17,7 @@ from typing import IO, cast
 
 from django.conf import settings
 
-from anonymization.methods.explain_served import LENGTH_BYTES
+from anonymization.explanation.drawing import LENGTH_BYTES
 
 # The first picture of pitch marks on a machine waits for their kernel to be compiled.
 DRAWING_S = 90
@@ -33,7 +33,7 @@ class DrawingError(Exception):
 
 
 class Draughtsman:
-    """One process of ``anonymization.methods.explain_served``, started when first asked and again after it has gone."""
+    """One process of ``anonymization.explanation.drawing``, started when first asked and again after it has gone."""
 
     def __init__(self, draws_within_s: float = DRAWING_S, waits_s: float = WAITING_S) -> None:
         self.draws_within_s = draws_within_s
@@ -94,7 +94,7 @@ class Draughtsman:
     def _running(self) -> subprocess.Popen[bytes]:
         """The process; another after a fork, as the pipes of this one are its parent's."""
         if self._process is None or self._owner != os.getpid():
-            command = [sys.executable, "-m", "anonymization.methods.explain_served"]
+            command = [sys.executable, "-m", "anonymization.explanation.drawing"]
             self._process = subprocess.Popen(  # noqa: S603 (our own module, by the interpreter that runs this)
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=settings.BASE_DIR
             )

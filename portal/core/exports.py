@@ -1,33 +1,41 @@
-"""Tables as CSV files that a spreadsheet opens without taking a text for a formula."""
+"""Tables and their data as files to download; `common.tables` writes them."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import HttpResponse, JsonResponse
 
-from evaluation.formats.csv_cells import harmless_cell
+from common.problems import Problem
+from common.tables import csv_lines
 
 
 def csv_response(filename: str, rows: Iterable[Iterable[Any]]) -> HttpResponse:
-    """The rows as a download; a text that a spreadsheet would run gets an apostrophe before it."""
+    """The rows, names of columns first, as a download; what a spreadsheet would run gets an apostrophe before it."""
     response = HttpResponse(content_type="text/csv; charset=utf-8")
+    response.writelines(csv_lines(rows))
+    return as_download(response, filename)
+
+
+def problem_response(filename: str, problems: Iterable[Mapping[str, Any]]) -> HttpResponse:
+    """Every stored problem of a report as a download."""
+    columns = [column.name for column in fields(Problem)]
+    return csv_response(filename, [columns, *([problem.get(column) for column in columns] for problem in problems)])
+
+
+def json_response(filename: str, data: Any) -> HttpResponse:
+    """Data as a download; all digits."""
+    return as_download(JsonResponse(data), filename)
+
+
+def latex_response(filename: str, text: str) -> HttpResponse:
+    """Tables in LaTeX as a download."""
+    return as_download(HttpResponse(text, content_type="application/x-tex; charset=utf-8"), filename)
+
+
+def as_download(response: HttpResponse, filename: str) -> HttpResponse:
+    """The response, to be kept under this name."""
     response["Content-Disposition"] = f'attachment; filename="{filename}"'
-    csv.writer(response).writerows([harmless_cell(cell) for cell in row] for row in rows)
     return response
-
-
-def csv_lines(rows: Iterable[Iterable[Any]]) -> Iterator[str]:
-    """The same, line by line: for tables that are too long to be held at once."""
-    writer = csv.writer(_Echo())
-    for row in rows:
-        yield writer.writerow([harmless_cell(cell) for cell in row])
-
-
-class _Echo:
-    """What the writer hands over is what it gives back."""
-
-    def write(self, line: str) -> str:
-        return line

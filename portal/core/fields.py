@@ -1,4 +1,4 @@
-"""Fields of forms that more than one part of the portal asks for."""
+"""Fields of forms that more than one part of the portal asks for, and the answer of a page with a form."""
 
 from __future__ import annotations
 
@@ -7,6 +7,19 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxLengthValidator
+from django.forms.boundfield import BoundWidget
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+
+def posted(request: HttpRequest) -> Any:
+    """What a form is bound to: what was sent, or nothing."""
+    return request.POST if request.method == "POST" else None
+
+
+def show_form(request: HttpRequest, template: str, form: forms.BaseForm, **context: Any) -> HttpResponse:
+    """The page of a form; with status 422 where it has errors."""
+    return render(request, template, {"form": form, **context}, status=422 if form.errors else 200)
 
 
 class LineField(forms.CharField):
@@ -30,3 +43,47 @@ class LineField(forms.CharField):
         if not text.isprintable():
             raise ValidationError("Use letters, digits and signs only; found a character that cannot be seen.")
         return text
+
+
+class RadioField(forms.ChoiceField):
+    """One of a list, by radio buttons.
+
+    Args:
+        what: what is chosen, such as ``a method``, for the sentence that asks for it; Django's own where it is empty.
+    """
+
+    widget = forms.RadioSelect
+
+    def __init__(self, label: str, what: str = "", **options: Any) -> None:
+        sentences = dict.fromkeys(("required", "invalid_choice"), f"Choose {what} of this list.") if what else None
+        super().__init__(label=label, error_messages=sentences, **options)
+
+    def clean(self, value: Any) -> Any:
+        """What is left out is what was chosen at first."""
+        return super().clean(value) or self.initial or ""
+
+
+class RowField(forms.ModelChoiceField):
+    """A row of a table; a number that no database can hold is none of the list."""
+
+    def clean(self, value: Any) -> Any:
+        try:
+            return super().clean(value)
+        except OverflowError:
+            raise ValidationError(str(self.error_messages["invalid_choice"])) from None
+
+
+class RowsField(RowField, forms.ModelMultipleChoiceField):
+    """Rows that are ticked. `what`: one of them, such as ``data set``."""
+
+    widget = forms.CheckboxSelectMultiple
+
+    def __init__(self, label: str, what: str, **options: Any) -> None:
+        sentences = dict.fromkeys(("invalid_choice", "invalid_pk_value"), f"Choose {what}s of this list.")
+        sentences["required"] = f"Choose at least one {what}."
+        super().__init__(None, label=label, error_messages=sentences, **options)
+
+
+def disable(button: BoundWidget) -> None:
+    """Show a radio button or a box that cannot be chosen."""
+    button.data["attrs"] = button.data["attrs"] | {"disabled": True}

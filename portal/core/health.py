@@ -40,10 +40,7 @@ def ready(request: HttpRequest) -> JsonResponse:  # noqa: ARG001
     """The web process can do its work: 200, or 503 with one sentence for each part that fails."""
     answers = check_all()
     failed = any(answers.values())
-    body = {
-        "ready": not failed,
-        "checks": {name: answer or "ok" for name, answer in answers.items()},
-    }
+    body = {"ready": not failed, "checks": {name: answer or "ok" for name, answer in answers.items()}}
     return JsonResponse(body, status=503 if failed else 200)
 
 

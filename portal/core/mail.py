@@ -1,12 +1,18 @@
-"""Mail on the console, for a portal without a mail server: who gets it, what about, and the text as it reads."""
+"""Mail: on the console where there is no mail server, and the addresses of the portal that stand in it."""
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urljoin
 
+from django.conf import settings
 from django.core.mail.backends.console import EmailBackend as ConsoleBackend
 from django.core.mail.message import EmailMessage
+from django.template import Context
+from django.template.loader import get_template
 
 
 class ReadableConsoleBackend(ConsoleBackend):
@@ -20,3 +26,22 @@ class ReadableConsoleBackend(ConsoleBackend):
                 self.stream.write(f"{head}\n{body}\n")
                 self.stream.flush()  # each as a whole: processes that share a console do not mix their lines
         return len(email_messages)
+
+
+class Mail(NamedTuple):
+    """A mail in plain text, without its readers."""
+
+    subject: str
+    text: str
+
+
+def render_mail(template: str, context: Mapping[str, Any]) -> Mail:
+    """A mail from a template in plain text: its first line is the subject."""
+    rendered: str = get_template(template).template.render(Context(dict(context), autoescape=False))  # type: ignore[attr-defined]
+    subject, _, text = rendered.strip().partition("\n")
+    return Mail(subject.strip(), re.sub(r"\n{3,}", "\n\n", text.strip()))
+
+
+def absolute(path: str) -> str:
+    """The whole address of a path of this portal, such as ``/editions/``."""
+    return urljoin(settings.SITE_URL, path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, TypeVar
 
 from django.conf import settings
@@ -41,6 +41,15 @@ def signed_address(request: HttpRequest, key: str) -> str:
         request.session.create()
     token = signing.dumps([key, _session_mark(request)], salt=SALT, compress=True)
     return reverse("media", args=[token])
+
+
+def voice_sources(request: HttpRequest, audio: Mapping[str, str]) -> list[dict[str, str]]:
+    """Stored voices as the component `player.html` takes them, by name; without those that are missing."""
+    return [
+        {"url": signed_address(request, key), "name": voice.capitalize(), "voice": voice}
+        for voice, key in audio.items()
+        if key
+    ]
 
 
 @require_safe

@@ -5,7 +5,7 @@ from django.db import models
 
 
 class AuditEvent(models.Model):
-    """One thing that a person or a process did; written in the transaction of the deed and never changed."""
+    """One thing that a person or a process did; written in the transaction of the action and never changed."""
 
     at = models.DateTimeField(auto_now_add=True, db_index=True)
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)

@@ -2,7 +2,7 @@
 
 The page of a board shows what listeners said of its systems, but results must not import listening tests: so the app
 above names, when it is ready, the function that makes its section, and the page asks for what there is.
-Public: `Panel`, `add_panel`, `panels_of`, `panel_data`.
+Public: `Panel`, `add_panel`, `make_panels`, `panel_data`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from django.utils.module_loading import import_string
 
-Place = Literal["board", "system", "edition"]
+Place = Literal["leaderboard", "system", "edition"]
 _makers: dict[Place, list[str]] = {}
 
 
@@ -39,13 +39,14 @@ def add_panel(place: Place, maker: str) -> None:
 
     Args:
         maker: dotted name of a function, imported when it is first needed. It takes the request, whose user and query
-            decide what is shown, and what the page is about (a `portal.results.board.Board`, the
-            `portal.results.shown.SystemNumbers` of a system, an `Edition`), and gives a `Panel`, or None for none.
+            decide what is shown, and what the page is about (a `portal.leaderboard.selectors.Leaderboard`, the
+            `portal.systems.selectors.SystemNumbers` of a system, an `Edition`), and gives a `Panel`, or None for
+            none.
     """
     _makers.setdefault(place, []).append(maker)
 
 
-def panels_of(place: Place, request: Any, subject: Any) -> list[Panel]:
+def make_panels(place: Place, request: Any, subject: Any) -> list[Panel]:
     """The sections that this reader sees on a page, in the order in which they were added."""
     made = (import_string(maker)(request, subject) for maker in _makers.get(place, ()))
     return [one for one in made if one is not None]
@@ -53,4 +54,4 @@ def panels_of(place: Place, request: Any, subject: Any) -> list[Panel]:
 
 def panel_data(place: Place, request: Any, subject: Any) -> dict[str, Any]:
     """The same for a file, by the names of the sections."""
-    return {one.name: one.data for one in panels_of(place, request, subject) if one.data is not None}
+    return {one.name: one.data for one in make_panels(place, request, subject) if one.data is not None}

@@ -1,7 +1,7 @@
 """Files by content: what is stored is named by its SHA-256, so nothing is stored twice and nothing is ever half there.
 
-`store_bytes` returns the key under which `default_storage` holds the content. A key that exists is
-complete: a file gets its name only when its last byte is on disk.
+`store_bytes` returns the key under which `default_storage` holds the content. A key that exists is complete: a file
+gets its name only when its last byte is on disk. Speech is stored as 16-bit mono samples, int16, shape (n,).
 """
 
 from __future__ import annotations
@@ -12,11 +12,18 @@ import io
 import os
 import uuid
 from pathlib import Path
+from typing import BinaryIO, cast
 
+import numpy as np
+import numpy.typing as npt
 from django.core.files.base import File
 from django.core.files.storage import FileSystemStorage, default_storage
+from whitenoise.storage import CompressedManifestStaticFilesStorage
+
+from speech.audio.files import AudioError, read_pcm16, write_flac16
 
 CHUNK_BYTES = 1 << 20
+Samples = npt.NDArray[np.int16]
 
 
 class AtomicFileSystemStorage(FileSystemStorage):
@@ -87,3 +94,30 @@ def _store(key: str, content: File) -> str:
     if saved != key:  # another process stored the same content meanwhile
         default_storage.delete(saved)
     return key
+
+
+class ModuleManifestStorage(CompressedManifestStaticFilesStorage):
+    support_js_module_import_aggregation = True
+
+
+def load_audio(key: str) -> tuple[Samples, int]:
+    """Samples, int16, shape (n,), and rate in Hz of a stored file.
+
+    Raises:
+        AudioError: the file is missing, or what is stored is not mono audio.
+        OSError: the storage does not answer.
+    """
+    try:
+        stored = default_storage.open(key)
+    except FileNotFoundError as error:
+        remedy = "Bring the portal's files back from a backup; originals also come back with another import."
+        raise AudioError("missing-file", "the stored recording", "none", remedy) from error
+    with stored as file:
+        return read_pcm16(cast("BinaryIO", file))
+
+
+def keep_audio(samples: Samples, rate_hz: int) -> str:
+    """Store int16 samples, shape (n,), n > 0, as FLAC; the same samples have the same key."""
+    flac = io.BytesIO()
+    write_flac16(flac, samples, rate_hz)
+    return store_bytes(flac.getvalue(), ".flac")

@@ -1,1 +1,1 @@
-"""The demo: a small challenge that the portal runs from its corpus to its board, and a study to listen in."""
+"""The demo: a small challenge that the portal runs from its corpus to its leaderboard, and a study to listen in."""

@@ -1,17 +1,21 @@
-"""Makes what the teams of the demo challenge hand in: anonymised speech, scores, results and hypotheses, as a zip.
+"""Makes what the teams of the demo challenge submit: anonymised speech, scores, results and hypotheses, as a zip.
 
 Everything is computed here and now by the portal's own code: the demo corpus through B2 with McAdams coefficients of a
-given range, attacked by the untrained attacker of `evaluation.attackers.long_term_spectrum`. Only the recogniser is
-simulated (`portal.demo.recogniser`), and its estimator is called so.
+given range, attacked by the untrained attacker of `speech.encoders.long_term_spectrum`. Only the recogniser is
+simulated, and its estimator is called so: it hears no speech, it makes errors in the transcripts. A word is misheard
+with a probability that grows with what was done to the voice, (1 − α)² of McAdams coefficient α, and differs between
+utterances, whose sentences are easy or hard for whatever system. So each utterance has a word error rate that goes with
+its distortion, as a real recogniser's does; its numbers say nothing about real ones.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -21,21 +25,24 @@ import numpy as np
 import numpy.typing as npt
 
 from anonymization.methods.contract import Parameter
-from anonymization.methods.mcadams import McAdamsParameters, mcadams
-from anonymization.methods.pseudo_speakers import Role, draw_pseudo_speaker, pseudo_speaker_key
-from evaluation.attackers.long_term_spectrum import Floats, score_trials, speaker_vector
-from evaluation.formats.audio import read_pcm16
-from evaluation.formats.claims import Claim, ClaimIdentity, Speech
-from evaluation.formats.expected_results import ResultKind, detection_name, expected_lines
-from evaluation.formats.result_lines import CATEGORIES
-from evaluation.formats.results_2022 import new_claim, write_result_file
+from anonymization.methods.mcadams.method import mcadams
+from anonymization.methods.mcadams.parameters import McAdamsParameters
+from anonymization.methods.voices.pseudo_speakers import Role, draw_pseudo_speaker, pseudo_speaker_key
+from evaluation.formats.results import CATEGORIES, NumberIdentity, ReportedNumber, Speech
 from evaluation.formats.scores import write_scores
-from evaluation.formats.single_files import write_single_files
 from evaluation.metrics.catalogue import find_metric
 from evaluation.metrics.detection import DetectionMetrics, detection_metrics
 from evaluation.protocols.recipes import DataSet, Recipe
-from portal.demo import recogniser
+from evaluation.scoring.results.expected import ResultKind, detection_name, expected_lines
+from evaluation.scoring.results.results_2022 import make_reported_number, write_result_file, write_single_files
+from speech.audio.files import read_pcm16
+from speech.encoders.long_term_spectrum import Floats, score_trials, speaker_vector
 
+ERROR_OF_ORIGINAL = 0.02
+ERROR_OF_DISTORTION = 0.7
+LARGEST_ERROR = 0.9
+SPREAD_OF_SENTENCES = 0.7  # standard deviation of the logarithm of how hard a sentence is
+DELETED, INSERTED = 0.25, 0.15  # shares of the errors; the others are substitutions
 Samples = npt.NDArray[np.int16]
 RATE_HZ = 16_000
 PAIRS = (
@@ -43,6 +50,46 @@ PAIRS = (
     (Speech.ORIGINAL, Speech.ANONYMISED),
     (Speech.ANONYMISED, Speech.ANONYMISED),
 )
+
+
+def recognise(words: Sequence[str], error: float, vocabulary: Sequence[str], draws: np.random.Generator) -> list[str]:
+    """The words with errors: each one is wrong with this probability, left out, followed by another or replaced."""
+    heard: list[str] = []
+    for word in words:
+        kind = draws.random() if draws.random() < error else 1.0
+        other = vocabulary[int(draws.integers(len(vocabulary)))]
+        if kind >= 1.0:
+            heard.append(word)
+        elif kind < DELETED:
+            continue
+        elif kind < DELETED + INSERTED:
+            heard += [word, other]
+        else:
+            heard.append(other)
+    return heard
+
+
+def hypotheses(transcripts: Mapping[str, str], alphas: Mapping[str, float], seed: int) -> bytes:
+    """A Kaldi ``text`` of what is recognised.
+
+    Args:
+        transcripts: by utterance, words at spaces.
+        alphas: McAdams coefficient of each utterance; 1 for original speech.
+        seed: of the system; how hard a sentence is does not depend on it.
+    """
+    vocabulary = sorted({word for text in transcripts.values() for word in text.split()})
+    lines = []
+    for name in sorted(transcripts):
+        hardness = np.exp(SPREAD_OF_SENTENCES * _draws(f"sentence {name}").standard_normal())
+        error = (ERROR_OF_ORIGINAL + ERROR_OF_DISTORTION * (1 - alphas[name]) ** 2) * hardness
+        chance = min(LARGEST_ERROR, float(error))
+        heard = recognise(transcripts[name].split(), chance, vocabulary, _draws(f"{seed} {name}"))
+        lines.append(" ".join([name, *heard]))
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _draws(key: str) -> np.random.Generator:
+    return np.random.default_rng(list(hashlib.sha256(f"recogniser {key}".encode()).digest()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +131,7 @@ def read_demo_corpus(folder: Path) -> list[DemoUtterance]:
             speaker=row["speaker"],
             gender=row["gender"].lower(),
             data_set=row["data_set"],
-            role="enroll" if row["role"] == "enrolment" else row["role"],
+            role=row["role"],
             samples=read_pcm16(folder / row["path"])[0],
             transcript=row["transcript"],
         )
@@ -97,8 +144,7 @@ def anonymise(utterances: list[DemoUtterance], alphas: tuple[float, float], seed
     alpha = Parameter("alpha", "", *alphas, "McAdams coefficient")
     submission = DemoSubmission(utterances, {})
     for one in utterances:
-        role = cast("Role", "enrolment" if one.role == "enroll" else one.role)
-        key = pseudo_speaker_key(seed=seed, role=role, split="test", speaker=one.speaker)
+        key = pseudo_speaker_key(seed=seed, role=cast("Role", one.role), split="test", speaker=one.speaker)
         voice = draw_pseudo_speaker(key, (alpha,))
         chosen = submission.alphas[one.name] = voice.parameters["alpha"]
         submission.speech[one.name] = mcadams(one.samples, RATE_HZ, McAdamsParameters(alpha=chosen))
@@ -112,13 +158,13 @@ def add_results(submission: DemoSubmission, recipe: Recipe, stamp: str) -> None:
         folder = Path(place) / f"results-{stamp}"
         folder.mkdir()
         (folder / "config.info").write_text("attacker: long-term spectrum, untrained\n", encoding="utf-8")
-        claims: list[Claim] = []
+        reported_numbers: list[ReportedNumber] = []
         for trials in recipe.sets("trial"):
             for pair in PAIRS:
-                claims += _attack(submission, vectors, recipe, trials, pair, folder)
-        write_single_files(folder, claims, recipe, ResultKind.ORIGINAL)
+                reported_numbers += _attack(submission, vectors, recipe, trials, pair, folder)
+        write_single_files(folder, reported_numbers, recipe, ResultKind.ORIGINAL)
         with (folder / "results.txt").open("w", encoding="utf-8", newline="\n") as out:
-            write_result_file(claims, ResultKind.ORIGINAL, recipe, out)
+            write_result_file(reported_numbers, ResultKind.ORIGINAL, recipe, out)
         for path in sorted(file for file in folder.rglob("*") if file.is_file()):
             submission.files[f"exp/{path.relative_to(place).as_posix()}"] = path.read_bytes()
 
@@ -129,7 +175,7 @@ def add_hypotheses(submission: DemoSubmission, recipe: Recipe, seed: int) -> Non
     for one in recipe.sets("recognition"):
         for suffix, alphas in (("", dict.fromkeys(transcripts, 1.0)), (recipe.anonymised_suffix, submission.alphas)):
             path = f"hypotheses/{one.name}{suffix}.txt"
-            submission.files[path] = recogniser.hypotheses(transcripts, alphas, seed if suffix else 0)
+            submission.files[path] = hypotheses(transcripts, alphas, seed if suffix else 0)
 
 
 def _vectors(submission: DemoSubmission) -> Mapping[Speech, dict[str, Floats]]:
@@ -140,10 +186,14 @@ def _vectors(submission: DemoSubmission) -> Mapping[Speech, dict[str, Floats]]:
 
 
 def _attack(
-    submission: DemoSubmission, vectors: Mapping[Speech, dict[str, Floats]], recipe: Recipe, trials: DataSet,
-    pair: tuple[Speech, Speech], folder: Path,
-) -> Iterator[Claim]:  # fmt: skip
-    """Score one test, write its score file and claim its numbers."""
+    submission: DemoSubmission,
+    vectors: Mapping[Speech, dict[str, Floats]],
+    recipe: Recipe,
+    trials: DataSet,
+    pair: tuple[Speech, Speech],
+    folder: Path,
+) -> Iterator[ReportedNumber]:
+    """Score one test, write its score file and report its numbers."""
     enrolment_speech, speech = pair
     enrolment: dict[str, list[Floats]] = {}
     for one in submission.utterances:
@@ -161,10 +211,10 @@ def _attack(
     measured = detection_metrics(scores[is_target], scores[~is_target])
     wanted = (line.identities for line in expected_lines(recipe, ResultKind.ORIGINAL) if line.name == path.parent.name)
     for identity in (identity for identities in wanted for identity in identities):
-        yield new_claim(identity, _value(measured, identity))
+        yield make_reported_number(identity, _value(measured, identity))
 
 
-def _value(measured: DetectionMetrics, identity: ClaimIdentity) -> float:
+def _value(measured: DetectionMetrics, identity: NumberIdentity) -> float:
     if identity.metric == "zebra_category":
         return float(CATEGORIES.index(measured.zebra.category))
     return measured.values()[find_metric(identity.metric, identity.estimator).key]
@@ -184,22 +234,22 @@ def describe(title: str, text: str) -> bytes:
     return content.getvalue()
 
 
-def overstate(submission: DemoSubmission, test: str, claim: str) -> None:
-    """Claim another EER of one test in every result file, such as ``EER: 20%``, as somebody does who types by hand.
+def overstate(submission: DemoSubmission, test: str, reported: str) -> None:
+    """Report another EER of one test in every result file, such as ``EER: 20%``, as if typed by hand.
 
     Args:
         test: as result files name it, such as ``ASV-demo_enrolls_anon-demo_trials_f_anon``.
     """
     for path, content in submission.files.items():
         if path.endswith(f"/{test}/EER"):
-            submission.files[path] = re.sub(rb"EER: \S+%", claim.encode(), content)
+            submission.files[path] = re.sub(rb"EER: \S+%", reported.encode(), content)
         elif path.endswith("/results.txt"):
             block = rf"^({re.escape(test)}\n +)EER: \S+%"
-            submission.files[path] = re.sub(block.encode(), rb"\g<1>" + claim.encode(), content, flags=re.MULTILINE)
+            submission.files[path] = re.sub(block.encode(), rb"\g<1>" + reported.encode(), content, flags=re.MULTILINE)
 
 
 def spoil(submission: DemoSubmission, suffix: str) -> None:
-    """Seed the faults that organizers know: each of another kind, in another utterance."""
+    """Seed the problems that organizers know: each of another kind, in another utterance."""
     names = sorted(submission.speech)
     originals = {one.name: one for one in submission.utterances}
     left_out, copied, stereo, cut, silent, clipped, empty, twin = names[:8]

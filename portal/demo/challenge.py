@@ -10,23 +10,24 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from django.core.management.base import CommandError
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from evaluation.formats.claims import Speech
-from evaluation.formats.expected_results import detection_name
-from evaluation.formats.sizes import size_words
+from common.memory import format_size
+from evaluation.formats.results import Speech
+from evaluation.scoring.results.expected import detection_name
 from portal.accounts.models import User
-from portal.challenges.editions import create_edition
 from portal.challenges.models import Corpus, Edition
+from portal.challenges.services import create_edition
 from portal.core.models import AuditEvent
 from portal.demo import archives
-from portal.demo.telling import LOOK_EVERY_S, Say, SubmissionTeller
+from portal.demo.terminal import LOOK_EVERY_S, Say, SubmissionTeller
 from portal.jobs.models import Job, State
 from portal.jobs.terminal import failure_report
-from portal.results.board_services import publish_board
+from portal.leaderboard.services import publish_leaderboard
 from portal.submissions.models import Submission, System, Upload
 from portal.submissions.uploads import Plan, abandon_upload, create_upload, receive_part, unfinished_uploads
 from portal.teams.models import Team
@@ -55,6 +56,7 @@ class _Entry:
     fault: str = ""
 
 
+# Name, affiliation, country and whether it is academic.
 TEAMS = {
     "wide": ("Wide Range (simulated)", "University of Examples (simulated)", "FR", True),
     "low": ("Low Coefficients (simulated)", "Example Labs (simulated)", "SG", False),
@@ -70,7 +72,7 @@ ENTRIES = (
 
 
 def run_demo_challenge(*, corpus: Corpus, folder: Path, recipe_text: str, people: dict[str, User], say: Say) -> Edition:
-    """Make what of the challenge is not there yet, wait until every submission is settled, and publish the board.
+    """Make what of the challenge is not there yet, wait until every submission is settled, and publish the leaderboard.
 
     Args:
         folder: of the demo corpus on this machine.
@@ -99,19 +101,19 @@ def run_demo_challenge(*, corpus: Corpus, folder: Path, recipe_text: str, people
         utterances = archives.read_demo_corpus(folder)
         for entry in missing:
             _send(edition, entry, teams.get(entry.team), people[entry.team or "organizer"], utterances, say)
-            teller(handed_in(edition), _jobs(edition))
+            teller(select_demo_submissions(edition), _jobs(edition))
     _wait(edition, teller)
     edition.refresh_from_db()
     if not AuditEvent.objects.filter(
         action="board.published", subject_type="challenges.edition", subject_id=str(edition.pk)
     ).exists():  # whoever took it back later wants it so
-        publish_board(edition=edition, now=timezone.now(), by=organizer)
+        publish_leaderboard(edition=edition, now=timezone.now(), by=organizer)
         say("The board is published")
     return edition
 
 
-def handed_in(edition: Edition) -> QuerySet[Submission]:
-    """What the demo itself handed in: for its own teams and, as the baseline, for the organizer."""
+def select_demo_submissions(edition: Edition) -> QuerySet[Submission]:
+    """What the demo itself submitted: for its own teams and, as the baseline, for the organizer."""
     own = Q()
     for entry in ENTRIES:
         team = Q(system__team__name=TEAMS[entry.team][0]) if entry.team else Q(system__team=None)
@@ -120,26 +122,17 @@ def handed_in(edition: Edition) -> QuerySet[Submission]:
 
 
 def submission_of(edition: Edition, fault: str) -> Submission | None:
-    """The first submission of the entry with this fault."""
+    """The first submission of the entry with this problem."""
     title = next(entry.title for entry in ENTRIES if entry.fault == fault)
-    return handed_in(edition).filter(system__title=title).first()
+    return select_demo_submissions(edition).filter(system__title=title).first()
 
 
 def _team(edition: Edition, key: str, owner: User, organizer: User) -> Team:
-    name, affiliation, country, is_academic = TEAMS[key]
-    team = edition.teams.filter(name=name).first()
+    fields: dict[str, Any] = dict(zip(("name", "affiliation", "country", "is_academic"), TEAMS[key], strict=True))
+    team = edition.teams.filter(name=fields["name"]).first()
     if team is None:
-        team = register_team(
-            edition=edition,
-            by=owner,
-            now=timezone.now(),
-            name=name,
-            contact=owner.name,
-            contact_email=owner.email,
-            affiliation=affiliation,
-            country=country,
-            is_academic=is_academic,
-        )
+        contact = {"contact": owner.name, "contact_email": owner.email}
+        team = register_team(edition=edition, by=owner, now=timezone.now(), **contact, **fields)
     return team if team.number else approve_team(team=team, by=organizer, now=timezone.now())
 
 
@@ -168,7 +161,7 @@ def _send(
         archive = Path(place) / f"{entry.team or 'b2'}.zip"
         archives.pack(submission, archive, recipe.anonymised_suffix)
         size = archive.stat().st_size
-        say(f"Uploading {archive.name} ({size_words(size)}) for {team or 'the organizer'}: {entry.title}")
+        say(f"Uploading {archive.name} ({format_size(size)}) for {team or 'the organizer'}: {entry.title}")
         plan = Plan(edition, team, kind=entry.kind, title=entry.title)
         upload: Upload = create_upload(plan=plan, file_name=archive.name, size=size, by=by, now=timezone.now())
         with archive.open("rb") as file:
@@ -176,13 +169,13 @@ def _send(
 
 
 def _jobs(edition: Edition) -> QuerySet[Job]:
-    submissions = handed_in(edition)
+    submissions = select_demo_submissions(edition)
     return Job.objects.filter(Q(submission__in=submissions) | Q(evaluation_run__submission__in=submissions))
 
 
 def _wait(edition: Edition, teller: SubmissionTeller) -> None:
     """Wait until each submission is evaluated or refused."""
-    submissions, jobs = handed_in(edition), _jobs(edition)
+    submissions, jobs = select_demo_submissions(edition), _jobs(edition)
     while submissions.exclude(state__in=SETTLED).exists():
         teller(submissions, jobs)
         failed = Q(state=Submission.State.FAILED) | Q(job__state=State.FAILED)

@@ -2,7 +2,7 @@
 
 What they answer follows `listening.analysis.simulation`. How good a sample sounds to them follows two numbers of the
 same utterance: its pitch correlation ρ with the original, and the word error rate w of the simulated recogniser. With
-d = 1 − ρ, all latent and in [0, 1] (the formulas stand in `sound_of`):
+d = 1 − ρ, all latent and in [0, 1] (the formulas stand in `model_sound`):
 
     naturalness      0.85 − 0.60 d          distance to the same speaker       0.22 + 0.75 d
     intelligibility  0.88 − 0.35 d − 0.3 w  distance to another speaker        0.75 − 0.05 d
@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 
-from evaluation.formats.claims import Speech
-from evaluation.selectors_utterances import pitch_correlations_of, word_errors_of
-from listening.analysis.inputs import ORIGINAL
+from evaluation.app.measures.selectors import count_utterance_errors, read_pitch_correlations
+from evaluation.formats.results import Speech
+from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.simulation import (
     ORIGINAL_SPEECH,
     HeardSentence,
@@ -36,8 +36,9 @@ from listening.analysis.simulation import (
     simulate_ratings,
     simulate_transcripts,
 )
-from listening.models import Answer, Block, ItemSample, Participant, Session, Study, Task, Trial
-from listening.trials.boards import validate_board
+from listening.app.models import Answer, Block, ItemSample, Participant, Session, Study, Trial
+from listening.app.sessions.payloads import validate_board
+from listening.tasks import Task
 
 UNKNOWN_PITCH = 0.5
 STAGGER = timedelta(minutes=3)  # between the starts of two sessions
@@ -85,11 +86,9 @@ Models = Mapping[str, SystemModel]
 def answer_study(study: Study, now: datetime) -> None:
     """Let a simulated listener answer every block of a launched study; the last one finishes by `now`."""
     trials = presented(study)
-    answer = {
-        Study.Form.RATING: _rate,
-        Study.Form.LINKABILITY: _place,
-        Study.Form.TRANSCRIPTION: _write,
-    }[Study.Form(study.form)]
+    answer = {Study.Form.RATING: _rate, Study.Form.LINKABILITY: _place, Study.Form.TRANSCRIPTION: _write}[
+        Study.Form(study.form)
+    ]
     said: dict[int, list[Said]] = defaultdict(list)
     for one in answer(study, trials, models_of(study, trials), np.random.default_rng(study.seed)):
         said[one.trial.block].append(one)
@@ -106,10 +105,10 @@ def answer_study(study: Study, now: datetime) -> None:
 def presented(study: Study) -> list[Presented]:
     """Every trial of a study with its samples, block by block in the order of presentation."""
     samples: dict[int, list[Sample]] = defaultdict(list)
-    rows = ItemSample.objects.filter(item__study=study).order_by("pk").values_list(
-        "item", "slot", "stimulus__system__code", "stimulus__utterance__name", "stimulus__utterance__speaker__name",
-        "stimulus__utterance__transcript", "stimulus__duration_s",
-    )  # fmt: skip
+    source = "stimulus__utterance"
+    told = (f"{source}__name", f"{source}__speaker__name", f"{source}__transcript", "stimulus__duration_s")
+    found = ItemSample.objects.filter(item__study=study).order_by("pk")
+    rows = found.values_list("item", "slot", "stimulus__system__code", *told)
     for item, slot, system, utterance, speaker, words, seconds in rows:
         samples[item].append(Sample(slot, system or ORIGINAL, utterance, speaker, words, seconds))
     trials = Trial.objects.filter(block__study=study).order_by("block__number", "position")
@@ -123,7 +122,7 @@ def presented(study: Study) -> list[Presented]:
 # How systems sound ---------------------------------------------------------------------------------
 
 
-def sound_of(pitch_correlation: float, word_error_rate: float) -> SystemModel:
+def model_sound(pitch_correlation: float, word_error_rate: float) -> SystemModel:
     """How a sample of these numbers sounds to a simulated listener."""
     distortion = 1 - min(1.0, max(0.0, pitch_correlation))
     return SystemModel(
@@ -141,8 +140,8 @@ def models_of(study: Study, trials: Sequence[Presented]) -> dict[str, SystemMode
     heard = {(one.system, one.utterance): one.words for trial in trials for one in trial.samples}
     transcripts = {utterance: words for (_, utterance), words in heard.items()}
     systems = {one.code: one.submission for one in study.systems.select_related("submission")}
-    words = word_errors_of(systems.values(), transcripts, study.edition.recipe)
-    pitch = pitch_correlations_of(systems.values(), transcripts)
+    words = count_utterance_errors(systems.values(), transcripts, study.edition.recipe)
+    pitch = read_pitch_correlations(systems.values(), transcripts)
     models = {ORIGINAL: ORIGINAL_SPEECH}
     of_system: dict[str, list[float]] = defaultdict(list)
     for system, utterance in sorted(heard):
@@ -153,8 +152,8 @@ def models_of(study: Study, trials: Sequence[Presented]) -> dict[str, SystemMode
         count = words.get((submission, Speech.ANONYMISED), {}).get(utterance)
         known = pitch.get((submission, utterance), UNKNOWN_PITCH)
         of_system[system].append(known)
-        models[_key(system, utterance)] = sound_of(known, count.errors / count.words if count else 0.0)
-    return models | {system: sound_of(float(np.mean(values)), 0.0) for system, values in of_system.items()}
+        models[_key(system, utterance)] = model_sound(known, count.errors / count.words if count else 0.0)
+    return models | {system: model_sound(float(np.mean(values)), 0.0) for system, values in of_system.items()}
 
 
 def _key(system: str, utterance: str) -> str:
@@ -164,18 +163,13 @@ def _key(system: str, utterance: str) -> str:
 # What listeners answer -----------------------------------------------------------------------------
 
 
-def _rate(
-    study: Study, trials: Sequence[Presented], models: Models, numbers: np.random.Generator
-) -> Iterator[Said]:  # fmt: skip
+def _rate(study: Study, trials: Sequence[Presented], models: Models, numbers: np.random.Generator) -> Iterator[Said]:
     asked = [(trial, task) for trial in trials for task in study.tasks]
-    rated = [
-        RatedTrial(
-            trial.block, _key(first.system, first.utterance), int(bool(trial.is_target)), first.utterance,
-            first.speaker, task,
-        )
-        for trial, task in asked
-        for first in trial.samples[:1]
-    ]  # fmt: skip
+    rated = []
+    for trial, task in asked:
+        first, is_target = trial.samples[0], int(bool(trial.is_target))
+        key = _key(first.system, first.utterance)
+        rated.append(RatedTrial(trial.block, key, is_target, first.utterance, first.speaker, task))
     scale = {task: (1.0, float(study.scale_points)) for task in study.tasks}
     ratings = simulate_ratings(rated, models, scale, numbers)
     careless = trials[-1].block
@@ -186,9 +180,7 @@ def _rate(
         yield Said(trial, task, rating=chosen)
 
 
-def _place(
-    study: Study, trials: Sequence[Presented], models: Models, numbers: np.random.Generator
-) -> Iterator[Said]:  # fmt: skip
+def _place(study: Study, trials: Sequence[Presented], models: Models, numbers: np.random.Generator) -> Iterator[Said]:
     samples = [
         PlacedSample(trial.block, str(trial.pk), one.system, one.utterance, one.speaker)
         for trial in trials
@@ -209,8 +201,11 @@ def _place(
 
 
 def _write(
-    study: Study, trials: Sequence[Presented], models: Models, numbers: np.random.Generator  # noqa: ARG001
-) -> Iterator[Said]:  # fmt: skip
+    study: Study,  # noqa: ARG001
+    trials: Sequence[Presented],
+    models: Models,
+    numbers: np.random.Generator,
+) -> Iterator[Said]:
     sentences = [
         HeardSentence(trial.block, _key(one.system, one.utterance), one.utterance, one.words.lower())
         for trial in trials
@@ -228,15 +223,9 @@ def _sessions(study: Study, blocks: Sequence[Block]) -> list[Session]:
     people = Participant.objects.bulk_create(
         Participant(study=study, person_key=f"simulated-{block.number}") for block in blocks
     )
+    ended: dict[str, Any] = {"state": Session.State.FINISHED, "step": Session.Step.END, "is_simulated": True}
     return Session.objects.bulk_create(
-        Session(
-            study=study,
-            participant=person,
-            block=block,
-            state=Session.State.FINISHED,
-            step=Session.Step.END,
-            is_simulated=True,
-        )
+        Session(study=study, participant=person, block=block, **ended)
         for block, person in zip(blocks, people, strict=True)
     )
 

@@ -1,38 +1,77 @@
-"""Closed studies of the demo, so that there is something to see of what listeners said: their listeners are simulated.
+"""The listening tests of the demo: one open to whoever listens, and closed ones whose listeners are simulated.
 
-Plan, design, recordings, analysis and publication are the portal's own, by its services and jobs; only the answers are
-made, by `portal.demo.listeners`. Studies and sessions are marked as simulated, and every page and figure says so.
+The systems are real ones of simulated teams. The ratings of the open study are those of the people who open its link,
+and nobody's else. Of the closed ones plan, design, recordings, analysis and publication are the portal's own, by its
+services and jobs; only the answers are made, by `portal.demo.listeners`. They are marked as simulated, and every page
+and figure says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from django.core.management.base import CommandError
 from django.db import transaction
+from django.urls import reverse
 from django.utils import timezone
 
-from listening.models import Study
-from listening.results.analysing import start_analysis
-from listening.results.publishing import publish_results
-from listening.studies.designs import make_design
-from listening.studies.plans import DEFAULT_SCREENING
-from listening.studies.preparing import prepare_study
-from listening.studies.services import close_study, create_study, launch_study
+from listening.app.models import Study
+from listening.app.results.services import close_study, publish_results, start_analysis
+from listening.app.studies.designing import make_design
+from listening.app.studies.services import create_study, launch_study, prepare_study
+from listening.app.studies.settings import DEFAULT_SCREENING
 from portal.accounts.models import User
 from portal.challenges.models import Edition
 from portal.core.models import AuditEvent
+from portal.demo.challenge import select_demo_submissions
 from portal.demo.listeners import answer_study
-from portal.demo.study import heard_submissions
-from portal.demo.telling import Say, wait_for_jobs
+from portal.demo.terminal import Say, finish_jobs
 from portal.jobs.models import Job, State
-from portal.jobs.terminal import failure_report
+from portal.submissions.models import Submission
 
+NAME, TITLE = "demo-listening", "Demo listening test (systems of simulated teams)"
+SCREENING = DEFAULT_SCREENING | {"headphones": "none"}  # the link is tried on a phone, in a minute
+PLAN = {
+    "evaluators": 6,
+    "trials_per_evaluator": 8,
+    "originals_per_evaluator": 4,
+    "practice_trials": 1,
+    "gold_trials": 1,
+    "bridge_trials": 0,
+    "seed": 2022,
+    "screening": SCREENING,
+}
 LASTED = timedelta(hours=3)  # from the launch to the end, on paper
 NO_CONTROLS = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
+
+
+def run_demo_study(*, edition: Edition, organizer: User, say: Say) -> Study:
+    """Make what of the study is not there yet: its plan, its certified design, its stimuli, its launch.
+
+    Raises:
+        CommandError: the stimuli could not be made.
+    """
+    plan = Plan(NAME, TITLE, Study.Form.RATING, PLAN)
+    study = _designed(edition, plan, organizer, say, "Planning a listening test on these systems")
+    if study.state == Study.State.PREPARING:
+        finish_jobs([study.job], say)
+        study.refresh_from_db()
+    if study.state == Study.State.PREPARED:
+        study = launch_study(study=study, by=organizer, now=timezone.now())
+        say("The listening test is open")
+    return study
+
+
+def evaluator_link(study: Study) -> str:
+    """The address that evaluators are given, without the host."""
+    return reverse("listen:join", args=[study.link_key])
+
+
+def heard_submissions(edition: Edition) -> list[Submission]:
+    """What the demo itself submitted, as far as it is evaluated; nobody else's system gets ratings that are made up."""
+    return list(select_demo_submissions(edition).filter(state=Submission.State.EVALUATED).order_by("pk"))
 
 
 @dataclass(frozen=True)
@@ -70,7 +109,9 @@ PLANS = (
 
 def begin_simulated_studies(*, edition: Edition, organizer: User, say: Say) -> list[Study]:
     """Plan and design what of these studies is not there yet, and start making their recordings."""
-    return [_begun(edition, plan, organizer, say) for plan in PLANS]
+    simulated = {"is_simulated": True, "seed": 2022, "screening": SCREENING}
+    plans = (replace(plan, numbers=simulated | plan.numbers) for plan in PLANS)
+    return [_designed(edition, plan, organizer, say, f"Planning {plan.title}") for plan in plans]
 
 
 def finish_simulated_studies(studies: Sequence[Study], *, organizer: User, say: Say) -> None:
@@ -79,24 +120,24 @@ def finish_simulated_studies(studies: Sequence[Study], *, organizer: User, say: 
     Raises:
         CommandError: recordings could not be made, or a study could not be analysed.
     """
-    _finish([study.job for study in studies if study.state == Study.State.PREPARING], say)
+    finish_jobs([study.job for study in studies if study.state == Study.State.PREPARING], say)
     for study in studies:
         study.refresh_from_db()
         if study.state == Study.State.PREPARED:
             _let_listen(study, organizer)
             say(f"{study}: {study.evaluators} simulated listeners have answered; nobody was asked")
-    _finish([_analysis_job(study, organizer) for study in studies], say)
+    finish_jobs([_analysis_job(study, organizer) for study in studies], say)
     for study in studies:
         if not _was_published(study):  # whoever took it back later wants it so
             publish_results(study=study, by=organizer, now=timezone.now())
             say(f"{study}: the results are published")
 
 
-def _begun(edition: Edition, plan: Plan, organizer: User, say: Say) -> Study:
-    """The study with its design, and the job that makes its recordings started."""
+def _designed(edition: Edition, plan: Plan, organizer: User, say: Say, begins: str) -> Study:
+    """The study with its design, and the job that makes its recordings started. `begins`: said of a new one."""
     study = Study.objects.filter(name=plan.name).first()
     if study is None:
-        say(f"Planning {plan.title}")
+        say(begins)
         study = create_study(
             edition=edition,
             by=organizer,
@@ -105,9 +146,6 @@ def _begun(edition: Edition, plan: Plan, organizer: User, say: Say) -> Study:
             name=plan.name,
             title=plan.title,
             form=plan.form,
-            is_simulated=True,
-            seed=2022,
-            screening=DEFAULT_SCREENING | {"headphones": "none"},
             **plan.numbers,
         )
     if study.state == Study.State.DRAFT:
@@ -139,9 +177,3 @@ def _was_published(study: Study) -> bool:
     kind = study._meta.label_lower
     published = AuditEvent.objects.filter(action="study.results_published", subject_type=kind)
     return published.filter(subject_id=str(study.pk)).exists()
-
-
-def _finish(jobs: Sequence[Job | None], say: Say) -> None:
-    for ended in wait_for_jobs([job for job in jobs if job is not None], say):
-        if ended.state != State.SUCCEEDED:
-            raise CommandError(failure_report(ended))

@@ -1,15 +1,22 @@
-"""What the demo says on the terminal: ends at once, progress now and then, no mails to its own people."""
+"""What the demo says on the terminal, without mails to its own people, and at which addresses it is met."""
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from django.conf import settings
+from django.core.management.base import CommandError
+
 from portal.jobs.models import Job, State
-from portal.jobs.terminal import progress_line
+from portal.jobs.terminal import failure_report, progress_line
 from portal.submissions.models import Submission, SubmissionEvent
 
+EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not bound to
+SOME_OTHER_MACHINE = ("192.0.2.1", 9)  # an address reserved for documentation; nothing is sent to it
 Say = Callable[[str], Any]
 LOOK_EVERY_S = 0.5
 TELL_EVERY_S = 10.0
@@ -21,6 +28,34 @@ TOLD = (
     Submission.State.FAILED,
     Submission.State.WITHDRAWN,
 )
+
+
+def own_address(address: str) -> str:
+    """HOST:PORT by which this machine itself reaches a server that listens at `address`."""
+    host, _, port = address.rpartition(":")
+    return f"127.0.0.1:{port}" if host in EVERYWHERE else address
+
+
+def network_address(address: str) -> str:
+    """HOST:PORT by which others in the network reach it; empty if it does not listen to them or there is no network."""
+    host, _, port = address.rpartition(":")
+    if host not in EVERYWHERE:
+        return ""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(SOME_OTHER_MACHINE)
+        except OSError:
+            return ""
+        own = str(probe.getsockname()[0])
+    return "" if own.startswith("127.") else f"{own}:{port}"
+
+
+def answer_to_network(address: str) -> None:
+    """Let the processes that are started after this answer under the address that others in the network use."""
+    os.environ.setdefault("PORTAL_SITE_URL", f"http://{own_address(address)}")
+    if others := network_address(address):
+        hosts = [*settings.ALLOWED_HOSTS, others.rpartition(":")[0]]
+        os.environ["PORTAL_ALLOWED_HOSTS"] = ",".join(dict.fromkeys(hosts))
 
 
 def wait_for_jobs(jobs: Iterable[Job], say: Say) -> list[Job]:
@@ -41,6 +76,17 @@ def wait_for_jobs(jobs: Iterable[Job], say: Say) -> list[Job]:
         if len(told) == len(keys):
             return [now[key] for key in keys]
         time.sleep(LOOK_EVERY_S)
+
+
+def finish_jobs(jobs: Iterable[Job | None], say: Say) -> None:
+    """Wait until all of these have succeeded.
+
+    Raises:
+        CommandError: one has not.
+    """
+    for ended in wait_for_jobs(filter(None, jobs), say):
+        if ended.state != State.SUCCEEDED:
+            raise CommandError(failure_report(ended))
 
 
 def wait_for_mails() -> None:

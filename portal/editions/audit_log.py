@@ -1,4 +1,4 @@
-"""The audit trail of an edition: what was done to it, its teams, uploads, systems, submissions and runs.
+"""The audit log of an edition: what was done to it, its teams, uploads, systems, submissions and runs.
 
 The trail knows a subject by the name of its model and its key; subjects that stand above teams in the house are reached
 from the edition's own rows, without their modules.
@@ -19,13 +19,13 @@ from portal.challenges.rules import moment
 from portal.core.models import AuditEvent
 from portal.teams.models import Team
 
-DEEDS_TO_JOBS = ("job.cancelled", "job.run_again")  # what people do; that a job was made, its own subject tells
+ACTIONS_ON_JOBS = ("job.cancelled", "job.run_again")  # what people do; that a job was made, its own subject tells
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(\+\d\d:\d\d|Z)")
 RUNS = "submissions__anonymization_runs__pk"
-COLUMNS = ("time", "person", "deed", "subject", "kind", "details")
+COLUMNS = ("time", "person", "action", "subject", "kind", "details")
 
 
-def trail_of(edition: Edition, team: Team | None = None) -> QuerySet[AuditEvent]:
+def select_events(edition: Edition, team: Team | None = None) -> QuerySet[AuditEvent]:
     """The events of an edition, newest first; only those of one of its teams where given."""
     owner: Edition | Team = edition if team is None else team
     systems = owner.systems.all()
@@ -34,7 +34,7 @@ def trail_of(edition: Edition, team: Team | None = None) -> QuerySet[AuditEvent]
     subjects |= Q(subject_type="evaluation.evaluationrun") & _among(systems, "submissions__evaluation_runs__pk")
     subjects |= Q(subject_type="submissions.upload") & _among(owner.uploads.all(), "pk")
     jobs = _among(systems, "submissions__job__pk") | _among(systems, "submissions__evaluation_runs__job__pk")
-    subjects |= Q(subject_type="jobs.job", action__in=DEEDS_TO_JOBS) & jobs
+    subjects |= Q(subject_type="jobs.job", action__in=ACTIONS_ON_JOBS) & jobs
     if team is None:  # the portal's own runs, with their seeds, are of no team
         subjects |= Q(subject_type="anonymization.anonymizationrun") & _among(systems, RUNS)
         subjects |= Q(subject_type="challenges.edition", subject_id=str(edition.pk))
@@ -46,7 +46,7 @@ def trail_of(edition: Edition, team: Team | None = None) -> QuerySet[AuditEvent]
     return events.filter(subjects).select_related("actor").order_by("-at", "-pk")
 
 
-def trail_rows(events: Iterable[AuditEvent]) -> Iterable[tuple[Any, ...]]:
+def export_events(events: Iterable[AuditEvent]) -> Iterable[tuple[Any, ...]]:
     """The trail as a table with its head."""
     yield COLUMNS
     for event in events:
@@ -56,17 +56,17 @@ def trail_rows(events: Iterable[AuditEvent]) -> Iterable[tuple[Any, ...]]:
             event.action,
             event.subject,
             event.subject_type.rpartition(".")[2],
-            details_of(event),
+            describe_details(event),
         )
 
 
-def deed_of(event: AuditEvent) -> str:
+def describe_action(event: AuditEvent) -> str:
     """Such as ``Team: members frozen`` for ``team.members_frozen``."""
-    subject, _, deed = event.action.partition(".")
-    return f"{subject.capitalize()}: {deed}".replace("_", " ")
+    subject, _, action = event.action.partition(".")
+    return f"{subject.capitalize()}: {action}".replace("_", " ")
 
 
-def details_of(event: AuditEvent) -> str:
+def describe_details(event: AuditEvent) -> str:
     """Such as ``email: ada@university.example``, or ``title: A → B`` for what changed; what is empty is left out.
 
     In the order of the alphabet, because a database keeps no order of these.

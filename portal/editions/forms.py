@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from django import forms
@@ -10,9 +11,9 @@ from django.core.validators import validate_slug
 
 from evaluation.protocols.recipes import load_recipe, shipped_editions
 from portal.accounts.models import User
-from portal.challenges import editions, rules
+from portal.challenges import rules, services
 from portal.challenges.models import GIGABYTE, Corpus, Edition
-from portal.challenges.recipe_checks import LARGEST_RECIPE_BYTES
+from portal.challenges.rules import LARGEST_RECIPE_BYTES
 from portal.challenges.selectors import corpora_for_edition, has_submissions
 from portal.core.fields import LineField
 
@@ -182,7 +183,7 @@ class EditionForm(forms.Form):
         else:
             given |= self._recipe_fields(given)
         given["largest_archive_bytes"] = given.pop("largest_archive_gb", None)
-        for field, sentences in editions.problems_of(given, with_recipe=not self.locked).items():
+        for field, sentences in services.problems_of(given, with_recipe=not self.locked).items():
             field = self._field_of(field, given)
             if field not in self.errors and not (field == "protocol" and self._own_is_wrong()):
                 self.add_error(field, sentences)
@@ -206,16 +207,11 @@ class EditionForm(forms.Form):
 
     def save(self) -> Edition | None:
         """The edition of a valid form; None with errors of the form where it does not hold together."""
-        fields = {name: self.cleaned_data[name] for name in editions.FIELDS}
-        people = self.cleaned_data["organizers"]
-        try:
-            if self.edition is None:
-                return editions.create_edition(by=self.user, organizers=people, **fields)
-            return editions.change_edition(edition=self.edition, by=self.user, organizers=people, **fields)
-        except editions.InvalidEdition as invalid:
-            for field, sentences in invalid.problems.items():
-                self.add_error(field, sentences)
-            return None
+        fields = {name: self.cleaned_data[name] for name in services.FIELDS}
+        fields |= {"organizers": self.cleaned_data["organizers"], "by": self.user}
+        if self.edition is None:
+            return _saved(self, services.create_edition, **fields)
+        return _saved(self, services.change_edition, edition=self.edition, **fields)
 
 
 class CopyForm(forms.Form):
@@ -226,18 +222,23 @@ class CopyForm(forms.Form):
 
     def save(self, *, edition: Edition, by: Any) -> Edition | None:
         """The copy; None with errors of the form where its name is taken."""
-        try:
-            return editions.copy_edition(edition=edition, by=by, **self.cleaned_data)
-        except editions.InvalidEdition as invalid:
-            for field, sentences in invalid.problems.items():
-                self.add_error(field if field in self.fields else None, sentences)
-            return None
+        return _saved(self, services.copy_edition, edition=edition, by=by, **self.cleaned_data)
+
+
+def _saved(form: forms.Form, service: Callable[..., Edition], **given: Any) -> Edition | None:
+    """What the service makes of a valid form; None with errors of the form where it does not hold together."""
+    try:
+        return service(**given)
+    except services.InvalidEdition as invalid:
+        for field, sentences in invalid.problems.items():
+            form.add_error(field if field in form.fields else None, sentences)
+        return None
 
 
 def _initial(edition: Edition | None, user: Any) -> dict[str, Any]:
     if edition is None:
         return {"organizers": user.email, "protocol": "2022"}
-    values = {name: getattr(edition, name) for name in editions.FIELDS}
+    values = {name: getattr(edition, name) for name in services.FIELDS}
     gb = f"{edition.largest_archive_bytes / GIGABYTE:.3f}".rstrip("0").rstrip(".")
     people = "\n".join(edition.organizers.order_by("email").values_list("email", flat=True))
     protocol = OWN if edition.recipe_text else edition.protocol

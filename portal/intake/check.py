@@ -1,8 +1,8 @@
 """An archive from its first byte to its report: the one check behind the portal's intake and ``vp verify``.
 
-The archive is streamed once. Speech is decoded and measured in threads while the next files are read; what is sound
-goes to a `Keeper` at once, so that of thousands of utterances a handful is in memory. Every fault is found in one pass,
-and each is told once, under its own name.
+The archive is streamed once. Speech is decoded and measured in threads while the next files are read; what is sound is
+given to the caller at once, so that of thousands of utterances a handful is in memory. Every problem is found in one
+pass, and each is told once, under its own name.
 """
 
 from __future__ import annotations
@@ -10,149 +10,119 @@ from __future__ import annotations
 import errno
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
-from evaluation.formats.problems import Problem, Severity
-from evaluation.formats.sizes import size_words
-from portal.submissions.intake.archives import ArchiveRefused, Member, read_archive
-from portal.submissions.intake.contents import Content, classify
-from portal.submissions.intake.documents import (
-    description_problem,
-    missing_parts,
-    result_problems,
-    target_problems,
-    write_document,
-)
-from portal.submissions.intake.expected import ExpectedSubmission, ExpectedUtterance
-from portal.submissions.intake.folders import read_folder
-from portal.submissions.intake.report import WHOLE_SUBMISSION, Counts, FindingList, IntakeReport
-from portal.submissions.intake.speech import LARGEST_BYTES, InspectedSpeech, Inspection, inspect_speech
-from portal.submissions.intake.utterances import Names, Placed, RollCall, missing_findings
+from common.memory import format_size
+from common.problems import Problem
+from portal.intake.archives.limits import LARGEST_DOCUMENT_BYTES, LARGEST_SPEECH_BYTES, ArchiveRefused, Member
+from portal.intake.archives.reading import read_archive, read_folder
+from portal.intake.contents import Content, classify
+from portal.intake.documents import description_problem, missing_parts, result_problems, target_problems, write_document
+from portal.intake.expectation import ExpectedSubmission, ExpectedUtterance
+from portal.intake.report import WHOLE_SUBMISSION, Counts, FindingList, IntakeReport
+from portal.intake.sentences import describe
+from portal.intake.speech import InspectedSpeech, Inspection, inspect_speech
+from portal.intake.utterances import Names, Placed, RollCall, missing_findings
 
 READING, RESULTS, MISSING = "Reading the archive", "Reading results", "Looking for what is missing"
-MEBIBYTE, MEGABYTE = 2**20, 10**6
-LARGEST_DOCUMENT_BYTES = {
-    Content.RESULTS: 16 * MEGABYTE,
-    Content.SCORES: 256 * MEGABYTE,
-    Content.HYPOTHESES: 256 * MEGABYTE,
-    Content.SIMILARITY: 64 * MEGABYTE,
-    Content.DESCRIPTION: 64 * MEGABYTE,
-    Content.TARGETS: 64 * MEGABYTE,
-}
-_IN_FLIGHT_BYTES = 2 * LARGEST_BYTES
-_BATCH_BYTES, _BATCH_FILES = MEBIBYTE, 64
+_IN_FLIGHT_BYTES = 2 * LARGEST_SPEECH_BYTES
+_BATCH_BYTES, _BATCH_FILES = 2**20, 64
 _MOST_WAITING = 8  # batches
 _MOST_THREADS = 4
 _OTHERS_NAMED = 3
 
 Progress = Callable[[str, int, int], None]
-HandDown = Callable[[Sequence[str]], Sequence[str]]
 
 
-class Keeper(Protocol):
-    """Takes what is worth keeping, in the order of the archive, from the thread that called `check_archive`."""
+@dataclass(frozen=True, slots=True)
+class FoundSpeech:
+    """Speech without an error, and the data sets that it serves; `path` is its own in the archive."""
 
-    def keep_speech(self, utterance: str, data_sets: Sequence[str], speech: InspectedSpeech, path: str) -> None:
-        """Speech without an error, and the data sets that it serves; called once for each file."""
-
-    def keep_document(self, path: str, content: Content, stream: BinaryIO) -> None:
-        """A file that is not speech; the stream can be read once and is closed afterwards."""
-
-
-class KeepNothing:
-    """The keeper of a check that only reports."""
-
-    def keep_speech(self, utterance: str, data_sets: Sequence[str], speech: InspectedSpeech, path: str) -> None:
-        """Nothing."""
-
-    def keep_document(self, path: str, content: Content, stream: BinaryIO) -> None:
-        """Nothing."""
+    utterance: str
+    data_sets: Sequence[str]
+    speech: InspectedSpeech
+    path: str
 
 
-def check_archive(
-    source: Path, *, name: str, expected: ExpectedSubmission, keeper: Keeper, documents: Path,
-    inherited: Mapping[str, frozenset[str]] | None = None, hand_down: HandDown | None = None,
-    progress: Progress | None = None,
-) -> IntakeReport:  # fmt: skip
-    """Read an archive, or a plain folder, hold it against what an edition expects, and hand on what is sound.
+@dataclass(frozen=True, slots=True)
+class FoundDocument:
+    """A file that is not speech: its path in the archive, and where it lies now."""
+
+    path: str
+    content: Content
+    place: Path
+
+
+class ArchiveCheck:
+    """One archive, or plain folder, held against what an edition expects: `read` it to its end, then ask for `report`.
 
     Args:
-        source: the archive, or a folder with the same content.
         name: the archive as its owner knows it.
         documents: an empty folder; files that are not speech lie there afterwards under their paths in the archive.
-        inherited: the utterances of each data set that an earlier submission serves where the archive does not.
-        hand_down: is told the paths of the documents that came, puts those that an earlier submission adds to them
-            into `documents` and names their paths; they are read with the others. Those that it does not put there
-            count as present and sound.
         progress: is told stage, how many speech files are done, and how many there should be (0 where unknown).
 
-    Returns:
-        The whole report. Where the archive had to be refused half-way (`IntakeReport.is_refused`), the keeper may have
-        been given files before; nothing of them may stay.
+    Attributes:
+        paths: of the documents that came.
+        refusal: why the archive was not read to its end; then nothing of what was found in it may stay.
 
     Raises:
         RecipeError: the recipe of the edition cannot be read.
     """
-    check = _Check(name, expected, keeper, documents, progress or _no_progress)
-    try:
-        check.read(source)
-    except ArchiveRefused as refusal:
-        return check.refused(refusal.problem)
-    if hand_down is not None:
-        check.inherit(hand_down)
-    return check.report(inherited or {})
-
-
-class _Check:
-    """One archive on its way through the check."""
 
     def __init__(
-        self, name: str, expected: ExpectedSubmission, keeper: Keeper, documents: Path, progress: Progress
+        self, name: str, expected: ExpectedSubmission, documents: Path, progress: Progress = lambda *_: None
     ) -> None:
-        self._name, self._expected, self._keeper, self._documents = name, expected, keeper, documents
+        self._name, self._expected, self._documents = name, expected, documents
+        self.paths: list[str] = []
+        self.refusal: Problem | None = None
+        self._sound: deque[FoundSpeech | FoundDocument] = deque()
         self._progress = progress
         self._names = Names(expected)
         self._roll = RollCall(expected)
         self._found = FindingList(expected.data_sets)
-        self._paths: list[str] = []
-        self._handed_down: tuple[str, ...] = ()
         self._contents: set[Content] = set()
         self._others: list[str] = []
         self._files = self._speech = self._unexpected = self._converted = self._other_count = 0
         self._rate_hz = expected.rate_hz
 
-    def read(self, source: Path) -> None:
-        """Everything in the archive, once."""
+    def read(self, source: Path) -> Generator[FoundSpeech | FoundDocument, None, None]:
+        """Everything in the archive, once; what is sound is given in its order, as soon as that is known."""
         report = lambda problem: self._found.add(WHOLE_SUBMISSION, problem)  # noqa: E731
-        if source.is_dir():
-            members = read_folder(source, limits=self._expected.limits, report=report)
-        else:
-            members = read_archive(source, name=self._name, limits=self._expected.limits, report=report)
-        for placed, inspection in _in_order(self._speech_files(members), self._inspect):
-            self._take(placed, inspection)
+        limits = self._expected.limits
+        try:
+            members = (
+                read_folder(source, limits=limits, report=report)
+                if source.is_dir()
+                else read_archive(source, name=self._name, limits=limits, report=report)
+            )
+            for placed, inspection in _in_order(self._speech_files(members), self._inspect):
+                self._take(placed, inspection)
+                while self._sound:
+                    yield self._sound.popleft()
+        except ArchiveRefused as refused:
+            self.refusal = refused.problem
+            self._found.add(WHOLE_SUBMISSION, refused.problem)
+        yield from self._sound
 
-    def refused(self, problem: Problem) -> IntakeReport:
-        """The report on an archive that could not be read to its end."""
-        self._found.add(WHOLE_SUBMISSION, problem)
-        return self._finished(0, 0, is_refused=True)
+    def report(self, inherited: Mapping[str, frozenset[str]], beside: Collection[str] = ()) -> IntakeReport:
+        """The whole report, once the archive was read.
 
-    def inherit(self, hand_down: HandDown) -> None:
-        """Take the documents of an earlier submission for such of this one."""
-        self._handed_down = tuple(hand_down(tuple(self._paths)))
-        for path in self._handed_down:
-            place = self._documents / path
-            if not place.is_file() or classify(path) is not Content.DESCRIPTION:
-                continue
-            if fault := description_problem(path, place, self._expected):
-                self._found.add(WHOLE_SUBMISSION, fault)
-
-    def report(self, inherited: Mapping[str, frozenset[str]]) -> IntakeReport:
-        """The report on an archive that was read to its end."""
+        Args:
+            inherited: the utterances of each data set that an earlier submission serves where the archive does not.
+            beside: paths of the documents that an earlier submission adds to those that came. Those that lie in the
+                folder of documents are read with the others; the others count as present and sound.
+        """
+        if self.refusal is not None:
+            return self._finished(0, 0)
+        for path in beside:
+            if classify(path) is Content.DESCRIPTION and (self._documents / path).is_file():
+                self._check_description(path)
         self._progress(RESULTS, self._speech, self._total())
-        paths, contents = (*self._paths, *self._handed_down), {*self._contents, *map(classify, self._handed_down)}
+        paths, contents = (*self.paths, *beside), {*self._contents, *map(classify, beside)}
         self._found.keep(WHOLE_SUBMISSION, result_problems(self._documents, paths, self._expected))
         if self._speech or any(inherited.values()) or not self._expected.data_sets:  # without originals none can come
             contents.add(Content.SPEECH)
@@ -167,8 +137,8 @@ class _Check:
             self._found.add(finding.data_set, finding.problem)
         return self._finished(sum(map(len, missing.values())), self._roll.served())
 
-    def _finished(self, missing: int, received: int, *, is_refused: bool = False) -> IntakeReport:
-        expected = sum(map(len, self._expected.data_sets.values()))
+    def _finished(self, missing: int, received: int) -> IntakeReport:
+        expected, is_refused = sum(map(len, self._expected.data_sets.values())), self.refusal is not None
         counts = Counts(
             files=self._files,
             speech=self._speech,
@@ -177,7 +147,7 @@ class _Check:
             inherited=0 if is_refused else expected - missing - received,
             missing=missing,
             converted=self._converted,
-            documents=len(self._paths),
+            documents=len(self.paths),
         )
         faulty = tuple(sorted(self._roll.faulty))
         return IntakeReport(self._name, self._expected.edition, self._found.findings(), counts, faulty, is_refused)
@@ -189,10 +159,10 @@ class _Check:
             content = classify(member.path)
             if content is Content.SPEECH:
                 if placed := self._place(member):
-                    if member.size <= LARGEST_BYTES:
+                    if member.size <= LARGEST_SPEECH_BYTES:
                         yield placed, stream.read()
                     else:
-                        self._take(placed, Inspection(None, (_too_large(member, LARGEST_BYTES),)))
+                        self._take(placed, Inspection(None, (_too_large(member, LARGEST_SPEECH_BYTES),)))
             elif content in LARGEST_DOCUMENT_BYTES:
                 self._keep_document(member, content, stream)
             elif content is Content.OTHER:
@@ -219,7 +189,7 @@ class _Check:
             self._found.add(finding.data_set, finding.problem)
         if kept and inspection.speech:
             self._converted += bool(inspection.speech.converted_from)
-            self._keeper.keep_speech(kept.utterance, kept.data_sets, inspection.speech, kept.path)
+            self._sound.append(FoundSpeech(kept.utterance, kept.data_sets, inspection.speech, kept.path))
         self._progress(READING, self._roll.called, self._total())
 
     def _keep_document(self, member: Member, content: Content, stream: BinaryIO) -> None:
@@ -232,31 +202,27 @@ class _Check:
         except OSError as error:
             if error.errno != errno.ENAMETOOLONG:
                 raise
-            remedy = "Shorten the names of files and folders and pack again."
-            problem = Problem("long-name", member.path, "a name that a disk can hold", "a longer one", remedy)
-            self._found.add(WHOLE_SUBMISSION, problem)
+            self._found.add(WHOLE_SUBMISSION, describe("long-name/disk", member.path))
             return
-        if content is Content.DESCRIPTION and (fault := description_problem(member.path, place, self._expected)):
-            self._found.add(WHOLE_SUBMISSION, fault)
+        if content is Content.DESCRIPTION:
+            self._check_description(member.path)
         if content is Content.TARGETS:
             self._found.keep(WHOLE_SUBMISSION, target_problems(member.path, place))
         self._contents.add(content)
-        self._paths.append(member.path)
-        with place.open("rb") as kept:
-            self._keeper.keep_document(member.path, content, kept)
+        self.paths.append(member.path)
+        self._sound.append(FoundDocument(member.path, content, place))
+
+    def _check_description(self, path: str) -> None:
+        if problem := description_problem(path, self._documents / path, self._expected):
+            self._found.add(WHOLE_SUBMISSION, problem)
 
     def _left_out(self) -> Iterator[Problem]:
         if self._unexpected:
-            remedy = "It is not used: this edition evaluates score files only."
-            found = f"{self._unexpected} of speech"
-            yield Problem("unexpected-audio", "the archive", "no files of speech", found, remedy, Severity.NOTE)
+            yield describe("unexpected-audio", "the archive", number=self._unexpected)
         if self._other_count:
             more = f" and {self._other_count - len(self._others)} more"
-            found = ", ".join(self._others) + (more if self._other_count > len(self._others) else "")
-            remedy = "They are not kept; nothing needs to be done."
-            expected = "files that something is computed from"
-            count = self._other_count
-            yield Problem("other-file", "the archive", expected, found, remedy, Severity.NOTE, count=count)
+            names = ", ".join(self._others) + (more if self._other_count > len(self._others) else "")
+            yield describe("other-file", "the archive", count=self._other_count, names=names)
 
     def _total(self) -> int:
         return max(len(self._names.sets_of), self._roll.called)
@@ -300,11 +266,5 @@ def _in_batches(files: Iterator[tuple[Placed, bytes]]) -> Iterator[tuple[int, li
         yield size, batch
 
 
-def _no_progress(_stage: str, _done: int, _total: int) -> None:
-    """For those who do not look."""
-
-
 def _too_large(member: Member, largest: int) -> Problem:
-    remedy = "No file of this kind needs to be so large: look at what is in it."
-    expected, found = f"at most {size_words(largest)}", size_words(member.size)
-    return Problem("too-large", member.path, expected, found, remedy)
+    return describe("too-large", member.path, limit=format_size(largest), found=format_size(member.size))

@@ -1,20 +1,22 @@
 """What a file of a submission is, told by its path alone, in any folder layout (protocol 1.2, 1.3 and 4).
 
-Conventions: a path has forward slashes and is relative to the archive. Names are compared as the official scripts write
-them; only the endings ``.wav``, ``.flac`` and ``.pdf`` may be in any case. ``targets.csv`` tells the target speaker
-of each utterance, where a system has some. Hypotheses have no official place: they
-are the files of a folder ``hypotheses`` (``hypotheses/<data set>`` with or without ``_anon`` and ``.txt``), and any
-``<data set>.hyp.txt``.
+Also told by paths alone: which documents of earlier versions stay beside those of an archive. Conventions: a path has
+forward slashes and is relative to the archive. Names are compared as the official scripts write them; only the endings
+``.wav``, ``.flac`` and ``.pdf`` may be in any case. ``targets.csv`` tells the target speaker of each utterance, where a
+system has some. Hypotheses have no official place: they are the files of a folder ``hypotheses``
+(``hypotheses/<data set>`` with or without ``_anon`` and ``.txt``), and any ``<data set>.hyp.txt``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import TypeVar
 
-from anonymization.methods.target_files import FILE_NAME as FILE_OF_TARGETS
-from portal.submissions.intake.names import is_dropping
+from anonymization.methods.voices.files import TARGETS_FILE
+from portal.intake.archives.members import is_dropping
 
 SIMILARITY_FOLDER = "similarity_matrices_DeID_Gvd"
 RESULTS_PART = "results"
@@ -23,6 +25,7 @@ _RESULTS = {"results.txt", "results_summary.txt", "config.info", "DeIDentificati
 _DETECTION = {"EER", "Cllr", "linkability_log", "zebra"}
 _SIMILARITY = re.compile(r"similarity_matrix_.+\.npy\Z")
 _PUBLISHED = re.compile(r"(?:RESULTS|results_summary|results\.anon|results\.orig|result_for_rank)_.+\Z")
+T = TypeVar("T")
 
 
 class Content(StrEnum):
@@ -57,7 +60,7 @@ def classify(path: str) -> Content:
         return Content.SPEECH
     if name.lower().endswith(".pdf"):
         return Content.OTHER if is_in_detection else Content.DESCRIPTION
-    if name == FILE_OF_TARGETS:
+    if name == TARGETS_FILE:
         return Content.TARGETS
     if name.endswith(".hyp.txt") or parent == "hypotheses":
         return Content.HYPOTHESES
@@ -96,3 +99,64 @@ def part_of(path: str) -> str:
     if content in (Content.RESULTS, Content.SCORES, Content.SIMILARITY):
         return RESULTS_PART
     return str(content) if content is Content.DESCRIPTION else path
+
+
+def select_offered(
+    sound: Iterable[T], newest: Iterable[T], sent: Collection[str], *, path: Callable[[T], str]
+) -> list[T]:
+    """What an archive with the paths `sent` may inherit: what is sound, or what it completes.
+
+    An archive that brings something of a part, such as one of two results directories, means the newest form of that
+    part, sound or not.
+    """
+    brought = {part_of(one) for one in sent}
+    untouched = [one for one in sound if part_of(path(one)) not in brought]
+    return [*untouched, *(one for one in newest if part_of(path(one)) in brought)]
+
+
+def select_staying(old: Iterable[str], sent: Iterable[str]) -> list[str]:
+    """The paths of old documents that stay although an archive with the paths `sent` has come.
+
+    A file stays unless one of its path was sent. A results directory that was sent again replaces the old one as a
+    whole, and one of another stamp replaces all old ones, because a submission has one set of results. A system
+    description replaces the old one whatever its name.
+    """
+    paths, old = set(sent), list(old)
+    above = {parent for path in paths for parent in _parents(path)}
+    directories = {_name(found) for path in paths if (found := results_directory(path)) is not None}
+    stamps = {_stamp(name) for name in directories}
+    is_described = any(classify(path) is Content.DESCRIPTION for path in paths)
+    replaced = {
+        folder
+        for one in old
+        if (folder := results_directory(one)) is not None
+        and directories
+        and (_name(folder) in directories or _stamp(_name(folder)) not in stamps)
+    }
+    return [
+        one
+        for one in old
+        if one not in paths | above  # a name is a file or a folder, not both
+        and not paths.intersection(_parents(one))
+        and not _lies_in(one, replaced)
+        and not (is_described and classify(one) is Content.DESCRIPTION)
+    ]
+
+
+def _lies_in(path: str, directories: set[str]) -> bool:
+    """Whether a file belongs to one of the directories, or lies somewhere below it."""
+    if results_directory(path) in directories:
+        return True
+    return any(parent in directories for parent in _parents(path))
+
+
+def _parents(path: str) -> list[str]:
+    return [str(parent) for parent in PurePosixPath(path).parents][:-1]
+
+
+def _name(directory: str) -> str:
+    return directory.rpartition("/")[2]
+
+
+def _stamp(name: str) -> str:
+    return name.removesuffix(".orig")

@@ -1,7 +1,7 @@
 """The files of an archive that are not speech: written to a folder, read as results, and missed where required.
 
-Result and score files are read by `evaluation.formats.results` with the recipe of the edition. Numbers that stand in
-``results.txt`` are not missed once more as files of their own.
+Result and score files are read by `evaluation.scoring.results.folders` with the recipe of the edition. Numbers that
+stand in ``results.txt`` are not missed once more as files of their own.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from anonymization.methods.target_files import read_targets
-from evaluation.formats.problems import Problem, Severity
-from evaluation.formats.results import SystemResults, read_results
+from anonymization.methods.voices.files import read_targets
+from common.problems import Problem, Severity
 from evaluation.protocols.recipes import Recipe
-from portal.submissions.intake.contents import Content, classify, results_directories
-from portal.submissions.intake.expected import ExpectedSubmission
+from evaluation.scoring.results.folders import SystemResults, read_results
+from portal.intake.contents import Content, classify, results_directories
+from portal.intake.expectation import ExpectedSubmission
+from portal.intake.sentences import describe
 
-MOST_SYSTEMS = 20  # are read; one is right, and of thousands nobody wants every fault
+MOST_SYSTEMS = 20  # are read; one is right, and of thousands nobody wants every problem
 _FILES_OF_A_SYSTEM = 4  # published ones
 _NEEDED = ("results.txt", "results_summary.txt")
 _PDF_HEAD_BYTES = 1024
@@ -67,16 +68,16 @@ def result_problems(folder: Path, paths: Collection[str], expected: ExpectedSubm
     What is named by `paths` but is not in the folder is with the portal already: it is neither read nor missed.
     """
     if "" in results_directories(paths):
-        remedy = "Pack the results directory itself, not only what lies in it."
-        yield Problem("misplaced-results", "results.txt", "a folder results-<stamp>", "result files outside", remedy)
+        yield describe("misplaced-results", "results.txt")
         return
     if (count := _systems_at_least(paths)) > MOST_SYSTEMS:
-        yield _several_results(f"{count:,}, too many to be read")
+        yield describe("several-results", "the archive", found=f"{count:,}, too many to be read")
         return
     elsewhere = [path for path in paths if not (folder / path).is_file()]
     systems = read_submitted_results(folder, [path for path in paths if path not in elsewhere], expected.recipe())
     if len(systems) > 1:
-        yield _several_results(f"{len(systems)}: {', '.join(one.system for one in systems[:5])}")
+        names = ", ".join(one.system for one in systems[:5])
+        yield describe("several-results", "the archive", found=f"{len(systems)}: {names}")
     has_scores = any(one.scores for one in systems) or any(classify(one) is Content.SCORES for one in elsewhere)
     for system in systems:
         is_read = {file.name for file in system.files}
@@ -94,11 +95,9 @@ def missing_parts(contents: Collection[Content], expected: ExpectedSubmission) -
     """
     yield from _missing_for_a_rank(contents, expected)
     if expected.scores_required and Content.SCORES not in contents:
-        remedy = "Add the results directories with the score file of each test: every number is computed from these."
-        yield Problem("missing-scores", "the archive", "score files (ASV-…/scores)", "none", remedy)
+        yield describe("missing-scores", "the archive")
     if expected.description_required and Content.DESCRIPTION not in contents:
-        remedy = "Add the description of the system as a PDF file."
-        yield Problem("missing-description", "the archive", "a system description (PDF)", "none", remedy)
+        yield describe("missing-description", "the archive")
 
 
 def _missing_for_a_rank(contents: Collection[Content], expected: ExpectedSubmission) -> Iterator[Problem]:
@@ -111,11 +110,7 @@ def _missing_for_a_rank(contents: Collection[Content], expected: ExpectedSubmiss
             lacking.setdefault(first, []).append(label)
     for content, labels in lacking.items():
         words, wanted = _FOR_A_RANK[content]
-        remedy = (
-            f"Without {words} this system cannot be ranked, because its rank rests on {' and '.join(labels)}. Add them "
-            "if it shall be ranked."
-        )
-        yield Problem("cannot-be-ranked", "the archive", wanted, "none", remedy, Severity.WARNING)
+        yield describe("cannot-be-ranked", "the archive", words=words, wanted=wanted, numbers=" and ".join(labels))
 
 
 def description_problem(path: str, document: Path, expected: ExpectedSubmission) -> Problem | None:
@@ -125,8 +120,7 @@ def description_problem(path: str, document: Path, expected: ExpectedSubmission)
     if b"%PDF-" in head:
         return None
     severity = Severity.ERROR if expected.description_required else Severity.WARNING
-    found = "an empty file" if not head else "other bytes"
-    return Problem("not-a-pdf", path, "a PDF file", found, "Export the description as PDF again.", severity)
+    return describe("not-a-pdf", path, severity=severity, found="other bytes" if head else "an empty file")
 
 
 def target_problems(path: str, document: Path) -> Iterator[Problem]:
@@ -141,11 +135,6 @@ def _systems_at_least(paths: Collection[str]) -> int:
     if directories:
         return len(directories)
     return sum(classify(path) is Content.RESULTS for path in paths) // _FILES_OF_A_SYSTEM
-
-
-def _several_results(found: str) -> Problem:
-    remedy = "A submission is one system: send the others as submissions of their own."
-    return Problem("several-results", "the archive", "the results of one system", found, remedy)
 
 
 def _lies_elsewhere(problem: Problem, elsewhere: Iterable[str]) -> bool:
@@ -183,7 +172,7 @@ def _named(system: SystemResults, parent: str) -> SystemResults:
 
     return replace(
         system,
-        claims=tuple(replace(one, file=name(one.file)) for one in system.claims),
+        reported_numbers=tuple(replace(one, file=name(one.file)) for one in system.reported_numbers),
         repeated=tuple(replace(one, file=name(one.file)) for one in system.repeated),
         files=tuple(replace(one, name=name(one.name)) for one in system.files),
         scores=tuple(replace(one, name=name(one.name)) for one in system.scores),

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.protocols.recipes import Recipe, parse_recipe
-from portal.submissions.intake.archives import Limits
-from portal.submissions.intake.handing_down import offered, staying
+from portal.intake.archives.reading import Limits
+from portal.intake.contents import select_offered, select_staying
 
 FORMAT = "voiceprivacy-expected-submission"
 VERSION = 1
@@ -70,17 +70,7 @@ class Inherited:
 
     def documents_beside(self, sent: Sequence[str]) -> list[str]:
         """The paths of documents that stay although an archive with the paths `sent` comes."""
-        return staying(offered(self.documents, self.newest_documents, sent, path=str), sent)
-
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        return {
-            "system": self.system,
-            "version": self.version,
-            "speech": {name: list(names) for name, names in self.speech.items()},
-            "documents": list(self.documents),
-            "newest_documents": list(self.newest_documents),
-        }
+        return select_staying(select_offered(self.documents, self.newest_documents, sent, path=str), sent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +126,12 @@ class ExpectedSubmission:
         """The content of the file that `from_json` reads; equal expectations give equal text."""
         content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "edition": self.edition}
         content |= {flag: getattr(self, flag) for flag in _FLAGS}
-        content |= {"limits": asdict(self.limits), "recipe": self.recipe_text}
-        content["data_sets"] = {name: list(names) for name, names in self.data_sets.items()}
-        content["utterances"] = {
-            one.name: [one.samples, one.rate_hz, one.pcm_sha256] for one in self.utterances.values()
-        }
-        content["trial_counts"] = {name: list(counts) for name, counts in self.trial_counts.items()}
-        content["needed_to_rank"] = {label: list(kinds) for label, kinds in self.needed_to_rank.items()}
+        content |= {"limits": asdict(self.limits), "recipe": self.recipe_text, "data_sets": dict(self.data_sets)}
+        utterances = self.utterances.values()
+        content["utterances"] = {one.name: (one.samples, one.rate_hz, one.pcm_sha256) for one in utterances}
+        content |= {"trial_counts": dict(self.trial_counts), "needed_to_rank": dict(self.needed_to_rank)}
         if self.inherited is not None:
-            content["inherited"] = self.inherited.as_dict()
+            content["inherited"] = asdict(self.inherited)
         return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod

@@ -1,68 +1,31 @@
-"""What was found in an archive: every fault, by data set and cause, for a page, a terminal, JSON and CSV.
+"""What was found in an archive: every problem, by data set and cause, for a page, a terminal, JSON and CSV.
 
-A *cause* is a kind of fault of one severity with one remedy, as in `evaluation.formats.problem_list`. A report is
-bounded: of many faults of one cause in one data set the first thousands are rows, the others a count.
+A *cause* is a kind of problem of one severity with one remedy, as in `common.problems`. A report is
+bounded: of many problems of one cause in one data set the first thousands are rows, the others a count.
 """
 
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
-from evaluation.formats.csv_cells import harmless_cell
-from evaluation.formats.problem_list import ROWS_PER_CAUSE, ProblemList
-from evaluation.formats.problems import Problem, Severity
+from common.problems import ROWS_PER_CAUSE, Problem, ProblemList, Severity
+from common.tables import harmless_cell
 
 EXAMPLES = 5
-WHOLE_SUBMISSION = ""  # the data set of a fault that belongs to none
+WHOLE_SUBMISSION = ""  # the data set of a problem that belongs to none
 CSV_HEADER = ("data_set", "severity", "code", "file", "line", "expected", "found", "remedy", "count")
 _ABBREVIATIONS = {"asr": "ASR", "cllr": "C_llr", "eer": "EER", "rocch": "ROCCH", "uar": "UAR", "wer": "WER"}
-TITLES = {
-    "another-rate": "Another sampling rate, converted",
-    "another-encoding": "Another encoding, converted to 16 bit",
-    "cannot-be-ranked": "Cannot be ranked as it is",
-    "clipped": "Clipped",
-    "damaged": "Damaged",
-    "dc-offset": "Offset from zero (DC)",
-    "different-name": "File name that differs from the utterance's",
-    "different-set": "In the folder of a data set that does not hold the utterance",
-    "duplicate": "More than one file for an utterance",
-    "droppings": "Files of the operating system, left out",
-    "empty": "Empty",
-    "extra": "No utterance of this name",
-    "false-header": "Header that contradicts the file",
-    "identical-to-original": "The original itself, not anonymised",
-    "inherited-older": "Inherited from an older version, because it came broken later",
-    "longer": "Longer than the original",
-    "loud": "Very loud",
-    "missing": "Missing utterances",
-    "missing-audio": "No speech",
-    "missing-data-set": "Whole data set missing",
-    "missing-description": "No system description",
-    "missing-scores": "No score files",
-    "not-audio": "Not an audio file",
-    "not-finite": "Samples that are no numbers (NaN or infinity)",
-    "not-mono": "More than one channel",
-    "other-file": "Files that nothing is computed from",
-    "quiet": "Very quiet",
-    "same-as-other": "The same speech as another utterance",
-    "same-archive": "The archive of an earlier version",
-    "shorter": "Shorter than the original",
-    "silent": "Silent",
-    "too-large": "File too large",
-    "too-long": "Too long",
-    "too-short": "Too short for any measure",
-    "truncated": "Cut off",
-    "unexpected-audio": "Speech that this edition does not ask for",
-    "unstated-length": "Length not stated in the header",
-}
+TITLES: dict[str, str] = tomllib.loads(Path(__file__).with_name("titles.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A fault and the data set that it belongs to; empty where it belongs to the submission as a whole."""
+    """A problem and the data set that it belongs to; empty where it belongs to the submission as a whole."""
 
     data_set: str
     problem: Problem
@@ -120,7 +83,7 @@ class IntakeReport:
         return any(one.problem.severity is Severity.ERROR for one in self.findings)
 
     def count(self, severity: Severity) -> int:
-        """How many faults of a severity, those included that are only counted."""
+        """How many problems of a severity, those included that are only counted."""
         return sum(one.problem.count for one in self.findings if one.problem.severity is severity)
 
     def summary(self) -> list[dict[str, Any]]:
@@ -188,7 +151,7 @@ class FindingList:
         self._lists = {name: ProblemList(rows_per_cause) for name in (WHOLE_SUBMISSION, *data_sets)}
 
     def add(self, data_set: str, problem: Problem) -> None:
-        """Keep a fault or its count; the same twice is one."""
+        """Keep a problem or its count; the same twice is one."""
         self._lists[data_set].add(problem)
 
     def keep(self, data_set: str, problems: Iterable[Problem]) -> None:
@@ -201,7 +164,7 @@ class FindingList:
 
 
 def title_of(code: str) -> str:
-    """The heading of a kind of fault."""
+    """The heading of a kind of problem."""
     words = " ".join(_ABBREVIATIONS.get(word, word) for word in code.split("-"))
     return TITLES.get(code) or words[:1].upper() + words[1:]
 

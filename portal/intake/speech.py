@@ -4,7 +4,7 @@ Not to be accepted (errors): what cannot be decoded (``not-audio``, ``empty``, `
 ``damaged``, ``unknown-length``), ``not-mono``, ``not-finite``, ``too-large``, ``too-long``, ``too-short``, ``silent``,
 ``identical-to-original``, and ``longer`` or ``shorter`` than the original by more than `LONGER_FACTOR`. Warnings:
 ``longer`` or ``shorter`` by more than 65 ms, ``another-rate``, ``clipped``, ``dc-offset``, ``quiet``, ``loud``; notes:
-``another-encoding``, ``unstated-length``. One fault is told once: what is empty is not silent and too short as well.
+``another-encoding``, ``unstated-length``. One problem is told once: what is empty is not silent and too short as well.
 
 The original is recognised by the hash of its samples, so in any container, also in one of more bits. Not caught: a copy
 of it with another gain, shifted in time, or converted to another rate.
@@ -15,6 +15,7 @@ Conventions: full scale is 1.0 (int16 / 32768); levels are in dB of full scale.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
@@ -23,12 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.formats.audio import SILENCE_PEAK, AudioError, DecodedAudio, decode_audio, resample, to_pcm16
-from evaluation.formats.problems import Problem, Severity
-from portal.submissions.intake.expected import ExpectedUtterance, pcm_sha256
-from portal.submissions.intake.wav import read_header
+from common.problems import Problem, Severity
+from portal.intake.expectation import ExpectedUtterance, pcm_sha256
+from portal.intake.sentences import describe, fill
+from speech.audio.files import SILENCE_PEAK, AudioError, DecodedAudio, decode_audio, resample, to_pcm16
 
-LARGEST_BYTES = 64 * 10**6
 SHORTEST_S = 0.04  # Praat's pitch analysis needs 640 samples at 16 kHz
 LONG_S, LONGEST_S = 60.0, 600.0
 MAX_DIFFERENCE_S = 0.065  # `max_len_diff` of the 2022 recipe, which only warns
@@ -40,6 +40,9 @@ CLIPPED_RUN = 3  # samples at full scale in a row that no unclipped speech makes
 MAX_CLIPPED_SHARE = 0.001
 _supply = np.ones(1 << 19, np.float32)
 _COARSE = ("PCM_S8", "PCM_U8", "ULAW", "ALAW")
+_PCM, _FLOAT, _ALAW, _ULAW, _EXTENSIBLE = 1, 3, 6, 7, 0xFFFE
+_UNCOMPRESSED = (_PCM, _FLOAT, _ALAW, _ULAW)
+_UNSTATED_BYTES = 0x7FFF_0000  # what encoders that write to a pipe state is above
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ def inspect_speech(content: bytes, *, file: str, expected: ExpectedUtterance, ra
     """Decode a WAV or FLAC file, measure and convert it.
 
     Whether its length is that of its original, `length_problem` says: the length of what turns out to be a copy of
-    another utterance is no fault of its own.
+    another utterance is no problem of its own.
 
     Args:
         content: the bytes of the file.
@@ -105,7 +108,7 @@ def inspect_speech(content: bytes, *, file: str, expected: ExpectedUtterance, ra
     if fatal := _not_the_utterance(speech, expected, file):
         return Inspection(speech, (fatal,))
     low, high = int(speech.samples.min()), int(speech.samples.max())
-    if (high - low) / 2 <= SILENCE_PEAK * 32768:
+    if (high - low) / 2 <= SILENCE_PEAK:
         return Inspection(speech, (_silent(low, high, file),))
     problems += _level_problems(_measure(speech.samples, low, high), speech.samples.size, file)
     return Inspection(speech, tuple(problems))
@@ -119,25 +122,15 @@ def length_problem(samples: int, expected: ExpectedUtterance, rate_hz: int, file
     difference_s = found_s - original_s
     if abs(difference_s) <= MAX_DIFFERENCE_S + 1e-9:
         return None
-    is_error = max(found_s, original_s) > LONGER_FACTOR * min(found_s, original_s)
-    remedy = "Make sure that the anonymiser neither cuts nor pads; fine where it changes the pace on purpose."
-    if is_error:
-        remedy = "This can hardly be the utterance: look for a wrong file, a wrong rate or an output that was joined."
-    return Problem(
-        "longer" if difference_s > 0 else "shorter",
-        file,
-        f"the {original_s:.3f} s of the original to within {MAX_DIFFERENCE_S * 1000:g} ms",
-        f"{found_s:.3f} s ({difference_s:+.3f} s)",
-        remedy,
-        Severity.ERROR if is_error else Severity.WARNING,
-    )
+    is_far = max(found_s, original_s) > LONGER_FACTOR * min(found_s, original_s)
+    kind = f"{'longer' if difference_s > 0 else 'shorter'}/{'far' if is_far else 'somewhat'}"
+    lengths: dict[str, Any] = {"original_s": original_s, "found_s": found_s, "difference_s": difference_s}
+    return describe(kind, file, within_ms=MAX_DIFFERENCE_S * 1000, **lengths)
 
 
 def not_anonymised(samples: int, file: str, source: str = "") -> Problem:
-    """The fault of a file that holds an original, its own or that of the utterance `source`."""
-    found = f"all {samples} samples of the original{f' of {source}' if source else ''}"
-    remedy = "This utterance was not anonymised: run the anonymiser on it."
-    return Problem("identical-to-original", file, "anonymised speech", found, remedy)
+    """The problem of a file that holds an original, its own or that of the utterance `source`."""
+    return describe("identical-to-original", file, samples=samples, source=f" of {source}" if source else "")
 
 
 def _decode(content: bytes, expected: ExpectedUtterance) -> tuple[DecodedAudio, bool]:
@@ -161,8 +154,7 @@ def _check_finite(samples: NDArray[Any]) -> None:
         return
     nans, infinite = int(np.isnan(samples).sum()), int(np.isinf(samples).sum())
     found = " and ".join(f"{count} {name}" for count, name in ((nans, "NaN"), (infinite, "infinite")) if count)
-    remedy = "Look for a division by zero or an overflow in the anonymiser and make the utterance again."
-    raise AudioError("not-finite", f"{samples.size} samples that are numbers", found, remedy)
+    raise AudioError(*fill("not-finite", samples=samples.size, found=found))
 
 
 def _check_rate(decoded: DecodedAudio, expected: ExpectedUtterance, rate_hz: int) -> None:
@@ -170,9 +162,7 @@ def _check_rate(decoded: DecodedAudio, expected: ExpectedUtterance, rate_hz: int
     if decoded.rate_hz == rate_hz or expected.rate_hz != rate_hz or not expected.samples:
         return
     if abs(decoded.samples.size - expected.samples) <= MAX_DIFFERENCE_S * rate_hz:
-        found = f"a header that states {decoded.rate_hz} Hz for about as many samples as the original has"
-        remedy = "The samples are probably right and the header is not: write the file with the true rate."
-        raise AudioError("false-header", f"{rate_hz} Hz", found, remedy)
+        raise AudioError(*fill("false-header/rate", rate_hz=rate_hz, stated_hz=decoded.rate_hz))
 
 
 def _converted(decoded: DecodedAudio, rate_hz: int) -> InspectedSpeech:
@@ -189,19 +179,12 @@ def _words(decoded: DecodedAudio) -> str:
 
 def _conversions(decoded: DecodedAudio, states_length: bool, rate_hz: int, file: str) -> Iterator[Problem]:
     if decoded.rate_hz != rate_hz:
-        remedy = "It was converted, which may cost or add something at the edge of the band: send the challenge's rate."
-        found = f"{decoded.rate_hz} Hz"
-        yield Problem("another-rate", file, f"{rate_hz} Hz", found, remedy, Severity.WARNING)
-    if decoded.encoding in _COARSE:
-        remedy = "It was converted, but its noise stays: write 16 bit."
-        yield Problem("another-encoding", file, "16-bit PCM", decoded.encoding, remedy, Severity.WARNING)
-    elif decoded.encoding != "PCM_16":
-        remedy = "It was rounded to 16 bit, which is what the evaluation reads; nothing needs to be done."
-        yield Problem("another-encoding", file, "16-bit PCM", decoded.encoding, remedy, Severity.NOTE)
+        yield describe("another-rate", file, rate_hz=rate_hz, found_hz=decoded.rate_hz)
+    if decoded.encoding != "PCM_16":
+        kind = "another-encoding/coarse" if decoded.encoding in _COARSE else "another-encoding/fine"
+        yield describe(kind, file, encoding=decoded.encoding)
     if not states_length:
-        remedy = "It was read to its end, but nobody can see whether it was cut: write to a file, not to a pipe."
-        found = "none, as encoders leave it that write to a pipe"
-        yield Problem("unstated-length", file, "a header that states the length", found, remedy, Severity.NOTE)
+        yield describe("unstated-length", file)
 
 
 def _not_the_utterance(speech: InspectedSpeech, expected: ExpectedUtterance, file: str) -> Problem | None:
@@ -209,9 +192,7 @@ def _not_the_utterance(speech: InspectedSpeech, expected: ExpectedUtterance, fil
     samples = speech.samples
     original_s = expected.samples / (expected.rate_hz or speech.rate_hz) if expected.samples else math.inf
     if samples.size < min(SHORTEST_S, original_s) * speech.rate_hz:
-        found = f"{samples.size / speech.rate_hz:.4f} s"
-        remedy = "No measure is defined for it: make the whole utterance again."
-        return Problem("too-short", file, f"at least {SHORTEST_S:g} s", found, remedy)
+        return describe("too-short/speech", file, shortest_s=SHORTEST_S, found_s=samples.size / speech.rate_hz)
     if speech.pcm_sha256 == expected.pcm_sha256:
         return not_anonymised(samples.size, file)
     return None
@@ -219,7 +200,7 @@ def _not_the_utterance(speech: InspectedSpeech, expected: ExpectedUtterance, fil
 
 def _silent(low: int, high: int, file: str) -> Problem:
     found = "digital silence" if low == high == 0 else f"samples between {low} and {high} of ±32768"
-    return Problem("silent", file, "speech", found, "Make this utterance again and listen to it.")
+    return describe("silent/speech", file, found=found)
 
 
 def _measure(samples: NDArray[np.int16], low: int, high: int) -> _Measures:
@@ -257,22 +238,95 @@ def _level_problems(measures: _Measures, samples: int, file: str) -> Iterator[Pr
     """What deserves a look at the level; loud is not what is only clipped."""
     share = measures.clipped / samples
     if share > MAX_CLIPPED_SHARE:
-        expected = f"at most {MAX_CLIPPED_SHARE:.1%} of the samples in runs at full scale"
-        remedy = "Lower the gain before the samples are converted to 16 bit."
-        yield Problem("clipped", file, expected, f"{share:.1%}", remedy, Severity.WARNING)
+        yield describe("clipped", file, limit=MAX_CLIPPED_SHARE, share=share)
     elif measures.rms > LOUD_RMS:
-        expected = f"a level of at most {_decibel(LOUD_RMS):.0f} dB of full scale"
-        remedy = "No speech is this loud unless it was compressed or is noise: listen to it."
-        yield Problem("loud", file, expected, f"{_decibel(measures.rms):.1f} dB", remedy, Severity.WARNING)
+        yield describe("loud", file, limit=_decibel(LOUD_RMS), level=_decibel(measures.rms))
     if abs(measures.mean) > MAX_DC:
-        expected = f"a mean within ±{MAX_DC:g} of full scale"
-        remedy = "Subtract the mean of the samples; an offset disturbs levels and filters."
-        yield Problem("dc-offset", file, expected, f"{measures.mean:+.4f}", remedy, Severity.WARNING)
+        yield describe("dc-offset", file, limit=MAX_DC, mean=measures.mean)
     if measures.peak < QUIET_PEAK:
-        expected = f"a peak of at least {_decibel(QUIET_PEAK):.0f} dB of full scale"
-        remedy = "Raise the gain: so little of 16 bit is used that rounding is heard."
-        yield Problem("quiet", file, expected, f"{_decibel(measures.peak):.1f} dB", remedy, Severity.WARNING)
+        yield describe("quiet", file, limit=_decibel(QUIET_PEAK), level=_decibel(measures.peak))
 
 
 def _decibel(amplitude: float) -> float:
     return 20 * math.log10(amplitude)
+
+
+@dataclass(frozen=True, slots=True)
+class WavHeader:
+    """What a WAV file says of itself.
+
+    Attributes:
+        is_plain: 16-bit PCM of one channel, whose samples can be taken as they lie there.
+        states_length: whether the header says how long the samples are; those written to a pipe do not.
+        start, stop: where the samples lie in the file, in bytes.
+    """
+
+    rate_hz: int
+    is_plain: bool
+    states_length: bool
+    start: int
+    stop: int
+
+    def decode(self, content: bytes) -> DecodedAudio:
+        """The samples of a plain file."""
+        samples: NDArray[np.int16] = np.frombuffer(content, "<i2", (self.stop - self.start) // 2, self.start)
+        return DecodedAudio(samples, self.rate_hz, "PCM_16", "WAV")
+
+
+def read_header(content: bytes) -> WavHeader | None:
+    """What the header says, or None where this is no WAV file or one that the decoder has to judge.
+
+    Raises:
+        AudioError: ``false-header`` where rate, channels and bits contradict the byte rate or the size of a frame, or
+            where bytes that no chunk accounts for follow the samples.
+    """
+    if content[:4] != b"RIFF" or content[8:12] != b"WAVE":
+        return None
+    frame, position = None, 12
+    while position + 8 <= len(content):
+        name, length = struct.unpack_from("<4sI", content, position)
+        position += 8
+        if name == b"fmt " and length >= 16 and position + 16 <= len(content):
+            frame = struct.unpack_from("<HHIIHH", content, position)
+            if frame[0] == _EXTENSIBLE and length >= 26 and position + 26 <= len(content):
+                frame = (*struct.unpack_from("<H", content, position + 24), *frame[1:])
+        if name == b"data":
+            return None if frame is None else _read_data_chunk(content, frame, position, length)
+        position += length + length % 2
+    return None
+
+
+def _read_data_chunk(content: bytes, frame: tuple[int, ...], start: int, length: int) -> WavHeader | None:
+    encoding, channels, rate_hz, byte_rate, frame_bytes, bits = frame
+    there = len(content) - start
+    if encoding not in _UNCOMPRESSED or not (rate_hz and channels and there) or length == 0:
+        return None  # the decoder has the sentence
+    _check_frame(channels, rate_hz, byte_rate, frame_bytes, bits)
+    states_length = length < _UNSTATED_BYTES or length <= there
+    if states_length and length > there:
+        return None  # cut off
+    stop = start + (length if states_length else there)
+    _check_rest(content, stop + length % 2, length)
+    is_plain = (encoding, channels, bits) == (_PCM, 1, 16) and stop - start >= 2
+    return WavHeader(rate_hz, is_plain, states_length, start, stop)
+
+
+def _check_frame(channels: int, rate_hz: int, byte_rate: int, frame_bytes: int, bits: int) -> None:
+    wanted = channels * ((bits + 7) // 8)
+    if frame_bytes != wanted:
+        raise AudioError(*fill("false-header/frame", wanted=wanted, channels=channels, bits=bits, found=frame_bytes))
+    if byte_rate != rate_hz * frame_bytes:
+        stated = {"rate_hz": rate_hz, "frame_bytes": frame_bytes, "found": byte_rate}
+        raise AudioError(*fill("false-header/byte-rate", wanted=rate_hz * frame_bytes, **stated))
+
+
+def _check_rest(content: bytes, position: int, length: int) -> None:
+    """Behind the samples other chunks may follow, up to the end of the file and not further."""
+    first = position
+    while position + 8 <= len(content):
+        name, size = struct.unpack_from("<4sI", content, position)
+        if not all(32 <= letter < 127 for letter in name):
+            break
+        position += 8 + size + size % 2
+    if position < len(content) - 7 or position > len(content) + 1:
+        raise AudioError(*fill("false-header/rest", length=length, rest=len(content) - first))

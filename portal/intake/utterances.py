@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from evaluation.formats.problems import Problem, Severity
-from portal.submissions.intake.expected import ExpectedSubmission
-from portal.submissions.intake.report import WHOLE_SUBMISSION, Finding
-from portal.submissions.intake.speech import Inspection, length_problem, not_anonymised
-
-_ENDING = ".wav"
+from common.problems import Problem, Severity
+from portal.intake.expectation import ExpectedSubmission
+from portal.intake.report import WHOLE_SUBMISSION, Finding
+from portal.intake.sentences import describe
+from portal.intake.speech import Inspection, length_problem, not_anonymised
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +60,17 @@ class Names:
         stem = name.rpartition(".")[0]
         utterance = self._utterance(stem)
         if utterance is None:
-            remedy = "It is not used. Name each file as its original, and send only what the edition asks for."
-            found = f"“{stem}”, which is none"
-            problem = Problem("extra", path, "the name of an utterance", found, remedy, Severity.WARNING)
-            return None, Finding(WHOLE_SUBMISSION, problem)
+            return None, Finding(WHOLE_SUBMISSION, describe("extra", path, stem=stem))
         sets = self.sets_of[utterance]
         folder, is_certain = self._folders.get(parent) or self._folders.setdefault(parent, self._folder(parent))
         if folder and utterance in self._data_sets[folder]:
             sets = (folder,)
         elif folder and is_certain:
-            remedy = "It was taken for the data sets that hold it: " + ", ".join(sets) + "."
-            expected = f"an utterance of {folder}, after which its folder is named"
-            problem = Problem("different-set", path, expected, "one of another data set", remedy, Severity.WARNING)
+            problem = describe("different-set", path, folder=folder, sets=", ".join(sets))
             return Placed(path, utterance, sets), Finding(sets[0], problem)
         if stem == utterance:
             return Placed(path, utterance, sets), None
-        remedy = "It was taken for this utterance: give each file the name of its original."
-        problem = Problem("different-name", path, f"the name “{utterance}”", f"“{stem}”", remedy, Severity.WARNING)
+        problem = describe("different-name", path, utterance=utterance, stem=stem)
         return Placed(path, utterance, sets), Finding(sets[0], problem)
 
     def _utterance(self, stem: str) -> str | None:
@@ -103,7 +96,7 @@ class Names:
 
 
 class RollCall:
-    """What came, by utterance; hand in every inspection in turn, then ask what is left."""
+    """What came, by utterance; give every inspection in turn, then ask what is left."""
 
     def __init__(self, expected: ExpectedSubmission) -> None:
         self._expected, self._rate_hz = expected, expected.rate_hz
@@ -153,9 +146,7 @@ class RollCall:
             if placed not in self._copies and (problem := self._length(_Known(placed, b"", samples))):
                 yield Finding(placed.data_sets[0], problem)
         for placed, other in self._copies.items():
-            remedy = "One recording cannot be two utterances: make this one again from its own original."
-            found = f"the same {other.samples} samples as in {other.placed.path}"
-            problem = Problem("same-as-other", placed.path, "speech of its own", found, remedy)
+            problem = describe("same-as-other", placed.path, samples=other.samples, path=other.placed.path)
             yield Finding(placed.data_sets[0], problem)
 
     def served(self) -> int:
@@ -180,14 +171,11 @@ class RollCall:
 
     def _duplicate(self, placed: Placed, known: _Known, first: _Known) -> Finding:
         same = bool(known.digest) and known.digest == first.digest
-        found = f"a second one with {'the same' if same else 'other'} speech"
-        remedy = "The first was taken, this one not: remove it."
         if not same:
             self.faulty.add(placed.utterance)
-            remedy = "Nobody can tell which of them is meant: remove one of them."
-        severity = Severity.WARNING if same else Severity.ERROR
-        expected = f"one file for {placed.utterance}, which is {first.placed.path}"
-        return Finding(placed.data_sets[0], Problem("duplicate", placed.path, expected, found, remedy, severity))
+        kind = "duplicate/same" if same else "duplicate/other"
+        problem = describe(kind, placed.path, utterance=placed.utterance, first=first.placed.path)
+        return Finding(placed.data_sets[0], problem)
 
     def _is_copy(self, known: _Known) -> bool:
         """Whether this is the wrong one of two; the one whose length fits its original worse is."""
@@ -218,24 +206,16 @@ def missing_findings(
     severity = Severity.ERROR if expected.audio_required else Severity.WARNING
     if nothing_came and missing:
         if expected.audio_required:
-            count = len(set().union(*missing.values()))
-            remedy = (
-                "Pack the anonymised WAV or FLAC files of all data sets, in any folders, under their original names."
-            )
-            problem = Problem("missing-audio", "the archive", f"speech of {count} utterances", "none", remedy)
-            yield Finding(WHOLE_SUBMISSION, problem)
+            utterances = len(set().union(*missing.values()))
+            yield Finding(WHOLE_SUBMISSION, describe("missing-audio", "the archive", utterances=utterances))
         return
     told: set[str] = set()
     for data_set, names in missing.items():
         if len(names) == len(expected.data_sets[data_set]) > 1:
-            remedy = "Add the files of this data set."
-            wanted = f"{len(names)} utterances of {data_set}"
-            problem = Problem("missing-data-set", data_set, wanted, "none", remedy, severity, count=len(names))
+            problem = describe("missing-data-set", data_set, severity=severity, count=len(names), data_set=data_set)
             yield Finding(data_set, problem)
             continue
         for name in names:
             if name not in told:
                 told.add(name)
-                remedy = "Anonymise this utterance, too, and add its file."
-                problem = Problem("missing", f"{name}{_ENDING}", "a file for the utterance", "none", remedy, severity)
-                yield Finding(data_set, problem)
+                yield Finding(data_set, describe("missing", f"{name}.wav", severity=severity))

@@ -1,5 +1,12 @@
-from django.apps import AppConfig
-from django.utils.module_loading import autodiscover_modules
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+from django.apps import AppConfig, apps
+from django.conf import settings
+
+# Modules that register themselves: bodies of jobs, checks of the portal's health, work of the scheduler.
+REGISTERING = ("handlers", "checks", "periodic_tasks")
 
 
 class JobsConfig(AppConfig):
@@ -7,4 +14,20 @@ class JobsConfig(AppConfig):
     label = "jobs"
 
     def ready(self) -> None:
-        autodiscover_modules("handlers", "checks", "chores")
+        from portal.core.steps import check_steps
+
+        for module in sorted(find_registering_modules()):
+            import_module(module)
+        check_steps()
+
+
+def find_registering_modules() -> Iterator[str]:
+    """Dotted names of the modules in the portal's own apps, and in their feature folders, that register themselves."""
+    for app in apps.get_app_configs():
+        top_package = app.name.partition(".")[0]
+        if not (Path(settings.BASE_DIR) / top_package).is_dir():
+            continue  # an installed library
+        folder = Path(app.path)
+        for role in REGISTERING:
+            for file in folder.rglob(f"{role}.py"):
+                yield ".".join([app.name, *file.relative_to(folder).with_suffix("").parts])

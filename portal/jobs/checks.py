@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import DatabaseError
 
 from portal.core.health import health_check
-from portal.core.wording import duration
+from portal.core.labels import duration
 from portal.jobs.selectors import QueueState, queue_states
 
 

@@ -1,30 +1,36 @@
-"""The kinds of jobs. An app registers each of its kinds in `handlers.py`, found by Django's start-up.
+"""The kinds of jobs. An app registers each of its kinds in a `handlers.py`, found when Django starts.
 
 A handler takes the `JobContext` of its job, keeps what it finished in the database and may be called again for the same
-job at any time: it then continues with what is missing. Heavy libraries are imported inside handlers.
+job at any time: it then continues with what is missing. A kind may also say what follows when a job of it ends. Heavy
+libraries are imported inside handlers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-from evaluation.formats.problems import Problem
-from portal.jobs.models import Actor, Queue
+from common.problems import Problem
+from portal.jobs.models import Actor, Job, Queue
 
-if TYPE_CHECKING:
-    from portal.jobs.runner import JobContext
-
-Handler = Callable[["JobContext"], dict[str, Any] | None]
+Handler = Callable[[Any], dict[str, Any] | None]  # takes the `portal.jobs.runner.JobContext` of its job
+EndHandler = Callable[[Job], None]
 
 
 @dataclass(frozen=True)
 class Kind:
+    """A kind of jobs.
+
+    Attributes:
+        on_end: called with each job of this kind in the transaction in which it succeeded, failed or was cancelled.
+    """
+
     name: str
     title: str
     queue: Queue
     handler: Handler
+    on_end: EndHandler | None = None
 
 
 class JobFailure(Exception):  # noqa: N818 - an outcome with a sentence, not a defect
@@ -37,22 +43,24 @@ class JobFailure(Exception):  # noqa: N818 - an outcome with a sentence, not a d
         self.problems = list(problems)
 
 
-@dataclass
-class _Registry:
-    kinds: dict[str, Kind] = field(default_factory=dict)
+_kinds: dict[str, Kind] = {}
 
 
-_registry = _Registry()
-
-
-def job_kind(name: str, *, title: str, queue: Queue) -> Callable[[Handler], Handler]:
-    """Register the decorated function as the body of jobs of this kind."""
+def job_kind(name: str, *, title: str, queue: Queue, on_end: EndHandler | None = None) -> Callable[[Handler], Handler]:
+    """Register the decorated function as the body of jobs of this `Kind`."""
 
     def register(handler: Handler) -> Handler:
-        _registry.kinds[name] = Kind(name=name, title=title, queue=queue, handler=handler)
+        _kinds[name] = Kind(name, title, queue, handler, on_end)
         return handler
 
     return register
+
+
+def call_on_end(job: Job) -> None:
+    """Do what its kind says follows the end of this job; nothing where no installed app knows the kind."""
+    kind = _kinds.get(job.kind)
+    if kind is not None and kind.on_end is not None:
+        kind.on_end(job)
 
 
 def get_kind(name: str) -> Kind:
@@ -62,10 +70,10 @@ def get_kind(name: str) -> Kind:
         JobFailure: no installed app has such a kind.
     """
     try:
-        return _registry.kinds[name]
+        return _kinds[name]
     except KeyError:
         raise JobFailure(
-            f"No part of the portal knows jobs of the kind {name!r}; known are {', '.join(sorted(_registry.kinds))}.",
+            f"No part of the portal knows jobs of the kind {name!r}; known are {', '.join(sorted(_kinds))}.",
             actor=Actor.OPERATOR,
             remedy="Run the same version of the portal in the web server and in every worker.",
         ) from None

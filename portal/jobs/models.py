@@ -80,16 +80,13 @@ class Job(models.Model):
 
     class Meta:
         ordering = ["-created_at", "id"]
-        indexes = [
-            models.Index(fields=["state", "queue", "waiting_since"]),
-            models.Index(fields=["-created_at"]),
-        ]
+        indexes = [models.Index(fields=["state", "queue", "waiting_since"]), models.Index(fields=["-created_at"])]
         constraints = [
             models.CheckConstraint(
                 name="job_running_has_claim",
                 condition=~models.Q(state="running")
                 | models.Q(claim__isnull=False, heartbeat_at__isnull=False, started_at__isnull=False),
-            ),
+            )
         ]
 
     def __str__(self) -> str:

@@ -16,7 +16,7 @@ from billiard.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.db import Error, InterfaceError, OperationalError, connection
 
-from evaluation.formats.problems import Problem
+from common.problems import Problem
 from portal.jobs import services
 from portal.jobs.kinds import JobFailure, get_kind
 from portal.jobs.models import Actor, Job, JobEvent, State

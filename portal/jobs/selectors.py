@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, Min, Q, QuerySet
-from django.http import Http404
+from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
-from portal.core.wording import time_left
+from portal.core.labels import time_left
 from portal.jobs.models import Job, JobEvent, Queue, State
 from portal.jobs.rules import remaining_time
 from portal.jobs.workers import Worker, known_workers
@@ -31,10 +31,7 @@ def jobs_for(user: Any) -> QuerySet[Job]:
 
 
 def job_for(user: Any, pk: Any) -> Job:
-    job = jobs_for(user).filter(pk=pk).first()
-    if job is None:
-        raise Http404
-    return job
+    return get_object_or_404(jobs_for(user), pk=pk)
 
 
 def events_for(user: Any, job: Job) -> QuerySet[JobEvent]:
@@ -77,26 +74,18 @@ class QueueState:
 def queue_states(now: datetime | None = None) -> list[QueueState]:
     now = now or timezone.now()
     ready = Q(state=State.WAITING) & (Q(after=None) | Q(after__state=State.SUCCEEDED))
-    rows: dict[str, dict[str, Any]] = {
-        row["queue"]: dict(row)
-        for row in Job.objects.order_by()
-        .values("queue")
-        .annotate(
-            waiting=Count("pk", filter=ready),
-            running=Count("pk", filter=Q(state=State.RUNNING)),
-            since=Min("waiting_since", filter=ready),
-        )
-    }
+    rows = Job.objects.order_by().values("queue")
+    counted = rows.annotate(
+        waiting=Count("pk", filter=ready),
+        running=Count("pk", filter=Q(state=State.RUNNING)),
+        since=Min("waiting_since", filter=ready),
+    )
+    found: dict[str, dict[str, Any]] = {row["queue"]: dict(row) for row in counted}
     workers = known_workers(now)
-    return [_queue_state(queue, rows.get(queue.value, {}), workers, now) for queue in Queue]
+    return [_queue_state(queue, found.get(queue.value, {}), workers, now) for queue in Queue]
 
 
 def _queue_state(queue: Queue, row: dict[str, Any], workers: list[Worker], now: datetime) -> QueueState:
-    return QueueState(
-        name=queue.value,
-        title=str(queue.label),
-        waiting=row.get("waiting", 0),
-        running=row.get("running", 0),
-        oldest_waiting=now - row["since"] if row.get("since") else None,
-        workers=[worker for worker in workers if queue.value in worker.queues],
-    )
+    oldest = now - row["since"] if row.get("since") else None
+    serving = [worker for worker in workers if queue.value in worker.queues]
+    return QueueState(queue.value, str(queue.label), row.get("waiting", 0), row.get("running", 0), oldest, serving)

@@ -10,20 +10,22 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from celery import current_app
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from evaluation.formats.problems import Problem
+from common.problems import Problem
 from portal.core import audit
-from portal.jobs.kinds import get_kind
+from portal.jobs.kinds import call_on_end, get_kind
 from portal.jobs.models import MAX_ATTEMPTS, Actor, Job, JobEvent, State
 from portal.jobs.rules import can_cancel, can_run_again, is_ready
-from portal.jobs.signals import job_ended
 from portal.jobs.workers import this_worker
 
 log = logging.getLogger(__name__)
+# The one Celery task, `portal.jobs.tasks.run_job`.
+RUN_JOB = "portal.run_job"
 
 
 class ClaimLost(Exception):  # noqa: N818
@@ -69,10 +71,9 @@ def create_job(
 
 def send(job: Job) -> bool:
     """Tell the queue about a waiting job. A queue that does not answer is no failure: the scheduler tries again."""
-    from portal.jobs.tasks import run_job
-
     try:
-        run_job.apply_async(
+        current_app.send_task(
+            RUN_JOB,
             (str(job.pk),),
             queue=job.queue,
             soft_time_limit=settings.JOB_SOFT_LIMIT_S,
@@ -129,15 +130,8 @@ def report_progress(job: Job, *, stage: str, done: int, total: int) -> None:
     if job.progress_since is None or job.stage != stage:
         job.progress_since, job.progress_from = timezone.now(), done
     job.stage, job.done, job.total = stage, done, total
-    written = _held(job).update(
-        stage=stage,
-        done=done,
-        total=total,
-        progress_from=job.progress_from,
-        progress_since=job.progress_since,
-        heartbeat_at=timezone.now(),
-    )
-    if not written:
+    fields = {name: getattr(job, name) for name in ("stage", "done", "total", "progress_from", "progress_since")}
+    if not _held(job).update(heartbeat_at=timezone.now(), **fields):
         raise ClaimLost
 
 
@@ -168,7 +162,7 @@ def finish_job(
     job.refresh_from_db()
     level = JobEvent.Level.ERROR if state == State.FAILED else JobEvent.Level.INFO
     log_event(job, failure or f"{job.get_state_display().capitalize()}.", level=level)
-    job_ended.send(sender=Job, job=job)
+    call_on_end(job)
     settle_followers(job)
     return True
 
@@ -184,20 +178,11 @@ def release_job(job: Job, why: str, *, attempt_counts: bool = True) -> bool:
         return finish_job(job, State.CANCELLED, failure="Cancelled; what was finished is kept.")
     if attempt_counts and job.attempt >= MAX_ATTEMPTS:
         return finish_job(
-            job,
-            State.FAILED,
-            failure=why,
-            actor=Actor.OPERATOR,
-            remedy="Mend the cause, then run the job again.",
+            job, State.FAILED, failure=why, actor=Actor.OPERATOR, remedy="Mend the cause, then run the job again."
         )
     attempt = job.attempt if attempt_counts else job.attempt - 1
     freed = _held(job).update(
-        state=State.WAITING,
-        claim=None,
-        attempt=attempt,
-        waiting_since=timezone.now(),
-        sent_at=None,
-        times_sent=0,
+        state=State.WAITING, claim=None, attempt=attempt, waiting_since=timezone.now(), sent_at=None, times_sent=0
     )
     if freed:
         log_event(job, why, level=JobEvent.Level.WARNING)
@@ -275,20 +260,9 @@ def _held(job: Job) -> Any:
 
 
 def _fresh_start() -> dict[str, Any]:
-    return {
-        "state": State.WAITING,
-        "waiting_since": timezone.now(),
-        "sent_at": None,
-        "times_sent": 0,
-        "claim": None,
-        "attempt": 0,
-        "cancel_requested_at": None,
-        "finished_at": None,
-        "failure": "",
-        "failure_actor": "",
-        "failure_remedy": "",
-        "problems": [],
-    }
+    unset = ("sent_at", "claim", "cancel_requested_at", "finished_at")
+    fresh = {"state": State.WAITING, "waiting_since": timezone.now(), "times_sent": 0, "attempt": 0, "problems": []}
+    return fresh | dict.fromkeys(unset) | dict.fromkeys(("failure", "failure_actor", "failure_remedy"), "")
 
 
 def _end_waiting(job: Job, sentence: str, *, asked_at: datetime | None = None) -> bool:
@@ -298,7 +272,7 @@ def _end_waiting(job: Job, sentence: str, *, asked_at: datetime | None = None) -
     if ended:
         job.refresh_from_db()
         log_event(job, sentence)
-        job_ended.send(sender=Job, job=job)
+        call_on_end(job)
         settle_followers(job)
     return bool(ended)
 

@@ -49,8 +49,7 @@ def _take_back(pk: Any, now: datetime) -> bool:
     if job is None:
         return False
     limits = Limits(
-        lost_after=timedelta(seconds=settings.JOB_LOST_AFTER_S),
-        hard_limit=timedelta(seconds=settings.JOB_HARD_LIMIT_S),
+        lost_after=timedelta(seconds=settings.JOB_LOST_AFTER_S), hard_limit=timedelta(seconds=settings.JOB_HARD_LIMIT_S)
     )
     verdict = judge_running(job, limits, now)
     if verdict is Verdict.ALIVE:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import fields
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluation.formats.problem_list import EXAMPLES_PER_CAUSE, ROWS_PER_CAUSE
-from evaluation.formats.problems import Problem
-from portal.core.exports import csv_response
+from common.problems import EXAMPLES_PER_CAUSE, ROWS_PER_CAUSE, Problem, Severity
+from portal.core.exports import problem_response
 from portal.jobs.models import Job, State
 from portal.jobs.rules import remaining_time
 
-SHOWN_OF_A_CAUSE = EXAMPLES_PER_CAUSE
 PRINT_EVERY_S = 1.0
 _MORE = "more of this kind"
 
@@ -52,24 +49,6 @@ class ProgressPrinter:
         self.write(progress_line(job))
 
 
-def follow(jobs: Iterable[Job], write: Callable[[str], Any], *, every_s: float = 0.5) -> list[Job]:
-    """Print the progress of jobs that other processes run until all have ended; the jobs as they ended."""
-    keys = [job.pk for job in jobs]
-    show = ProgressPrinter(write)
-    told: set[Any] = set()
-    while True:
-        now = {job.pk: job for job in Job.objects.filter(pk__in=keys)}
-        for key in keys:
-            job = now[key]
-            if job.state != State.WAITING and key not in told:
-                show(job)
-            if job.has_ended:
-                told.add(key)
-        if len(told) == len(keys):
-            return [now[key] for key in keys]
-        time.sleep(every_s)
-
-
 def failure_report(job: Job) -> str:
     """Why a job failed, who must act, what to do, and its problems by cause."""
     lines = [job.failure, job.failure_remedy, *problem_lines(job.problems)]
@@ -99,28 +78,20 @@ def write_report(job: Job, file: Path) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    columns = [column.name for column in fields(Problem)]
-    rows = ([problem.get(column) for column in columns] for problem in job.problems)
-    file.write_bytes(csv_response(file.name, [columns, *rows]).content)
+    file.write_bytes(problem_response(file.name, job.problems).content)
 
 
 def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
     """Problems grouped by severity and cause, the first few of each in full."""
-    counts: Counter[tuple[str, str]] = Counter()
+    by_kind: dict[tuple[str, str], list[Problem]] = defaultdict(list)
     for problem in problems:
-        counts[problem["severity"], problem["code"]] += problem.get("count", 1)
-    order = {"error": 0, "warning": 1, "note": 2}
+        by_kind[problem["severity"], problem["code"]].append(Problem(**problem))
+    order = list(map(str, Severity))
     lines = []
-    for (severity, code), count in sorted(counts.items(), key=lambda item: (order[item[0][0]], item[0][1])):
-        lines.append(f"{severity}: {code} ({count:,})")
-        members = [problem for problem in problems if (problem["severity"], problem["code"]) == (severity, code)]
-        shown = [problem for problem in members if problem.get("count", 1) == 1][:SHOWN_OF_A_CAUSE]
-        lines += [f"  {_sentence(problem)}" for problem in shown]
+    for (severity, code), members in sorted(by_kind.items(), key=lambda item: (order.index(item[0][0]), item[0][1])):
+        count = sum(problem.count for problem in members)
+        shown = [problem for problem in members if problem.count == 1][:EXAMPLES_PER_CAUSE]
+        lines += [f"{severity}: {code} ({count:,})", *(f"  {problem.sentence()}" for problem in shown)]
         if count > len(shown):
             lines.append(f"  and {count - len(shown):,} {_MORE}")
     return lines
-
-
-def _sentence(problem: dict[str, Any]) -> str:
-    place = problem["file"] if problem["line"] is None else f"{problem['file']}, line {problem['line']}"
-    return f"{place}: expected {problem['expected']}, found {problem['found']}. {problem['remedy']}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
@@ -10,11 +9,10 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_POST
 
-from evaluation.formats.problems import Problem
-from portal.accounts.access import staff_page
-from portal.core.exports import csv_response
+from portal.accounts.access import staff_page, staff_read
+from portal.core.exports import problem_response
 from portal.jobs import selectors, services
 from portal.jobs.models import MAX_ATTEMPTS, Job, State
 from portal.jobs.rules import can_cancel, can_run_again
@@ -23,35 +21,26 @@ PAGE_SIZE = 25
 HTMX_STOP_POLLING = 286
 
 
-@require_safe
-@staff_page
+@staff_read
 def job_list(request: HttpRequest) -> HttpResponse:
     """All jobs, newest first, by state on request."""
     return render(request, "jobs/list.html", _list_context(request))
 
 
-@require_safe
-@staff_page
+@staff_read
 def job_table(request: HttpRequest) -> HttpResponse:
     """The table of `job_list` alone; tells htmx to stop when nothing is under way any more."""
     context = _list_context(request)
-    return render(
-        request,
-        "jobs/_table.html",
-        context,
-        status=200 if context["any_active"] else HTMX_STOP_POLLING,
-    )
+    return render(request, "jobs/_table.html", context, status=200 if context["any_active"] else HTMX_STOP_POLLING)
 
 
-@require_safe
-@staff_page
+@staff_read
 def job_detail(request: HttpRequest, pk: UUID) -> HttpResponse:
     job = selectors.job_for(request.user, pk)
     return render(request, "jobs/detail.html", _job_context(request, job))
 
 
-@require_safe
-@staff_page
+@staff_read
 def job_status(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The live part of `job_detail`; tells htmx to stop when the job has ended."""
     job = selectors.job_for(request.user, pk)
@@ -59,14 +48,11 @@ def job_status(request: HttpRequest, pk: UUID) -> HttpResponse:
     return render(request, "jobs/_status.html", context, status=HTMX_STOP_POLLING if job.has_ended else 200)
 
 
-@require_safe
-@staff_page
+@staff_read
 def problems_csv(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The complete problem report of a job."""
     job = selectors.job_for(request.user, pk)
-    columns = [field.name for field in fields(Problem)]
-    rows = ([problem.get(column) for column in columns] for problem in job.problems)
-    return csv_response(f"problems-{job.pk}.csv", [columns, *rows])
+    return problem_response(f"problems-{job.pk}.csv", job.problems)
 
 
 @staff_page

@@ -1,7 +1,7 @@
-"""The figures of a board: drawn by a process of their own when first asked for, then kept by what they show.
+"""The figures of a leaderboard: drawn by a process of their own when first asked for, then kept by what they show.
 
 A figure is known by its slug: ``tradeoff-`` and the utility, or the metric of its bars, with hyphens. Equal boards have
-equal figures, so nothing is drawn again when a board is published, frozen or looked at by somebody else.
+equal figures, so nothing is drawn again when a leaderboard is published, frozen or looked at by somebody else.
 """
 
 from __future__ import annotations
@@ -12,28 +12,29 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.core.files.storage import default_storage
 from django.http import Http404
 
-from evaluation.figures import system_bars, tradeoff
+from evaluation.figures import tradeoff
+from evaluation.figures.bars import SystemBar, size_of_system_bars
 from evaluation.figures.described import describe_bars, describe_tradeoff
 from evaluation.figures.style import ImageFormat, Size, Theme
-from evaluation.figures.system_bars import SystemBar
 from evaluation.figures.tradeoff import SystemPoint
 from evaluation.metrics.averages import gate
-from evaluation.protocols.entries import Entry
+from evaluation.protocols.ranking.rankings import Entry
 from evaluation.protocols.recipes import Gate
 from portal.core.storage import replace_named
-from portal.results.board import Board, Column
+from portal.leaderboard.selectors import Leaderboard, ShownAverage
 
 FORMATS: dict[str, ImageFormat] = {"svg": "svg", "png": "png", "pdf": "pdf"}
 THEMES: dict[str, Theme] = {"light": "light", "dark": "dark"}
 NARROW = "narrow"
 SHAPES = ("", NARROW)
 DRAWING_S = 60
-# Enough for several visitors of a new board at once; the machine is kept for its jobs.
+# Enough for several visitors of a new leaderboard at once; the machine is kept for its jobs.
 _one_at_a_time = threading.Lock()
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class Drawing:
     """What a figure shows: points of the trade-off, or bars of an average with its minimum."""
 
     slug: str
-    column: Column
+    column: ShownAverage
     points: tuple[SystemPoint, ...] = ()
     bars: tuple[SystemBar, ...] = ()
     limits: tuple[float, ...] = ()
@@ -53,45 +54,39 @@ class Drawing:
         """How large it is drawn."""
         if self.points:
             return tradeoff.size_of(len(self.points), narrow=narrow)
-        return system_bars.size_of(len(self.bars))
+        return size_of_system_bars(len(self.bars))
 
-    def description(
-        self, image_format: ImageFormat = "svg", theme: Theme = "light", *, narrow: bool = False
-    ) -> str:  # fmt: skip
+    def description(self, image_format: ImageFormat = "svg", theme: Theme = "light", *, narrow: bool = False) -> str:
         """All of it, as the process that draws it reads it."""
+        look: dict[str, Any] = {"metric": self.column.key, "estimator": self.column.estimator}
+        look |= {"theme": theme, "image_format": image_format}
         if self.points:
-            return describe_tradeoff(
-                self.points, metric=self.column.key, estimator=self.column.estimator, minimum_eers=self.limits,
-                narrow=narrow, theme=theme, image_format=image_format,
-            )  # fmt: skip
-        return describe_bars(
-            self.bars, metric=self.column.key, estimator=self.column.estimator, minimum=self.minimum, theme=theme,
-            image_format=image_format,
-        )  # fmt: skip
+            return describe_tradeoff(self.points, minimum_eers=self.limits, narrow=narrow, **look)
+        return describe_bars(self.bars, minimum=self.minimum, **look)
 
 
-def drawings_of(board: Board) -> dict[str, Drawing]:
-    """The figures that a board has something to show in, by slug."""
+def drawings_of(leaderboard: Leaderboard) -> dict[str, Drawing]:
+    """The figures that a leaderboard has something to show in, by slug."""
     found = {}
-    for column in (column for column in board.columns if column.is_utility):
-        points = _points(board, column)
+    for column in (column for column in leaderboard.averages if column.is_utility):
+        points = _points(leaderboard, column)
         if any(point.kind != "original" for point in points):
             slug = f"tradeoff-{column.key}".replace("_", "-")
-            found[slug] = Drawing(slug, column, points=tuple(points), limits=board.policy.minimum_eers)
-    for column in board.columns:
+            found[slug] = Drawing(slug, column, points=tuple(points), limits=leaderboard.policy.minimum_eers)
+    for column in leaderboard.averages:
         if column.is_privacy or column.is_utility:
             continue
-        one = next((one for one in board.policy.gates if one.metric == column.key), None)
-        bars = _bars(board, column, one)
+        one = next((one for one in leaderboard.policy.gates if one.metric == column.key), None)
+        bars = _bars(leaderboard, column, one)
         if bars:
             slug = column.key.replace("_", "-")
             found[slug] = Drawing(slug, column, bars=tuple(bars), minimum=one.minimum if one else None)
     return found
 
 
-def figure_file(board: Board, slug: str, extension: str, theme: str = "light", shape: str = "") -> bytes:
-    """A figure of a board as a file, or "not found". The trade-off has a ``narrow`` shape for phones."""
-    drawing = drawings_of(board).get(slug)
+def figure_file(leaderboard: Leaderboard, slug: str, extension: str, theme: str = "light", shape: str = "") -> bytes:
+    """A figure of a leaderboard as a file, or "not found". The trade-off has a ``narrow`` shape for phones."""
+    drawing = drawings_of(leaderboard).get(slug)
     if drawing is None or extension not in FORMATS or theme not in THEMES or shape not in SHAPES:
         raise Http404
     description = drawing.description(FORMATS[extension], THEMES[theme], narrow=shape == NARROW)
@@ -108,9 +103,9 @@ def figure_key(description: str, extension: str) -> str:
     return f"derived/boards/{hashlib.sha256(description.encode()).hexdigest()}.{extension}"
 
 
-def _points(board: Board, column: Column) -> list[SystemPoint]:
+def _points(leaderboard: Leaderboard, column: ShownAverage) -> list[SystemPoint]:
     """EER and a utility of whatever can be ranked and of the references."""
-    unrankable = {one.entry.key for one in board.table.unrankable}
+    unrankable = {one.entry.key for one in leaderboard.table.unrankable}
     return [
         SystemPoint(
             name=entry.label,
@@ -121,14 +116,14 @@ def _points(board: Board, column: Column) -> list[SystemPoint]:
             eer_interval=entry.privacy.interval,
             utility_interval=utility.interval,
         )
-        for entry in board.entries
+        for entry in leaderboard.entries
         if entry.key not in unrankable and entry.privacy and (utility := entry.utilities.get(column.key))
     ]
 
 
-def _bars(board: Board, column: Column, one: Gate | None) -> list[SystemBar]:
+def _bars(leaderboard: Leaderboard, column: ShownAverage, one: Gate | None) -> list[SystemBar]:
     """An average that decides no rank, of each system and baseline, the highest first."""
-    found = [(entry, measured) for entry in board.entries if (measured := entry.averages.get(column.key))]
+    found = [(entry, measured) for entry in leaderboard.entries if (measured := entry.averages.get(column.key))]
     found.sort(key=lambda pair: (-pair[1].value, pair[0].label))
     return [
         SystemBar(

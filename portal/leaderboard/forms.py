@@ -1,4 +1,4 @@
-"""The forms of a board: its policy, and the time as of which it is frozen."""
+"""The forms of a leaderboard: its policy, and the time as of which it is frozen."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from typing import Any, cast
 from django import forms
 
 from evaluation.metrics.catalogue import find_metric
-from evaluation.protocols.board_policy import BoardPolicy, PolicyError, policy_of
+from evaluation.protocols.ranking.policy import LeaderboardPolicy, PolicyError, policy_of
 from portal.challenges.models import Edition
-from portal.results.board import policy_by
-from portal.results.board_services import FUTURE, freeze_board
+from portal.core.fields import RadioField
+from portal.leaderboard.selectors import policy_by
+from portal.leaderboard.services import FUTURE, freeze_leaderboard
 
+PLAIN = ("policy", "late", "basis", "several_systems", "note_within")
 INCLUSIVE = {"yes": "meets it", "no": "does not meet it; it must be above"}
 
 
 class PolicyForm(forms.Form):
-    """What an organizer may decide about a board. A valid form has it as `chosen`.
+    """What an organizer may decide about a leaderboard. A valid form has it as `chosen`.
 
     There is a field ``gate_<metric>`` for each further minimum of the recipe.
     """
@@ -29,40 +31,34 @@ class PolicyForm(forms.Form):
         max_length=200,
         help_text="Ascending, with commas between them, such as 15, 20, 25, 30. None: nothing is ranked.",
     )
-    policy = forms.ChoiceField(
-        label="Where a system competes",
-        widget=forms.RadioSelect,
+    policy = RadioField(
+        "Where a system competes",
         choices=[
             ("cumulative", "cumulative: in every condition whose minimum it meets"),
             ("interval", "interval: only in the last condition that it meets"),
         ],
     )
-    inclusive = forms.ChoiceField(
-        label="An average exactly at a minimum", widget=forms.RadioSelect, choices=list(INCLUSIVE.items())
-    )
-    late = forms.ChoiceField(
-        label="Late submissions",
-        widget=forms.RadioSelect,
+    inclusive = RadioField("An average exactly at a minimum", choices=list(INCLUSIVE.items()))
+    late = RadioField(
+        "Late submissions",
         choices=[("unranked", "are listed without a rank"), ("ranked", "are ranked and marked late")],
     )
-    basis = forms.ChoiceField(
-        label="Numbers that only a team’s files state",
-        widget=forms.RadioSelect,
+    basis = RadioField(
+        "Numbers that only a team’s files state",
         choices=[
             ("recomputed", "are not ranked: recomputed numbers only"),
             ("claims", "are ranked too and marked as claimed"),
         ],
     )
-    several_systems = forms.ChoiceField(
-        label="Several systems of one team in a condition",
-        widget=forms.RadioSelect,
+    several_systems = RadioField(
+        "Several systems of one team in a condition",
         choices=[("best", "the best one is ranked, the others listed"), ("all", "every one is ranked")],
     )
     note_within = forms.FloatField(
         label="Note averages this close to a minimum, in percentage points", min_value=0, max_value=100
     )
 
-    def __init__(self, *args: Any, edition: Edition, shown: BoardPolicy, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, edition: Edition, shown: LeaderboardPolicy, **kwargs: Any) -> None:
         """`shown`: the policy that the form starts from."""
         super().__init__(*args, **kwargs | {"initial": _initial(shown)})
         self.edition = edition
@@ -100,22 +96,17 @@ class PolicyForm(forms.Form):
         return cleaned
 
     def _changes(self, cleaned: dict[str, Any]) -> dict[str, Any]:
-        plain = ("minimum_eers", "policy", "late", "basis", "several_systems", "note_within")
-        changes = {name: cleaned[name] for name in plain} | {"inclusive": cleaned["inclusive"] == "yes"}
+        changes = {name: cleaned[name] for name in ("minimum_eers", *PLAIN)} | {
+            "inclusive": cleaned["inclusive"] == "yes"
+        }
         return changes | {"gates": {gate.metric: cleaned[f"gate_{gate.metric}"] for gate in self._base.gates}}
 
 
-def _initial(policy: BoardPolicy) -> dict[str, Any]:
+def _initial(policy: LeaderboardPolicy) -> dict[str, Any]:
     gates = {f"gate_{gate.metric}": gate.minimum for gate in policy.gates}
-    return gates | {
-        "minimum_eers": ", ".join(f"{limit:g}" for limit in policy.minimum_eers),
-        "policy": policy.policy,
-        "inclusive": "yes" if policy.inclusive else "no",
-        "late": policy.late,
-        "basis": policy.basis,
-        "several_systems": policy.several_systems,
-        "note_within": policy.note_within,
-    }
+    plain = {name: getattr(policy, name) for name in PLAIN}
+    minima = ", ".join(f"{limit:g}" for limit in policy.minimum_eers)
+    return gates | plain | {"minimum_eers": minima, "inclusive": "yes" if policy.inclusive else "no"}
 
 
 class FreezeForm(forms.Form):
@@ -148,5 +139,5 @@ class FreezeForm(forms.Form):
         return cast("datetime", self.cleaned_data["at"] or self.now)
 
     def freeze(self, *, edition: Edition, by: Any) -> Edition:
-        """Freeze the board as a valid form says."""
-        return freeze_board(edition=edition, at=self.chosen, now=self.now, by=by)
+        """Freeze the leaderboard as a valid form says."""
+        return freeze_leaderboard(edition=edition, at=self.chosen, now=self.now, by=by)

@@ -1,7 +1,8 @@
-"""The board of an edition: the only door to it for page, API, downloads and figures.
+"""The leaderboard of an edition: the only door to it for page, API, downloads and figures.
 
-A board is a function of the numbers that had been evaluated by its time, and of a policy. `board_for` checks the right:
-a published board is everybody's, an unpublished one is its organizers' and looks to all others as if there were none.
+It is a function of the numbers that had been evaluated by its time, and of a policy. `leaderboard_for` checks the
+right: a published one is everybody's, an unpublished one is its organizers' and looks to all others as if there were
+none.
 """
 
 from __future__ import annotations
@@ -14,28 +15,28 @@ from typing import Any
 
 from django.http import Http404
 
-from evaluation.formats.claims import AttackModel, Speech
+from evaluation.app.objective.selectors import Extent, read_objective_values
+from evaluation.app.runs.context import track_of
+from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.averages import AverageError, weighted_average
 from evaluation.metrics.catalogue import Metric, find_metric
-from evaluation.objective.values import Number, ObjectiveValues
-from evaluation.protocols.board_policy import BoardPolicy, policy_of
-from evaluation.protocols.entries import Entry, Measured
-from evaluation.protocols.ranking import rank
-from evaluation.protocols.ranking_tables import BoardTable
+from evaluation.protocols.ranking.policy import LeaderboardPolicy, policy_of
+from evaluation.protocols.ranking.ranking import rank
+from evaluation.protocols.ranking.rankings import Entry, Measured, Rankings
 from evaluation.protocols.recipes import Average, RecipeError, Track
-from evaluation.selectors_objective import Extent, objective_values, track_of
+from evaluation.scoring.values import Number, ObjectiveValues
 from portal.challenges.models import Edition
-from portal.submissions.models import Submission, System
-from portal.submissions.selectors import STANDING, unlike_claims
-from portal.submissions.visibility import Part, Relation, may_see
+from portal.submissions.models import Submission
+from portal.submissions.rules import Part, Relation, may_see
+from portal.submissions.selectors import STANDING, count_mismatches
 
 ORIGINAL = "original speech"  # no system can have this name
 ORIGINAL_LABEL = "Original"
 
 
 @dataclass(frozen=True)
-class Column:
-    """An average that the board shows: its metric, and what it is for."""
+class ShownAverage:
+    """An average that the leaderboard shows: its metric, and what it is for."""
 
     key: str
     metric: Metric
@@ -50,14 +51,14 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Board:
-    """A board as somebody may see it.
+class Leaderboard:
+    """A leaderboard as somebody may see it.
 
     Attributes:
         is_preview: only its organizers see it yet.
         as_of: the time whose numbers it rests on, where it is frozen.
         measured_at: when the newest of its numbers was computed.
-        columns: privacy, utilities, then every other average of the track.
+        averages: privacy, utilities, then every other average of the track.
         table: the rankings.
     """
 
@@ -65,10 +66,10 @@ class Board:
     is_preview: bool
     as_of: datetime | None
     measured_at: datetime | None
-    policy: BoardPolicy
-    columns: tuple[Column, ...]
+    policy: LeaderboardPolicy
+    averages: tuple[ShownAverage, ...]
     entries: tuple[Entry, ...]
-    table: BoardTable
+    table: Rankings
 
     @property
     def is_empty(self) -> bool:
@@ -76,25 +77,25 @@ class Board:
         return all(entry.kind == "original" for entry in self.entries)
 
 
-def board_for(user: Any, edition: str) -> Board:
-    """The board of an edition by its live policy, or "not found"."""
+def leaderboard_for(user: Any, edition: str) -> Leaderboard:
+    """The leaderboard of an edition by its live policy, or "not found"."""
     shown = shown_edition_for(user, edition)
     try:
-        return board_of(shown)
+        return build_leaderboard(shown)
     except RecipeError as error:
         raise Http404("The recipe of this edition cannot be read, so there is no board.") from error
 
 
 def shown_edition_for(user: Any, name: str) -> Edition:
-    """The edition whose board this person may see, or "not found"."""
+    """The edition whose leaderboard this person may see, or "not found"."""
     edition = Edition.objects.select_related("corpus").filter(name=name).first()
-    if edition is None or not may_see_board(user, edition):
+    if edition is None or not may_see_leaderboard(user, edition):
         raise Http404
     return edition
 
 
-def may_see_board(user: Any, edition: Edition) -> bool:
-    """Whether somebody may see an edition's board; a team of the edition is no nearer to it than anybody else."""
+def may_see_leaderboard(user: Any, edition: Edition) -> bool:
+    """Whether somebody may see an edition's leaderboard; a team of the edition is no nearer to it than anybody else."""
     is_published = edition.published_at is not None
     if may_see(Part.NUMBERS, Relation.OTHER, is_published=is_published):
         return True
@@ -102,30 +103,30 @@ def may_see_board(user: Any, edition: Edition) -> bool:
     return organizes and may_see(Part.NUMBERS, Relation.ORGANIZER, is_published=is_published)
 
 
-def board_of(edition: Edition, changes: Mapping[str, Any] | None = None) -> Board:
-    """The board of an edition, by its live policy or by the one that these changes of the recipe make."""
+def build_leaderboard(edition: Edition, changes: Mapping[str, Any] | None = None) -> Leaderboard:
+    """The leaderboard of an edition, by its live policy or by the one that these changes of the recipe make."""
     entries, measured_at = entries_of(edition)
-    return ranked_board(edition, entries, measured_at, edition.board_policy if changes is None else changes)
+    return rank_leaderboard(edition, entries, measured_at, edition.leaderboard_policy if changes is None else changes)
 
 
-def ranked_board(
+def rank_leaderboard(
     edition: Edition, entries: tuple[Entry, ...], measured_at: datetime | None, changes: Mapping[str, Any]
-) -> Board:
+) -> Leaderboard:
     """Entries at hand ranked by a policy: several policies need the numbers only once."""
     policy = policy_by(edition, changes)
-    return Board(
+    return Leaderboard(
         edition=edition,
         is_preview=edition.published_at is None,
         as_of=edition.frozen_at,
         measured_at=measured_at,
         policy=policy,
-        columns=columns_of(track_of(edition), policy),
+        averages=shown_averages(track_of(edition), policy),
         entries=entries,
         table=rank(entries, policy),
     )
 
 
-def policy_by(edition: Edition, changes: Mapping[str, Any]) -> BoardPolicy:
+def policy_by(edition: Edition, changes: Mapping[str, Any]) -> LeaderboardPolicy:
     """The policy that stored changes make; minima of metrics that the recipe does not ask for any more are dropped."""
     given = dict(changes)
     ranking = track_of(edition).ranking
@@ -135,25 +136,28 @@ def policy_by(edition: Edition, changes: Mapping[str, Any]) -> BoardPolicy:
     return policy_of(edition.recipe, edition.track, given)
 
 
-def columns_of(track: Track, policy: BoardPolicy) -> tuple[Column, ...]:
+def shown_averages(track: Track, policy: LeaderboardPolicy) -> tuple[ShownAverage, ...]:
     """Privacy, the utilities, and every other average of the track."""
-    privacy = policy.privacy
-    columns = [Column(privacy.metric, find_metric(privacy.metric, privacy.estimator), privacy.estimator, True)]
-    columns += [
-        Column(one.metric, find_metric(one.metric, one.estimator), one.estimator, False, True)
-        for one in policy.utilities
-    ]
-    known = {column.key for column in columns}
+    deciding: list[Any] = [policy.privacy, *policy.utilities]
+    known = {one.metric for one in deciding}
     others = [average for average in track.averages if average.metric not in known]
-    columns += [Column(one.metric, find_metric(one.metric, one.estimator), one.estimator) for one in others]
-    return tuple(columns)
+    return tuple(
+        ShownAverage(
+            one.metric,
+            find_metric(one.metric, one.estimator),
+            one.estimator,
+            is_privacy=one is policy.privacy,
+            is_utility=one in policy.utilities,
+        )
+        for one in (*deciding, *others)
+    )
 
 
 # Entries -------------------------------------------------------------------------------------------
 
 
-def submissions_on_board(edition: Edition) -> list[Submission]:
-    """Of each system the newest submission that had been evaluated by the board's time (`visibility.is_on_board`).
+def submissions_on_leaderboard(edition: Edition) -> list[Submission]:
+    """Of each system the newest submission that had been evaluated by its time (`is_on_leaderboard`).
 
     One that is being evaluated again stays where it was, with the numbers of before.
     """
@@ -167,28 +171,28 @@ def submissions_on_board(edition: Edition) -> list[Submission]:
     return list(newest.values())
 
 
-def unlike_on_board(board: Board) -> dict[str, int]:
-    """How many numbers each system of a board claims otherwise than its files give, by its name: for organizers."""
-    submissions = submissions_on_board(board.edition)
-    unlike = unlike_claims(submissions, board.as_of)
+def mismatches_on_leaderboard(leaderboard: Leaderboard) -> dict[str, int]:
+    """How many numbers each system reports otherwise than its files give, by its name: for organizers."""
+    submissions = submissions_on_leaderboard(leaderboard.edition)
+    unlike = count_mismatches(submissions, leaderboard.as_of)
     return {one.system.name: unlike[one.pk] for one in submissions if one.pk in unlike}
 
 
 def entries_of(edition: Edition) -> tuple[tuple[Entry, ...], datetime | None]:
-    """Everything that stands on a board, the original speech first, and when the newest number was computed."""
+    """Everything that stands on a leaderboard, the original speech first, and when the newest number was computed."""
     track, policy = track_of(edition), policy_by(edition, {})
-    submissions = submissions_on_board(edition)
-    values = objective_values(submissions, extent=Extent.RANKED, as_of=edition.frozen_at)
+    submissions = submissions_on_leaderboard(edition)
+    values = read_objective_values(submissions, extent=Extent.RANKED, as_of=edition.frozen_at)
     entries = [entry_of(submission, values[submission.pk], track, policy) for submission in submissions]
     original = _original(edition, track, policy, values.values())
     times = [one.measured_at for one in values.values() if one.measured_at]
     return (*([original] if original else []), *entries), max(times, default=None)
 
 
-def entry_of(submission: Submission, values: ObjectiveValues, track: Track, policy: BoardPolicy) -> Entry:
-    """A submission with the averages that a board shows of it."""
+def entry_of(submission: Submission, values: ObjectiveValues, track: Track, policy: LeaderboardPolicy) -> Entry:
+    """A submission with the averages that a leaderboard shows of it."""
     system = submission.system
-    columns = columns_of(track, policy)
+    columns = shown_averages(track, policy)
     averages = {
         column.key: _measured(values.average(column.key, column.estimator, split=policy.split))
         for column in columns
@@ -208,7 +212,7 @@ def entry_of(submission: Submission, values: ObjectiveValues, track: Track, poli
         team=str(system.team_id or ""),
         team_name=str(system.team or ""),
         title=system.title,
-        kind="baseline" if _is_baseline(system) else "system",
+        kind="baseline" if system.is_baseline or system.team_id is None else "system",
         is_late=submission.is_late,
         privacy=_measured(privacy),
         utilities={key: found for key, found in present.items() if key in utilities},
@@ -218,11 +222,7 @@ def entry_of(submission: Submission, values: ObjectiveValues, track: Track, poli
     )
 
 
-def _is_baseline(system: System) -> bool:
-    return system.is_baseline or system.team_id is None
-
-
-def _gate_values(values: ObjectiveValues, policy: BoardPolicy) -> dict[str, dict[str, Measured]]:
+def _gate_values(values: ObjectiveValues, policy: LeaderboardPolicy) -> dict[str, dict[str, Measured]]:
     found: dict[str, dict[str, Measured]] = {}
     for gate in policy.gates:
         names = dict.fromkeys(name for group in gate.groups for name in group)
@@ -240,11 +240,11 @@ def _missing(values: ObjectiveValues, metric: Metric) -> tuple[str, ...]:
 def _measured(number: Number | None) -> Measured | None:
     if number is None:
         return None
-    return Measured(number.value, number.low, number.high, is_claimed=not number.is_recomputed)
+    return Measured(number.value, number.low, number.high, is_reported=not number.is_recomputed)
 
 
 def _original(
-    edition: Edition, track: Track, policy: BoardPolicy, values: Iterable[ObjectiveValues]
+    edition: Edition, track: Track, policy: LeaderboardPolicy, values: Iterable[ObjectiveValues]
 ) -> Entry | None:  # fmt: skip
     """The speech before anonymisation: as published with the recipe, else as a submission's own test found it."""
     published = {average.metric: _published(edition, average, policy.split) for average in track.averages}
@@ -256,8 +256,8 @@ def _original(
         return None
     measured = {metric: number for metric, number in found.items() if number is not None}
     privacy = measured.pop(policy.privacy.metric)
-    return Entry(ORIGINAL, ORIGINAL_LABEL, title="Speech before anonymisation", kind="original", privacy=privacy,
-                 utilities=measured)  # fmt: skip
+    words: dict[str, Any] = {"title": "Speech before anonymisation", "kind": "original"}
+    return Entry(ORIGINAL, ORIGINAL_LABEL, privacy=privacy, utilities=measured, **words)
 
 
 def _published(edition: Edition, average: Average, split: str) -> Measured | None:
@@ -270,7 +270,7 @@ def _published(edition: Edition, average: Average, split: str) -> Measured | Non
         return None
 
 
-def _tested(values: ObjectiveValues, policy: BoardPolicy) -> dict[str, Measured | None]:
+def _tested(values: ObjectiveValues, policy: LeaderboardPolicy) -> dict[str, Measured | None]:
     """Unprotected EER and the utilities of original speech, as a submission has them."""
     split, privacy = policy.split, policy.privacy
     eer = values.average(privacy.metric, privacy.estimator, split=split, attack_model=AttackModel.UNPROTECTED)

@@ -14,20 +14,10 @@ from django.utils.safestring import SafeString, mark_safe
 from evaluation.protocols.recipes import FOLDER, shipped_editions
 
 PAGES = (
-    "teams",
-    "organizer",
-    "listening",
-    "evaluators",
-    "results",
-    "analysis",
-    "methods",
-    "anonymizers",
-    "plugins",
-    "attackers",
-    "semi_informed",
-    "operator",
-    "settings",
+    *("teams", "organizer", "listening", "evaluators", "results", "analysis", "methods", "anonymizers"),
+    *("plugins", "attackers", "semi_informed", "operator", "settings"),
 )
+_TABLE = '<div class="table-scroll" role="region" tabindex="0" aria-label="{}"><table class="data">\n'
 
 
 @dataclass(frozen=True)
@@ -54,8 +44,8 @@ def manual_page(name: str) -> ManualPage:
     text = (settings.BASE_DIR / "docs" / f"{name}.md").read_text(encoding="utf-8")
     # Raw HTML stays text, so that nothing here can carry a script or a style of its own.
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    parser.add_render_rule("table_open", _open_table)
-    parser.add_render_rule("table_close", _close_table)
+    parser.add_render_rule("table_open", lambda _, tokens, place, *__: _TABLE.format(tokens[place].meta["label"]))
+    parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
     parser.add_render_rule("fence", _code)
     tokens = parser.parse(text)
     title, sections, tables = "", [], 0
@@ -99,15 +89,6 @@ def _address(target: str) -> str:
 
 def _slug(words: str) -> str:
     return re.sub(r"[^\w]+", "-", words.lower()).strip("-")
-
-
-def _open_table(_: Any, tokens: Any, place: int, *__: Any) -> str:
-    label = tokens[place].meta["label"]
-    return f'<div class="table-scroll" role="region" tabindex="0" aria-label="{label}"><table class="data">\n'
-
-
-def _close_table(*_: Any) -> str:
-    return "</table></div>\n"
 
 
 def _code(_: Any, tokens: Any, place: int, *__: Any) -> str:

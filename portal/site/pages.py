@@ -12,17 +12,18 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
+from evaluation.app.measures.selectors import compare_systems
 from evaluation.metrics.pitch import MINIMUM_OF_2022
-from evaluation.selectors import compare_systems
 from portal.challenges.models import Edition
-from portal.challenges.rules import Phase, registration_phase, submission_phase, submission_refusal
+from portal.challenges.rules import Phase, registration_phase, submission_phase, submission_problem
 from portal.challenges.selectors import CorpusSummary, corpora_for, editions_for, summaries
 from portal.core.health import check_all
+from portal.editions.pages import NextStep
 from portal.jobs.models import Job, State
 from portal.jobs.selectors import jobs_for, queue_states, with_estimates
 from portal.submissions.models import Submission, System, Upload
+from portal.submissions.pages import address_of_page
 from portal.submissions.selectors import submissions_for, systems_for, uploads_for
-from portal.submissions.upload_pages import address_of_page
 from portal.submissions.uploads import UNFINISHED
 from portal.teams.models import Team
 from portal.teams.selectors import managed_teams_for, teams_for
@@ -32,18 +33,8 @@ FAILURES_CONCERN_FOR = timedelta(days=7)
 
 
 @dataclass(frozen=True)
-class NextStep:
-    """Something this person could do now, with the page where it is done."""
-
-    title: str
-    text: str
-    action: str
-    url: str
-
-
-@dataclass(frozen=True)
 class EditionLine:
-    """A listed edition: what is open in it now, and whether its board can be seen."""
+    """A listed edition: what is open in it now, and whether its leaderboard can be seen."""
 
     edition: Edition
     registration: Phase
@@ -61,14 +52,11 @@ class EditionLine:
 
 
 def visitor_page(user: Any) -> dict[str, Any]:
-    """The listed editions, those with a published board first, for whoever comes without an account."""
+    """The listed editions, those with a published leaderboard first, for whoever comes without an account."""
     now = timezone.now()
     editions = editions_for(user).order_by(F("published_at").desc(nulls_last=True), "-created_at")[:SHOWN]
-    return {"editions": [_edition_line(edition, now) for edition in editions]}
-
-
-def _edition_line(edition: Edition, now: datetime) -> EditionLine:
-    return EditionLine(edition, registration_phase(edition, now), submission_phase(edition, now))
+    lines = (EditionLine(one, registration_phase(one, now), submission_phase(one, now)) for one in editions)
+    return {"editions": list(lines)}
 
 
 def home_page(user: Any) -> dict[str, Any]:
@@ -106,7 +94,7 @@ def home_page(user: Any) -> dict[str, Any]:
 def _team_lines(user: Any, now: datetime) -> Iterator[tuple[Team, str]]:
     """One's teams, the newest first, each with why it cannot submit now, or ""."""
     for team in teams_for(user).filter(memberships__user=user).order_by("-created_at")[:SHOWN]:
-        yield team, submission_refusal(team.edition, now)
+        yield team, submission_problem(team.edition, now)
 
 
 def _unfinished_uploads(user: Any, now: datetime) -> QuerySet[Upload]:
@@ -150,13 +138,11 @@ def next_steps(corpora: list[CorpusSummary], systems: list[System], failed: list
     if failed:
         yield _look_at_failures(failed)
     if not corpora:
-        yield NextStep(
-            title="Import your first corpus",
-            text="Everything starts with original speech: a folder on the server with recordings, speakers and "
-            "transcripts. The import checks every file and reports everything at once.",
-            action="Import a corpus",
-            url=reverse("corpora:import"),
+        text = (
+            "Everything starts with original speech: a folder on the server with recordings, speakers and "
+            "transcripts. The import checks every file and reports everything at once."
         )
+        yield NextStep("Import your first corpus", text, "Import a corpus", reverse("corpora:import"))
     anonymised = {system.corpus_id for system in systems}
     for summary in corpora:
         if not summary.with_audio:
@@ -166,31 +152,22 @@ def next_steps(corpora: list[CorpusSummary], systems: list[System], failed: list
 
 
 def _look_at_failures(failed: list[Job]) -> NextStep:
-    newest, several = failed[0], len(failed) > 1
-    return NextStep(
-        title=f"{len(failed)} jobs failed" if several else f"“{newest.title}” failed",
-        text="Each says what was wrong, who must act and what to do." if several else newest.failure,
-        action="See the failed jobs" if several else "See the job",
-        url=f"{reverse('jobs:list')}?state=failed" if several else newest.get_absolute_url(),
-    )
+    newest = failed[0]
+    if len(failed) == 1:
+        return NextStep(f"“{newest.title}” failed", newest.failure, "See the job", newest.get_absolute_url())
+    text = "Each says what was wrong, who must act and what to do."
+    return NextStep(f"{len(failed)} jobs failed", text, "See the failed jobs", f"{reverse('jobs:list')}?state=failed")
 
 
 def _add_audio(summary: CorpusSummary) -> NextStep:
     corpus = summary.corpus
     wanted = urlencode({"name": corpus.name, "folder": corpus.source, "layout": corpus.layout})
-    return NextStep(
-        title=f"Add the audio of {corpus.name}",
-        text="Only its lists are here. Import it again under the same name, with the folder of its recordings.",
-        action="Import the audio",
-        url=f"{reverse('corpora:import')}?{wanted}",
-    )
+    text = "Only its lists are here. Import it again under the same name, with the folder of its recordings."
+    address = f"{reverse('corpora:import')}?{wanted}"
+    return NextStep(f"Add the audio of {corpus.name}", text, "Import the audio", address)
 
 
 def _run_an_anonymiser(summary: CorpusSummary) -> NextStep:
     name = summary.corpus.name
-    return NextStep(
-        title=f"Anonymise {name}",
-        text="No system has anonymised it yet; the measures follow by themselves.",
-        action="Run an anonymiser",
-        url=reverse("systems:new", args=[name]),
-    )
+    text = "No system has anonymised it yet; the measures follow by themselves."
+    return NextStep(f"Anonymise {name}", text, "Run an anonymiser", reverse("systems:new", args=[name]))

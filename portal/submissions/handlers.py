@@ -1,16 +1,307 @@
-"""Background work on submissions."""
+"""The check of an archive as a job: reads it once, keeps what is sound, writes rows and report, and tells the team.
+
+Everything is staged first (`staging`), so that an archive that is refused as a whole leaves no file behind. A job that
+is interrupted reads the archive again and finds what it had staged; rows are written in one transaction at the end.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from typing import Any, TypeVar
 
-from portal.jobs.kinds import job_kind
-from portal.jobs.models import Queue
-from portal.jobs.runner import JobContext
+from django.db import transaction
+
+from common.problems import Severity
+from portal.accounts.rules import NotificationKind
+from portal.challenges.models import DataSet, Edition, Utterance
+from portal.core.mail import render_mail
+from portal.core.storage import store_bytes
+from portal.intake.check import ArchiveCheck, FoundDocument, FoundSpeech
+from portal.intake.report import WHOLE_SUBMISSION, Finding, IntakeReport
+from portal.intake.sentences import describe
+from portal.jobs.kinds import JobFailure, job_kind
+from portal.jobs.models import Actor, Job, Queue, State
+from portal.jobs.runner import JobCancelled, JobContext, JobReleased
+from portal.jobs.services import send
+from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile
+from portal.submissions.requirements import Inheritance, describe_requirements, expected_sets, find_inheritance
+from portal.submissions.services import CHECKABLE, accept_submission, change_state
+from portal.submissions.staging import Staging, copy_documents
+from portal.submissions.uploads import UNCOUNTED, hash_upload, remove_upload_file, upload_path
+from portal.teams.notifications import notify_organizers, notify_team
+
+AWAIT_EVERY_S = 2.0
+BATCH = 500
+ENCODERS, ENCODED_AT_ONCE = 4, 16
+MEGABYTE = 10**6
+EXAMPLES_IN_MAIL = 10
+Row = TypeVar("Row", SubmittedFile, SubmittedDocument)
 
 
 @job_kind("intake", title="Check of a submission", queue=Queue.IO)
-def intake(context: JobContext) -> dict[str, Any]:
-    from portal.submissions.intake_job import run_intake  # decodes audio: not for the web server
+def run_intake(context: JobContext) -> dict[str, Any]:
+    """Body of the job; returns how the check ended."""
+    submission = submission_of(context.parameters["submission"])
+    staging = Staging(submission)
+    if submission.state not in CHECKABLE:  # an earlier attempt came to its end, or the team withdrew it
+        _clean_up(submission, staging)
+        return {"outcome": submission.state}
+    try:
+        legacy = _begin(context, submission)
+        report, staged = _check(context, submission, staging, legacy)
+        _keep(context, submission, report, staged, legacy)
+    except JobCancelled:
+        submission.refresh_from_db(fields=["state"])
+        if submission.state == Submission.State.WITHDRAWN:
+            _clean_up(submission, staging)
+        raise
+    _clean_up(submission, staging)
+    return {
+        "outcome": submission.state,
+        "errors": submission.errors,
+        "warnings": submission.warnings,
+        "notes": submission.notes,
+        "files": len(staged.speech),
+        "documents": len(staged.documents),
+    }
 
-    return run_intake(context)
+
+def submission_of(pk: int) -> Submission:
+    rows = Submission.objects.select_related("system__edition__corpus", "system__team", "upload", "inherits")
+    return rows.get(pk=pk)
+
+
+def _begin(context: JobContext, submission: Submission) -> Inheritance:
+    """Settle for this attempt what the earlier versions hand down of what the archive does not hold."""
+    if submission.state == Submission.State.RECEIVED:
+        _await_earlier(context, submission)
+        change_state(submission=submission, state=Submission.State.CHECKING)
+    legacy = find_inheritance(submission.system, before=submission.version)
+    submission.inherits = legacy.newest
+    submission.save(update_fields=["inherits"])
+    return legacy
+
+
+def _await_earlier(context: JobContext, submission: Submission) -> None:
+    """Let the earlier versions be read first, for they may hand files down: the worker waits for those that another
+    reads just now, and takes one that waits for a worker, such as after a restart, before this one.
+    """
+    earlier = Job.objects.filter(submission__system=submission.system_id, submission__version__lt=submission.version)
+    while under_way := list(earlier.filter(state__in=[State.WAITING, State.RUNNING]).order_by("submission__version")):
+        if waiting := [job for job in under_way if job.state == State.WAITING]:
+            send(waiting[0])
+            raise JobReleased("An earlier version of the system waits for its check, which comes first.")
+        context.progress("Waiting for the check of an earlier version", 0, 0)
+        time.sleep(AWAIT_EVERY_S)
+
+
+# Reading the archive -------------------------------------------------------------------------------
+class StagedFiles:
+    """What was staged of an archive: by data set and utterance, and by path. Speech is encoded in threads."""
+
+    def __init__(self, staging: Staging) -> None:
+        self.staging = staging
+        self.speech: dict[tuple[str, str], SubmittedFile] = {}
+        self.documents: dict[str, SubmittedDocument] = {}
+        self._pool = ThreadPoolExecutor(max(1, min(ENCODERS, os.cpu_count() or 1)), thread_name_prefix="keep-speech")
+        self._encoding: deque[tuple[Future[str], list[SubmittedFile]]] = deque()
+
+    def __enter__(self) -> StagedFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+
+    def keep_speech(self, found: FoundSpeech) -> None:
+        speech = found.speech
+        key = self._pool.submit(self.staging.keep_speech, speech.samples, speech.rate_hz, speech.pcm_sha256)
+        facts = {"samples": speech.samples.size, "rate_hz": speech.rate_hz, "converted_from": speech.converted_from}
+        rows = {(name, found.utterance): SubmittedFile(received_as=found.path, **facts) for name in found.data_sets}
+        self.speech |= rows
+        self._encoding.append((key, list(rows.values())))
+        self.wait(ENCODED_AT_ONCE)
+
+    def keep_document(self, found: FoundDocument) -> None:
+        with found.place.open("rb") as stream:
+            key, size = self.staging.keep_document(stream)
+        kinds = SubmittedDocument.Kind
+        kind = kinds(found.content.value) if found.content.value in kinds.values else kinds.OTHER
+        self.documents[found.path] = SubmittedDocument(path=found.path, kind=kind, key=key, bytes=size)
+
+    def wait(self, most: int = 0) -> None:
+        """Wait until at most so many recordings are still being encoded."""
+        while len(self._encoding) > most:
+            key, rows = self._encoding.popleft()
+            for row in rows:
+                row.audio = key.result()
+
+
+def _check(
+    context: JobContext, submission: Submission, staging: Staging, inheritance: Inheritance
+) -> tuple[IntakeReport, StagedFiles]:
+    """Read the archive from end to end; what was found, and what is worth keeping."""
+    upload, edition = submission.upload, submission.system.edition
+    if upload is None or edition is None or not upload_path(upload).exists():
+        raise JobFailure(
+            f"The archive of {submission} is not among the portal's files.",
+            actor=Actor.OPERATOR,
+            remedy="Bring the folder of uploads back from a backup and run the check again, or ask for a new upload.",
+        )
+    if not hash_upload(upload, _in_megabytes(context, "Hashing the archive (MB)")):
+        hashes = {"claimed": upload.claimed_sha256, "found": upload.sha256}
+        return _refused(upload.file_name, edition, "wrong-checksum", **hashes), StagedFiles(staging)
+    if (twin := _find_twin(submission, upload.sha256)) is not None:
+        return _refused(upload.file_name, edition, "same-archive", twin=twin), StagedFiles(staging)
+    expected = describe_requirements(edition, context.progress)
+    check = ArchiveCheck(upload.file_name, expected, staging.documents, context.progress)
+    with StagedFiles(staging) as staged, closing(check.read(upload_path(upload))) as sound:
+        for found in sound:
+            if isinstance(found, FoundSpeech):
+                staged.keep_speech(found)
+            else:
+                staged.keep_document(found)
+        staged.wait()
+    if staging.reused:
+        context.note(f"{staging.reused} recordings that an earlier attempt had kept were found again.")
+    beside = [] if check.refusal else inheritance.documents_beside(check.paths)
+    copy_documents(beside, staging.documents)
+    return check.report(inheritance.by_data_set(), [one.path for one in beside]), staged
+
+
+def _refused(file_name: str, edition: Edition, kind: str, **values: Any) -> IntakeReport:
+    """The report on an archive that is not read: not the one that its sender meant, or a version already."""
+    finding = Finding(WHOLE_SUBMISSION, describe(kind, file_name, **values))
+    return IntakeReport(archive=file_name, edition=edition.name, findings=(finding,), is_refused=True)
+
+
+def _find_twin(submission: Submission, sha256: str) -> Submission | None:
+    """The newest version of the system that was accepted with the same bytes, and stands."""
+    earlier = submission.system.submissions.filter(version__lt=submission.version, upload__sha256=sha256)
+    return earlier.exclude(state__in=UNCOUNTED).order_by("-version").first()
+
+
+# Keeping what came of it ---------------------------------------------------------------------------
+def _keep(
+    context: JobContext, submission: Submission, report: IntakeReport, staged: StagedFiles, legacy: Inheritance
+) -> None:
+    """Move what is sound to the portal's files, then write rows, report and state in one transaction."""
+    if not _is_standing(submission):  # withdrawn while its archive was read
+        return
+    files, documents = [], []
+    if not report.is_refused:
+        old_files = list(legacy.files({*staged.speech}, frozenset(report.faulty)))
+        old_documents = legacy.documents_beside(staged.documents)
+        report = legacy.noted(report, [one.name for one in _sets(submission)], old_files, old_documents)
+        files = [*_new_files(submission, report, staged), *(_inherited(one, submission) for one in old_files)]
+        documents = [*_new_documents(submission, staged), *(_inherited(one, submission) for one in old_documents)]
+    keys = {row.audio for row in files} | {row.key for row in documents}
+    staged.staging.promote(keys, lambda done, total: context.progress("Keeping the files", done, total))
+    submission.report = store_bytes(report.to_json().encode(), ".json")
+    submission.report_summary = report.summary()
+    for severity in Severity:
+        setattr(submission, f"{severity}s", report.count(severity))
+    context.check()
+    _settle(submission, files, documents)
+
+
+def _is_standing(submission: Submission, *, lock: bool = False) -> bool:
+    """Whether nobody has withdrawn or settled the submission meanwhile; its state is then what the row says."""
+    rows = Submission.objects.select_for_update() if lock else Submission.objects.all()
+    submission.state = rows.values_list("state", flat=True).get(pk=submission.pk)
+    return submission.state in CHECKABLE
+
+
+@transaction.atomic
+def _settle(submission: Submission, files: list[SubmittedFile], documents: list[SubmittedDocument]) -> None:
+    """Accept or refuse, once: of two attempts, or of one and a withdrawal, the first stands."""
+    if not _is_standing(submission, lock=True):
+        return
+    SubmittedFile.objects.bulk_create(files, batch_size=BATCH)
+    SubmittedDocument.objects.bulk_create(documents, batch_size=BATCH)
+    submission.save(update_fields=["report", "report_summary", "errors", "warnings", "notes"])
+    if submission.errors:
+        change_state(submission=submission, state=Submission.State.REFUSED, note=counts_in_words(submission))
+    else:
+        accept_submission(submission=submission, note=counts_in_words(submission))
+    _tell_team(submission, Submission.State.REFUSED if submission.errors else Submission.State.ACCEPTED)
+
+
+def _sets(submission: Submission) -> list[DataSet]:
+    edition = submission.system.edition
+    return expected_sets(edition) if edition else []
+
+
+def _new_files(submission: Submission, report: IntakeReport, staged: StagedFiles) -> list[SubmittedFile]:
+    """Rows of the speech of this archive.
+
+    An utterance whose new file is faulty gets none, not even an old one: a corrected archive has to bring it.
+    """
+    corpus = submission.system.edition.corpus if submission.system.edition else None
+    faulty = frozenset(report.faulty)
+    rows = {place: row for place, row in staged.speech.items() if place[1] not in faulty}
+    if rows:
+        sets = dict(DataSet.objects.filter(corpus=corpus).values_list("name", "pk"))
+        utterances = dict(Utterance.objects.filter(corpus=corpus).values_list("name", "pk"))
+        for (data_set, name), row in rows.items():
+            row.submission, row.data_set_id, row.utterance_id = submission, sets[data_set], utterances[name]
+    return list(rows.values())
+
+
+def _new_documents(submission: Submission, staged: StagedFiles) -> list[SubmittedDocument]:
+    """Rows of the documents of this archive."""
+    for one in staged.documents.values():
+        one.submission = submission
+    return list(staged.documents.values())
+
+
+def _inherited(row: Row, submission: Submission) -> Row:
+    """The row of an earlier version as one of this submission."""
+    row.pk, row.submission, row.is_inherited = None, submission, True
+    row._state.adding = True
+    return row
+
+
+def _clean_up(submission: Submission, staging: Staging) -> None:
+    """Free what nothing needs once the check has ended."""
+    staging.discard()
+    if submission.upload is not None:
+        remove_upload_file(submission.upload)
+
+
+def _in_megabytes(context: JobContext, stage: str) -> Any:
+    """Progress in bytes as the job counts it: a job's counters end at two thousand million."""
+    return lambda done, total: context.progress(stage, done // MEGABYTE, total // MEGABYTE)
+
+
+# Telling the team ----------------------------------------------------------------------------------
+def counts_in_words(submission: Submission) -> str:
+    """Such as ``2 errors, 1 warning, 14 notes.``"""
+    counts = (("error", submission.errors), ("warning", submission.warnings), ("note", submission.notes))
+    told = [f"{count:,} {word}{'' if count == 1 else 's'}" for word, count in counts if count]
+    return f"{', '.join(told) or 'Nothing to remark'}."
+
+
+def _tell_team(submission: Submission, state: Submission.State) -> None:
+    team = submission.system.team
+    if team is None:
+        return
+    is_refused = state == Submission.State.REFUSED
+    causes = [cause for cause in submission.report_summary if cause["severity"] == Severity.ERROR]
+    context = {
+        "submission": submission,
+        "found": counts_in_words(submission),
+        "is_refused": is_refused,
+        "causes": causes[:EXAMPLES_IN_MAIL],
+        "more": len(causes) - EXAMPLES_IN_MAIL,
+    }
+    url = submission.get_absolute_url()
+    mail = render_mail(f"submissions/mail/{state}.txt", context)
+    notify_team(
+        team=team, kind=NotificationKind.REFUSED if is_refused else NotificationKind.VALIDATED, mail=mail, url=url
+    )
+    mail = render_mail("submissions/mail/checked.txt", context)
+    notify_organizers(team=team, kind=NotificationKind.CHECKED, mail=mail, url=url)

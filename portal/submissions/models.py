@@ -183,8 +183,7 @@ class SubmittedFile(models.Model):
         ordering = ["utterance__name"]
         constraints = [
             models.UniqueConstraint(
-                fields=["submission", "data_set", "utterance"],
-                name="submitted_file_once_in_data_set",
+                fields=["submission", "data_set", "utterance"], name="submitted_file_once_in_data_set"
             )
         ]
 

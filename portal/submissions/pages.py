@@ -1,27 +1,36 @@
-"""What the pages of submissions show: the list of an edition, one submission with its report, two side by side."""
+"""What the pages of submissions show: the list of an edition, a submission with its report, two compared, an upload."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Any
+from itertools import groupby
+from operator import itemgetter
+from shlex import quote
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
 from django.db.models import Count, F, Q, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
+from django.urls import reverse
 from django.utils import timezone
 
 from portal.challenges.models import Edition
+from portal.challenges.rules import Phase, submission_phase
+from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
 from portal.jobs.models import Job, State
 from portal.jobs.rules import can_run_again
 from portal.jobs.selectors import with_estimates
 from portal.submissions.diff import Change, Section, compare_submissions, totals
-from portal.submissions.models import Submission, SubmittedDocument
-from portal.submissions.selectors import jobs_of, relation_to, submissions_of, unlike_claims
-from portal.submissions.services import EVALUABLE, withdrawal_refused
-from portal.submissions.uploads import submission_refusal
-from portal.submissions.visibility import Relation
-from portal.teams.selectors import team_of
+from portal.submissions.models import Submission, SubmittedDocument, System, Upload
+from portal.submissions.rules import Relation
+from portal.submissions.selectors import count_mismatches, edition_submissions_for, jobs_of, relation_to
+from portal.submissions.services import EVALUABLE, withdrawal_problem
+from portal.submissions.uploads import submission_problem, unfinished_uploads, used_submissions
+from portal.teams.models import Team
+from portal.teams.selectors import team_of, teams_for
 
 PAGE_SIZE = 50
 SHOWN_OF_A_CHANGE = 50
@@ -30,16 +39,14 @@ UNDER_WAY = {Submission.State.RECEIVED, Submission.State.CHECKING, Submission.St
 
 
 # The list of an edition ----------------------------------------------------------------------------
-
-
 def list_page(request: HttpRequest, edition: Edition) -> dict[str, Any]:
     search = _search(request)
     is_organizer = edition.organizers.filter(pk=request.user.pk).exists()
-    found = _found(submissions_of(request.user, edition), search)
+    found = _found(edition_submissions_for(request.user, edition), search)
     page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
-    unlike = unlike_claims(page.object_list)
+    unlike = count_mismatches(page.object_list)
     for one in page.object_list:
-        one.unlike_claims = unlike.get(one.pk, 0)  # type: ignore[attr-defined]
+        one.mismatches = unlike.get(one.pk, 0)  # type: ignore[attr-defined]
     return {
         "is_organizer": is_organizer,
         "refusal": "" if is_organizer else _refusal(request.user, edition),
@@ -56,7 +63,7 @@ def list_page(request: HttpRequest, edition: Edition) -> dict[str, Any]:
 def _refusal(user: Any, edition: Edition) -> str:
     """Why this person cannot submit to the edition now, for their team."""
     team = team_of(user, edition)
-    return submission_refusal(edition, team, by=user, now=timezone.now())
+    return submission_problem(edition, team, by=user, now=timezone.now())
 
 
 def _search(request: HttpRequest) -> dict[str, str]:
@@ -78,8 +85,6 @@ def _found(submissions: QuerySet[Submission], search: dict[str, str]) -> QuerySe
 
 
 # A submission --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Progress:
     """How far the work on a submission is."""
@@ -121,18 +126,17 @@ class Progress:
         return [job for job in self.parts if job.state == State.FAILED]
 
     @property
-    def unlike_claims(self) -> int:
-        """How many numbers are claimed otherwise than the files give, as the newest finished evaluation says."""
+    def mismatches(self) -> int:
+        """How many numbers are reported otherwise than the files give, as the newest finished evaluation says."""
         found = [job for job in self.jobs if job.kind == "objective" and job.state == State.SUCCEEDED]
         return found[-1].result.get("disagreements", 0) if found else 0
 
 
-def progress_of(submission: Submission) -> Progress:
+def summarize_progress(submission: Submission) -> Progress:
     return Progress(with_estimates(jobs_of(submission)))
 
 
-@dataclass(frozen=True)
-class ReportSection:
+class ReportSection(NamedTuple):
     """What was found in one data set; without a name what concerns the submission as a whole."""
 
     data_set: str
@@ -141,16 +145,14 @@ class ReportSection:
 
 def report_sections(submission: Submission) -> list[ReportSection]:
     """The stored summary of the report, data set by data set in its order."""
-    sections: dict[str, list[dict[str, Any]]] = {}
-    for cause in submission.report_summary:
-        sections.setdefault(cause["data_set"], []).append(cause)
-    return [ReportSection(name, causes) for name, causes in sections.items()]
+    sections = groupby(submission.report_summary, key=itemgetter("data_set"))
+    return [ReportSection(name, list(causes)) for name, causes in sections]
 
 
 def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
     relation = relation_to(request.user, submission.system)
     is_organizer = relation is Relation.ORGANIZER
-    progress = progress_of(submission)
+    progress = summarize_progress(submission)
     return {
         "submission": submission,
         "system": submission.system,
@@ -161,7 +163,7 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
         "progress": progress,
         "can_check": is_organizer and progress.check is not None and can_run_again(progress.check),
         "can_evaluate": is_organizer and bool(submission.system.edition) and submission.state in EVALUABLE,
-        "withdrawal_refused": withdrawal_refused(submission, relation),
+        "withdrawal_problem": withdrawal_problem(submission, relation),
         "report": report_sections(submission),
         "data_sets": data_set_rows(submission),
         "document_groups": document_groups(submission),
@@ -179,11 +181,15 @@ def _is_on_behalf(submission: Submission) -> bool:
 
 def data_set_rows(submission: Submission) -> list[dict[str, Any]]:
     """Of each data set: how many files there are, how many were inherited, how many converted."""
-    counted = submission.files.order_by("data_set__name").values("data_set__name").annotate(
-        files=Count("pk"),
-        inherited=Count("pk", filter=Q(is_inherited=True)),
-        converted=Count("pk", filter=~Q(converted_from="")),
-    )  # fmt: skip
+    counted = (
+        submission.files.order_by("data_set__name")
+        .values("data_set__name")
+        .annotate(
+            files=Count("pk"),
+            inherited=Count("pk", filter=Q(is_inherited=True)),
+            converted=Count("pk", filter=~Q(converted_from="")),
+        )
+    )
     return [{**row, "name": row["data_set__name"], "new": row["files"] - row["inherited"]} for row in counted]
 
 
@@ -215,8 +221,6 @@ def document_groups(submission: Submission) -> list[DocumentGroup]:
 
 
 # Two submissions -----------------------------------------------------------------------------------
-
-
 def diff_page(before: Submission, after: Submission) -> dict[str, Any]:
     """The older one first, whichever was named first in the address."""
     before, after = sorted((before, after), key=lambda one: (one.created_at, one.pk))
@@ -249,3 +253,80 @@ def _diff_section(section: Section) -> dict[str, Any]:
         "changes": changes,
         "of_documents": section.is_documents,
     }
+
+
+def upload_page(request: HttpRequest, edition: Edition) -> dict[str, Any]:
+    """For a member their team; an organizer chooses one, or none for a baseline."""
+    user = request.user
+    is_organizer = edition.organizers.filter(pk=user.pk).exists()
+    team = _chosen_team(request, edition)
+    context = {"edition": edition, "team": team, "is_organizer": is_organizer}
+    if team is None and not is_organizer:
+        return context | {"is_stranger": True}
+    now = timezone.now()
+    systems = (
+        System.objects.filter(edition=edition, team=team).order_by("-kind", "label").prefetch_related("submissions")
+    )
+    wanted = next((one for one in systems if one.name == request.GET.get("system")), None)
+    return context | {
+        "teams": teams_for(user).filter(edition=edition, state=Team.State.APPROVED) if is_organizer else [],
+        "refusal": submission_problem(edition, team, by=user, now=now),
+        "is_late": team is not None and submission_phase(edition, now) in {Phase.LATE, Phase.CLOSED},
+        "systems": [(system, _versions(system)) for system in systems],
+        "wanted": wanted.name if wanted else "",
+        "terminal": _terminal(request, edition, team, wanted or next(iter(systems), None)),
+        "uploads": unfinished_uploads(edition, team),
+        "used": used_submissions(team) if team is not None else None,
+        "endings": ",".join(ARCHIVE_ENDINGS),
+        "formats": ARCHIVE_FORMATS,
+        "no_upload": "00000000-0000-0000-0000-000000000000",
+    }
+
+
+def _terminal(request: HttpRequest, edition: Edition, team: Team | None, system: System | None) -> dict[str, Any]:
+    """The lines for a shell: a further version of the system that is offered first, or else a new one.
+
+    `expected`: where the file for `vp verify` without a connection lies; empty while the team is not approved.
+    """
+    is_named = team is not None and "team" in request.GET and team != team_of(request.user, edition)
+    sender = f" --team {team.label}" if team is not None and is_named else ""
+    archive = f"archive.zip --edition {edition.name}"
+    new = " --title NAME" if team is None else " --kind primary" if system else ""
+    verified = f" --system {quote(str(system))}" if system else ""
+    lines = [
+        f"vp login --server {request.build_absolute_uri('/').rstrip('/')}",
+        f"vp verify {archive}{verified}",
+        f"vp upload {archive}{sender}{verified or new}",
+    ]
+    is_told = team is None or team.state == Team.State.APPROVED
+    query = f"?{urlencode({'system': system.name})}" if system else ""
+    return {
+        "lines": lines,
+        "system": system,
+        "another": f"vp upload {archive}{sender}{new}" if system else "",
+        "expected": f"{reverse('api:expected', args=[edition.name])}{query}" if is_told else "",
+    }
+
+
+def address_of_page(upload: Upload) -> str:
+    """The page on which an unfinished upload stands."""
+    address = reverse("submissions:new", args=[upload.edition.name])
+    return f"{address}?{urlencode({'team': upload.team_id})}" if upload.team_id else f"{address}?team=none"
+
+
+def _chosen_team(request: HttpRequest, edition: Edition) -> Team | None:
+    wanted = request.GET.get("team", "")
+    if wanted == "none":
+        return None
+    if not wanted:
+        return team_of(request.user, edition)
+    teams = teams_for(request.user).filter(edition=edition)
+    found = teams.filter(pk=int(wanted)).first() if re.fullmatch(r"[0-9]{1,9}", wanted) else None
+    if found is None:
+        raise Http404
+    return found
+
+
+def _versions(system: System) -> str:
+    count = len(system.submissions.all())
+    return "nothing submitted yet" if not count else f"{count} version{'' if count == 1 else 's'} so far"

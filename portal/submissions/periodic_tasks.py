@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-from portal.jobs.chores import chore
+from portal.jobs.periodic_tasks import periodic_task
 from portal.submissions import staging
 from portal.submissions.models import Submission, Upload
 from portal.submissions.services import CHECKABLE
@@ -23,14 +23,14 @@ NEEDED = (Upload.State.RECEIVING, Upload.State.REFUSED, Upload.State.COMPLETE)
 CHECKED = Q(submission__isnull=False) & ~Q(submission__state__in=CHECKABLE)
 
 
-@chore(every=timedelta(minutes=10))
+@periodic_task(every=timedelta(minutes=10))
 def tidy_uploads() -> None:
     """Give up unfinished uploads whose time is over, and remove what a killed process left of those given up."""
     expire_uploads(timezone.now())
     remove_strays(Path(settings.UPLOAD_DIR))
 
 
-@chore(every=timedelta(minutes=10))
+@periodic_task(every=timedelta(minutes=10))
 def tidy_staging() -> None:
     """Remove what was staged of archives whose check will never go on."""
     for folder in staging.folders():

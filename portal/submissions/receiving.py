@@ -28,7 +28,7 @@ ALGORITHMS = ("sha1", "sha256", "md5")
 Read = Callable[[int], bytes]
 
 
-class Fault(StrEnum):
+class Reason(StrEnum):
     """Why an upload does not go on."""
 
     INVALID = "invalid"
@@ -46,9 +46,9 @@ class Fault(StrEnum):
 class UploadError(Exception):
     """An upload does not go on; `sentence` says to its sender why and what to do."""
 
-    def __init__(self, fault: Fault, sentence: str) -> None:
+    def __init__(self, reason: Reason, sentence: str) -> None:
         super().__init__(sentence)
-        self.fault = fault
+        self.reason = reason
         self.sentence = sentence
 
 
@@ -89,7 +89,7 @@ def _disk(besides: type[OSError] | tuple[()] = ()) -> Iterator[None]:
         raise
     except OSError as error:
         sentence = f"The portal's disk takes no more ({error.strerror}). Tell the organizer; go on later."
-        raise UploadError(Fault.NO_ROOM, sentence) from error
+        raise UploadError(Reason.NO_ROOM, sentence) from error
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def held(upload: UUID, *, is_new: bool) -> Iterator[int]:
             file = os.open(path_of(upload), os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if is_new else 0), 0o600)
     except FileNotFoundError:
         raise UploadError(
-            Fault.GONE, "What was received of this upload is no longer here. Upload the file again."
+            Reason.GONE, "What was received of this upload is no longer here. Upload the file again."
         ) from None
     try:
         _lock(file)
@@ -126,7 +126,7 @@ def _lock(file: int) -> None:
             return
         if time.monotonic() > deadline:
             raise UploadError(
-                Fault.BUSY,
+                Reason.BUSY,
                 "Another connection sends this upload just now; if it has broken off, this ends within half a minute.",
             )
         time.sleep(0.05)
@@ -147,7 +147,7 @@ class Part:
 
     def __init__(self, file: int, start: int, limit: int, keep: Callable[[int], None]) -> None:
         if os.fstat(file).st_size < start:
-            raise UploadError(Fault.GONE, "A part of what was received is no longer here. Upload the file again.")
+            raise UploadError(Reason.GONE, "A part of what was received is no longer here. Upload the file again.")
         os.ftruncate(file, start)
         os.lseek(file, start, os.SEEK_SET)
         self._file, self._limit, self._keep = file, limit, keep
@@ -165,9 +165,7 @@ class Part:
             seconds = time.monotonic() - self._kept_at
             if not self.is_last and (self.end - self._kept >= KEEP_EVERY_BYTES or seconds >= KEEP_EVERY_S):
                 self._tell()
-        self._sync()
-        if self._kept < self.end < self._limit:
-            self._tell()
+        self._end()
 
     def receive_checked(self, read: Read, checksum: Checksum, length: int | None) -> None:
         """Take a part that counts only as a whole, and only if it hashes to its checksum.
@@ -183,11 +181,8 @@ class Part:
             return self._forget()
         if digest.digest() != checksum.digest:
             self._forget()
-            raise UploadError(Fault.WRONG_CHECKSUM, "This part was damaged on its way. Send it again.")
-        self._sync()
-        if self._kept < self.end < self._limit:
-            self._tell()
-        return None
+            raise UploadError(Reason.WRONG_CHECKSUM, "This part was damaged on its way. Send it again.")
+        return self._end()
 
     def _next(self, read: Read) -> bytes:
         wanted = min(PIECE_BYTES, self._limit - self.end)
@@ -203,6 +198,11 @@ class Part:
                 written = os.write(self._file, rest)
                 self.end += written
                 rest = rest[written:]
+
+    def _end(self) -> None:
+        self._sync()
+        if self._kept < self.end < self._limit:
+            self._tell()
 
     def _tell(self) -> None:
         self._sync()

@@ -1,34 +1,135 @@
-"""What the earlier versions of a system hand down to a later one: the newest sound form of each recording and document.
+"""What an archive must hold in an edition, and what it inherits from the earlier versions of its system.
 
-A version holds what its archive brought and what it inherited, except recordings that came broken. Those, and documents
-in which its check found errors, are looked for in the versions before it; a version without an error ends the search,
-because everything of before that counts is among its own files. A document that was never sound stays as it is, so that
-its errors are told until it comes again.
+An edition asks for the data sets and originals of its corpus, by its recipe. Originals are known by the hash of their
+samples, so that speech that was not anonymised is recognised. The hashes are made when first needed and kept with the
+corpus: some milliseconds for each utterance, once.
+
+A later version inherits the newest sound form of each recording and document. A version holds what its archive brought
+and what it inherited, except recordings that came broken. Those, and documents in which its check found errors, are
+looked for in the versions before it; a version without an error ends the search, because everything of before that
+counts is among its own files. A document that was never sound stays as it is, so that its errors are told until it
+comes again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from django.core.files.storage import default_storage
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
-from evaluation.formats.problems import Problem, Severity
-from portal.submissions.intake.contents import RESULTS_PART, part_of
-from portal.submissions.intake.expected import Inherited
-from portal.submissions.intake.handing_down import offered, staying
-from portal.submissions.intake.report import WHOLE_SUBMISSION, FindingList, IntakeReport
+from common.problems import Problem, Severity
+from evaluation.protocols.ranking.policy import needed_to_rank
+from portal.challenges.models import Corpus, DataSet, Edition, Role, TrialList, Utterance
+from portal.challenges.selectors import export_recipe
+from portal.core.storage import load_audio
+from portal.intake.archives.limits import Limits
+from portal.intake.contents import RESULTS_PART, part_of, select_offered, select_staying
+from portal.intake.expectation import ExpectedSubmission, ExpectedUtterance, Inherited, pcm_sha256
+from portal.intake.report import WHOLE_SUBMISSION, FindingList, IntakeReport
+from portal.intake.sentences import describe
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, System
+from speech.audio.files import AudioError
 
 BATCH = 500
+Progress = Callable[[str, int, int], None]
 Place = tuple[str, str]  # data set and utterance
 _ABOUT_RESULTS = {"several-results", "misplaced-results", "missing-directory", "missing-file"}
 
 
+def describe_requirements(
+    edition: Edition, progress: Progress | None = None, *, system: System | None = None
+) -> ExpectedSubmission:
+    """What the archives of this edition are held against; without a corpus no audio is expected.
+
+    Args:
+        system: of which a further version is expected; then what it would inherit now is told, too.
+        progress: is told of the work that the first call for a corpus makes (stage, done, total).
+    """
+    if edition.corpus is not None:
+        hash_originals(edition.corpus, progress)
+    sets = expected_sets(edition)
+    return ExpectedSubmission(
+        edition=edition.name,
+        recipe_text=export_recipe(edition),
+        data_sets=_members(sets),
+        utterances=_utterances(sets),
+        audio_required=edition.audio_required and edition.corpus is not None,
+        scores_required=edition.scores_required,
+        description_required=edition.description_required,
+        limits=Limits.for_archives(edition.largest_archive_bytes),
+        trial_counts=_trial_counts(sets),
+        needed_to_rank=needed_to_rank(edition.recipe, edition.track, edition.leaderboard_policy),
+        inherited=find_inheritance(system).told(system) if system is not None else None,
+    )
+
+
+def expected_sets(edition: Edition) -> list[DataSet]:
+    """The data sets that teams anonymise: of enrolment and trial all, of training those that the recipe names."""
+    if edition.corpus is None:
+        return []
+    named = Q(role=Role.TRAINING, name__in=list(edition.recipe.data_sets))
+    return list(edition.corpus.data_sets.filter(Q(role__in=[Role.ENROLMENT, Role.TRIAL]) | named))
+
+
+def asks_for(edition: Edition, data_set: DataSet) -> bool:
+    """Whether a data set of its corpus is one of `expected_sets`."""
+    return data_set.role in {Role.ENROLMENT, Role.TRIAL} or data_set.name in edition.recipe.data_sets
+
+
+def _members(sets: list[DataSet]) -> dict[str, tuple[str, ...]]:
+    members: dict[str, list[str]] = {one.name: [] for one in sets}
+    rows = DataSet.utterances.through.objects.filter(dataset__in=sets).order_by("utterance__name")
+    for data_set, utterance in rows.values_list("dataset__name", "utterance__name").iterator():
+        members[data_set].append(utterance)
+    return {data_set: tuple(names) for data_set, names in members.items()}
+
+
+def _trial_counts(sets: list[DataSet]) -> dict[str, tuple[int, int]]:
+    """Target and nontarget trials of each trial set that is compared with one enrolment set."""
+    counts: dict[str, list[tuple[int, int]]] = {}
+    columns = ("trial_set__name", "target_count", "nontarget_count")
+    for name, targets, nontargets in TrialList.objects.filter(trial_set__in=sets).values_list(*columns):
+        counts.setdefault(name, []).append((targets, nontargets))
+    return {name: lists[0] for name, lists in counts.items() if len(lists) == 1}
+
+
+def _utterances(sets: list[DataSet]) -> dict[str, ExpectedUtterance]:
+    rows = Utterance.objects.filter(data_sets__in=sets).order_by("name").distinct()
+    return {
+        name: ExpectedUtterance(name=name, samples=samples, rate_hz=rate_hz, pcm_sha256=pcm_sha256)
+        for name, samples, rate_hz, pcm_sha256 in rows.values_list("name", "samples", "rate_hz", "pcm_sha256")
+    }
+
+
+def hash_originals(corpus: Corpus, progress: Progress | None = None) -> int:
+    """Hash the samples of every original that has none yet; how many those were. Each batch is kept at once.
+
+    An original that cannot be read stays without a hash: it must not keep a team from submitting.
+    """
+    missing = list(corpus.utterances.filter(pcm_sha256="").exclude(audio="").only("pk", "audio").order_by("pk"))
+    for start in range(0, len(missing), BATCH):
+        batch = missing[start : start + BATCH]
+        for done, utterance in enumerate(batch, start=start + 1):
+            utterance.pcm_sha256 = _hash_original(utterance.audio)
+            if progress:
+                progress("Hashing the originals", done, len(missing))
+        Utterance.objects.bulk_update(batch, ["pcm_sha256"])
+    return len(missing)
+
+
+def _hash_original(key: str) -> str:
+    try:
+        samples, _ = load_audio(key)
+    except (AudioError, OSError):
+        return ""
+    return pcm_sha256(samples)
+
+
 @dataclass(frozen=True)
-class Legacy:
+class Inheritance:
     """What a version inherits unless its own archive holds it.
 
     Attributes:
@@ -76,14 +177,17 @@ class Legacy:
 
     def documents_beside(self, sent: Collection[str]) -> list[SubmittedDocument]:
         """The documents that stay although an archive with the paths `sent` has come."""
-        chosen = offered(self.documents, self.newest_documents, sent, path=lambda one: one.path)
-        stays = set(staying([one.path for one in chosen], sent))
+        chosen = select_offered(self.documents, self.newest_documents, sent, path=lambda one: one.path)
+        stays = set(select_staying([one.path for one in chosen], sent))
         return [one for one in chosen if one.path in stays]
 
     def noted(
-        self, report: IntakeReport, data_sets: Sequence[str],
-        files: Iterable[SubmittedFile], documents: Iterable[SubmittedDocument],
-    ) -> IntakeReport:  # fmt: skip
+        self,
+        report: IntakeReport,
+        data_sets: Sequence[str],
+        files: Iterable[SubmittedFile],
+        documents: Iterable[SubmittedDocument],
+    ) -> IntakeReport:
         """The report with a note on whatever is inherited from before a version that brought it broken."""
         notes, newest = FindingList(data_sets), self.newest
         if newest is None:
@@ -101,7 +205,7 @@ class Legacy:
         return replace(report, findings=tuple(findings))
 
 
-def legacy_of(system: System, *, before: int | None = None) -> Legacy:
+def find_inheritance(system: System, *, before: int | None = None) -> Inheritance:
     """What a version of this system inherits: the one with the number `before`, or the next one."""
     speech: dict[Place, Submission] = {}
     documents: dict[str, list[SubmittedDocument]] = {}
@@ -109,7 +213,7 @@ def legacy_of(system: System, *, before: int | None = None) -> Legacy:
     versions: list[Submission] = []
     unsound: set[str] = set()
     for version in _holding(system, before):
-        held, faulty = tuple(version.documents.all()), _faulty_parts(version)
+        held, faulty = tuple(version.documents.all()), _find_faulty_parts(version)
         for place in version.files.order_by().values_list("data_set__name", "utterance__name"):
             speech.setdefault(place, version)
         if not versions:
@@ -120,7 +224,7 @@ def legacy_of(system: System, *, before: int | None = None) -> Legacy:
         versions.append(version)
         if not version.errors:
             break
-    return Legacy(tuple(versions), speech, tuple(chain.from_iterable(documents.values())), newest)
+    return Inheritance(tuple(versions), speech, tuple(chain.from_iterable(documents.values())), newest)
 
 
 def _holding(system: System, before: int | None) -> Iterator[Submission]:
@@ -132,7 +236,7 @@ def _holding(system: System, before: int | None) -> Iterator[Submission]:
     yield from found if before is None else found.filter(version__lt=before)
 
 
-def _faulty_parts(version: Submission) -> set[str]:
+def _find_faulty_parts(version: Submission) -> set[str]:
     """The parts of the documents in which the check of a version found errors."""
     if not version.errors or not version.report or not default_storage.exists(version.report):
         return set()
@@ -153,6 +257,4 @@ def _by_part(documents: Iterable[SubmittedDocument]) -> dict[str, list[Submitted
 
 
 def _note(name: str, kind: str, newest: Submission, origin: Submission) -> Problem:
-    expected, found = f"the {kind} of version {newest.version}", "one with errors there"
-    remedy = f"The sound one of version {origin.version} stands in. If another was meant, send it."
-    return Problem("inherited-older", name, expected, found, remedy, Severity.NOTE)
+    return describe("inherited-older", name, kind=kind, newest=newest.version, origin=origin.version)

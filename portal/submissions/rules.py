@@ -1,7 +1,13 @@
-"""Whether an archive may be uploaded and become a submission: functions of their arguments, `now` included.
+"""What may be done with archives and submissions, and who may see what: functions of their arguments, `now` included.
 
-Each `*_refusal` gives the sentence that the sender reads, or "" where all is well. They are asked before the first byte
-and again after the last. Sizes are in bytes.
+Each `*_refusal` gives the sentence that the sender reads, or "" where all is well. Those on uploads are asked before
+the first byte and again after the last. Sizes are in bytes.
+
+Who may see what of a system is one rule for page, API, CSV, figure and audio: its *numbers* become public when the
+board of its edition is published; everything else stays between its team and the organizers of its edition. A team
+takes a submission back for as long as the public does not see it: what stands on the published leaderboard stays. The
+organizer may withdraw what is published, for instance at the wish of its team, but not what a board rests on that was
+frozen with it: an "as of" that changes would be none.
 """
 
 from __future__ import annotations
@@ -9,10 +15,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from evaluation.formats.sizes import size_words
+from common.memory import format_size
 from portal.challenges.rules import Phase, submission_phase
+from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
 
 if TYPE_CHECKING:
     from portal.challenges.models import Edition
@@ -22,7 +30,6 @@ UNFINISHED_LASTS = timedelta(days=7)
 UNFINISHED_AT_MOST = 20
 UNFINISHED_ARCHIVES = 2  # of the largest size: nobody reserves the disk of all
 SPARE_BYTES = 1 << 30
-ARCHIVE_ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tzst")
 _NOT_APPROVED = {
     "waiting": "The team “{team}” waits for its approval by the organizer; archives can be sent once it is approved.",
     "declined": "The team “{team}” was declined by the organizer and cannot send archives.",
@@ -61,30 +68,26 @@ def is_late(edition: Edition, now: datetime) -> bool:
     return submission_phase(edition, now) in {Phase.LATE, Phase.CLOSED}
 
 
-def size_refusal(edition: Edition, size: int) -> str:
+def size_problem(edition: Edition, size: int) -> str:
     """Why an archive of this size is not taken."""
     if size < 1:
         return "The file is empty. Choose the archive that you want to submit."
     if size > edition.largest_archive_bytes:
-        largest = size_words(edition.largest_archive_bytes)
-        return f"The archive has {size_words(size)}, but this edition takes {largest} at most."
+        largest = format_size(edition.largest_archive_bytes)
+        return f"The archive has {format_size(size)}, but this edition takes {largest} at most."
     return ""
 
 
-def name_refusal(file_name: str) -> str:
+def name_problem(file_name: str) -> str:
     """Why a file of this name is no archive that could be read."""
     if not file_name:
         return "The archive has no name: send it as “filename” in Upload-Metadata."
     if not file_name.lower().endswith(ARCHIVE_ENDINGS):
-        return f"“{file_name}” is no archive that can be read here. Pack it as {archive_words()}."
+        return f"“{file_name}” is no archive that can be read here. Pack it as {ARCHIVE_FORMATS}."
     return ""
 
 
-def archive_words() -> str:
-    return ".zip, .tar, .tar.gz, .tar.bz2, .tar.xz or .tar.zst"
-
-
-def room_refusal(size: int, *, free: int, promised: int) -> str:
+def room_problem(size: int, *, free: int, promised: int) -> str:
     """Why the portal has no room for an archive.
 
     Args:
@@ -96,7 +99,7 @@ def room_refusal(size: int, *, free: int, promised: int) -> str:
     return ""
 
 
-def unfinished_refusal(edition: Edition, size: int, *, unfinished: int, reserved: int) -> str:
+def unfinished_problem(edition: Edition, size: int, *, unfinished: int, reserved: int) -> str:
     """Why no further upload can be begun beside the unfinished ones of the same team or organizers.
 
     Args:
@@ -108,7 +111,7 @@ def unfinished_refusal(edition: Edition, size: int, *, unfinished: int, reserved
     if unfinished >= UNFINISHED_AT_MOST:
         return f"{together}. Finish or discard one of them first."
     if reserved + size > UNFINISHED_ARCHIVES * edition.largest_archive_bytes:
-        return f"{together}, with {size_words(reserved)} in all. Finish or discard one of them first."
+        return f"{together}, with {format_size(reserved)} in all. Finish or discard one of them first."
     return ""
 
 
@@ -124,3 +127,72 @@ def _all_of(count: int) -> str:
 
 def _moment(time: datetime | None) -> str:
     return "" if time is None else f"{time:%Y-%m-%d %H:%M} UTC"
+
+
+class Relation(StrEnum):
+    """What a visitor is to a system."""
+
+    ORGANIZER = "organizer"  # of its edition; of a baseline without an edition, any organizer
+    TEAM = "team"
+    OTHER = "other"
+
+
+class Part(StrEnum):
+    """What there is to see of a system."""
+
+    NUMBERS = "numbers"  # recomputed values, averages, conditions, their figures
+    REPORT = "report"  # validation, claims, timeline, provenance
+    SPEECH = "speech"  # audio and numbers of single utterances
+    FILES = "files"  # what the team sent
+
+
+def may_see(part: Part, relation: Relation, *, is_published: bool) -> bool:
+    """Whether somebody in this relation to a system may see this part of it.
+
+    Args:
+        is_published: whether the system stands on a published leaderboard (`is_on_leaderboard`).
+    """
+    return relation is not Relation.OTHER or (part is Part.NUMBERS and is_published)
+
+
+def is_on_leaderboard(
+    *, published_at: datetime | None, frozen_at: datetime | None, evaluated_at: datetime | None
+) -> bool:
+    """Whether a submission evaluated at `evaluated_at` stands on its edition's public leaderboard.
+
+    Args:
+        frozen_at: the leaderboard rests on what had been evaluated by then; None for everything.
+    """
+    is_shown = published_at is not None and evaluated_at is not None
+    return is_shown and (frozen_at is None or is_frozen(frozen_at=frozen_at, evaluated_at=evaluated_at))
+
+
+def is_frozen(*, frozen_at: datetime | None, evaluated_at: datetime | None) -> bool:
+    """Whether a leaderboard that was frozen at `frozen_at` rests on a submission evaluated at `evaluated_at`."""
+    return frozen_at is not None and evaluated_at is not None and evaluated_at <= frozen_at
+
+
+def withdrawing_problem(
+    relation: Relation,
+    *,
+    is_withdrawn: bool,
+    published_at: datetime | None,
+    frozen_at: datetime | None,
+    evaluated_at: datetime | None,
+) -> str:
+    """Why somebody in this relation to a submission may not withdraw it, as a sentence; empty where they may.
+
+    Args:
+        published_at, frozen_at: of the leaderboard of its edition.
+        evaluated_at: when the submission was evaluated.
+    """
+    if relation is Relation.OTHER:
+        return "Only the team of a submission and the organizers of its edition withdraw it."
+    if is_withdrawn:
+        return "This submission has been withdrawn already."
+    if is_frozen(frozen_at=frozen_at, evaluated_at=evaluated_at):
+        return "The board of this edition was frozen with this submission; it can be withdrawn once that is lifted."
+    on_leaderboard = is_on_leaderboard(published_at=published_at, frozen_at=frozen_at, evaluated_at=evaluated_at)
+    if relation is Relation.TEAM and on_leaderboard:
+        return "This submission stands on the published board; ask the organizer to withdraw it."
+    return ""

@@ -10,17 +10,18 @@ from uuid import UUID
 from django.core.files.storage import default_storage
 from django.db.models import F, Q, QuerySet
 from django.http import Http404
+from django.shortcuts import get_object_or_404
 
 from portal.challenges.models import Edition
+from portal.intake.report import IntakeReport
 from portal.jobs.models import Job, State
-from portal.submissions.intake.report import IntakeReport
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, System, Upload
-from portal.submissions.visibility import Part, Relation, is_on_board, may_see
+from portal.submissions.rules import Part, Relation, is_on_leaderboard, may_see
 from portal.teams.selectors import team_of
 
 # Once evaluated, until withdrawn: while it is evaluated again, the numbers of before stand.
 STANDING = [state for state in Submission.State if state != Submission.State.WITHDRAWN]
-ON_BOARD = Q(submissions__evaluated_at__isnull=False, submissions__state__in=STANDING) & (
+ON_LEADERBOARD = Q(submissions__evaluated_at__isnull=False, submissions__state__in=STANDING) & (
     Q(edition__frozen_at=None) | Q(submissions__evaluated_at__lte=F("edition__frozen_at"))
 )
 
@@ -37,13 +38,13 @@ def systems_for(user: Any, part: Part = Part.SPEECH) -> QuerySet[System]:
     """The systems of which this person may see `part`."""
     seen = _own(user)
     if may_see(part, Relation.OTHER, is_published=True):
-        seen |= Q(edition__published_at__isnull=False) & ON_BOARD
+        seen |= Q(edition__published_at__isnull=False) & ON_LEADERBOARD
     found = System.objects.filter(pk__in=System.objects.filter(seen).values("pk"))
     return found.select_related("corpus", "created_by", "edition", "team")
 
 
 def system_for(user: Any, name: str, part: Part = Part.SPEECH) -> System:
-    return _or_404(systems_for(user, part).filter(name=name))
+    return get_object_or_404(systems_for(user, part), name=name)
 
 
 def corrected_system_for(user: Any, edition: Edition, name: str) -> System:
@@ -51,7 +52,7 @@ def corrected_system_for(user: Any, edition: Edition, name: str) -> System:
     if "\0" in name:  # which PostgreSQL takes in no text
         raise Http404
     found = systems_for(user, Part.FILES).filter(Q(name=name) | Q(label__iexact=name), edition=edition)
-    return _or_404(found)
+    return get_object_or_404(found[:1])
 
 
 def relation_to(user: Any, system: System) -> Relation:
@@ -70,7 +71,7 @@ def relation_to(user: Any, system: System) -> Relation:
 def shown_submission(
     system: System, relation: Relation, submissions: Sequence[Submission] | None = None
 ) -> Submission | None:
-    """The submission whose numbers somebody meets: the newest evaluated one; for others, the one on the board.
+    """The submission whose numbers somebody meets: the newest evaluated one; for others, the one on the leaderboard.
 
     While none has been evaluated, team and organizer meet the newest.
 
@@ -86,7 +87,7 @@ def shown_submission(
     if edition is None:
         return None
     times = {"published_at": edition.published_at, "frozen_at": edition.frozen_at}
-    return next((one for one in evaluated if is_on_board(**times, evaluated_at=one.evaluated_at)), None)
+    return next((one for one in evaluated if is_on_leaderboard(**times, evaluated_at=one.evaluated_at)), None)
 
 
 def submissions_for(user: Any, part: Part = Part.REPORT) -> QuerySet[Submission]:
@@ -95,13 +96,18 @@ def submissions_for(user: Any, part: Part = Part.REPORT) -> QuerySet[Submission]
         raise ValueError("Numbers are seen by system: use systems_for.")
     found = Submission.objects.filter(system__in=systems_for(user, part))
     return found.select_related(
-        "system__edition", "system__team", "system__corpus", "upload__created_by", "submitted_by", "job",
+        "system__edition",
+        "system__team",
+        "system__corpus",
+        "upload__created_by",
+        "submitted_by",
+        "job",
         "inherits__system",
-    )  # fmt: skip
+    )
 
 
 def submission_for(user: Any, pk: int) -> Submission:
-    return _or_404(submissions_for(user).filter(pk=pk))
+    return get_object_or_404(submissions_for(user), pk=pk)
 
 
 def managed_submission_for(user: Any, pk: int) -> Submission:
@@ -112,7 +118,7 @@ def managed_submission_for(user: Any, pk: int) -> Submission:
     return submission
 
 
-def stored_report_of(submission: Submission) -> bytes:
+def load_stored_report(submission: Submission) -> bytes:
     """The whole report of what was found in the archive as JSON; "not found" until there is one."""
     if not submission.report or not default_storage.exists(submission.report):
         raise Http404
@@ -121,12 +127,12 @@ def stored_report_of(submission: Submission) -> bytes:
     return content
 
 
-def report_of(submission: Submission) -> IntakeReport:
+def load_report(submission: Submission) -> IntakeReport:
     """The report as an object; reading a very long one takes seconds."""
-    return IntakeReport.from_json(stored_report_of(submission))
+    return IntakeReport.from_json(load_stored_report(submission))
 
 
-def submissions_of(user: Any, edition: Edition) -> QuerySet[Submission]:
+def edition_submissions_for(user: Any, edition: Edition) -> QuerySet[Submission]:
     """The submissions to an edition that this person may see, the newest first: all, or those of their team.
 
     Whoever neither organises it nor takes part gets "not found".
@@ -143,8 +149,8 @@ def jobs_of(submission: Submission) -> QuerySet[Job]:
     return Job.objects.filter(Q(pk=submission.job_id) | of_runs).order_by("created_at", "pk")
 
 
-def unlike_claims(submissions: Iterable[Submission], as_of: datetime | None = None) -> dict[int, int]:
-    """How many numbers each submission claims otherwise than its files give, where it does: one query.
+def count_mismatches(submissions: Iterable[Submission], as_of: datetime | None = None) -> dict[int, int]:
+    """How many numbers each submission reports otherwise than its files give, where it does: one query.
 
     As its newest finished evaluation says, or the newest that had finished by a time.
     """
@@ -160,7 +166,7 @@ def unlike_claims(submissions: Iterable[Submission], as_of: datetime | None = No
 def document_for(user: Any, submission: int, pk: int) -> SubmittedDocument:
     """A document of a submission of which this person may see the files."""
     documents = SubmittedDocument.objects.filter(submission__in=submissions_for(user, Part.FILES))
-    return _or_404(documents.select_related("submission__system").filter(submission=submission, pk=pk))
+    return get_object_or_404(documents.select_related("submission__system"), submission=submission, pk=pk)
 
 
 def uploads_for(user: Any) -> QuerySet[Upload]:
@@ -173,18 +179,11 @@ def uploads_for(user: Any) -> QuerySet[Upload]:
 
 
 def upload_for(user: Any, pk: UUID) -> Upload:
-    return _or_404(uploads_for(user).filter(pk=pk))
+    return get_object_or_404(uploads_for(user), pk=pk)
 
 
 def file_for(user: Any, system: str, pk: int) -> SubmittedFile:
     files = SubmittedFile.objects.select_related(
         "submission__system__corpus", "data_set__corpus", "utterance__speaker"
     ).filter(submission__system__in=systems_for(user, Part.SPEECH))
-    return _or_404(files.filter(submission__system__name=system, pk=pk))
-
-
-def _or_404(found: QuerySet[Any]) -> Any:
-    first = found.first()
-    if first is None:
-        raise Http404
-    return first
+    return get_object_or_404(files, submission__system__name=system, pk=pk)

@@ -9,18 +9,20 @@ from django.utils.text import slugify
 
 from portal.challenges.models import Corpus, Edition
 from portal.core import audit
+from portal.core.steps import Step
 from portal.jobs.models import Job
 from portal.jobs.rules import can_cancel
 from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
-from portal.submissions.models import Submission, SubmissionEvent, System
+from portal.submissions.models import Submission, SubmissionEvent, System, Upload
+from portal.submissions.rules import Relation, is_frozen, withdrawing_problem
 from portal.submissions.selectors import jobs_of
-from portal.submissions.signals import submission_accepted
-from portal.submissions.visibility import Relation
-from portal.submissions.withdrawals import is_frozen, refusal_to_withdraw
+from portal.teams.models import Team
 
 CHECKABLE = {Submission.State.RECEIVED, Submission.State.CHECKING}
 LONGEST_LABEL = 40
 EVALUABLE = {Submission.State.ACCEPTED, Submission.State.EVALUATED, Submission.State.FAILED}
+# What follows an acceptance.
+start_objective = Step("evaluation.app.objective.services.start_objective")
 
 
 @transaction.atomic
@@ -36,28 +38,43 @@ def create_edition_baseline(*, edition: Edition, label: str, title: str, by: Any
     """A system of the organizers' own in an edition, with its first submission: received, and to be made by the portal.
 
     Args:
-        label: under which the board shows it; `baseline_refusal` says which are none.
+        label: under which the leaderboard shows it; `baseline_problem` says which are none.
     """
-    system = System.objects.create(
+    system = create_system(edition=edition, label=label, title=title, by=by)
+    audit.record("system.created", system, actor=by)
+    return create_submission(system=system, note="The portal itself makes its files.", by=by)
+
+
+def create_system(
+    *, edition: Edition, label: str, title: str, team: Team | None = None, kind: str = "", by: Any
+) -> System:
+    """A system in an edition; without a team a baseline of the organizers. Within a transaction."""
+    return System.objects.create(
         name=new_name(edition, label),
         label=label,
         title=title,
         corpus_id=edition.corpus_id,
         edition=edition,
-        is_baseline=True,
+        team=team,
+        kind=kind,
+        is_baseline=team is None,
         created_by=by,
     )
-    audit.record("system.created", system, actor=by)
-    state = Submission.State.RECEIVED
-    submission = Submission.objects.create(system=system, version=1, state=state, submitted_by=by)
-    SubmissionEvent.objects.create(
-        submission=submission, state=state, note="The portal itself makes its files.", actor=by
+
+
+def create_submission(*, system: System, upload: Upload | None = None, note: str, by: Any, **fields: Any) -> Submission:
+    """The next version of a system, received; `note` is the first step of its timeline. Within a transaction."""
+    last, state = system.submissions.order_by("-version").first(), Submission.State.RECEIVED
+    submission = Submission.objects.create(
+        system=system, version=last.version + 1 if last else 1, state=state, upload=upload, submitted_by=by, **fields
     )
-    audit.record("submission.created", submission, actor=by, upload="", team="")
+    SubmissionEvent.objects.create(submission=submission, state=state, note=note, actor=by)
+    sent = {"upload": str(upload.pk) if upload else "", "team": str(system.team or "")}
+    audit.record("submission.created", submission, actor=by, **sent)
     return submission
 
 
-def baseline_refusal(edition: Edition, label: str) -> str:
+def baseline_problem(edition: Edition, label: str) -> str:
     """Why no new baseline of an edition can have this label; empty where it can."""
     if not slugify(label) or len(label) > LONGEST_LABEL:
         return (
@@ -114,6 +131,15 @@ def change_state(
 
 
 @transaction.atomic
+def accept_submission(*, submission: Submission, note: str = "", actor: Any = None) -> SubmissionEvent | None:
+    """Accept a submission and, where it belongs to an edition, start its evaluation; None when it was withdrawn."""
+    event = change_state(submission=submission, state=Submission.State.ACCEPTED, note=note, actor=actor)
+    if event is not None and submission.system.edition_id is not None:
+        start_objective(submission=submission, by=submission.submitted_by)
+    return event
+
+
+@transaction.atomic
 def withdraw(*, submission: Submission, by: Any, relation: Relation, note: str = "") -> Submission:
     """Take a submission back: it counts for nothing any more, and its check ends if it is under way.
 
@@ -123,7 +149,7 @@ def withdraw(*, submission: Submission, by: Any, relation: Relation, note: str =
         NotPossible: the rule of `withdrawals` forbids it.
     """
     submission = _locked(submission)
-    if refusal := withdrawal_refused(submission, relation):
+    if refusal := withdrawal_problem(submission, relation):
         raise NotPossible(refusal)
     for job in jobs_of(submission):
         if can_cancel(job):
@@ -132,10 +158,10 @@ def withdraw(*, submission: Submission, by: Any, relation: Relation, note: str =
     return submission
 
 
-def withdrawal_refused(submission: Submission, relation: Relation) -> str:
+def withdrawal_problem(submission: Submission, relation: Relation) -> str:
     """Why this submission may not be withdrawn now; empty where it may."""
     edition = submission.system.edition
-    return refusal_to_withdraw(
+    return withdrawing_problem(
         relation,
         is_withdrawn=submission.state == Submission.State.WITHDRAWN,
         published_at=edition.published_at if edition else None,
@@ -163,7 +189,7 @@ def evaluate_again(*, submission: Submission, by: Any) -> Submission:
     """Let an accepted submission be evaluated anew; what was computed before stays beside it.
 
     Raises:
-        NotPossible: it was not accepted, its evaluation is under way, or a frozen board rests on what it gave.
+        NotPossible: it was not accepted, its evaluation is under way, or a frozen leaderboard rests on what it gave.
     """
     submission = _locked(submission)
     edition = submission.system.edition
@@ -171,8 +197,7 @@ def evaluate_again(*, submission: Submission, by: Any) -> Submission:
         raise NotPossible(f"A submission that is {submission.get_state_display().lower()} cannot be evaluated.")
     if is_frozen(frozen_at=edition.frozen_at, evaluated_at=submission.evaluated_at):
         raise NotPossible("The board of this edition was frozen with these numbers; lift that before computing others.")
-    change_state(submission=submission, state=Submission.State.ACCEPTED, note="To be evaluated again.", actor=by)
-    submission_accepted.send(sender=Submission, submission=submission)
+    accept_submission(submission=submission, note="To be evaluated again.", actor=by)
     return submission
 
 

@@ -11,18 +11,19 @@ import io
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 from django.conf import settings
+from django.core.files.storage import default_storage
 from numpy.typing import NDArray
 
-from evaluation.formats.audio import write_flac16
 from portal.core.storage import CHUNK_BYTES, adopt_file, content_key
-from portal.submissions.models import Submission
+from portal.submissions.models import Submission, SubmittedDocument
+from speech.audio.files import write_flac16
 
 PROMOTED_AT_ONCE = 8
 BATCH = 100
@@ -131,3 +132,15 @@ class Staging:
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def copy_documents(documents: Iterable[SubmittedDocument], folder: Path) -> int:
+    """Write documents under their paths into a folder, as their team packed them; how many those were."""
+    count = 0
+    for document in documents:
+        target = folder / document.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with default_storage.open(document.key) as source, target.open("wb") as copy:
+            shutil.copyfileobj(source, copy)
+        count += 1
+    return count

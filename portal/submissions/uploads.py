@@ -22,9 +22,9 @@ from django.utils import timezone
 from portal.challenges.models import Edition
 from portal.core import audit
 from portal.submissions import receiving, rules
-from portal.submissions.models import Submission, SubmissionEvent, System, Upload
-from portal.submissions.receiving import Checksum, Fault, Part, Read, UploadError
-from portal.submissions.services import baseline_refusal, new_name, start_intake
+from portal.submissions.models import Submission, System, Upload
+from portal.submissions.receiving import Checksum, Part, Read, Reason, UploadError
+from portal.submissions.services import baseline_problem, create_submission, create_system, start_intake
 from portal.teams.models import Team
 from portal.teams.services import freeze_members
 
@@ -67,7 +67,7 @@ def unfinished_uploads(edition: Edition, team: Team | None) -> QuerySet[Upload]:
     return found.select_related("edition", "team", "system", "created_by")
 
 
-def submission_refusal(edition: Edition, team: Team | None, *, by: Any, now: datetime) -> str:
+def submission_problem(edition: Edition, team: Team | None, *, by: Any, now: datetime) -> str:
     """Why `by` cannot submit for this team now; "" where all is well."""
     by_organizer = by is not None and edition.organizers.filter(pk=by.pk).exists()
     if team is not None and not by_organizer and not team.memberships.filter(user=by).exists():
@@ -84,14 +84,15 @@ def create_upload(*, plan: Plan, file_name: str, size: int, claimed_sha256: str 
         UploadError: the archive could not become a submission, so that sending it would be in vain.
     """
     edition, team = plan.edition, plan.team
-    _require(rules.name_refusal(file_name), Fault.INVALID)
-    _require(_plan_refusal(plan), Fault.INVALID)
-    _require(submission_refusal(edition, team, by=by, now=now), Fault.FORBIDDEN)
-    _require(rules.size_refusal(edition, size), Fault.TOO_LARGE if size else Fault.INVALID)
+    _require(rules.name_problem(file_name), Reason.INVALID)
+    if plan.system is None and team is None:
+        _require(baseline_problem(edition, plan.title), Reason.INVALID)
+    _require(submission_problem(edition, team, by=by, now=now), Reason.FORBIDDEN)
+    _require(rules.size_problem(edition, size), Reason.TOO_LARGE if size else Reason.INVALID)
     begun = unfinished_uploads(edition, team).aggregate(count=Count("pk"), bytes=Sum("size", default=0))
-    refusal = rules.unfinished_refusal(edition, size, unfinished=begun["count"], reserved=begun["bytes"])
-    _require(refusal, Fault.FORBIDDEN)
-    _require(rules.room_refusal(size, free=receiving.free_bytes(), promised=_promised(now)), Fault.NO_ROOM)
+    refusal = rules.unfinished_problem(edition, size, unfinished=begun["count"], reserved=begun["bytes"])
+    _require(refusal, Reason.FORBIDDEN)
+    _require(rules.room_problem(size, free=receiving.free_bytes(), promised=_promised(now)), Reason.NO_ROOM)
     upload = Upload.objects.create(
         edition=edition,
         team=team,
@@ -124,7 +125,7 @@ def receive_part(
     """
     if upload.state == Upload.State.COMPLETE and offset == upload.size:
         return upload  # the sender did not hear that the last part had arrived
-    _require_unfinished(upload)
+    require_unfinished(upload)
     if upload.state == Upload.State.REFUSED and offset == upload.size:
         return _finish(upload, timezone.now(), by)
     with receiving.held(upload.pk, is_new=upload.offset == 0) as file:
@@ -132,9 +133,9 @@ def receive_part(
         _require_receiving(upload)
         if offset != upload.offset:
             sentence = f"This part begins at byte {offset}, but {upload.offset} bytes are here. Continue from there."
-            raise UploadError(Fault.WRONG_OFFSET, sentence)
+            raise UploadError(Reason.WRONG_OFFSET, sentence)
         if length is not None and length > upload.size - offset:
-            raise UploadError(Fault.TOO_LARGE, f"The upload was announced with {upload.size} bytes; this is more.")
+            raise UploadError(Reason.TOO_LARGE, f"The upload was announced with {upload.size} bytes; this is more.")
         part = Part(file, offset, upload.size, lambda end: _keep(upload, end))
         if checksum is None:
             part.receive(read)
@@ -151,7 +152,7 @@ def _keep(upload: Upload, end: int) -> None:
     upload.offset, upload.last_byte_at, upload.expires_at = end, now, now + rules.UNFINISHED_LASTS
     receiving_still = Upload.objects.filter(pk=upload.pk, state=Upload.State.RECEIVING)
     if not receiving_still.update(offset=end, last_byte_at=now, expires_at=upload.expires_at):
-        raise UploadError(Fault.GONE, "This upload was discarded meanwhile. Upload the file again.")
+        raise UploadError(Reason.GONE, "This upload was discarded meanwhile. Upload the file again.")
 
 
 def submit_again(*, upload: Upload, now: datetime, by: Any) -> Upload:
@@ -161,7 +162,7 @@ def submit_again(*, upload: Upload, now: datetime, by: Any) -> Upload:
         UploadError: bytes are missing, or no submission may be made, still; that is written down.
     """
     if upload.offset < upload.size:
-        raise UploadError(Fault.UNFINISHED, f"{upload.size - upload.offset} bytes of this upload have not come yet.")
+        raise UploadError(Reason.UNFINISHED, f"{upload.size - upload.offset} bytes of this upload have not come yet.")
     return _finish(upload, now, by)
 
 
@@ -178,18 +179,18 @@ def _settle(upload: Upload, now: datetime, by: Any) -> tuple[Upload, UploadError
     locked = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
     if locked.state == Upload.State.COMPLETE:
         return locked, None
-    _require_unfinished(locked)
+    require_unfinished(locked)
     locked.offset, locked.completed_at = locked.size, now
     if locked.state == Upload.State.RECEIVING:
         locked.last_byte_at, locked.expires_at = now, now + rules.UNFINISHED_LASTS
         locked.save(update_fields=["offset", "completed_at", "last_byte_at", "expires_at"])
     try:
         submit_upload(upload=locked, now=now, by=by)
-    except UploadError as fault:
-        locked.state, locked.refusal = Upload.State.REFUSED, fault.sentence
+    except UploadError as error:
+        locked.state, locked.refusal = Upload.State.REFUSED, error.sentence
         locked.save(update_fields=["state", "refusal"])
-        audit.record("upload.refused", locked, actor=by, refusal=fault.sentence)
-        return locked, fault
+        audit.record("upload.refused", locked, actor=by, refusal=error.sentence)
+        return locked, error
     return locked, None
 
 
@@ -206,23 +207,14 @@ def submit_upload(*, upload: Upload, now: datetime, by: Any = None) -> Submissio
         return upload.submission
     by = by or upload.created_by
     edition, team = _locked(upload)
-    _require(submission_refusal(edition, team, by=by, now=now), Fault.FORBIDDEN)
-    _require(rules.size_refusal(edition, upload.size), Fault.TOO_LARGE)
+    _require(submission_problem(edition, team, by=by, now=now), Reason.FORBIDDEN)
+    _require(rules.size_problem(edition, upload.size), Reason.TOO_LARGE)
     upload.system = upload.system or _new_system(upload, edition, team, by)
-    last = upload.system.submissions.order_by("-version").first()
-    submission = Submission.objects.create(
-        system=upload.system,
-        version=last.version + 1 if last else 1,
-        state=Submission.State.RECEIVED,
-        upload=upload,
-        submitted_by=by,
-        is_late=team is not None and rules.is_late(edition, now),
-    )
     upload.state, upload.refusal = Upload.State.COMPLETE, ""
     upload.save(update_fields=["state", "refusal", "system"])
-    note = f"{upload.file_name} arrived{' after the deadline' if submission.is_late else ''}."
-    SubmissionEvent.objects.create(submission=submission, state=submission.state, note=note, actor=by)
-    audit.record("submission.created", submission, actor=by, upload=str(upload.pk), team=str(team or ""))
+    is_late = team is not None and rules.is_late(edition, now)
+    note = f"{upload.file_name} arrived{' after the deadline' if is_late else ''}."
+    submission = create_submission(system=upload.system, upload=upload, note=note, by=by, is_late=is_late)
     if team is not None and team.members_frozen_at is None:
         freeze_members(team=team, now=now)
     start_intake(submission=submission, by=by)
@@ -246,24 +238,7 @@ def _new_system(upload: Upload, edition: Edition, team: Team | None, by: Any) ->
         taken = System.objects.filter(edition=edition).values_list("label", flat=True)
         label = rules.next_label(f"{team.label}-{upload.system_kind[0]}", taken)
         title = upload.system_title or label
-    return System.objects.create(
-        name=new_name(edition, label),
-        label=label,
-        title=title,
-        corpus_id=edition.corpus_id,
-        edition=edition,
-        team=team,
-        kind=upload.system_kind,
-        is_baseline=team is None,
-        created_by=by,
-    )
-
-
-def _plan_refusal(plan: Plan) -> str:
-    """Why there can be no such system, whoever asks."""
-    if plan.system is not None or plan.team is not None:
-        return ""
-    return baseline_refusal(plan.edition, plan.title)
+    return create_system(edition=edition, label=label, title=title, team=team, kind=upload.system_kind, by=by)
 
 
 @transaction.atomic
@@ -275,8 +250,8 @@ def abandon_upload(*, upload: Upload, by: Any) -> Upload:
     """
     locked = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
     if locked.state == Upload.State.COMPLETE:
-        raise UploadError(Fault.FINISHED, "This upload is a submission already. Withdraw the submission instead.")
-    _require_unfinished(locked)
+        raise UploadError(Reason.FINISHED, "This upload is a submission already. Withdraw the submission instead.")
+    require_unfinished(locked)
     locked.state = Upload.State.ABANDONED
     locked.save(update_fields=["state"])
     audit.record("upload.discarded", locked, actor=by)
@@ -320,7 +295,7 @@ def hash_upload(upload: Upload, progress: Callable[[int, int], None] = lambda *_
     return upload.claimed_sha256 in {"", upload.sha256}
 
 
-def tail_of(upload: Upload) -> dict[str, Any] | None:
+def hash_tail(upload: Upload) -> dict[str, Any] | None:
     """Number and SHA-256 of the last bytes on disk; None before the first."""
     count = min(upload.offset, TAIL_BYTES)
     if not count:
@@ -338,26 +313,26 @@ def _promised(now: datetime) -> int:
     return under_way.aggregate(rest=Sum(F("size") - F("offset")))["rest"] or 0
 
 
-def _require(sentence: str, fault: Fault) -> None:
+def _require(sentence: str, reason: Reason) -> None:
     if sentence:
-        raise UploadError(fault, sentence)
+        raise UploadError(reason, sentence)
 
 
 def _require_receiving(upload: Upload) -> None:
-    _require_unfinished(upload)
+    require_unfinished(upload)
     if upload.state != Upload.State.RECEIVING:
-        raise UploadError(Fault.FINISHED, "Every byte of this upload is here already.")
+        raise UploadError(Reason.FINISHED, "Every byte of this upload is here already.")
 
 
-def _require_unfinished(upload: Upload) -> None:
+def require_unfinished(upload: Upload) -> None:
     """Refuse an upload that is over.
 
     Raises:
         UploadError: it was discarded, has expired, or is a submission.
     """
     if upload.state == Upload.State.COMPLETE:
-        raise UploadError(Fault.FINISHED, "This upload is a submission already.")
+        raise UploadError(Reason.FINISHED, "This upload is a submission already.")
     if upload.state == Upload.State.ABANDONED:
-        raise UploadError(Fault.GONE, "This upload was discarded. Upload the file again.")
+        raise UploadError(Reason.GONE, "This upload was discarded. Upload the file again.")
     if upload.state == Upload.State.EXPIRED or upload.expires_at <= timezone.now():
-        raise UploadError(Fault.GONE, "This upload was not finished in time and has expired. Upload the file again.")
+        raise UploadError(Reason.GONE, "This upload was not finished in time and has expired. Upload the file again.")

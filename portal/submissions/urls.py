@@ -1,13 +1,13 @@
 from django.urls import include, path
 
-from portal.submissions import upload_views, views
+from portal.submissions import views
 
 submissions = (
     [
         path("editions/<slug:edition>/submissions/", views.submission_list, name="list"),
-        path("editions/<slug:edition>/submit/", upload_views.new_submission, name="new"),
-        path("uploads/<uuid:pk>/submit/", upload_views.submit_upload_again, name="submit-upload"),
-        path("uploads/<uuid:pk>/discard/", upload_views.discard_upload, name="discard-upload"),
+        path("editions/<slug:edition>/submit/", views.new_submission, name="new"),
+        path("uploads/<uuid:pk>/submit/", views.submit_upload_again, name="submit-upload"),
+        path("uploads/<uuid:pk>/discard/", views.discard_upload, name="discard-upload"),
         path("submissions/<int:pk>/", views.submission_detail, name="detail"),
         path("submissions/<int:pk>/progress", views.submission_progress, name="progress"),
         path("submissions/<int:pk>/report.csv", views.report_csv, name="report-csv"),

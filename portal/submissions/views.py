@@ -1,101 +1,102 @@
-"""Pages of submissions: the list of an edition, one with its progress and report, what differs between two."""
+"""Pages of submissions: the list of an edition, one with its progress and report, what differs between two; uploads.
+
+The page that uploads an archive is one of them, and what can be done with unfinished uploads there; the bytes come by
+tus (`portal.api.tus`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, cast
+from uuid import UUID
 
 from django.contrib import messages
 from django.core.files.storage import default_storage
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
+from django.utils import timezone
 
-from portal.accounts.access import member_page
+from portal.accounts.access import member_action, member_read
 from portal.challenges.selectors import edition_for
 from portal.core.exports import csv_response
 from portal.jobs.services import NotPossible
 from portal.submissions import pages, services
 from portal.submissions.diff import compare_submissions, difference_rows
 from portal.submissions.models import Submission, SubmittedDocument
+from portal.submissions.pages import address_of_page, upload_page
+from portal.submissions.receiving import UploadError
 from portal.submissions.selectors import (
     document_for,
+    load_report,
+    load_stored_report,
     managed_submission_for,
     relation_to,
-    report_of,
-    stored_report_of,
     submission_for,
+    upload_for,
 )
+from portal.submissions.uploads import abandon_upload, submit_again
 
 HTMX_STOP_POLLING = 286
 
 
-@require_safe
-@member_page
+@member_read
 def submission_list(request: HttpRequest, edition: str) -> HttpResponse:
     """What was submitted to an edition: everything for its organizers, their own for a team."""
     chosen = edition_for(request.user, edition)
     return render(request, "submissions/list.html", pages.list_page(request, chosen))
 
 
-@require_safe
-@member_page
+@member_read
 def submission_detail(request: HttpRequest, pk: int) -> HttpResponse:
     submission = submission_for(request.user, pk)
     return render(request, "submissions/detail.html", pages.detail_page(request, submission))
 
 
-@require_safe
-@member_page
+@member_read
 def submission_progress(request: HttpRequest, pk: int) -> HttpResponse:
     """The live part of `submission_detail`; when the check or all work has ended, the whole page is loaded anew."""
     submission = submission_for(request.user, pk)
-    progress = pages.progress_of(submission)
+    progress = pages.summarize_progress(submission)
     has_checked = request.GET.get("of") == "check" and progress.check is None
     if progress.is_active and not has_checked:
         return render(request, "submissions/_progress.html", {"submission": submission, "progress": progress})
     return HttpResponse(status=HTMX_STOP_POLLING, headers={"HX-Refresh": "true"})
 
 
-@require_safe
-@member_page
+@member_read
 def report_csv(request: HttpRequest, pk: int) -> HttpResponse:
     submission = submission_for(request.user, pk)
-    return csv_response(f"{file_stem(submission)}-report.csv", report_of(submission).csv_rows())
+    return csv_response(f"{file_stem(submission)}-report.csv", load_report(submission).csv_rows())
 
 
-@require_safe
-@member_page
+@member_read
 def report_json(request: HttpRequest, pk: int) -> HttpResponse:
     submission = submission_for(request.user, pk)
     headers = {"Content-Disposition": f'attachment; filename="{file_stem(submission)}-report.json"'}
-    return HttpResponse(stored_report_of(submission), content_type="application/json", headers=headers)
+    return HttpResponse(load_stored_report(submission), content_type="application/json", headers=headers)
 
 
-@require_safe
-@member_page
+@member_read
 def submission_diff(request: HttpRequest, pk: int, other: int) -> HttpResponse:
     """What differs between any two submissions that this person may see."""
     both = submission_for(request.user, pk), submission_for(request.user, other)
     return render(request, "submissions/diff.html", pages.diff_page(*both))
 
 
-@require_safe
-@member_page
+@member_read
 def diff_csv(request: HttpRequest, pk: int, other: int) -> HttpResponse:
     before, after = submission_for(request.user, pk), submission_for(request.user, other)
     rows = difference_rows(compare_submissions(before, after))
     return csv_response(f"{file_stem(before)}-to-{file_stem(after)}.csv", rows)
 
 
-@require_safe
-@member_page
+@member_read
 def document(request: HttpRequest, pk: int, document: int) -> HttpResponse:
     """A document as it was sent: to be saved, never shown, because a stranger wrote it."""
-    return download_of(document_for(request.user, pk, document))
+    return send_document(document_for(request.user, pk, document))
 
 
-def download_of(chosen: SubmittedDocument) -> HttpResponse:
+def send_document(chosen: SubmittedDocument) -> HttpResponse:
     """The file of a document as an answer that no browser shows or guesses at."""
     if not default_storage.exists(chosen.key):
         raise Http404
@@ -109,22 +110,19 @@ def download_of(chosen: SubmittedDocument) -> HttpResponse:
     return cast("HttpResponse", response)
 
 
-@member_page
-@require_POST
+@member_action
 def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     submission = submission_for(request.user, pk)
     relation = relation_to(request.user, submission.system)
     return _act(request, submission, services.withdraw, relation=relation)
 
 
-@member_page
-@require_POST
+@member_action
 def check_again(request: HttpRequest, pk: int) -> HttpResponse:
     return _act(request, managed_submission_for(request.user, pk), services.check_again)
 
 
-@member_page
-@require_POST
+@member_action
 def evaluate_again(request: HttpRequest, pk: int) -> HttpResponse:
     return _act(request, managed_submission_for(request.user, pk), services.evaluate_again)
 
@@ -141,3 +139,32 @@ def _act(request: HttpRequest, submission: Submission, service: Callable[..., An
 def file_stem(submission: Submission) -> str:
     """Beginning of the names of files about a submission, such as ``vpc2022-t11-p1-v2``."""
     return f"{submission.system.name}-v{submission.version}"
+
+
+@member_read
+def new_submission(request: HttpRequest, edition: str) -> HttpResponse:
+    """Upload an archive for a team, or as a baseline."""
+    chosen = edition_for(request.user, edition)
+    return render(request, "submissions/new.html", upload_page(request, chosen))
+
+
+@member_action
+def submit_upload_again(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Make the submission that was refused when the upload was complete."""
+    upload = upload_for(request.user, pk)
+    try:
+        return redirect(submit_again(upload=upload, now=timezone.now(), by=request.user).submission)
+    except UploadError as error:
+        messages.error(request, error.sentence)
+    return redirect(address_of_page(upload))
+
+
+@member_action
+def discard_upload(request: HttpRequest, pk: UUID) -> HttpResponse:
+    upload = upload_for(request.user, pk)
+    try:
+        abandon_upload(upload=upload, by=request.user)
+        messages.success(request, f"The upload of {upload.file_name} is discarded.")
+    except UploadError as error:
+        messages.error(request, error.sentence)
+    return redirect(address_of_page(upload))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -11,30 +13,28 @@ from django.db.models import Count, OuterRef, Q, Subquery
 from django.http import Http404, HttpRequest
 from django.utils import timezone
 
-from anonymization.estimates import seconds_of
-from anonymization.methods.contract import Anonymizer
-from anonymization.models import AnonymizationRun
-from anonymization.selectors import Setting, method_of, runs_of, settings_of
-from evaluation import faults, selectors
+from anonymization.app.models import AnonymizationRun
+from anonymization.app.selectors import method_of, runs_of, settings_of, sum_speech
+from evaluation.app.measures import selectors
+from evaluation.app.models import EvaluationRun
 from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, Threshold, describe, size_of
-from evaluation.figures.style import Size
+from evaluation.figures.style import ImageFormat, Size, Theme
+from evaluation.metrics.averages import Distribution, distribute
 from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.pitch import MINIMUM_OF_2022
-from evaluation.metrics.summary import Distribution, distribute
-from evaluation.models import EvaluationRun
-from evaluation.services import FIGURE_THEMES, figure_key
 from portal.challenges.models import Gender, Role
 from portal.challenges.selectors import corpora_for, summaries
+from portal.core.labels import time_left
 from portal.core.media import signed_address
-from portal.core.wording import time_left
 from portal.jobs.models import Job, State
 from portal.jobs.rules import remaining_time
 from portal.jobs.selectors import with_estimates
 from portal.submissions.models import Submission, SubmittedFile, System
+from portal.submissions.rules import Relation
 from portal.submissions.selectors import relation_to, systems_for
-from portal.submissions.visibility import Relation
 
 PAGE_SIZE = 50
+FIGURE_FILES: tuple[ImageFormat, ...] = ("svg", "png", "pdf")
 RUNS_THAT_TELL_THE_PACE = 20
 # Attacks, recognition and trainings have pages of their own, with their own progress.
 OF_THE_PAGE = (EvaluationRun.Kind.MEASURES, EvaluationRun.Kind.OBJECTIVE)
@@ -130,42 +130,38 @@ def system_rows(systems: list[System]) -> list[SystemRow]:
 
 
 @dataclass(frozen=True)
-class Provenance:
-    """What made the files of a system; `method`: None where this portal has it no more.
+class Figure:
+    """A stored figure for light and dark pages, with its words, its files and the engine that it tells of."""
 
-    levels: at which level which data sets were anonymised. expectation: what a reader should know before comparing
-    its numbers.
-    """
-
-    name: str
-    method: Anonymizer | None
-    runs: list[AnonymizationRun]
-    recipe_version: str
-    code_version: str
-    seed: int
-    settings: list[Setting]
-    levels: str
-    expectation: str
-
-
-@dataclass(frozen=True)
-class SetFigure:
-    """The histogram of a data set for light and dark pages, with its size and words."""
-
-    run: EvaluationRun
-    size: Size
+    title: str
+    alt: str
     image: str
     dark: str
-    alt: str
+    downloads: list[dict[str, str]]
+    size: Size | None = None
+    engine: str = ""
+
+
+def sign_figure(request: HttpRequest, key: Callable[[Theme, ImageFormat], str], **words: Any) -> Figure:
+    """A figure with the addresses of its files.
+
+    Args:
+        key: of the file in a theme and format.
+        words: `title`, `alt`, `size` and `engine` of the `Figure`.
+    """
+    files = {kind: signed_address(request, key("light", kind)) for kind in FIGURE_FILES}
+    downloads = [{"label": kind.upper(), "url": url} for kind, url in files.items()]
+    dark = signed_address(request, key("dark", "svg"))
+    return Figure(image=files["svg"], dark=dark, downloads=downloads, **words)
 
 
 def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
     submission = submission_of(system)
-    runs = selectors.finished_runs(submission)
-    values = selectors.values_of(runs)
-    counts = selectors.counts_of(submission.pk)
-    judged = selectors.trial_runs(runs) or runs
-    worst, best = selectors.extremes(judged)
+    runs = selectors.list_finished_runs(submission)
+    values = selectors.read_values(runs)
+    counts = selectors.count_files(submission.pk)
+    judged = selectors.select_trial_runs(runs) or runs
+    worst, best = selectors.find_extremes(judged)
     return {
         "system": system,
         "corpus": system.corpus,
@@ -178,12 +174,12 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
         "judged_are_trials": any(run.measured_set.role == Role.TRIAL for run in judged),
         "comparison": selectors.compare_pitch(runs, values, counts),
         "minimum": MINIMUM_OF_2022,
-        "table": selectors.result_table(runs, values, counts),
+        "table": selectors.make_result_table(runs, values, counts),
         "figures": [figure for run in judged if (figure := set_figure(request, run, values))],
         **_numbers_of(judged),
         "worst": worst,
         "best": best,
-        "faults": faults.fault_groups(runs),
+        "faults": selectors.group_problems(runs),
     }
 
 
@@ -195,23 +191,27 @@ def submission_of(system: System) -> Submission:
     return submission
 
 
-def provenance_of(submission: Submission) -> Provenance | None:
-    """How the portal itself made these files; None for files made elsewhere."""
+def provenance_of(submission: Submission) -> dict[str, Any] | None:
+    """How the portal itself made these files; None for files made elsewhere.
+
+    `method`: None where this portal has it no more; `levels`: at which level which data sets were anonymised;
+    `expectation`: what a reader should know before comparing the numbers.
+    """
     runs = runs_of(submission)
     if not runs:
         return None
-    method = method_of(runs[0])
-    return Provenance(
-        name=runs[0].method,
-        method=method,
-        runs=runs,
-        recipe_version=", ".join(sorted({run.recipe_version for run in runs})),
-        code_version=", ".join(sorted({run.code_version for run in runs})),
-        seed=runs[0].seed,
-        settings=settings_of(runs[0]),
-        levels=_levels(runs),
-        expectation=EXPECTATIONS.get(runs[0].method, ""),
-    )
+    return {
+        **{
+            name: ", ".join(sorted({getattr(run, name) for run in runs})) for name in ("recipe_version", "code_version")
+        },
+        "name": runs[0].method,
+        "method": method_of(runs[0]),
+        "runs": runs,
+        "seed": runs[0].seed,
+        "settings": settings_of(runs[0]),
+        "levels": _levels(runs),
+        "expectation": EXPECTATIONS.get(runs[0].method, ""),
+    }
 
 
 def _levels(runs: list[AnonymizationRun]) -> str:
@@ -227,9 +227,12 @@ def _levels(runs: list[AnonymizationRun]) -> str:
 
 
 def set_figure(
-    request: HttpRequest, run: EvaluationRun, values: selectors.RunValues,
+    request: HttpRequest,
+    run: EvaluationRun,
+    values: selectors.RunValues,
     minimum: Threshold | None = MINIMUM_PITCH_CORRELATION,
-) -> SetFigure | None:  # fmt: skip
+) -> Figure | None:
+    """The histogram of a data set."""
     groups = {
         str(Gender(gender).label): summary
         for gender in values.genders_of(run)
@@ -238,20 +241,15 @@ def set_figure(
     if not groups:
         return None
     drawn = Distribution(groups=tuple(groups), summaries=tuple(groups.values()), bins=())
-    light, dark = (signed_address(request, figure_key(run, theme)) for theme in FIGURE_THEMES)
-    words = f"Histogram of {PITCH_CORRELATION.label} in {run.measured_set.name}. "
-    return SetFigure(
-        run=run,
-        size=size_of(len(groups)),
-        image=light,
-        dark=dark,
-        alt=words + describe(drawn, minimum, PITCH_CORRELATION.decimals),
-    )
+    words = describe(drawn, minimum, PITCH_CORRELATION.decimals)
+    alt = f"Histogram of {PITCH_CORRELATION.label} in {run.measured_set.name}. {words}"
+    key = partial(selectors.figure_key, run)
+    return sign_figure(request, key, title=run.measured_set.name, size=size_of(len(groups)), alt=alt)
 
 
 def _numbers_of(runs: list[EvaluationRun]) -> dict[str, Any]:
     """The bars of all these histograms in common bins: a row for each data set and gender."""
-    rho = selectors.rho_by_set(runs)
+    rho = selectors.group_correlations_by_set(runs)
     if not rho:
         return {}
     numbers = distribute(rho)
@@ -267,7 +265,7 @@ def measuring_per_second() -> float | None:
     measures = EvaluationRun.Kind.MEASURES
     runs = EvaluationRun.objects.filter(job__state=State.SUCCEEDED, kind=measures).order_by("-pk")
     rows = list(runs.values_list("data_set", "job__started_at", "job__finished_at")[:RUNS_THAT_TELL_THE_PACE])
-    speech = seconds_of({data_set for data_set, *_ in rows if data_set})
+    speech = sum_speech({data_set for data_set, *_ in rows if data_set})
     known = [(ended - started, speech.get(one, 0.0)) for one, started, ended in rows if started and ended]
     speech_s = sum(spoken for _, spoken in known)
     return sum(took.total_seconds() for took, spoken in known if spoken) / speech_s if speech_s else None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.http import Http404, HttpRequest
 
-from evaluation.objective.values import ObjectiveValues
+from evaluation.scoring.values import ObjectiveValues
 from portal.challenges.models import Edition
 from portal.submissions.models import Submission, System
+from portal.submissions.rules import Part, Relation, may_see
 from portal.submissions.selectors import relation_to, shown_submission, system_for
-from portal.submissions.visibility import Part, Relation, may_see
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,34 @@ class View:
         return may_see(Part.REPORT, self.relation, is_published=True)
 
     @property
+    def is_organizer(self) -> bool:
+        """Whether the visitor may start and end runs."""
+        return self.relation is Relation.ORGANIZER
+
+    @property
+    def as_of(self) -> datetime | None:
+        """Until when numbers count: a public page of a frozen leaderboard shows what had been measured by its time."""
+        edition = self.system.edition
+        return edition.frozen_at if edition and not self.is_own else None
+
+    @property
     def query(self) -> str:
         """The end of an address that leads to this very version; empty for the one shown without it."""
         usual = shown_submission(self.system, self.relation, self.versions) if self.versions else None
         return f"?version={self.submission.version}" if usual and usual.pk != self.submission.pk else ""
+
+    @property
+    def context(self) -> dict[str, Any]:
+        """What every page of the system shows."""
+        return {
+            "system": self.system,
+            "edition": self.system.edition,
+            "corpus": self.system.corpus,
+            "submission": self.submission,
+            "is_own": self.is_own,
+            "is_organizer": self.is_organizer,
+            "version_query": self.query,
+        }
 
 
 @dataclass(frozen=True)
@@ -47,18 +72,37 @@ class SystemNumbers:
     values: ObjectiveValues
 
 
-def edition_system_for(user: Any, name: str) -> System:
-    """A system of an edition whose numbers this visitor may see, or "not found"."""
-    system = system_for(user, name, Part.NUMBERS)
+def edition_of(system: System) -> Edition:
+    """The edition of a system, or "not found"."""
     if system.edition is None:
         raise Http404
-    return system
-
-
-def edition_of(system: System) -> Edition:
-    """The edition of a system that has one."""
-    assert system.edition is not None  # noqa: S101
     return system.edition
+
+
+def numbers_view(request: HttpRequest, name: str) -> View:
+    """A system whose numbers this visitor may see, or "not found"."""
+    return view_of(request, system_for(request.user, name, Part.NUMBERS))
+
+
+def member_view(request: HttpRequest, name: str) -> View:
+    """A system whose speech this visitor may hear, or "not found"."""
+    return view_of(request, system_for(request.user, name))
+
+
+def own_view(request: HttpRequest, name: str) -> View:
+    """A system for its team and its organizers; for others there is none."""
+    view = member_view(request, name)
+    if not view.is_own:
+        raise Http404
+    return view
+
+
+def organized_view(request: HttpRequest, name: str) -> View:
+    """A system for those who organize what it is for; for others there is none."""
+    view = member_view(request, name)
+    if not view.is_organizer:
+        raise Http404
+    return view
 
 
 def view_of(request: HttpRequest, system: System) -> View:

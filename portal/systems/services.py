@@ -2,70 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.db import transaction
 
-from anonymization.methods.contract import Options
+from anonymization.app.services import start_anonymization
 from anonymization.methods.registry import get_method
-from anonymization.services import start_anonymization
-from anonymization.targets import TargetRequest
-from anonymization.voices import BY_ROLE
-from evaluation.services import start_evaluation
-from portal.challenges.models import Corpus, DataSet, Edition
+from evaluation.app.measures.services import start_measures
+from portal.challenges.models import Corpus, Edition
 from portal.submissions.models import System
 from portal.submissions.services import create_baseline, create_edition_baseline
 
 
 @transaction.atomic
-def start_baseline(
-    *,
-    name: str,
-    corpus: Corpus,
-    data_sets: Iterable[DataSet],
-    method: str,
-    seed: int,
-    level: str = BY_ROLE,
-    options: Options | None = None,
-    targets: TargetRequest | None = None,
-    by: Any = None,
-) -> System:
+def start_baseline(*, name: str, corpus: Corpus, method: str, by: Any = None, **asked: Any) -> System:
     """Create a system and the jobs that anonymise and then measure each of the data sets.
+
+    Args:
+        asked: what else `start_anonymization` takes: data sets, seed, level, options and targets.
 
     Raises:
         MethodError: as `start_anonymization`.
     """
     submission = create_baseline(name=name, title=get_method(method).title, corpus=corpus, by=by)
-    runs = start_anonymization(
-        submission=submission,
-        data_sets=data_sets,
-        method=method,
-        seed=seed,
-        level=level,
-        options=options,
-        targets=targets,
-        by=by,
-    )
-    for run in runs:
-        start_evaluation(submission=submission, data_set=run.data_set, after=run.job, by=by)
+    for run in start_anonymization(submission=submission, method=method, by=by, **asked):
+        start_measures(submission=submission, data_set=run.data_set, after=run.job, by=by)
     return submission.system
 
 
 @transaction.atomic
-def start_edition_baseline(
-    *,
-    edition: Edition,
-    label: str,
-    data_sets: Iterable[DataSet],
-    method: str,
-    seed: int,
-    level: str = BY_ROLE,
-    options: Options | None = None,
-    targets: TargetRequest | None = None,
-    by: Any = None,
-) -> System:
-    """Create a baseline of an edition and the jobs that make its files.
+def start_edition_baseline(*, edition: Edition, label: str, method: str, by: Any = None, **asked: Any) -> System:
+    """Create a baseline of an edition and the jobs that make its files; arguments as of `start_baseline`.
 
     Once all have succeeded the submission is accepted, and evaluated as those of teams.
 
@@ -73,14 +40,5 @@ def start_edition_baseline(
         MethodError: as `start_anonymization`.
     """
     submission = create_edition_baseline(edition=edition, label=label, title=get_method(method).title, by=by)
-    start_anonymization(
-        submission=submission,
-        data_sets=data_sets,
-        method=method,
-        seed=seed,
-        level=level,
-        options=options,
-        targets=targets,
-        by=by,
-    )
+    start_anonymization(submission=submission, method=method, by=by, **asked)
     return submission.system

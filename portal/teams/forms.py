@@ -11,7 +11,7 @@ from django_countries import countries
 from portal.challenges.models import Edition
 from portal.core.fields import LineField
 from portal.jobs.services import NotPossible
-from portal.teams import members, rules, services
+from portal.teams import rules, services
 from portal.teams.models import Invitation, Team
 
 ACADEMIC = (("yes", "academic: university or public research"), ("no", "not academic: company, person, other"))
@@ -53,7 +53,7 @@ class TeamForm(forms.Form):
             held |= {"country": str(team.country), "is_academic": "yes" if team.is_academic else "no"}
         super().__init__(data, initial=held)
         cast("forms.ChoiceField", self.fields["country"]).choices = [("", "choose"), *countries]
-        if team is not None and (sentence := rules.renaming_refusal(team)):
+        if team is not None and (sentence := rules.renaming_problem(team)):
             self.fields["name"].disabled = True
             self.fields["name"].help_text = sentence
 
@@ -91,7 +91,7 @@ class InvitationForm(forms.Form):
     def send(self, *, team: Team, by: Any, now: datetime) -> Invitation | None:
         """The invitation of a valid form; None with an error of the form where it is not possible."""
         try:
-            return members.invite_member(team=team, email=self.cleaned_data["email"], by=by, now=now)
+            return services.invite_member(team=team, email=self.cleaned_data["email"], by=by, now=now)
         except NotPossible as reason:
             self.add_error("email", str(reason))
             return None

@@ -103,17 +103,18 @@ class Invitation(models.Model):
         return f"{self.email} to {self.team}"
 
 
-class SentNotice(models.Model):
+class SentNotification(models.Model):
     """That a member was mailed by a job: written before the mail leaves, so that no attempt mails anybody twice.
 
     `sent_at` stays empty where the process ended in between; whether that mail left is not known.
     """
 
-    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="sent_notices")
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="sent_notifications")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     sent_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        db_table = "teams_sentnotice"
         constraints = [models.UniqueConstraint(fields=["job", "user"], name="notice_once_to_person")]
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
 """What a team and its people may do, and when. Every rule is a function of its arguments, `now` included.
 
-A rule about a deed gives the sentence that says why it is not possible, or "" where it is.
+A rule about an action gives the sentence that says why it is not possible, or "" where it is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def invitation_state(invitation: Invitation, now: datetime) -> InvitationState:
     return InvitationState.OPEN if now < invitation.expires_at else InvitationState.EXPIRED
 
 
-def registration_refusal(edition: Edition, *, team: Team | None, now: datetime) -> str:
+def registration_problem(edition: Edition, *, team: Team | None, now: datetime) -> str:
     """Why a person who belongs to `team` (None: to no active one) cannot register a team."""
     if team is not None:
         return f"You belong to the team “{team}” of this edition already; a person takes part in one team only."
@@ -50,14 +50,14 @@ def registration_refusal(edition: Edition, *, team: Team | None, now: datetime) 
     return ""
 
 
-def joining_refusal(team: Team) -> str:
+def joining_problem(team: Team) -> str:
     """Why nobody can be invited to this team or join it."""
     if team.state not in ACTIVE_STATES:
         return f"The team “{team}” is {team.get_state_display().lower()}; nobody can join it."
-    return frozen_refusal(team)
+    return frozen_problem(team)
 
 
-def frozen_refusal(team: Team) -> str:
+def frozen_problem(team: Team) -> str:
     """Why members can neither join nor leave by themselves."""
     if team.members_frozen_at is None:
         return ""
@@ -67,21 +67,21 @@ def frozen_refusal(team: Team) -> str:
     )
 
 
-def leaving_refusal(team: Team, *, is_owner: bool) -> str:
+def leaving_problem(team: Team, *, is_owner: bool) -> str:
     """Why a member cannot leave; an owner hands over first, or withdraws the team."""
     if is_owner:
         return "Hand the team over to another member first, or withdraw it: a team has an owner."
-    return frozen_refusal(team)
+    return frozen_problem(team)
 
 
-def removing_refusal(team: Team, membership: Membership, *, is_organizer: bool) -> str:
+def removing_problem(team: Team, membership: Membership, *, is_organizer: bool) -> str:
     """Why the owner or the organizer cannot remove a member."""
     if membership.role == "owner":
         return f"{membership.user} owns the team. Hand it over to another member first."
-    return "" if is_organizer else frozen_refusal(team)
+    return "" if is_organizer else frozen_problem(team)
 
 
-def acceptance_refusal(invitation: Invitation, *, email: str, now: datetime) -> str:
+def acceptance_problem(invitation: Invitation, *, email: str, now: datetime) -> str:
     """Why the account of this address cannot accept an invitation, whatever its team."""
     state = invitation_state(invitation, now)
     if state is InvitationState.ACCEPTED:
@@ -98,21 +98,21 @@ def acceptance_refusal(invitation: Invitation, *, email: str, now: datetime) -> 
     return ""
 
 
-def renaming_refusal(team: Team) -> str:
+def renaming_problem(team: Team) -> str:
     """Why the name of a team cannot change any more; the contact always can."""
     if team.members_frozen_at is None:
         return ""
     return f"The name is fixed since the first submission on {moment(team.members_frozen_at)}."
 
 
-def approval_refusal(team: Team) -> str:
+def approval_problem(team: Team) -> str:
     """Why the organizer cannot approve a team."""
     if team.state in ("waiting", "declined"):
         return ""
     return f"The team “{team}” is {team.get_state_display().lower()} already."
 
 
-def declining_refusal(team: Team) -> str:
+def declining_problem(team: Team) -> str:
     """Why the organizer cannot decline a team; not one that has submitted."""
     if team.state == "approved" and team.members_frozen_at is not None:
         return f"The team “{team}” has submitted; it can be withdrawn, not declined."

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from typing import Any
 
 from django.db.models import Case, Count, IntegerField, Prefetch, Q, QuerySet, Value, When
-from django.http import Http404
+from django.shortcuts import get_object_or_404
 
 from portal.challenges.models import Edition
 from portal.teams.models import Invitation, Membership, Team
 from portal.teams.rules import ACTIVE_STATES
-from portal.teams.secrets import hash_of
+
+
+def new_secret() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def hash_secret(secret: str) -> str:
+    """SHA-256 suffices: a secret of 256 random bits cannot be guessed, whatever the speed of the hash."""
+    return hashlib.sha256(secret.encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def teams_for(user: Any) -> QuerySet[Team]:
@@ -22,7 +32,7 @@ def teams_for(user: Any) -> QuerySet[Team]:
 
 
 def team_for(user: Any, pk: int) -> Team:
-    return _or_404(teams_for(user).filter(pk=pk))
+    return get_object_or_404(teams_for(user), pk=pk)
 
 
 def managed_teams_for(user: Any) -> QuerySet[Team]:
@@ -33,16 +43,16 @@ def managed_teams_for(user: Any) -> QuerySet[Team]:
 
 
 def managed_team_for(user: Any, pk: int) -> Team:
-    return _or_404(managed_teams_for(user).filter(pk=pk))
+    return get_object_or_404(managed_teams_for(user), pk=pk)
 
 
 def joined_team_for(user: Any, pk: int) -> Team:
     """A team that this person belongs to."""
     joined = Membership.objects.filter(user_id=user.pk or 0).values("team")
-    return _or_404(Team.objects.filter(pk=pk, pk__in=joined).select_related("edition"))
+    return get_object_or_404(Team.objects.filter(pk=pk, pk__in=joined).select_related("edition"))
 
 
-def chosen_team_of(edition: Edition, pk: str) -> Team | None:
+def find_chosen_team(edition: Edition, pk: str) -> Team | None:
     """The team of an edition with this key as an address gives it; None for no key.
 
     Raises:
@@ -50,14 +60,14 @@ def chosen_team_of(edition: Edition, pk: str) -> Team | None:
     """
     if not pk:
         return None
-    return _or_404(edition.teams.filter(pk=int(pk) if pk.isdecimal() and len(pk) < 19 else 0))
+    return get_object_or_404(edition.teams.filter(pk=int(pk) if pk.isdecimal() and len(pk) < 19 else 0))
 
 
 def steered_team_for(user: Any, pk: int) -> Team:
     """A team that this person owns or whose edition they organise."""
     owned = Q(memberships__user=user, memberships__role=Membership.Role.OWNER)
     seen = Team.objects.filter(owned | Q(edition__organizers=user)) if user.is_authenticated else Team.objects.none()
-    return _or_404(Team.objects.filter(pk=pk, pk__in=seen.values("pk")).select_related("edition"))
+    return get_object_or_404(Team.objects.filter(pk=pk, pk__in=seen.values("pk")).select_related("edition"))
 
 
 def team_of(user: Any, edition: Edition) -> Team | None:
@@ -97,21 +107,14 @@ def membership_for(user: Any, team: Team) -> Membership | None:
 
 
 def member_of(team: Team, pk: int) -> Membership:
-    return _or_404(team.memberships.filter(pk=pk).select_related("user"))
+    return get_object_or_404(team.memberships.filter(pk=pk).select_related("user"))
 
 
 def invitation_of(team: Team, pk: int) -> Invitation:
-    return _or_404(team.invitations.filter(pk=pk))
+    return get_object_or_404(team.invitations, pk=pk)
 
 
 def invitation_by(secret: str) -> Invitation:
     """The invitation whose mail held this secret."""
-    found = Invitation.objects.filter(secret_hash=hash_of(secret))
-    return _or_404(found.select_related("team__edition", "invited_by"))
-
-
-def _or_404(found: QuerySet[Any]) -> Any:
-    first = found.first()
-    if first is None:
-        raise Http404
-    return first
+    found = Invitation.objects.filter(secret_hash=hash_secret(secret))
+    return get_object_or_404(found.select_related("team__edition", "invited_by"))

@@ -1,28 +1,34 @@
-"""Everything that changes a team: registration, the organizer's decision, its fields, its freezing, its withdrawal.
+"""Everything that changes a team: registration, the organizer's decision, its fields, its members, its withdrawal.
 
-Who belongs to it changes in `members`. Every function is one transaction with one row in the audit trail.
+Every function is one transaction with one row in the audit log. The secret of an invitation stands in its mail only. It
+serves once, to an account with the invited address, and for a time that `rules` states; a second mail has a secret of
+its own and makes the first one worthless.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.core.mail import EmailMessage
 from django.db import transaction
 from django.db.models import Max
 from django.urls import reverse
 from django.utils import timezone
 
-from portal.accounts.notice_kinds import NoticeKind
+from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Edition
 from portal.core import audit
+from portal.core.mail import absolute, render_mail
 from portal.jobs.services import NotPossible
 from portal.teams import rules
-from portal.teams.models import Membership, Team
-from portal.teams.notices import notify_organizers, notify_team
+from portal.teams.models import Invitation, Membership, Team
+from portal.teams.notifications import NOT_SENT, notify_organizers, notify_team
+from portal.teams.selectors import hash_secret, new_secret
 
 FIELDS = ("name", "contact", "contact_email", "affiliation", "country", "is_academic")
+INVITATIONS_PER_DAY = 30
 
 
 class NameTaken(NotPossible):
@@ -37,18 +43,15 @@ def register_team(*, edition: Edition, by: Any, now: datetime, **fields: Any) ->
         NotPossible: registration is closed, the person has a team, or the name is taken.
     """
     edition = lock_edition(edition)
-    _refuse(rules.registration_refusal(edition, team=active_team_of(by, edition), now=now))
+    _refuse(rules.registration_problem(edition, team=find_active_team(by, edition), now=now))
     _refuse_name(edition, fields["name"])
     team = Team.objects.create(edition=edition, **fields)
     team.memberships.create(user=by, role=Membership.Role.OWNER)
     audit.record("team.registered", team, actor=by)
     notify_organizers(
         team=team,
-        kind=NoticeKind.REGISTERED,
-        subject=f"the team “{team}” registered",
-        lines=[
-            f"{by} registered the team “{team}” ({team.affiliation}). It submits nothing before you approved it.",
-        ],
+        kind=NotificationKind.REGISTERED,
+        mail=render_mail("teams/mail/registered.txt", {"team": team, "by": by}),
         url=reverse("teams:decide", args=[team.pk]),
         besides=by,
     )
@@ -67,7 +70,7 @@ def change_team(*, team: Team, by: Any, **fields: Any) -> Team:
     changed = {name: value for name, value in fields.items() if getattr(team, name) != value}
     before = {name: getattr(team, name) for name in changed}
     if "name" in changed:
-        _refuse(rules.renaming_refusal(team))
+        _refuse(rules.renaming_problem(team))
         _refuse_name(edition, changed["name"], besides=team)
     for name, value in changed.items():
         setattr(team, name, value)
@@ -86,7 +89,7 @@ def approve_team(*, team: Team, by: Any, now: datetime, note: str = "") -> Team:
     """
     edition = lock_edition(team.edition)
     team = lock_team(team)
-    _refuse(rules.approval_refusal(team))
+    _refuse(rules.approval_problem(team))
     people = team.memberships.values("user")
     others = edition.teams.filter(state__in=rules.ACTIVE_STATES, memberships__user__in=people).exclude(pk=team.pk)
     if other := others.first():
@@ -95,16 +98,7 @@ def approve_team(*, team: Team, by: Any, now: datetime, note: str = "") -> Team:
         team.number = (edition.teams.aggregate(highest=Max("number"))["highest"] or 0) + 1
     _decide(team, Team.State.APPROVED, note, now)
     audit.record("team.approved", team, actor=by, label=team.label, note=note)
-    notify_team(
-        team=team,
-        kind=NoticeKind.MEMBERSHIP,
-        subject=f"your team “{team}” takes part",
-        lines=[
-            f"The organizer approved your team “{team}”. In this edition it is known as {team.label}.",
-            *_note_lines(note),
-        ],
-        url=team.get_absolute_url(),
-    )
+    _tell_members(team, "approved", note=note)
     return team
 
 
@@ -116,16 +110,10 @@ def decline_team(*, team: Team, by: Any, now: datetime, note: str = "") -> Team:
         NotPossible: it has submitted, or is declined or withdrawn.
     """
     team = lock_team(team)
-    _refuse(rules.declining_refusal(team))
+    _refuse(rules.declining_problem(team))
     _decide(team, Team.State.DECLINED, note, now)
     audit.record("team.declined", team, actor=by, note=note)
-    notify_team(
-        team=team,
-        kind=NoticeKind.MEMBERSHIP,
-        subject=f"your team “{team}” was declined",
-        lines=[f"The organizer declined your team “{team}”.", *_note_lines(note)],
-        url=team.get_absolute_url(),
-    )
+    _tell_members(team, "declined", note=note)
     return team
 
 
@@ -143,13 +131,7 @@ def withdraw_team(*, team: Team, by: Any) -> Team:
     team.save(update_fields=["state"])
     team.invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=timezone.now())
     audit.record("team.withdrawn", team, actor=by)
-    notify_team(
-        team=team,
-        kind=NoticeKind.MEMBERSHIP,
-        subject=f"your team “{team}” was withdrawn",
-        lines=[f"{by} withdrew the team “{team}”. It can submit nothing more; what it submitted stays."],
-        url=team.get_absolute_url(),
-    )
+    _tell_members(team, "withdrawn", by=by)
     return team
 
 
@@ -195,7 +177,7 @@ def lock_team(team: Team) -> Team:
     return Team.objects.select_for_update(of=("self",)).select_related("edition").get(pk=team.pk)
 
 
-def active_team_of(user: Any, edition: Edition) -> Team | None:
+def find_active_team(user: Any, edition: Edition) -> Team | None:
     """The team in which a person takes part; a declined or withdrawn one binds nobody."""
     return edition.teams.filter(state__in=rules.ACTIVE_STATES, memberships__user=user).first()
 
@@ -203,10 +185,6 @@ def active_team_of(user: Any, edition: Edition) -> Team | None:
 def _decide(team: Team, state: Team.State, note: str, now: datetime) -> None:
     team.state, team.state_note, team.decided_at = state, note, now
     team.save(update_fields=["state", "state_note", "decided_at", "number"])
-
-
-def _note_lines(note: str) -> list[str]:
-    return [f"The organizer wrote: {note}"] if note else []
 
 
 def _refuse_name(edition: Edition, name: str, *, besides: Team | None = None) -> None:
@@ -223,3 +201,181 @@ def _looks(name: str) -> str:
 def _refuse(sentence: str) -> None:
     if sentence:
         raise NotPossible(sentence)
+
+
+def invite_member(*, team: Team, email: str, by: Any, now: datetime) -> Invitation:
+    """Send an invitation to an address.
+
+    Raises:
+        NotPossible: nobody can join, the address belongs to a member or is invited, or the mail could not be sent.
+    """
+    secret = new_secret()
+    invitation = _make_invitation(team, email, by, now, secret)
+    try:
+        _invitation_mail(invitation, secret).send()
+    except NOT_SENT as error:
+        revoke_invitation(invitation=invitation, by=by, now=now)
+        raise NotPossible(f"The mail to {email} could not be sent ({error}). Try again later.") from error
+    return invitation
+
+
+def invite_again(*, invitation: Invitation, by: Any, now: datetime) -> Invitation:
+    """Revoke an invitation and send a new one to the same address.
+
+    Raises:
+        NotPossible: it was accepted, nobody can join any more, the team sent too many, or the mail could not be sent.
+    """
+    if invitation.accepted_at is not None:
+        raise NotPossible(f"{invitation.email} has accepted already.")
+    # Asked first: an invitation that cannot be sent anew had better stay.
+    _refuse(rules.joining_problem(invitation.team) or _daily_problem(invitation.team, now))
+    if rules.invitation_state(invitation, now) is rules.InvitationState.OPEN:
+        revoke_invitation(invitation=invitation, by=by, now=now)
+    return invite_member(team=invitation.team, email=invitation.email, by=by, now=now)
+
+
+@transaction.atomic
+def revoke_invitation(*, invitation: Invitation, by: Any, now: datetime) -> Invitation:
+    """Make the link of an invitation worthless.
+
+    Raises:
+        NotPossible: it was accepted, or cannot be accepted any more anyway.
+    """
+    state = rules.invitation_state(invitation, now)
+    changed = state is rules.InvitationState.OPEN and Invitation.objects.filter(
+        pk=invitation.pk, accepted_at=None, revoked_at=None
+    ).update(revoked_at=now)
+    if not changed:
+        raise NotPossible(f"The invitation to {invitation.email} is {state} already.")
+    invitation.refresh_from_db()
+    audit.record("team.invitation_revoked", invitation.team, actor=by, email=invitation.email)
+    return invitation
+
+
+@transaction.atomic
+def accept_invitation(*, invitation: Invitation, by: Any, now: datetime) -> Membership:
+    """Join the team that one was invited to.
+
+    Raises:
+        NotPossible: as `acceptance_problem` says.
+    """
+    lock_edition(invitation.team.edition)
+    team = lock_team(invitation.team)
+    invitation = Invitation.objects.select_related("team__edition").get(pk=invitation.pk)
+    _refuse(acceptance_problem(invitation, by, now))
+    membership = team.memberships.create(user=by)
+    Invitation.objects.filter(pk=invitation.pk).update(accepted_at=now)
+    audit.record("team.member_joined", team, actor=by, member=str(by), email=invitation.email)
+    _tell_members(team, "joined", by=by)
+    return membership
+
+
+def acceptance_problem(invitation: Invitation, user: Any, now: datetime) -> str:
+    """Why a person who follows the link of an invitation cannot accept it, or ""."""
+    team = invitation.team
+    if sentence := rules.acceptance_problem(invitation, email=user.email, now=now):
+        return sentence
+    other = find_active_team(user, team.edition)
+    if other == team:
+        return f"You are a member of “{team}” already."
+    if other is not None:
+        return f"You belong to the team “{other}” of this edition already; a person takes part in one team only."
+    return rules.joining_problem(team)
+
+
+@transaction.atomic
+def leave_team(*, team: Team, by: Any) -> Team:
+    """Leave a team of one's own will.
+
+    Raises:
+        NotPossible: the owner cannot, nobody can once the team has submitted, or one does not belong to it any more.
+    """
+    team = lock_team(team)
+    membership = _as_it_is(team, user=by)
+    _refuse(rules.leaving_problem(team, is_owner=membership.role == Membership.Role.OWNER))
+    membership.delete()
+    audit.record("team.member_left", team, actor=by, member=str(by))
+    _tell_members(team, "left", by=by)
+    return team
+
+
+@transaction.atomic
+def remove_member(*, membership: Membership, by: Any, is_organizer: bool) -> Team:
+    """Take a member out of a team; once it has submitted, only the organizer can.
+
+    Raises:
+        NotPossible: the member owns the team or has left it, or its members are fixed.
+    """
+    team = lock_team(membership.team)
+    membership = _as_it_is(team, pk=membership.pk)
+    _refuse(rules.removing_problem(team, membership, is_organizer=is_organizer))
+    member = str(membership.user)
+    membership.delete()
+    audit.record("team.member_removed", team, actor=by, member=member, was_frozen=team.members_frozen_at is not None)
+    _tell_members(team, "removed", by=by, member=member)
+    return team
+
+
+@transaction.atomic
+def transfer_team(*, membership: Membership, by: Any) -> Membership:
+    """Make a member the owner; who was the owner stays as a member.
+
+    Raises:
+        NotPossible: this member is the owner already, or has left the team.
+    """
+    team = lock_team(membership.team)
+    membership = _as_it_is(team, pk=membership.pk)
+    if membership.role == Membership.Role.OWNER:
+        raise NotPossible(f"{membership.user} owns “{team}” already.")
+    team.memberships.filter(role=Membership.Role.OWNER).update(role=Membership.Role.MEMBER)
+    membership.role = Membership.Role.OWNER
+    membership.save(update_fields=["role"])
+    audit.record("team.transferred", team, actor=by, owner=str(membership.user))
+    _tell_members(team, "transferred", by=by, member=membership.user)
+    return membership
+
+
+@transaction.atomic
+def _make_invitation(team: Team, email: str, by: Any, now: datetime, secret: str) -> Invitation:
+    team = lock_team(team)
+    _refuse(rules.joining_problem(team) or _inviting_problem(team, email, now))
+    invitation = team.invitations.create(
+        email=email, secret_hash=hash_secret(secret), invited_by=by, expires_at=now + rules.INVITATION_LASTS
+    )
+    audit.record("team.member_invited", team, actor=by, email=email)
+    return invitation
+
+
+def _inviting_problem(team: Team, email: str, now: datetime) -> str:
+    if team.memberships.filter(user__email__iexact=email).exists():
+        return f"{email} belongs to the team already."
+    open_ones = team.invitations.filter(accepted_at=None, revoked_at=None, expires_at__gt=now)
+    if open_ones.filter(email__iexact=email).exists():
+        return f"{email} is invited already. Send that invitation again, or revoke it."
+    return _daily_problem(team, now)
+
+
+def _daily_problem(team: Team, now: datetime) -> str:
+    if team.invitations.filter(created_at__gt=now - timedelta(days=1)).count() >= INVITATIONS_PER_DAY:
+        return f"A team can send {INVITATIONS_PER_DAY} invitations a day. Go on tomorrow."
+    return ""
+
+
+def _as_it_is(team: Team, **wanted: Any) -> Membership:
+    """A membership as it stands while its team is locked: another request may have changed or ended it."""
+    membership = team.memberships.select_related("user").filter(**wanted).first()
+    if membership is None:
+        raise NotPossible(f"This person does not belong to “{team}” any more.")
+    return membership
+
+
+def _invitation_mail(invitation: Invitation, secret: str) -> EmailMessage:
+    address = absolute(reverse("teams:invitation", args=[secret]))
+    context = {"invitation": invitation, "team": invitation.team, "inviter": invitation.invited_by, "address": address}
+    mail = render_mail("teams/mail/invitation.txt", context)
+    return EmailMessage(subject=mail.subject, body=f"{mail.text}\n", to=[invitation.email])
+
+
+def _tell_members(team: Team, what: str, **context: Any) -> None:
+    mail = render_mail(f"teams/mail/{what}.txt", {"team": team, **context})
+    notify_team(team=team, kind=NotificationKind.MEMBERSHIP, mail=mail, url=team.get_absolute_url())

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
 
-from portal.accounts.access import member_page, open_page
-from portal.accounts.addresses import remember_invited
+from portal.accounts.access import member_action, member_page, member_read, open_page
+from portal.accounts.services import remember_invited
 from portal.jobs.services import NotPossible
-from portal.teams import members, pages, selectors, services
+from portal.teams import pages, selectors, services
 from portal.teams.forms import DecisionForm, InvitationForm, TeamForm
 from portal.teams.rules import InvitationState, invitation_state
 
 
-@require_safe
-@member_page
+@member_read
 def team_detail(request: HttpRequest, pk: int) -> HttpResponse:
     return _team_page(request, pk, InvitationForm())
 
@@ -43,14 +40,13 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
     """Approve or decline a team, with a note to it."""
     team = selectors.managed_team_for(request.user, pk)
     form = DecisionForm(request.POST if request.method == "POST" else None)
-    if form.is_valid() and _done(request, partial(form.decide, team=team, by=request.user, now=timezone.now())):
+    if form.is_valid() and _done(request, form.decide, team=team, now=timezone.now()):
         return redirect("editions:teams", team.edition.name)
     context = pages.team_page(request.user, team, timezone.now()) | {"form": form}
     return render(request, "teams/decide.html", context, status=422 if form.is_bound else 200)
 
 
-@member_page
-@require_POST
+@member_action
 def invite(request: HttpRequest, pk: int) -> HttpResponse:
     team = selectors.steered_team_for(request.user, pk)
     form = InvitationForm(request.POST)
@@ -61,22 +57,20 @@ def invite(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect(team)
 
 
-@member_page
-@require_POST
+@member_action
 def revoke_invitation(request: HttpRequest, pk: int, invitation: int) -> HttpResponse:
     team = selectors.steered_team_for(request.user, pk)
     chosen = selectors.invitation_of(team, invitation)
-    deed = partial(members.revoke_invitation, invitation=chosen, by=request.user, now=timezone.now())
-    return _act(request, team, deed, f"The invitation to {chosen.email} is revoked; its link leads nowhere now.")
+    said = f"The invitation to {chosen.email} is revoked; its link leads nowhere now."
+    return _act(request, team, said, services.revoke_invitation, invitation=chosen, now=timezone.now())
 
 
-@member_page
-@require_POST
+@member_action
 def resend_invitation(request: HttpRequest, pk: int, invitation: int) -> HttpResponse:
     team = selectors.steered_team_for(request.user, pk)
     chosen = selectors.invitation_of(team, invitation)
-    deed = partial(members.invite_again, invitation=chosen, by=request.user, now=timezone.now())
-    return _act(request, team, deed, f"A new invitation is on its way to {chosen.email}; the earlier link ended.")
+    said = f"A new invitation is on its way to {chosen.email}; the earlier link ended."
+    return _act(request, team, said, services.invite_again, invitation=chosen, now=timezone.now())
 
 
 @open_page
@@ -89,59 +83,53 @@ def invitation(request: HttpRequest, secret: str) -> HttpResponse:
         if context["is_open"]:
             remember_invited(request, chosen.email)
         return render(request, "teams/invitation.html", context)
-    if request.method == "POST" and _done(
-        request, partial(members.accept_invitation, invitation=chosen, by=request.user, now=now)
-    ):
+    accept = services.accept_invitation
+    if request.method == "POST" and _done(request, accept, invitation=chosen, now=now):
         messages.success(request, f"You are a member of {chosen.team} now.")
         return redirect(chosen.team)
     context["is_member"] = not context["is_open"] and selectors.membership_for(request.user, chosen.team) is not None
-    context["refusal"] = members.acceptance_refusal(chosen, request.user, now)
+    context["refusal"] = services.acceptance_problem(chosen, request.user, now)
     return render(request, "teams/invitation.html", context)
 
 
-@member_page
-@require_POST
+@member_action
 def remove_member(request: HttpRequest, pk: int, membership: int) -> HttpResponse:
     team = selectors.steered_team_for(request.user, pk)
     chosen = selectors.member_of(team, membership)
     is_organizer = team.edition.organizers.filter(pk=request.user.pk).exists()
-    deed = partial(members.remove_member, membership=chosen, by=request.user, is_organizer=is_organizer)
-    return _act(request, team, deed, f"{chosen.user} does not belong to the team any more.")
+    said = f"{chosen.user} does not belong to the team any more."
+    return _act(request, team, said, services.remove_member, membership=chosen, is_organizer=is_organizer)
 
 
-@member_page
-@require_POST
+@member_action
 def transfer(request: HttpRequest, pk: int, membership: int) -> HttpResponse:
     team = selectors.steered_team_for(request.user, pk)
     chosen = selectors.member_of(team, membership)
-    deed = partial(members.transfer_team, membership=chosen, by=request.user)
-    return _act(request, team, deed, f"{chosen.user} owns the team now.")
+    said = f"{chosen.user} owns the team now."
+    return _act(request, team, said, services.transfer_team, membership=chosen)
 
 
-@member_page
-@require_POST
+@member_action
 def leave(request: HttpRequest, pk: int) -> HttpResponse:
     team = selectors.joined_team_for(request.user, pk)
-    if not _done(request, partial(members.leave_team, team=team, by=request.user)):
+    if not _done(request, services.leave_team, team=team):
         return redirect(team)
     messages.success(request, f"You left the team {team}.")
     return redirect(team.edition)
 
 
-@member_page
-@require_POST
+@member_action
 def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     team = selectors.steered_team_for(request.user, pk)
-    return _act(request, team, partial(services.withdraw_team, team=team, by=request.user), "The team is withdrawn.")
+    return _act(request, team, "The team is withdrawn.", services.withdraw_team, team=team)
 
 
-@member_page
-@require_POST
+@member_action
 def release(request: HttpRequest, pk: int) -> HttpResponse:
     """The organizer lets members join and leave again until the next submission."""
     team = selectors.managed_team_for(request.user, pk)
-    deed = partial(services.release_members, team=team, by=request.user)
-    return _act(request, team, deed, "Members can join and leave until the next submission.")
+    said = "Members can join and leave until the next submission."
+    return _act(request, team, said, services.release_members, team=team)
 
 
 def _team_page(request: HttpRequest, pk: int, form: InvitationForm) -> HttpResponse:
@@ -150,16 +138,16 @@ def _team_page(request: HttpRequest, pk: int, form: InvitationForm) -> HttpRespo
     return render(request, "teams/detail.html", context, status=422 if form.errors else 200)
 
 
-def _act(request: HttpRequest, team: Any, deed: Callable[[], Any], said: str) -> HttpResponse:
+def _act(request: HttpRequest, team: Any, said: str, service: Callable[..., Any], /, **given: Any) -> HttpResponse:
     """Do it and say so, or say why it is not possible; either way on the page of the team."""
-    if _done(request, deed):
+    if _done(request, service, **given):
         messages.success(request, said)
     return redirect(team)
 
 
-def _done(request: HttpRequest, deed: Callable[[], Any]) -> bool:
+def _done(request: HttpRequest, service: Callable[..., Any], /, **given: Any) -> bool:
     try:
-        deed()
+        service(by=request.user, **given)
     except NotPossible as reason:
         messages.error(request, str(reason))
         return False

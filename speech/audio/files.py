@@ -2,7 +2,8 @@
 
 A header is a claim: `inspect_audio` decodes the whole file and compares it with what header and
 container promise. Only WAV and FLAC are accepted, because a cut file of a lossy format cannot be
-told from a whole one. Conventions: full scale is 1.0 (int16 / 32768); `samples` counts per channel.
+told from a whole one. Conventions: full scale is 1.0 (int16 / 32768, as the official scripts do);
+`samples` counts per channel.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import gcd, sqrt
 from pathlib import Path
@@ -19,26 +20,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.formats.problems import Problem, Severity
+from common.errors import MetricInputError
+from common.problems import Problem, Severity
 
 if TYPE_CHECKING:
     from soundfile import SoundFile
 
-SILENCE_PEAK = 10 / 32768  # −70 dB of full scale; the quietest real speech met peaks at −41 dB
 LONGEST_S = 600.0
 HIGHEST_RATE_HZ = 192_000  # what a length is limited by, lest a header that lies about its rate fills the memory
 _BLOCK = 65536
-_ENCODINGS = {
-    "PCM_S8",
-    "PCM_U8",
-    "PCM_16",
-    "PCM_24",
-    "PCM_32",
-    "FLOAT",
-    "DOUBLE",
-    "ULAW",
-    "ALAW",
-}
+_ENCODINGS = frozenset(["PCM_S8", "PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW"])
 _UNKNOWN_SIZE = 0x7FFF_0000  # encoders that write to a pipe state a size of 2 to 4 GiB
 
 
@@ -130,7 +121,7 @@ def inspect_audio(source: Path | BinaryIO) -> AudioFacts:
             sha256=_sha256(file),
             peak=peak,
             rms=sqrt(energy / (sound.frames * sound.channels)),
-            is_silent=peak <= SILENCE_PEAK,
+            is_silent=peak <= SILENCE_PEAK / INT16_FULL_SCALE,
         )
 
 
@@ -212,19 +203,18 @@ def to_pcm16(samples: NDArray[Any]) -> NDArray[np.int16]:
 
 @contextmanager
 def _opened(source: Path | BinaryIO) -> Iterator[tuple[BinaryIO, SoundFile]]:
-    if isinstance(source, Path):
-        try:
-            if not stat.S_ISREG(source.stat().st_mode):
-                raise AudioError("not-a-file", "a file", "a folder, pipe or device", "Put a file there.")
-            file: BinaryIO = source.open("rb")
-        except OSError as error:
-            found = f"“{error.strerror}”"
-            raise AudioError("missing-file", "a readable file", found, "Add the file.") from error
-        with file, _sound(file) as sound:
-            yield file, sound
-    else:
-        with _sound(source) as sound:
-            yield source, sound
+    with ExitStack() as stack:
+        file = stack.enter_context(_open_file(source)) if isinstance(source, Path) else source
+        yield file, stack.enter_context(_sound(file))
+
+
+def _open_file(path: Path) -> BinaryIO:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise AudioError("not-a-file", "a file", "a folder, pipe or device", "Put a file there.")
+        return path.open("rb")
+    except OSError as error:
+        raise AudioError("missing-file", "a readable file", f"“{error.strerror}”", "Add the file.") from error
 
 
 def _sound(file: BinaryIO) -> SoundFile:
@@ -260,12 +250,8 @@ def _check_header(sound: SoundFile) -> None:
     if sound.frames <= 0:
         raise AudioError("empty", "at least one sample", "none", "Send the recording again.")
     if sound.frames >= 2**36:  # more than FLAC can state: the field was left at 0
-        raise AudioError(
-            "unknown-length",
-            "a header that states the length",
-            "none, as encoders leave it that write to a pipe",
-            "Encode the file again, from file to file.",
-        )
+        found, remedy = "none, as encoders leave it that write to a pipe", "Encode the file again, from file to file."
+        raise AudioError("unknown-length", "a header that states the length", found, remedy)
 
 
 def _check_size(sound: SoundFile, longest_s: float) -> None:
@@ -294,12 +280,8 @@ def _check_wav_chunks(file: BinaryIO, size: int) -> None:
 
 def _check_data_size(promised: int, there: int) -> None:
     if there and not promised:
-        raise AudioError(
-            "damaged",
-            f"a header that states {there} bytes of samples",
-            "0",
-            "The recording was not finished: export the file again.",
-        )
+        remedy = "The recording was not finished: export the file again."
+        raise AudioError("damaged", f"a header that states {there} bytes of samples", "0", remedy)
     if there < promised < _UNKNOWN_SIZE:
         raise _truncated(f"{promised} bytes of samples, as the header says", f"{there}")
 
@@ -307,12 +289,8 @@ def _check_data_size(promised: int, there: int) -> None:
 def _check_what_follows(name: bytes, length: int) -> None:
     """Behind the samples comes the end or another chunk, whose name is four printable letters."""
     if len(name) == 4 and not all(32 <= letter < 127 for letter in name):
-        raise AudioError(
-            "damaged",
-            f"the end of the file or another chunk after {length} bytes of samples",
-            "more samples than the header states",
-            "Export the file again.",
-        )
+        expected = f"the end of the file or another chunk after {length} bytes of samples"
+        raise AudioError("damaged", expected, "more samples than the header states", "Export the file again.")
 
 
 def _sha256(file: BinaryIO) -> str:
@@ -358,19 +336,14 @@ def _decoded(file: BinaryIO, sound: SoundFile, *, finite: bool = True) -> Iterat
             found = f"{done} to {done + wanted} before decoding stops"
             raise _truncated(f"{sound.frames} samples, as the header says", found)
         if finite and not as_stored and not np.isfinite(block).all():
-            found = "NaN or infinity"
-            raise AudioError("not-finite", "samples that are numbers", found, "Export it again.")
+            raise AudioError("not-finite", "samples that are numbers", "NaN or infinity", "Export it again.")
         if stated:
             checksum.update(block.astype("<i2", copy=False).tobytes())
         done += len(block)
         yield block
     if stated and checksum.digest() != stated:
-        raise AudioError(
-            "damaged",
-            "the samples that the FLAC checksum was made of",
-            "others",
-            "Send the file again.",
-        )
+        expected = "the samples that the FLAC checksum was made of"
+        raise AudioError("damaged", expected, "others", "Send the file again.")
 
 
 def _flac_checksum(file: BinaryIO) -> bytes | None:
@@ -392,8 +365,40 @@ def _truncated(expected: str, found: str) -> AudioError:
 
 def _guess(head: bytes) -> str:
     known = {b"OggS": "an Ogg file", b"ID3": "an MP3 file", b"FORM": "an AIFF file"}
-    for magic, words in known.items():
-        if head.startswith(magic):
-            return words
-    shown = head[:8]
-    return "text" if shown.isascii() and shown.decode().isprintable() else "other bytes"
+    other = "text" if head[:8].isascii() and head[:8].decode().isprintable() else "other bytes"
+    return next((words for magic, words in known.items() if head.startswith(magic)), other)
+
+
+INT16_FULL_SCALE = 32768
+SILENCE_PEAK = 10  # of int16, −70 dB of full scale; the quietest real speech met peaks at −41 dB
+
+
+def to_unit_scale(samples: NDArray[np.generic]) -> NDArray[np.float64]:
+    """The samples as float64 where full scale is 1.0.
+
+    Args:
+        samples: shape (samples,), int16 or floating point; the latter is taken as it is, with NaN.
+
+    Raises:
+        MetricInputError: more than one channel, or a type that is neither int16 nor floating point.
+    """
+    if samples.ndim != 1:
+        raise MetricInputError(
+            f"Expected the samples of one channel, shape (samples,), found shape {samples.shape}. Mix down to mono."
+        )
+    if samples.dtype == np.int16:
+        return samples.astype(np.float64) / INT16_FULL_SCALE
+    if np.issubdtype(samples.dtype, np.floating):
+        return samples.astype(np.float64)
+    raise MetricInputError(
+        f"Expected int16 or floating point samples, found {samples.dtype}. Convert them to 16 bit first."
+    )
+
+
+def is_silent(samples: NDArray[np.int16]) -> bool:
+    """Whether no sample is louder than `SILENCE_PEAK`: no speech, whatever a model would hear in it.
+
+    Args:
+        samples: shape (samples,), one or more.
+    """
+    return max(int(samples.max()), -int(samples.min())) <= SILENCE_PEAK

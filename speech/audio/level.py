@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from listening.stimuli.errors import StimulusError
+from speech.audio.files import AudioError
 
 TIME_CONSTANT_S = 0.03  # P.56, table 1: of each of the two exponential averages
 HANGOVER_S = 0.2
@@ -41,7 +41,7 @@ def active_speech_level(signal: Signal, rate_hz: int) -> SpeechLevel:
         rate_hz: samples per second, above 0.
 
     Raises:
-        StimulusError: nothing in the signal is speech by that measure: it is empty, silent, or shorter and quieter
+        AudioError: nothing in the signal is speech by that measure: it is empty, silent, or shorter and quieter
             than the lowest threshold can tell.
     """
     energy = float(np.square(signal).sum())
@@ -91,5 +91,5 @@ def _at_margin(levels: Signal, thresholds: Signal) -> float:
     return float(levels[after - 1] + share * (levels[after] - levels[after - 1]))
 
 
-def _silent(found: str) -> StimulusError:
-    return StimulusError("silent", "speech", found, "Send a recording in which somebody speaks, or leave it out.")
+def _silent(found: str) -> AudioError:
+    return AudioError("silent", "speech", found, "Send a recording in which somebody speaks, or leave it out.")

@@ -3,6 +3,7 @@
 An `Engine` says what it is, where its weights come from and what it needs; `load` makes the `SpeakerEncoder`, and is
 the only place that imports heavy libraries. Conventions: samples are int16, mono, shape (n,); vectors float32, shape
 (d,), not normalised; whoever scores them normalises.
+Every encoder first asks of an utterance the rate of the model, enough length, and some sound.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from common.errors import MetricInputError
+from speech.audio.files import is_silent
 
 Samples = npt.NDArray[np.int16]
 Vectors = npt.NDArray[np.float32]
@@ -41,11 +45,11 @@ class Engine:
         title: for people.
         description: what it is, trained on what, and what its numbers are worth, in one or two sentences.
         dimension: of a vector.
-        weights: names in `evaluation.weights.catalogue`; empty where it needs none.
+        weights: names in `speech.model_files.catalogue`; empty where it needs none.
         packages: what has to be importable.
         source: paper or project.
         licence: of the weights.
-        load: makes the encoder for a device; to be called only where `missing_of` says nothing.
+        load: makes the encoder for a device; to be called only where `explain_missing` says nothing.
     """
 
     name: str
@@ -63,3 +67,42 @@ class Engine:
     def key(self) -> str:
         """Name and version, under which its vectors are kept."""
         return f"{self.name}@{self.version}"
+
+
+RATE_HZ = 16_000
+
+
+class UtteranceError(MetricInputError):
+    """One utterance of a batch cannot be used; `position` counts from 0, the sentence from 1."""
+
+    def __init__(self, position: int, total: int, expected: str, found: str) -> None:
+        super().__init__(f"Utterance {position + 1} of {total}: expected {expected}, found {found}.")
+        self.position = position
+
+
+def check_utterances(
+    utterances: Sequence[Samples], rate_hz: int, *, shortest_samples: int, wanted_hz: int | None = RATE_HZ
+) -> None:
+    """Refuse what no model can judge.
+
+    Args:
+        utterances: int16, mono, each shape (n,).
+        shortest_samples: that the model needs.
+        wanted_hz: rate of the model; None for one that takes any.
+
+    Raises:
+        MetricInputError: another rate; what was expected and found.
+        UtteranceError: an utterance of another shape or type, shorter than that, or silent throughout.
+    """
+    if wanted_hz not in (None, rate_hz):
+        raise MetricInputError(f"Expected speech at {wanted_hz} Hz, found {rate_hz} Hz; resample it first.")
+    total = len(utterances)
+    for position, samples in enumerate(utterances):
+        if samples.ndim != 1 or samples.dtype != np.int16:
+            found = f"{samples.dtype} of shape {samples.shape}"
+            raise UtteranceError(position, total, "int16 samples of one channel", found)
+        if samples.size < shortest_samples:
+            seconds, needed = samples.size / rate_hz, shortest_samples / rate_hz
+            raise UtteranceError(position, total, f"at least {needed:.3g} s", f"{seconds:.3g} s")
+        if is_silent(samples):
+            raise UtteranceError(position, total, "speech", "silence throughout")

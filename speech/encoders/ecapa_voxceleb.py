@@ -1,7 +1,7 @@
 """ECAPA-TDNN with the published VoxCeleb weights of SpeechBrain: the architecture of the challenge's own attacker.
 
 Features and network are ours, the weights those of ``spkrec-ecapa-voxceleb``; neither speechbrain nor torchaudio is
-needed. Conventions: as in `evaluation.attackers.contract`; vectors have 192 numbers, neither normalised nor centred.
+needed. Conventions: as in `speech.encoders.contract`; vectors have 192 numbers, neither normalised nor centred.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluation.attackers.contract import Device, Engine, Samples, SpeakerEncoder, Vectors
-from evaluation.attackers.devices import require_torch_device
-from evaluation.attackers.utterances import RATE_HZ, check_rate, check_utterances
+from speech.encoders.contract import RATE_HZ, Device, Engine, Samples, SpeakerEncoder, Vectors, check_utterances
+from speech.model_files import store
+from speech.model_files.catalogue import read_engine
+from speech.model_files.checkpoints import load_state
+from speech.model_files.devices import require_torch_device
 
 if TYPE_CHECKING:
-    from evaluation.attackers.networks.ecapa import EcapaTdnn
-    from evaluation.attackers.networks.xvector import XvectorTdnn
+    from speech.encoders.networks import EcapaTdnn, XvectorTdnn
 
 WEIGHTS = "ecapa-voxceleb"
 DIMENSION = 192
@@ -48,7 +49,6 @@ class LogMelEncoder:
             MetricInputError: another rate than 16 kHz, an utterance under a tenth of a second or silent throughout;
                 names its position.
         """
-        check_rate(rate_hz)
         check_utterances(utterances, rate_hz, shortest_samples=SHORTEST_SAMPLES)
         vectors = np.empty((len(utterances), self._network.dimension), np.float32)
         by_length = sorted(range(len(utterances)), key=lambda place: utterances[place].size)
@@ -59,7 +59,7 @@ class LogMelEncoder:
     def _embed_batch(self, utterances: Sequence[Samples]) -> Vectors:
         import torch
 
-        from evaluation.attackers.networks.features import frame_counts, log_mel
+        from speech.features.log_mel import frame_counts, log_mel
 
         lengths = torch.tensor([item.size for item in utterances])
         waveforms = torch.zeros(len(utterances), int(lengths.max()))
@@ -80,31 +80,15 @@ def load_encoder(device: Device = "cpu") -> SpeakerEncoder:
         MetricInputError: the weights or the graphics card are missing, or the file does not hold this network.
     """
     require_torch_device(device)
-    from evaluation.attackers.checkpoints import load_state
-    from evaluation.attackers.networks.ecapa import SPEECHBRAIN_NAMES, ecapa_tdnn
-    from evaluation.weights import store
+    from speech.encoders.networks import ECAPA_SPEECHBRAIN_NAMES, EcapaTdnn
 
     path = store.find(WEIGHTS)
-    network = ecapa_tdnn()
-    load_state(path, network, SPEECHBRAIN_NAMES)
+    network = EcapaTdnn()
+    load_state(path, network, ECAPA_SPEECHBRAIN_NAMES)
     return LogMelEncoder(network, device)
 
 
-ENGINE = Engine(
-    name="ecapa-voxceleb",
-    version="1",
-    title="ECAPA-TDNN (VoxCeleb)",
-    description=(
-        "The network of the 2024 challenge's attacker, 1024 channels, trained by SpeechBrain on the original speech of "
-        "VoxCeleb 1 and 2. A strong attacker of original speech; it has never heard anonymised speech."
-    ),
-    dimension=DIMENSION,
-    weights=(WEIGHTS,),
-    packages=("torch",),
-    source="B. Desplanques et al., Interspeech 2020; SpeechBrain spkrec-ecapa-voxceleb",
-    licence="Apache-2.0",
-    load=load_encoder,
-)
+ENGINE = read_engine(Engine, __file__, "ecapa-voxceleb", load=load_encoder, dimension=DIMENSION)
 
 
 def _batches(places: Sequence[int], sizes: Sequence[int], most: int) -> list[list[int]]:

@@ -17,8 +17,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.attackers.contract import Device, Engine, Samples, SpeakerEncoder, Vectors
-from evaluation.attackers.utterances import RATE_HZ, UtteranceError, check_rate, check_utterances
+from speech.encoders.contract import (
+    RATE_HZ,
+    Device,
+    Engine,
+    Samples,
+    SpeakerEncoder,
+    UtteranceError,
+    Vectors,
+    check_utterances,
+)
+from speech.features.mel import slaney_triangles
+from speech.model_files.catalogue import read_engine
+from speech.model_files.devices import require_torch_device
+from speech.model_files.store import find
 
 if TYPE_CHECKING:
     from torch import nn
@@ -53,8 +65,7 @@ class Ge2eEncoder:
         self._device = device
 
     def embed(self, utterances: Sequence[Samples], rate_hz: int) -> Vectors:
-        """As `evaluation.attackers.contract.SpeakerEncoder`; unit vectors, none of whose elements is negative."""
-        check_rate(rate_hz)
+        """As `speech.encoders.contract.SpeakerEncoder`; unit vectors, none of whose elements is negative."""
         check_utterances(utterances, rate_hz, shortest_samples=SHORTEST_SAMPLES)
         vectors = np.empty((len(utterances), DIMENSION), np.float32)
         for position, samples in enumerate(utterances):
@@ -131,7 +142,7 @@ def mel_power(wave: Floats) -> Floats:
     """
     padded = np.pad(wave, FRAME_SAMPLES // 2)
     frames = np.lib.stride_tricks.sliding_window_view(padded, FRAME_SAMPLES)[::HOP_SAMPLES]
-    triangles = _slaney_triangles()
+    triangles = slaney_triangles(FRAME_SAMPLES, BANDS).T.astype(np.float32)
     parts = []
     for first in range(0, len(frames), 4096):
         spectra = np.fft.rfft(frames[first : first + 4096] * _hann(), axis=1)
@@ -144,32 +155,6 @@ def _hann() -> Floats:
     return (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(FRAME_SAMPLES) / FRAME_SAMPLES)).astype(np.float32)
 
 
-@cache
-def _slaney_triangles() -> Floats:
-    """Triangles of equal area on Slaney's mel scale from 0 to 8 kHz, shape (201, 40)."""
-    hertz = np.fft.rfftfreq(FRAME_SAMPLES, 1 / RATE_HZ)
-    edges = _slaney_hertz(np.linspace(0.0, _slaney_mel(RATE_HZ / 2), BANDS + 2))
-    low, middle, high = edges[:-2], edges[1:-1], edges[2:]
-    rising = (hertz[:, None] - low) / (middle - low)
-    falling = (high - hertz[:, None]) / (high - middle)
-    return (np.maximum(0.0, np.minimum(rising, falling)) * 2 / (high - low)).astype(np.float32)
-
-
-# Straight up to 1 kHz (15 mel), then 27 steps for each factor of 6.4: M. Slaney, Auditory Toolbox, 1998.
-_HERTZ_PER_MEL, _BEND_HERTZ, _BEND_MEL, _LOG_STEP = 200 / 3, 1000.0, 15.0, np.log(6.4) / 27
-
-
-def _slaney_mel(hertz: float) -> float:
-    return (
-        float(_BEND_MEL + np.log(hertz / _BEND_HERTZ) / _LOG_STEP) if hertz >= _BEND_HERTZ else hertz / _HERTZ_PER_MEL
-    )
-
-
-def _slaney_hertz(mel: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    logarithmic = _BEND_HERTZ * np.exp(_LOG_STEP * (np.maximum(mel, _BEND_MEL) - _BEND_MEL))
-    return np.where(mel < _BEND_MEL, mel * _HERTZ_PER_MEL, logarithmic)
-
-
 def _network() -> nn.ModuleDict:
     from torch import nn
 
@@ -178,9 +163,6 @@ def _network() -> nn.ModuleDict:
 
 def _load(device: Device) -> SpeakerEncoder:
     import torch
-
-    from evaluation.attackers.devices import require_torch_device
-    from evaluation.weights.store import find
 
     require_torch_device(device)
     network = _network()
@@ -191,19 +173,4 @@ def _load(device: Device) -> SpeakerEncoder:
     return Ge2eEncoder(network, device)
 
 
-ENGINE = Engine(
-    name="ge2e",
-    version="1",
-    title="GE2E (Resemblyzer)",
-    description=(
-        "Three LSTM layers trained on LibriSpeech-other and VoxCeleb; weaker than the others, and scores on LibriSpeech"
-        " are optimistic because its authors trained on a part of it. EER about 2.4 % on original read speech between"
-        " voices of one gender."
-    ),
-    dimension=DIMENSION,
-    weights=("ge2e",),
-    packages=("torch",),
-    source="L. Wan et al., Generalized end-to-end loss for speaker verification, ICASSP 2018; Resemblyzer",
-    licence="Apache-2.0",
-    load=_load,
-)
+ENGINE = read_engine(Engine, __file__, "ge2e", load=_load, dimension=DIMENSION)

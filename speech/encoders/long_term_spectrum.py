@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.attackers.contract import Device, Engine, Samples, SpeakerEncoder, Vectors
-from evaluation.attackers.utterances import check_utterances
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
+from speech.encoders.contract import Device, Engine, Samples, SpeakerEncoder, Vectors, check_utterances
+from speech.model_files.catalogue import read_engine
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,10 +58,10 @@ class LongTermSpectrum:
     """`speaker_vector` as an encoder; its vectors want every dimension centred and scaled before they are compared."""
 
     def embed(self, utterances: Sequence[Samples], rate_hz: int) -> Vectors:
-        """As `evaluation.attackers.contract.SpeakerEncoder`; any rate from 16 kHz up."""
+        """As `speech.encoders.contract.SpeakerEncoder`; any rate from 16 kHz up."""
         if rate_hz < LOWEST_RATE_HZ:
             raise MetricInputError(f"Expected speech at {LOWEST_RATE_HZ} Hz or more, found {rate_hz} Hz.")
-        check_utterances(utterances, rate_hz, shortest_samples=round(WINDOW_S * rate_hz))
+        check_utterances(utterances, rate_hz, shortest_samples=round(WINDOW_S * rate_hz), wanted_hz=None)
         vectors = [speaker_vector(samples, rate_hz) for samples in utterances]
         return np.array(vectors, np.float32).reshape(len(vectors), DIMENSION)
 
@@ -134,18 +134,4 @@ def _load(device: Device) -> SpeakerEncoder:
     return LongTermSpectrum()
 
 
-ENGINE = Engine(
-    name="long-term-spectrum",
-    version="1",
-    title="Long-term spectrum",
-    description=(
-        "Mean and spread of the mel spectrum, without training or model file: says how well a voice hides from an"
-        " untrained eavesdropper, no more."
-    ),
-    dimension=DIMENSION,
-    weights=(),
-    packages=(),
-    source="T. Kinnunen, V. Hautamäki, P. Fränti, ICSLP 2006",
-    licence="the portal's own",
-    load=_load,
-)
+ENGINE = read_engine(Engine, __file__, "long-term-spectrum", load=_load, dimension=DIMENSION)

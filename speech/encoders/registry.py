@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from evaluation.attackers import ecapa_voxceleb, ge2e, long_term_spectrum, wespeaker
-from evaluation.attackers.contract import Device, Engine, SpeakerEncoder
-from evaluation.metrics.errors import MetricInputError
-from evaluation.weights.store import is_here, missing_sentence
+from common.errors import MetricInputError
+from speech.encoders import ecapa_voxceleb, ge2e, long_term_spectrum, wespeaker
+from speech.encoders.contract import Device, Engine, SpeakerEncoder
+from speech.model_files.store import is_here, missing_sentence
 
 DEFAULT = "wespeaker-resnet34"
 _ENGINES = (wespeaker.ENGINE, ecapa_voxceleb.ENGINE, ge2e.ENGINE, long_term_spectrum.ENGINE)
@@ -34,7 +34,7 @@ def find_engine(name: str) -> Engine:
     return known[name]
 
 
-def missing_of(engine: Engine) -> str:
+def explain_missing(engine: Engine) -> str:
     """What keeps an encoder from running here, in one sentence; empty where nothing does."""
     packages = [name for name in engine.packages if find_spec(name) is None]
     if packages:
@@ -51,6 +51,6 @@ def load(name: str, device: Device = "cpu") -> SpeakerEncoder:
             file is not the published one.
     """
     engine = find_engine(name)
-    if sentence := missing_of(engine):
+    if sentence := explain_missing(engine):
         raise MetricInputError(sentence)
     return engine.load(device)

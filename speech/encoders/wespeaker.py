@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluation.attackers.contract import Device, Engine, Samples, SpeakerEncoder, Vectors
-from evaluation.attackers.fbank import FilterbankOptions, Floats, log_mel_filterbank
-from evaluation.attackers.utterances import RATE_HZ, check_rate, check_utterances
+from speech.encoders.contract import RATE_HZ, Device, Engine, Samples, SpeakerEncoder, Vectors, check_utterances
+from speech.features.mel import FilterbankOptions, Floats, log_mel_filterbank
+from speech.model_files.catalogue import read_engine
+from speech.model_files.devices import open_session
+from speech.model_files.store import find
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -32,7 +34,7 @@ class WeSpeakerEncoder:
     """The model in one session; each utterance runs alone, so that no padding touches its vector.
 
     Args:
-        session: of onnxruntime, as `evaluation.weights.sessions.open_session` makes it.
+        session: of onnxruntime, as `speech.model_files.devices.open_session` makes it.
     """
 
     def __init__(self, session: InferenceSession) -> None:
@@ -41,8 +43,7 @@ class WeSpeakerEncoder:
         self._output = session.get_outputs()[0].name
 
     def embed(self, utterances: Sequence[Samples], rate_hz: int) -> Vectors:
-        """As `evaluation.attackers.contract.SpeakerEncoder`; one longer than a minute is the mean of its pieces."""
-        check_rate(rate_hz)
+        """As `speech.encoders.contract.SpeakerEncoder`; one longer than a minute is the mean of its pieces."""
         check_utterances(utterances, rate_hz, shortest_samples=SHORTEST_SAMPLES)
         vectors = np.empty((len(utterances), DIMENSION), np.float32)
         for position, samples in enumerate(utterances):
@@ -57,24 +58,7 @@ class WeSpeakerEncoder:
 
 
 def _load(device: Device) -> SpeakerEncoder:
-    from evaluation.weights.sessions import open_session
-    from evaluation.weights.store import find
-
     return WeSpeakerEncoder(open_session(find("wespeaker-resnet34"), device))
 
 
-ENGINE = Engine(
-    name="wespeaker-resnet34",
-    version="1",
-    title="WeSpeaker ResNet34",
-    description=(
-        "Residual network trained on VoxCeleb, about 7,000 speakers of interviews; never saw anonymised speech, so its"
-        " EER is that of an ignorant attacker. EER about 0.3 % on original read speech between voices of one gender."
-    ),
-    dimension=DIMENSION,
-    weights=("wespeaker-resnet34",),
-    packages=("onnxruntime",),
-    source="H. Wang et al., WeSpeaker, ICASSP 2023",
-    licence="CC BY 4.0",
-    load=_load,
-)
+ENGINE = read_engine(Engine, __file__, "wespeaker-resnet34", load=_load, dimension=DIMENSION)

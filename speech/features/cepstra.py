@@ -14,9 +14,10 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.attackers.contract import Samples
-from evaluation.attackers.fbank import FilterbankOptions, Floats, log_mel_filterbank
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
+from speech.features.mel import FilterbankOptions, Floats, log_mel_filterbank
+
+Samples = npt.NDArray[np.int16]
 
 COEFFICIENTS = 30
 OPTIONS = FilterbankOptions(bands=COEFFICIENTS, lowest_hz=20.0, highest_hz=7600.0)

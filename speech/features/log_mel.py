@@ -13,7 +13,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
 
 RATE_HZ = 16_000
 WINDOW, HOP = 400, 160  # samples

@@ -1,10 +1,11 @@
-"""Log mel filterbank energies as Kaldi computes them, which many published speaker encoders were trained on.
+"""Log mel filterbank energies as Kaldi computes them, and the triangles of Slaney's mel scale that librosa uses.
 
-Per frame: the mean is taken off, pre-emphasis, window, power spectrum of the next power of two, triangles on the mel
-scale, natural logarithm. Conventions: samples at the scale of int16, shape (n,); only whole frames ("snip edges"), no
-dither, no energy column; result float32, shape (frames, bands).
+Many published speaker encoders were trained on Kaldi's. Per frame: the mean is taken off, pre-emphasis, window, power
+spectrum of the next power of two, triangles on the mel scale, natural logarithm. Conventions: samples at the scale of
+int16, shape (n,); only whole frames ("snip edges"), no dither, no energy column; result float32, shape (frames, bands).
 
-Source: D. Povey et al., "The Kaldi speech recognition toolkit", ASRU 2011: `feature-window.cc`, `mel-computations.cc`.
+Sources: D. Povey et al., "The Kaldi speech recognition toolkit", ASRU 2011: `feature-window.cc`,
+`mel-computations.cc`; M. Slaney, Auditory Toolbox, 1998.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
 
 Floats = npt.NDArray[np.float32]
 Window = Literal["hamming", "povey"]
@@ -63,9 +64,8 @@ def log_mel_filterbank(samples: npt.NDArray[np.int16] | Floats, options: Filterb
     if samples.size < frame:
         raise MetricInputError(f"Expected at least {frame} samples for one frame, found {samples.size}.")
     triangles = _mel_triangles(options)
-    return np.concatenate(
-        [_log_floored(power @ triangles, np.finfo(np.float32).eps) for power in _power_spectra(samples, options)]
-    )
+    floor = np.float32(np.finfo(np.float32).eps)
+    return np.concatenate([np.log(np.maximum(power @ triangles, floor)) for power in _power_spectra(samples, options)])
 
 
 def _power_spectra(samples: npt.NDArray[np.int16] | Floats, options: FilterbankOptions) -> Iterator[Floats]:
@@ -81,10 +81,6 @@ def _power_spectra(samples: npt.NDArray[np.int16] | Floats, options: FilterbankO
         frames -= np.float32(options.preemphasis) * before
         spectra = np.fft.rfft(frames * window, points, axis=1)[:, :-1]
         yield (spectra.real**2 + spectra.imag**2).astype(np.float32, copy=False)
-
-
-def _log_floored(energies: Floats, floor: np.floating) -> Floats:
-    return np.log(np.maximum(energies, np.float32(floor)))
 
 
 def _points(options: FilterbankOptions) -> int:
@@ -113,3 +109,21 @@ def _mel_triangles(options: FilterbankOptions) -> Floats:
 
 def _mel(hertz: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return 1127.0 * np.log1p(hertz / 700.0)
+
+
+@cache
+def slaney_triangles(points: int, bands: int, rate_hz: int = 16_000) -> npt.NDArray[np.float64]:
+    """Triangles of area 2 / width on Slaney's mel scale from 0 to half the rate, as librosa's, shape (bands, bins).
+
+    The scale is straight up to 1 kHz (15 mel), then 27 mel stand for each factor of 6.4.
+
+    Args:
+        points: of the Fourier transform; it has points // 2 + 1 bins.
+    """
+    highest = 15 + 27 * np.log(rate_hz / 2 / 1000) / np.log(6.4)
+    mels = np.linspace(0.0, float(highest), bands + 2)
+    edges = np.where(mels < 15, mels * 200 / 3, 1000 * np.exp((mels - 15) * np.log(6.4) / 27))
+    hertz = np.fft.rfftfreq(points, 1 / rate_hz)
+    low, middle, high = edges[:-2, None], edges[1:-1, None], edges[2:, None]
+    triangles = np.maximum(0.0, np.minimum((hertz - low) / (middle - low), (high - hertz) / (high - middle)))
+    return np.asarray(triangles * 2 / (high - low))

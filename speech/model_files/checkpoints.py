@@ -11,12 +11,11 @@ import pickle
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.formats.whole_files import write_whole
-from evaluation.metrics.errors import MetricInputError
+from common.atomic_write import write_atomically
+from common.errors import MetricInputError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -32,45 +31,22 @@ class CheckpointError(MetricInputError):
     """A file that is no checkpoint, or none of the declared architecture."""
 
 
-@dataclass(frozen=True)
-class Differences:
-    """How the tensors of a file differ from those of an architecture.
+def differences(expected: Shapes, found: Shapes) -> str:
+    """All that a file's tensors and an architecture's have not in common, long lists cut; empty where they agree.
 
-    Attributes:
-        missing: names that the architecture has and the file lacks.
-        unexpected: names that only the file has.
-        reshaped: name, expected shape, found shape.
+    Counters of batches may be absent.
     """
-
-    missing: tuple[str, ...]
-    unexpected: tuple[str, ...]
-    reshaped: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
-
-    def __bool__(self) -> bool:
-        return bool(self.missing or self.unexpected or self.reshaped)
-
-    def __str__(self) -> str:
-        """All kinds in one text, long lists cut."""
-        shapes = [f"{name} is {_shape(found)} instead of {_shape(expected)}" for name, expected, found in self.reshaped]
-        parts = [
-            (len(self.missing), "missing", self.missing),
-            (len(self.unexpected), "unexpected", self.unexpected),
-            (len(shapes), "of another shape", shapes),
-        ]
-        return "; ".join(f"{number} {kind}: {_listed(names)}" for number, kind, names in parts if number)
-
-
-def differences(expected: Shapes, found: Shapes) -> Differences:
-    """What a file's tensors and an architecture's have not in common; counters of batches may be absent."""
-    return Differences(
-        missing=tuple(name for name in expected if name not in found and not name.endswith(_COUNTER)),
-        unexpected=tuple(name for name in found if name not in expected),
-        reshaped=tuple(
-            (name, tuple(expected[name]), tuple(found[name]))
-            for name in expected
-            if name in found and tuple(expected[name]) != tuple(found[name])
-        ),
-    )
+    shapes = [
+        f"{name} is {_shape(found[name])} instead of {_shape(expected[name])}"
+        for name in expected
+        if name in found and expected[name] != found[name]
+    ]
+    kinds = {
+        "missing": [name for name in expected if name not in found and not name.endswith(_COUNTER)],
+        "unexpected": [name for name in found if name not in expected],
+        "of another shape": shapes,
+    }
+    return "; ".join(f"{len(names)} {kind}: {_listed(names)}" for kind, names in kinds.items() if names)
 
 
 def save_checkpoint(path: Path, module: nn.Module, metadata: Mapping[str, str] | None = None) -> None:
@@ -83,23 +59,7 @@ def save_checkpoint(path: Path, module: nn.Module, metadata: Mapping[str, str] |
     from safetensors.torch import save
 
     state = {name: tensor.detach().cpu().contiguous() for name, tensor in module.state_dict().items()}
-    write_whole(path, save(state, metadata=None if metadata is None else dict(metadata)))
-
-
-def read_metadata(path: Path) -> dict[str, str]:
-    """The texts in the header of a safetensors file.
-
-    Raises:
-        CheckpointError: no such file, or no safetensors.
-    """
-    from safetensors import SafetensorError, safe_open
-
-    _require(path)
-    try:
-        with safe_open(path, "pt") as file:
-            return dict(file.metadata() or {})
-    except SafetensorError as error:
-        raise CheckpointError(_broken(path)) from error
+    write_atomically(path, save(state, metadata=None if metadata is None else dict(metadata)))
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
@@ -131,8 +91,7 @@ def load_state(path: Path, module: nn.Module, renames: Renames = ()) -> None:
     """
     state = renamed(read_state(path), renames, path)
     expected = module.state_dict()
-    found = differences(_shapes(expected), _shapes(state))
-    if found:
+    if found := differences(_shapes(expected), _shapes(state)):
         raise CheckpointError(
             f"{path.name} does not hold this network. Of its {len(expected)} tensors: {found}. "
             "Take the file of this architecture, or declare the one that it was trained with."

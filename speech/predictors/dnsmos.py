@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.samples import is_silent
-from evaluation.weights.sessions import Device, open_session
-from evaluation.weights.store import find, is_here, missing_sentence
+from common.errors import MetricInputError
+from speech.audio.files import is_silent
+from speech.features.mel import slaney_triangles
+from speech.model_files.devices import Device, open_session
+from speech.model_files.store import find, is_here, missing_sentence
 
 Samples = NDArray[np.int16]
 Floats = NDArray[np.float64]
@@ -46,7 +46,6 @@ WINDOW = 144_160  # samples
 SHORTEST_S = 0.1  # repeated until it fills a window, less is a buzz and no speech
 _AT_ONCE = 8
 _BANDS, _FFT, _HOP = 120, 321, 160
-_HIGHEST_HZ = 8000.0
 # From the network's outputs to opinions: fitted by the authors, highest power first.
 _SIGNAL = (-0.08397278, 1.22083953, 0.0052439)
 _BACKGROUND = (-0.13166888, 1.60915514, -0.39604546)
@@ -144,27 +143,10 @@ def _log_mel(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     padded = np.pad(samples.astype(np.float64), _FFT // 2)
     frames = np.lib.stride_tricks.sliding_window_view(padded, _FFT)[::_HOP]
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(_FFT) / _FFT)
-    power = np.abs(np.fft.rfft(frames * window, axis=1)) ** 2 @ _mel_filters().T
+    power = np.abs(np.fft.rfft(frames * window, axis=1)) ** 2 @ slaney_triangles(_FFT, _BANDS).T
     level_db = 10 * np.log10(np.maximum(power, 1e-10))
     level_db -= 10 * np.log10(max(float(power.max()), 1e-10))
     return np.asarray((np.maximum(level_db, -80.0) + 40) / 40, np.float32)
-
-
-@cache
-def _mel_filters() -> Floats:
-    """Triangles on Slaney's mel scale, each of area 2 / width, shape (bands, `_FFT` // 2 + 1)."""
-    mels = np.linspace(0.0, _mel(_HIGHEST_HZ), _BANDS + 2)
-    edges = np.where(mels < 15, mels * 200 / 3, 1000 * np.exp((mels - 15) * np.log(6.4) / 27))
-    hertz = np.fft.rfftfreq(_FFT, 1 / RATE_HZ)
-    low, middle, high = edges[:-2, None], edges[1:-1, None], edges[2:, None]
-    triangles = np.maximum(0.0, np.minimum((hertz - low) / (middle - low), (high - hertz) / (high - middle)))
-    filters: Floats = triangles * 2 / (high - low)
-    return filters
-
-
-def _mel(hertz: float) -> float:
-    """Slaney's scale above 1 kHz: linear to 15 mel there, then 27 mel for a factor of 6.4."""
-    return float(15 + 27 * np.log(hertz / 1000) / np.log(6.4))
 
 
 def _run(session: Any, features: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,18 +1,58 @@
-"""Long recordings in pieces that a recogniser can hold, cut where it is quietest.
+"""What every recogniser of speech is to the rest; built as `speech.encoders.contract` is for encoders.
 
-A cut through a word costs that word, so the cut is sought in the last third of what a piece may hold. Conventions:
-samples are int16, mono, shape (n,); all times in seconds.
+Conventions: samples are int16, mono, shape (n,), at 16 kHz; a hypothesis is plain text as the model writes it, and
+`evaluation.metrics.word_normalization` makes words of it that can be compared with a reference.
+Long recordings come in chunks that a recogniser can hold. A cut through a word costs that word, so the cut is sought
+where it is quietest in the last third of what a chunk may hold. All times in seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.samples import is_silent
-from evaluation.recognizers.contract import Samples
+from common.errors import MetricInputError
+from speech.audio.files import is_silent
+
+Samples = npt.NDArray[np.int16]
+Device = Literal["cpu", "cuda"]
+
+
+class Recognizer(Protocol):
+    """A model that is ready to work. One instance serves one thread."""
+
+    def transcribe(self, utterances: Sequence[Samples], rate_hz: int) -> list[str]:
+        """What each utterance says; empty where nothing was understood.
+
+        Raises:
+            MetricInputError: the rate is not the model's.
+        """
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A recogniser as the registry knows it; attributes as in `speech.encoders.contract.Engine`."""
+
+    name: str
+    version: str
+    title: str
+    description: str
+    languages: tuple[str, ...]
+    weights: tuple[str, ...]
+    packages: tuple[str, ...]
+    source: str
+    licence: str
+    load: Callable[[Device], Recognizer]
+
+    @property
+    def key(self) -> str:
+        """Name and version, under which its hypotheses are kept."""
+        return f"{self.name}@{self.version}"
+
 
 RATE_HZ = 16_000
 SHORTEST_S = 0.1  # no word is shorter; models asked about less invent one
@@ -52,6 +92,12 @@ def cut_at_pauses(samples: Samples, longest_s: float) -> Iterator[Samples]:
         yield samples[start:end]
         start = end
     yield samples[start:]
+
+
+def list_pieces(samples: Samples, longest_s: float) -> Iterator[Samples]:
+    """As `cut_at_pauses`, without pieces that hold nothing; none of a recording that holds nothing."""
+    if not holds_nothing(samples):
+        yield from (piece for piece in cut_at_pauses(samples, longest_s) if not holds_nothing(piece))
 
 
 def _quietest(samples: Samples) -> int:

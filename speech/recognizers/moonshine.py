@@ -2,7 +2,7 @@
 
 The package's Python part asks for a microphone and a downloader before anything else, so its library is called as its C
 interface (``moonshine-c-api.h``, version 3.0.0) declares it. Its own detector of speech cuts a recording before the
-model hears it, so noise and silence give no words. Conventions: as in `evaluation.recognizers.contract`.
+model hears it, so noise and silence give no words. Conventions: as in `speech.recognizers.contract`.
 
 Source: N. Jeffries et al., "Moonshine: speech recognition for live transcription and voice commands", arXiv 2410.15608.
 """
@@ -17,12 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.metrics.errors import MetricInputError
-from evaluation.recognizers.contract import Device, Engine, Samples
-from evaluation.recognizers.pieces import RATE_HZ, check_rate, cut_at_pauses, holds_nothing
-from evaluation.weights.store import sha256_of
+from common.errors import MetricInputError
+from speech.model_files.catalogue import read_engine
+from speech.model_files.store import sha256_of
+from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples, check_rate, list_pieces
 
-TITLE = "Moonshine tiny (English)"
 PACKAGE = "moonshine_voice"
 FILES = {
     "encoder_model.ort": "94e90a4654fc45cdfedb77c4c08e1739f48862998e58fada384b25118134f221",
@@ -65,31 +64,30 @@ class MoonshineRecognizer:
             str(model).encode(), _ARCHITECTURE_TINY, None, 0, _HEADER_VERSION
         )
         if self._handle < 0:
-            raise MetricInputError(f"{TITLE} could not be loaded from {model}: {self._reason(self._handle)}.")
+            raise MetricInputError(f"{ENGINE.title} could not be loaded from {model}: {self._reason(self._handle)}.")
 
     def __del__(self) -> None:
         if getattr(self, "_handle", -1) >= 0:
             self._library.moonshine_free_transcriber(self._handle)
 
     def transcribe(self, utterances: Sequence[Samples], rate_hz: int) -> list[str]:
-        """What each utterance says; see `evaluation.recognizers.contract.Recognizer`."""
-        check_rate(rate_hz, TITLE)
-        return [self._transcribe(samples) for samples in utterances]
-
-    def _transcribe(self, samples: Samples) -> str:
-        if holds_nothing(samples):
-            return ""
-        return " ".join(text for piece in cut_at_pauses(samples, LONGEST_S) if (text := self._piece(piece)))
+        """What each utterance says; see `speech.recognizers.contract.Recognizer`."""
+        check_rate(rate_hz, ENGINE.title)
+        return [" ".join(filter(None, map(self._piece, list_pieces(one, LONGEST_S)))) for one in utterances]
 
     def _piece(self, samples: Samples) -> str:
         scaled = np.ascontiguousarray(samples, dtype=np.float32) / np.float32(32768)
         found = ctypes.POINTER(_Transcript)()
         code = self._library.moonshine_transcribe_without_streaming(
-            self._handle, scaled.ctypes.data_as(ctypes.POINTER(ctypes.c_float)), scaled.size, RATE_HZ, 0,
+            self._handle,
+            scaled.ctypes.data_as(ctypes.POINTER(ctypes.c_float)),
+            scaled.size,
+            RATE_HZ,
+            0,
             ctypes.byref(found),
-        )  # fmt: skip
+        )
         if code:
-            raise MetricInputError(f"{TITLE} failed on {scaled.size} samples: {self._reason(code)}.")
+            raise MetricInputError(f"{ENGINE.title} failed on {scaled.size} samples: {self._reason(code)}.")
         if not found:
             return ""
         transcript = found.contents
@@ -113,16 +111,15 @@ def missing() -> str:
     package = package_folder()
     if package is None:
         return (
-            f"{TITLE} needs the Python package moonshine-voice 0.1.0 (56 MB, Linux on x86-64), which is not installed: "
-            "install the portal's extra “engines”."
+            f"{ENGINE.title} needs the Python package moonshine-voice 0.1.0 (56 MB, Linux on x86-64), which is not "
+            "installed: install the portal's extra “engines”."
         )
     needed = [package / "libmoonshine.so", *(package / "assets" / "tiny-en" / name for name in FILES)]
     lacking = next((path for path in needed if not path.is_file()), None)
     if lacking is None:
         return ""
-    return (
-        f"{TITLE} needs {lacking}, which is not there; later versions carry no model: install moonshine-voice==0.1.0."
-    )
+    remedy = "later versions carry no model: install moonshine-voice==0.1.0"
+    return f"{ENGINE.title} needs {lacking}, which is not there; {remedy}."
 
 
 def load(device: Device) -> MoonshineRecognizer:
@@ -133,7 +130,7 @@ def load(device: Device) -> MoonshineRecognizer:
             measured.
     """
     if device == "cuda":
-        raise MetricInputError(f"{TITLE} runs on the processor only. Choose the device “cpu”.")
+        raise MetricInputError(f"{ENGINE.title} runs on the processor only. Choose the device “cpu”.")
     if sentence := missing():
         raise MetricInputError(sentence)
     package = package_folder()
@@ -153,36 +150,18 @@ def _library(path: Path) -> Any:
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
-        raise MetricInputError(f"{TITLE} cannot use {path} on this machine: {error}.") from error
-    samples = ctypes.POINTER(ctypes.c_float)
-    library.moonshine_load_transcriber_from_files.argtypes = [
-        ctypes.c_char_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int32,
-    ]  # fmt: skip
-    library.moonshine_load_transcriber_from_files.restype = ctypes.c_int32
-    library.moonshine_free_transcriber.argtypes = [ctypes.c_int32]
-    library.moonshine_free_transcriber.restype = None
-    library.moonshine_error_to_string.argtypes = [ctypes.c_int32]
-    library.moonshine_error_to_string.restype = ctypes.c_char_p
-    library.moonshine_transcribe_without_streaming.argtypes = [
-        ctypes.c_int32, samples, ctypes.c_uint64, ctypes.c_int32, ctypes.c_uint32,
-        ctypes.POINTER(ctypes.POINTER(_Transcript)),
-    ]  # fmt: skip
-    library.moonshine_transcribe_without_streaming.restype = ctypes.c_int32
+        raise MetricInputError(f"{ENGINE.title} cannot use {path} on this machine: {error}.") from error
+    number, size, text = ctypes.c_int32, ctypes.c_uint64, ctypes.c_char_p
+    samples, transcript = ctypes.POINTER(ctypes.c_float), ctypes.POINTER(ctypes.POINTER(_Transcript))
+    for name, result, arguments in (
+        ("load_transcriber_from_files", number, (text, ctypes.c_uint32, ctypes.c_void_p, size, number)),
+        ("free_transcriber", None, (number,)),
+        ("error_to_string", text, (number,)),
+        ("transcribe_without_streaming", number, (number, samples, size, number, ctypes.c_uint32, transcript)),
+    ):
+        function = getattr(library, f"moonshine_{name}")
+        function.restype, function.argtypes = result, arguments
     return library
 
 
-ENGINE = Engine(
-    name="moonshine-tiny",
-    version="0.1.0",
-    title=TITLE,
-    description=(
-        "A small encoder and decoder (27 million weights) behind a detector of speech; quick on any processor. Its "
-        "rate says how systems compare, not what the challenge's own recogniser would print."
-    ),
-    languages=("en",),
-    weights=(),
-    packages=(PACKAGE,),
-    source="Moonshine AI (github.com/moonshine-ai/moonshine)",
-    licence="MIT",
-    load=load,
-)
+ENGINE = read_engine(Engine, __file__, "moonshine-tiny", load=load)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from evaluation.metrics.errors import MetricInputError
-from evaluation.recognizers import moonshine, torchaudio_ctc, whisper
-from evaluation.recognizers.contract import Device, Engine, Recognizer
-from evaluation.weights.store import is_here, missing_sentence
+from common.errors import MetricInputError
+from speech.model_files.store import is_here, missing_sentence
+from speech.recognizers import moonshine, torchaudio_ctc, whisper
+from speech.recognizers.contract import Device, Engine, Recognizer
 
 DEFAULT = moonshine.ENGINE.name
 _ENGINES = {engine.name: engine for engine in (moonshine.ENGINE, whisper.ENGINE, torchaudio_ctc.ENGINE)}
@@ -35,7 +35,7 @@ def find_engine(name: str) -> Engine:
     return _ENGINES[name]
 
 
-def missing_of(engine: Engine) -> str:
+def explain_missing(engine: Engine) -> str:
     """Why a recogniser cannot run here, as one sentence that says what to do; empty where it can."""
     if own := _OWN_NEEDS.get(engine.name):
         return own()
@@ -55,6 +55,6 @@ def load(name: str, device: Device = "cpu") -> Recognizer:
         MetricInputError: no such recogniser, or it lacks something here.
     """
     engine = find_engine(name)
-    if sentence := missing_of(engine):
+    if sentence := explain_missing(engine):
         raise MetricInputError(sentence)
     return engine.load(device)

@@ -2,7 +2,7 @@
 
 No package carries these weights and nothing is fetched from the network: whoever has the file puts it into the folder
 of models. It writes plain capitals without marks, as LibriSpeech's transcripts do; decoding is greedy, without a
-language model. Conventions: as in `evaluation.recognizers.contract`; emissions have the shape (frames, labels).
+language model. Conventions: as in `speech.recognizers.contract`; emissions have the shape (frames, labels).
 
 Source: A. Baevski et al., "wav2vec 2.0", NeurIPS 2020; A. Graves et al., ICML 2006 (CTC, best path decoding, section
 3.2).
@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics.errors import MetricInputError
-from evaluation.recognizers.contract import Device, Engine, Samples
-from evaluation.recognizers.pieces import check_rate, cut_at_pauses, holds_nothing
-from evaluation.weights.store import folder
+from common.errors import MetricInputError
+from speech.model_files.catalogue import read_engine
+from speech.model_files.store import folder
+from speech.recognizers.contract import Device, Engine, Samples, check_rate, list_pieces
 
-TITLE = "wav2vec 2.0 base, 960 h (torchaudio)"
 FILE = "wav2vec2_fairseq_base_ls960_asr_ls960.pth"
 LONGEST_S = 30.0
 _BLANK, _SPACE = 0, "|"
@@ -36,24 +35,18 @@ class CtcRecognizer:
         self._model, self._labels, self._device = model, tuple(labels), device
 
     def transcribe(self, utterances: Sequence[Samples], rate_hz: int) -> list[str]:
-        """What each utterance says; see `evaluation.recognizers.contract.Recognizer`."""
-        check_rate(rate_hz, TITLE)
-        return [self._transcribe(samples) for samples in utterances]
+        """What each utterance says; see `speech.recognizers.contract.Recognizer`."""
+        check_rate(rate_hz, ENGINE.title)
+        return [" ".join(filter(None, map(self._piece, list_pieces(one, LONGEST_S)))) for one in utterances]
 
-    def _transcribe(self, samples: Samples) -> str:
-        if holds_nothing(samples):
-            return ""
-        pieces = (piece for piece in cut_at_pauses(samples, LONGEST_S) if not holds_nothing(piece))
-        return " ".join(filter(None, (best_path(self._emissions(piece), self._labels) for piece in pieces)))
-
-    def _emissions(self, samples: Samples) -> NDArray[np.float32]:
+    def _piece(self, samples: Samples) -> str:
         import torch
 
         # One at a time: the model normalises over the whole input, so padding would change the words.
         scaled = torch.from_numpy(samples.astype(np.float32) / 32768)[None].to(self._device)
         with torch.inference_mode():
             emissions, _ = self._model(scaled)
-        return np.asarray(emissions[0].float().cpu().numpy(), dtype=np.float32)
+        return best_path(np.asarray(emissions[0].float().cpu().numpy(), dtype=np.float32), self._labels)
 
 
 def best_path(emissions: NDArray[np.float32], labels: Sequence[str]) -> str:
@@ -81,13 +74,13 @@ def missing() -> str:
     for package in ("torch", "torchaudio"):
         if find_spec(package) is None:
             return (
-                f"{TITLE} needs the Python package {package}, which is not installed: install the portal's extra "
-                "“gpu” where CUDA is there."
+                f"{ENGINE.title} needs the Python package {package}, which is not installed: install the portal's "
+                "extra “gpu” where CUDA is there."
             )
     if not weights_path().is_file():
         return (
-            f"{TITLE} needs the weights {weights_path()}, which are not there: no package carries them, so copy the "
-            "file of torchaudio's pipeline WAV2VEC2_ASR_BASE_960H to this place."
+            f"{ENGINE.title} needs the weights {weights_path()}, which are not there: no package carries them, so copy "
+            "the file of torchaudio's pipeline WAV2VEC2_ASR_BASE_960H to this place."
         )
     return ""
 
@@ -104,28 +97,14 @@ def load(device: Device) -> CtcRecognizer:
         from torchaudio.pipelines import WAV2VEC2_ASR_BASE_960H as PIPELINE
     except (ImportError, OSError) as error:
         raise MetricInputError(
-            f"{TITLE} needs torchaudio, which cannot be imported here ({error}): its wheels need CUDA libraries."
+            f"{ENGINE.title} needs torchaudio, which cannot be imported here ({error}): its wheels need CUDA libraries."
         ) from error
     try:
         # The file is there, so torch's hub reads it and asks the network for nothing.
         model = PIPELINE.get_model(dl_kwargs={"model_dir": str(weights_path().parent), "weights_only": True})
     except (RuntimeError, KeyError, ValueError, EOFError) as error:
-        raise MetricInputError(f"{weights_path()} does not hold the weights of {TITLE}: {error}") from error
+        raise MetricInputError(f"{weights_path()} does not hold the weights of {ENGINE.title}: {error}") from error
     return CtcRecognizer(model.eval().to(device), PIPELINE.get_labels(), device)
 
 
-ENGINE = Engine(
-    name="torchaudio-wav2vec2",
-    version="1",
-    title=TITLE,
-    description=(
-        "An encoder (95 million weights) fine-tuned on LibriSpeech, read letter by letter without a language model; of "
-        "the family of the 2024 challenge's own recogniser."
-    ),
-    languages=("en",),
-    weights=(),
-    packages=("torch", "torchaudio"),
-    source="torchaudio pipeline WAV2VEC2_ASR_BASE_960H (fairseq)",
-    licence="MIT",
-    load=load,
-)
+ENGINE = read_engine(Engine, __file__, "torchaudio-wav2vec2", load=load)

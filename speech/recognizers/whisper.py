@@ -3,7 +3,7 @@
 Every piece of at most 30 s is decoded once, greedily, in English, without time stamps and without memory of the piece
 before, so that the same samples always give the same words. What the model would go on writing over noise is bounded:
 no piece gets more tokens than its seconds of quick speech could fill, and a piece that the model itself takes for no
-speech gets none. Conventions: as in `evaluation.recognizers.contract`; log-probabilities are natural, per token.
+speech gets none. Conventions: as in `speech.recognizers.contract`; log-probabilities are natural, per token.
 
 Source: A. Radford et al., "Robust speech recognition via large-scale weak supervision", ICML 2023; thresholds of
 section 4.5 there.
@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.metrics.errors import MetricInputError
-from evaluation.recognizers.contract import Device, Engine, Samples
-from evaluation.recognizers.pieces import RATE_HZ, check_rate, cut_at_pauses, holds_nothing
-from evaluation.weights.store import find
+from common.errors import MetricInputError
+from speech.model_files.catalogue import read_engine
+from speech.model_files.store import find
+from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples, check_rate, list_pieces
 
-TITLE = "Whisper base"
 WEIGHTS = "whisper-base"
 LONGEST_S = 30.0
 TOKENS_PER_S = 10  # quick English is about 6 words and 8 tokens a second
@@ -44,11 +43,14 @@ class WhisperRecognizer:
         threads = os.environ.get("OMP_NUM_THREADS", "")
         try:
             model = WhisperModel(
-                str(folder), device=device, compute_type="int8" if device == "cpu" else "float16",
-                cpu_threads=int(threads) if threads.isdecimal() else 0, local_files_only=True,
-            )  # fmt: skip
+                str(folder),
+                device=device,
+                compute_type="int8" if device == "cpu" else "float16",
+                cpu_threads=int(threads) if threads.isdecimal() else 0,
+                local_files_only=True,
+            )
         except (RuntimeError, ValueError) as error:
-            raise MetricInputError(f"{TITLE} could not be loaded on “{device}”: {error}") from error
+            raise MetricInputError(f"{ENGINE.title} could not be loaded on “{device}”: {error}") from error
         self._extract = model.feature_extractor
         self._tokens = model.hf_tokenizer
         self._model: Any = model.model
@@ -56,10 +58,10 @@ class WhisperRecognizer:
         self._batch, self._device = _BATCH[device], device
 
     def transcribe(self, utterances: Sequence[Samples], rate_hz: int) -> list[str]:
-        """What each utterance says; see `evaluation.recognizers.contract.Recognizer`."""
-        check_rate(rate_hz, TITLE)
+        """What each utterance says; see `speech.recognizers.contract.Recognizer`."""
+        check_rate(rate_hz, ENGINE.title)
         found: list[list[str]] = [[] for _ in utterances]
-        pieces = _pieces(utterances)
+        pieces = ((number, piece) for number, one in enumerate(utterances) for piece in list_pieces(one, LONGEST_S))
         while batch := list(islice(pieces, self._batch)):
             for (number, _), text in zip(batch, self._decode([piece for _, piece in batch]), strict=True):
                 found[number].append(text)
@@ -71,10 +73,14 @@ class WhisperRecognizer:
         limits = [_most_tokens(piece.size / RATE_HZ) for piece in pieces]
         features = ctranslate2.StorageView.from_array(np.stack([self._features(piece) for piece in pieces]))
         outcomes = self._generate(
-            features, [self._prompt] * len(pieces), beam_size=1, sampling_temperature=0,
-            max_length=min(MOST_TOKENS, len(self._prompt) + max(limits)), return_scores=True,
+            features,
+            [self._prompt] * len(pieces),
+            beam_size=1,
+            sampling_temperature=0,
+            max_length=min(MOST_TOKENS, len(self._prompt) + max(limits)),
+            return_scores=True,
             return_no_speech_prob=True,
-        )  # fmt: skip
+        )
         for outcome, limit in zip(outcomes, limits, strict=True):
             tokens = outcome.sequences_ids[0]
             log_probability = outcome.scores[0] * len(tokens) / (len(tokens) + 1)
@@ -87,7 +93,7 @@ class WhisperRecognizer:
         try:
             return self._model.generate(*inputs, **options)
         except RuntimeError as error:  # memory or libraries of the card
-            raise MetricInputError(f"{TITLE} failed on “{self._device}”: {error}") from error
+            raise MetricInputError(f"{ENGINE.title} failed on “{self._device}”: {error}") from error
 
     def _features(self, samples: Samples) -> np.ndarray[Any, np.dtype[np.float32]]:
         """Log mel spectrum of 30 s, shape (80, 3000), the rest as silence."""
@@ -106,28 +112,8 @@ def load(device: Device) -> WhisperRecognizer:
     return WhisperRecognizer(find(WEIGHTS).parent, device)
 
 
-def _pieces(utterances: Sequence[Samples]) -> Iterator[tuple[int, Samples]]:
-    for number, samples in enumerate(utterances):
-        if not holds_nothing(samples):
-            yield from ((number, piece) for piece in cut_at_pauses(samples, LONGEST_S) if not holds_nothing(piece))
-
-
 def _most_tokens(seconds: float) -> int:
     return min(MOST_TOKENS - len(_PROMPT), TOKENS_BESIDES + round(TOKENS_PER_S * seconds))
 
 
-ENGINE = Engine(
-    name="whisper-base",
-    version="1",
-    title=TITLE,
-    description=(
-        "An encoder and decoder (74 million weights) trained on 680,000 hours of many languages; about 9 % word errors "
-        "on LibriSpeech test-other. Over noise it may write what nobody said."
-    ),
-    languages=("en",),
-    weights=(WEIGHTS,),
-    packages=("faster_whisper", "ctranslate2"),
-    source="OpenAI Whisper base, converted by Systran (github.com/SYSTRAN/faster-whisper)",
-    licence="MIT",
-    load=load,
-)
+ENGINE = read_engine(Engine, __file__, "whisper-base", load=load)

@@ -14,14 +14,16 @@ from pathlib import Path
 from threading import Lock
 from types import ModuleType
 
-from anonymization.methods.errors import MethodError
-
 _PACKAGE = "pyworld"
 _COMPILED = "pyworld.pyworld"
 _REMEDY = (
     "Install the portal with its extra “world” (pip install 'voiceprivacy-portal[world]'); a C++ compiler is needed."
 )
 _turn = Lock()
+
+
+class WorldError(ValueError):
+    """The vocoder cannot be used here: says what is missing and what to do."""
 
 
 def missing_world(what: str = "Formant and F0 scaling") -> str:
@@ -38,19 +40,19 @@ def missing_world(what: str = "Formant and F0 scaling") -> str:
 def load_world() -> ModuleType:
     """The compiled part of pyworld: dio, stonemask, harvest, cheaptrick, d4c, synthesize.
 
-    Raises MethodError where it is absent or cannot be loaded.
+    Raises WorldError where it is absent or cannot be loaded.
     """
     with _turn:
         if _COMPILED in sys.modules:
             return sys.modules[_COMPILED]
         spec = _find_compiled()
         if spec is None or spec.loader is None:
-            raise MethodError(missing_world())
+            raise WorldError(missing_world())
         try:
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
         except ImportError as error:
-            raise MethodError(f"The package pyworld cannot be loaded: {error}. {_REMEDY}") from error
+            raise WorldError(f"The package pyworld cannot be loaded: {error}. {_REMEDY}") from error
         # A later `import pyworld` then takes this one: a compiled module loads once in a process.
         return sys.modules.setdefault(_COMPILED, module)
 

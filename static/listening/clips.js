@@ -129,10 +129,10 @@ async function fetched(address, isRetry, signal) {
   if (!answer.ok) throw new Error(`answer ${answer.status}`);
   const announced = Number(answer.headers.get("Content-Length"));
   const bytes = await answer.arrayBuffer();
-  if (String.fromCharCode(...new Uint8Array(bytes, 0, Math.min(4, bytes.byteLength))) !== "fLaC") {
-    throw new Error("no recording");
-  }
-  if (announced > bytes.byteLength) throw new Error("truncated");
+  const kind = String.fromCharCode(...new Uint8Array(bytes, 0, Math.min(4, bytes.byteLength)));
+  if (kind !== "RIFF" && kind !== "fLaC") throw new Error("no recording");
+  const stated = kind === "RIFF" && bytes.byteLength > 8 ? new DataView(bytes).getUint32(4, true) + 8 : 0;
+  if (Math.max(announced, stated) > bytes.byteLength) throw new Error("truncated");
   return bytes;
 }
 

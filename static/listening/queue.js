@@ -23,6 +23,7 @@ export class Queue {
     this.entries.forEach((entry) => (entry.body.is_late = true));
     this.isStopped = false;
     this.failures = 0;
+    this.on.changed();
     this.drain();
   }
 

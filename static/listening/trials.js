@@ -93,7 +93,7 @@ function showConnection(isReached) {
   const { state } = queue;
   if (state === "kept") showSaved(queue.isKept === false ? "unkept" : "kept");
   else if (!isReached && state === "saved") showSaved("offline");
-  else showSaved(state);
+  else if (!queue.isStopped) showSaved(state); // before it is open, nobody knows what this device kept
 }
 
 // The order of trials ----------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ document.addEventListener("click", (event) => {
   if (menu && !menu.contains(event.target)) menu.open = false;
 });
 
-// A list of boxes to tick: buttons that tick several, and how much the ticked ones are. As in portal.core.wording.
+// A list of boxes to tick: buttons that tick several, and how much the ticked ones are. As in portal.core.labels.
 function roughly(seconds) {
   if (seconds < 5) return "a few seconds";
   if (seconds < 58) return `about ${5 * Math.round(seconds / 5)} s`;

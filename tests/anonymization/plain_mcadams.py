@@ -1,7 +1,7 @@
 """B2 frame by frame with `numpy.roots` and `scipy.signal.lfilter`: a yardstick, not a product.
 
 Tests hold the fast method against it and the benchmark divides by its time. Conventions as in
-`anonymization.methods.mcadams`; the official behaviour at every edge, unless told otherwise.
+`anonymization.methods.mcadams.method`; the official behaviour at every edge, unless told otherwise.
 """
 
 import numpy as np

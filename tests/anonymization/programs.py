@@ -6,7 +6,7 @@ import textwrap
 import numpy as np
 
 from anonymization.methods.contract import Item, PseudoSpeaker
-from anonymization.methods.external import load_command
+from anonymization.methods.external.method import load_command
 
 # What most programs of the tests begin with: the call of the mode "folders" and a way to write speech.
 HEAD = """\

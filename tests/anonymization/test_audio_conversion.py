@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import soundfile
 
-from anonymization.methods.conforming import conform, conform_file
-from anonymization.methods.errors import MethodError
-from evaluation.formats.audio import AudioError, resample
+from anonymization.methods.audio_conversion import convert_audio, convert_file
+from anonymization.methods.contract import MethodError
+from speech.audio.files import AudioError, resample
 
 RATE_HZ = 16_000
 TONE = np.round(12_000 * np.sin(2 * np.pi * 440 * np.arange(RATE_HZ) / RATE_HZ)).astype(np.int16)
 
 
 def test_mono_16_bit_samples_at_the_rate_come_back_untouched():
-    done = conform(TONE, RATE_HZ, strict=True)
+    done = convert_audio(TONE, RATE_HZ, strict=True)
     assert np.array_equal(done.samples, TONE)
     assert (done.rate_hz, done.remarks, done.samples.dtype) == (RATE_HZ, (), np.int16)
 
@@ -23,7 +23,7 @@ def test_mono_16_bit_samples_at_the_rate_come_back_untouched():
 @pytest.mark.parametrize("rate_hz", [8_000, 22_050, 44_100, 48_000])
 def test_other_rate_is_resampled_and_said(rate_hz):
     tone = np.round(12_000 * np.sin(2 * np.pi * 440 * np.arange(rate_hz) / rate_hz)).astype(np.int16)
-    done = conform(tone, rate_hz)
+    done = convert_audio(tone, rate_hz)
     assert done.remarks == (f"resampled from {rate_hz:,} Hz to 16,000 Hz by soxr",)
     assert done.samples.size == RATE_HZ
     inner = slice(2_000, -2_000)
@@ -33,35 +33,35 @@ def test_other_rate_is_resampled_and_said(rate_hz):
 def test_long_audio_is_resampled_as_at_once():
     """Several blocks, the last of them a short one."""
     noise = np.random.default_rng(3).normal(0, 9000, 2_500_001).clip(-32768, 32767).astype(np.int16)
-    assert np.array_equal(conform(noise, 44_100).samples, resample(noise, 44_100, RATE_HZ))
+    assert np.array_equal(convert_audio(noise, 44_100).samples, resample(noise, 44_100, RATE_HZ))
 
 
 def test_channels_are_averaged_and_said():
-    done = conform(np.stack([TONE, np.zeros_like(TONE)], axis=1), RATE_HZ)
+    done = convert_audio(np.stack([TONE, np.zeros_like(TONE)], axis=1), RATE_HZ)
     assert done.remarks == ("2 channels averaged to one",)
     assert np.array_equal(done.samples, np.rint(TONE / 2).astype(np.int16))
 
 
 def test_one_channel_of_two_dimensions_is_mono():
-    done = conform(TONE[:, np.newaxis], RATE_HZ, strict=True)
+    done = convert_audio(TONE[:, np.newaxis], RATE_HZ, strict=True)
     assert np.array_equal(done.samples, TONE)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_floating_point_is_rounded_to_the_same_samples(dtype):
-    done = conform((TONE / 32768).astype(dtype), RATE_HZ)
+    done = convert_audio((TONE / 32768).astype(dtype), RATE_HZ)
     assert np.array_equal(done.samples, TONE)
     assert done.remarks == (f"{np.dtype(dtype).name} samples written as they are to 16 bits",)
 
 
 def test_floating_point_between_the_steps_is_said_to_be_rounded():
-    done = conform(np.array([0.4, 0.6, -1.6]) / 32768, RATE_HZ)
+    done = convert_audio(np.array([0.4, 0.6, -1.6]) / 32768, RATE_HZ)
     assert done.samples.tolist() == [0, 1, -2]
     assert done.remarks == ("float64 samples rounded to 16 bits",)
 
 
 def test_floating_point_beyond_full_scale_is_clipped_and_counted():
-    done = conform(np.array([1.5, -1.5, 1.0, -1.0, 0.0]), RATE_HZ)
+    done = convert_audio(np.array([1.5, -1.5, 1.0, -1.0, 0.0]), RATE_HZ)
     assert done.samples.tolist() == [32767, -32768, 32767, -32768, 0]
     assert done.remarks[-1] == "2 samples beyond full scale clipped"
 
@@ -78,12 +78,12 @@ def test_floating_point_beyond_full_scale_is_clipped_and_counted():
     ids=["uint8", "int8", "int32", "big-endian", "float16"],
 )
 def test_integers_fill_the_range_of_their_type(samples, expected):
-    assert conform(samples, RATE_HZ).samples.tolist() == expected
+    assert convert_audio(samples, RATE_HZ).samples.tolist() == expected
 
 
 @pytest.mark.parametrize("shape", [(1,), (1, 1), (1, 2)])
 def test_one_sample_is_enough(shape):
-    assert conform(np.full(shape, 7, np.int16), RATE_HZ).samples.tolist() == [7]
+    assert convert_audio(np.full(shape, 7, np.int16), RATE_HZ).samples.tolist() == [7]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_one_sample_is_enough(shape):
 )
 def test_audio_that_cannot_be_used_is_refused_in_a_sentence(samples, rate_hz, sentence):
     with pytest.raises(MethodError, match=sentence):
-        conform(samples, rate_hz)
+        convert_audio(samples, rate_hz)
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_audio_that_cannot_be_used_is_refused_in_a_sentence(samples, rate_hz, se
 )
 def test_strict_refuses_each_change(samples, rate_hz, change):
     with pytest.raises(MethodError, match=f"Strict: expected mono 16-bit samples at 16,000 Hz.*{change}"):
-        conform(samples, rate_hz, strict=True)
+        convert_audio(samples, rate_hz, strict=True)
 
 
 def test_input_is_not_changed():
     given = np.array([1.5, 0.5])
-    conform(given, RATE_HZ)
+    convert_audio(given, RATE_HZ)
     assert given.tolist() == [1.5, 0.5]
 
 
@@ -145,14 +145,14 @@ def test_input_is_not_changed():
 )
 def test_file_of_any_encoding_is_read(tmp_path, subtype, tolerance, remark):
     soundfile.write(tmp_path / "a.wav", TONE / 32768, RATE_HZ, subtype=subtype)
-    done = conform_file(tmp_path / "a.wav")
+    done = convert_file(tmp_path / "a.wav")
     assert np.abs(done.samples.astype(int) - TONE).max() <= tolerance
     assert done.remarks == ((remark,) if remark else ())
 
 
 def test_stereo_file_of_another_rate_is_read(tmp_path):
     soundfile.write(tmp_path / "a.flac", np.stack([TONE, TONE], axis=1), 8_000)
-    done = conform_file(tmp_path / "a.flac")
+    done = convert_file(tmp_path / "a.flac")
     assert done.samples.size == 2 * TONE.size
     assert done.remarks == ("2 channels averaged to one", "resampled from 8,000 Hz to 16,000 Hz by soxr")
 
@@ -162,18 +162,18 @@ def test_cut_stereo_file_is_refused(tmp_path):
     content = (tmp_path / "a.wav").read_bytes()
     (tmp_path / "a.wav").write_bytes(content[:-1000])
     with pytest.raises(AudioError, match="cut or damaged"):
-        conform_file(tmp_path / "a.wav")
+        convert_file(tmp_path / "a.wav")
 
 
 def test_file_with_nan_is_refused(tmp_path):
     soundfile.write(tmp_path / "a.wav", np.array([0.0, np.nan], np.float32), RATE_HZ, subtype="FLOAT")
     with pytest.raises(MethodError, match="found NaN or infinity"):
-        conform_file(tmp_path / "a.wav")
+        convert_file(tmp_path / "a.wav")
 
 
 def test_channels_that_cancel_each_other_are_refused():
     speech = np.random.default_rng(3).normal(0, 3000, 4000).astype(np.int16)
     with pytest.raises(MethodError, match="found 2 that cancel each other"):
-        conform(np.stack([speech, -speech], axis=1), 16_000)
-    kept = conform(np.stack([speech, -(speech // 2)], axis=1), 16_000).samples
+        convert_audio(np.stack([speech, -speech], axis=1), 16_000)
+    kept = convert_audio(np.stack([speech, -(speech // 2)], axis=1), 16_000).samples
     assert np.abs(kept).max() > 1000

@@ -8,12 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from anonymization.methods.conformance import check_method
-from anonymization.methods.conformance_inputs import make_vowel, worst_cases
-from anonymization.methods.conformance_workers import run_in_fork
-from anonymization.methods.contract import Method, Option, Parameter, PseudoSpeaker
-from anonymization.methods.errors import MethodError
-from evaluation.formats.problems import Severity
+from anonymization.conformance import check_method, list_worst_cases, make_vowel, run_in_fork
+from anonymization.methods.contract import Method, MethodError, Option, Parameter, PseudoSpeaker
+from common.problems import Severity
 
 GAIN = Parameter("bend", "", 0.1, 0.9, "how far the wave is bent", "The voice sounds rough.")
 VOICE = PseudoSpeaker("k", {"bend": 0.5})
@@ -233,5 +230,5 @@ def test_vowel_is_voiced_speech_of_the_right_length():
 
 
 def test_worst_cases_have_names_of_their_own():
-    names = [name for name, _, _ in worst_cases(make_vowel(16_000), 16_000)]
+    names = [name for name, _, _ in list_worst_cases(make_vowel(16_000), 16_000)]
     assert len(set(names)) == len(names) >= 15

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from anonymization.methods.contract import PseudoSpeaker, validate_samples
-from anonymization.methods.errors import MethodError
-from anonymization.methods.pseudo_speakers import plan_voices, pseudo_speaker_key
+from anonymization.methods.contract import MethodError, PseudoSpeaker, validate_samples
 from anonymization.methods.registry import get_method
+from anonymization.methods.voices.pseudo_speakers import plan_voices, pseudo_speaker_key
 
 B2 = get_method("mcadams-2022")
 SECOND = np.random.default_rng(1).normal(0, 1000, 16_000).astype(np.int16)

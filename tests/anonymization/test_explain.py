@@ -12,11 +12,10 @@ import pytest
 import soundfile
 from scipy.signal import lfilter
 
-from anonymization.methods.contract import Method, PseudoSpeaker
-from anonymization.methods.errors import MethodError
-from anonymization.methods.explain import best_instant, explain
-from anonymization.methods.explain_served import LENGTH_BYTES, answer_drawing, request_drawing
-from anonymization.methods.explain_spectrum import burg, find_f0, frame_at, look_at, pair_resonances
+from anonymization.explanation.drawing import LENGTH_BYTES, answer_drawing, request_drawing
+from anonymization.explanation.explain import cut_frame, explain, find_best_instant, find_f0, look_at, pair_resonances
+from anonymization.methods.contract import Method, MethodError, PseudoSpeaker
+from anonymization.methods.mcadams.engine import fit_polynomial
 from anonymization.methods.registry import get_method
 from evaluation.figures.explanation import draw_explanation
 from tests.anonymization.vowels import RATE_HZ, vowel
@@ -86,7 +85,7 @@ def test_rate_of_a_recording_changes_nothing(rate_hz):
 
 
 def test_noise_and_silence_have_no_f0():
-    assert find_f0(frame_at(noise(), RATE_HZ, AT_S), RATE_HZ)[0] == 0
+    assert find_f0(cut_frame(noise(), RATE_HZ, AT_S), RATE_HZ)[0] == 0
     assert find_f0(np.zeros(640), RATE_HZ) == (0.0, 0.0)
     side = look_at(np.zeros(RATE_HZ, np.int16), RATE_HZ, 0.5)
     assert (side.is_silent, side.f0_hz, side.peaks_hz.size) == (True, 0.0, 0)
@@ -97,7 +96,7 @@ def test_all_pole_model_of_a_resonance_is_the_resonance():
     radius, angle = 0.98, 1.1
     coefficients = [1.0, -2 * radius * np.cos(angle), radius**2]
     ringing = lfilter([1.0], coefficients, np.random.default_rng(3).normal(size=20_000))
-    np.testing.assert_allclose(burg(ringing, 2), coefficients, atol=0.01)
+    np.testing.assert_allclose(fit_polynomial(ringing, 2), coefficients, atol=0.01)
 
 
 # Which resonance became which ----------------------------------------------------------------------
@@ -123,7 +122,7 @@ def test_best_instant_is_the_loudest_voiced_one():
     silence = np.zeros(3200, np.int16)
     recording = np.concatenate([silence, quiet, silence, loud, silence, noise(0.3, 9000)])
     begins_s = (3200 + quiet.size + 3200) / RATE_HZ
-    at_s = best_instant(recording, RATE_HZ)
+    at_s = find_best_instant(recording, RATE_HZ)
     assert begins_s < at_s < begins_s + 0.3
     assert at_s == round(at_s, 2)
     found = explain(None, recording, recording, RATE_HZ)
@@ -132,9 +131,9 @@ def test_best_instant_is_the_loudest_voiced_one():
 
 def test_best_instant_of_noise_is_loud_and_of_silence_the_first():
     recording = np.concatenate([noise(0.3, 100), noise(0.3, 9000), noise(0.3, 100)])
-    assert 0.28 <= best_instant(recording, RATE_HZ) <= 0.62
-    assert best_instant(np.zeros(RATE_HZ, np.int16), RATE_HZ) == 0
-    assert best_instant(np.ones(1, np.int16), RATE_HZ) == 0
+    assert 0.28 <= find_best_instant(recording, RATE_HZ) <= 0.62
+    assert find_best_instant(np.zeros(RATE_HZ, np.int16), RATE_HZ) == 0
+    assert find_best_instant(np.ones(1, np.int16), RATE_HZ) == 0
 
 
 @pytest.mark.parametrize("at_s", [-0.01, 0.51, 1e9, float("nan"), float("inf")])
@@ -178,8 +177,8 @@ def test_shorter_of_two_recordings_decides_what_can_be_asked():
 @pytest.mark.parametrize("alpha", [0.5, 0.7, 0.9])
 @pytest.mark.parametrize("at_s", [0.0, 0.1234, 0.25, 0.5])
 def test_mcadams_poles_are_those_of_the_method_and_turn_to_phi_to_the_alpha(alpha, at_s):
-    from anonymization.methods import _mcadams_kernel as kernel
-    from anonymization.methods.mcadams_parameters import OFFSET, McAdamsParameters
+    from anonymization.methods.mcadams import engine
+    from anonymization.methods.mcadams.parameters import OFFSET, McAdamsParameters
 
     samples = vowel(130, VOWELS["a"])
     poles = explain(get_method("mcadams-2022"), samples, samples, RATE_HZ, voice(alpha=alpha), at_s=at_s).poles
@@ -192,7 +191,7 @@ def test_mcadams_poles_are_those_of_the_method_and_turn_to_phi_to_the_alpha(alph
     assert start // hop in settings.frames(samples.size)
     assert abs(middle_s - np.clip(at_s, 0.02, 0.49)) <= 0.005 + 1e-9
     signal = samples[start : start + window.size] / 32768 + OFFSET
-    _, found, _ = kernel.find_poles(signal, window, hop, settings.order, OFFSET)
+    _, found, _ = engine.find_poles(signal, window, hop, settings.order, OFFSET)
     upper = found[0][found[0].imag > 0]
     upper = upper[np.argsort(np.angle(upper))]
     np.testing.assert_allclose(poles.radii * np.exp(1j * poles.angles_before), upper, atol=1e-7)
@@ -356,7 +355,7 @@ def test_explaining_loads_no_heavy_library():
     program = (
         "import sys, numpy as np\n"
         "from anonymization.methods.contract import PseudoSpeaker\n"
-        "from anonymization.methods.explain import explain\n"
+        "from anonymization.explanation.explain import explain\n"
         "from anonymization.methods.registry import get_method\n"
         "x = np.random.default_rng(0).normal(0, 900, 16000).astype(np.int16)\n"
         "voice = PseudoSpeaker('0' * 64, {'alpha': 0.7})\n"
@@ -382,7 +381,7 @@ def test_process_draws_what_it_is_asked_one_line_after_another():
         request_drawing(mcadams, theme="dark", image_format="png", narrow=True),
         request_drawing(mcadams, theme="light", image_format="svg"),
     ]
-    program = [sys.executable, "-m", "anonymization.methods.explain_served"]
+    program = [sys.executable, "-m", "anonymization.explanation.drawing"]
     answer = subprocess.run(program, input=b"".join(lines), capture_output=True, cwd=ROOT, check=True, timeout=120)
     pictures = [draw_explanation(mcadams, "dark", "png", narrow=True), draw_explanation(mcadams)]
     assert answer.stdout == b"".join(len(each).to_bytes(LENGTH_BYTES, "big") + each for each in pictures)

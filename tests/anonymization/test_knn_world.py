@@ -7,14 +7,21 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from anonymization.methods.conformance_inputs import make_targets, make_vowel
-from anonymization.methods.contract import PseudoSpeaker, takes_targets
-from anonymization.methods.errors import MethodError
-from anonymization.methods.knn_world_frames import KeptAnalyses, WorldFrames, analyse
-from anonymization.methods.knn_world_matching import convert_frames, nearest, smooth
+from anonymization.conformance import make_targets, make_vowel
+from anonymization.methods.contract import (
+    MethodError,
+    PseudoSpeaker,
+    Target,
+    TargetPool,
+    takes_targets,
+)
+from anonymization.methods.knn.frames import KeptAnalyses, WorldFrames, analyse, convert_frames, nearest, smooth
 from anonymization.methods.registry import get_method
-from anonymization.methods.target_pool import Target, TargetPool, pool_of_samples, target_voice
-from anonymization.methods.world_f0 import measure_f0, track_f0
+from anonymization.methods.voices.targets import (
+    pool_of_samples,
+    target_voice,
+)
+from anonymization.methods.world.f0 import measure_f0, track_f0
 
 RATE = 16_000
 
@@ -117,7 +124,7 @@ def test_without_targets_it_refuses_and_says_what_to_do():
 
 def test_without_its_library_it_says_so(monkeypatch):
     monkeypatch.delitem(sys.modules, "pyworld.pyworld", raising=False)
-    monkeypatch.setattr("anonymization.methods.world_library._find_compiled", lambda: None)
+    monkeypatch.setattr("speech.vocoders.world_library._find_compiled", lambda: None)
     found = get_method("knn-world")
     assert found.missing().startswith("kNN-WORLD needs the package pyworld, which is absent. Install")
     with pytest.raises(MethodError, match="needs the package pyworld"):

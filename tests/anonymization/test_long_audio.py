@@ -5,8 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from anonymization.methods.checks import check_output
-from anonymization.methods.long_audio import check_long_audio, frame_power
+from anonymization.checks.outputs import check_long_audio, check_output, measure_power
 from evaluation.metrics.audio_checks import check_audio
 
 LONG = 2_500_000
@@ -41,8 +40,8 @@ def test_blocks_give_what_the_whole_gives(original, output):
 def test_power_of_frames_does_not_depend_on_blocks():
     samples = speech()
     frames = samples[: LONG // 160 * 160].reshape(-1, 160).astype(np.float64)
-    assert np.array_equal(frame_power(samples, 160), np.mean(np.square(frames), axis=1))
-    assert frame_power(samples[:100], 160).size == 0
+    assert np.array_equal(measure_power(samples, 160), np.mean(np.square(frames), axis=1))
+    assert measure_power(samples[:100], 160).size == 0
 
 
 def test_check_of_long_speech_needs_no_copy_in_double_precision():

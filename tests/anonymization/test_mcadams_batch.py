@@ -5,9 +5,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from anonymization.methods.contract import Item, PseudoSpeaker
-from anonymization.methods.errors import MethodError
-from anonymization.methods.mcadams import METHODS, McAdamsParameters, mcadams, mcadams_batch
+from anonymization.methods.contract import Item, MethodError, PseudoSpeaker
+from anonymization.methods.mcadams.method import METHODS, mcadams, mcadams_batch
+from anonymization.methods.mcadams.parameters import McAdamsParameters
 
 LENGTHS = [3000, 0, 480, 20_000, 100, 481, 16_000]
 ALPHAS = np.linspace(0.5, 0.89, len(LENGTHS))

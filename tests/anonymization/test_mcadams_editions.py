@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 import soundfile
 
-from anonymization.methods import mcadams_compiled
-from anonymization.methods.contract import PseudoSpeaker
-from anonymization.methods.errors import MethodError
-from anonymization.methods.mcadams import METHODS, McAdamsParameters, mcadams, official_options
-from anonymization.methods.mcadams_alphas import official_speaker_alpha, official_utterance_alphas
+from anonymization.methods.contract import MethodError, PseudoSpeaker
+from anonymization.methods.mcadams import engine
+from anonymization.methods.mcadams.method import METHODS, mcadams, official_options
+from anonymization.methods.mcadams.parameters import (
+    McAdamsParameters,
+    official_speaker_alpha,
+    official_utterance_alphas,
+)
 from tests.anonymization.plain_mcadams import plain_mcadams
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +42,7 @@ def run(edition, samples, alpha=None, **options):
 
 def bend(samples, alpha, **options):
     """What comes out before any change of level, full scale ±1."""
-    return mcadams_compiled.bend_poles(samples, McAdamsParameters(alpha, **options), threads=1)
+    return engine.bend_poles(samples, McAdamsParameters(alpha, **options), threads=1)
 
 
 def largest_difference(a, b):
@@ -240,7 +243,8 @@ def test_missing_torch_is_said_in_a_sentence(monkeypatch):
 
 def test_compiled_engine_imports_no_torch():
     code = (
-        "import sys, numpy as np; from anonymization.methods.mcadams import McAdamsParameters, mcadams;"
+        "import sys, numpy as np; from anonymization.methods.mcadams.method import mcadams;"
+        "from anonymization.methods.mcadams.parameters import McAdamsParameters;"
         "mcadams(np.arange(3000, dtype=np.int16), 16_000, McAdamsParameters(0.8)); print('torch' in sys.modules)"
     )
     finished = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

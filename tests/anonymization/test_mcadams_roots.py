@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from anonymization.methods._mcadams_roots import find_roots
+from anonymization.methods.mcadams.engine import find_roots
 
 
 def make_polynomials(count, order, seed=0):

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from anonymization.methods import mcadams_compiled, mcadams_torch
 from anonymization.methods.contract import Item, PseudoSpeaker
-from anonymization.methods.mcadams import METHODS, McAdamsParameters, mcadams, mcadams_batch
+from anonymization.methods.mcadams import engine, torch_engine
+from anonymization.methods.mcadams.method import METHODS, mcadams, mcadams_batch
+from anonymization.methods.mcadams.parameters import McAdamsParameters
 
 torch = pytest.importorskip("torch", reason="the torch engine is tested where torch is installed; here it is not")
 
@@ -35,10 +36,10 @@ def settings(alpha, **options):
 @pytest.mark.parametrize("device", DEVICES)
 def test_torch_equals_compiled_before_quantisation(vowels, device):
     parameters = [settings(alpha) for alpha in ALPHAS]
-    bent = list(mcadams_torch.bend_poles([vowels] * len(ALPHAS), parameters, device=device))
+    bent = list(torch_engine.bend_poles([vowels] * len(ALPHAS), parameters, device=device))
     assert len(bent) == len(ALPHAS)
     for one, each in zip(bent, parameters, strict=True):
-        assert_bent_alike(one, mcadams_compiled.bend_poles(vowels, each, threads=1))
+        assert_bent_alike(one, engine.bend_poles(vowels, each, threads=1))
 
 
 def test_torch_equals_compiled_to_one_step_on_real_speech(shared):
@@ -65,8 +66,8 @@ def test_every_length_equals_compiled(n, ends):
 @pytest.mark.parametrize(("window_s", "hop_s", "order"), [(0.03, 0.01, 16), (0.02, 0.02, 5), (0.025, 0.007, 21)])
 def test_other_frames_equal_compiled(vowels, window_s, hop_s, order):
     framing = {"window_s": window_s, "hop_s": hop_s, "order": order, "tail": True}
-    (bent,) = mcadams_torch.bend_poles([vowels], [settings(0.8, **framing)])
-    assert_bent_alike(bent, mcadams_compiled.bend_poles(vowels, McAdamsParameters(0.8, **framing), threads=1))
+    (bent,) = torch_engine.bend_poles([vowels], [settings(0.8, **framing)])
+    assert_bent_alike(bent, engine.bend_poles(vowels, McAdamsParameters(0.8, **framing), threads=1))
 
 
 @pytest.mark.parametrize("frames_per_batch", [1, 7, 64, 100_000])
@@ -74,10 +75,10 @@ def test_size_of_batches_changes_nothing(frames_per_batch):
     """Pieces of utterances, several utterances in one batch, and utterances without a frame between them."""
     utterances = [noise(n, seed=n) for n in (3000, 0, 480, 100, 5000, 319)]
     parameters = [settings(alpha) for alpha in ALPHAS]
-    bent = list(mcadams_torch.bend_poles(utterances, parameters, device="cpu", frames_per_batch=frames_per_batch))
+    bent = list(torch_engine.bend_poles(utterances, parameters, device="cpu", frames_per_batch=frames_per_batch))
     assert [one.size for one in bent] == [samples.size for samples in utterances]
     for one, samples, each in zip(bent, utterances, parameters, strict=True):
-        assert_bent_alike(one, mcadams_compiled.bend_poles(samples, each, threads=1))
+        assert_bent_alike(one, engine.bend_poles(samples, each, threads=1))
 
 
 def test_batch_of_several_voices_equals_one_by_one(vowels):
@@ -95,8 +96,8 @@ def test_batch_of_several_voices_equals_one_by_one(vowels):
 def test_silence_stays_silent_by_option():
     samples = noise(8000)
     samples[3000:5000] = 0
-    (kept,) = mcadams_torch.bend_poles([samples], [settings(0.8)])
-    (filtered,) = mcadams_torch.bend_poles([samples], [settings(0.8, keep_digital_silence=False)])
+    (kept,) = torch_engine.bend_poles([samples], [settings(0.8)])
+    (filtered,) = torch_engine.bend_poles([samples], [settings(0.8, keep_digital_silence=False)])
     assert not kept[3360:4640].any()
     assert filtered[3360:4640].any()
     assert not mcadams(np.zeros(16_000, np.int16), 16_000, settings(0.8)).any()
@@ -111,7 +112,7 @@ def test_degenerate_sound_stays_finite(name):
         "tone": 20_000 * np.cos(np.pi / 2 * t),
         "pulse": (t == 4000) * 32_767,
     }[name].astype(np.int16)
-    (bent,) = mcadams_torch.bend_poles([samples], [settings(0.7)])
+    (bent,) = torch_engine.bend_poles([samples], [settings(0.7)])
     assert np.isfinite(bent).all()
     assert np.abs(mcadams(samples, 16_000, settings(0.7)).astype(int)).max() == 32766
 
@@ -119,8 +120,8 @@ def test_degenerate_sound_stays_finite(name):
 def test_poles_equal_numpy_roots(vowels):
     window = McAdamsParameters(0.8).analysis_window()
     frames = np.lib.stride_tricks.sliding_window_view(vowels / 32768, 320)[::160].T * window[:, np.newaxis]
-    coefficients = mcadams_torch.fit_polynomials(torch.from_numpy(frames), 20)
-    real, imag = (part.numpy().T for part in mcadams_torch.find_poles(coefficients))
+    coefficients = torch_engine.fit_polynomials(torch.from_numpy(frames), 20)
+    real, imag = (part.numpy().T for part in torch_engine.find_poles(coefficients))
     for polynomial, ours in zip(coefficients.numpy().T, real + 1j * imag, strict=True):
         expected = np.roots(polynomial)
         assert np.count_nonzero(ours.imag == 0) == np.count_nonzero(expected.imag == 0)
@@ -128,9 +129,9 @@ def test_poles_equal_numpy_roots(vowels):
 
 
 def test_eigenvalues_stand_in_for_unsettled_roots(monkeypatch, vowels):
-    monkeypatch.setattr(mcadams_torch, "_MAX_ITERATIONS", 7)  # some frames settle by then, others do not
-    (bent,) = mcadams_torch.bend_poles([vowels], [settings(0.6)])
-    assert_bent_alike(bent, mcadams_compiled.bend_poles(vowels, McAdamsParameters(0.6), threads=1))
+    monkeypatch.setattr(torch_engine, "_MAX_ITERATIONS", 7)  # some frames settle by then, others do not
+    (bent,) = torch_engine.bend_poles([vowels], [settings(0.6)])
+    assert_bent_alike(bent, engine.bend_poles(vowels, McAdamsParameters(0.6), threads=1))
 
 
 def test_threads_of_torch_are_given_back_and_change_nothing(vowels):

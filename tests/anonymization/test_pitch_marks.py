@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from anonymization.methods.attacks import find_attacks
-from anonymization.methods.pitch_marks import UNVOICED_STEP_S, mark_pitch
-from anonymization.methods.pitch_track import STEP_S, signal_for_tracking, track_pitch
-from evaluation.metrics.f0 import track_f0
+from anonymization.methods.pitch_shift.marks import UNVOICED_STEP_S, find_onsets, mark_pitch
+from speech.pitch.autocorrelation import STEP_S, signal_for_tracking, track_pitch
+from speech.pitch.estimators import track_f0
 from tests.anonymization.pitch_speech import read_speech
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -66,13 +65,13 @@ def test_marks_span_any_sound_from_its_start_to_its_end(n):
     marks = mark_pitch(samples, 16_000)
     assert (marks.times[0], marks.times[-1]) == (0, n)
     assert (np.diff(marks.times) > 0).all()
-    assert marks.is_voiced.size == marks.times.size - 1 == marks.is_attack.size - 1
+    assert marks.is_voiced.size == marks.times.size - 1 == marks.is_onset.size - 1
 
 
 def test_silence_is_unvoiced_without_attacks():
     marks = mark_pitch(np.zeros(16_000, np.int16), 16_000)
     assert not marks.is_voiced.any()
-    assert not marks.is_attack.any()
+    assert not marks.is_onset.any()
 
 
 def test_attacks_are_found_where_they_are():
@@ -81,11 +80,11 @@ def test_attacks_are_found_where_they_are():
     for place in (1000, 3000, 6500):
         signal[place : place + 80] += 3000 * np.exp(-np.arange(80) / 20) * rng.normal(size=80)
         signal[place] = 9000
-    assert find_attacks(signal).tolist() == [1000, 3000, 6500]
+    assert find_onsets(signal).tolist() == [1000, 3000, 6500]
 
 
 def test_steady_noise_has_no_attack():
-    assert find_attacks(np.random.default_rng(3).normal(0, 100, 80_000).astype(np.float32)).size == 0
+    assert find_onsets(np.random.default_rng(3).normal(0, 100, 80_000).astype(np.float32)).size == 0
 
 
 def test_f0_of_real_speech_agrees_with_praat(shared):

@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from anonymization.methods.conformance import check_method
+from anonymization.conformance import check_method
 from anonymization.methods.contract import Anonymizer, Item, Method
-from anonymization.methods.external import load_command
-from anonymization.methods.pseudo_speakers import plan_voices
+from anonymization.methods.external.method import load_command
+from anonymization.methods.external.sandbox import find_missing_protections
 from anonymization.methods.registry import find_method
-from anonymization.methods.sandbox import missing_protections
+from anonymization.methods.voices.pseudo_speakers import plan_voices
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "plugins.md").read_text()
 FILES = dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 
-confined = pytest.mark.skipif(bool(missing_protections()), reason="; ".join(missing_protections()))
+confined = pytest.mark.skipif(bool(find_missing_protections()), reason="; ".join(find_missing_protections()))
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_installed_package_is_offered_by_its_entry_point(examples, tmp_path):
     installed(examples, target)
     code = """
 import numpy as np
-from anonymization.methods.conformance import check_method
+from anonymization.conformance import check_method
 from anonymization.methods.registry import broken, get_method, methods
 method = get_method("ring-voices")
 print(methods()[-1] is method, broken(), check_method(method))
@@ -128,7 +128,7 @@ def test_commands_of_a_folder_are_found_by_name(examples, monkeypatch):
 
 
 def test_table_of_keys_names_each_key_of_a_description():
-    code = (ROOT / "anonymization" / "methods" / "external_description.py").read_text()
+    code = (ROOT / "anonymization" / "methods" / "external" / "description.py").read_text()
     keys = set(re.findall(r'(?:take|text|one_of|flag|number|texts|tables|table)\("(\w+)"', code))
     table = PAGE.partition("### What the description can say")[2].partition("###")[0]
     assert keys - {"network"} <= set(re.findall(r"\w+", table))

@@ -5,12 +5,11 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymization.methods.contract import Parameter
-from anonymization.methods.errors import MethodError
-from anonymization.methods.pseudo_speakers import (
+from anonymization.methods.contract import MethodError, Parameter
+from anonymization.methods.voices.pseudo_speakers import (
     draw_pseudo_speaker,
     guaranteed_distance,
     plan_voices,
@@ -138,7 +137,6 @@ def test_planned_voices_of_known_names_never_change():
 
 
 @given(st.integers(1, 300), st.integers(1, 4), st.integers(0, 2**32))
-@settings(max_examples=25, deadline=None)
 def test_planned_voices_keep_the_distance_they_promise(n_speakers, n_parameters, seed):
     parameters = parameters_of(n_parameters)
     trial = plan(n_parameters, names(n_speakers), seed=seed)
@@ -154,14 +152,12 @@ def test_planned_voices_keep_the_distance_they_promise(n_speakers, n_parameters,
 
 
 @given(st.integers(1, 300), st.integers(1, 4))
-@settings(max_examples=25, deadline=None)
 def test_planned_values_lie_in_their_ranges_and_out_of_their_gaps(n_speakers, n_parameters):
     for voice in plan(n_parameters, names(n_speakers)).voices.values():
         assert all(each.holds(voice.parameters[each.name]) for each in parameters_of(n_parameters))
 
 
 @given(st.permutations(names(30)))
-@settings(max_examples=20, deadline=None)
 def test_order_of_speakers_changes_no_voice(order):
     assert dict(plan(1, order, role="enrolment").voices) == dict(plan(1, names(30), role="enrolment").voices)
 

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from anonymization.methods import psola
-from anonymization.methods.pitch_marks import PitchMarks, mark_pitch
-from anonymization.methods.pitch_source import PitchSource
-from anonymization.methods.psola import PHASES, TAPS, interpolation_table, lay_out, shift_by_psola
+from anonymization.methods.pitch_shift import psola
+from anonymization.methods.pitch_shift.marks import PitchMarks, PitchSource, mark_pitch
+from anonymization.methods.pitch_shift.psola import PHASES, TAPS, lay_out, make_interpolation_table, shift_by_psola
 
 UP, DOWN = 2**0.5, 2**-0.5
 
@@ -14,9 +13,9 @@ UP, DOWN = 2**0.5, 2**-0.5
 def marks_of(times, voiced=(), attacks=()):
     is_voiced = np.zeros(len(times) - 1, bool)
     is_voiced[list(voiced)] = True
-    is_attack = np.zeros(len(times), bool)
-    is_attack[list(attacks)] = True
-    return PitchMarks(np.array(times, float), is_voiced, is_attack)
+    is_onset = np.zeros(len(times), bool)
+    is_onset[list(attacks)] = True
+    return PitchMarks(np.array(times, float), is_voiced, is_onset)
 
 
 def test_layout_of_no_shift_is_the_marks(vowels):
@@ -66,7 +65,7 @@ def test_attacks_come_once_at_their_time(ratio):
 
 def test_interpolation_reads_between_samples():
     """Of tones up to 0.8 of the band; 16 taps cannot do better next to its end."""
-    table = interpolation_table().astype(np.float64)
+    table = make_interpolation_table().astype(np.float64)
     assert table.shape == (PHASES, TAPS)
     place = np.arange(TAPS) - (TAPS // 2 - 1)
     for cycles_per_sample in (0.01, 0.1, 0.3, 0.4):

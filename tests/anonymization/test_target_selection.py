@@ -5,13 +5,20 @@ from dataclasses import replace
 
 import pytest
 
-from anonymization.methods.checks import Assignment
-from anonymization.methods.errors import MethodError
-from anonymization.methods.target_checks import check_target_voices
-from anonymization.methods.target_pool import target_voice
-from anonymization.methods.target_selection import SELECTIONS, Candidate, Source, plan_targets
+from anonymization.checks.voices import check_target_voices
+from anonymization.methods.contract import (
+    MethodError,
+    Target,
+)
+from anonymization.methods.voices.pseudo_speakers import Assignment
+from anonymization.methods.voices.targets import (
+    SELECTIONS,
+    Source,
+    plan_targets,
+    target_voice,
+)
 
-TARGETS = [Candidate(f"t{number}", "fm"[number % 2]) for number in range(10)]
+TARGETS = [Target(f"t{number}", "fm"[number % 2]) for number in range(10)]
 GENDERS = {target.name: target.gender for target in TARGETS}
 
 
@@ -24,7 +31,7 @@ def sources(speakers=6, utterances=5, *, role="training", level="utterance", spl
 
 
 def drawn(rows, selection="random", seed=1, targets=TARGETS):
-    return [each.target for each in plan_targets(rows, targets, selection, seed=seed)]
+    return [each.voice.target for each in plan_targets(rows, targets, selection, seed=seed)]
 
 
 def by_speaker(rows, chosen):
@@ -139,7 +146,7 @@ def test_nobody_gets_their_own_voice(level):
     [
         (sources(), TARGETS, "nearest", 'selected by one of random, .*found "nearest"'),
         (sources(), [], "random", "at least one speaker; found none"),
-        (sources(), [Candidate("t0", "f")], "same-gender", "needs a male target for the speaker s1; the pool has none"),
+        (sources(), [Target("t0", "f")], "same-gender", "needs a male target for the speaker s1; the pool has none"),
         ([replace(sources()[0], gender="")], TARGETS, "same-gender", "gender of every speaker; found none of s0"),
         ([replace(sources()[0], level="speaker")], TARGETS, "random", "Training data is anonymised at utterance level"),
         ([replace(sources()[0], speaker="t0")], TARGETS[:1], "random", "nobody but t0"),
@@ -166,14 +173,14 @@ def assignments(rows, chosen):
 def test_check_finds_nothing_where_the_pool_is_large_enough():
     rows = sources(speakers=10, utterances=1, role="trial", level="speaker", split="dev")
     report = check_target_voices(assignments(rows, drawn(rows)))
-    assert (report.holds, report.n_voices, report.problems) == (True, 10, ())
+    assert (report.voices_differ, report.n_voices, report.problems) == (True, 10, ())
 
 
 def test_check_names_shared_targets_as_a_breach_that_was_chosen():
     rows = sources(speakers=11, utterances=1, role="trial", level="speaker", split="dev")
     report = check_target_voices(assignments(rows, drawn(rows)))
     assert [(problem.code, problem.severity.value) for problem in report.problems] == [("shared-target", "warning")]
-    assert not report.holds
+    assert not report.voices_differ
     assert "Rule (d) is broken" in report.sentence()
 
 
@@ -187,4 +194,4 @@ def test_check_names_a_target_for_enrolment_and_trials():
 
 def test_utterances_may_share_targets():
     rows = sources(speakers=4, utterances=50)
-    assert check_target_voices(assignments(rows, drawn(rows))).holds
+    assert check_target_voices(assignments(rows, drawn(rows))).voices_differ

@@ -5,8 +5,8 @@ import io
 
 import pytest
 
-from anonymization.methods.errors import MethodError
-from anonymization.methods.target_files import read_targets, targets_as_csv
+from anonymization.methods.contract import MethodError
+from anonymization.methods.voices.files import read_targets, write_targets_csv
 
 
 def read(text):
@@ -26,7 +26,7 @@ def codes(file):
     ],
 )
 def test_rows_come_back_as_they_were_written(rows):
-    text = targets_as_csv(rows)
+    text = write_targets_csv(rows)
     assert (read(text).rows, read(text).problems) == (rows, ())
     assert not [cell for line in csv.reader(io.StringIO(text)) for cell in line if cell.startswith("=")]
 

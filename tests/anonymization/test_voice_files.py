@@ -7,12 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymization.methods.checks import Assignment
-from anonymization.methods.contract import Parameter, PseudoSpeaker
-from anonymization.methods.errors import MethodError
-from anonymization.methods.pseudo_speakers import plan_voices
-from anonymization.methods.voice_files import read_voices, write_voices
-from evaluation.formats.problems import Severity
+from anonymization.methods.contract import MethodError, Parameter, PseudoSpeaker
+from anonymization.methods.voices.files import read_voices, write_voices
+from anonymization.methods.voices.pseudo_speakers import Assignment, plan_voices
+from common.problems import Severity
 
 HEADING = "role,split,level,speaker,utterance,key,alpha"
 

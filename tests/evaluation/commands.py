@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.commands.main import main
+from evaluation.cli.main import main
 
 SPEAKERS = ("s1", "s2", "s3", "s4")
 SEED = 5

@@ -8,31 +8,31 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from evaluation.attackers.contract import SpeakerEncoder
-    from evaluation.recognizers.contract import Recognizer
+    from speech.encoders.contract import SpeakerEncoder
+    from speech.recognizers.contract import Recognizer
 
 
 def require_engine(name: str) -> SpeakerEncoder:
     """The encoder on the processor, or the test is skipped."""
-    from evaluation.attackers.registry import find_engine, load, missing_of
+    from speech.encoders.registry import explain_missing, find_engine, load
 
-    if sentence := missing_of(find_engine(name)):
+    if sentence := explain_missing(find_engine(name)):
         pytest.skip(sentence)
     return load(name)
 
 
 def require_recognizer(name: str) -> Recognizer:
     """The recogniser on the processor, or the test is skipped."""
-    from evaluation.recognizers.registry import find_engine, load, missing_of
+    from speech.recognizers.registry import explain_missing, find_engine, load
 
-    if sentence := missing_of(find_engine(name)):
+    if sentence := explain_missing(find_engine(name)):
         pytest.skip(sentence)
     return load(name)
 
 
 def require_model_file(name: str) -> Path:
     """The path of a model file, or the test is skipped."""
-    from evaluation.weights.store import find, is_here, missing_sentence
+    from speech.model_files.store import find, is_here, missing_sentence
 
     if not is_here(name):
         pytest.skip(missing_sentence(name))

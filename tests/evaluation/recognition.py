@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.formats.audio import write_flac16
 from evaluation.metrics.word_errors import WordErrorCounts, count_word_errors
-from evaluation.recognizers.texts import WRITTEN_ENGLISH
+from evaluation.metrics.word_normalization import WRITTEN_ENGLISH
+from speech.audio.files import write_flac16
 from tests.evaluation.reference import SHARED
 
 RATE = 16000

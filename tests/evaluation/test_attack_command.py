@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import soundfile
 
-from evaluation.attackers import long_term_spectrum, registry
-from evaluation.commands.alone import alone_in
-from evaluation.commands.attack import LOCK
+from common.errors import MetricInputError
+from common.lock import lock_folder
+from evaluation.cli.attack import LOCK
 from evaluation.formats.scores import read_scores
 from evaluation.metrics.detection import detection_metrics
-from evaluation.metrics.errors import MetricInputError
-from evaluation.objective import vector_files
-from evaluation.objective.vector_files import read_vectors, write_vectors
+from evaluation.scoring import vector_files
+from evaluation.scoring.vector_files import read_vectors, write_vectors
+from speech.encoders import long_term_spectrum, registry
 from tests.evaluation.reference import SHARED, needs_shared
 from tests.evaluation.voices import RATE_HZ, voice
 
@@ -105,7 +105,7 @@ def heard(monkeypatch):
 
         return Counting()
 
-    monkeypatch.setattr("evaluation.commands.attack.registry.load", load)
+    monkeypatch.setattr("evaluation.cli.attack.registry.load", load)
     return counted
 
 
@@ -177,7 +177,7 @@ def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch):
 
 
 def test_two_attacks_never_write_into_one_folder(shell, corpus):
-    with alone_in(corpus / "out", LOCK):
+    with lock_folder(corpus / "out", LOCK):
         outcome = attack(shell, corpus)
     assert outcome.code == 2
     assert "expected to be alone" in outcome.err

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.formats.problems import Severity
+from common.errors import MetricInputError
+from common.problems import Severity
 from evaluation.metrics.audio_checks import audio_problems, check_audio
-from evaluation.metrics.errors import MetricInputError
 
 RATE = 16000
 SPEECH = np.round(3000 * np.random.default_rng(3).normal(size=RATE)).astype(np.int16)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.errors import MetricInputError
 from evaluation.metrics.averages import AverageError, conditions, gate, weighted_average
-from evaluation.metrics.errors import MetricInputError
 
 WEIGHTS = {"libri_f": 0.25, "libri_m": 0.25, "vctk_f": 0.2, "vctk_m": 0.2, "common_f": 0.05, "common_m": 0.05}
 VALUES = {"libri_f": 7.117, "libri_m": 1.114, "vctk_f": 16.92, "vctk_m": 7.692, "common_f": 10.98, "common_m": 4.802}

@@ -7,10 +7,10 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
+from common.errors import MetricInputError
 from evaluation.attackers.back_ends import Cosine, Lda, Plda
-from evaluation.attackers.scoring import score_pairs
+from evaluation.attackers.trial_scores import score_pairs
 from evaluation.metrics.detection import kaldi_eer
-from evaluation.metrics.errors import MetricInputError
 
 Floats = NDArray[np.float64]
 

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
+from common.errors import MetricInputError
 from evaluation.metrics.calibration import calibrated_llrs, cllr, min_cllr, rocch_eer
 from evaluation.metrics.detection import detection_metrics
-from evaluation.metrics.errors import MetricInputError
 from tests.evaluation import plain_detection as plain
 from tests.evaluation.reference import needs_shared
 from tests.evaluation.score_sets import normal_scores, reference_cases, reference_scores, score_lists
@@ -56,7 +56,6 @@ def test_laplace_llrs_equal_official(name):
     assert found == pytest.approx(expected, abs=1e-9)
 
 
-@settings(deadline=None)
 @given(score_lists(), score_lists())
 def test_metrics_of_pools_are_the_protocols(target, nontarget):
     assert min_cllr(target, nontarget) == pytest.approx(plain.min_cllr(target, nontarget), abs=1e-12)
@@ -64,7 +63,6 @@ def test_metrics_of_pools_are_the_protocols(target, nontarget):
 
 
 @pytest.mark.parametrize("laplace", [False, True])
-@settings(deadline=None)
 @given(target=score_lists(20), nontarget=score_lists(20))
 def test_calibrated_llrs_are_the_protocols_in_the_order_of_the_input(laplace, target, nontarget):
     llrs = calibrated_llrs(target, nontarget, laplace=laplace)
@@ -77,7 +75,6 @@ def test_calibrated_llrs_are_the_protocols_in_the_order_of_the_input(laplace, ta
     )
 
 
-@settings(deadline=None)
 @given(score_lists(), score_lists())
 def test_calibration_is_never_worse_and_cost_of_llrs_is_min_cllr(target, nontarget):
     llrs = calibrated_llrs(target, nontarget)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.formats.expected_results import ResultKind, expected_lines
-from evaluation.formats.rank_files import read_rank_file
-from evaluation.formats.result_lines import KINDS
-from evaluation.formats.results import read_results
+from evaluation.formats.results import KINDS
 from evaluation.metrics.bootstrap import DETECTION_MEASURES
 from evaluation.metrics.catalogue import ALL_METRICS, METRICS, Direction, UnknownMetricError, find_metric
 from evaluation.metrics.detection import detection_metrics
 from evaluation.protocols.recipes import load_recipe, shipped_editions
+from evaluation.scoring.results.expected import ResultKind, expected_lines
+from evaluation.scoring.results.folders import read_results
+from evaluation.scoring.results.rank_files import read_rank_file
 from tests.evaluation.reference import SHARED
 
 RESULTS = [path for path in (SHARED / f"vpc{year}" / "results" for year in (2022, 2024, 2026)) if path.is_dir()]
@@ -78,13 +78,15 @@ def test_each_metric_of_a_recipe_is_described(edition):
 def test_each_number_of_a_rank_file_is_described(tmp_path):
     path = tmp_path / "result_for_rank_x"
     path.write_text("---- SER results ----\ndataset split ser UAR ACC_joy\nx dev anon 50.0000 50.0000\n")
-    labels = [find_metric(one.identity.metric).label for one in read_rank_file(path).claims]
+    labels = [find_metric(one.identity.metric).label for one in read_rank_file(path).reported_numbers]
     assert labels == ["UAR", "Recall of joy"]
 
 
 @pytest.mark.skipif(not RESULTS, reason="no published results in ../shared")
 def test_each_published_number_is_described_with_its_unit():
-    claims = [claim for path in RESULTS for system in read_results(path) for claim in system.claims]
-    assert len(claims) > 2000
-    for claim in claims:
-        assert find_metric(claim.identity.metric, claim.identity.estimator).unit == claim.unit
+    reported_numbers = [
+        reported for path in RESULTS for system in read_results(path) for reported in system.reported_numbers
+    ]
+    assert len(reported_numbers) > 2000
+    for reported in reported_numbers:
+        assert find_metric(reported.identity.metric, reported.identity.estimator).unit == reported.unit

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch", reason="checkpoints need torch, which is not installed here")
-pytest.importorskip("safetensors", reason="checkpoints need safetensors, which is not installed here")
+safetensors = pytest.importorskip("safetensors", reason="checkpoints need safetensors, which is not installed here")
 
-from evaluation.attackers.checkpoints import (  # noqa: E402 (needs torch)
+from speech.model_files.checkpoints import (  # noqa: E402 (needs torch)
     CheckpointError,
     differences,
     load_state,
-    read_metadata,
     read_state,
     save_checkpoint,
 )
@@ -33,7 +32,8 @@ def test_a_checkpoint_comes_back_with_its_metadata(tmp_path: Path):
     save_checkpoint(path, trained, {"architecture": "example"})
     load_state(path, empty)
     assert values(empty) == values(trained)
-    assert read_metadata(path) == {"architecture": "example"}
+    with safetensors.safe_open(path, "pt") as file:
+        assert file.metadata() == {"architecture": "example"}
     assert [file.name for file in tmp_path.iterdir()] == ["own.safetensors"]
 
 
@@ -85,8 +85,8 @@ def test_every_difference_is_named_at_once_and_nothing_is_loaded(tmp_path: Path)
 
 def test_long_lists_of_differences_are_cut():
     found = differences({f"layer{number}": (1,) for number in range(20)}, {})
-    assert len(found.missing) == 20
-    assert str(found).endswith("layer7 and 12 more")
+    assert found.startswith("20 missing: layer0")
+    assert found.endswith("layer7 and 12 more")
     assert not differences({"a": (2, 3)}, {"a": (2, 3)})
 
 
@@ -177,8 +177,6 @@ def test_empty_missing_and_foreign_files_get_a_sentence(tmp_path: Path):
     for path, sentence in ((empty, "is empty"), (text, "no checkpoint"), (tmp_path / "none.pt", "no file")):
         with pytest.raises(CheckpointError, match=sentence):
             read_state(path)
-    with pytest.raises(CheckpointError, match="no checkpoint"):
-        read_metadata(text)
 
 
 def test_a_torch_file_under_the_name_of_safetensors_is_read_as_what_it_is(tmp_path):

@@ -7,10 +7,10 @@ import csv
 import numpy as np
 import pytest
 
-from evaluation.formats.audio import read_pcm16, write_flac16
 from evaluation.formats.audio_pairs import match_audio
-from evaluation.metrics.pitch_pair import compare_pitch
-from evaluation.metrics.summary import summarise
+from evaluation.metrics.averages import summarise
+from evaluation.metrics.pitch import compare_pitch
+from speech.audio.files import read_pcm16, write_flac16
 from tests.evaluation.commands import refusal
 
 RATE = 16000
@@ -149,7 +149,7 @@ def test_pitch_refuses_in_one_sentence(shell, folders, tmp_path, monkeypatch, ar
 def test_pitch_shows_a_bar_only_on_a_terminal(shell, folders, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     answer = shell("pitch", *folders)
-    assert answer.err.endswith("3/3 utterances\n")
+    assert "3/3 utterances\n" in answer.err
 
 
 def test_commands_in_wav_scp_are_never_run(tmp_path):

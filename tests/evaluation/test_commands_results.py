@@ -10,8 +10,8 @@ import pytest
 from evaluation.metrics.catalogue import ALL_METRICS
 from evaluation.protocols.recipes import FOLDER
 from tests.evaluation.commands import RANK_FILE, refusal
+from tests.evaluation.formats import test_results_2022
 from tests.evaluation.reference import SHARED
-from tests.formats import test_results_2022
 
 R2022, R2024, R2026 = (SHARED / f"vpc{year}" / "results" for year in (2022, 2024, 2026))
 STAMP, submission = test_results_2022.STAMP, test_results_2022.submission
@@ -29,7 +29,7 @@ def test_verify_recomputes_averages_and_conditions(shell, rank_file):
     answer = shell("verify", rank_file, "--json")
     [system] = answer.json["systems"]
     assert (answer.code, system["edition"], system["problems"]) == (0, "2024", [])
-    assert len(system["claims"]) == 16
+    assert len(system["reported_numbers"]) == 16
     averages = {(one["metric"], one["split"]): one["recomputed"] for one in system["averages"]}
     assert averages == {("eer", "dev"): 25, ("eer", "test"): 20, ("wer", "dev"): 4, ("wer", "test"): 5,
                         ("uar", "dev"): 50, ("uar", "test"): 60}  # fmt: skip
@@ -71,17 +71,17 @@ def test_verify_reads_published_results_whole(shell, system):
     answer = shell("verify", R2022 / system, "--json")
     [found] = answer.json["systems"]
     assert answer.code == 0  # a warning is no error
-    assert len(found["claims"]) == 656
+    assert len(found["reported_numbers"]) == 656
     assert [problem["code"] for problem in found["problems"]] == ["copied-asr"]
-    assert {claim["key"] for claim in found["claims"]} <= ALL_METRICS.keys()
+    assert {reported["key"] for reported in found["reported_numbers"]} <= ALL_METRICS.keys()
     kinds = [(one["metric"], one["split"], one["speech"]) for one in found["averages"]]
     both = [(metric, split, speech) for metric in ("eer", "wer") for speech in ("original", "anonymised")
             for split in ("dev", "test")]  # fmt: skip
     assert kinds[:8] == both
     assert len(set(kinds)) == 12
     for average in found["averages"]:
-        assert average["recomputed"] == pytest.approx(average["claimed"], abs=0.00051)
-        assert average["written"] == f"{average['claimed']:.3f}"
+        assert average["recomputed"] == pytest.approx(average["reported"], abs=0.00051)
+        assert average["written"] == f"{average['reported']:.3f}"
 
 
 @needs_results

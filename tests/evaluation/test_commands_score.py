@@ -13,12 +13,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from evaluation.commands.terminal import PROBLEMS_PER_KIND, problem_lines, problem_rows, say, say_json, warn
-from evaluation.formats.problems import Problem, Severity
-from evaluation.formats.score_measures import join_files, measure_scores
+from common.errors import MetricInputError
+from common.problems import Problem, Severity
+from common.terminal import PROBLEMS_PER_KIND, format_problems, print_json, print_message, print_text, problem_rows
 from evaluation.metrics.bootstrap import bootstrap_detection, draw_speakers
 from evaluation.metrics.catalogue import DETECTION_METRICS
-from evaluation.metrics.errors import MetricInputError
+from evaluation.scoring.recomputation import join_files, measure_scores
 from tests.evaluation.commands import SPEAKERS, refusal, write_test
 from tests.evaluation.reference import SHARED
 
@@ -175,6 +175,16 @@ def test_program_ends_well_when_the_reader_leaves(tmp_path):
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, "Metrics\n", "")
 
 
+def test_program_ends_well_when_the_reader_is_gone_before_the_first_line(tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "evaluation", "list"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_program_writes_what_its_terminal_can_show(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "evaluation", "list"]
@@ -186,9 +196,9 @@ def test_program_writes_what_its_terminal_can_show(tmp_path):
 def test_a_terminal_is_not_told_what_to_do_by_names_in_files(capsys):
     """No escape sequences, no carriage returns, no halves of characters; JSON keeps everything, escaped."""
     name = "T\x1b[2J1\r\x9b0\ud800\tü"
-    say(name)
-    warn(f"{name}\nb")
-    say_json({"name": "T\x1b\x9b\x7f"})
+    print_text(name)
+    print_message(f"{name}\nb")
+    print_json({"name": "T\x1b\x9b\x7f"})
     said = capsys.readouterr()
     assert said.out.startswith("T�[2J1��0�\tü\n")
     assert said.err == "T�[2J1��0�\tü\nb\n"
@@ -199,7 +209,7 @@ def test_a_terminal_is_not_told_what_to_do_by_names_in_files(capsys):
 def test_long_lists_of_problems_are_cut_on_a_terminal_and_whole_in_json():
     problems = [Problem("missing-score", "trials", "a score", "none", "Score it.", line=line) for line in range(1, 31)]
     note = Problem("blank-line", "trials", "an entry", "a blank line", "Remove it.", Severity.NOTE, 40)
-    heading, *sentences, rest, note_heading, note_sentence = problem_lines([note, *problems])
+    heading, *sentences, rest, note_heading, note_sentence = format_problems([note, *problems])
     assert (heading, note_heading) == ("error: missing score", "note: blank line")
     assert sentences == [f"  {problem.sentence()}" for problem in problems[:PROBLEMS_PER_KIND]]
     assert rest == "  … and 10 more; --json lists all."

@@ -6,20 +6,23 @@ import io
 
 import pytest
 
-from evaluation.formats.claims import AttackModel, Speech
-from evaluation.formats.expected_results import ResultKind, detection_name
-from evaluation.formats.result_lines import CATEGORIES
-from evaluation.formats.results import read_results
-from evaluation.formats.results_2022 import new_claim, read_result_file, write_result_file
-from evaluation.formats.score_measures import join_files
+from evaluation.formats.results import CATEGORIES, AttackModel, Speech
 from evaluation.formats.scores import write_scores
-from evaluation.formats.single_files import write_single_files
 from evaluation.metrics.catalogue import find_metric
 from evaluation.metrics.detection import detection_metrics
 from evaluation.protocols.recipes import load_recipe
+from evaluation.scoring.recomputation import join_files
+from evaluation.scoring.results.expected import ResultKind, detection_name
+from evaluation.scoring.results.folders import read_results
+from evaluation.scoring.results.results_2022 import (
+    make_reported_number,
+    read_result_file,
+    write_result_file,
+    write_single_files,
+)
 from tests.evaluation.commands import refusal, write_test
+from tests.evaluation.formats.published import R2022
 from tests.evaluation.reference import SHARED
-from tests.formats.published import R2022
 
 RECIPE = load_recipe("2022")
 LIBRISPEECH = SHARED / "vpc-librispeech"
@@ -36,17 +39,17 @@ needs_scores = pytest.mark.skipif(
 )  # fmt: skip
 
 
-def measured_claim(claim, measured):
-    """The claim with the number that follows from real scores, or as it was where these are not of its test."""
-    one = claim.identity
+def measured_number(reported, measured):
+    """The number with the value that follows from real scores, or as it was where these are not of its test."""
+    one = reported.identity
     key = one.data_set, one.enrolment, one.speech
     if key not in measured or one.metric == "wer":
-        return claim
+        return reported
     if one.metric == "zebra_category":
         value = float(CATEGORIES.index(measured[key].zebra.category))
     else:
         value = measured[key].values()[find_metric(one.metric, one.estimator).key]
-    return new_claim(one, value)
+    return make_reported_number(one, value)
 
 
 @pytest.fixture(scope="module")
@@ -67,17 +70,17 @@ def written_submission(tmp_path_factory):
         text = (R2022 / path).read_text()
         if kind is ResultKind.ORIGINAL:
             text = text.replace("user_asr_eval_anon", "asr_eval")
-        published = read_result_file(io.StringIO(text), name=path, kind=kind).claims
-        claims = [
-            measured_claim(one, measured) for one in published if not one.identity.data_set.startswith("average_")
+        published = read_result_file(io.StringIO(text), name=path, kind=kind).reported_numbers
+        reported_numbers = [
+            measured_number(one, measured) for one in published if not one.identity.data_set.startswith("average_")
         ]
         (root / folder).mkdir(exist_ok=True)
         (root / folder / "config.info").write_text("real scores\n")
         name = "results_summary.txt" if kind is ResultKind.SUMMARY else "results.txt"
         with (root / folder / name).open("w") as out:
-            write_result_file(claims, kind, RECIPE, out)
+            write_result_file(reported_numbers, kind, RECIPE, out)
         if kind is not ResultKind.SUMMARY:
-            write_single_files(root / folder, claims, RECIPE, kind)
+            write_single_files(root / folder, reported_numbers, RECIPE, kind)
             for test, one in joined.items():
                 rows = zip(one.models.tolist(), one.utterances.tolist(), one.scores.tolist(), strict=True)
                 with (root / folder / test / "scores").open("w") as out:
@@ -284,5 +287,5 @@ def test_score_files_and_numbers_of_both_models_are_told_apart(written_submissio
     folders = {one.training: one.name.partition("/")[0] for one in system.scores}
     assert folders == {Speech.ANONYMISED: STAMP, Speech.ORIGINAL: f"{STAMP}.orig"}
     assert len({(one.data_set, one.training, one.enrolment, one.speech) for one in system.scores}) == 12
-    assert {one.identity for one in system.repeated} <= {one.identity for one in system.claims}
+    assert {one.identity for one in system.repeated} <= {one.identity for one in system.reported_numbers}
     assert {one.identity.attack_model for one in system.repeated if one.identity.enrolment} == set(AttackModel)

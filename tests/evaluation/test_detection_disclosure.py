@@ -6,13 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from common.errors import MetricInputError
 from evaluation.metrics.detection import detection_metrics
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.linkability import linkability
-from evaluation.metrics.zebra import zebra, zebra_category
+from evaluation.metrics.disclosure import linkability, zebra, zebra_category
 from tests.evaluation import plain_detection as plain
 from tests.evaluation.reference import needs_shared
 from tests.evaluation.score_sets import eighths, normal_scores, reference_cases, reference_scores, score_lists
@@ -46,7 +45,6 @@ def test_zebra_equals_official(name):
     assert zebra(*scores, compatibility="official") == found
 
 
-@settings(deadline=None)
 @given(st.lists(eighths, min_size=1, max_size=80), score_lists())
 def test_linkability_is_the_protocols(target, nontarget):
     expected = plain.linkability(target, nontarget)
@@ -74,7 +72,6 @@ def test_linkability_of_fewer_than_20_targets_is_0():
     assert linkability(np.arange(20.0) + 100, np.arange(19.0)) > 0.0
 
 
-@settings(deadline=None)
 @given(score_lists(), score_lists())
 def test_zebra_is_the_protocols(target, nontarget):
     found = zebra(target, nontarget)

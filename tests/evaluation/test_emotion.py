@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.metrics.emotion import EMOTIONS, emotion_scores
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
+from evaluation.metrics.speaker_traits import EMOTIONS, emotion_scores
 
 
 def scores(table: dict[str, list[tuple[str, str]]], **options):

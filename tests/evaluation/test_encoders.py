@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.attackers import ge2e, registry, wespeaker
-from evaluation.attackers.contract import Engine
-from evaluation.attackers.utterances import UtteranceError
-from evaluation.formats.audio import read_pcm16
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
+from speech.audio.files import read_pcm16
+from speech.encoders import ge2e, registry, wespeaker
+from speech.encoders.contract import Engine, UtteranceError
 from tests.evaluation.engines import require_engine
 
 CORPUS = Path(__file__).parents[2] / "demo" / "corpus"
@@ -57,9 +56,9 @@ def test_unknown_engine_is_refused_with_the_names_there_are():
 def test_engine_without_its_weights_says_so_and_gives_no_numbers(name, tmp_path, monkeypatch):
     monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
     engine = registry.find_engine(name)
-    if registry.missing_of(dataclasses.replace(engine, weights=())):
-        pytest.skip(registry.missing_of(engine))
-    sentence = registry.missing_of(engine)
+    if registry.explain_missing(dataclasses.replace(engine, weights=())):
+        pytest.skip(registry.explain_missing(engine))
+    sentence = registry.explain_missing(engine)
     assert f"is not in {tmp_path}. Fetch it with “python -m evaluation models fetch {engine.weights[0]}”." in sentence
     with pytest.raises(MetricInputError) as caught:
         registry.load(name)
@@ -73,7 +72,7 @@ def test_engine_without_its_package_says_so():
         raise AssertionError
 
     engine = Engine("toy", "1", "Toy", "", 1, (), ("no_such_package", "numpy"), "", "", load)
-    assert registry.missing_of(engine) == (
+    assert registry.explain_missing(engine) == (
         "Toy needs no_such_package, not installed here. Install with “python -m pip install no_such_package”."
     )
 
@@ -237,4 +236,4 @@ def test_nothing_heavy_is_imported_by_reading_the_registry(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     for engine in registry.engines().values():
-        registry.missing_of(engine)
+        registry.explain_missing(engine)

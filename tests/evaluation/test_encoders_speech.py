@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.formats.audio import read_pcm16
 from evaluation.metrics.detection import detection_metrics
+from speech.audio.files import read_pcm16
 from tests.evaluation.engines import require_engine
 
 SPEECH = Path(__file__).parents[3] / "shared" / "speech"

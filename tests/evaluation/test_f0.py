@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.f0 import f0_praat, praat_estimator, track_f0_praat
+from common.errors import MetricInputError
+from speech.pitch.estimators import f0_praat, praat_estimator, track_f0_praat
 from tests.evaluation.reference import RATE, SHARED, needs_shared, read_speech
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.attackers import fbank
-from evaluation.attackers.fbank import FilterbankOptions, log_mel_filterbank
-from evaluation.formats.audio import read_pcm16
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
+from speech.audio.files import read_pcm16
+from speech.features import mel
+from speech.features.mel import FilterbankOptions, log_mel_filterbank
 
 UTTERANCE = Path(__file__).parents[2] / "demo" / "corpus" / "d01" / "d01-0001.flac"
 FRAMES, BANDS = (0, 50, 150, 250), (0, 20, 50, 79)
@@ -77,7 +77,7 @@ def test_filterbank_is_its_definition(window, bands):
 def test_filterbank_in_pieces_is_that_of_the_whole(monkeypatch):
     samples = np.random.default_rng(4).normal(0, 2000, 16_000).astype(np.int16)
     whole = log_mel_filterbank(samples, FilterbankOptions())
-    monkeypatch.setattr(fbank, "_FRAMES_AT_ONCE", 7)
+    monkeypatch.setattr(mel, "_FRAMES_AT_ONCE", 7)
     np.testing.assert_allclose(log_mel_filterbank(samples, FilterbankOptions()), whole, atol=1e-4)
 
 

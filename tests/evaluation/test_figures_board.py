@@ -8,12 +8,12 @@ from functools import partial
 
 import pytest
 
+from common.errors import MetricInputError
+from evaluation.figures.bars import SystemBar, describe_systems, draw_system_bars
 from evaluation.figures.described import describe_bars, describe_tradeoff, draw_described
 from evaluation.figures.style import PALETTES
-from evaluation.figures.system_bars import SystemBar, describe, draw_system_bars, system_bar_numbers
 from evaluation.figures.tradeoff import SystemPoint, draw_tradeoff
 from evaluation.metrics.catalogue import GAIN_OF_VOICE_DISTINCTIVENESS, PITCH_CORRELATION
-from evaluation.metrics.errors import MetricInputError
 from tests.evaluation.svg import assert_sound, fills, texts, title_and_description
 
 WER = {"metric": "wer", "estimator": "tglarge"}
@@ -48,13 +48,7 @@ def test_system_bars_name_systems_values_and_minimum():
 def test_negative_bars_go_to_the_left():
     bars = [SystemBar("A", -10.1, -11.0, -9.0), SystemBar("B", -1.6)]
     assert {"−10.10", "−1.60"} <= set(texts(draw_system_bars(bars, GAIN_OF_VOICE_DISTINCTIVENESS)))
-    assert describe(bars, GAIN_OF_VOICE_DISTINCTIVENESS) == "A: −10.10 dB. B: −1.60 dB."
-
-
-def test_numbers_of_system_bars_have_every_digit():
-    table = system_bar_numbers(BARS, PITCH_CORRELATION)
-    assert table.columns == ("system", "pitch_correlation", "lower", "upper", "lowest_data_set")
-    assert table.rows == (("T01-p1", 0.71, 0.68, 0.74, 0.52), ("B2", 0.62, None, None, None))
+    assert describe_systems(bars, GAIN_OF_VOICE_DISTINCTIVENESS) == "A: −10.10 dB. B: −1.60 dB."
 
 
 @pytest.mark.parametrize(("bars", "found"), [((), "none"), ((SystemBar("A", float("nan")),), "nan of A")])

@@ -9,13 +9,13 @@ from functools import partial
 import numpy as np
 import pytest
 
+from common.errors import MetricInputError
+from common.tables import DataTable
 from evaluation.figures.det import MOST_CURVES, describe, det_numbers, draw_det
-from evaluation.figures.numbers import NumberTable
 from evaluation.metrics.detection import detection_metrics
-from evaluation.metrics.errors import MetricInputError
 from evaluation.notebook import save_det
 from tests.evaluation.score_sets import normal_scores
-from tests.evaluation.svg import assert_sound, texts, title_and_description
+from tests.evaluation.svg import assert_sound, assert_sound_for_print, texts, title_and_description
 
 TESTS = {
     "unprotected": detection_metrics(*(side * 2 for side in normal_scores(1, 300, 2000))),
@@ -25,6 +25,7 @@ TESTS = {
 
 def test_det_is_a_sound_figure():
     assert_sound(partial(draw_det, TESTS))
+    assert_sound_for_print(partial(draw_det, TESTS))
 
 
 def test_det_names_each_test_with_its_numbers():
@@ -57,7 +58,7 @@ def test_det_csv_reads_back_the_same():
 
 
 def test_numbers_beside_a_figure_hold_no_formula():
-    table = NumberTable(("system", "+x"), (("=HYPERLINK(1)", -1.5), ("-1", None)))
+    table = DataTable(("system", "+x"), (("=HYPERLINK(1)", -1.5), ("-1", None)))
     assert table.csv() == "system,'+x\n'=HYPERLINK(1),-1.5\n-1,\n"
 
 

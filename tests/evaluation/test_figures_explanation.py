@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -99,6 +99,12 @@ SILENT = replace(PLAIN, original=side(0, []), anonymised=side(0, []), moves=())
 KINDS = {"plain": PLAIN, "poles": WITH_POLES, "warp": WITH_WARP, "marks": WITH_MARKS, "silent": SILENT}
 
 
+@cache
+def drawn(kind):
+    """In the light theme, as SVG."""
+    return draw_explanation(KINDS[kind])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_explanation_is_a_sound_figure(kind):
     assert_sound(partial(draw_explanation, KINDS[kind]))
@@ -107,7 +113,7 @@ def test_explanation_is_a_sound_figure(kind):
 def test_explanation_names_voices_instant_and_what_is_inside():
     for kind, panel in (("plain", "Waveforms"), ("poles", "Poles, φ becomes φ^0.7"), ("warp", "Where frequencies go"),
                         ("marks", "Waveforms and pitch marks")):  # fmt: skip
-        found = texts(draw_explanation(KINDS[kind]))
+        found = texts(drawn(kind))
         assert {"Spectrum and envelope at 1.20 s", "original, F0 118 Hz", "anonymised, no F0", panel} <= set(found), (
             kind
         )
@@ -117,7 +123,7 @@ def test_explanation_names_voices_instant_and_what_is_inside():
 def test_explanation_is_described_in_its_own_sentences():
     described = "First <b>sentence</b>. Second & last."
     assert describe(PLAIN) == described
-    assert title_and_description(draw_explanation(PLAIN)) == ("Original and anonymised voice at 1.20 s", described)
+    assert title_and_description(drawn("plain")) == ("Original and anonymised voice at 1.20 s", described)
 
 
 @pytest.mark.parametrize("narrow", [False, True])
@@ -152,12 +158,12 @@ def test_every_word_lies_inside_of_the_figure(kind, narrow):
 
 
 def test_resonances_that_move_are_joined_by_arrows():
-    def arrows(instant):
-        lines = ElementTree.fromstring(draw_explanation(instant)).iter(f"{SVG}path")
+    def arrows(kind):
+        lines = ElementTree.fromstring(drawn(kind)).iter(f"{SVG}path")
         return sum(element.get("fill") == "#59636e" for element in lines)
 
-    assert arrows(SILENT) == 0
-    assert arrows(PLAIN) == 2
+    assert arrows("silent") == 0
+    assert arrows("plain") == 2
 
 
 def test_numbers_hold_pairs_lonely_resonances_and_poles():
@@ -191,7 +197,7 @@ def test_numbers_and_curves_read_back_the_same():
 @pytest.mark.parametrize("kind", KINDS)
 def test_written_explanation_draws_the_same_picture(kind):
     text = write_explanation(KINDS[kind])
-    assert draw_explanation(as_namespace(json.loads(text))) == draw_explanation(KINDS[kind])
+    assert draw_explanation(as_namespace(json.loads(text))) == drawn(kind)
     assert text == write_explanation(KINDS[kind])
 
 

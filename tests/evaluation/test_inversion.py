@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
 from evaluation.metrics.inversion import fit_map, invert_embeddings
 
 Floats = NDArray[np.float64]

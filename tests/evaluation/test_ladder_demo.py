@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from anonymization.methods.pseudo_speakers import draw_pseudo_speaker
 from anonymization.methods.registry import get_method
+from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker
 from tests.evaluation.engines import require_engine
 
 DEMO = Path(__file__).parents[2] / "demo" / "corpus"

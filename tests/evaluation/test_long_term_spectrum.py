@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.attackers.long_term_spectrum import score_trials, speaker_vector
-from evaluation.formats.audio import read_pcm16
+from common.errors import MetricInputError
 from evaluation.metrics.detection import detection_metrics
-from evaluation.metrics.errors import MetricInputError
+from speech.audio.files import read_pcm16
+from speech.encoders.long_term_spectrum import score_trials, speaker_vector
 
 CORPUS = Path(__file__).parents[2] / "demo" / "corpus"
 RATE_HZ = 16000

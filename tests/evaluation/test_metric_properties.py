@@ -15,19 +15,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluation.metrics.averages import summarise
 from evaluation.metrics.calibration import calibrated_llrs, cllr, min_cllr, rocch_eer
 from evaluation.metrics.catalogue import DETECTION_METRICS
 from evaluation.metrics.detection import auc, detection_metrics, kaldi_eer, min_dcf, speechbrain_eer
-from evaluation.metrics.emotion import EMOTIONS, emotion_scores
-from evaluation.metrics.linkability import linkability
+from evaluation.metrics.disclosure import linkability, zebra
 from evaluation.metrics.pitch import pitch_correlation
-from evaluation.metrics.summary import summarise
+from evaluation.metrics.speaker_traits import EMOTIONS, emotion_scores
 from evaluation.metrics.voice_similarity import similarity_matrix
 from evaluation.metrics.word_errors import WordErrorCounts, count_word_errors
-from evaluation.metrics.zebra import zebra
 from tests.evaluation.score_sets import score_lists
 
 CHANGES = math.inf
@@ -251,7 +250,6 @@ def test_table_knows_only_transformations_of_its_kinds():
 
 
 @pytest.mark.parametrize(("name", "what"), BOUNDED)
-@settings(max_examples=60, deadline=None)
 @given(data=st.data(), seed=st.integers(0, 1000))
 def test_metric_stays_under_what_leaves_it(name, what, data, seed):
     row = TABLE[name]

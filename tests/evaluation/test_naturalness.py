@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.formats.audio import write_flac16
-from evaluation.metrics.errors import MetricInputError
-from evaluation.predictors import dnsmos
-from evaluation.predictors.dnsmos import LABELS, RATE_HZ, WINDOW, WORTH, load_dnsmos, missing
-from evaluation.weights.catalogue import MODEL_FILES
+from common.errors import MetricInputError
+from speech.audio.files import write_flac16
+from speech.model_files.catalogue import MODEL_FILES
+from speech.predictors import dnsmos
+from speech.predictors.dnsmos import LABELS, RATE_HZ, WINDOW, WORTH, load_dnsmos, missing
 from tests.evaluation.reference import needs_shared, read_speech
 
 NOISE = np.round(np.random.default_rng(0).normal(size=1600) * 1000).astype(np.int16)

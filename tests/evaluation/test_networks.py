@@ -7,17 +7,17 @@ import re
 import numpy as np
 import pytest
 
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
 
 torch = pytest.importorskip("torch", reason="the networks need torch, which is not installed here")
 
-from evaluation.attackers.networks import ecapa, xvector  # noqa: E402 (needs torch)
-from evaluation.attackers.networks.classifier import (  # noqa: E402
+from evaluation.attackers.training.heads import (  # noqa: E402
     CosineClassifier,
     aam_softmax_loss,
     cosine_softmax_loss,
     margin_logits,
 )
+from speech.encoders import networks  # noqa: E402 (needs torch)
 
 
 def parameters_of(network: torch.nn.Module) -> int:
@@ -35,7 +35,7 @@ def settled(network: torch.nn.Module) -> torch.nn.Module:
 
 
 def small_ecapa() -> torch.nn.Module:
-    return settled(ecapa.ecapa_tdnn(channels=16, embedding=12, mel_bands=10))
+    return settled(networks.EcapaTdnn(channels=16, embedding=12, mel_bands=10))
 
 
 @pytest.mark.parametrize(
@@ -50,19 +50,19 @@ def small_ecapa() -> torch.nn.Module:
 )
 def test_ecapa_has_the_published_sizes(channels: int, aggregated: int, embedding: int, parameters: int):
     with torch.device("meta"):  # shapes alone, no memory
-        network = ecapa.ecapa_tdnn(channels, aggregated, embedding)
+        network = networks.EcapaTdnn(channels, aggregated, embedding)
     assert parameters_of(network) == parameters
     assert network.dimension == embedding
 
 
 def test_ecapa_joins_three_blocks_unless_told_otherwise():
-    assert parameters_of(ecapa.ecapa_tdnn(16)) == parameters_of(ecapa.ecapa_tdnn(16, 48))
-    assert parameters_of(ecapa.ecapa_tdnn(16)) != parameters_of(ecapa.ecapa_tdnn(16, 32))
+    assert parameters_of(networks.EcapaTdnn(16)) == parameters_of(networks.EcapaTdnn(16, 48))
+    assert parameters_of(networks.EcapaTdnn(16)) != parameters_of(networks.EcapaTdnn(16, 32))
 
 
 def test_ecapa_refuses_a_width_that_its_blocks_cannot_divide():
     with pytest.raises(ValueError, match="multiple of 8, found 100"):
-        ecapa.ecapa_tdnn(100)
+        networks.EcapaTdnn(100)
 
 
 def published_ecapa_names() -> set[str]:
@@ -85,41 +85,26 @@ def renamed(names: set[str], table: tuple[tuple[str, str], ...]) -> list[str]:
 
 def test_published_ecapa_names_become_ours_one_to_one():
     ours = {name for name in small_ecapa().state_dict() if not name.endswith("num_batches_tracked")}
-    new = renamed(published_ecapa_names(), ecapa.SPEECHBRAIN_NAMES)
+    new = renamed(published_ecapa_names(), networks.ECAPA_SPEECHBRAIN_NAMES)
     assert sorted(new) == sorted(ours)
-
-
-def test_published_xvector_names_become_ours_one_to_one():
-    network = xvector.xvector_tdnn(xvector.SPEECHBRAIN)
-    ours = {name for name in network.state_dict() if not name.endswith("num_batches_tracked")}
-    published = {f"blocks.{3 * layer}.conv.{kind}" for layer in range(5) for kind in ("weight", "bias")}
-    published |= {
-        f"blocks.{3 * layer + 2}.norm.{kind}"
-        for layer in range(5)
-        for kind in ("weight", "bias", "running_mean", "running_var")
-    }
-    published |= {"blocks.16.w.weight", "blocks.16.w.bias"}
-    assert sorted(renamed(published, xvector.SPEECHBRAIN_NAMES)) == sorted(ours)
 
 
 def test_the_xvector_networks_have_the_published_sizes():
     # Layers of 512 x (24 or 30) x 5, 512 x 512 x 3 twice, 512 x 512, 1500 x 512 and 512 x 3000, with biases and norms.
-    assert parameters_of(xvector.xvector_tdnn(xvector.SPEECHBRAIN)) == 4_211_604
-    assert parameters_of(xvector.xvector_tdnn(xvector.KALDI_2022)) == 4_211_604 + 512 * 6 * 5
-    assert xvector.xvector_tdnn().dimension == 512
+    network = networks.XvectorTdnn(networks.XvectorShape())
+    assert parameters_of(network) == 4_211_604
+    assert parameters_of(networks.XvectorTdnn(networks.KALDI_2022)) == 4_211_604 + 512 * 6 * 5
+    assert network.dimension == 512
 
 
-def small_xvector(published: xvector.XvectorShape) -> torch.nn.Module:
-    shape = xvector.XvectorShape(
-        10, (16, 16, 16, 16, 24), 12, leaky=published.leaky, mirrored=published.mirrored, sampled=published.sampled
-    )
-    return settled(xvector.xvector_tdnn(shape))
+def small_xvector(*, is_kaldi: bool) -> torch.nn.Module:
+    return settled(networks.XvectorTdnn(networks.XvectorShape(10, (16, 16, 16, 16, 24), 12, is_kaldi=is_kaldi)))
 
 
 NETWORKS = {
     "ecapa": small_ecapa,
-    "xvector-kaldi": lambda: small_xvector(xvector.KALDI_2022),
-    "xvector-speechbrain": lambda: small_xvector(xvector.SPEECHBRAIN),
+    "xvector-kaldi": lambda: small_xvector(is_kaldi=True),
+    "xvector-speechbrain": lambda: small_xvector(is_kaldi=False),
 }
 
 
@@ -171,7 +156,7 @@ def test_mixed_precision_gives_nearly_the_same_vectors():
 
 
 def test_the_xvector_classifier_gives_log_probabilities():
-    head = xvector.XvectorClassifier(xvector.KALDI_2022, speakers=7)
+    head = networks.XvectorClassifier(networks.XvectorShape(), speakers=7)
     logs = head(torch.randn(5, 512))
     assert logs.shape == (5, 7)
     torch.testing.assert_close(logs.exp().sum(dim=1), torch.ones(5))

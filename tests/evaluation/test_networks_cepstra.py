@@ -5,13 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.attackers.networks.cepstra import (
-    cepstral_coefficients,
-    voiced_frames,
-    without_local_mean,
-    xvector_features,
-)
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
+from speech.features.cepstra import cepstral_coefficients, voiced_frames, without_local_mean, xvector_features
 
 # Coefficients 0, 1, 2, 15 and 29 of frames 0, 25 and 49 of `tones`, computed once with kaldi-native-fbank 1.22.5
 # (30 bands and coefficients, 20 to 7600 Hz, lifter 22, no dither, edges not snipped; the energy as coefficient 0, which

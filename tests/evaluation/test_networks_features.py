@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
 
 torch = pytest.importorskip("torch", reason="the features need torch, which is not installed here")
 
-from evaluation.attackers.networks.features import frame_counts, log_mel  # noqa: E402 (needs torch)
+from speech.features.log_mel import frame_counts, log_mel  # noqa: E402 (needs torch)
 
 
 def noise(samples: int, seed: int) -> torch.Tensor:

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from common.errors import MetricInputError
 from evaluation.attackers.back_ends import Cosine
-from evaluation.attackers.ecapa_voxceleb import ENGINE
-from evaluation.attackers.scoring import score_pairs
+from evaluation.attackers.trial_scores import score_pairs
 from evaluation.metrics.detection import kaldi_eer
-from evaluation.metrics.errors import MetricInputError
-from evaluation.weights.catalogue import MODEL_FILES
+from speech.encoders.ecapa_voxceleb import ENGINE
+from speech.model_files.catalogue import MODEL_FILES
 from tests.evaluation.engines import require_engine
 from tests.evaluation.reference import RATE, SHARED, needs_shared, read_speech
 

@@ -1,6 +1,6 @@
 import pytest
 
-from listening.analysis.number_words import number_readings, ordinal
+from evaluation.metrics.number_words import make_ordinal, number_readings
 
 
 def said(text):
@@ -77,7 +77,7 @@ def test_what_is_no_number_is_refused(text):
 
 
 def test_ordinals_of_words():
-    assert [ordinal(word) for word in ("thirty", "hundred", "four", "two")] == [
+    assert [make_ordinal(word) for word in ("thirty", "hundred", "four", "two")] == [
         "thirtieth",
         "hundredth",
         "fourth",

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.formats.claims import AttackModel, Claim, ClaimIdentity, Gender, Speech, WordCounts
-from evaluation.formats.results import SystemResults, read_results
-from evaluation.objective.compute import compute_objective
-from evaluation.objective.sources import Sources
-from evaluation.objective.values import Basis, ObjectiveValues, published_value, required_numbers, with_speech
+from evaluation.formats.results import AttackModel, Gender, NumberIdentity, ReportedNumber, Speech, WordCounts
 from evaluation.protocols.recipes import load_recipe
+from evaluation.scoring.compute import compute_objective
+from evaluation.scoring.results.folders import SystemResults, read_results
+from evaluation.scoring.sources import Sources
+from evaluation.scoring.values import Basis, ObjectiveValues, published_value, required_numbers, with_speech
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 
@@ -39,9 +39,10 @@ def test_published_rank_files_give_everything_that_ranks(edition, track, file, n
     values = values_of(SHARED / f"vpc{edition}" / "results" / file, edition, track)
     assert values.is_complete
     ranking = load_recipe(edition).tracks[track].ranking
-    found = [values.privacy(ranking), *(values.utility(ranking, utility) for utility in ranking.utilities)]
+    deciding, split = (ranking.privacy, *ranking.utilities), ranking.split
+    found = [values.average(one.metric, one.estimator, split=split) for one in deciding]
     assert tuple(f"{number.value:.3f}" for number in found) == numbers
-    assert {number.basis for number in found} == {Basis.CLAIM}
+    assert {number.basis for number in found} == {Basis.REPORTED}
 
 
 def test_rank_file_of_another_track_leaves_all_of_this_one_missing():
@@ -69,10 +70,12 @@ def test_claims_that_are_no_numbers_are_missing(tmp_path):
 
 def test_number_claimed_in_several_places_is_one_disagreement(tmp_path):
     recipe = load_recipe("2022")
-    wer = with_speech(recipe, ClaimIdentity("libri_test_asr", Gender.ALL, "wer", "tglarge"))
+    wer = with_speech(recipe, NumberIdentity("libri_test_asr", Gender.ALL, "wer", "tglarge"))
     counts = WordCounts(errors=10, words=100, insertions=2, deletions=3, substitutions=5)
-    claims = [Claim(wer, 5.0, "%", "5.00", file, 1, counts) for file in ("results.txt", "results_summary.txt", "WER")]
-    system = SystemResults("T01", "2022", (), tuple(claims[:1]), tuple(claims[1:]), (), ())
+    reported_numbers = [
+        ReportedNumber(wer, 5.0, "%", "5.00", file, 1, counts) for file in ("results.txt", "results_summary.txt", "WER")
+    ]
+    system = SystemResults("T01", "2022", (), tuple(reported_numbers[:1]), tuple(reported_numbers[1:]), (), ())
     objective = compute_objective(tmp_path, system, Sources(recipe, recipe.track))
     assert objective.disagreements == 1
     assert [one.file for one in objective.problems if one.code == "unlike-counts"] == ["results.txt"]
@@ -81,9 +84,9 @@ def test_number_claimed_in_several_places_is_one_disagreement(tmp_path):
 def test_what_ranks_is_told_from_what_is_only_averaged():
     recipe = load_recipe("2022")
     required = dict(required_numbers(recipe, recipe.track))
-    eer = ClaimIdentity("libri_test_trials_f", Gender.FEMALE, "eer", "kaldi", *[Speech.ANONYMISED] * 3)
-    pitch = ClaimIdentity("libri_dev_trials_f", Gender.FEMALE, "pitch_correlation", "praat")
-    gain = ClaimIdentity("libri_test_trials_f", Gender.FEMALE, "gain_of_voice_distinctiveness", "official")
+    eer = NumberIdentity("libri_test_trials_f", Gender.FEMALE, "eer", "kaldi", *[Speech.ANONYMISED] * 3)
+    pitch = NumberIdentity("libri_dev_trials_f", Gender.FEMALE, "pitch_correlation", "praat")
+    gain = NumberIdentity("libri_test_trials_f", Gender.FEMALE, "gain_of_voice_distinctiveness", "official")
     assert (required[eer], required[pitch], required[gain]) == (True, True, False)
     assert len(required) == 40
 
@@ -100,7 +103,7 @@ def test_what_ranks_is_told_from_what_is_only_averaged():
     ],
 )
 def test_editions_differ_in_what_the_evaluator_was_trained_on(edition, metric, speech, training):
-    identity = with_speech(load_recipe(edition), ClaimIdentity("a", Gender.ALL, metric), speech=speech)
+    identity = with_speech(load_recipe(edition), NumberIdentity("a", Gender.ALL, metric), speech=speech)
     assert (identity.training, identity.speech) == (training, speech)
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.f0 import f0_praat
+from common.errors import MetricInputError
+from evaluation.metrics.averages import summarise
 from evaluation.metrics.pitch import PitchCorrelation, pitch_correlation
-from evaluation.metrics.summary import summarise
+from speech.pitch.estimators import f0_praat
 from tests.evaluation.reference import RATE, SHARED, load_json, needs_shared, read_speech
 
 EDGE_UTTERANCE = "3080-5032-0000"

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
-from evaluation.attackers.plda import TwoCovariancePlda, speaker_statistics
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
+from evaluation.attackers.back_ends import TwoCovariancePlda, speaker_statistics
 
 Floats = NDArray[np.float64]
 

@@ -1,8 +1,8 @@
-"""What has to be handed in for a rank, by the policy of the board."""
+"""What has to be handed in for a rank, by the policy of the leaderboard."""
 
 import pytest
 
-from evaluation.protocols.ranking_needs import needed_to_rank
+from evaluation.protocols.ranking.policy import needed_to_rank
 from evaluation.protocols.recipes import load_recipe
 
 

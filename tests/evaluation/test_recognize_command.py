@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
-from evaluation.commands import alignments, recognize
+from common.terminal import print_paragraph
+from evaluation.cli import recognize
+from evaluation.metrics.word_errors import AlignedWord
 from tests.evaluation.engines import require_recognizer
 from tests.evaluation.recognition import Listener, spoken, write_noise
 from tests.evaluation.reference import SHARED, needs_shared
@@ -172,8 +174,9 @@ def test_words_of_a_file_cannot_steer_the_terminal(shell, corpus):
 
 
 def test_long_alignments_are_wrapped(capsys):
-    steps = [alignments.AlignedWord(f"WORD{number}", f"WORD{number}") for number in range(60)]
-    alignments.say_alignment([*steps, alignments.AlignedWord("GONE", None), alignments.AlignedWord(None, "MORE")])
+    steps = [AlignedWord(f"WORD{number}", f"WORD{number}") for number in range(60)]
+    alignment = [*steps, AlignedWord("GONE", None), AlignedWord(None, "MORE")]
+    print_paragraph(recognize.draw_alignment(alignment), indent="  ")
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 4
     assert max(map(len, lines)) <= 100

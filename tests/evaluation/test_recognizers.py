@@ -6,14 +6,14 @@ import socket
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics.errors import MetricInputError
-from evaluation.recognizers import moonshine, registry, torchaudio_ctc, whisper
-from evaluation.recognizers.pieces import RATE_HZ, cut_at_pauses, holds_nothing
-from evaluation.recognizers.registry import DEFAULT, engines, find_engine, load, missing_of
-from evaluation.recognizers.torchaudio_ctc import CtcRecognizer, best_path
+from common.errors import MetricInputError
+from speech.recognizers import moonshine, registry, torchaudio_ctc, whisper
+from speech.recognizers.contract import RATE_HZ, cut_at_pauses, holds_nothing
+from speech.recognizers.registry import DEFAULT, engines, explain_missing, find_engine, load
+from speech.recognizers.torchaudio_ctc import CtcRecognizer, best_path
 from tests.evaluation.engines import require_recognizer
 from tests.evaluation.recognition import pooled, spoken
 from tests.evaluation.reference import needs_shared, read_speech
@@ -112,7 +112,6 @@ def test_a_recording_is_cut_in_its_pause():
     assert np.array_equal(np.concatenate([first, second]), speech)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 50_000), st.floats(0.1, 1.0))
 def test_pieces_are_the_recording(size, longest_s):
     samples = np.random.default_rng(size).integers(-99, 99, size).astype(np.int16)
@@ -144,7 +143,7 @@ def test_missing_weights_are_a_sentence_and_no_words(tmp_path, monkeypatch):
     if registry.find_spec("faster_whisper") is None:
         pytest.skip("faster-whisper is not installed")
     monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
-    sentence = missing_of(find_engine("whisper-base"))
+    sentence = explain_missing(find_engine("whisper-base"))
     assert str(tmp_path) in sentence
     assert "models fetch whisper-base" in sentence
     with pytest.raises(MetricInputError, match="models fetch whisper-base"):
@@ -156,7 +155,7 @@ def test_a_missing_package_is_a_sentence(monkeypatch):
     monkeypatch.setattr(moonshine, "find_spec", lambda _name: None)
     monkeypatch.setattr(torchaudio_ctc, "find_spec", lambda _name: None)
     for engine in engines().values():
-        assert "which is not installed" in missing_of(engine)
+        assert "which is not installed" in explain_missing(engine)
         with pytest.raises(MetricInputError, match="which is not installed"):
             load(engine.name)
 
@@ -164,7 +163,7 @@ def test_a_missing_package_is_a_sentence(monkeypatch):
 def test_another_version_without_its_model_is_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(moonshine, "package_folder", lambda: tmp_path)
     (tmp_path / "libmoonshine.so").touch()
-    assert "install moonshine-voice==0.1.0" in missing_of(find_engine("moonshine-tiny"))
+    assert "install moonshine-voice==0.1.0" in explain_missing(find_engine("moonshine-tiny"))
 
 
 def test_a_model_that_was_not_measured_is_refused(tmp_path, monkeypatch):
@@ -181,7 +180,7 @@ def test_a_model_that_was_not_measured_is_refused(tmp_path, monkeypatch):
 def test_the_pipeline_of_torchaudio_is_never_made_of_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
     monkeypatch.setattr(torchaudio_ctc, "find_spec", lambda _name: object())
-    sentence = missing_of(find_engine("torchaudio-wav2vec2"))
+    sentence = explain_missing(find_engine("torchaudio-wav2vec2"))
     assert "WAV2VEC2_ASR_BASE_960H" in sentence
     assert str(tmp_path) in sentence
     with pytest.raises(MetricInputError, match="which are not there"):

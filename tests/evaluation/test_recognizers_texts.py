@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics.errors import MetricInputError
-from evaluation.recognizers import text_store
-from evaluation.recognizers.number_words import cardinal, spell_numbers
-from evaluation.recognizers.text_store import TextStore
-from evaluation.recognizers.texts import RULES, find_rule, written_english
+from common.errors import MetricInputError
+from evaluation.formats import hypothesis_file as text_store
+from evaluation.formats.hypothesis_file import TextStore
+from evaluation.metrics.number_words import spell_cardinal, spell_numbers
+from evaluation.metrics.word_normalization import RULES, find_rule, written_english
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def test_written_english_leaves_plain_words_only_and_changes_them_no_more(text):
 
 @given(st.integers(0, 10**15 - 1))
 def test_quantities_are_read_as_they_are_counted(number):
-    values = {cardinal(small): small for small in range(100)}
+    values = {spell_cardinal(small): small for small in range(100)}
     total = group = 0
     tens = 0
-    for word in cardinal(number).split():
+    for word in spell_cardinal(number).split():
         if word == "hundred":
             group, tens = 100 * (group + tens), 0
         elif word in ("thousand", "million", "billion", "trillion"):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from common.errors import MetricInputError
 from evaluation.attackers.back_ends import BackEnd, Cosine, Plda
-from evaluation.attackers.scoring import PRESETS, MissingVectorsError, fit_back_end, score_pairs, score_trials
+from evaluation.attackers.trial_scores import PRESETS, MissingVectorsError, fit_back_end, score_pairs, score_trials
 from evaluation.formats.kaldi import Trial
-from evaluation.metrics.errors import MetricInputError
 
 Floats = NDArray[np.float64]
 SIZE = 6

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.summary import Summary, distribute, summarise
+from common.errors import MetricInputError
+from evaluation.metrics.averages import Summary, distribute, summarise
 
 rhos = st.floats(-1, 1)
 

@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.formats.claims import ClaimIdentity, Gender, Speech
-from evaluation.formats.results import SystemResults
-from evaluation.objective.attack import Attacker, run_attack
-from evaluation.objective.scorers import scorer_of
-from evaluation.objective.sources import Sources, Work
-from evaluation.objective.voice_extras import CHANCE, GENDER, MAP, RECOVERY, add_extras
+from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.protocols.recipes import load_recipe
+from evaluation.scoring.attack import choose_scorer, run_attack
+from evaluation.scoring.results.folders import SystemResults
+from evaluation.scoring.sources import Attacker, Sources, Work
+from evaluation.scoring.voice_extras import CHANCE, GENDER, MAP, RECOVERY, add_extras
 
 RECIPE = load_recipe("2022")
 ENROLLED = "libri_dev_enrolls"
@@ -56,7 +55,7 @@ class Voices:
 
 def extras_of(voices, **fields):
     attacker = Attacker(
-        "some", Speech.ORIGINAL, voices.vectors, voices.speakers, scorer_of("some"), TRIALS,
+        "some", Speech.ORIGINAL, voices.vectors, voices.speakers, choose_scorer("some"), TRIALS,
         **({"genders": lambda _: voices.genders} | fields),
     )  # fmt: skip
     results = SystemResults("some", "2022", (), (), (), (), ())
@@ -68,7 +67,7 @@ def extras_of(voices, **fields):
 
 def value(work, metric, speech=Speech.ANONYMISED, gender=Gender.ALL):
     estimator = "nearest-centroid" if metric == GENDER else MAP
-    return work.numbers[ClaimIdentity(ENROLLED, gender, metric, estimator, speech=speech)].value
+    return work.numbers[NumberIdentity(ENROLLED, gender, metric, estimator, speech=speech)].value
 
 
 def rotated(vector, _):
@@ -88,7 +87,7 @@ def test_rotation_of_all_voices_is_undone_for_speakers_that_were_never_met():
     work = extras_of(Voices(10, 10, rotated))
     assert value(work, RECOVERY) == 100
     assert value(work, CHANCE) == pytest.approx(10)  # ten of twenty speakers are looked for, equally often
-    found = work.numbers[ClaimIdentity(ENROLLED, Gender.ALL, RECOVERY, MAP)]
+    found = work.numbers[NumberIdentity(ENROLLED, Gender.ALL, RECOVERY, MAP)]
     assert found.n == 20 * EACH  # enrolment and trials of both genders together
 
 
@@ -125,11 +124,11 @@ def test_too_few_are_left_out_with_the_reason(voices, fields, metric, reason):
 def test_attack_adds_them_and_says_of_each_why_it_is_missing(tmp_path):
     voices = Voices(1, 1, rotated)
     sources = Sources(RECIPE, RECIPE.track)
-    attacker = Attacker("some", Speech.ORIGINAL, voices.vectors, voices.speakers, scorer_of("some"), TRIALS)
-    nothing = {"kept": lambda _: None, "drawn": lambda _: None, "progress": lambda *_: None}
+    attacker = Attacker("some", Speech.ORIGINAL, voices.vectors, voices.speakers, choose_scorer("some"), TRIALS)
+    nothing = {"kept": lambda _: None, "drawn": lambda *_: None, "progress": lambda *_: None}
     found = run_attack(tmp_path, attacker, sources, **nothing)
     told = {one.what: one.reason for one in found.missing if ENROLLED in one.what}
     assert sorted(told) == [f"Gender preservation of {ENROLLED}", f"Inversion attack of {ENROLLED}"]
-    trained = Attacker("some", Speech.ANONYMISED, voices.vectors, voices.speakers, scorer_of("some"), TRIALS)
+    trained = Attacker("some", Speech.ANONYMISED, voices.vectors, voices.speakers, choose_scorer("some"), TRIALS)
     found = run_attack(tmp_path, trained, sources, **nothing)  # it has no original vectors
     assert [one for one in found.missing if ENROLLED in one.what] == []

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
 from evaluation.metrics.voice_similarity import (
     cosine_scores,
     diagonal_dominance,

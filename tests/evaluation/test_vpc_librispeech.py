@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from evaluation.attackers.back_ends import Cosine
-from evaluation.attackers.scoring import score_pairs, score_trials
+from evaluation.attackers.trial_scores import score_pairs, score_trials
 from evaluation.formats.kaldi import Trial, read_enrolls, read_trials, read_utt2spk
 from evaluation.formats.scores import read_scores
 from evaluation.metrics.detection import det_curve, kaldi_eer

@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from evaluation.attackers import registry as encoders
-from evaluation.metrics.errors import MetricInputError
-from evaluation.recognizers import registry as recognizers
-from evaluation.weights import fetching, store
-from evaluation.weights.catalogue import MODEL_FILES, ModelFile, Part, Release
-from evaluation.weights.fetching import FetchError, fetch
-from evaluation.weights.store import MissingModel, State, find, is_here, state
+from common.errors import MetricInputError
+from speech.encoders import registry as encoders
+from speech.model_files import fetching, store
+from speech.model_files.catalogue import MODEL_FILES, ModelFile, Part, Release
+from speech.model_files.fetching import FetchError, fetch
+from speech.model_files.store import MissingModel, State, find, is_here, state
+from speech.recognizers import registry as recognizers
 from tests.evaluation.engines import require_model_file
 
 FIRST, SECOND = Release("toy-model.part1", "1.0", 1000), Release("toy_model_part2", "2.1", 1000)

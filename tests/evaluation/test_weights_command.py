@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from evaluation.weights.catalogue import MODEL_FILES
+from speech.model_files.catalogue import MODEL_FILES
 from tests.evaluation.commands import refusal
 from tests.evaluation.engines import require_model_file
 

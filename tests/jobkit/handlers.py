@@ -17,9 +17,21 @@ def read_lines(file):
     return [tuple(map(int, line.split())) for line in lines]
 
 
+def hold_file(file):
+    """Has the number of the item at which the job of this file waits."""
+    return file.with_name(f"{file.name}.held")
+
+
+def is_held(file, item):
+    try:
+        return item >= int(hold_file(file).read_text())
+    except FileNotFoundError:
+        return False
+
+
 @job_kind("test-steps", title="Steps", queue=Queue.CPU)
 def steps(context):
-    """Append a line for each item that has none yet, after a pause."""
+    """Append a line for each item that has none yet, after a pause; it waits at the item where a test holds it."""
     file, items = Path(context.parameters["file"]), context.parameters["items"]
     known = {item for item, _ in read_lines(file)}
     for item in range(items):
@@ -27,6 +39,9 @@ def steps(context):
         if item in known:
             continue
         time.sleep(context.parameters["pause_s"])
+        while is_held(file, item):
+            context.progress("Stepping", item, items)
+            time.sleep(0.02)
         with file.open("a") as stream:
             stream.write(f"{item} {os.getpid()}\n")
     context.progress("Stepping", items, items)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from listening.models import Session
+from listening.app.models import Session
 
 TAB = "first-tab"
 LONG_AGO = timedelta(hours=1)

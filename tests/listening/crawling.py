@@ -7,8 +7,8 @@ from urllib.parse import urljoin
 
 import httpx
 
-from listening.models import Session
-from listening.people.steps import questions_of
+from listening.app.models import Session
+from listening.app.sessions.selectors import list_questions
 from tests.listening.answering import hear
 
 SOURCE_OF_SCRIPT = re.compile(r"""(?:src|href|data-module|from|import\()\s*[=(]?\s*["']([^"']+\.(?:js|css|svg))["']""")
@@ -117,7 +117,9 @@ class Crawler:
         self.post("consent", agrees="on")
         self.page()
         self.post("questions")
-        self.post("questions", **{question.name: _answer_to(question) for question in questions_of(self.session.study)})
+        self.post(
+            "questions", **{question.name: _answer_to(question) for question in list_questions(self.session.study)}
+        )
 
     def state(self):
         return self.ask("GET", f"{self.address}state").json()

@@ -1,18 +1,20 @@
 """Small real studies for tests of the listening test: rows as a design leaves them, stimuli that are tones."""
 
-import io
 from datetime import timedelta
+from functools import cache
 from itertools import count
 
 import numpy as np
-import soundfile
 from django.utils import timezone
 
-from listening.models import Item, Study, Task
+from listening.app.models import Item, Study, Trial
+from listening.stimuli.making import write_wav
+from listening.tasks import Task
 from portal.core.storage import store_bytes
 from tests.portal.factories import make_corpus, make_edition, make_organizer, tone
 
 RATE_HZ = 16000
+SECONDS = 0.6  # of each stimulus
 _number = count(1)
 RATED = [Task.VERIFIABILITY, Task.NATURALNESS, Task.INTELLIGIBILITY]
 
@@ -48,8 +50,8 @@ def make_study(*, evaluators=2, trials=4, systems=2, state=Study.State.OPEN, edi
     for block_number in range(1, evaluators + 1):
         block = study.blocks.create(number=block_number)
         shift = block_number % len(items)
-        for position, item in enumerate([*items[shift:], *items[:shift]], 1):
-            block.trials.create(position=position, item=item)
+        in_order = enumerate([*items[shift:], *items[:shift]], 1)
+        block.trials.bulk_create(Trial(block=block, position=position, item=item) for position, item in in_order)
     return study
 
 
@@ -78,17 +80,21 @@ def _make_items(study, systems, count_of_items):
 
 
 def make_stimulus(study, system, utterance):
-    """A stimulus of 0.6 s that is a tone of its own in both ears."""
+    """A short stimulus that is a tone of its own in both ears."""
     defaults = {"source": utterance.audio, **store_stimulus(100 + utterance.pk % 97 + (50 if system else 0))}
     return study.stimulus_files.get_or_create(system=system, utterance=utterance, defaults=defaults)[0]
 
 
-def store_stimulus(hertz, seconds=0.6):
-    """File, size and duration of a stored two-channel FLAC file with a tone."""
-    mono = tone(hertz, seconds)
-    file = io.BytesIO()
-    soundfile.write(file, np.column_stack([mono, mono]), RATE_HZ, format="FLAC", subtype="PCM_16")
-    return {"file": store_bytes(file.getvalue(), ".flac"), "bytes": len(file.getvalue()), "duration_s": seconds}
+@cache
+def wav_of_tone(hertz, seconds):
+    return write_wav(np.asarray(tone(hertz, seconds), np.int16))
+
+
+def store_stimulus(hertz, seconds=None):
+    """File, size and duration of a stored WAV file with a tone."""
+    seconds = seconds or SECONDS
+    content = wav_of_tone(hertz, seconds)
+    return {"file": store_bytes(content, ".wav"), "bytes": len(content), "duration_s": seconds}
 
 
 def make_session(study, **fields):

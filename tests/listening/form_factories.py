@@ -2,7 +2,8 @@
 
 from django.utils import timezone
 
-from listening.models import Item, Study, Task
+from listening.app.models import Item, Study
+from listening.tasks import Task
 from tests.listening.factories import make_stimulus
 from tests.portal.factories import make_corpus, make_edition, make_organizer
 

@@ -5,9 +5,9 @@ from itertools import count
 from django.db.models import F, Value
 from django.db.models.functions import Concat
 
-from listening.models import Study
-from listening.studies import designs, services
-from listening.studies.study_defaults import best_sets
+from listening.app.models import Study
+from listening.app.studies import designing, services
+from listening.app.studies.services import best_sets
 from portal.challenges.models import Role
 from portal.submissions.models import Submission, SubmittedFile
 from tests.portal.factories import make_corpus, make_edition, make_organizer, store_tone
@@ -63,7 +63,7 @@ def make_draft(edition, **fields):
 def make_designed(edition=None, **fields):
     """A study with a certified design; its stimuli are not made."""
     study = make_draft(edition or make_heard_edition(), **fields)
-    designs.make_design(study, study.created_by)
+    designing.make_design(study, study.created_by)
     study.refresh_from_db()
     return study
 

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from listening.trials.boards import MOVES_AT_MOST, BoardError, validate_board
+from listening.app.sessions.payloads import MOVES_AT_MOST, Invalid, validate_board
 
 SLOTS = ["1", "2", "3"]
 
@@ -31,7 +31,7 @@ def check(given, *, dimensions=2, has_groups=False):
 
 
 def faults(given, **how):
-    with pytest.raises(BoardError) as raised:
+    with pytest.raises(Invalid) as raised:
         check(given, **how)
     return raised.value.sentences
 

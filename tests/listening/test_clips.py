@@ -10,10 +10,11 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.models import Serve, Session, Stimulus
-from listening.trials import serving
-from listening.trials.clips import clip_address, sample_seconds
-from listening.trials.serving import Clip, first_missing, merged, note_sent
+from listening.app.models import Serve, Session, Stimulus
+from listening.app.sessions import media
+from listening.app.sessions.media import Clip, first_missing, merged, note_sent
+from listening.app.sessions.selectors import clip_address, sample_seconds
+from portal.core.storage import store_bytes
 from tests.listening.factories import make_session, make_study
 
 pytestmark = pytest.mark.django_db
@@ -26,7 +27,7 @@ NEUTRAL = {
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch):
-    monkeypatch.setattr(serving, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(media, "CHUNK_BYTES", 1000)
 
 
 @pytest.fixture
@@ -79,11 +80,16 @@ def test_clip_is_sent_whole_and_noted_once_it_is(session):
 
 def test_clip_tells_nothing_but_sound(session):
     response = get(session)
-    assert response["Content-Type"] == "audio/flac"
+    assert response["Content-Type"] == "audio/wav"
     assert response["Cache-Control"] == "private, max-age=3600"
     assert {"ETag", "Last-Modified", "Content-Disposition", "Set-Cookie"}.isdisjoint(response.headers)
     assert not response.cookies
     assert response["X-Content-Type-Options"] == "nosniff"
+
+
+def test_clip_that_an_earlier_version_made_keeps_its_format(session):
+    Stimulus.objects.update(file=store_bytes(b"fLaC and what follows", ".flac"))
+    assert get(session)["Content-Type"] == "audio/flac"
 
 
 def test_criterion_12_addresses_of_one_clip_in_two_sessions_cannot_be_linked(study):
@@ -237,7 +243,7 @@ def test_note_that_fails_cuts_the_file_so_that_the_browser_asks_again(session, m
     def fail(*_):
         raise OSError("no database")
 
-    monkeypatch.setattr(serving, "note_sent", fail)
+    monkeypatch.setattr(media, "note_sent", fail)
     got = []
     with pytest.raises(OSError, match="no database"):
         got.extend(get(session).streaming_content)

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from listening.models import Serve, Stimulus
-from listening.trials.clips import clip_address
+from listening.app.models import Serve, Stimulus
+from listening.app.sessions.selectors import clip_address
 from portal.core.storage import store_bytes
 from tests.listening.factories import make_session, make_study
 
@@ -23,7 +23,7 @@ LARGE = bytes(range(256)) * 4096 * 16  # more than the buffers of a connection o
 def address(live_server):
     """The address of a large clip."""
     session = make_session(make_study())
-    Stimulus.objects.update(file=store_bytes(LARGE, ".flac"), bytes=len(LARGE))
+    Stimulus.objects.update(file=store_bytes(LARGE, ".wav"), bytes=len(LARGE))
     return live_server.url + clip_address(session, session.block.trials.first(), "a")
 
 

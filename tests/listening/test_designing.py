@@ -3,10 +3,10 @@
 import pytest
 from django.urls import reverse
 
+from listening.app.models import Study
+from listening.app.studies import designing, planning, services
+from listening.app.studies.services import prepare_study
 from listening.design.plan import DesignError
-from listening.models import Study
-from listening.studies import designing, designs
-from listening.studies.preparing import prepare_study
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job, Queue, State
 from portal.jobs.runner import JobContext, execute
@@ -27,7 +27,7 @@ def organizer(client):
 @pytest.fixture
 def study(organizer, monkeypatch):
     """A draft that counts as large."""
-    monkeypatch.setattr(designing, "AT_ONCE_AT_MOST", 31)
+    monkeypatch.setattr(services, "DESIGNED_AT_ONCE_AT_MOST", 31)
     return make_draft(make_heard_edition(organizer=organizer))
 
 
@@ -44,7 +44,7 @@ def design_of(study):
 
 
 def test_small_design_is_made_within_the_request(client, study, monkeypatch):
-    monkeypatch.setattr(designing, "AT_ONCE_AT_MOST", 32)
+    monkeypatch.setattr(services, "DESIGNED_AT_ONCE_AT_MOST", 32)
     response = client.post(address(study), follow=True)
     assert "The design is made and certified." in response.content.decode()
     assert fresh(study).is_designed
@@ -70,16 +70,16 @@ def test_large_design_is_a_job_that_the_page_follows(client, study):
 
 
 def test_job_makes_the_design_that_the_request_would_make(study):
-    designs.make_design(study, None)
+    designing.make_design(study, None)
     at_once = design_of(study)
-    job = designing.start_design(study, None)
+    job = services.start_design(study, None)
     assert execute(job.pk).state == State.SUCCEEDED
     assert design_of(study) == at_once
 
 
 def test_job_tells_how_far_it_is(study):
     seen = []
-    execute(designing.start_design(study, None).pk, lambda job: seen.append((job.stage, job.done, job.total)))
+    execute(services.start_design(study, None).pk, lambda job: seen.append((job.stage, job.done, job.total)))
     assert seen[0] == ("Choosing who hears what", 0, 4)
     assert ("Ordering the trials", 4, 4) in seen
     assert seen[-1][0] == "Writing the design"
@@ -89,7 +89,7 @@ def test_sentences_of_an_impossible_plan_reach_the_page(client, study):
     study.evaluators, study.trials_per_evaluator, study.originals_per_evaluator = 60, 60, 30
     study.save()
     with pytest.raises(DesignError) as fault:
-        designs.make_design(study, None)
+        designing.make_design(study, None)
     client.post(address(study))
     job = execute(fresh(study).job.pk)
     assert (job.state, job.failure_actor) == (State.FAILED, "organizer")
@@ -105,7 +105,7 @@ def test_every_sentence_of_a_failed_allocation_reaches_the_page(client, study, m
     def fail(*_given, **_more):
         raise DesignError(["Order: no order was found.", "Gaps: 3 places would do."])
 
-    monkeypatch.setattr(designs, "allocate", fail)
+    monkeypatch.setattr(planning, "allocate", fail)
     client.post(address(study))
     execute(fresh(study).job.pk)
     text = client.get(address(study)).content.decode()
@@ -114,10 +114,10 @@ def test_every_sentence_of_a_failed_allocation_reaches_the_page(client, study, m
 
 
 def test_cancelled_job_leaves_the_design_that_was_there(study, monkeypatch):
-    designs.make_design(study, None)
+    designing.make_design(study, None)
     before, fingerprint = design_of(study), fresh(study).certificate["fingerprint"]
     Study.objects.filter(pk=study.pk).update(seed=7)
-    job = designing.start_design(study, None)
+    job = services.start_design(study, None)
 
     def progress(context, stage, done, total):
         if stage == "Ordering the trials":
@@ -135,8 +135,8 @@ def test_cancelled_job_leaves_the_design_that_was_there(study, monkeypatch):
 
 
 def test_one_thing_at_a_time_is_made_for_a_study(client, study):
-    designs.make_design(study, None)
-    designing.start_design(study, None)
+    designing.make_design(study, None)
+    services.start_design(study, None)
     with pytest.raises(NotPossible, match="The design is being made already"):
         prepare_study(study, None)
     response = client.post(address(study))
@@ -146,7 +146,7 @@ def test_one_thing_at_a_time_is_made_for_a_study(client, study):
 
 
 def test_study_that_changes_meanwhile_is_not_designed(study):
-    job = designing.start_design(study, None)
+    job = services.start_design(study, None)
     Study.objects.filter(pk=study.pk).update(state=Study.State.OPEN)
     ended = execute(job.pk)
     assert ended.state == State.FAILED
@@ -154,9 +154,9 @@ def test_study_that_changes_meanwhile_is_not_designed(study):
 
 
 def test_failure_is_forgotten_with_the_plan_that_it_was_about(client, organizer, study):
-    from listening.studies.services import change_study
+    from listening.app.studies.services import change_study
 
-    job = designing.start_design(study, None)
+    job = services.start_design(study, None)
     Job.objects.filter(pk=job.pk).update(state=State.FAILED, failure="No numbers would do.")
     assert "No numbers would do." in client.get(address(study)).content.decode()
     change_study(study=study, by=organizer, seed=11)

@@ -6,12 +6,11 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from listening.app.models import Item, ItemSample, Study, Trial
+from listening.app.studies import designing, planning, services
+from listening.app.studies.certificate import build_certificate, launch_faults, read_rows
+from listening.app.studies.rules import StudyProblems
 from listening.design.plan import DesignError
-from listening.models import Item, ItemSample, Study, Trial
-from listening.studies import designs, services
-from listening.studies.design_rows import read_rows
-from listening.studies.row_checks import certificate_of, launch_faults
-from listening.studies.study_rules import StudyProblems
 from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 from tests.listening.heard import make_designed, make_draft, make_heard_edition, make_prepared
@@ -105,7 +104,7 @@ def test_studies_without_verifiability_compare_no_voices():
 
 def test_keys_longer_than_a_row_holds_are_cut_and_stay_different():
     keys = ["a" * 250 + end for end in "xy"]
-    short = [designs._short_key(key) for key in keys]
+    short = [planning._short_key(key) for key in keys]
     assert [len(key) for key in short] == [200, 200]
     assert short[0] != short[1]
 
@@ -114,7 +113,7 @@ def test_criterion_17_certificate_is_reproducible_from_the_seed():
     edition = make_heard_edition()
     study = make_designed(edition)
     first, shape = study.certificate, shape_of(study)
-    designs.make_design(study, study.created_by)
+    designing.make_design(study, study.created_by)
     study.refresh_from_db()
     assert (study.certificate, shape_of(study)) == (first, shape)
     other = make_designed(edition, seed=2023)
@@ -128,7 +127,7 @@ def test_criterion_17_certificate_is_downloaded_as_it_is_stored(client):
     response = client.get(reverse("studies:certificate", args=[study.name]))
     assert response.status_code == 200
     assert response["Content-Disposition"] == f'attachment; filename="{study.name}-certificate.json"'
-    assert json.loads(response.content) == certificate_of(read_rows(study))
+    assert json.loads(response.content) == build_certificate(read_rows(study))
 
 
 def swap_positions(study):
@@ -249,10 +248,10 @@ def test_criterion_17_launch_with_untouched_rows_opens_the_study(prepared):
 def test_infeasible_plans_say_everything_at_once():
     edition = make_heard_edition(speakers=4, utterances=2)
     study = make_draft(edition, evaluators=52, trials_per_evaluator=52, originals_per_evaluator=26)
-    problems = designs.plan_problems(study)
+    problems = planning.plan_problems(study)
     assert problems
     with pytest.raises(DesignError) as refused:
-        designs.make_design(study, study.created_by)
+        designing.make_design(study, study.created_by)
     assert refused.value.problems == problems
     assert not study.blocks.exists()
 
@@ -260,56 +259,56 @@ def test_infeasible_plans_say_everything_at_once():
 def test_controls_that_the_recordings_cannot_feed_say_how_many_would_do():
     edition = make_heard_edition(speakers=2, utterances=2)
     study = make_draft(edition, trials_per_evaluator=40, practice_trials=10, gold_trials=12, bridge_trials=12)
-    assert "need recordings of their own" in " ".join(designs.plan_problems(study))
-    assert "would do" in " ".join(designs.plan_problems(study))
+    assert "need recordings of their own" in " ".join(planning.plan_problems(study))
+    assert "would do" in " ".join(planning.plan_problems(study))
 
 
 def test_plan_without_systems_or_sets_says_so():
     study = make_draft(make_heard_edition(systems=0), data_sets=[])
-    problems = designs.plan_problems(study)
-    assert problems[0] == designs.NO_SYSTEMS
+    problems = planning.plan_problems(study)
+    assert problems[0] == planning.NO_SYSTEMS
     assert problems[1].startswith("Choose a trial set")
 
 
 def test_change_during_the_planning_is_not_overwritten(monkeypatch):
     study = make_draft(make_heard_edition())
-    plan = designs.plan_design
+    plan = designing.plan_design
 
     def change_meanwhile(*given, **more):
         planned = plan(*given, **more)
         Study.objects.filter(pk=study.pk).update(seed=7)
         return planned
 
-    monkeypatch.setattr(designs, "plan_design", change_meanwhile)
+    monkeypatch.setattr(designing, "plan_design", change_meanwhile)
     with pytest.raises(NotPossible, match="changed while"):
-        designs.make_design(study, study.created_by)
+        designing.make_design(study, study.created_by)
     assert not study.blocks.exists()
 
 
 def test_two_extensions_at_once_make_one(prepared, monkeypatch):
     study = launch(prepared)
-    plan = designs._plan_extension
+    plan = designing.plan_extension
 
     def be_overtaken(*given):
-        monkeypatch.setattr(designs, "_plan_extension", plan)
-        designs.extend_design(study, 2, study.created_by)
+        monkeypatch.setattr(designing, "plan_extension", plan)
+        designing.extend_design(study, 2, study.created_by)
         return plan(*given)
 
-    monkeypatch.setattr(designs, "_plan_extension", be_overtaken)
+    monkeypatch.setattr(designing, "plan_extension", be_overtaken)
     with pytest.raises(NotPossible, match="changed while"):
-        designs.extend_design(study, 1, study.created_by)
+        designing.extend_design(study, 1, study.created_by)
     assert study.blocks.count() == 6
 
 
 def test_launched_studies_are_not_designed_anew(prepared):
     launch(prepared)
     with pytest.raises(NotPossible, match="cannot be designed anew"):
-        designs.make_design(prepared, prepared.created_by)
+        designing.make_design(prepared, prepared.created_by)
 
 
 def test_designing_anew_keeps_recordings_that_were_made(prepared):
     made = prepared.stimulus_files.count()
-    designs.make_design(prepared, prepared.created_by)
+    designing.make_design(prepared, prepared.created_by)
     assert prepared.stimulus_files.exclude(file="").count() == made
     prepared.refresh_from_db()
     assert prepared.state == Study.State.DRAFT
@@ -318,22 +317,22 @@ def test_designing_anew_keeps_recordings_that_were_made(prepared):
 def test_extension_adds_balanced_blocks_of_the_same_recordings(prepared):
     study = launch(prepared)
     files, items = study.stimulus_files.count(), study.items.count()
-    certificate = designs.extend_design(study, 3, study.created_by)
+    certificate = designing.extend_design(study, 3, study.created_by)
     assert certificate["passes"]
     assert certificate["waves"] == [4, 3]
     assert list(study.blocks.values_list("number", "wave"))[4:] == [(5, 1), (6, 1), (7, 1)]
     assert (study.stimulus_files.count(), study.items.count()) == (files, items)
     assert {block.trials.count() for block in study.blocks.all()} == {13}
-    designs.extend_design(study, 2, study.created_by)
+    designing.extend_design(study, 2, study.created_by)
     study.refresh_from_db()
     assert study.certificate["waves"] == [4, 3, 2]
-    assert study.certificate == certificate_of(read_rows(study))
+    assert study.certificate == build_certificate(read_rows(study))
 
 
 def test_drafts_are_not_extended():
     study = make_designed()
     with pytest.raises(NotPossible, match="cannot be extended"):
-        designs.extend_design(study, 1, study.created_by)
+        designing.extend_design(study, 1, study.created_by)
 
 
 @pytest.mark.parametrize(
@@ -353,9 +352,9 @@ def test_other_forms_are_designed_launched_and_extended(form, numbers):
     assert slots == ({"a"} if form == "transcription" else {"1", "2", "3", "4", "5", "6"})
     launch(study)
     with pytest.raises(NotPossible, match="Pause the study first"):
-        designs.extend_design(study, 4, study.created_by)
+        designing.extend_design(study, 4, study.created_by)
     services.pause_study(study=study, by=None)
-    certificate = designs.extend_design(study, 4, study.created_by)
+    certificate = designing.extend_design(study, 4, study.created_by)
     assert (certificate["passes"], certificate["waves"]) == (True, [4, 4])
     if study.stimulus_files.filter(file="").exists():
         with pytest.raises(NotPossible, match="not prepared yet"):
@@ -381,7 +380,7 @@ def test_few_blocks_are_added_where_recordings_are_just_enough(seed):
     edition = make_heard_edition(speakers=4, utterances=12)
     numbers = {"evaluators": 12, "trials_per_evaluator": 24, "originals_per_evaluator": 12, "practice_trials": 3}
     study = make_draft(edition, seed=seed, bridge_trials=0, **numbers)
-    designs.make_design(study, study.created_by)
+    designing.make_design(study, study.created_by)
     Study.objects.filter(pk=study.pk).update(state=Study.State.OPEN, launched_at=timezone.now())
-    assert designs.extend_design(study, 2, study.created_by)["passes"]
+    assert designing.extend_design(study, 2, study.created_by)["passes"]
     assert study.blocks.filter(wave=1).count() == 2

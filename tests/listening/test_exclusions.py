@@ -6,14 +6,15 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.models import Answer, Exclusion, ExclusionRule, Session, Study
-from listening.monitor import exclusions
-from listening.monitor.coverage import coverage_of
-from listening.monitor.flagging import flag_sessions
-from listening.trials.leases import lease_block
+from listening.app.models import Answer, Exclusion, ExclusionRule, Session, Study
+from listening.app.monitor import services
+from listening.app.monitor.selectors import measure_coverage
+from listening.app.monitor.services import flag_sessions
+from listening.app.sessions.assignment import assign_block
 from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 from tests.listening.watched import answer_trials, by_place, finish, finished_session, make_session, make_study
+from tests.pages import read_page
 from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
@@ -40,15 +41,15 @@ def lined(study):
 
 
 def leave_out(study, organizer, *, reason="Rated without listening.", **what):
-    return exclusions.create_rule(study=study, by=organizer, reason=reason, **what)
+    return services.create_rule(study=study, by=organizer, reason=reason, **what)
 
 
 def revoke(rule, organizer):
-    return exclusions.revoke_rule(rule=rule, by=organizer, now=timezone.now())
+    return services.revoke_rule(rule=rule, by=organizer, now=timezone.now())
 
 
 def usable(study):
-    return coverage_of(study).total.usable
+    return measure_coverage(study).total.usable
 
 
 def log(study):
@@ -56,7 +57,7 @@ def log(study):
 
 
 def test_effect_is_told_before_anything_is_done(study, lined):
-    effect = exclusions.effect_of(study, flag=LINING)
+    effect = services.preview_effect(study, flag=LINING)
     assert (effect.sessions, effect.answers, effect.blocks) == ((lined.pk,), 12, 1)
     assert (effect.before.total.usable, effect.after.total.usable) == (24, 12)
     assert effect.changes[0] == ("original", 24, 12, 6)
@@ -122,8 +123,8 @@ def test_standing_rule_is_applied_once_however_many_schedulers_do_it(db):
     rule = leave_out(study, None, flag=LINING)
     session = finished_session(study, by_place(3))
     session.flags.create(kind=LINING, data={"holds": True})
-    assert exclusions.apply_standing_rules([session.pk]) == 1
-    assert exclusions._follow(rule, session) is False
+    assert services.apply_standing_rules([session.pk]) == 1
+    assert services._follow(rule, session) is False
     assert [event.action for event in log(study)] == ["study.sessions_excluded", "study.session_excluded"]
 
 
@@ -141,7 +142,7 @@ def test_block_of_a_session_left_out_is_leased_whole_to_the_next(study, lined, o
     assert (lined.block.holder, lined.block.is_finished) == (None, False)
     participant = study.participants.create(person_key="somebody new")
     newcomer = study.sessions.create(participant=participant)
-    assert lease_block(newcomer, timezone.now()) == lined.block
+    assert assign_block(newcomer, timezone.now()) == lined.block
     assert newcomer.block.trials.count() == 12
 
 
@@ -151,7 +152,7 @@ def test_revoking_gives_the_block_back_unless_somebody_has_taken_it(study, lined
     assert (lined.block.holder, lined.block.is_finished) == (lined, True)
     rule = leave_out(study, organizer, flag=LINING)
     newcomer = study.sessions.create(participant=study.participants.create(person_key="somebody new"))
-    lease_block(newcomer, timezone.now())
+    assign_block(newcomer, timezone.now())
     revoke(rule, organizer)
     lined.block.refresh_from_db()
     assert lined.block.holder == newcomer
@@ -207,18 +208,18 @@ def page_of(study, query=""):
 
 def test_page_shows_the_effect_makes_the_rule_and_revokes_it(study, lined, organizer, client):
     client.force_login(organizer)
-    text = client.get(page_of(study, f"?flag={LINING}")).content.decode()
+    text = read_page(client.get(page_of(study, f"?flag={LINING}")))
     assert "<b>1 session</b> with <b>12 usable answers</b>" in text
     assert client.post(page_of(study, f"?flag={LINING}"), {"reason": ""}).status_code == 422
     assert not ExclusionRule.objects.exists()
     answer = {"reason": "Rated without listening.", "offers_block_again": "on"}
     assert client.post(page_of(study, f"?flag={LINING}"), answer).status_code == 302
-    text = client.get(page_of(study)).content.decode()
+    text = read_page(client.get(page_of(study)))
     assert "Rated without listening." in text
     assert "24 → 12" in text
     rule = ExclusionRule.objects.get()
     client.post(reverse("studies:revoke", args=[study.name, rule.pk]))
-    assert "12 → 24" in client.get(page_of(study)).content.decode()
+    assert "12 → 24" in read_page(client.get(page_of(study)))
     rule.refresh_from_db()
     assert rule.revoked_by == organizer
 

@@ -7,11 +7,11 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from listening.models import Answer, Flag, Session
-from listening.monitor import flagging, flags
-from listening.monitor.flagging import flag_sessions
-from listening.monitor.flags import Record, Timing, findings, longest_repeat
-from portal.jobs.chores import _entries
+from listening.app.models import Answer, Flag, Session
+from listening.app.monitor import rules, services
+from listening.app.monitor.rules import Record, Timing, findings, longest_repeat
+from listening.app.monitor.services import flag_sessions
+from portal.jobs.periodic_tasks import _entries
 from tests.listening.watched import (
     add_gold,
     add_play,
@@ -43,7 +43,7 @@ def spread(count):
 
 
 def test_kinds_of_the_rules_are_those_that_can_be_stored():
-    assert list(flags.RULES) == [kind for kind in Flag.Kind.values if kind not in Flag.FOUND_BY_ANALYSIS]
+    assert list(rules.RULES) == [kind for kind in Flag.Kind.values if kind not in Flag.FOUND_BY_ANALYSIS]
 
 
 def test_attentive_session_has_no_flag():
@@ -78,7 +78,7 @@ def test_ratings_that_hardly_vary_are_told_from_equal_ones():
 
 
 def test_variance_limit_follows_the_scale():
-    assert flags.variance_limit(5) == pytest.approx(0.1)
+    assert rules.variance_limit(5) == pytest.approx(0.1)
     ratings = [2, 3, 3, 2, 3, 2, 2, 2, 3, 3, 3, 2, 3] * 4  # variance 0.25
     assert kinds(of_ratings(ratings, points=10)) == ["low-variance"]
     assert kinds(of_ratings(ratings, points=5)) == []
@@ -112,10 +112,10 @@ def test_every_finding_reads_as_a_sentence_that_tells_no_rating():
         10, 8, {"verifiability": [7] * 52, TASK: [5, 6] * 26}, [Timing(1, 8)] * 52, [False], {"woods": False},
         [frozenset({"muted"})],
     )  # fmt: skip
-    told = {found.kind: flags.sentence(found.kind, found.data) for found in findings(record)}
+    told = {found.kind: rules.sentence(found.kind, found.data) for found in findings(record)}
     assert told["straight-lining"] == "52 of 52 ratings of verifiability in a row are the same."
     assert told["too-fast"] == "Half of 52 trials took 12 % of their speech, or less."
-    assert set(told) == set(flags.RULES)
+    assert set(told) == set(rules.RULES)
 
 
 @given(st.lists(st.integers(1, 3), max_size=30), st.integers(1, 4))
@@ -160,9 +160,9 @@ def test_criterion_15_each_pattern_stands_within_a_minute_and_nothing_is_deleted
     add_play(sessions["playback"], "rate")
     sessions["headphones"].screening_results.create(kind="huggins", attempt=1, score=2, of=6, is_passed=False)
     answers = Answer.objects.count()
-    chore = next(entry for entry in _entries if entry.work.__name__ == "flag_answers")
-    assert chore.every_s <= 30
-    chore.work()  # what the scheduler does at least every half minute
+    task = next(entry for entry in _entries if entry.work.__name__ == "flag_answers")
+    assert task.every_s <= 30
+    task.work()  # what the scheduler does at least every half minute
     assert {kind: kind in stored(session) for kind, session in sessions.items()} == dict.fromkeys(sessions, True)
     assert Answer.objects.count() == answers
     assert set(study.sessions.values_list("state", flat=True)) == {"active"}
@@ -253,7 +253,7 @@ def test_looking_costs_the_same_queries_for_one_and_for_three_sessions(study, dj
 
 def test_nothing_is_flagged_about_who_withdraws_while_it_is_looked_at(study, monkeypatch):
     session = answer_trials(make_session(study), by_place(7))
-    judged = flagging.findings
+    judged = services.findings
 
     def judge_and_be_left(record):
         found = judged(record)
@@ -261,6 +261,6 @@ def test_nothing_is_flagged_about_who_withdraws_while_it_is_looked_at(study, mon
         Session.objects.filter(pk=session.pk).update(state="withdrawn")
         return found
 
-    monkeypatch.setattr(flagging, "findings", judge_and_be_left)
+    monkeypatch.setattr(services, "findings", judge_and_be_left)
     look()
     assert session.flags.count() == 0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from listening.trials.gate import (
+from listening.app.sessions.answer_timing import (
     FETCH_FIRST_S,
     TOLERANCE_S,
     Clip,

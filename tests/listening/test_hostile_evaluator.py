@@ -2,8 +2,8 @@
 
 import pytest
 
-from listening.trials import sessions
-from listening.trials.answers import most_given_up
+from listening.app.sessions import assignment as sessions
+from listening.app.sessions.answers import most_given_up
 from tests.listening.answering import post
 from tests.listening.factories import make_session, make_study
 from tests.listening.form_factories import make_board_study

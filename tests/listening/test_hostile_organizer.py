@@ -3,11 +3,10 @@
 import pytest
 from django.utils import timezone
 
-from listening.models import Session
-from listening.studies import services
-from listening.studies.own_questions import read_questions
-from listening.studies.plans import parse_questionnaire
-from listening.studies.study_rules import StudyProblems
+from listening.app.models import Session
+from listening.app.studies import services
+from listening.app.studies.rules import StudyProblems
+from listening.app.studies.settings import parse_questionnaire, read_questions
 from portal.submissions.models import Submission
 from tests.listening.heard import make_draft, make_heard_edition, make_prepared
 from tests.listening.test_studies import page, save

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from listening.models import Block, Participant, Session
+from listening.app.models import Block, Participant, Session
 from tests.listening.factories import make_study
 from tests.listening.visits import PERSON, PLAIN, WORKER, Visit, link_of, text_of, to_trials
 

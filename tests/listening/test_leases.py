@@ -6,16 +6,16 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from listening import chores
-from listening.models import Answer, Block, Session, Study
-from listening.trials import sessions
-from listening.trials.leases import (
+from listening.app import periodic_tasks
+from listening.app.models import Answer, Block, Session, Study
+from listening.app.sessions import assignment as sessions
+from listening.app.sessions.assignment import (
     EXTENDED_EVERY,
-    expire_overdue,
+    assign_block,
+    expire_leases,
     extend_lease,
     extend_lease_of_open_page,
-    is_due,
-    lease_block,
+    is_extension_due,
 )
 from tests.listening.answering import TAB, answer, answer_all, hear, post
 from tests.listening.factories import make_session, make_study
@@ -40,7 +40,7 @@ def to_trials(session, now):
 
 def test_each_session_gets_a_block_of_its_own_in_order_until_none_is_left():
     study = make_study(evaluators=3)
-    leased = [lease_block(begin(study), NOW) for _ in range(4)]
+    leased = [assign_block(begin(study), NOW) for _ in range(4)]
     assert [block and block.number for block in leased] == [1, 2, 3, None]
     block = study.blocks.get(number=2)
     assert (block.offers, block.lease_expires_at) == (1, NOW + timedelta(minutes=45))
@@ -50,7 +50,7 @@ def test_each_session_gets_a_block_of_its_own_in_order_until_none_is_left():
 def test_session_that_asks_again_keeps_its_block():
     study = make_study()
     session = begin(study)
-    assert lease_block(session, NOW) == lease_block(session, NOW)
+    assert assign_block(session, NOW) == assign_block(session, NOW)
     assert list(study.blocks.values_list("offers", flat=True)) == [1, 0]
 
 
@@ -58,37 +58,37 @@ def test_lost_blocks_come_first_then_the_waves():
     study = make_study(evaluators=3)
     study.blocks.filter(number=1).update(wave=1)
     study.blocks.filter(number=3).update(offers=1)
-    assert [lease_block(begin(study), NOW).number for _ in range(3)] == [3, 2, 1]
+    assert [assign_block(begin(study), NOW).number for _ in range(3)] == [3, 2, 1]
 
 
 def test_person_who_comes_back_gets_another_block_while_there_is_one():
     study = make_study(evaluators=2)
     first = begin(study)
-    assert lease_block(first, NOW).number == 1
+    assert assign_block(first, NOW).number == 1
     sessions.end_session(first, Session.State.TECHNICAL, NOW)
     second = begin(study, first.participant)
-    assert lease_block(second, NOW).number == 2
+    assert assign_block(second, NOW).number == 2
     sessions.end_session(second, Session.State.TECHNICAL, NOW)
-    assert lease_block(begin(study, first.participant), NOW) is not None
+    assert assign_block(begin(study, first.participant), NOW) is not None
 
 
 @pytest.mark.parametrize("state", [state for state in Study.State.values if state != "open"])
 def test_only_an_open_study_leases(state):
     study = make_study(state=state)
-    assert lease_block(begin(study), NOW) is None
+    assert assign_block(begin(study), NOW) is None
 
 
 def test_session_that_has_ended_gets_nothing():
     study = make_study()
     session = begin(study)
     Session.objects.filter(pk=session.pk).update(state="withdrawn")
-    assert lease_block(session, NOW) is None
+    assert assign_block(session, NOW) is None
 
 
 def test_preview_looks_at_a_block_and_leases_none():
     study = make_study(state="prepared")
     session = begin(study, is_preview=True)
-    assert lease_block(session, NOW).number == 1
+    assert assign_block(session, NOW).number == 1
     assert session.block.number == 1
     assert list(study.blocks.values_list("holder", "offers")) == [(None, 0)] * 2
 
@@ -104,10 +104,10 @@ def test_answers_extend_the_lease_once_a_minute():
 
 def test_lease_may_be_extended_once_in_each_minute(client):
     minute = NOW.replace(second=0, microsecond=0)
-    assert is_due(None, minute)
-    assert not is_due(minute, minute + timedelta(seconds=59.9))
-    assert is_due(minute + timedelta(seconds=59.9), minute + timedelta(seconds=60))
-    assert is_due(minute, minute + timedelta(hours=1))
+    assert is_extension_due(None, minute)
+    assert not is_extension_due(minute, minute + timedelta(seconds=59.9))
+    assert is_extension_due(minute + timedelta(seconds=59.9), minute + timedelta(seconds=60))
+    assert is_extension_due(minute, minute + timedelta(hours=1))
     session = make_session(make_study())
     hear(session)
     Block.objects.update(lease_expires_at=timezone.now() + timedelta(minutes=5))
@@ -136,9 +136,9 @@ def test_page_that_lies_open_without_an_answer_keeps_its_block_for_two_leases():
 def test_criterion_18_lease_ends_at_its_time_and_not_before():
     session = make_session(make_study())
     until = session.block.lease_expires_at
-    assert expire_overdue(until - timedelta(seconds=1)) == 0
-    assert expire_overdue(until) == 1
-    assert expire_overdue(until) == 0
+    assert expire_leases(until - timedelta(seconds=1)) == 0
+    assert expire_leases(until) == 1
+    assert expire_leases(until) == 0
     session.refresh_from_db()
     assert (session.state, session.ended_at, session.completion_code) == ("expired", until, "")
 
@@ -149,9 +149,9 @@ def test_criterion_18_lost_block_is_offered_again_whole_and_who_returns_cannot_t
     hear(lost)
     assert answer(client, lost, 1, 3, is_late=True)[0] == 200
     Block.objects.update(lease_expires_at=timezone.now() - timedelta(seconds=1))
-    chores.expire_leases()
+    periodic_tasks.expire_leases()
     heir = begin(study)
-    assert lease_block(heir, timezone.now()).number == 1
+    assert assign_block(heir, timezone.now()).number == 1
     to_trials(heir, timezone.now())
     assert client.get(f"/listen/{heir.token}/state").json()["next"] == 1
 
@@ -175,21 +175,21 @@ def test_criterion_18_lost_block_is_offered_again_whole_and_who_returns_cannot_t
     assert (heir.answers.count(), lost.answers.count()) == (12, 3)
 
 
-def test_answer_that_comes_before_the_chore_keeps_the_block(client):
+def test_answer_that_comes_before_the_periodic_task_keeps_the_block(client):
     session = make_session(make_study(evaluators=1))
     hear(session)
     Block.objects.update(lease_expires_at=timezone.now() - timedelta(seconds=1))
     assert answer(client, session)[0] == 200
-    assert expire_overdue(timezone.now()) == 0
+    assert expire_leases(timezone.now()) == 0
     session.refresh_from_db()
     assert session.state == "active"
 
 
-def test_whoever_needs_a_block_does_not_wait_for_the_chore():
+def test_whoever_needs_a_block_does_not_wait_for_the_periodic_task():
     study = make_study(evaluators=1)
     lost = begin(study)
-    lease_block(lost, NOW)
-    assert lease_block(begin(study), NOW + OVER).holder != lost
+    assign_block(lost, NOW)
+    assert assign_block(begin(study), NOW + OVER).holder != lost
     lost.refresh_from_db()
     assert lost.state == "expired"
 
@@ -197,9 +197,9 @@ def test_whoever_needs_a_block_does_not_wait_for_the_chore():
 def test_block_of_a_session_that_ended_elsewhere_is_freed():
     study = make_study(evaluators=1)
     session = begin(study)
-    lease_block(session, NOW)
+    assign_block(session, NOW)
     Session.objects.filter(pk=session.pk).update(state="withdrawn")
-    assert expire_overdue(NOW + OVER) == 1
+    assert expire_leases(NOW + OVER) == 1
     session.refresh_from_db()
     assert (session.state, study.blocks.get().holder) == ("withdrawn", None)
 
@@ -207,7 +207,7 @@ def test_block_of_a_session_that_ended_elsewhere_is_freed():
 def test_finished_block_never_expires(client):
     session = make_session(make_study(evaluators=1))
     answer_all(client, session)
-    assert expire_overdue(timezone.now() + timedelta(days=9)) == 0
+    assert expire_leases(timezone.now() + timedelta(days=9)) == 0
     assert Block.objects.get().holder == session
 
 
@@ -221,7 +221,7 @@ def test_criterion_18_with_a_third_of_the_people_lost_every_trial_is_covered(see
         assert starts < 100
         now += timedelta(minutes=1)
         session = begin(study)
-        if lease_block(session, now) is None:
+        if assign_block(session, now) is None:
             now += OVER
             continue
         starts += 1

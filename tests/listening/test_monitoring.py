@@ -6,13 +6,12 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.chores import flag_answers
-from listening.models import Session, Study
-from listening.monitor.coverage import coverage_of
-from listening.monitor.flagging import flag_sessions
-from listening.monitor.monitoring import lines_of, monitor_of
-from listening.people.withdrawals import withdraw
-from listening.trials.sessions import end_session
+from listening.app.erasure.services import withdraw
+from listening.app.models import Session, Study
+from listening.app.monitor.selectors import build_monitor, list_lines, measure_coverage
+from listening.app.monitor.services import flag_sessions
+from listening.app.periodic_tasks import flag_answers
+from listening.app.sessions.assignment import end_session
 from tests.listening.answering import answer_all
 from tests.listening.watched import (
     add_gold,
@@ -45,7 +44,7 @@ def end(session, state):
 
 def monitor(study):
     now = timezone.now()
-    return monitor_of(study, lines_of(study, now), now)
+    return build_monitor(study, list_lines(study, now), now)
 
 
 def cells(coverage):
@@ -75,7 +74,7 @@ def test_session_is_stalled_after_two_minutes_without_a_sign_and_not_before(stud
     session = make_session(study)
     now = timezone.now()
     Session.objects.filter(pk=session.pk).update(last_seen_at=now)
-    stalled = [lines_of(study, now + timedelta(seconds=s))[0].is_stalled for s in (119, 120)]
+    stalled = [list_lines(study, now + timedelta(seconds=s))[0].is_stalled for s in (119, 120)]
     assert stalled == [False, True]
 
 
@@ -91,14 +90,14 @@ def test_blocks_are_counted_as_finished_leased_overdue_and_free(study):
 
 def test_coverage_counts_finished_sessions_and_tells_others_beside_them(study):
     code = study.systems.first().code
-    planned = {name: cell[0] for name, cell in cells(coverage_of(study)).items()}
+    planned = {name: cell[0] for name, cell in cells(measure_coverage(study)).items()}
     assert sum(planned.values()) == 8 * 12
     assert planned["original"] == 8 * 6
     finished_session(study)
-    assert cells(coverage_of(study))["original"] == (48, 6, 0, 0)
+    assert cells(measure_coverage(study))["original"] == (48, 6, 0, 0)
     answer_trials(make_session(study), trials=6)
     end(answer_trials(make_session(study)), "expired")
-    found = cells(coverage_of(study))
+    found = cells(measure_coverage(study))
     assert found["original"] == (48, 6, 3, 6)
     assert found[code][1] == 3
 
@@ -109,7 +108,7 @@ def test_coverage_has_a_column_for_each_class(study):
         item.is_target = place < 2
         item.save()
     finished_session(study)
-    row = coverage_of(study).rows[0]
+    row = measure_coverage(study).rows[0]
     assert (row.same.planned, row.same.usable) == (16, 2)
     assert (row.different.planned, row.different.usable) == (32, 4)
 
@@ -117,17 +116,17 @@ def test_coverage_has_a_column_for_each_class(study):
 def test_coverage_leaves_out_controls_half_answered_trials_and_previews(study):
     add_gold(study, expected={})
     finished = finished_session(study)
-    assert coverage_of(study).total.usable == 12
+    assert measure_coverage(study).total.usable == 12
     finished.answers.filter(task=study.tasks[-1], trial__position=1).delete()
     answer_trials(make_session(study, is_preview=True, state="finished"))
-    assert coverage_of(study).total.usable == 11
-    assert (coverage_of(study).heard, coverage_of(study).items) == (11, 12)
+    assert measure_coverage(study).total.usable == 11
+    assert (measure_coverage(study).heard, measure_coverage(study).items) == (11, 12)
 
 
 def test_board_covers_the_system_of_each_of_its_samples():
     study = make_study(evaluators=2, trials=4, form=Study.Form.LINKABILITY, tasks=["linkability"])
     finished_session(study)
-    found = cells(coverage_of(study))
+    found = cells(measure_coverage(study))
     assert sum(cell[0] for cell in found.values()) == 2 * 4 * 2  # boards of two samples here
     assert sum(cell[1] for cell in found.values()) == 4 * 2
     assert found["original"][:2] == (12, 6)
@@ -233,7 +232,7 @@ def test_criterion_15_session_straight_lined_over_http_stands_flagged_on_the_mon
     text = client.get(address("live", study)).content.decode()
     assert "1 finished, 0 under way" in text
     assert f'href="{address("exclusions", study)}?flag=straight-lining"' in text
-    assert lines_of(study, timezone.now())[0].step == "trials"
+    assert list_lines(study, timezone.now())[0].step == "trials"
     assert (session.answers.count(), Session.objects.get(pk=session.pk).state) == (36, "finished")
 
 

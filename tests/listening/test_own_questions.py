@@ -2,8 +2,7 @@
 
 import pytest
 
-from listening.studies.own_questions import read_questions, write_questions
-from listening.studies.plans import PlanError, parse_questionnaire
+from listening.app.studies.settings import PlanError, parse_questionnaire, read_questions, write_questions
 
 TEXT = """Do you work with speech? // Travaillez-vous avec la parole ? = yes // oui; no // non
 How many hours a day do you listen to music? = number

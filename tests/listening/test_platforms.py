@@ -7,10 +7,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from django.test import Client
 
-from listening.models import Session
-from listening.people import prolific
-from listening.people.platforms import ArrivalError, mturk_submit_address
-from listening.studies.plans import PlanError, parse_platform
+from listening.app.models import Session
+from listening.app.sessions import platforms
+from listening.app.sessions.platforms import ArrivalError, mturk_submit_address
+from listening.app.studies.settings import PlanError, parse_platform
 from tests.listening.factories import make_study
 from tests.listening.visits import PERSON, PLAIN, WORKER, Visit, link_of, text_of, to_trials
 
@@ -81,18 +81,18 @@ def fake(settings):
     ],
 )
 def test_prolific_is_asked_about_a_submission(fake, submission, says):
-    assert prolific.confirm(prolific.configured_api(), submission, "pid-1", "study-1") == says
+    assert platforms.confirm_submission(platforms.configured_api(), submission, "pid-1", "study-1") == says
     if submission:
         assert Prolific.asked == [(f"/api/v1/submissions/{submission}/", f"Token {TOKEN}")]
 
 
 def test_prolific_that_does_not_answer_proves_nothing_and_its_token_stays_secret(fake, settings, caplog):
     settings.PROLIFIC_TOKEN = "wrong"
-    assert prolific.confirm(prolific.configured_api(), "submission-1", "pid-1", "study-1") == "unproven"
-    slow = prolific.HttpApi("http://127.0.0.1:9", TOKEN, timeout_s=0.2)
-    assert prolific.confirm(slow, "submission-1", "pid-1", "study-1") == "unproven"
+    assert platforms.confirm_submission(platforms.configured_api(), "submission-1", "pid-1", "study-1") == "unproven"
+    slow = platforms.HttpApi("http://127.0.0.1:9", TOKEN, timeout_s=0.2)
+    assert platforms.confirm_submission(slow, "submission-1", "pid-1", "study-1") == "unproven"
     settings.PROLIFIC_TOKEN = ""
-    assert prolific.confirm(prolific.configured_api(), "submission-1", "pid-1", "study-1") == "unproven"
+    assert platforms.confirm_submission(platforms.configured_api(), "submission-1", "pid-1", "study-1") == "unproven"
     assert [record.message.rpartition(": ")[2] for record in caplog.records] == ["status 401", "ConnectError"]
     assert TOKEN not in caplog.text
 
@@ -102,9 +102,9 @@ def test_prolific_that_hangs_is_waited_for_no_longer_than_the_limit():
     import time
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        api = prolific.HttpApi(f"http://127.0.0.1:{silent.getsockname()[1]}", TOKEN, timeout_s=0.3)
+        api = platforms.HttpApi(f"http://127.0.0.1:{silent.getsockname()[1]}", TOKEN, timeout_s=0.3)
         begun = time.monotonic()
-        with pytest.raises(prolific.UnreachableError, match="ReadTimeout"):
+        with pytest.raises(platforms.UnreachableError, match="ReadTimeout"):
             api.submission("submission-1")
         assert time.monotonic() - begun < 30
 
@@ -211,7 +211,7 @@ def test_criterion_20_mturk_hands_in_from_the_browser_with_cookies_blocked():
     assert "externalSubmit" not in visit.page().content.decode()
     from django.utils import timezone
 
-    from listening.trials.sessions import end_session
+    from listening.app.sessions.assignment import end_session
 
     end_session(visit.session, "finished", timezone.now())
     page = visit.page().content.decode()

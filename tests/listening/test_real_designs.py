@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from listening.models import Study
-from listening.studies import designs
+from listening.app.models import Study
+from listening.app.studies import designing, planning
 from portal.challenges.models import Corpus, DataSet, Speaker, TrialList, Utterance
 from portal.submissions.models import SubmittedFile
 from tests.listening.heard import make_draft
@@ -68,14 +68,14 @@ def draft(edition, **fields):
 
 
 def test_so_few_recordings_say_what_would_do(edition):
-    problems = designs.plan_problems(draft(edition))
+    problems = planning.plan_problems(draft(edition))
     assert len(problems) == 2
     assert all("would do" in problem for problem in problems)
 
 
 def test_whole_study_of_2022_passes_with_what_the_organizer_lets_give_way(edition):
     study = draft(edition, relaxations=["sexes", "enrolments"])
-    certificate = designs.make_design(study, study.created_by)
+    certificate = designing.make_design(study, study.created_by)
     assert certificate["passes"]
     (part,) = certificate["parts"]
     numbers = {name: part["numbers"][name] for name in ("evaluators", "trials", "originals", "systems")}

@@ -4,13 +4,14 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.models import Session, Study
-from listening.monitor.reported_clips import reported_clips
-from listening.studies.services import close_study
-from listening.trials import sessions
-from listening.trials.sessions import end_session
+from listening.app.models import Session, Study
+from listening.app.monitor.selectors import reported_clips
+from listening.app.results.services import close_study
+from listening.app.sessions import assignment as sessions
+from listening.app.sessions.assignment import end_session
 from tests.listening.answering import TAB, answer, hear, post
 from tests.listening.factories import make_session, make_study
+from tests.pages import read_page
 from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
@@ -156,13 +157,13 @@ def test_monitor_names_no_system_of_a_reported_recording_before_the_study_is_clo
     stimulus = session.block.trials.get(position=place).item.samples.get(slot="a").stimulus
     name = f"{stimulus.system.code}, {stimulus.utterance.name}"
     address = reverse("studies:live", args=[session.study.name])
-    part = client.get(address).content.decode().split('id="recordings"')[1].split("</section>")[0]
+    part = read_page(client.get(address)).split('id="recordings"')[1].split("</section>")[0]
     assert f">{stimulus.pk}</th>" in part
     assert stimulus.system.code not in part
     assert stimulus.utterance.name not in part
     end_session(session, "expired", timezone.now())
     close_study(study=session.study, by=None, now=timezone.now())
-    part = client.get(address).content.decode().split('id="recordings"')[1].split("</section>")[0]
+    part = read_page(client.get(address)).split('id="recordings"')[1].split("</section>")[0]
     assert f"{stimulus.pk} ({name})" in part
 
 

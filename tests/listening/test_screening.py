@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from listening.models import Block, ScreeningResult
-from listening.studies.plans import DEFAULT_SCREENING, PlanError, Screening, parse_screening
+from listening.app.models import Block, ScreeningResult
+from listening.app.studies.settings import DEFAULT_SCREENING, PlanError, Screening, parse_screening
 from tests.listening.factories import make_study
 from tests.listening.visits import PERSON, PLAIN, Visit, text_of
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from listening.models import Session, Study
-from listening.trials import sessions
+from listening.app.models import Session, Study
+from listening.app.sessions import assignment as sessions
 from tests.listening.answering import TAB, answer, answer_all, hear, payload, post, stored
 from tests.listening.factories import make_session, make_study
 
@@ -123,7 +123,7 @@ def test_sign_of_life_is_noted_with_what_it_tells(client, session):
 
 
 def test_session_keeps_a_bounded_number_of_told_events(client, session, monkeypatch):
-    monkeypatch.setattr("listening.trials.answers.MOST_EVENTS_OF_SESSION", 25)
+    monkeypatch.setattr("listening.app.sessions.answers.MOST_EVENTS_OF_SESSION", 25)
     events = [{"kind": "moved", "ms": 0, "data": {}}] * 10
     for _ in range(4):
         assert post(client, session, "alive", {"tab": TAB, "events": events})[0] == 200
@@ -245,7 +245,7 @@ def test_criterion_14_no_reply_tells_a_control_trial_or_that_it_was_missed(clien
         text = json.dumps(told).replace(session.token, "token")
         for trial in session.block.trials.all():
             for slot in "ab":
-                from listening.trials.clips import clip_name
+                from listening.app.sessions.selectors import clip_name
 
                 text = text.replace(clip_name(session, trial, slot), f"{trial.position}{slot}")
         replies[kind] = re.sub(r'"lease_ends_in_s": \d+', '"lease_ends_in_s": some', text)

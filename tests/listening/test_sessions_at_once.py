@@ -11,9 +11,10 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from listening.models import Answer, Block, Session
-from listening.trials import sessions
-from listening.trials.leases import expire_overdue, lease_block
+from listening.app.models import Answer, Block, Session
+from listening.app.sessions import assignment as sessions
+from listening.app.sessions import selectors
+from listening.app.sessions.assignment import assign_block, expire_leases
 from tests.listening.answering import TAB, answer, hear, payload, post, stored
 from tests.listening.factories import make_session, make_study
 
@@ -90,7 +91,7 @@ def test_criterion_16_two_hundred_starts_hand_out_each_of_52_blocks_once():
     begun = [study.sessions.create(participant=person, consented_at=timezone.now()) for person in people]
 
     def start(session):
-        block = lease_block(session, timezone.now())
+        block = assign_block(session, timezone.now())
         return block and block.number
 
     given = at_once([lambda session=session: start(session) for session in begun], threads=50)
@@ -105,7 +106,7 @@ def test_criterion_16_two_hundred_starts_hand_out_each_of_52_blocks_once():
 def test_criterion_16_consent_sent_ten_times_at_once_leases_one_block():
     study = make_study(evaluators=4)
     session = study.sessions.create(participant=study.participants.create(person_key="p"))
-    given = at_once([lambda: lease_block(Session.objects.get(pk=session.pk), timezone.now()).number] * 10)
+    given = at_once([lambda: assign_block(Session.objects.get(pk=session.pk), timezone.now()).number] * 10)
     assert set(given) == {1}
     assert list(study.blocks.values_list("offers", flat=True)) == [1, 0, 0, 0]
 
@@ -116,10 +117,10 @@ def test_criterion_18_overdue_block_goes_to_one_of_many_who_come_at_once():
     Block.objects.update(lease_expires_at=timezone.now() - timedelta(seconds=1))
     people = [study.participants.create(person_key=f"q{number}") for number in range(6)]
     begun = [study.sessions.create(participant=person) for person in people]
-    deeds = [lambda one=one: lease_block(one, timezone.now()) for one in begun]
-    given = at_once([*deeds, lambda: expire_overdue(timezone.now())])[:-1]
+    deeds = [lambda one=one: assign_block(one, timezone.now()) for one in begun]
+    given = at_once([*deeds, lambda: expire_leases(timezone.now())])[:-1]
     assert sum(block is not None for block in given) <= 1
-    now_holding = lease_block(begun[0], timezone.now()) if not any(given) else next(filter(None, given))
+    now_holding = assign_block(begun[0], timezone.now()) if not any(given) else next(filter(None, given))
     assert study.blocks.get().holder_id == now_holding.holder_id
     lost.refresh_from_db()
     assert (lost.state, study.blocks.get().offers) == ("expired", 2)
@@ -134,7 +135,7 @@ def test_criterion_18_answer_and_loss_of_the_block_at_once_agree():
         hear(session)
     Block.objects.update(lease_expires_at=timezone.now() - timedelta(seconds=1))
     deeds = [send(session, "answers", payload()) for session in begun]
-    ends = at_once([*deeds, lambda: expire_overdue(timezone.now())])
+    ends = at_once([*deeds, lambda: expire_leases(timezone.now())])
     for session, (status, _) in zip(begun, ends[:-1], strict=True):
         session.refresh_from_db()
         held = Block.objects.filter(holder=session).exists()
@@ -169,7 +170,7 @@ def test_end_from_two_sides_at_once_is_one_end():
         from django.db import transaction
 
         with transaction.atomic():
-            sessions.end_session(sessions.session_for(session.token, lock=True), state, timezone.now())
+            sessions.end_session(selectors.session_for(session.token, lock=True), state, timezone.now())
 
     at_once([lambda state=state: end(state) for state in ("technical", "expired", "screened-out")])
     session.refresh_from_db()

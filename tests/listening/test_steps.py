@@ -7,11 +7,12 @@ from django.test import Client
 from django.urls import reverse
 
 from listening import texts
-from listening.models import Session, StudyText
-from listening.studies.plans import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING, PlanError, parse_questionnaire
-from listening.trials.clips import clip_address
+from listening.app.models import Session, StudyText
+from listening.app.sessions.selectors import clip_address
+from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING, PlanError, parse_questionnaire
 from tests.listening.factories import make_study
 from tests.listening.visits import PLAIN, Visit, link_of, text_of, to_trials
+from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
 ABOUT = {"age": "30-39", "gender": "undisclosed", "native_language": "en", "hearing": "no"}
@@ -172,7 +173,7 @@ def test_criterion_22_texts_are_versioned_and_stored_with_the_session():
     visit.ask("post", reverse("listen:language", args=[visit.token]), {"language": "fr"})
     assert "Texte français" in visit.text()
     visit.consent()
-    page = visit.page().content.decode()
+    page = read_page(visit.page())
     assert '<div class="text" lang="en" dir="ltr"><p><strong>Play</strong> this role</p>' in page
     assert visit.session.texts == {
         "consent": {"language": "fr", "version": 1},
@@ -196,7 +197,9 @@ def test_every_wording_is_shipped_in_every_language(language, role_play):
 
 
 def test_wording_can_carry_no_script_picture_or_address():
-    page = texts.as_html("<script>x</script> ![a](http://example.org/a.png) [b](http://example.org) *c* <b>d</b>")
+    page = texts.render_markdown(
+        "<script>x</script> ![a](http://example.org/a.png) [b](http://example.org) *c* <b>d</b>"
+    )
     assert "<script" not in page
     assert "<img" not in page
     assert "<a " not in page
@@ -223,7 +226,7 @@ def test_right_to_left_language_turns_the_page_round():
     study = make_study(screening=PLAIN, languages=["en", "ar"])
     visit = Visit(study)
     visit.ask("post", reverse("listen:language", args=[visit.token]), {"language": "ar"})
-    page = visit.page().content.decode()
+    page = read_page(visit.page())
     assert '<html lang="ar" dir="rtl">' in page
     assert '<div class="text" lang="en" dir="ltr">' in page
 

@@ -6,16 +6,18 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.models import Study
-from listening.studies import services
-from listening.studies.planning import planner
-from listening.studies.study_defaults import make_study
-from listening.studies.study_forms import StudyForm
-from listening.studies.study_rules import StudyProblems
+from listening.app.models import Study
+from listening.app.results.services import close_study
+from listening.app.studies import services
+from listening.app.studies.forms import StudyForm
+from listening.app.studies.pages import planner
+from listening.app.studies.rules import StudyProblems
+from listening.app.studies.services import make_study
 from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 from tests.listening.factories import make_session
 from tests.listening.heard import add_system, make_designed, make_draft, make_heard_edition, make_prepared
+from tests.pages import read_page
 from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
@@ -68,10 +70,10 @@ def test_new_study_takes_what_the_edition_holds(client, edition):
 
 
 def test_small_study_is_one_that_can_be_designed(edition):
-    from listening.studies import designs
+    from listening.app.studies.planning import plan_problems
 
     study = make_study(edition=edition, by=None, name="small", title="Small", form="rating", preset="small")
-    assert designs.plan_problems(study) == []
+    assert plan_problems(study) == []
 
 
 def test_study_of_2022_has_its_numbers(edition):
@@ -256,7 +258,7 @@ def test_deeds_in_their_order_and_no_other(edition, organizer):
     services.launch_study(study=study, by=organizer, now=timezone.now())
     services.pause_study(study=study, by=organizer)
     services.resume_study(study=study, by=organizer)
-    closed = services.close_study(study=study, by=organizer, now=timezone.now())
+    closed = close_study(study=study, by=organizer, now=timezone.now())
     assert (closed.state, closed.closed_at is not None) == (Study.State.CLOSED, True)
     with pytest.raises(NotPossible):
         services.resume_study(study=study, by=organizer)
@@ -307,14 +309,14 @@ def test_launched_study_shows_its_link(client, edition):
 
 
 def test_planner_tells_of_the_numbers_in_the_form(client, study):
-    few = client.get(page("planner", study), posted(study)).content.decode()
+    few = read_page(client.get(page("planner", study), posted(study)))
     assert "There are recordings enough for this plan." in few
     rows = re.findall(r'<th scope="row">([^<]+)</th><td class="num" data-label="Ratings">(\d+)</td>', few)
     assert rows == [("T01-p1", "8"), ("T02-p1", "8")]
-    many = client.get(page("planner", study), posted(study, evaluators=900, trials_per_evaluator=200)).content.decode()
+    many = read_page(client.get(page("planner", study), posted(study, evaluators=900, trials_per_evaluator=200)))
     assert "This plan cannot be designed" in many
     wrong = client.get(page("planner", study), posted(study, evaluators="many"))
-    assert (wrong.status_code, "Give a whole number from 1 to 1000." in wrong.content.decode()) == (200, True)
+    assert (wrong.status_code, "Give a whole number from 1 to 1000." in read_page(wrong)) == (200, True)
 
 
 def test_planner_gives_the_interval_hours_and_cost_of_2022(study):

@@ -2,11 +2,11 @@
 
 import pytest
 
-from listening.trials.transcripts import LONGEST, TextError, Transcript, validate_text
+from listening.app.sessions.payloads import LONGEST, Invalid, Transcript, validate_text
 
 
 def faults(given):
-    with pytest.raises(TextError) as raised:
+    with pytest.raises(Invalid) as raised:
         validate_text(given)
     return raised.value.sentences
 

@@ -6,10 +6,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.models import Answer, Play, ScreeningResult, Serve, SessionEvent
-from listening.people import withdrawals
-from listening.studies.plans import DEFAULT_QUESTIONNAIRE
-from listening.trials.sessions import end_session
+from listening.app.erasure import services
+from listening.app.models import Answer, Play, ScreeningResult, Serve, SessionEvent
+from listening.app.sessions.assignment import end_session
+from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE
 from portal.core.models import AuditEvent
 from tests.listening.factories import make_session, make_study
 from tests.listening.visits import PERSON, PLAIN, Visit, text_of, to_trials
@@ -133,7 +133,7 @@ def test_withdrawal_leaves_everybody_elses_answers():
     mine, theirs = make_session(study), make_session(study)
     fill(mine)
     fill(theirs)
-    withdrawals.withdraw(mine, timezone.now())
+    services.withdraw(mine, timezone.now())
     assert list(Answer.objects.values_list("session", flat=True)) == [theirs.pk]
     theirs.refresh_from_db()
     assert (theirs.state, theirs.questionnaire, theirs.held_block) == ("active", {"age": "30-39"}, theirs.block)
@@ -146,7 +146,7 @@ def test_withdrawal_takes_all_sessions_of_the_person():
     end_session(first, "expired", timezone.now())
     second = study.sessions.create(participant=first.participant, step="trials", block=study.blocks.last())
     fill(second)
-    withdrawals.withdraw(second, timezone.now())
+    services.withdraw(second, timezone.now())
     first.refresh_from_db()
     assert (Answer.objects.count(), first.state, first.questionnaire) == (0, "withdrawn", {})
 
@@ -166,7 +166,7 @@ def test_wrong_code_is_told_and_guessing_is_slowed_down():
     assert client.get(BY_CODE).status_code == 200
     empty = client.post(BY_CODE, {"code": ""})
     assert (empty.status_code, "Please enter your withdrawal code." in text_of(empty)) == (422, True)
-    for _ in range(withdrawals.GUESSES_AT_MOST):
+    for _ in range(services.GUESSES_AT_MOST):
         assert client.post(BY_CODE, {"code": "aaaa-bbbb-cccc-dddd"}).status_code == 422
     refused = client.post(BY_CODE, {"code": "aaaa-bbbb-cccc-dddd"})
     assert (refused.status_code, "try again in an hour" in text_of(refused)) == (429, True)

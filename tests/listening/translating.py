@@ -8,7 +8,7 @@ from pathlib import Path
 from django.utils.translation.template import templatize
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCALE = ROOT / "listening" / "locale"
+LOCALE = ROOT / "listening" / "app" / "locale"
 MARKS = {"gettext", "gettext_lazy", "_"}
 MARKS_OF_NUMBER = {"ngettext", "ngettext_lazy"}
 STRING = r"u?('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
@@ -39,7 +39,7 @@ def sentences_of_python(path):
 def sentences():
     """Where each sentence stands that an evaluator may read, by sentence and plural."""
     found = {}
-    for path in sorted((ROOT / "templates" / "listening").rglob("*.html")):
+    for path in sorted((ROOT / "templates" / "listening" / "sessions").rglob("*.html")):
         for pair in sentences_of_template(path):
             found.setdefault(pair, []).append(str(path.relative_to(ROOT)))
     for path in sorted((ROOT / "listening").rglob("*.py")):

@@ -6,7 +6,7 @@ import re
 from django.test import Client
 from django.urls import reverse
 
-from listening.models import Session
+from listening.app.models import Session
 
 PLAIN = {"sound": False, "headphones": "none"}
 PERSON = {"PROLIFIC_PID": "pid-1", "STUDY_ID": "study-1", "SESSION_ID": "submission-1"}

@@ -5,7 +5,7 @@ from itertools import count
 
 from django.utils import timezone
 
-from listening.models import Answer, Item, Play, Session
+from listening.app.models import Answer, Item, Play, Session
 from tests.listening.factories import make_session, make_stimulus, make_study
 
 _number = count(1)
@@ -47,7 +47,7 @@ def finish(session):
     """End the session as the engine does when its last answer is in."""
     from django.db import transaction
 
-    from listening.trials.sessions import end_session
+    from listening.app.sessions.assignment import end_session
 
     with transaction.atomic():
         end_session(session, Session.State.FINISHED, timezone.now())

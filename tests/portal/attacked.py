@@ -5,16 +5,16 @@ import json
 
 import numpy as np
 
-from evaluation import attack_keys
-from evaluation.attackers import registry as attackers
-from evaluation.formats.claims import AttackModel, ClaimIdentity, Gender
-from evaluation.models import EvaluationRun
-from evaluation.objective.values import ATTACKS, Basis, Number
-from evaluation.objective_figures import det_key
-from evaluation.recognizers import registry as recognizers
-from evaluation.selectors_attack import attacks_of
-from evaluation.services_objective import row_of
+from evaluation.app.attacks.selectors import archive_key, list_attacks, similarity_key
+from evaluation.app.models import EvaluationRun
+from evaluation.app.objective.selectors import det_key
+from evaluation.app.recognition.selectors import words_key
+from evaluation.app.runs.services import make_row
+from evaluation.formats.results import AttackModel, Gender, NumberIdentity
+from evaluation.scoring.values import ATTACKS, Basis, Number
 from portal.core.storage import replace_named, store_bytes
+from speech.encoders import registry as attackers
+from speech.recognizers import registry as recognizers
 from tests.portal.factories import make_job
 
 # EER with its limits by attack model: as it should be.
@@ -75,7 +75,7 @@ def _measure(run, data_set, rates, *, with_voices):
 
         def number(metric, estimator, value, speeches=speeches, **fields):
             return Number(
-                ClaimIdentity(data_set, gender, metric, estimator, *speeches), value, Basis.SCORES, 64, **fields
+                NumberIdentity(data_set, gender, metric, estimator, *speeches), value, Basis.SCORES, 64, **fields
             )
 
         numbers += [
@@ -89,8 +89,8 @@ def _measure(run, data_set, rates, *, with_voices):
         )  # fmt: skip
     if with_voices:
         identity = (data_set, gender, "gain_of_voice_distinctiveness", "official")
-        numbers.append(Number(ClaimIdentity(*identity), -3.25, Basis.SIMILARITY, 4))
-    run.values.model.objects.bulk_create(row_of(run, one) for one in numbers)
+        numbers.append(Number(NumberIdentity(*identity), -3.25, Basis.SIMILARITY, 4))
+    run.values.model.objects.bulk_create(make_row(run, one) for one in numbers)
 
 
 def _scores():
@@ -104,9 +104,9 @@ def _draw(run, submission, sets):
         for name in FIGURES:
             theme, kind = name.split(".")
             replace_named(det_key(run.pk, data_set, theme, kind), PICTURE)
-            replace_named(attack_keys.similarity_key(run.pk, data_set, theme, kind), PICTURE)
-    replace_named(attack_keys.archive_key(run.pk), b"PK")
-    for one in attacks_of(submission):
+            replace_named(similarity_key(run.pk, data_set, theme, kind), PICTURE)
+    replace_named(archive_key(run.pk), b"PK")
+    for one in list_attacks(submission):
         for score_set in one.score_sets if one.run.pk == run.pk else ():
             replace_named(one.scores_key(score_set), b"tones-s0 tones-s0-002 1.5\n")
 
@@ -125,7 +125,7 @@ def recognised(submission, engine="moonshine-tiny", *, sets=("tones_trials_f",),
     for data_set in sets:
         spoken = _spoken(submission, data_set)
         if state == "succeeded":
-            replace_named(attack_keys.words_key(run.pk, data_set), json.dumps(spoken).encode())
+            replace_named(words_key(run.pk, data_set), json.dumps(spoken).encode())
         gender = spoken[0]["gender"]
         for speech, rate in (("anonymised", 25.0), ("original", 5.0)):
             rows.append(

@@ -6,13 +6,12 @@ import io
 import numpy as np
 import soundfile
 
-from evaluation.attackers import long_term_spectrum, registry
+from evaluation.app.attacks.services import start_attack
+from evaluation.app.runs.selectors import list_jobs
 from evaluation.metrics.detection import detection_metrics
-from evaluation.services_attack import start_attack
-from evaluation.services_speech import job_chain
-from portal.core.audio import load_audio
-from portal.core.storage import store_bytes
+from portal.core.storage import load_audio, store_bytes
 from portal.jobs.runner import execute
+from speech.encoders import long_term_spectrum, registry
 from tests.evaluation.voices import voice
 from tests.portal.factories import RATE_HZ, make_submission, make_team, make_team_system
 from tests.portal.objective import add_audio
@@ -49,7 +48,7 @@ def replace_files(submission, key, **where):
 
 def run_chain(run):
     """Every job of a run in its order, as a worker would."""
-    ended = [execute(job.pk) for job in job_chain(run)]
+    ended = [execute(job.pk) for job in list_jobs(run)]
     run.refresh_from_db()
     return [job for job in ended if job]
 

@@ -5,6 +5,7 @@ Every corpus has data sets as the challenge has them: `<name>_enrolls`, `<name>_
 
 import csv
 import io
+from functools import cache
 from itertools import count
 
 import numpy as np
@@ -12,10 +13,10 @@ import soundfile
 from django.utils import timezone
 
 from portal.accounts.models import User
-from portal.challenges.models import Corpus, DataSet, Edition, Gender, Role, TrialList
+from portal.challenges.models import Corpus, DataSet, Edition, Gender, Role, TrialList, Utterance
 from portal.core.storage import store_bytes
 from portal.jobs.models import Job, Queue
-from portal.submissions.models import Submission, System
+from portal.submissions.models import Submission, SubmittedFile, System
 from portal.teams.models import Membership, Team
 
 RATE_HZ = 16000
@@ -45,9 +46,14 @@ def tone(hertz, seconds=0.6):
 
 def store_tone(hertz):
     """The key of a stored FLAC file with that tone."""
+    return store_bytes(_tone_file(hertz), ".flac")
+
+
+@cache
+def _tone_file(hertz):
     file = io.BytesIO()
     soundfile.write(file, tone(hertz), RATE_HZ, format="FLAC", subtype="PCM_16")
-    return store_bytes(file.getvalue(), ".flac")
+    return file.getvalue()
 
 
 def make_corpus(name="tones", *, speakers=2, utterances=2, with_audio=True, **fields):
@@ -57,16 +63,19 @@ def make_corpus(name="tones", *, speakers=2, utterances=2, with_audio=True, **fi
     for number in range(speakers):
         gender = (Gender.FEMALE, Gender.MALE)[number % 2]
         speaker = corpus.speakers.create(name=f"{name}-s{number}", gender=gender)
-        for sentence in range(2 * utterances):
-            hertz = 100 + 20 * number + sentence
-            utterance = corpus.utterances.create(
+        made = corpus.utterances.bulk_create(
+            Utterance(
+                corpus=corpus,
                 speaker=speaker,
                 name=f"{speaker.name}-{sentence:03d}",
                 transcript=f"SENTENCE {sentence} OF SPEAKER {number}",
                 duration_s=0.6,
-                **_audio(hertz) if with_audio else {},
+                **_audio(100 + 20 * number + sentence) if with_audio else {},
             )
-            sets["enrolls" if sentence < utterances else f"trials_{gender}"].utterances.add(utterance)
+            for sentence in range(2 * utterances)
+        )
+        sets["enrolls"].utterances.add(*made[:utterances])
+        sets[f"trials_{gender}"].utterances.add(*made[utterances:])
     for gender in Gender.values:
         of_gender = corpus.speakers.filter(gender=gender).count()
         TrialList.objects.create(
@@ -92,12 +101,23 @@ def _audio(hertz):
 def make_system(corpus, name="b2-tones"):
     """A system with one version of every utterance of every data set: the same sentence as a higher tone."""
     system = System.objects.create(name=name, title="B2: McAdams coefficient (2022)", corpus=corpus, is_baseline=True)
-    submission = system.submissions.create(version=1)
-    audio = _audio(300)
-    for data_set in corpus.data_sets.all():
-        for utterance in data_set.utterances.all():
-            submission.files.create(data_set=data_set, utterance=utterance, **audio)
+    add_files(system.submissions.create(version=1), store_tone(300))
     return system
+
+
+def add_files(submission, audio="", **fields):
+    """A file of every utterance of every data set: this one, or else the original itself."""
+    submission.files.bulk_create(
+        SubmittedFile(
+            submission=submission,
+            data_set=data_set,
+            utterance=utterance,
+            **{"audio": audio or utterance.audio, "samples": int(0.6 * RATE_HZ), "rate_hz": RATE_HZ} | fields,
+        )
+        for data_set in submission.system.corpus.data_sets.all()
+        for utterance in data_set.utterances.all()
+    )
+    return submission
 
 
 def make_edition(corpus=None, *, organizers=(), **fields):

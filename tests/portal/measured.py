@@ -2,11 +2,11 @@
 
 import statistics
 
+from anonymization.app.models import AnonymizationRun
+from anonymization.app.voices import describe_plan, plan_split_voices
 from anonymization.methods.registry import get_method
-from anonymization.models import AnonymizationRun
-from anonymization.voices import plan_for, stored_voices
+from evaluation.app.models import EvaluationRun
 from evaluation.metrics.catalogue import METRICS
-from evaluation.models import EvaluationRun
 from tests.portal.factories import make_job
 
 FIELDS = {
@@ -28,8 +28,8 @@ def anonymized(system, data_set, state="succeeded", seed=2022, method="mcadams-2
 
 def planned(system, data_set, *, method="mcadams-2022", seed=2022, **fields):
     """A run at speaker level with the voices of its split."""
-    plan = plan_for(get_method(method), data_set, seed)
-    voices = {"voices": stored_voices(plan), "voice_distance": plan.distance}
+    plan = plan_split_voices(get_method(method), data_set, seed)
+    voices = {"voices": describe_plan(plan), "voice_distance": plan.distance}
     return anonymized(system, data_set, seed=seed, method=method, **voices | fields)
 
 

@@ -1,25 +1,26 @@
-"""Submissions with objective numbers for tests of results and boards: rows as the job leaves them."""
+"""Submissions with objective numbers for tests of results and leaderboards: rows as the job leaves them."""
 
 import io
 import itertools
 
 import numpy as np
-from django.db import transaction
 
-from evaluation.formats.claims import AttackModel, ClaimIdentity, Gender, Speech
-from evaluation.models import EvaluationRun
-from evaluation.objective.detection import MEASURES
-from evaluation.objective.values import Basis, Number, average_identity, required_numbers, with_speech
-from evaluation.selectors_objective import track_of
-from evaluation.services_objective import row_of
+from evaluation.app.models import EvaluationRun
+from evaluation.app.objective.selectors import read_objective_values
+from evaluation.app.runs.context import track_of
+from evaluation.app.runs.kinds import OBJECTIVE
+from evaluation.app.runs.selectors import list_newest_finished
+from evaluation.app.runs.services import make_row
+from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
+from evaluation.scoring.detection import MEASURES
+from evaluation.scoring.values import Basis, Number, average_identity, required_numbers, with_speech
 from portal.core.storage import store_bytes
+from portal.intake.contents import classify
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
-from portal.submissions.intake.contents import classify
-from portal.submissions.models import Submission, SubmittedDocument
-from portal.submissions.services import change_state
-from portal.submissions.signals import submission_accepted
-from tests.portal.factories import make_corpus, make_edition, make_job
+from portal.submissions.models import SubmittedDocument
+from portal.submissions.services import accept_submission
+from tests.portal.factories import add_files, make_corpus, make_edition, make_job
 
 
 def make_objective_run(submission, numbers, *, missing=(), state="succeeded"):
@@ -33,7 +34,7 @@ def make_objective_run(submission, numbers, *, missing=(), state="succeeded"):
         submission=submission, kind=EvaluationRun.Kind.OBJECTIVE, job=job, recipe_version="1", code_version="1.2.3",
         recipe=f"objective-{submission.system.edition.recipe.edition}",
     )  # fmt: skip
-    run.values.model.objects.bulk_create(row_of(run, number) for number in numbers)
+    run.values.model.objects.bulk_create(make_row(run, number) for number in numbers)
     return run
 
 
@@ -43,7 +44,7 @@ def number(edition, metric, estimator, data_set, value, *, attack="semi-informed
     known = recipe.data_sets.get(data_set)
     gender = Gender(known.gender) if known and known.role == "trial" else Gender.ALL
     identity = with_speech(
-        recipe, ClaimIdentity(data_set, gender, metric, estimator), attack_model=AttackModel(attack), speech=speech
+        recipe, NumberIdentity(data_set, gender, metric, estimator), attack_model=AttackModel(attack), speech=speech
     )
     defaults = {"basis": Basis.VALUES if data_set.startswith("average_") else Basis.SCORES, "n": 100}
     return Number(identity, value, **defaults | fields)
@@ -76,12 +77,14 @@ def all_numbers(edition):
             for enrolment, speech in itertools.combinations_with_replacement(Speech, 2):
                 for metric, estimator in MEASURES:
                     test = (metric, estimator, training, enrolment, speech)
-                    identity = ClaimIdentity(data_set.name, Gender(data_set.gender), *test)
+                    identity = NumberIdentity(data_set.name, Gender(data_set.gender), *test)
                     numbers[identity] = Number(identity, 3.0, Basis.SCORES, 15000, low=2.5, high=3.5)
     for data_set in recipe.sets("recognition"):
         for training, speech in itertools.product(Speech, repeat=2):
-            identity = ClaimIdentity(data_set.name, Gender.ALL, "wer", "tglarge", training, None, speech)
-            numbers[identity] = Number(identity, 8.5, Basis.COUNTS, 35000, claimed=8.5, claimed_text="8.5", agrees=True)
+            identity = NumberIdentity(data_set.name, Gender.ALL, "wer", "tglarge", training, None, speech)
+            numbers[identity] = Number(
+                identity, 8.5, Basis.COUNTS, 35000, reported=8.5, reported_text="8.5", agrees=True
+            )
     return list(numbers.values())
 
 
@@ -93,11 +96,19 @@ def add_documents(submission, files):
     return submission
 
 
+def find_objective_run(submission):
+    """The objective run of a submission that counts; None where it has none."""
+    return next(iter(list_newest_finished(OBJECTIVE, [submission])), None)
+
+
+def read_values_of_submission(submission):
+    """All objective numbers of one submission."""
+    return read_objective_values([submission])[submission.pk]
+
+
 def evaluate(submission):
     """Accept a submission and run what follows, as a worker would; its state is then as that left it."""
-    change_state(submission=submission, state=Submission.State.ACCEPTED)
-    with transaction.atomic():
-        submission_accepted.send(sender=Submission, submission=submission)
+    accept_submission(submission=submission)
     run_waiting_jobs()
     submission.refresh_from_db()
     return submission
@@ -263,10 +274,4 @@ def tones_edition(*, speakers=8, utterances=2, **fields):
 
 def add_audio(submission):
     """Every utterance of the corpus as it is: its pitch correlation is 1."""
-    corpus = submission.system.corpus
-    for data_set in corpus.data_sets.all():
-        for utterance in data_set.utterances.all():
-            submission.files.create(
-                data_set=data_set, utterance=utterance, audio=utterance.audio, samples=9600, rate_hz=16000
-            )
-    return submission
+    return add_files(submission)

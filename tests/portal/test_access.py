@@ -10,14 +10,14 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
-from anonymization.models import AnonymizationRun
-from evaluation.services import start_evaluation
-from listening.models import Session, Study
+from anonymization.app.models import AnonymizationRun
+from evaluation.app.measures.services import start_measures
+from listening.app.models import Session, Study
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, DataSet, Edition, Speaker, TrialList, Utterance
 from portal.core.storage import store_bytes
+from portal.intake.report import IntakeReport
 from portal.jobs.models import Job, State
-from portal.submissions.intake.report import IntakeReport
 from portal.submissions.models import Submission, SubmittedFile, Upload
 from portal.submissions.services import create_baseline
 from tests.listening.factories import make_session, make_study
@@ -69,7 +69,7 @@ MATRIX = {
     "accounts:profile": FOR_MEMBERS,
     "accounts:tokens": FOR_MEMBERS,
     "accounts:revoke-token": (LOGIN, 405, 405, 405),  # one's own; another's: test_accounts_tokens
-    "accounts:notices": FOR_MEMBERS,
+    "accounts:notifications": FOR_MEMBERS,
     "accounts:second-factor-picture": (LOGIN, 404, 404, 404),
     "live": OPEN,
     "ready": (503, 503, 503, 503),  # no scheduler runs in this test
@@ -132,19 +132,19 @@ MATRIX = {
     "editions:audit": FOR_NOBODY_HERE,
     "editions:audit-csv": FOR_NOBODY_HERE,
     # Of the same edition, not published; published, and its organizers: test_board, test_board_policy.
-    "boards:detail": FOR_NOBODY_HERE,
-    "boards:policy": FOR_NOBODY_HERE,
-    "boards:live": FOR_NOBODY_HERE,
-    "boards:discard": (LOGIN, 405, 405, 405),
-    "boards:publish": FOR_NOBODY_HERE,
-    "boards:unpublish": (LOGIN, 405, 405, 405),
-    "boards:freeze": FOR_NOBODY_HERE,
-    "boards:unfreeze": (LOGIN, 405, 405, 405),
-    "boards:csv": FOR_NOBODY_HERE,
-    "boards:json": FOR_NOBODY_HERE,
-    "boards:latex": FOR_NOBODY_HERE,
-    "boards:figure": FOR_NOBODY_HERE,
-    "listeners:board-csv": FOR_NOBODY_HERE,  # published: tests/listening/results/test_panels
+    "leaderboard:detail": FOR_NOBODY_HERE,
+    "leaderboard:policy": FOR_NOBODY_HERE,
+    "leaderboard:live": FOR_NOBODY_HERE,
+    "leaderboard:discard": (LOGIN, 405, 405, 405),
+    "leaderboard:publish": FOR_NOBODY_HERE,
+    "leaderboard:unpublish": (LOGIN, 405, 405, 405),
+    "leaderboard:freeze": FOR_NOBODY_HERE,
+    "leaderboard:unfreeze": (LOGIN, 405, 405, 405),
+    "leaderboard:csv": FOR_NOBODY_HERE,
+    "leaderboard:json": FOR_NOBODY_HERE,
+    "leaderboard:latex": FOR_NOBODY_HERE,
+    "leaderboard:figure": FOR_NOBODY_HERE,
+    "listeners:leaderboard-csv": FOR_NOBODY_HERE,  # published: tests/listening/results/test_panels
     "teams:detail": FOR_NOBODY_HERE,
     "teams:edit": FOR_NOBODY_HERE,
     "teams:decide": FOR_NOBODY_HERE,
@@ -234,11 +234,11 @@ MATRIX = {
     "api:edition": API_FOR_NOBODY_HERE,
     "api:expected": API_FOR_NOBODY_HERE,
     "api:edition-teams": API_FOR_NOBODY_HERE,
-    "api:board": API_FOR_NOBODY_HERE,
-    "api:publish-board": ONLY_POST,
-    "api:unpublish-board": ONLY_POST,
-    "api:freeze-board": ONLY_POST,
-    "api:unfreeze-board": ONLY_POST,
+    "api:leaderboard": API_FOR_NOBODY_HERE,
+    "api:publish-leaderboard": ONLY_POST,
+    "api:unpublish-leaderboard": ONLY_POST,
+    "api:freeze-leaderboard": ONLY_POST,
+    "api:unfreeze-leaderboard": ONLY_POST,
     "api:policy": API_FOR_NOBODY_HERE,
     "api:draft-policy": API_FOR_NOBODY_HERE,
     "api:live-policy": ONLY_POST,
@@ -291,7 +291,7 @@ POSTS = {
     "accounts:profile": (LOGIN, 422, 422, 422),
     "accounts:tokens": (LOGIN, 422, 422, 422),
     "accounts:revoke-token": (LOGIN, 404, 404, 404),  # a token of none of them
-    "accounts:notices": (LOGIN, 302, 302, 302),
+    "accounts:notifications": (LOGIN, 302, 302, 302),
     "account_email": (LOGIN, 302, 302, 302),
     "account_change_password": FOR_MEMBERS,  # the form again, with what is missing
     "mfa_generate_recovery_codes": (LOGIN, 302, 302, 302),
@@ -331,13 +331,13 @@ POSTS = {
     "listen:take-over": (422, 422, 422, 422),
     "listen:report": (422, 422, 422, 422),
     "listen:withdraw": (302, 302, 302, 302),
-    "boards:policy": FOR_NOBODY_HERE,
-    "boards:live": FOR_NOBODY_HERE,
-    "boards:discard": FOR_NOBODY_HERE,
-    "boards:publish": FOR_NOBODY_HERE,
-    "boards:unpublish": FOR_NOBODY_HERE,
-    "boards:freeze": FOR_NOBODY_HERE,
-    "boards:unfreeze": FOR_NOBODY_HERE,
+    "leaderboard:policy": FOR_NOBODY_HERE,
+    "leaderboard:live": FOR_NOBODY_HERE,
+    "leaderboard:discard": FOR_NOBODY_HERE,
+    "leaderboard:publish": FOR_NOBODY_HERE,
+    "leaderboard:unpublish": FOR_NOBODY_HERE,
+    "leaderboard:freeze": FOR_NOBODY_HERE,
+    "leaderboard:unfreeze": FOR_NOBODY_HERE,
     "teams:edit": FOR_NOBODY_HERE,
     "teams:decide": FOR_NOBODY_HERE,
     "teams:withdraw": FOR_NOBODY_HERE,
@@ -357,9 +357,9 @@ POSTS = {
     "submissions:evaluate": FOR_ORGANIZERS_TO_DO,
     **dict.fromkeys(
         (
-            "api:publish-board",
-            "api:unpublish-board",
-            "api:unfreeze-board",
+            "api:publish-leaderboard",
+            "api:unpublish-leaderboard",
+            "api:unfreeze-leaderboard",
             "api:live-policy",
             "api:copy-edition",
             "api:edition-teams",
@@ -375,7 +375,7 @@ POSTS = {
         API_FOR_NOBODY_HERE,
     ),
     "api:editions": (401, 404, 415, 404),
-    "api:freeze-board": (401, 415, 415, 415),  # a form is no JSON
+    "api:freeze-leaderboard": (401, 415, 415, 415),  # a form is no JSON
     "api:withdraw-submission": (401, 404, 415, 404),
     "api:check-submission": (401, 404, 409, 404),
     "api:evaluate-submission": (401, 404, 409, 404),
@@ -444,7 +444,7 @@ def addresses() -> dict[str, str]:
     submission.report = store_bytes(IntakeReport("b2.zip", "").to_json().encode(), ".json")
     submission.save()
     document = submission.documents.create(path="a.txt", kind="other", key=store_bytes(b"a", ".document"), bytes=1)
-    run = start_evaluation(submission=submission, data_set=data_set)
+    run = start_measures(submission=submission, data_set=data_set)
     Job.objects.filter(pk=run.job_id).update(state=State.SUCCEEDED)
     f0 = _f0(file)
     run.measures.create(file=file, pitch_correlation=0.5, duration_difference_ms=0.0, f0_original=f0, f0_anonymised=f0)
@@ -488,11 +488,11 @@ def addresses() -> dict[str, str]:
     arguments |= {name: [submission.pk] for name in MATRIX if name.startswith("submissions:")}
     upload = _upload()
     arguments |= _of_a_team()
-    arguments |= {name: ["little-edition"] for name in MATRIX if name.startswith("boards:")}
+    arguments |= {name: ["little-edition"] for name in MATRIX if name.startswith("leaderboard:")}
     arguments |= _of_a_study()
     arguments |= _of_a_listener()
-    arguments["listeners:board-csv"] = ["little-edition"]
-    arguments["boards:figure"] = ["little-edition", "tradeoff-wer", "svg"]
+    arguments["listeners:leaderboard-csv"] = ["little-edition"]
+    arguments["leaderboard:figure"] = ["little-edition", "tradeoff-wer", "svg"]
     arguments |= _of_the_api(submission.pk, arguments["teams:revoke-invitation"], arguments["teams:remove"])
     arguments |= {
         "api:diff": [submission.pk, submission.pk],
@@ -600,11 +600,11 @@ def _of_the_api(submission: int, invitation: list[object], member: list[object])
             "edition",
             "expected",
             "edition-teams",
-            "board",
-            "publish-board",
-            "unpublish-board",
-            "freeze-board",
-            "unfreeze-board",
+            "leaderboard",
+            "publish-leaderboard",
+            "unpublish-leaderboard",
+            "freeze-leaderboard",
+            "unfreeze-leaderboard",
             "policy",
             "draft-policy",
             "live-policy",

@@ -12,9 +12,10 @@ from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 
-from portal.accounts.addresses import remember_invited, vouch_for_address
 from portal.accounts.models import User
+from portal.accounts.services import remember_invited, vouch_for_address
 from portal.core.models import AuditEvent
+from tests.pages import read_page
 from tests.portal.factories import make_operator, make_user
 
 pytestmark = pytest.mark.django_db
@@ -75,7 +76,7 @@ def test_sign_up_leads_by_the_mailed_link_to_the_page_that_was_wanted(client):
     [message] = mail.outbox
     assert (message.to, message.subject) == (["ada@test.example"], "Confirm your e-mail address")
     assert "Hello Ada Lovelace," in message.body
-    assert "Is this your address?" in client.get(link_of(message)).content.decode()
+    assert "Is this your address?" in read_page(client.get(link_of(message)))
     assert client.post(link_of(message)).headers["Location"] == "/account/tokens/"
     assert is_logged_in(client)
     user = User.objects.get()

@@ -8,8 +8,8 @@ import pytest
 from django.utils import timezone
 
 from portal.accounts.models import AccessToken, User
-from portal.accounts.notice_kinds import ALWAYS_SENT, DECLINABLE, TO_ORGANIZERS, NoticeKind
-from portal.accounts.tokens import create_token, revoke_token, user_of_token
+from portal.accounts.rules import ALWAYS_SENT, DECLINABLE, TO_ORGANIZERS, NotificationKind
+from portal.accounts.services import create_token, revoke_token, user_of_token
 from portal.core.models import AuditEvent
 from tests.portal.factories import make_edition, make_organizer, make_team, make_user
 
@@ -175,36 +175,36 @@ def test_empty_name_is_refused_and_the_old_one_stays_in_sight(client):
 
 
 def test_every_notice_can_be_declined_but_those_that_are_always_sent():
-    assert set(DECLINABLE) | ALWAYS_SENT == set(NoticeKind)
+    assert set(DECLINABLE) | ALWAYS_SENT == set(NotificationKind)
     assert not set(DECLINABLE) & ALWAYS_SENT
 
 
 def test_unticked_mails_are_declined_and_come_back_when_ticked(client):
     user = make_user()
     client.force_login(user)
-    assert client.get("/account/notices/").content.decode().count(" checked") == 6
-    client.post("/account/notices/", {"wanted": ["refused", "finished", "published"]})
+    assert client.get("/account/notifications/").content.decode().count(" checked") == 6
+    client.post("/account/notifications/", {"wanted": ["refused", "finished", "published"]})
     user.refresh_from_db()
-    assert user.unwanted_notices == ["validated", "failed", "heard"]
-    assert client.get("/account/notices/").content.decode().count(" checked") == 3
-    client.post("/account/notices/", {"wanted": [kind.value for kind in DECLINABLE if kind not in TO_ORGANIZERS]})
+    assert user.unwanted_notifications == ["validated", "failed", "heard"]
+    assert client.get("/account/notifications/").content.decode().count(" checked") == 3
+    client.post("/account/notifications/", {"wanted": [kind.value for kind in DECLINABLE if kind not in TO_ORGANIZERS]})
     user.refresh_from_db()
-    assert user.unwanted_notices == []
+    assert user.unwanted_notifications == []
 
 
 def test_mails_to_organizers_are_offered_to_organizers_and_the_choice_outlives_the_role(client):
     user = make_organizer()
     client.force_login(user)
-    page = client.get("/account/notices/").content.decode()
+    page = client.get("/account/notifications/").content.decode()
     assert page.count(" checked>") == len(DECLINABLE)
     kinds = ["validated", "refused", "failed", "finished", "published", "heard", "checked"]
-    client.post("/account/notices/", {"wanted": kinds})
+    client.post("/account/notifications/", {"wanted": kinds})
     user.refresh_from_db()
-    assert user.unwanted_notices == ["registered"]
+    assert user.unwanted_notifications == ["registered"]
     User.objects.update(is_organizer=False)
-    client.post("/account/notices/", {"wanted": ["validated"]})
+    client.post("/account/notifications/", {"wanted": ["validated"]})
     user.refresh_from_db()
-    assert user.unwanted_notices == ["refused", "failed", "finished", "published", "heard", "registered"]
+    assert user.unwanted_notifications == ["refused", "failed", "finished", "published", "heard", "registered"]
 
 
 def test_token_form_offers_only_what_its_owner_could_do(client):
@@ -226,7 +226,7 @@ def test_token_form_offers_only_what_its_owner_could_do(client):
 def test_membership_mails_cannot_be_declined(client):
     user = make_user()
     client.force_login(user)
-    assert "membership" not in client.get("/account/notices/").content.decode()
-    client.post("/account/notices/", {})
+    assert "membership" not in client.get("/account/notifications/").content.decode()
+    client.post("/account/notifications/", {})
     user.refresh_from_db()
-    assert user.unwanted_notices == [kind.value for kind in DECLINABLE if kind not in TO_ORGANIZERS]
+    assert user.unwanted_notifications == [kind.value for kind in DECLINABLE if kind not in TO_ORGANIZERS]

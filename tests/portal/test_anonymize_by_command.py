@@ -11,20 +11,20 @@ import pytest
 import soundfile
 from django.core.files.storage import default_storage
 
+from anonymization.app.models import AnonymizationRun
+from anonymization.methods.external.sandbox import find_missing_protections
 from anonymization.methods.registry import get_method
-from anonymization.methods.sandbox import missing_protections
-from anonymization.models import AnonymizationRun
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.jobs.services import request_cancel, run_again
-from portal.results.services import start_baseline
 from portal.submissions.models import SubmittedFile
+from portal.systems.services import start_baseline
 from tests.anonymization.programs import make_command
 from tests.portal.factories import make_corpus
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(bool(missing_protections()), reason="; ".join(missing_protections())),
+    pytest.mark.skipif(bool(find_missing_protections()), reason="; ".join(find_missing_protections())),
 ]
 # The first utterance alone and the speech of a held program are given back at once; others wait to be ended.
 HELD = """

@@ -175,11 +175,11 @@ def test_unfinished_uploads_are_found_again(challenge, team, organizer):
     assert team.get("editions/vpc/uploads/").json()["count"] == 0
 
 
-# Policies of boards --------------------------------------------------------------------------------
+# Policies of leaderboards --------------------------------------------------------------------------------
 
 
 def test_organizer_tries_a_policy_out_and_makes_it_live(challenge, organizer):
-    path = "editions/vpc/board/policy"
+    path = "editions/vpc/leaderboard/policy"
     assert organizer.get(path).json()["policy"]["minimum_eers"] == [15.0, 20.0, 25.0, 30.0]
     assert organizer.get(f"{path}/draft").json() == {"policy": None, "words": [], "changes": []}
     assert "no draft" in fault(organizer.post(f"{path}/live"), 409)
@@ -195,7 +195,7 @@ def test_organizer_tries_a_policy_out_and_makes_it_live(challenge, organizer):
 
 
 def test_draft_is_discarded(challenge, organizer):
-    path = "editions/vpc/board/policy/draft"
+    path = "editions/vpc/leaderboard/policy/draft"
     organizer.send("PUT", path, {"late": "ranked"})
     answer = organizer.ask("DELETE", path)
     assert (answer.status_code, answer.content) == (204, b"")
@@ -216,14 +216,14 @@ def test_draft_is_discarded(challenge, organizer):
     ],
 )
 def test_policy_that_cannot_be_is_refused_with_a_sentence(challenge, organizer, body, told):
-    assert told in fault(organizer.send("PUT", "editions/vpc/board/policy/draft", body), 400)
+    assert told in fault(organizer.send("PUT", "editions/vpc/leaderboard/policy/draft", body), 400)
     challenge.edition.refresh_from_db()
     assert challenge.edition.draft_policy == {}
 
 
 def test_policy_is_for_organizers_of_the_edition_only(challenge):
     challenge.publish()
-    path = "editions/vpc/board/policy"
+    path = "editions/vpc/leaderboard/policy"
     for user in (challenge.owner, make_organizer()):
         api = Api(user)
         answers = [
@@ -302,7 +302,7 @@ def test_editions_are_made_by_organizers_and_changed_by_their_own(challenge):
 def test_audit_trail_comes_in_pages_and_as_csv(challenge, organizer):
     before = organizer.get("editions/vpc/audit").json()["count"]
     for deed in ("publish", "unpublish"):
-        organizer.post(f"editions/vpc/board/{deed}")
+        organizer.post(f"editions/vpc/leaderboard/{deed}")
     organizer.send("PATCH", f"teams/{challenge.rival_team.pk}/", {"contact": "Eve"})
     content = organizer.get("editions/vpc/audit?page_size=2").json()
     assert (content["count"], [one["action"] for one in content["results"]]) == (
@@ -330,9 +330,9 @@ SCOPED = {
     "editions/vpc/audit": ("GET", {"read"}),
     "editions/vpc/uploads/": ("GET", {"read"}),
     "editions/vpc/teams/": ("POST", {"submit"}),
-    "editions/vpc/board/policy": ("GET", {"read"}),
-    "editions/vpc/board/policy/draft": ("PUT", {"organize"}),
-    "editions/vpc/board/policy/live": ("POST", {"organize"}),
+    "editions/vpc/leaderboard/policy": ("GET", {"read"}),
+    "editions/vpc/leaderboard/policy/draft": ("PUT", {"organize"}),
+    "editions/vpc/leaderboard/policy/live": ("POST", {"organize"}),
     "teams/{team}/": ("PATCH", {"organize"}),
     "teams/{team}/leave": ("POST", {"organize"}),
     "teams/{team}/withdraw": ("POST", {"organize"}),
@@ -354,7 +354,7 @@ def test_token_does_only_what_its_scopes_say(challenge, scope):
     }
     api = Api(challenge.rival, [scope])
     delete = ("DELETE", {"organize"})
-    for path, (method, scopes) in [*SCOPED.items(), ("editions/vpc/board/policy/draft", delete)]:
+    for path, (method, scopes) in [*SCOPED.items(), ("editions/vpc/leaderboard/policy/draft", delete)]:
         answer = api.ask(method, path.format(**numbers))
         is_refused = answer.status_code == 403 and "lacks the scope" in answer.json()["detail"]
         assert is_refused == (scope not in scopes), (scope, path, answer.content)

@@ -33,7 +33,7 @@ from tests.listening.results.published import make_heard_study
 from tests.portal.api import ALL_SCOPES, Challenge, token_of
 
 pytestmark = pytest.mark.django_db
-EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", "6"))
+EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", "2"))
 CHECKS = (
     not_a_server_error,
     status_code_conformance,

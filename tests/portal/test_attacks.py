@@ -7,23 +7,24 @@ import numpy as np
 import pytest
 from django.core.files.storage import default_storage
 
-from evaluation.attackers import registry
-from evaluation.figures import det, similarity
-from evaluation.formats.claims import AttackModel, Speech
-from evaluation.formats.results import read_results
-from evaluation.models import EvaluationRun, SpeakerVector
-from evaluation.objective.values import Basis
-from evaluation.objective_figures import curves_by_set, det_key
-from evaluation.selectors_attack import attacks_of, comparison, seconds_per_second, trial_sets_of
-from evaluation.selectors_objective import objective_run, values_of_submission
-from evaluation.services_attack import start_attack, vectors_of
-from evaluation.services_speech import cancel_run, continue_run, job_chain
-from evaluation.services_training import engine_key
+from evaluation.app.attacks.selectors import list_attacks, matrices_key
+from evaluation.app.attacks.services import start_attack
+from evaluation.app.attacks.trained import engine_key
+from evaluation.app.models import EvaluationRun, SpeakerVector
+from evaluation.app.objective.selectors import det_key, group_curves, read_objective_values
+from evaluation.app.runs.context import EvaluationContext
+from evaluation.app.runs.feature_cache import vector_cache
+from evaluation.app.runs.selectors import list_jobs, measure_pace
+from evaluation.app.runs.services import cancel_run, continue_run
+from evaluation.formats.results import AttackModel, Speech
+from evaluation.scoring.results.folders import read_results
+from evaluation.scoring.values import Basis
 from portal.challenges.models import TrialList
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
+from speech.encoders import registry
 from tests.evaluation.voices import voice
 from tests.portal.attacked import attacked
 from tests.portal.attacking import (
@@ -48,13 +49,15 @@ from tests.portal.objective import (
     add_audio,
     add_documents,
     evaluate,
+    find_objective_run,
     make_objective_run,
+    read_values_of_submission,
     tones_edition,
     tones_scores,
 )
 from tests.portal.trainings import make_training
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures", "few_resamples")]
 
 RUNGS = (AttackModel.UNPROTECTED, AttackModel.IGNORANT, AttackModel.LAZY_INFORMED)
 TRIALS = "tones_trials_f"
@@ -70,21 +73,13 @@ def submission(edition):
     return unprotected(edition)
 
 
-@pytest.fixture(autouse=True)
-def quick_figures(request, monkeypatch):
-    """Figures take longer than all the rest; only the test that looks at them draws them."""
-    if "figures" not in request.node.name:
-        monkeypatch.setattr(similarity, "draw_similarity", lambda *_, **__: b"<svg/>")
-        monkeypatch.setattr(det, "draw_det", lambda *_, **__: b"<svg/>")
-
-
 def only(submission):
-    [found] = attacks_of(submission)
+    [found] = list_attacks(submission)
     return found
 
 
 def problems_of(run, code):
-    return [one for job in job_chain(run) for one in job.problems if one["code"] == code]
+    return [one for job in list_jobs(run) for one in job.problems if one["code"] == code]
 
 
 # What is computed ----------------------------------------------------------------------------------
@@ -139,7 +134,7 @@ def test_averages_and_figures_are_those_of_the_recipe(submission):
     members = [found.values.number("eer", "kaldi", data_set=f"tones_trials_{g}", attack_model=RUNGS[2]) for g in "fm"]
     average = found.values.average("eer", "kaldi", split="test", attack_model=RUNGS[2])
     assert average.value == pytest.approx(sum(one.value for one in members) / 2, abs=1e-12)
-    assert set(curves_by_set(found.score_sets)) == {"tones_trials_f", "tones_trials_m"}
+    assert set(group_curves(found.score_sets)) == {"tones_trials_f", "tones_trials_m"}
     assert default_storage.exists(det_key(run.pk, TRIALS))
     assert [one.data_set for one in found.voices] == ["tones_trials_f", "tones_trials_m"]
     assert default_storage.exists(found.voices[0].figure_key("dark"))
@@ -154,7 +149,10 @@ def test_voices_that_stay_as_they_were_gain_nothing_and_hide_nothing(submission)
     assert (gain.value, gain.basis, gain.n) == (0.0, Basis.SIMILARITY, 4)
     assert gain.low == gain.high == 0.0
     assert found.values.number("de_identification", "official", data_set=TRIALS).value < 0.5
-    with default_storage.open(found.voices[0].matrices_key) as file, np.load(io.BytesIO(file.read())) as packed:
+    with (
+        default_storage.open(matrices_key(found.run.pk, found.voices[0].data_set)) as file,
+        np.load(io.BytesIO(file.read())) as packed,
+    ):
         assert (packed["oo"] == packed["pp"]).all()
         assert packed["speakers"].tolist() == [f"tones-s{number}" for number in (0, 2, 4, 6)]
 
@@ -201,7 +199,7 @@ def test_trained_attacker_makes_the_semi_informed_test_alone(edition, submission
         SpeakerVector(engine=key, audio=one, vector=np.asarray(spectrum_of(one), "<f4").tobytes()) for one in audio
     )
     run = attack(submission, trained=trained, seed=1, data_sets=[TRIALS])
-    assert run.job.state == State.SUCCEEDED, [job.failure for job in job_chain(run)]
+    assert run.job.state == State.SUCCEEDED, [job.failure for job in list_jobs(run)]
     found = only(submission)
     assert (found.engine.name, found.engine.training) == (key, Speech.ANONYMISED)
     assert {one.attack_model for one in found.score_sets} == {"semi-informed"}
@@ -217,27 +215,28 @@ def test_trained_attacker_makes_the_semi_informed_test_alone(edition, submission
 def test_own_numbers_stand_beside_uploaded_ones_and_change_nothing_of_them(edition):
     submission = add_documents(unprotected(edition, state="received"), tones_scores(edition.corpus))
     evaluate(submission)
-    before, run, state = values_of_submission(submission), objective_run(submission), submission.state
+    before, run, state = read_values_of_submission(submission), find_objective_run(submission), submission.state
     attack(submission, data_sets=[TRIALS])
     submission.refresh_from_db()
-    assert (values_of_submission(submission), objective_run(submission), submission.state) == (before, run, state)
-    found = comparison(submission)
-    assert [one.name for one in found.engines] == [SPECTRUM]
-    key = found.engines[0].key
-    rows = {row.identity: row for row in found.rows}
+    assert (read_values_of_submission(submission), find_objective_run(submission), submission.state) == (
+        before,
+        run,
+        state,
+    )
+    assert [one.engine.name for one in list_attacks(submission)] == [SPECTRUM]
+    built_in, uploaded = only(submission).numbers, before.numbers
     unprotected_eer = [
-        row
-        for row in found.rows
-        if (row.identity.metric, row.identity.estimator, row.identity.data_set) == ("eer", "kaldi", TRIALS)
-        and row.identity.attack_model is AttackModel.UNPROTECTED
-        and row.identity.training is Speech.ORIGINAL
+        identity
+        for identity in built_in
+        if (identity.metric, identity.estimator, identity.data_set) == ("eer", "kaldi", TRIALS)
+        and identity.attack_model is AttackModel.UNPROTECTED
+        and identity.training is Speech.ORIGINAL
     ]
     assert len(unprotected_eer) == 1
-    assert unprotected_eer[0].uploaded == before.numbers[unprotected_eer[0].identity]
-    assert unprotected_eer[0].own[key] == only(submission).numbers[unprotected_eer[0].identity]
-    semi = [row for identity, row in rows.items() if identity.attack_model is AttackModel.SEMI_INFORMED]
+    assert unprotected_eer[0] in uploaded
+    semi = [identity for identity in uploaded if identity.attack_model is AttackModel.SEMI_INFORMED]
     assert semi
-    assert all(row.uploaded and not row.own for row in semi)
+    assert not set(semi) & set(built_in)
 
 
 # Work is done once ---------------------------------------------------------------------------------
@@ -245,29 +244,29 @@ def test_own_numbers_stand_beside_uploaded_ones_and_change_nothing_of_them(editi
 
 def test_vectors_are_made_once_for_the_same_audio(submission):
     first = attack(submission, data_sets=[TRIALS])
-    heard = [job.result["speech_s"] for job in job_chain(first) if job.kind == "vectors"]
+    heard = [job.result["speech_s"] for job in list_jobs(first) if job.kind == "vectors"]
     assert all(heard)
-    assert seconds_per_second(registry.find_engine(SPECTRUM).key) > 0
+    assert measure_pace(registry.find_engine(SPECTRUM).key) > 0
     count = SpeakerVector.objects.count()
     other = add_audio(make_submission(make_team_system(submission.system.team, "p2")))
     second = attack(other, data_sets=[TRIALS])
-    assert [job.result["speech_s"] for job in job_chain(second) if job.kind == "vectors"] == [0.0] * len(heard)
+    assert [job.result["speech_s"] for job in list_jobs(second) if job.kind == "vectors"] == [0.0] * len(heard)
     assert SpeakerVector.objects.count() == count > 0
-    assert attacks_of(other)[0].numbers == attacks_of(submission)[0].numbers
+    assert list_attacks(other)[0].numbers == list_attacks(submission)[0].numbers
 
 
 def test_attack_goes_on_where_it_stopped(submission):
     run = start_attack(submission=submission, engine=SPECTRUM)
-    first, *others = job_chain(run)
+    first, *others = list_jobs(run)
     execute(first.pk)
     made = set(SpeakerVector.objects.values_list("pk", flat=True))
     cancel_run(run, by=make_organizer())
-    states = [job.state for job in job_chain(run)]
+    states = [job.state for job in list_jobs(run)]
     assert states == [State.SUCCEEDED] + [State.CANCELLED] * len(others)
     with pytest.raises(NotPossible, match="has ended"):
         cancel_run(run, by=None)
     continue_run(run, by=make_organizer())
-    assert {job.state for job in job_chain(run)[1:]} == {State.WAITING}
+    assert {job.state for job in list_jobs(run)[1:]} == {State.WAITING}
     assert all(job.state == State.SUCCEEDED for job in run_chain(run))
     assert made <= set(SpeakerVector.objects.values_list("pk", flat=True))
     with pytest.raises(NotPossible, match="Only a failed or cancelled"):
@@ -307,7 +306,7 @@ def test_audio_that_is_unusable_throughout_is_not_tried_to_the_end(submission):
     for file in submission.files.filter(data_set__name="tones_enrolls"):
         replace_files(submission, store_samples(np.full(100, file.pk)), pk=file.pk)
     run = attack(submission)
-    [failed] = [job for job in job_chain(run) if job.state == State.FAILED]
+    [failed] = [job for job in list_jobs(run) if job.state == State.FAILED]
     assert "of the first 3 of" in failed.failure
     assert len(failed.problems) == 3
     assert run.job.state == State.CANCELLED
@@ -354,7 +353,7 @@ def test_engine_without_its_weights_says_so_and_gives_no_number(submission, monk
     engine = registry.find_engine(registry.DEFAULT)
     with pytest.raises(NotPossible) as refused:
         start_attack(submission=submission, engine=engine.name)
-    assert str(refused.value) == registry.missing_of(engine) != ""
+    assert str(refused.value) == registry.explain_missing(engine) != ""
 
 
 def test_same_attack_is_not_started_twice_at_once(submission):
@@ -370,7 +369,7 @@ def test_one_trial_set_may_be_attacked_alone(submission):
 
 def test_trial_sets_are_listed_with_the_reason_why_not(submission):
     TrialList.objects.filter(trial_set__name=TRIALS).delete()
-    found = {one.name: one.refusal for one in trial_sets_of(submission)}
+    found = {one.name: one.refusal for one in EvaluationContext(submission).trial_sets()}
     assert found["tones_trials_m"] == ""
     assert "no trial list" in found[TRIALS]
     attack(submission)
@@ -381,7 +380,7 @@ def test_vectors_of_another_version_are_not_taken_for_these(submission, edition)
     attack(submission)
     SpeakerVector.objects.update(engine=f"{SPECTRUM}@0")
     utterance = edition.corpus.utterances.first()
-    assert vectors_of(registry.find_engine(SPECTRUM).key, []) == {}
+    assert vector_cache(registry.find_engine(SPECTRUM).key).read([]) == {}
     assert not SpeakerVector.objects.filter(engine=registry.find_engine(SPECTRUM).key, audio=utterance.audio).exists()
 
 
@@ -389,7 +388,7 @@ def test_withdrawn_submission_is_not_worked_on_any_more(submission):
     run = start_attack(submission=submission, engine=SPECTRUM)
     SpeakerVector.objects.all().delete()
     Submission.objects.filter(pk=submission.pk).update(state=Submission.State.WITHDRAWN)
-    first, *others = [Job.objects.get(pk=job.pk) for job in run_chain(run)] + job_chain(run)[1:]
+    first, *others = [Job.objects.get(pk=job.pk) for job in run_chain(run)] + list_jobs(run)[1:]
     assert first.state == State.FAILED
     assert "is withdrawn, so nothing is computed of its speech any more" in first.failure
     assert {job.state for job in others} == {State.CANCELLED}
@@ -407,9 +406,9 @@ def test_reading_takes_the_same_queries_whatever_there_is(edition, runs, django_
         attacked(submission, engine)
     submission = Submission.objects.select_related("system__edition__corpus", "system__corpus").get(pk=submission.pk)
     with django_assert_num_queries(3):
-        assert len(attacks_of(submission)) == runs
-    with django_assert_num_queries(5):
-        assert comparison(submission).rows
+        assert len(list_attacks(submission)) == runs
+    with django_assert_num_queries(2):
+        assert read_objective_values([submission])[submission.pk].run
 
 
 @pytest.mark.parametrize("more", [0, 5])
@@ -428,6 +427,6 @@ def test_reading_a_baseline_without_an_edition_takes_the_same_queries(more, djan
     attacked(submission, with_files=False)
     submission = Submission.objects.select_related("system__edition", "system__corpus").get(pk=submission.pk)
     with django_assert_num_queries(5):
-        [found] = attacks_of(submission)
+        [found] = list_attacks(submission)
     assert found.recipe.data_sets[TRIALS].gender == "f"
     assert len(found.recipe.sets("trial")) == 2 + more

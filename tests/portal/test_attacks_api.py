@@ -3,9 +3,9 @@
 import pytest
 from django.utils import timezone
 
-from evaluation.attackers import registry
-from evaluation.recognizers import registry as recognizers
 from portal.jobs.models import Job, State
+from speech.encoders import registry
+from speech.recognizers import registry as recognizers
 from tests.portal.api import Api
 from tests.portal.attacked import attacked, recognised
 from tests.portal.attacking import SPECTRUM
@@ -114,7 +114,7 @@ def test_numbers_are_seen_by_the_rule_of_objective_ones(submission, people):
     assert {(row["speech"], row["error_rate"]) for row in words["rows"]} == {("anonymised", 25.0), ("original", 5.0)}
 
 
-def test_frozen_board_shows_what_had_finished_by_then(submission):
+def test_frozen_leaderboard_shows_what_had_finished_by_then(submission):
     edition = submission.system.edition
     edition.frozen_at = timezone.now()
     publish(submission)

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from evaluation.protocols.recipes import FOLDER
-from portal.challenges import editions
+from portal.challenges import services
 from portal.challenges.models import Edition
 from portal.core import audit
 from portal.core.models import AuditEvent
@@ -173,10 +173,10 @@ def test_organizer_is_warned_of_ranked_numbers_that_no_required_part_ensures(cli
     assert warning not in client.get("/editions/mine/").content.decode()
 
 
-def test_edition_page_tells_the_limits_in_force_and_links_to_a_board_that_opens(client, organizer):
+def test_edition_page_tells_the_limits_in_force_and_links_to_a_leaderboard_that_opens(client, organizer):
     live = {"minimum_eers": [7, 9], "late": "ranked", "several_systems": "all"}
-    edition = make_edition(organizers=[organizer], name="mine", protocol="2022", board_policy=live)
-    link = 'as on <a href="/editions/mine/board/">'
+    edition = make_edition(organizers=[organizer], name="mine", protocol="2022", leaderboard_policy=live)
+    link = 'as on <a href="/editions/mine/leaderboard/">'
     assert link in client.get("/editions/mine/").content.decode()
     client.logout()
     page = client.get("/editions/mine/").content.decode()
@@ -184,7 +184,7 @@ def test_edition_page_tells_the_limits_in_force_and_links_to_a_board_that_opens(
     assert "at least 15 %" not in page
     assert "Every system of a team is ranked." in page
     assert "Late submissions: ranked." in page
-    assert "/editions/mine/board/" not in page
+    assert "/editions/mine/leaderboard/" not in page
     Edition.objects.filter(pk=edition.pk).update(published_at=timezone.now())
     assert link in client.get("/editions/mine/").content.decode()
 
@@ -241,22 +241,22 @@ def test_organizer_cannot_remove_themselves_nor_take_a_name(client, organizer):
 
 
 def test_first_submission_fixes_the_recipe_and_a_copy_opens_it_again(client, organizer):
-    edition = make_edition(organizers=[organizer], name="mine", board_policy={"late": "ranked"})
+    edition = make_edition(organizers=[organizer], name="mine", leaderboard_policy={"late": "ranked"})
     make_submission(make_team_system(make_team(edition)))
     sent = filled_in(organizer, name="other", protocol="2020", title="Renamed")
     assert client.post("/editions/mine/edit/", sent).status_code == 302
     edition.refresh_from_db()
     assert (edition.name, edition.protocol, edition.title) == ("mine", "2022", "Renamed")
     assert "Copy the edition to try another recipe" in client.get("/editions/mine/edit/").content.decode()
-    with pytest.raises(editions.InvalidEdition, match="Copy the edition to try something else"):
-        editions.change_edition(edition=edition, by=organizer, protocol="2020")
+    with pytest.raises(services.InvalidEdition, match="Copy the edition to try something else"):
+        services.change_edition(edition=edition, by=organizer, protocol="2020")
 
     assert client.post("/editions/mine/copy/", {"name": "mine-low", "title": "Lower"}).url == "/editions/mine-low/"
     copied = Edition.objects.get(name="mine-low")
     assert copied.recipe_text == RECIPE
     assert copied.recipe == edition.recipe
     assert (copied.is_listed, copied.teams.count(), copied.systems.count()) == (False, 0, 0)
-    assert (copied.board_policy, list(copied.organizers.all())) == ({"late": "ranked"}, [organizer])
+    assert (copied.leaderboard_policy, list(copied.organizers.all())) == ({"late": "ranked"}, [organizer])
     text = RECIPE.replace("[15, 20, 25, 30]", "[5]")
     sent = filled_in(organizer, name="mine-low", protocol="own", recipe_text=text.replace("\n", "\r\n"))
     assert client.post("/editions/mine-low/edit/", sent).status_code == 302
@@ -432,7 +432,7 @@ def test_audit_trail_says_what_changed_from_what_to_what(client, organizer):
     later, text = deadline + timedelta(days=1), "word " * 100
     fields = {"submissions_close_at": later, "late_until": later + timedelta(days=1)}
     fields |= {"is_listed": False, "description": text}
-    editions.change_edition(edition=edition, by=organizer, **fields)
+    services.change_edition(edition=edition, by=organizer, **fields)
     audit.record("board.frozen", edition, actor=organizer, as_of=deadline.isoformat())
     said = [details for _, _, details in client.get("/editions/mine/audit/").context["rows"]]
     assert said == [
@@ -448,7 +448,7 @@ def test_audit_trail_is_handed_out_as_csv_without_formulas(client, organizer):
     audit.record("edition.changed", edition, actor=organizer, fields=["title", "name"], is_late=False)
     freeze_members(team=make_team(edition, owner=make_user(name="Ada")), now=timezone.now())
     rows = list(csv.reader(client.get(f"/editions/{edition.name}/audit.csv").content.decode().splitlines()))
-    assert rows[0] == ["time", "person", "deed", "subject", "kind", "details"]
+    assert rows[0] == ["time", "person", "action", "subject", "kind", "details"]
     assert rows[1][1:3] + rows[1][4:] == ["the portal", "team.members_frozen", "team", "members: Ada"]
     assert rows[2][1:] == [
         str(organizer), "edition.changed", "'=1+1", "edition", "fields: title, name; is late: no"

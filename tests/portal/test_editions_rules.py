@@ -6,16 +6,20 @@ from types import SimpleNamespace
 import pytest
 
 from evaluation.protocols.recipes import FOLDER, RecipeError, load_recipe, shipped_editions
-from portal.challenges.recipe_checks import HeldSet, contradictions, missing_sets, read_recipe_text, track_problem
-from portal.challenges.recipe_words import rules_of
 from portal.challenges.rules import (
+    HeldSet,
     Phase,
+    contradictions,
     date_problems,
     locked_fields,
+    missing_sets,
     phase_in_words,
+    read_recipe_text,
     registration_phase,
     submission_phase,
+    track_problem,
 )
+from portal.editions.pages import rules_of
 
 TICK = timedelta(microseconds=1)
 OPENS = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -4,9 +4,9 @@ import pytest
 from django.core.files.storage import default_storage
 from django.db import transaction
 
-from evaluation.erasing import erase_unheld
-from evaluation.models import Hypothesis, SpeakerVector
-from evaluation.selectors_recognition import utterances_of
+from evaluation.app.erasure.handlers import delete_orphans
+from evaluation.app.models import Hypothesis, SpeakerVector
+from evaluation.app.recognition.selectors import read_utterances
 from portal.challenges.models import Utterance
 from tests.portal.attacked import attacked, recognised
 from tests.portal.attacking import store_samples, unprotected
@@ -52,9 +52,9 @@ def test_results_of_an_erased_utterance_go_and_those_of_others_stay(submission):
 def test_texts_of_an_erased_utterance_leave_the_list_of_the_recognised(submission):
     run = recognised(submission, sets=(TRIALS,))
     file = submission.files.filter(data_set__name=TRIALS).select_related("utterance").first()
-    before = {row.utterance for row in utterances_of(run)}
+    before = {row.utterance for row in read_utterances(run)}
     erase(file.utterance)
-    assert {row.utterance for row in utterances_of(run)} == before - {file.utterance.name}
+    assert {row.utterance for row in read_utterances(run)} == before - {file.utterance.name}
 
 
 def test_audio_that_somebody_else_holds_keeps_its_results(submission):
@@ -80,9 +80,9 @@ def test_results_of_replaced_audio_are_found_later(submission):
     audio = utterance.audio
     Utterance.objects.filter(pk=utterance.pk).update(audio=store_samples([7] * 900))
     assert results_of(audio) == [1, 1]
-    assert erase_unheld() == 2
+    assert delete_orphans() == 2
     assert results_of(audio) == [0, 0]
-    assert erase_unheld() == 0
+    assert delete_orphans() == 0
 
 
 def test_files_of_runs_go_with_their_submission(submission):

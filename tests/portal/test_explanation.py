@@ -14,19 +14,19 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from anonymization.methods.explain import explain
-from anonymization.methods.explain_served import request_drawing
+from anonymization.app.models import AnonymizationRun
+from anonymization.app.voices import pseudo_speaker_of
+from anonymization.explanation.drawing import request_drawing
+from anonymization.explanation.explain import explain
 from anonymization.methods.registry import get_method
-from anonymization.models import AnonymizationRun
-from anonymization.voices import pseudo_speaker_of
+from evaluation.app.models import UtteranceMeasure
 from evaluation.figures.explanation import draw_explanation, explanation_curves, explanation_numbers
-from evaluation.models import UtteranceMeasure
-from portal.core.audio import keep_audio, load_audio
-from portal.core.storage import store_bytes
-from portal.results import explanation_pages
-from portal.results.drawing import Draughtsman, DrawingError
+from portal.core.drawing import Draughtsman, DrawingError
+from portal.core.storage import keep_audio, load_audio, store_bytes
 from portal.submissions.models import SubmittedFile
+from portal.systems.utterances import pages
 from tests.portal.factories import (
+    add_files,
     make_corpus,
     make_edition,
     make_operator,
@@ -68,12 +68,7 @@ def organizer(client):
 def team_system():
     """A submission of a team, made elsewhere, with the audio of every utterance."""
     system = make_team_system(make_team(make_edition(make_corpus("tones"))))
-    submission = make_submission(system)
-    for data_set in system.corpus.data_sets.all():
-        for utterance in data_set.utterances.all():
-            submission.files.create(
-                data_set=data_set, utterance=utterance, audio=store_tone(250), samples=9600, rate_hz=16000
-            )
+    add_files(make_submission(system), store_tone(250))
     return system
 
 
@@ -170,7 +165,7 @@ def test_others_get_what_two_recordings_show_and_nothing_of_the_voice(client, me
             client.get(picture_of(file, f"?at=0.3&format={kind}")).content.decode().splitlines()
         )
     figure = explained(client.get(f"{page_of(file)}?at=0.3"))["figure"]
-    assert figure["caption"] == f"{seen.sentences[0]} {explanation_pages.READING}"
+    assert figure["caption"] == f"{seen.sentences[0]} {pages.READING}"
     assert figure["alt"].endswith(seen.sentences[0])
 
 
@@ -473,7 +468,7 @@ def test_answer_that_nobody_waited_for_is_no_later_ones(draughtsman, request_lin
 
 def test_picture_that_cannot_be_drawn_now_is_refused_in_a_sentence(organizer, file, monkeypatch):
     hasty = Draughtsman(draws_within_s=0)
-    monkeypatch.setattr(explanation_pages, "draughtsman", hasty)
+    monkeypatch.setattr(pages, "draughtsman", hasty)
     response = organizer.get(picture_of(file))
     assert (response.status_code, response["Retry-After"]) == (503, "10")
     assert response["Content-Type"].startswith("text/plain")

@@ -10,20 +10,20 @@ from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 
-from evaluation.models import EvaluationRun
-from portal.challenges import importing
+from evaluation.app.models import EvaluationRun
+from portal.challenges.forms import find_corpora
 from portal.challenges.models import Corpus, DataSet
-from portal.challenges.places import find_corpora
-from portal.challenges.readers.corpus import detect_layout, read_corpus
+from portal.challenges.services import start_import
 from portal.config.environment import SettingsError, read_environment
-from portal.core import starting
+from portal.core import processes as starting
 from portal.demo.management.commands.demo import DEMO_CORPUS, open_for_imports
+from portal.intake.corpora.reading import detect_layout, read_corpus
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
-from portal.results import forms
-from portal.results.services import start_baseline
 from portal.submissions.models import System
+from portal.systems.anonymization import forms
+from portal.systems.services import start_baseline
 from tests.portal.factories import make_corpus, make_job, make_organizer, make_system, store_tone, write_manifest
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,7 +51,7 @@ def edit_manifest(folder, row=0, **values):
 
 
 def run(folder, name="little", **options):
-    return execute(importing.start_import(folder=str(folder), name=name, run_here=True, **options).pk)
+    return execute(start_import(folder=str(folder), name=name, run_here=True, **options).pk)
 
 
 def codes(job):
@@ -87,7 +87,7 @@ def test_names_are_no_longer_than_their_columns(tmp_path):
 
 def test_name_of_the_import_page_is_not_for_corpora():
     with pytest.raises(NotPossible, match="cannot be called import"):
-        importing.start_import(folder="/speech", name="import")
+        start_import(folder="/speech", name="import")
     assert Job.objects.count() == 0
 
 
@@ -117,7 +117,7 @@ def test_folder_that_cannot_be_read_is_one_problem(tmp_path, monkeypatch):
     def refuse(_):
         raise PermissionError(13, "Permission denied", "/speech/secret")
 
-    monkeypatch.setattr("portal.challenges.readers.vctk.find_root", refuse)
+    monkeypatch.setattr("portal.intake.corpora.trees.find_vctk", refuse)
     [problem] = read_corpus(tmp_path).problems
     assert (problem.code, problem.file, problem.found) == ("not-readable", "/speech/secret", "“Permission denied”")
     assert detect_layout(tmp_path) is None
@@ -143,7 +143,7 @@ def test_same_import_started_from_many_browsers_at_once_is_one_job():
 
     def start():
         try:
-            started.append(importing.start_import(folder="/speech", name="race", run_here=True))
+            started.append(start_import(folder="/speech", name="race", run_here=True))
         except NotPossible as error:
             refused.append(str(error))
         finally:

@@ -12,9 +12,10 @@ import soundfile
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 
-from portal.challenges import importing
+from portal.challenges import handlers
 from portal.challenges.models import Corpus, DataSet, Speaker, TrialList, Utterance
 from portal.challenges.selectors import data_set_table, plan_table, trial_table
+from portal.challenges.services import start_import
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job, State
 from portal.jobs.runner import JobReleased, execute
@@ -54,7 +55,7 @@ def counts() -> list[int]:
 
 
 def run(folder: Path, name: str = "little", **options) -> Job:
-    job = importing.start_import(folder=str(folder), name=name, run_here=True, **options)
+    job = start_import(folder=str(folder), name=name, run_here=True, **options)
     return execute(job.pk)
 
 
@@ -236,7 +237,7 @@ def test_other_rate_is_converted_when_asked_and_recorded(corpus):
 
 def test_interrupted_import_continues_without_examining_again(corpus, monkeypatch):
     examined = []
-    original = importing.inspect_audio
+    original = handlers.inspect_audio
 
     def inspect(path):
         if len(examined) == 5:
@@ -244,19 +245,19 @@ def test_interrupted_import_continues_without_examining_again(corpus, monkeypatc
         examined.append(path.name)
         return original(path)
 
-    monkeypatch.setattr(importing, "inspect_audio", inspect)
-    job = importing.start_import(folder=str(corpus), name="little", run_here=True)
+    monkeypatch.setattr(handlers, "inspect_audio", inspect)
+    job = start_import(folder=str(corpus), name="little", run_here=True)
     assert execute(job.pk).state == State.WAITING
-    monkeypatch.setattr(importing, "inspect_audio", lambda path: examined.append(path.name) or original(path))
+    monkeypatch.setattr(handlers, "inspect_audio", lambda path: examined.append(path.name) or original(path))
     assert execute(job.pk).state == State.SUCCEEDED
     assert len(examined) == len(set(examined)) == 12
-    assert not list((importing.settings.DATA_DIR / "journals").glob(f"{job.pk}*"))
+    assert not list((handlers.settings.DATA_DIR / "journals").glob(f"{job.pk}*"))
 
 
 def test_second_import_of_a_corpus_under_way_is_refused(corpus):
-    importing.start_import(folder=str(corpus), name="little", run_here=True)
+    start_import(folder=str(corpus), name="little", run_here=True)
     with pytest.raises(NotPossible, match="under way already"):
-        importing.start_import(folder=str(corpus), name="little")
+        start_import(folder=str(corpus), name="little")
 
 
 def test_command_imports_and_tells_what_was_gained(corpus, capsys):
@@ -349,13 +350,13 @@ def test_demo_corpus_is_imported_as_synthetic_speech():
 
 
 def test_file_that_changes_during_the_import_is_refused(corpus, monkeypatch):
-    original = importing._keep
+    original = handlers._keep
 
     def change_then_keep(context, draft, facts, journal):
         soundfile.write(corpus / "a-1.flac", tone(hertz=777), 16_000)
         return original(context, draft, facts, journal)
 
-    monkeypatch.setattr(importing, "_keep", change_then_keep)
+    monkeypatch.setattr(handlers, "_keep", change_then_keep)
     job = run(corpus)
     assert (job.state, counts()) == (State.FAILED, [0, 0, 0, 0, 0])
     assert job.failure == "The file a-1.flac changed while the corpus was imported. Nothing was changed."

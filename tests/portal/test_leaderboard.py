@@ -1,4 +1,4 @@
-"""The board of an edition: who sees it, what stands on it, and that a frozen one stays as it is."""
+"""The leaderboard of an edition: who sees it, what stands on it, and that a frozen one stays as it is."""
 
 import csv
 import io
@@ -13,22 +13,30 @@ from django.core.files.storage import default_storage
 from django.test import Client
 from django.utils import timezone
 
-from evaluation.models import EvaluationRun
-from evaluation.protocols.ranking_tables import Place
+from common.tables import latex_text
+from evaluation.app.models import EvaluationRun
+from evaluation.protocols.ranking.rankings import Place
 from portal.challenges.models import Edition
 from portal.jobs.models import Job
-from portal.results import board_figures
-from portal.results.board import board_for, board_of
-from portal.results.board_exports import board_as_dict, board_as_latex, latex_text
+from portal.leaderboard import figures as leaderboard_figures
+from portal.leaderboard.exports import leaderboard_as_dict, leaderboard_as_latex
+from portal.leaderboard.selectors import build_leaderboard, leaderboard_for
 from portal.submissions.models import Submission, System
-from tests.portal.boards import make_board, put_on_board
 from tests.portal.factories import make_edition, make_organizer, make_team, make_team_system, make_user
+from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
 from tests.portal.objective import add_documents, evaluate, make_objective_run, ranked_numbers
 
 pytestmark = pytest.mark.django_db
 PUBLISHED = Path(__file__).resolve().parents[3] / "shared" / "vpc2022" / "results"
 needs_published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published results in ../shared are not here")
-ADDRESSES = ("", "board.csv", "board.json", "board.tex", "figures/tradeoff-wer.svg", "figures/pitch-correlation.png")
+ADDRESSES = (
+    "",
+    "leaderboard.csv",
+    "leaderboard.json",
+    "leaderboard.tex",
+    "figures/tradeoff-wer.svg",
+    "figures/pitch-correlation.png",
+)
 
 
 @pytest.fixture
@@ -38,7 +46,7 @@ def organizer():
 
 @pytest.fixture
 def edition(organizer):
-    return make_board(organizers=[organizer])
+    return make_leaderboard(organizers=[organizer])
 
 
 def publish(edition):
@@ -51,15 +59,15 @@ def client_of(user):
     return client
 
 
-def ranks(board):
+def ranks(leaderboard):
     """Rank by label, for each condition."""
-    return [[(row.entry.label, row.rank) for row in table.rows] for table in board.table.tables]
+    return [[(row.entry.label, row.rank) for row in table.rows] for table in leaderboard.table.tables]
 
 
 # Who sees it ---------------------------------------------------------------------------------------
 
 
-def test_unpublished_board_is_for_its_organizers_only(client, organizer, edition):
+def test_unpublished_leaderboard_is_for_its_organizers_only(client, organizer, edition):
     others = (
         make_user(),
         make_organizer(),
@@ -67,160 +75,165 @@ def test_unpublished_board_is_for_its_organizers_only(client, organizer, edition
         make_user(is_staff=True, is_superuser=True),
     )
     for path in ADDRESSES:
-        address = f"/editions/{edition.name}/board/{path}"
+        address = f"/editions/{edition.name}/leaderboard/{path}"
         assert client_of(organizer).get(address).status_code == 200, path
         assert [client_of(user).get(address).status_code for user in others] == [404] * 4, path
         response = client.get(address)
         assert (response.status_code, response.url.startswith("/log-in/?next=/editions/")) == (302, True), path
 
 
-def test_unpublished_board_looks_like_none(edition):
+def test_unpublished_leaderboard_looks_like_none(edition):
     client = client_of(make_user())
-    pages = [client.get(f"/editions/{name}/board/").content.decode() for name in (edition.name, "no-such-edition")]
+    pages = [
+        client.get(f"/editions/{name}/leaderboard/").content.decode() for name in (edition.name, "no-such-edition")
+    ]
     hidden, unknown = (re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", page) for page in pages)
     assert hidden == unknown
 
 
-def test_published_board_is_for_everybody(client, edition):
+def test_published_leaderboard_is_for_everybody(client, edition):
     publish(edition)
     for path in ADDRESSES:
-        assert client.get(f"/editions/{edition.name}/board/{path}").status_code == 200, path
+        assert client.get(f"/editions/{edition.name}/leaderboard/{path}").status_code == 200, path
 
 
 def test_page_says_that_it_is_a_preview_and_offers_deeds_to_its_organizer_only(client, organizer, edition):
-    page = client_of(organizer).get(f"/editions/{edition.name}/board/").content.decode()
+    page = client_of(organizer).get(f"/editions/{edition.name}/leaderboard/").content.decode()
     assert "preview, not published" in page
-    assert f'href="/editions/{edition.name}/board/policy/"' in page
+    assert f'href="/editions/{edition.name}/leaderboard/policy/"' in page
     publish(edition)
-    page = client.get(f"/editions/{edition.name}/board/").content.decode()
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
     assert "preview" not in page
-    assert "board/policy/" not in page
+    assert "leaderboard/policy/" not in page
 
 
-def test_published_board_holds_no_report_and_no_claim_of_a_team(client, edition):
+def test_published_leaderboard_holds_no_report_and_no_claim_of_a_team(client, edition):
     system = System.objects.get(label="T01-p1")
     run = EvaluationRun.objects.get(submission__system=system)
-    run.values.update(claimed=77.125, claimed_text="77.125", claimed_in="exp/secret-folder/results.txt")
-    submission = put_on_board(make_team_system(system.team, "c2"), eer=12, wer=8, missing=[
+    run.values.update(reported=77.125, reported_text="77.125", reported_in="exp/secret-folder/results.txt")
+    submission = put_on_leaderboard(make_team_system(system.team, "c2"), eer=12, wer=8, missing=[
         ("EER (Kaldi) of vctk_test_trials_f, semi-informed", "exp/secret-folder/scores holds no line", True)
     ])  # fmt: skip
     publish(edition)
     for path in ADDRESSES[:4]:
-        content = client.get(f"/editions/{edition.name}/board/{path}").content.decode()
+        content = client.get(f"/editions/{edition.name}/leaderboard/{path}").content.decode()
         assert "T01-p1" in content
         assert "77.125" not in content
         assert "secret-folder" not in content
-    assert submission.system.label in client.get(f"/editions/{edition.name}/board/").content.decode()
+    assert submission.system.label in client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
 
 
 # What stands on it ---------------------------------------------------------------------------------
 
 
-def test_board_ranks_by_the_recipe(edition):
-    board = board_of(edition)
+def test_leaderboard_ranks_by_the_recipe(edition):
+    leaderboard = build_leaderboard(edition)
     original = ("Original", None)
-    assert ranks(board) == [
+    assert ranks(leaderboard) == [
         [("T02-p1", None), ("T01-c1", 1), ("T01-p1", None), original, ("B2", None)],
         [("T02-p1", None), ("T01-p1", 1), original],
         [("T02-p1", None), original],
         [("T02-p1", None), original],
     ]
-    assert [entry.label for entry in board.table.outside] == ["T03-p1", "Original"]
+    assert [entry.label for entry in leaderboard.table.outside] == ["T03-p1", "Original"]
 
 
 def test_original_stands_with_the_published_numbers_of_the_recipe(edition):
-    [row] = [row for row in board_of(edition).table.tables[0].rows if row.entry.kind == "original"]
+    [row] = [row for row in build_leaderboard(edition).table.tables[0].rows if row.entry.kind == "original"]
     assert (round(row.privacy.value, 3), row.utility.value) == (3.786, 8.485)
 
 
 def test_baseline_is_no_competitor(edition):
-    row = next(row for row in board_of(edition).table.tables[0].rows if row.entry.label == "B2")
+    row = next(row for row in build_leaderboard(edition).table.tables[0].rows if row.entry.label == "B2")
     assert (row.place, row.entry.kind) == (Place.REFERENCE, "baseline")
 
 
 def test_newest_evaluated_version_counts(edition):
     system = System.objects.get(label="T03-p1")
-    put_on_board(system, eer=17.0, wer=7.1)
-    assert ranks(board_of(edition))[0][0] == ("T03-p1", 1)
+    put_on_leaderboard(system, eer=17.0, wer=7.1)
+    assert ranks(build_leaderboard(edition))[0][0] == ("T03-p1", 1)
     system.submissions.create(version=3, state=Submission.State.EVALUATING)
-    assert ranks(board_of(edition))[0][0] == ("T03-p1", 1)
+    assert ranks(build_leaderboard(edition))[0][0] == ("T03-p1", 1)
 
 
-def test_withdrawn_submission_leaves_the_board(edition):
+def test_withdrawn_submission_leaves_the_leaderboard(edition):
     Submission.objects.filter(system__label="T01-c1").update(state=Submission.State.WITHDRAWN)
-    assert ranks(board_of(edition))[0][1] == ("T01-p1", 1)
+    assert ranks(build_leaderboard(edition))[0][1] == ("T01-p1", 1)
 
 
 def test_submission_that_is_evaluated_again_stays_with_the_numbers_of_before(edition):
     Submission.objects.filter(system__label="T01-c1").update(state=Submission.State.EVALUATING)
-    assert ranks(board_of(edition))[0][1] == ("T01-c1", 1)
+    assert ranks(build_leaderboard(edition))[0][1] == ("T01-c1", 1)
 
 
 def test_missing_subset_is_said_in_words(edition):
     lost = ("EER (Kaldi) of libri_test_trials_m, semi-informed", "it has no scores", True)
-    put_on_board(make_team_system(make_team(edition), "p1"), eer=40, wer=5, missing=[lost])
-    [one] = board_of(edition).table.unrankable
+    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=40, wer=5, missing=[lost])
+    [one] = build_leaderboard(edition).table.unrankable
     assert "There is no average EER (Kaldi); missing: libri_test_trials_m, semi-informed." in [
         reason.text for reason in one.reasons
     ]
 
 
 def test_claimed_numbers_count_by_policy_only(edition):
-    put_on_board(make_team_system(make_team(edition), "p1"), eer=16, wer=5, claimed=True)
-    assert [one.entry.label for one in board_of(edition).table.unrankable] == ["T04-p1"]
-    edition.board_policy = {"basis": "claims"}
-    assert ranks(board_of(edition))[0][0] == ("T04-p1", 1)
+    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=16, wer=5, reported=True)
+    assert [one.entry.label for one in build_leaderboard(edition).table.unrankable] == ["T04-p1"]
+    edition.leaderboard_policy = {"basis": "claims"}
+    assert ranks(build_leaderboard(edition))[0][0] == ("T04-p1", 1)
 
 
 def test_policy_of_a_gate_that_the_recipe_dropped_does_no_harm(edition):
-    edition.board_policy = {"gates": {"gone": 0.2}, "minimum_eers": [5]}
-    assert board_of(edition).policy.minimum_eers == (5,)
+    edition.leaderboard_policy = {"gates": {"gone": 0.2}, "minimum_eers": [5]}
+    assert build_leaderboard(edition).policy.minimum_eers == (5,)
 
 
-def test_recipe_that_cannot_be_read_leaves_no_board(organizer, edition):
+def test_recipe_that_cannot_be_read_leaves_no_leaderboard(organizer, edition):
     Edition.objects.filter(pk=edition.pk).update(recipe_text="not = [a recipe")
-    assert client_of(organizer).get(f"/editions/{edition.name}/board/").status_code == 404
+    assert client_of(organizer).get(f"/editions/{edition.name}/leaderboard/").status_code == 404
 
 
 @pytest.mark.parametrize("protocol", ["2020", "2024", "2026"])
-def test_every_edition_has_a_board_page(client, protocol):
+def test_every_edition_has_a_leaderboard_page(client, protocol):
     edition = make_edition(protocol=protocol, track="track1" if protocol == "2026" else "", published_at=timezone.now())
     submission = make_team_system(make_team(edition)).submissions.create(
         version=1, state=Submission.State.EVALUATED, evaluated_at=timezone.now()
     )
     make_objective_run(submission, [])
-    response = client.get(f"/editions/{edition.name}/board/")
+    response = client.get(f"/editions/{edition.name}/leaderboard/")
     assert response.status_code == 200
     assert "T01-p1" in response.content.decode()
-    for path in ("board.csv", "board.json", "board.tex"):
-        assert client.get(f"/editions/{edition.name}/board/{path}").status_code == 200
+    for path in ("leaderboard.csv", "leaderboard.json", "leaderboard.tex"):
+        assert client.get(f"/editions/{edition.name}/leaderboard/{path}").status_code == 200
 
 
-def test_empty_board_says_so(client):
+def test_empty_leaderboard_says_so(client):
     edition = make_edition(published_at=timezone.now())
-    assert "No system has been evaluated yet" in client.get(f"/editions/{edition.name}/board/").content.decode()
-    assert client.get(f"/editions/{edition.name}/board/figures/tradeoff-wer.svg").status_code == 302
-    assert "No condition has a system." in client.get(f"/editions/{edition.name}/board/board.tex").content.decode()
+    assert "No system has been evaluated yet" in client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    assert client.get(f"/editions/{edition.name}/leaderboard/figures/tradeoff-wer.svg").status_code == 302
+    assert (
+        "No condition has a system."
+        in client.get(f"/editions/{edition.name}/leaderboard/leaderboard.tex").content.decode()
+    )
 
 
 # Frozen --------------------------------------------------------------------------------------------
 
 
-def test_frozen_board_does_not_change_when_something_is_evaluated_later(client, edition):
+def test_frozen_leaderboard_does_not_change_when_something_is_evaluated_later(client, edition):
     publish(edition)
     Job.objects.update(finished_at=timezone.now() - timedelta(hours=2))
     Submission.objects.update(evaluated_at=timezone.now() - timedelta(hours=2))
     Edition.objects.filter(pk=edition.pk).update(frozen_at=timezone.now() - timedelta(hours=1))
-    before = client.get(f"/editions/{edition.name}/board/board.json").content
+    before = client.get(f"/editions/{edition.name}/leaderboard/leaderboard.json").content
     # A new system, a new version of an old one, and an old version evaluated again by other code.
-    put_on_board(make_team_system(make_team(edition), "p1"), eer=40, wer=2)
-    put_on_board(System.objects.get(label="T03-p1"), eer=40, wer=3)
+    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=40, wer=2)
+    put_on_leaderboard(System.objects.get(label="T03-p1"), eer=40, wer=3)
     again = Submission.objects.get(system__label="T01-p1")
     make_objective_run(again, ranked_numbers(edition, eer=1, wer=99))
     Submission.objects.filter(pk=again.pk).update(state=Submission.State.EVALUATING)
-    assert client.get(f"/editions/{edition.name}/board/board.json").content == before
+    assert client.get(f"/editions/{edition.name}/leaderboard/leaderboard.json").content == before
     Edition.objects.filter(pk=edition.pk).update(frozen_at=None)
-    after = client.get(f"/editions/{edition.name}/board/board.json")
+    after = client.get(f"/editions/{edition.name}/leaderboard/leaderboard.json")
     assert after.json()["rankings"][0]["rows"][0]["label"] == "T04-p1"
 
 
@@ -231,8 +244,8 @@ def test_page_sorts_by_any_column_without_script(client, edition):
     publish(edition)
 
     def labels(query):
-        response = client.get(f"/editions/{edition.name}/board/?{query}")
-        return [row.entry.label for row in response.context["tables"][0].rows]
+        response = client.get(f"/editions/{edition.name}/leaderboard/?{query}")
+        return [row.cells[1].text for row in response.context["sections"][0].table.rows]
 
     assert labels("") == ["T02-p1", "T01-c1", "T01-p1", "Original", "B2"]
     assert labels("sort=eer") == ["T02-p1", "T01-p1", "T01-c1", "B2", "Original"]
@@ -246,14 +259,14 @@ def test_page_sorts_by_any_column_without_script(client, edition):
 
 def test_headings_lead_to_the_other_order(client, edition):
     publish(edition)
-    page = client.get(f"/editions/{edition.name}/board/?sort=eer&order=desc").content.decode()
+    page = client.get(f"/editions/{edition.name}/leaderboard/?sort=eer&order=desc").content.decode()
     assert 'aria-sort="descending"><a href="?sort=eer&amp;order=asc#eer-15-wer"' in page
     assert '<a href="?sort=wer&amp;order=asc#eer-15-wer"' in page
 
 
 def test_page_says_ranks_intervals_groups_reasons_and_method(client, edition):
     publish(edition)
-    page = " ".join(client.get(f"/editions/{edition.name}/board/").content.decode().split())
+    page = " ".join(client.get(f"/editions/{edition.name}/leaderboard/").content.decode().split())
     for words in (
         "EER of at least 15 %",
         "7.35 to 8.15",
@@ -271,21 +284,22 @@ def test_page_says_ranks_intervals_groups_reasons_and_method(client, edition):
 
 def test_condition_that_nobody_reached_names_the_nearest(client):
     edition = make_edition(published_at=timezone.now())
-    put_on_board(make_team_system(make_team(edition), "p1"), eer=11.809, wer=8)
-    page = client.get(f"/editions/{edition.name}/board/").content.decode()
+    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=11.809, wer=8)
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
     assert "No system reached 15 %. T01-p1 came nearest with 11.809 %, 3.191 away." in page
-    edition.board_policy = {"policy": "interval"}
+    edition.leaderboard_policy = {"policy": "interval"}
     edition.save()
-    page = client.get(f"/editions/{edition.name}/board/").content.decode()
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
     assert "No system lies from 15 % to 20 %." in page
 
 
 def test_groups_have_letters(client):
     edition = make_edition(published_at=timezone.now())
     for wer in (7.0, 7.5, 9.0):
-        put_on_board(make_team_system(make_team(edition), "p1"), eer=16, wer=wer, interval=0.4)
-    rows = client.get(f"/editions/{edition.name}/board/").context["tables"][0].rows
-    assert [(row.entry.label, row.letters) for row in rows] == [
+        put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=16, wer=wer, interval=0.4)
+    table = client.get(f"/editions/{edition.name}/leaderboard/").context["sections"][0].table
+    group = [column.key for column in table.columns].index("group")
+    assert [(row.cells[1].text, row.cells[group].text) for row in table.rows] == [
         ("T01-p1", "a"), ("T02-p1", "a"), ("Original", ""), ("T03-p1", "")
     ]  # fmt: skip
 
@@ -294,7 +308,7 @@ def forty_systems(edition):
     for team in range(20):
         owner = make_team(edition)
         for label in ("p1", "c1"):
-            put_on_board(
+            put_on_leaderboard(
                 make_team_system(owner, label), eer=10 + team + len(label), wer=6 + team * 0.2 + (label == "c1")
             )
 
@@ -303,15 +317,15 @@ def forty_systems(edition):
 def test_page_takes_the_same_queries_for_any_number_of_systems(client, django_assert_num_queries, count):
     edition = make_edition(published_at=timezone.now())
     for _ in range(count):
-        put_on_board(make_team_system(make_team(edition), "p1"), eer=16, wer=8)
+        put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=16, wer=8)
     with django_assert_num_queries(5):
-        client.get(f"/editions/{edition.name}/board/")
+        client.get(f"/editions/{edition.name}/leaderboard/")
 
 
 def test_organizers_page_of_forty_systems_is_within_its_budget(organizer, django_assert_num_queries):
     edition = make_edition(organizers=[organizer])
     forty_systems(edition)
-    client, address = client_of(organizer), f"/editions/{edition.name}/board/"
+    client, address = client_of(organizer), f"/editions/{edition.name}/leaderboard/"
     client.get(address)
     with django_assert_num_queries(11):
         client.get(address)
@@ -328,19 +342,19 @@ def test_organizers_page_of_forty_systems_is_within_its_budget(organizer, django
 
 def test_figure_is_drawn_once_and_kept_by_what_it_shows(client, edition, monkeypatch):
     publish(edition)
-    address = f"/editions/{edition.name}/board/figures/tradeoff-wer.svg"
+    address = f"/editions/{edition.name}/leaderboard/figures/tradeoff-wer.svg"
     first = client.get(address)
     assert first.content.startswith(b"<?xml")
     assert b"T01-p1" in first.content
-    monkeypatch.setattr(board_figures, "_drawn", lambda _: pytest.fail("drawn again"))
+    monkeypatch.setattr(leaderboard_figures, "_drawn", lambda _: pytest.fail("drawn again"))
     assert client.get(address).content == first.content
 
 
-def test_figure_follows_the_board(client, edition):
+def test_figure_follows_the_leaderboard(client, edition):
     publish(edition)
-    before = client.get(f"/editions/{edition.name}/board/").context["figures"][0]["image"]
-    Edition.objects.filter(pk=edition.pk).update(board_policy={"minimum_eers": [5]})
-    after = client.get(f"/editions/{edition.name}/board/").context["figures"][0]["image"]
+    before = client.get(f"/editions/{edition.name}/leaderboard/").context["figures"][0]["image"]
+    Edition.objects.filter(pk=edition.pk).update(leaderboard_policy={"minimum_eers": [5]})
+    after = client.get(f"/editions/{edition.name}/leaderboard/").context["figures"][0]["image"]
     assert before != after
 
 
@@ -357,12 +371,12 @@ def test_figure_follows_the_board(client, edition):
     ],
 )
 def test_unknown_figure_is_not_found(organizer, edition, path):
-    assert client_of(organizer).get(f"/editions/{edition.name}/board/figures/{path}").status_code == 404
+    assert client_of(organizer).get(f"/editions/{edition.name}/leaderboard/figures/{path}").status_code == 404
 
 
 def test_tradeoff_has_a_narrow_form_and_every_figure_its_size(client, edition):
     publish(edition)
-    page = client.get(f"/editions/{edition.name}/board/")
+    page = client.get(f"/editions/{edition.name}/leaderboard/")
     figure = page.context["figures"][0]
     for one in (figure, figure["narrow"]):
         svg = client.get(one["image"]).content.decode()
@@ -375,15 +389,17 @@ def test_tradeoff_has_a_narrow_form_and_every_figure_its_size(client, edition):
 def test_figure_is_a_harmless_document_of_its_kind(client, edition):
     publish(edition)
     for extension, kind in (("svg", "image/svg+xml"), ("pdf", "application/pdf"), ("png", "image/png")):
-        response = client.get(f"/editions/{edition.name}/board/figures/gain-of-voice-distinctiveness.{extension}")
+        response = client.get(f"/editions/{edition.name}/leaderboard/figures/gain-of-voice-distinctiveness.{extension}")
         assert response["Content-Type"] == kind
         assert "sandbox" in response["Content-Security-Policy"]
 
 
 def test_kept_figures_are_derived_files(edition):
-    board = board_of(edition)
-    board_figures.figure_file(board, "tradeoff-wer", "svg")
-    key = board_figures.figure_key(board_figures.drawings_of(board)["tradeoff-wer"].description(), "svg")
+    leaderboard = build_leaderboard(edition)
+    leaderboard_figures.figure_file(leaderboard, "tradeoff-wer", "svg")
+    key = leaderboard_figures.figure_key(
+        leaderboard_figures.drawings_of(leaderboard)["tradeoff-wer"].description(), "svg"
+    )
     assert key.startswith("derived/boards/")
     assert default_storage.exists(key)
 
@@ -392,9 +408,9 @@ def test_kept_figures_are_derived_files(edition):
 
 
 def test_csv_holds_every_row_with_all_digits(client, edition):
-    put_on_board(make_team_system(make_team(edition), "p1"), eer=16.123456789012, wer=7.6)
+    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=16.123456789012, wer=7.6)
     publish(edition)
-    response = client.get(f"/editions/{edition.name}/board/board.csv")
+    response = client.get(f"/editions/{edition.name}/leaderboard/leaderboard.csv")
     rows = list(csv.DictReader(io.StringIO(response.content.decode())))
     found = {(row["minimum_eer"], row["label"]): row for row in rows}
     assert found["15.0", "T04-p1"]["eer"] == "16.123456789012"
@@ -406,14 +422,14 @@ def test_csv_holds_every_row_with_all_digits(client, edition):
 def test_csv_runs_no_formula(client, edition):
     edition.teams.filter(number=1).update(name="=HYPERLINK(1)")
     publish(edition)
-    content = client.get(f"/editions/{edition.name}/board/board.csv").content.decode()
+    content = client.get(f"/editions/{edition.name}/leaderboard/leaderboard.csv").content.decode()
     assert "'=HYPERLINK(1)" in content
 
 
-def test_json_is_the_board_as_data(client, edition):
+def test_json_is_the_leaderboard_as_data(client, edition):
     publish(edition)
-    found = client.get(f"/editions/{edition.name}/board/board.json").json()
-    assert found == json.loads(json.dumps(board_as_dict(board_for(make_user(), edition.name))))
+    found = client.get(f"/editions/{edition.name}/leaderboard/leaderboard.json").json()
+    assert found == json.loads(json.dumps(leaderboard_as_dict(leaderboard_for(make_user(), edition.name))))
     first = found["rankings"][0]
     assert first["condition"]["text"] == "EER of at least 15 %"
     assert [(row["label"], row["place"], row["rank"]) for row in first["rows"]] == [
@@ -423,13 +439,13 @@ def test_json_is_the_board_as_data(client, edition):
         ("Original", "reference", None),
         ("B2", "reference", None),
     ]
-    assert first["rows"][1]["averages"]["wer"] == {"value": 7.75, "low": 7.35, "high": 8.15, "is_claimed": False}
+    assert first["rows"][1]["averages"]["wer"] == {"value": 7.75, "low": 7.35, "high": 8.15, "is_reported": False}
     assert found["policy"]["basis"] == "recomputed"
 
 
 def test_latex_table_is_escaped(edition):
     edition.title = "A_B & 100 % {of} #1 \\today ρ"
-    text = board_as_latex(board_of(edition))
+    text = leaderboard_as_latex(build_leaderboard(edition))
     assert r"\caption{A\_B \& 100 \% \{of\} \#1 \textbackslash{}today $\rho$: EER of at least 15 \%, by WER}" in text
     assert r"1 & T01-c1 & 16.250 [15.85, 16.65] & 7.750 [7.35, 8.15] & 0.500" in text
     assert r"$-5.000$" in text
@@ -446,8 +462,8 @@ SYSTEMS = {"B1.a": "tts_old_c", "B1.b": "tts_joint_nsf_hifigan", "B2": "mcadams"
 
 @pytest.fixture
 def of_2022(organizer):
-    """The three published results, handed in by three teams in an edition that ranks claims as well."""
-    fields = {"audio_required": False, "scores_required": False, "board_policy": {"basis": "claims"}}
+    """The three published results, handed in by three teams in an edition that ranks reported numbers as well."""
+    fields = {"audio_required": False, "scores_required": False, "leaderboard_policy": {"basis": "claims"}}
     edition = make_edition(organizers=[organizer], **fields)
     for title, name in SYSTEMS.items():
         files = {
@@ -461,36 +477,40 @@ def of_2022(organizer):
     return edition
 
 
-def by_team(board):
-    return [[(row.entry.team_name, row.rank) for row in table.ranked] for table in board.table.tables]
+def by_team(leaderboard):
+    return [[(row.entry.team_name, row.rank) for row in table.ranked] for table in leaderboard.table.tables]
 
 
 @needs_published
 @pytest.mark.django_db(transaction=True)
 def test_published_results_of_2022_rank_as_their_plan_says(of_2022):
-    board = board_of(of_2022)
+    leaderboard = build_leaderboard(of_2022)
     averages = {
         entry.team_name: (round(entry.privacy.value, 3), round(entry.utilities["wer"].value, 3))
-        for entry in board.entries
+        for entry in leaderboard.entries
         if entry.kind == "system"
     }
     assert averages == {"B1.a": (11.809, 8.285), "B1.b": (9.183, 7.56), "B2": (7.769, 9.03)}
-    assert by_team(board) == [[], [], [], []]
-    assert [table.nearest.entry.team_name for table in board.table.tables] == ["B1.a"] * 4
+    assert by_team(leaderboard) == [[], [], [], []]
+    assert [table.nearest.entry.team_name for table in leaderboard.table.tables] == ["B1.a"] * 4
 
-    lowered = of_2022.board_policy | {"minimum_eers": [5, 8, 10]}
-    assert by_team(board_of(of_2022, lowered)) == [
+    lowered = of_2022.leaderboard_policy | {"minimum_eers": [5, 8, 10]}
+    assert by_team(build_leaderboard(of_2022, lowered)) == [
         [("B1.b", 1), ("B1.a", 2), ("B2", 3)],
         [("B1.b", 1), ("B1.a", 2)],
         [("B1.a", 1)],
     ]
-    assert by_team(board_of(of_2022, lowered | {"policy": "interval"})) == [[("B2", 1)], [("B1.b", 1)], [("B1.a", 1)]]
+    assert by_team(build_leaderboard(of_2022, lowered | {"policy": "interval"})) == [
+        [("B2", 1)],
+        [("B1.b", 1)],
+        [("B1.a", 1)],
+    ]
 
 
 @needs_published
 @pytest.mark.django_db(transaction=True)
 def test_published_results_are_not_ranked_while_only_recomputed_numbers_are(of_2022):
-    board = board_of(of_2022, {"minimum_eers": [5]})
-    assert by_team(board) == [[]]
-    assert [one.entry.team_name for one in board.table.unrankable] == ["B1.a", "B1.b", "B2"]
-    assert all(one.reasons[0].code == "claimed" for one in board.table.unrankable)
+    leaderboard = build_leaderboard(of_2022, {"minimum_eers": [5]})
+    assert by_team(leaderboard) == [[]]
+    assert [one.entry.team_name for one in leaderboard.table.unrankable] == ["B1.a", "B1.b", "B2"]
+    assert all(one.reasons[0].code == "reported" for one in leaderboard.table.unrankable)

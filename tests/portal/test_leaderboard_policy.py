@@ -1,4 +1,4 @@
-"""What an organizer does with a board: drafts, deeds, their audit rows, and the notices that go out."""
+"""What an organizer does with a leaderboard: drafts, deeds, their audit rows, and the notices that go out."""
 
 import re
 from datetime import timedelta
@@ -11,11 +11,11 @@ from portal.accounts.models import User
 from portal.challenges.models import Edition
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
-from portal.results import board_services
-from portal.results.board import board_of, policy_by
-from portal.results.board_exports import board_as_latex
-from portal.results.board_policy_pages import policy_page
-from tests.portal.boards import make_board
+from portal.leaderboard import services
+from portal.leaderboard.exports import leaderboard_as_latex
+from portal.leaderboard.pages import policy_page
+from portal.leaderboard.selectors import build_leaderboard, policy_by
+from tests.pages import read_page
 from tests.portal.factories import (
     make_edition,
     make_organizer,
@@ -24,6 +24,7 @@ from tests.portal.factories import (
     make_team_system,
     make_user,
 )
+from tests.portal.leaderboards import make_leaderboard
 from tests.portal.objective import OWN_RECIPE, make_objective_run, ranked_numbers
 
 pytestmark = pytest.mark.django_db
@@ -55,12 +56,12 @@ def organizer():
 
 @pytest.fixture
 def edition(organizer):
-    return make_board(organizers=[organizer])
+    return make_leaderboard(organizers=[organizer])
 
 
 @pytest.fixture
 def address(edition):
-    return f"/editions/{edition.name}/board/"
+    return f"/editions/{edition.name}/leaderboard/"
 
 
 @pytest.fixture
@@ -93,9 +94,9 @@ def test_only_organizers_of_the_edition_decide(edition, address, path):
 def test_draft_changes_nothing_that_others_see(client, edition, address):
     assert client.post(f"{address}policy/", FORM | {"late": "ranked", "minimum_eers": "10 20"}).status_code == 302
     edition.refresh_from_db()
-    assert edition.board_policy == {}
+    assert edition.leaderboard_policy == {}
     assert policy_by(edition, edition.draft_policy).minimum_eers == (10, 20)
-    assert board_of(edition).policy.minimum_eers == (15, 20, 25, 30)
+    assert build_leaderboard(edition).policy.minimum_eers == (15, 20, 25, 30)
     assert deeds(edition) == ["board.policy-drafted"]
 
 
@@ -130,23 +131,23 @@ def test_preview_and_tables_name_what_ranks_in_words(organizer):
     team = make_team(edition, name="Alder")
     make_objective_run(make_submission(make_team_system(team)), ranked_numbers(edition, eer=25, wer=8))
     assert {one["utility"] for one in policy_page(edition)["changes"]} == {"Pitch correlation ρF0"}
-    assert r"by Pitch correlation $\rho$F0}" in board_as_latex(board_of(edition))
+    assert r"by Pitch correlation $\rho$F0}" in leaderboard_as_latex(build_leaderboard(edition))
 
 
 def test_draft_goes_live_and_back(client, edition, address):
     client.post(f"{address}policy/", FORM | {"late": "ranked", "gate_pitch_correlation": ""})
     assert client.post(f"{address}policy/live/").url == address
     edition.refresh_from_db()
-    assert (edition.board_policy, edition.draft_policy) == (
+    assert (edition.leaderboard_policy, edition.draft_policy) == (
         {"late": "ranked", "gates": {"pitch_correlation": None}}, {}
     )  # fmt: skip
-    assert board_of(edition).table.tables[0].rows[0].rank == 1
+    assert build_leaderboard(edition).table.tables[0].rows[0].rank == 1
     client.post(f"{address}policy/", FORM)
     edition.refresh_from_db()
     assert edition.draft_policy["late"] == "unranked"
     client.post(f"{address}policy/live/")
     edition.refresh_from_db()
-    assert edition.board_policy == {}
+    assert edition.leaderboard_policy == {}
     event = AuditEvent.objects.filter(action="board.policy-live").order_by("pk").first()
     assert event.data == {"before": {}, "after": {"late": "ranked", "gates": {"pitch_correlation": None}}}
 
@@ -191,10 +192,10 @@ def test_limits_may_be_written_in_several_ways(client, edition, address):
     assert edition.draft_policy["minimum_eers"] == [12.5, 20, 40]
 
 
-def test_publishing_tells_each_team_on_the_board(client, edition, address):
+def test_publishing_tells_each_team_on_the_leaderboard(client, edition, address):
     make_team(edition, name="Without a system")
     declined = edition.teams.get(number=2).memberships.first().user
-    User.objects.filter(pk=declined.pk).update(unwanted_notices=["published"])
+    User.objects.filter(pk=declined.pk).update(unwanted_notifications=["published"])
     assert client.post(f"{address}publish/").url == address
     edition.refresh_from_db()
     assert edition.published_at is not None
@@ -208,8 +209,8 @@ def test_publishing_tells_each_team_on_the_board(client, edition, address):
 
 def test_publishing_again_within_a_day_tells_nobody_a_second_time(edition, organizer):
     def publish(now):
-        board_services.publish_board(edition=edition, now=now, by=organizer)
-        board_services.unpublish_board(edition=edition, by=organizer)
+        services.publish_leaderboard(edition=edition, now=now, by=organizer)
+        services.unpublish_leaderboard(edition=edition, by=organizer)
         return Job.objects.filter(kind="send-notice", parameters__kind="published").count()
 
     now = timezone.now()
@@ -219,15 +220,15 @@ def test_publishing_again_within_a_day_tells_nobody_a_second_time(edition, organ
     assert publish(now + timedelta(hours=25)) == 2 * told
 
 
-def test_board_is_published_and_taken_back_once(client, edition, address):
+def test_leaderboard_is_published_and_taken_back_once(client, edition, address):
     client.post(f"{address}publish/")
     response = client.post(f"{address}publish/", follow=True)
-    assert "The board is published already." in response.content.decode()
-    assert "Take it back" in client.get(f"{address}publish/").content.decode()
+    assert "The board is published already." in read_page(response)
+    assert "Take it back" in read_page(client.get(f"{address}publish/"))
     client.post(f"{address}unpublish/")
     assert Client().get(address).status_code == 302
     response = client.post(f"{address}unpublish/", follow=True)
-    assert "The board is not published." in response.content.decode()
+    assert "The board is not published." in read_page(response)
     assert deeds(edition) == ["board.published", "board.unpublished"]
 
 
@@ -238,7 +239,7 @@ def test_looking_publishes_nothing(client, edition, address):
     assert edition.published_at is None
 
 
-def test_board_is_frozen_as_of_now_or_of_a_time_that_passed(client, edition, address):
+def test_leaderboard_is_frozen_as_of_now_or_of_a_time_that_passed(client, edition, address):
     client.post(f"{address}freeze/", {"at": "", "confirmed": "yes"})
     edition.refresh_from_db()
     assert timezone.now() - edition.frozen_at < timedelta(minutes=1)
@@ -252,7 +253,7 @@ def test_board_is_frozen_as_of_now_or_of_a_time_that_passed(client, edition, add
     assert deeds(edition) == ["board.frozen", "board.frozen", "board.unfrozen"]
 
 
-def test_board_cannot_be_frozen_in_the_future_or_at_nonsense(client, edition, address):
+def test_leaderboard_cannot_be_frozen_in_the_future_or_at_nonsense(client, edition, address):
     for typed, sentence in {
         "2999-01-01T00:00": "A board can be frozen as of now or of a time that has passed.",
         "soon": "Give a date and a time",
@@ -265,7 +266,7 @@ def test_board_cannot_be_frozen_in_the_future_or_at_nonsense(client, edition, ad
     assert edition.frozen_at is None
 
 
-def test_time_is_picked_and_shown_before_the_board_is_frozen(client, edition, address):
+def test_time_is_picked_and_shown_before_the_leaderboard_is_frozen(client, edition, address):
     assert 'type="datetime-local"' in client.get(f"{address}freeze/").content.decode()
     page = " ".join(client.post(f"{address}freeze/", {"at": ""}).content.decode().split())
     assert "The board would hold 4 systems, 2 of them ranked somewhere, of Alder, Birch, Cedar." in page
@@ -279,18 +280,18 @@ def test_time_is_picked_and_shown_before_the_board_is_frozen(client, edition, ad
 
 
 def test_time_before_any_evaluation_is_told_in_true_words(client, edition, address):
-    page = " ".join(client.post(f"{address}freeze/", {"at": "2020-01-01T00:00"}).content.decode().split())
+    page = " ".join(read_page(client.post(f"{address}freeze/", {"at": "2020-01-01T00:00"})).split())
     assert "No system had been evaluated by then: the board would be empty." in page
     assert "Now on it and then not: T01-p1 (Alder)" in page
     client.post(f"{address}freeze/", {"at": "2020-01-01T00:00", "confirmed": "yes"})
-    page = client.get(address).content.decode()
+    page = read_page(client.get(address))
     assert "No system had been evaluated by then" in page
     assert "No system has been evaluated yet" not in page
     assert f'class="button quiet" href="{address}publish/"' in page
 
 
 def test_services_refuse_what_the_state_does_not_allow(organizer, edition):
-    for deed in (board_services.unpublish_board, board_services.unfreeze_board, board_services.make_policy_live):
-        with pytest.raises(board_services.BoardError):
+    for deed in (services.unpublish_leaderboard, services.unfreeze_leaderboard, services.make_policy_live):
+        with pytest.raises(services.LeaderboardError):
             deed(edition=edition, by=organizer)
     assert deeds(edition) == []

@@ -5,7 +5,7 @@ import logging
 import pytest
 from django.test import Client
 
-from listening.trials import session_views
+from listening.app.sessions import views
 from portal.core.logs import WithoutSecrets
 from tests.listening.factories import make_session, make_study
 
@@ -42,7 +42,7 @@ def test_failure_in_a_session_tells_no_token(monkeypatch, caplog):
     def fail(*_args):
         raise RuntimeError("the database is gone")
 
-    monkeypatch.setattr(session_views.states, "state_of", fail)
+    monkeypatch.setattr(views, "describe_state", fail)
     assert Client(raise_request_exception=False).get(f"/listen/{session.token}/state").status_code == 500
     assert "Internal Server Error: /listen/…/state" in caplog.text
     assert session.token not in caplog.text

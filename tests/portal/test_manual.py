@@ -6,7 +6,7 @@ import tomllib
 import pytest
 
 from evaluation.protocols.recipes import FOLDER, shipped_editions
-from portal.results.manual import PAGES
+from portal.site.manual import PAGES
 from tests.portal.factories import make_edition, make_organizer, make_team, make_user
 
 pytestmark = pytest.mark.django_db

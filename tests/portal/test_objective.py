@@ -7,14 +7,22 @@ import numpy as np
 import pytest
 from django.core import mail
 
-from evaluation.formats.claims import AttackModel
+from evaluation.app.models import MetricValue
+from evaluation.app.objective.selectors import (
+    det_key,
+    group_curves,
+    list_score_sets,
+    measure_scores,
+    read_objective_values,
+)
+from evaluation.app.objective.services import start_objective
+from evaluation.app.runs.services import replicates_key
+from evaluation.formats.results import AttackModel
+from evaluation.metrics.averages import gate
 from evaluation.metrics.detection import detection_metrics
 from evaluation.metrics.voice_similarity import diagonal_dominance
-from evaluation.models import MetricValue
-from evaluation.objective.values import Basis
-from evaluation.objective_figures import curves_by_set, det_key, metrics_of
-from evaluation.selectors_objective import objective_run, objective_values, score_sets_of, values_of_submission
-from evaluation.services_objective import replicates_key, start_objective
+from evaluation.scoring import sources
+from evaluation.scoring.values import Basis
 from portal.core.storage import default_storage
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
@@ -28,6 +36,8 @@ from tests.portal.objective import (
     add_audio,
     add_documents,
     evaluate,
+    find_objective_run,
+    read_values_of_submission,
     run_waiting_jobs,
     tones_edition,
     tones_matrices,
@@ -36,7 +46,7 @@ from tests.portal.objective import (
     trial_pairs,
 )
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures", "few_resamples")]
 
 
 @pytest.fixture
@@ -54,7 +64,7 @@ def everything(corpus, *, every_attack=False):
 
 
 def problems_of(submission, code):
-    return [one for one in objective_run(submission).job.problems if one["code"] == code]
+    return [one for one in find_objective_run(submission).job.problems if one["code"] == code]
 
 
 # What is computed ----------------------------------------------------------------------------------
@@ -64,25 +74,25 @@ def test_everything_that_was_handed_in_becomes_a_number(edition, submission):
     evaluate(add_audio(add_documents(submission, everything(edition.corpus))))
     assert submission.state == Submission.State.EVALUATED
     assert submission.evaluated_at is not None
-    values = values_of_submission(submission)
+    values = read_values_of_submission(submission)
     assert (values.is_complete, values.missing, values.disagreements) == (True, (), ())
     recipe, track = edition.recipe, edition.recipe.track
-    assert {type(values.privacy(track.ranking)), type(values.utility(track.ranking, track.ranking.utilities[0]))} != {
-        type(None)
-    }
-    assert [group.passed for group in values.gate(track.ranking.gates[0])] == [True]
+    for one in (track.ranking.privacy, track.ranking.utilities[0]):
+        assert values.average(one.metric, one.estimator, split=track.ranking.split) is not None
+    one = track.ranking.gates[0]
+    assert [group.passed for group in gate(values.gate_values(one), one.groups, one.minimum)] == [True]
     bases = {number.identity.metric: number.basis for number in values.numbers.values() if not number.is_average}
     assert bases["eer"] == bases["zebra_category"] == Basis.SCORES
     assert bases["wer"] == Basis.TRANSCRIPTS
     assert bases["pitch_correlation"] == Basis.AUDIO
     assert bases["gain_of_voice_distinctiveness"] == bases["de_identification"] == Basis.SIMILARITY
-    assert objective_run(submission).recipe == f"objective-{recipe.edition}"
+    assert find_objective_run(submission).recipe == f"objective-{recipe.edition}"
 
 
 def test_scores_give_the_numbers_of_the_metric_module_with_intervals_over_speakers(edition, submission):
     files = tones_scores(edition.corpus)
     evaluate(add_documents(submission, files | tones_words(edition.corpus)))
-    values = values_of_submission(submission)
+    values = read_values_of_submission(submission)
     lines = files[f"{STAMP}/ASV-tones_enrolls_anon-tones_trials_f_anon/scores"].decode().split()
     scores = np.array(lines[2::3], dtype=float)
     is_target = np.array(
@@ -103,7 +113,7 @@ def test_scores_give_the_numbers_of_the_metric_module_with_intervals_over_speake
 
 def test_averages_weigh_the_unrounded_values_and_carry_their_interval(edition, submission):
     evaluate(add_documents(submission, everything(edition.corpus, every_attack=True)))
-    values = values_of_submission(submission)
+    values = read_values_of_submission(submission)
     for attack in AttackModel:
         members = [
             values.number("eer", "kaldi", data_set=f"tones_trials_{gender}", attack_model=attack) for gender in "fm"
@@ -116,14 +126,16 @@ def test_averages_weigh_the_unrounded_values_and_carry_their_interval(edition, s
     widest = max(one.high - one.low for one in members)  # of the last, the semi-informed attacker
     assert 0 < narrower.high - narrower.low <= widest
     with default_storage.open(replicates_key(values.run)) as file, np.load(io.BytesIO(file.read())) as packed:
-        assert packed["average_test eer kaldi semi-informed"].shape == (1000,)
+        assert packed["average_test eer kaldi semi-informed"].shape == (sources.RESAMPLES,)
 
 
 def test_systems_share_the_draws_of_their_speakers(edition, submission):
     other = make_submission(make_team_system(make_team(edition)), state="received")
     for one in (submission, other):
         evaluate(add_documents(one, everything(edition.corpus)))
-    first, second = (values_of_submission(one).average("eer", "kaldi", split="test") for one in (submission, other))
+    first, second = (
+        read_values_of_submission(one).average("eer", "kaldi", split="test") for one in (submission, other)
+    )
     assert (first.low, first.high) == (second.low, second.high)
 
 
@@ -132,7 +144,7 @@ def test_hypotheses_are_scored_against_the_transcripts_of_the_corpus(edition, su
     evaluate(
         add_audio(add_documents(submission, everything(edition.corpus) | tones_words(edition.corpus, wrong=wrong)))
     )
-    found = values_of_submission(submission).number("wer", "tglarge", data_set="tones_asr")
+    found = read_values_of_submission(submission).number("wer", "tglarge", data_set="tones_asr")
     words = 5 * 16  # eight speakers, two sentences of five words each
     assert (found.n, found.basis) == (words, Basis.TRANSCRIPTS)
     assert found.value == round(100 * len(set(wrong)) / words, 2)
@@ -143,7 +155,7 @@ def test_hypotheses_that_lack_an_utterance_cannot_be_relied_on(edition, submissi
     [path] = tones_words(edition.corpus)
     files[path] = b"\n".join(files[path].splitlines()[1:]) + b"\n"
     evaluate(add_audio(add_documents(submission, files)))
-    [missing] = values_of_submission(submission).missing
+    [missing] = read_values_of_submission(submission).missing
     assert (missing.what, missing.is_ranked) == ("WER of tones_asr", True)
     assert missing.reason == f"1 utterances have no hypothesis in {path}"
     assert len(problems_of(submission, "partial-recognition")) == 1
@@ -151,7 +163,7 @@ def test_hypotheses_that_lack_an_utterance_cannot_be_relied_on(edition, submissi
 
 def test_matrices_give_the_last_step_of_distinctiveness(edition, submission):
     evaluate(add_documents(submission, everything(edition.corpus)))
-    values = values_of_submission(submission)
+    values = read_values_of_submission(submission)
     gain = values.number("gain_of_voice_distinctiveness", "official", data_set="tones_trials_f")
     assert gain.value == pytest.approx(10 * np.log10(0.4 / 0.7))
     assert values.number("de_identification", "official", data_set="tones_trials_f").value == pytest.approx(1.0)
@@ -175,7 +187,7 @@ def test_hostile_matrices_are_told_and_left_out(edition, submission, content):
     files = everything(edition.corpus)
     path = f"{STAMP}/similarity_matrices_DeID_Gvd/tones_trials_f/similarity_matrix_psp_psp.npy"
     evaluate(add_documents(submission, files | {path: content}))
-    values = values_of_submission(submission)
+    values = read_values_of_submission(submission)
     assert submission.state == Submission.State.EVALUATED
     assert values.number("gain_of_voice_distinctiveness", "official", data_set="tones_trials_f") is None
     assert values.number("gain_of_voice_distinctiveness", "official", data_set="tones_trials_m") is not None
@@ -186,13 +198,13 @@ def test_hostile_matrices_are_told_and_left_out(edition, submission, content):
 
 def test_pitch_of_the_audio_stands_beside_nothing_else(edition, submission):
     evaluate(add_audio(add_documents(submission, everything(edition.corpus))))
-    found = values_of_submission(submission).number("pitch_correlation", "praat", data_set="tones_trials_m")
+    found = read_values_of_submission(submission).number("pitch_correlation", "praat", data_set="tones_trials_m")
     assert (found.value, found.n, found.basis) == (pytest.approx(1.0), 8, Basis.AUDIO)
     kinds = list(Job.objects.order_by("created_at").exclude(kind="send-notice").values_list("kind", "state"))
     assert kinds == [("measure", State.SUCCEEDED)] * 3 + [("objective", State.SUCCEEDED)]
 
 
-# Claims --------------------------------------------------------------------------------------------
+# Reported numbers --------------------------------------------------------------------------------------------
 
 
 def claiming(eer):
@@ -203,19 +215,19 @@ def test_claim_that_is_the_number_in_print_agrees(edition, submission):
     files = everything(edition.corpus)
     plain = make_submission(make_team_system(make_team(edition)), state="received")
     evaluate(add_documents(plain, files))
-    exact = values_of_submission(plain).number("eer", "kaldi", data_set="tones_trials_f").value
+    exact = read_values_of_submission(plain).number("eer", "kaldi", data_set="tones_trials_f").value
     files |= claiming(f"{exact:.4g}")
-    found = values_of_submission(evaluate(add_documents(submission, files)))
+    found = read_values_of_submission(evaluate(add_documents(submission, files)))
     number = found.number("eer", "kaldi", data_set="tones_trials_f")
-    assert (number.claimed_text, number.agrees, number.value) == (f"{exact:.4g}", True, exact)
-    assert number.claimed_in == f"{TEST}/EER, line 1"
+    assert (number.reported_text, number.agrees, number.value) == (f"{exact:.4g}", True, exact)
+    assert number.reported_in == f"{TEST}/EER, line 1"
 
 
 def test_claim_that_is_another_number_is_told_with_both_and_their_places(edition, submission):
     files = everything(edition.corpus) | claiming("12.3")
-    found = values_of_submission(evaluate(add_documents(submission, files)))
+    found = read_values_of_submission(evaluate(add_documents(submission, files)))
     [number] = found.disagreements
-    assert (number.claimed, number.claimed_text, number.is_recomputed) == (12.3, "12.3", True)
+    assert (number.reported, number.reported_text, number.is_recomputed) == (12.3, "12.3", True)
     assert number.value != 12.3
     [problem] = problems_of(submission, "unlike-scores")
     assert problem["found"] == "“12.3”"
@@ -224,15 +236,17 @@ def test_claim_that_is_another_number_is_told_with_both_and_their_places(edition
 
 
 def test_job_tells_as_many_problems_as_numbers_disagree(edition, submission):
-    found = values_of_submission(evaluate(add_documents(submission, everything(edition.corpus) | claiming("12.3"))))
-    job = objective_run(submission).job
+    found = read_values_of_submission(
+        evaluate(add_documents(submission, everything(edition.corpus) | claiming("12.3")))
+    )
+    job = find_objective_run(submission).job
     unlike = [one for one in job.problems if one["code"].startswith("unlike-") and one["code"] != "unlike-published"]
     assert len(found.disagreements) == len(unlike) == job.result["disagreements"] == 1
 
 
 def test_original_speech_is_held_against_the_published_number(edition, submission):
     evaluate(add_documents(submission, everything(edition.corpus, every_attack=True)))
-    found = values_of_submission(submission).number(
+    found = read_values_of_submission(submission).number(
         "eer", "kaldi", data_set="tones_trials_f", attack_model=AttackModel.UNPROTECTED
     )
     assert abs(found.value - 5.0) > 0.1
@@ -245,13 +259,14 @@ def test_original_speech_is_held_against_the_published_number(edition, submissio
 
 def test_claims_do_not_stand_for_scores_that_are_required(edition, submission):
     evaluate(add_documents(submission, claiming("12.3")))
-    values = values_of_submission(submission)
+    values = read_values_of_submission(submission)
     reasons = {one.what: one.reason for one in values.unrankable}
     assert reasons["EER (Kaldi) of tones_trials_f, semi-informed"] == (
         "it is claimed, but there are no scores or no official trials to recompute it from"
     )
     assert reasons["EER (Kaldi) of tones_trials_m, semi-informed"] == "nothing that was handed in gives it"
-    assert values.privacy(edition.recipe.track.ranking) is None
+    ranking = edition.recipe.track.ranking
+    assert values.average(ranking.privacy.metric, ranking.privacy.estimator, split=ranking.split) is None
 
 
 def test_scores_that_do_not_cover_the_trials_cannot_be_relied_on(edition, submission):
@@ -259,21 +274,21 @@ def test_scores_that_do_not_cover_the_trials_cannot_be_relied_on(edition, submis
     path = f"{STAMP}/ASV-tones_enrolls_anon-tones_trials_f_anon/scores"
     files[path] = b"".join(files[path].splitlines(keepends=True)[2:])
     evaluate(add_audio(add_documents(submission, files)))
-    [missing] = values_of_submission(submission).missing
+    [missing] = read_values_of_submission(submission).missing
     assert missing.is_ranked
     assert missing.reason == f"{path} does not cover the organizer's trials: 2 trials without a score"
 
 
 def test_submission_without_documents_is_evaluated_by_its_audio(edition, submission):
     evaluate(add_audio(submission))
-    values = values_of_submission(submission)
+    values = read_values_of_submission(submission)
     assert submission.state == Submission.State.EVALUATED
     assert values.average("pitch_correlation", "praat", split="test").value == pytest.approx(1.0)
     assert len(values.unrankable) == 3
 
 
 def test_before_the_evaluation_everything_is_missing(submission):
-    values = values_of_submission(submission)
+    values = read_values_of_submission(submission)
     assert (values.run, values.is_complete, len(values.unrankable)) == (None, False, 5)
     assert {one.reason for one in values.missing} == {"the submission has not been evaluated yet"}
 
@@ -283,14 +298,14 @@ def test_before_the_evaluation_everything_is_missing(submission):
 
 def test_scores_are_kept_sorted_and_drawn_by_data_set(edition, submission):
     evaluate(add_documents(submission, everything(edition.corpus, every_attack=True)))
-    values = values_of_submission(submission)
-    drawn = curves_by_set(score_sets_of(values))
+    values = read_values_of_submission(submission)
+    drawn = group_curves(list_score_sets(values))
     assert {name: list(tests) for name, tests in drawn.items()} == {
         name: ["unprotected", "ignorant", "lazy-informed", "semi-informed"]
         for name in ("tones_trials_f", "tones_trials_m")
     }
     eer = values.number("eer", "kaldi", data_set="tones_trials_f").value
-    assert 100 * metrics_of(drawn["tones_trials_f"]["semi-informed"]).kaldi_eer == eer
+    assert 100 * measure_scores(drawn["tones_trials_f"]["semi-informed"]).kaldi_eer == eer
     for theme, kind, head in (("light", "svg", b"<?xml"), ("dark", "svg", b"<?xml"), ("light", "pdf", b"%PDF")):
         with default_storage.open(det_key(values.run, "tones_trials_m", theme, kind)) as file:
             assert file.read(5).startswith(head[:4])
@@ -341,21 +356,21 @@ def test_failed_evaluation_goes_on_where_it_stopped(edition, submission):
 
 def test_evaluating_again_makes_a_new_run_and_keeps_the_old(edition, submission):
     evaluate(add_documents(submission, everything(edition.corpus)))
-    first, at = objective_run(submission), submission.evaluated_at
+    first, at = find_objective_run(submission), submission.evaluated_at
     evaluate_again(submission=submission, by=make_organizer())
-    assert values_of_submission(submission).run == first.pk
+    assert read_values_of_submission(submission).run == first.pk
     run_waiting_jobs()
     submission.refresh_from_db()
-    second = objective_run(submission)
+    second = find_objective_run(submission)
     assert (second.pk > first.pk, submission.state, submission.evaluated_at) == (True, "evaluated", at)
     assert first.values.count() == second.values.count()
-    as_of = objective_values([submission], as_of=first.job.finished_at)[submission.pk]
+    as_of = read_objective_values([submission], as_of=first.job.finished_at)[submission.pk]
     assert as_of.run == first.pk
 
 
 def test_interrupted_run_replaces_what_it_had_written(edition, submission):
     evaluate(add_documents(submission, everything(edition.corpus)))
-    run = objective_run(submission)
+    run = find_objective_run(submission)
     count = run.values.count()
     Job.objects.filter(pk=run.job_id).update(state=State.WAITING)
     assert execute(run.job_id).state == State.SUCCEEDED

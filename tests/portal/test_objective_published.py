@@ -4,20 +4,27 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.formats.claims import AttackModel, Speech
-from evaluation.objective.values import Basis
-from evaluation.selectors_objective import objective_run, score_sets_of, values_of_submission
-from portal.challenges.importing import start_import
+from evaluation.app.objective.selectors import list_score_sets
+from evaluation.formats.results import AttackModel, Speech
+from evaluation.metrics.averages import conditions, gate
+from evaluation.scoring.values import Basis
 from portal.challenges.models import Corpus
+from portal.challenges.services import start_import
 from portal.jobs.models import State
 from portal.jobs.runner import execute
-from portal.results.board import board_of
+from portal.leaderboard.selectors import build_leaderboard
 from portal.submissions.models import Submission
 from tests.portal.archives import hand_in
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
-from tests.portal.objective import add_documents, evaluate, run_waiting_jobs
+from tests.portal.objective import (
+    add_documents,
+    evaluate,
+    find_objective_run,
+    read_values_of_submission,
+    run_waiting_jobs,
+)
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures")]
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 PUBLISHED = SHARED / "vpc2022" / "results"
 LIBRISPEECH = SHARED / "vpc-librispeech"
@@ -56,13 +63,13 @@ def test_published_files_give_the_published_averages_to_all_printed_digits(editi
     submission = make_submission(make_team_system(make_team(edition)), state="received")
     evaluate(add_documents(submission, published(system)))
     assert submission.state == Submission.State.EVALUATED
-    values = values_of_submission(submission)
+    values = read_values_of_submission(submission)
     assert (values.missing, values.disagreements, values.is_complete) == ((), (), True)
 
     def printed(metric, estimator, **speech):
         found = [values.average(metric, estimator, split=split, **speech) for split in ("dev", "test")]
         assert [number.agrees for number in found] == [True, True]
-        assert [number.claimed_text for number in found] == [f"{number.value:.3f}" for number in found]
+        assert [number.reported_text for number in found] == [f"{number.value:.3f}" for number in found]
         return " ".join(f"{number.value:.3f}" for number in found)
 
     assert TABLES[system] == (
@@ -78,12 +85,12 @@ def test_published_files_give_the_published_averages_to_all_printed_digits(editi
 @needs_published
 def test_numbers_without_scores_stay_claims_and_rates_follow_from_their_counts(edition):
     submission = make_submission(make_team_system(make_team(edition)), state="received")
-    values = values_of_submission(evaluate(add_documents(submission, published("mcadams"))))
+    values = read_values_of_submission(evaluate(add_documents(submission, published("mcadams"))))
     eer = values.number("eer", "kaldi", data_set="libri_test_trials_f")
-    assert (eer.basis, eer.is_recomputed, eer.agrees) == (Basis.CLAIM, False, None)
+    assert (eer.basis, eer.is_recomputed, eer.agrees) == (Basis.REPORTED, False, None)
     wer = values.number("wer", "tglarge", data_set="libri_test_asr")
     assert (wer.basis, wer.n, wer.agrees) == (Basis.COUNTS, 35042, True)
-    assert values.average("eer", "kaldi", split="test").basis == Basis.CLAIM
+    assert values.average("eer", "kaldi", split="test").basis == Basis.REPORTED
     assert values.average("wer", "tglarge", split="test").basis == Basis.VALUES
 
 
@@ -92,13 +99,15 @@ def test_no_baseline_reaches_fifteen_per_cent(edition):
     ranking = edition.recipe.track.ranking
     for system in TABLES:
         submission = make_submission(make_team_system(make_team(edition)), state="received")
-        values = values_of_submission(evaluate(add_documents(submission, published(system))))
-        assert [condition.met for condition in values.conditions(ranking)] == [False] * 4
-        assert all(group.passed for gate in ranking.gates for group in values.gate(gate))
+        values = read_values_of_submission(evaluate(add_documents(submission, published(system))))
+        eer = values.average("eer", "kaldi", split=ranking.split).value
+        assert [condition.met for condition in conditions(eer, ranking.minimum_eers)] == [False] * 4
+        for one in ranking.gates:
+            assert all(group.passed for group in gate(values.gate_values(one), one.groups, one.minimum))
 
 
 @needs_published
-def test_archives_of_three_teams_go_from_arrival_to_the_board(edition):
+def test_archives_of_three_teams_go_from_arrival_to_the_leaderboard(edition):
     labels = {}
     for system in TABLES:
         team = make_team(edition)
@@ -109,14 +118,14 @@ def test_archives_of_three_teams_go_from_arrival_to_the_board(edition):
         submission.refresh_from_db()
         assert submission.state == Submission.State.EVALUATED
         labels[submission.system.label] = system
-    edition.board_policy = {"basis": "claims", "minimum_eers": [5, 9]}
+    edition.leaderboard_policy = {"basis": "claims", "minimum_eers": [5, 9]}
     edition.save()
     order = [
-        [labels[row.entry.label] for row in table.competitors] for table in board_of(edition).table.tables
+        [labels[row.entry.label] for row in table.competitors] for table in build_leaderboard(edition).table.tables
     ]  # the lowest WER first, of those whose EER reaches the limit
     assert order == [["tts_joint_nsf_hifigan", "tts_old_c", "mcadams"], ["tts_joint_nsf_hifigan", "tts_old_c"]]
-    edition.board_policy = {"basis": "claims"}
-    assert [table.competitors for table in board_of(edition).table.tables] == [
+    edition.leaderboard_policy = {"basis": "claims"}
+    assert [table.competitors for table in build_leaderboard(edition).table.tables] == [
         ()
     ] * 4  # as published: none reaches 15 %
 
@@ -149,17 +158,17 @@ def test_real_scores_give_the_independently_computed_rates_with_intervals(libris
     submission = make_submission(make_team_system(make_team(edition)), state="received")
     evaluate(add_documents(submission, files))
     assert submission.state == Submission.State.EVALUATED
-    values = values_of_submission(submission)
+    values = read_values_of_submission(submission)
     found = {
         (gender, attack): values.number("eer", "kaldi", data_set=f"libri_dev_trials_{gender}", attack_model=attack)
         for gender, attack in README_EERS
     }
     assert {test: f"{number.value:.4g}" for test, number in found.items()} == README_EERS
-    assert all(number.basis == Basis.SCORES and number.claimed is None for number in found.values())
+    assert all(number.basis == Basis.SCORES and number.reported is None for number in found.values())
     assert all(number.low <= number.value <= number.high for number in found.values())
     female = found["f", AttackModel.IGNORANT]
     assert (female.n, female.low < female.value < female.high) == (15270, True)
-    kept = {(one.data_set, one.attack_model): one for one in score_sets_of(values)}
+    kept = {(one.data_set, one.attack_model): one for one in list_score_sets(values)}
     assert len(kept) == 6
     assert kept["libri_dev_trials_f", "ignorant"].target_count == 704
 
@@ -172,11 +181,11 @@ def test_numbers_that_scores_do_not_give_are_missing_with_their_reason(librispee
     short = b"".join(whole.splitlines(keepends=True)[:-1])
     submission = make_submission(make_team_system(make_team(edition)), state="received")
     evaluate(add_documents(submission, {f"{STAMP}.orig/{path}/scores": short}))
-    values = values_of_submission(submission)
+    values = read_values_of_submission(submission)
     assert not values.is_complete
     ranked = {one.what for one in values.unrankable}
     assert "EER (Kaldi) of libri_test_trials_f, semi-informed" in ranked
     assert "EER (Kaldi) of libri_dev_trials_f, semi-informed" not in ranked  # dev does not rank
     assert values.average("eer", "kaldi", split="dev", attack_model=AttackModel.UNPROTECTED) is None
-    problems = objective_run(submission).job.problems
+    problems = find_objective_run(submission).job.problems
     assert {"missing-score"} <= {problem["code"] for problem in problems}

@@ -7,18 +7,19 @@ import json
 import pytest
 from django.utils import timezone
 
-from evaluation.attackers import registry as attackers
-from evaluation.formats.claims import AttackModel
+from evaluation.app.models import EvaluationRun
+from evaluation.formats.results import AttackModel
 from evaluation.metrics.word_errors import AlignedWord
-from evaluation.models import EvaluationRun
-from evaluation.recognizers import registry as recognizers
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
-from portal.results.attack_ladder import Ladder, Rung, read_ladders
-from portal.results.recognition_pages import Step, steps_of
 from portal.submissions.models import Submission
+from portal.systems.attacks.ladder import Ladder, Rung, read_ladders
+from portal.systems.recognition.pages import Step, steps_of
+from speech.encoders import registry as attackers
+from speech.recognizers import registry as recognizers
 from tests.portal.attacked import FALLING, attacked, recognised
 from tests.portal.factories import (
+    add_files,
     make_corpus,
     make_operator,
     make_organizer,
@@ -141,12 +142,7 @@ def edition(db):
 def system(edition):
     """An evaluated submission with the scores of its team's own attacker."""
     system = make_team_system(make_team(edition))
-    submission = make_submission(system)
-    for data_set in edition.corpus.data_sets.all():
-        for utterance in data_set.utterances.all():
-            submission.files.create(
-                data_set=data_set, utterance=utterance, audio=utterance.audio, samples=9600, rate_hz=16000
-            )
+    submission = add_files(make_submission(system))
     make_objective_run(submission, [number(edition, "eer", "kaldi", "tones_trials_f", 7.77)])
     return system
 
@@ -185,8 +181,11 @@ def rows_of(response):
 
 def cells_of(table):
     """By data set and attack model what stands in the column of each attacker."""
+    heads = [column.label for column in table.columns[3:]]
     return {
-        (group.title, row.title): {head: cell.text for head, cell in row.labelled if cell.text}
+        (group.head.text, row.cells[0].text): {
+            head: cell.text for head, cell in zip(heads, row.cells[2:], strict=True) if cell.text
+        }
         for group in table.groups
         for row in group.rows
     }
@@ -280,7 +279,7 @@ def closed_to_others(system):
     )  # fmt: skip
 
 
-def test_numbers_are_public_once_the_board_is_and_nothing_else(client, system):
+def test_numbers_are_public_once_the_leaderboard_is_and_nothing_else(client, system):
     attacked(submission_of(system))
     recognised(submission_of(system))
     rival = make_team(system.edition).memberships.get().user
@@ -304,7 +303,7 @@ def test_public_pages_hold_no_text_speaker_or_recording(client, system):
         assert [words for words in held if words in text] == [], path
 
 
-def test_public_page_of_a_frozen_board_shows_what_was_measured_by_then(client, system):
+def test_public_page_of_a_frozen_leaderboard_shows_what_was_measured_by_then(client, system):
     attacked(submission_of(system), eers=FALLING | {LAZY: (11.0, 10.0, 12.0)})
     Job.objects.filter(kind="attack").update(finished_at=timezone.now() - timezone.timedelta(days=2))
     Submission.objects.update(evaluated_at=timezone.now() - timezone.timedelta(days=2))
@@ -396,7 +395,7 @@ def test_worst_utterance_is_shown_word_by_word_with_signs_and_words(client, syst
 
 
 def test_utterances_come_in_pages_and_of_the_chosen_recogniser(client, system, monkeypatch):
-    monkeypatch.setattr("portal.results.recognition_pages.PAGE_SIZE", 3)
+    monkeypatch.setattr("portal.systems.recognition.pages.PAGE_SIZE", 3)
     recognised(submission_of(system))
     recognised(submission_of(system), "whisper-base")
     page = get(client, owner_of(system), system, "recognition/?recogniser=whisper-base&page=2")
@@ -415,7 +414,7 @@ def post(client, user, system, path, **fields):
 
 def test_form_offers_attackers_and_says_what_keeps_one_from_running(client, system, monkeypatch):
     monkeypatch.setattr(
-        attackers, "missing_of", lambda engine: "Its weights are missing." if engine.name == "ge2e" else ""
+        attackers, "explain_missing", lambda engine: "Its weights are missing." if engine.name == "ge2e" else ""
     )
     page = get(client, organizer_of(system), system, "attacks/new/")
     form, text = page.context["form"], text_of(page)
@@ -473,7 +472,7 @@ def test_attack_is_started_runs_and_is_shown(client, system):
 
 
 def test_recognition_is_started_by_the_form(client, system, monkeypatch):
-    monkeypatch.setattr(recognizers, "missing_of", lambda _: "")
+    monkeypatch.setattr(recognizers, "explain_missing", lambda _: "")
     name = recognizers.DEFAULT
     started = post(
         client, organizer_of(system), system, "recognition/new/", engine=name, data_sets=["tones_trials_f"]

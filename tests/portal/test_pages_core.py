@@ -10,8 +10,9 @@ from django.utils import timezone
 from portal.challenges.models import DataSet, Role
 from portal.challenges.selectors import data_set_table, plan_table, trial_table
 from portal.jobs.models import Job
-from portal.results.home import home_page, open_failures
+from portal.site.pages import home_page, open_failures
 from portal.submissions.models import Upload
+from tests.pages import read_page
 from tests.portal.factories import (
     make_corpus,
     make_edition,
@@ -190,14 +191,14 @@ def test_home_of_an_organizer_has_editions_with_what_waits_in_them(client, organ
         make_submission(make_team_system(edition.teams.last(), label=f"p-{state}"), state=state)
     [row] = client.get("/").context["organized"]
     assert (row, row.waiting, row.under_way) == (edition, 2, 3)
-    page = client.get("/").content.decode()
+    page = read_page(client.get("/"))
     assert '<a href="/editions/mine/teams/">2 teams waiting</a>' in page
     assert '<a href="/editions/mine/submissions/">3 submissions under way</a>' in page
-    assert 'href="/editions/mine/board/"' in page
+    assert 'href="/editions/mine/leaderboard/"' in page
     assert "Of somebody else" not in page
 
 
-def test_home_of_a_member_has_the_board_and_unfinished_uploads(client):
+def test_home_of_a_member_has_the_leaderboard_and_unfinished_uploads(client):
     member, stranger, now = make_user(), make_user(), timezone.now()
     edition = make_edition(name="mine", published_at=now)
     team = make_team(edition, owner=member)
@@ -207,7 +208,7 @@ def test_home_of_a_member_has_the_board_and_unfinished_uploads(client):
     Upload.objects.create(**fields, file_name="done.zip", state="complete", expires_at=now + timedelta(days=1))
     client.force_login(member)
     page = client.get("/").content.decode()
-    assert 'href="/editions/mine/board/"' in page
+    assert 'href="/editions/mine/leaderboard/"' in page
     assert f'<a href="/editions/mine/submit/?team={team.pk}">half.zip</a>' in page
     assert "old.zip" not in page
     assert "done.zip" not in page
@@ -288,7 +289,7 @@ def test_trial_table_counts_by_kind_and_gender_and_names_the_origin(organizer):
 
 def test_table_1_links_every_data_set_by_its_own_name(client, organizer):
     make_corpus(with_audio=False)
-    page = client.get("/corpora/tones/").content.decode()
+    page = read_page(client.get("/corpora/tones/"))
     for name in ("tones_enrolls", "tones_trials_f", "tones_trials_m"):
         assert f'<a href="/corpora/tones/sets/{name}/">{name}</a>' in page
 
@@ -296,8 +297,8 @@ def test_table_1_links_every_data_set_by_its_own_name(client, organizer):
 def test_corpus_without_audio_says_so_and_one_with_audio_does_not(client, organizer):
     make_corpus("lists", with_audio=False)
     make_corpus("whole", speakers=1, utterances=1)
-    assert "the audio is missing" in client.get("/corpora/lists/").content.decode()
-    whole = client.get("/corpora/whole/").content.decode()
+    assert "the audio is missing" in read_page(client.get("/corpora/lists/"))
+    whole = read_page(client.get("/corpora/whole/"))
     assert "missing" not in whole
     assert "/systems/new/whole/" in whole
 
@@ -479,7 +480,7 @@ def test_job_page_groups_problems_and_the_csv_has_all_of_them(client, organizer)
     problems = [make_problem(file=f"{number}.wav") for number in range(60)]
     problems += [make_problem("short", "note"), make_problem(remedy="Resample it.")]
     job = make_job("failed", problems=problems, failure="It failed.")
-    page = client.get(f"/jobs/{job.pk}/").content.decode()
+    page = read_page(client.get(f"/jobs/{job.pk}/"))
     assert "61 errors, 1 note, by cause." in page
     assert [page.count(text) for text in ("60 ×", "1 ×", "and 10 more")] == [1, 2, 1]
     table = list(csv.DictReader(io.StringIO(client.get(f"/jobs/{job.pk}/problems.csv").content.decode())))
@@ -538,9 +539,9 @@ def test_failures_leave_the_home_page_when_they_are_mended_or_old(organizer):
 
 def test_home_shows_what_the_systems_reached(client, organizer):
     system = make_system(make_corpus("tones"))
-    assert "not measured" in client.get("/").content.decode()
+    assert "not measured" in read_page(client.get("/"))
     measured(system, system.corpus.data_sets.get(name="tones_trials_f"), rho=(0.61,))
-    page = client.get("/").content.decode()
+    page = read_page(client.get("/"))
     assert "0.6100" in page
     assert "in 1 of 1 trial set<" in page
 

@@ -7,17 +7,17 @@ import re
 import pytest
 from django.utils import timezone
 
-from anonymization import trials
-from anonymization.estimates import paces
+from anonymization.app import handlers, services
+from anonymization.app.models import AnonymizationRun
+from anonymization.app.selectors import list_paces
 from anonymization.methods.contract import Method, Option
 from anonymization.methods.registry import get_method, methods
-from anonymization.methods.voice_files import read_voices
-from anonymization.models import AnonymizationRun
-from evaluation.models import EvaluationRun
+from anonymization.methods.voices.files import read_voices
+from evaluation.app.models import EvaluationRun
+from portal.editions.audit_log import select_events
 from portal.jobs.models import Job, State
-from portal.results import baseline_offer
 from portal.submissions.models import Submission, System
-from portal.teams.audit_trail import trail_of
+from portal.systems.anonymization import forms
 from tests.portal.factories import (
     make_corpus,
     make_edition,
@@ -97,7 +97,7 @@ def test_method_that_cannot_run_here_is_disabled_and_says_why(organizer, corpus,
 
     here, gpu = methods()[0], Method("far", "Far away", "1", "Nobody", refuse, needs_gpu=True)
     lacking = Method("lacking", "Lacking", "1", "Nobody", refuse, check=lambda: "Lacking needs a library: get it.")
-    monkeypatch.setattr(baseline_offer, "methods", lambda: (lacking, here, gpu))
+    monkeypatch.setattr(forms, "methods", lambda: (lacking, here, gpu))
     response = organizer.get(FORM)
     page = text_of(response)
     assert "<b>Cannot run here.</b> Lacking needs a library: get it." in page
@@ -131,7 +131,7 @@ def test_wrong_option_is_named_at_its_field(organizer, corpus):
         options=(Option("gain", 1.0, "how loud", low=0.5, high=2.0), Option("kind", "a", "which", choices=("a", "b"))),
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(baseline_offer, "methods", lambda: (method,))
+        patch.setattr(forms, "methods", lambda: (method,))
         post = asked(corpus, method="tuned", tuned__gain="9", tuned__kind="c")
         found = errors_of(organizer.post(FORM, post))
     assert set(found) == {"tuned__gain", "tuned__kind"}
@@ -209,14 +209,15 @@ def test_runs_of_another_version_tell_no_pace(organizer, system):
     Job.objects.filter(pk=job.pk).update(started_at=now - timezone.timedelta(seconds=5), finished_at=now)
     for version, is_known in ((get_method("mcadams-2024").version, True), ("of last year", False)):
         AnonymizationRun.objects.filter(job=job).update(recipe_version=version)
-        assert ("mcadams-2024" in paces()) is is_known
+        assert ("mcadams-2024" in list_paces()) is is_known
 
 
 def test_trial_of_methods_that_need_a_graphics_card_waits_for_one(organizer, corpus, monkeypatch):
     here, far = methods()[0], Method("far", "Far away", "1", "Nobody", lambda samples, *_: samples, needs_gpu=True)
     known = {method.name: method for method in (here, far)}
-    monkeypatch.setattr(baseline_offer, "methods", lambda: (here, far))
-    monkeypatch.setattr(trials, "get_method", known.__getitem__)
+    monkeypatch.setattr(forms, "methods", lambda: (here, far))
+    for module in (services, handlers):
+        monkeypatch.setattr(module, "get_method", known.__getitem__)
     organizer.post(FORM, {"try": "yes"})
     found = Job.objects.filter(kind__startswith="try").values_list("queue", "parameters__methods")
     assert sorted(found) == [("cpu", [here.name]), ("gpu", ["far"])]
@@ -232,7 +233,7 @@ def test_plugin_that_cannot_say_what_it_lacks_leaves_the_form_to_the_others(orga
         raise RuntimeError("no licence")
 
     strange = Method("strange", "Strange", "1", "Nobody", lambda samples, *_: samples, check=check)
-    monkeypatch.setattr(baseline_offer, "methods", lambda: (strange, *methods()))
+    monkeypatch.setattr(forms, "methods", lambda: (strange, *methods()))
     page = text_of(organizer.get(FORM))
     assert "strange could not say what it lacks: RuntimeError: no licence." in page
 
@@ -332,7 +333,7 @@ def test_page_of_a_run_shows_settings_voices_and_what_was_found(organizer, run):
         "Rule (d) holds.", "4 of 4 utterances are anonymised", run.job.get_absolute_url(),
     ):  # fmt: skip
         assert words in page, words
-    shown = {row.speaker: (row.utterances, row.values[0][1]) for row in organizer.get(RUN).context["voices"]}
+    shown = {row["speaker"]: (row["utterances"], row["values"][0][1]) for row in organizer.get(RUN).context["voices"]}
     assert shown == {name: (2, run.voices[name]["parameters"]["alpha"]) for name in ("tones-s0", "tones-s2")}
     assert len(run.voices) == 4
     for _, value in shown.values():
@@ -358,7 +359,7 @@ def test_voices_are_paginated_at_utterance_level(organizer, corpus):
     system = make_system(make_corpus("many", speakers=1, utterances=60), name="many")
     anonymized(system, system.corpus.data_sets.get(name="many_trials_f"), level="utterance")
     rows = [
-        row.utterance
+        row["utterance"]
         for number in (1, 2)
         for row in organizer.get(f"/systems/many/runs/many_trials_f/?page={number}").context["voices"]
     ]
@@ -428,7 +429,7 @@ def test_team_meets_the_run_of_its_system_without_seed_and_voices(client, corpus
     assert client.get(f"{address}voices.csv").status_code == 200
 
 
-def test_numbers_of_a_published_board_open_no_run(client, corpus):
+def test_numbers_of_a_published_leaderboard_open_no_run(client, corpus):
     edition = make_edition(corpus, published_at=timezone.now())
     system = make_team_system(make_team(edition))
     make_submission(system)
@@ -453,6 +454,14 @@ def test_run_can_be_cancelled_and_continued_from_its_page(organizer, system, sta
         assert (run.job.state, run.job.cancel_requested_at is not None) == expected
 
 
+def test_page_of_a_runs_job_names_its_system_and_its_method(organizer, system):
+    run = anonymized(system, system.corpus.data_sets.get(name="tones_trials_f"))
+    Job.objects.filter(pk=run.job_id).update(parameters={"run": run.pk})
+    page = text_of(organizer.get(f"/jobs/{run.job_id}/"))
+    assert f"{run.method}, version {run.recipe_version}" in page
+    assert str(system) in page
+
+
 def test_run_of_a_method_that_is_gone_still_has_its_page(organizer, run):
     AnonymizationRun.objects.update(method="bought-elsewhere")
     assert "bought-elsewhere" in text_of(organizer.get(RUN))
@@ -470,7 +479,9 @@ def test_run_keeps_its_voices_where_another_version_names_its_parameters_otherwi
     }
     AnonymizationRun.objects.update(voices=voices)
     response = organizer.get(RUN)
-    assert [(row.speaker, [(one.name, value) for one, value in row.values]) for row in response.context["voices"]] == [
+    assert [
+        (row["speaker"], [(one.name, value) for one, value in row["values"]]) for row in response.context["voices"]
+    ] == [
         ("tones-s0", [("warp", 0.25)]), ("tones-s2", [("warp", 2.25)]),
     ]  # fmt: skip
     page = text_of(response)
@@ -484,7 +495,7 @@ def test_run_keeps_its_voices_where_another_version_names_its_parameters_otherwi
 
 def test_speaker_without_a_planned_voice_is_shown_without_one(organizer, run):
     AnonymizationRun.objects.update(voices={name: one for name, one in run.voices.items() if name != "tones-s0"})
-    rows = {row.speaker: row.values for row in organizer.get(RUN).context["voices"]}
+    rows = {row["speaker"]: row["values"] for row in organizer.get(RUN).context["voices"]}
     assert (rows["tones-s0"], len(rows["tones-s2"])) == ([], 1)
     file = run.submission.files.filter(data_set=run.data_set, utterance__speaker__name="tones-s0").first()
     assert organizer.get(f"/systems/b2-tones/files/{file.pk}/").context["voice"] is None
@@ -494,9 +505,9 @@ def test_start_of_a_run_stands_in_the_trail_of_its_edition_and_of_no_team(organi
     edition = make_edition(corpus, organizers=[user])
     team = make_team(edition)
     organizer.post(FORM, asked(corpus, edition=edition.pk, label="B2", seed=987654321))
-    found = trail_of(edition).filter(action="anonymization.started")
+    found = select_events(edition).filter(action="anonymization.started")
     assert {event.data["seed"] for event in found} == {987654321}
-    assert (len(found), trail_of(edition, team).filter(action="anonymization.started").count()) == (3, 0)
+    assert (len(found), select_events(edition, team).filter(action="anonymization.started").count()) == (3, 0)
 
 
 def test_names_in_the_file_of_voices_run_in_no_spreadsheet(organizer, system):

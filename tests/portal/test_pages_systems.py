@@ -12,18 +12,24 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.utils import timezone
 
+from anonymization.app.models import AnonymizationRun
 from anonymization.methods.registry import get_method
-from anonymization.models import AnonymizationRun
-from evaluation.faults import FAULTS, fault_groups
+from common.errors import MetricInputError
+from evaluation.app.measures.selectors import (
+    PROBLEM_CODES,
+    compare_pitch,
+    format_number,
+    group_problems,
+    list_finished_runs,
+    read_values,
+)
+from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
 from evaluation.metrics.audio_checks import AudioCheck, audio_problems
+from evaluation.metrics.averages import pool, summarise
 from evaluation.metrics.catalogue import LEVEL_CHANGE, METRICS, PITCH_CORRELATION
-from evaluation.metrics.errors import MetricInputError
-from evaluation.metrics.summary import pool, summarise
-from evaluation.models import EvaluationRun, MetricValue, UtteranceMeasure
-from evaluation.selectors import compare_pitch, finished_runs, number_text, values_of
 from portal.jobs.models import Job, State
-from portal.results.pages import EXPECTATIONS
 from portal.submissions.models import System
+from portal.systems.pages import EXPECTATIONS
 from tests.portal.factories import make_corpus, make_operator, make_organizer, make_system, make_user
 from tests.portal.measured import anonymized, measured
 
@@ -437,13 +443,13 @@ def test_fewer_values_than_utterances_are_said(organizer, system):
 
 
 def test_numbers_have_sign_minus_and_decimals_of_their_metric():
-    assert number_text(-1.25, PITCH_CORRELATION) == "−1.2500"
-    assert number_text(0.3, PITCH_CORRELATION) == "0.3000"
-    assert number_text(3.04, LEVEL_CHANGE) == "+3.0"
-    assert number_text(-3.06, LEVEL_CHANGE) == "−3.1"
-    assert number_text(-0.04, LEVEL_CHANGE) == "0.0"
-    assert number_text(0.04, LEVEL_CHANGE) == "0.0"
-    assert number_text(None, LEVEL_CHANGE) == ""
+    assert format_number(-1.25, PITCH_CORRELATION) == "−1.2500"
+    assert format_number(0.3, PITCH_CORRELATION) == "0.3000"
+    assert format_number(3.04, LEVEL_CHANGE) == "+3.0"
+    assert format_number(-3.06, LEVEL_CHANGE) == "−3.1"
+    assert format_number(-0.04, LEVEL_CHANGE) == "0.0"
+    assert format_number(0.04, LEVEL_CHANGE) == "0.0"
+    assert format_number(None, LEVEL_CHANGE) == ""
 
 
 def test_only_trial_sets_are_compared_with_the_minimum(organizer, system):
@@ -460,12 +466,12 @@ def test_average_of_exactly_the_minimum_is_not_above_it(system):
     EvaluationRun.objects.all().delete()
     for key, rho in (("trials_f", 0.2), ("trials_m", 0.4)):
         measured(system, data_set_of(system, key), rho=(rho,))
-    runs = finished_runs(system.submissions.get())
+    runs = list_finished_runs(system.submissions.get())
     MetricValue.objects.filter(run__in=runs, metric="pitch_correlation", gender="f").update(value=0.3)
     MetricValue.objects.filter(run__in=runs, metric="pitch_correlation", gender="m").update(value=0.3)
-    assert not compare_pitch(runs, values_of(runs)).rows[0].is_above
+    assert not compare_pitch(runs, read_values(runs)).rows[0].is_above
     MetricValue.objects.filter(run__in=runs, metric="pitch_correlation", gender="m").update(value=0.3000001)
-    assert compare_pitch(runs, values_of(runs)).rows[0].is_above
+    assert compare_pitch(runs, read_values(runs)).rows[0].is_above
 
 
 def test_all_trial_sets_are_summarised_over_their_utterances(organizer, system):
@@ -497,7 +503,7 @@ def test_pooled_summaries_equal_the_summary_of_all_values():
 def test_histograms_have_light_and_dark_pictures_words_and_numbers(organizer, system):
     response = organizer.get("/systems/b2-tones/")
     figures = response.context["figures"]
-    assert [figure.run.data_set.name for figure in figures] == ["tones_trials_f", "tones_trials_m"]
+    assert [figure.title for figure in figures] == ["tones_trials_f", "tones_trials_m"]
     assert figures[0].alt == (
         "Histogram of Pitch correlation ρF0 in tones_trials_f. female: n = 4, mean 0.4750, standard deviation 0.1920. "
         "Dashed line: 2022 minimum, 0.3."
@@ -635,13 +641,13 @@ def test_every_code_of_the_audio_checks_is_explained():
     silent = replace(fine, level_anonymised_dbfs=None)
     problems = [*audio_problems(wrong, "a"), *audio_problems(silent, "a")]
     codes = {problem.code for problem in problems} | {"pitch-not-measured"}
-    assert codes == set(FAULTS)
+    assert codes == set(PROBLEM_CODES)
     for problem in problems:
-        assert FAULTS[problem.code].severity == problem.severity
+        assert PROBLEM_CODES[problem.code].severity == problem.severity
 
 
 def test_faults_are_counted_by_cause_the_gravest_first(system):
-    runs = finished_runs(system.submissions.get())
+    runs = list_finished_runs(system.submissions.get())
     measures = list(UtteranceMeasure.objects.order_by("pk"))
     for measure in measures[:3]:
         measure.faults = ["level-changed"]
@@ -649,8 +655,8 @@ def test_faults_are_counted_by_cause_the_gravest_first(system):
         measure.faults = ["clipped", "level-changed"]
     measures[15].faults = ["silent"]
     UtteranceMeasure.objects.bulk_update(measures, ["faults"])
-    groups = fault_groups(runs, count=4)
-    assert [(group.fault.title, group.count, len(group.examples), group.more) for group in groups] == [
+    groups = group_problems(runs, count=4)
+    assert [(group.code.title, group.count, len(group.examples), group.more) for group in groups] == [
         ("Silent", 1, 1, 0),
         ("Clipped", 12, 4, 8),
         ("Level changed by more than 24 dB", 15, 4, 11),
@@ -789,7 +795,7 @@ def test_comparison_shows_voice_measures_and_transcript(organizer, system):
     response = organizer.get(f"/systems/b2-tones/files/{measure.file_id}/")
     page = text_of(response)
     assert measure.file.utterance.transcript in page
-    [(parameter, value, effect)] = response.context["voice"].parameters
+    [(parameter, value, effect)] = response.context["voice"]["parameters"]
     assert (parameter.name, 0.5 <= value < 0.9, effect.startswith("At 1 nothing would change")) == ("alpha", True, True)
     assert f"{value:.4f}" in page
     assert "Speaker level: all utterances of speaker tones-s0 in trial sets share this voice" in page
@@ -812,9 +818,9 @@ def test_neighbours_follow_the_order_of_the_list(organizer, system):
     assert neighbours(0.2, "highest") == (4, files[0.4], None)
 
 
-def test_comparison_costs_eight_queries(organizer, system, django_assert_num_queries):
+def test_comparison_costs_seven_queries(organizer, system, django_assert_num_queries):
     file = system.submissions.get().files.filter(data_set__name="tones_trials_f").first()
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(7):
         organizer.get(f"/systems/b2-tones/files/{file.pk}/")
 
 

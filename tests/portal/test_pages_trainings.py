@@ -8,11 +8,11 @@ import zipfile
 import pytest
 from django.core.files.storage import default_storage
 
-from evaluation.attackers.training.presets import PRESETS, VARIANTS, with_variant
-from evaluation.models import EvaluationRun
-from evaluation.services_training import ENCODER_FILES, encoder_key, engine_key
+from evaluation.app.attacks.trained import ENCODER_FILES, encoder_key, engine_key
+from evaluation.app.models import EvaluationRun
+from evaluation.attackers.training.recipe import PRESETS, VARIANTS, with_variant
 from portal.core.storage import replace_named
-from portal.results.training_charts import Level, Series, draw_chart, ticks
+from portal.systems.training.charts import Level, Series, draw_chart, ticks
 from tests.portal.factories import (
     make_edition,
     make_job,
@@ -136,9 +136,9 @@ def test_form_says_what_is_wrong_and_starts_nothing(organizer, submission, chang
 
 
 def test_form_says_what_this_machine_lacks(organizer, submission, monkeypatch):
-    from portal.results import training_forms
+    from portal.systems.training import forms as training_forms
 
-    monkeypatch.setattr(training_forms, "missing_here", lambda: "Training needs a library: install it.")
+    monkeypatch.setattr(training_forms, "find_missing_libraries", lambda: "Training needs a library: install it.")
     page = text_of(organizer.get(FORM))
     assert "Training needs a library: install it." in page
     assert 'class="button" disabled' in page
@@ -256,7 +256,7 @@ def test_report_shows_the_probe_beside_the_target_error_and_warns(organizer, sub
     assert "VER_T is above chance: that is anti-prediction, not removal" in page
     assert "A guess errs in 90.0 % of all cases." in page
     assert "A fresh probe finds more targets than VER_T suggests" in page
-    assert [(cell.label, cell.text, cell.chance) for cell in response.context["cells"]] == [
+    assert response.context["cells"] == [
         ("VER_S", "85.0 ± 7.1", "99.5"), ("VER_T", "98.0 ± 1.4", "90.0"),
         ("Fresh probe of targets", "40.0 ± 14.1", "90.0"),
     ]  # fmt: skip
@@ -267,7 +267,7 @@ def test_report_shows_the_probe_beside_the_target_error_and_warns(organizer, sub
 def test_report_without_target_classifier_speaks_of_no_targets(organizer, submission):
     run = make_training(submission, epochs={1: 2}, ended={1: final_values(0.8)}, state="succeeded")
     response = organizer.get(page_of(run))
-    assert [cell.label for cell in response.context["cells"]] == ["VER_S"]
+    assert [label for label, *_ in response.context["cells"]] == ["VER_S"]
     assert response.context["warnings"] == []
     assert "of one seed, so without a deviation" in text_of(response)
 
@@ -285,7 +285,7 @@ def test_error_rates_of_the_attacks_with_each_seed_stand_first(organizer, submis
         )
         attack.values.create(data_set="voices_trials_f", metric="eer", estimator="rocch", value=99.0, n=10)
     cells = organizer.get(page_of(run)).context["cells"]
-    assert (cells[0].label, cells[0].text) == ("EER, voices_trials_f", "12.0 ± 2.8")
+    assert cells[0][:2] == ("EER, voices_trials_f", "12.0 ± 2.8")
 
 
 def test_numbers_are_there_as_files(organizer, submission):
@@ -368,7 +368,7 @@ def test_organizer_of_the_edition_may_do_everything(client, teams_training):
 
 
 @pytest.mark.parametrize("is_published", [False, True])
-def test_nobody_else_meets_them_even_on_a_published_board(client, teams_training, is_published):
+def test_nobody_else_meets_them_even_on_a_published_leaderboard(client, teams_training, is_published):
     from django.utils import timezone
 
     edition = teams_training.submission.system.edition

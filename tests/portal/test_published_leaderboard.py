@@ -12,18 +12,18 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from evaluation.formats.claims import AttackModel, Speech
-from evaluation.protocols.board_policy import policy_of
-from evaluation.selectors_objective import values_of_submission
-from portal.challenges.editions import change_edition, copy_edition, create_edition
+from evaluation.formats.results import AttackModel, Speech
+from evaluation.protocols.ranking.policy import policy_of
+from portal.challenges.services import change_edition, copy_edition, create_edition
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
-from portal.results.board_services import make_policy_live, publish_board, save_draft_policy
+from portal.leaderboard.services import make_policy_live, publish_leaderboard, save_draft_policy
 from portal.submissions.models import Submission
 from portal.submissions.uploads import Plan, create_upload, receive_part
 from portal.teams.services import approve_team, register_team
 from tests.portal.archives import zip_of
 from tests.portal.factories import make_organizer, make_user
+from tests.portal.objective import read_values_of_submission
 
 PUBLISHED = Path(__file__).resolve().parents[3] / "shared" / "vpc2022" / "results"
 pytestmark = [
@@ -76,7 +76,7 @@ def edition(organizer):
 
 def rank_by(edition, organizer, **changes):
     """The edition after its organizer drafted and took these changes of the policy."""
-    policy = policy_of(edition.recipe, edition.track, edition.board_policy | changes)
+    policy = policy_of(edition.recipe, edition.track, edition.leaderboard_policy | changes)
     return make_policy_live(edition=save_draft_policy(edition=edition, policy=policy, by=organizer), by=organizer)
 
 
@@ -129,7 +129,9 @@ def printed(values, kind, **speech):
 
 def places(edition):
     """System and rank in each condition, as the download for everybody has them."""
-    rows = csv.DictReader(io.StringIO(Client().get(f"/editions/{edition.name}/board/board.csv").content.decode()))
+    rows = csv.DictReader(
+        io.StringIO(Client().get(f"/editions/{edition.name}/leaderboard/leaderboard.csv").content.decode())
+    )
     found = {}
     for row in rows:
         if row["kind"] == "system":
@@ -137,12 +139,12 @@ def places(edition):
     return found
 
 
-def test_published_files_go_from_upload_to_board_with_their_averages(edition, organizer):
+def test_published_files_go_from_upload_to_leaderboard_with_their_averages(edition, organizer):
     submissions = take_part(edition, organizer)
     assert {name: one.state for name, one in submissions.items()} == dict.fromkeys(FILES, "evaluated")
     assert [one.errors for one in submissions.values()] == [0, 0, 0]
     for name, submission in submissions.items():
-        values = values_of_submission(submission)
+        values = read_values_of_submission(submission)
         assert (values.missing, values.disagreements) == ((), ())
         assert {kind: printed(values, kind) for kind in METRICS} == TABLES[name]
         assert OF_ORIGINAL[name] == {
@@ -150,11 +152,11 @@ def test_published_files_go_from_upload_to_board_with_their_averages(edition, or
             "wer": printed(values, "wer", speech=Speech.ORIGINAL),
         }
 
-    publish_board(edition=edition, now=timezone.now(), by=organizer)
-    board = Client().get("/editions/vpc2022/board/board.json").json()
-    assert [table["condition"]["minimum_eer"] for table in board["rankings"]] == [15, 20, 25, 30]
+    publish_leaderboard(edition=edition, now=timezone.now(), by=organizer)
+    leaderboard = Client().get("/editions/vpc2022/leaderboard/leaderboard.json").json()
+    assert [table["condition"]["minimum_eer"] for table in leaderboard["rankings"]] == [15, 20, 25, 30]
     assert places(edition) == {"": [("B1.a", ""), ("B1.b", ""), ("B2", "")]}  # in no condition, the nearest first
-    page = Client().get("/editions/vpc2022/board/").content.decode()
+    page = Client().get("/editions/vpc2022/leaderboard/").content.decode()
     for name in FILES:
         for kind in METRICS:
             assert TABLES[name][kind].split()[1].replace("-", "−") in page, (name, kind)
@@ -164,7 +166,7 @@ def test_copy_with_lower_limits_ranks_the_same_files(edition, organizer):
     copy = copy_edition(edition=edition, by=organizer, name="vpc2022-lower", title="VoicePrivacy 2022, lower limits")
     copy = change_edition(edition=rank_by(copy, organizer, minimum_eers=(5, 8, 10)), by=organizer, is_listed=True)
     take_part(copy, organizer)
-    publish_board(edition=copy, now=timezone.now(), by=organizer)
+    publish_leaderboard(edition=copy, now=timezone.now(), by=organizer)
     assert places(copy) == {
         "5.0": [("B1.b", "1"), ("B1.a", "2"), ("B2", "3")],
         "8.0": [("B1.b", "1"), ("B1.a", "2")],

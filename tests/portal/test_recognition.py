@@ -2,18 +2,20 @@
 
 import pytest
 
-from evaluation.formats.claims import Gender, Speech
-from evaluation.models import Hypothesis
-from evaluation.objective.values import Basis
-from evaluation.recognizers import registry
-from evaluation.selectors_objective import objective_values
-from evaluation.selectors_recognition import alignment_of, recognitions_of, spoken_sets_of, utterances_of
-from evaluation.services_recognition import start_recognition
-from evaluation.services_speech import cancel_run, continue_run, job_chain
+from evaluation.app.models import Hypothesis
+from evaluation.app.objective.selectors import read_objective_values
+from evaluation.app.recognition.selectors import align_texts, list_recognitions, read_utterances
+from evaluation.app.recognition.services import start_recognition
+from evaluation.app.runs.context import EvaluationContext
+from evaluation.app.runs.selectors import list_jobs
+from evaluation.app.runs.services import cancel_run, continue_run
+from evaluation.formats.results import Gender, Speech
+from evaluation.scoring.values import Basis
 from portal.challenges.models import Utterance
 from portal.jobs.models import State
 from portal.jobs.services import NotPossible
 from portal.submissions.models import SubmittedFile
+from speech.recognizers import registry
 from tests.evaluation.engines import require_recognizer
 from tests.portal.attacking import run_chain, store_samples, unprotected
 from tests.portal.factories import make_organizer, make_submission, make_team, make_team_system
@@ -27,7 +29,7 @@ TRIALS = "tones_trials_f"
 @pytest.fixture(autouse=True)
 def engine(monkeypatch):
     """The default recogniser, as if all its parts were here: what it understood is kept before it is asked."""
-    monkeypatch.setattr(registry, "missing_of", lambda _: "")
+    monkeypatch.setattr(registry, "explain_missing", lambda _: "")
     return registry.find_engine(registry.DEFAULT)
 
 
@@ -61,7 +63,7 @@ def test_word_errors_stand_beside_those_of_the_original_speech(submission, engin
     understood(submission, engine, wrong)
     run = recognise(submission)
     assert run.job.state == State.SUCCEEDED
-    [found] = recognitions_of(submission)
+    [found] = list_recognitions(submission)
     rows = {(row.data_set, row.gender, row.speech): row for row in found.rows}
     row = rows[TRIALS, "f", "anonymised"]
     # Four utterances of five words, of two the first is another.
@@ -80,7 +82,7 @@ def test_word_errors_stand_beside_those_of_the_original_speech(submission, engin
 def test_sets_of_the_recipe_are_pooled_and_averaged_under_the_name_of_the_engine(submission, engine):
     understood(submission, engine, ["tones-s0-002"])
     recognise(submission)
-    [found] = recognitions_of(submission)
+    [found] = list_recognitions(submission)
     pooled = [row for row in found.rows if row.data_set == "tones_asr"]
     assert {(row.gender, row.speech, row.words, round(row.error_rate, 6)) for row in pooled} >= {
         ("all", "anonymised", 40, 2.5),
@@ -98,23 +100,23 @@ def test_sets_of_the_recipe_are_pooled_and_averaged_under_the_name_of_the_engine
 def test_utterances_come_worst_first_with_words_side_by_side(submission, engine):
     understood(submission, engine, ["tones-s2-003"])
     run = recognise(submission)
-    rows = utterances_of(run, TRIALS)
+    rows = read_utterances(run, TRIALS)
     assert [row.errors for row in rows] == [1, 0, 0, 0]
     worst = rows[0]
     assert (worst.utterance, worst.error_rate, worst.original_errors) == ("tones-s2-003", 20.0, 0)
     assert SubmittedFile.objects.get(pk=worst.file).utterance.name == "tones-s2-003"
-    steps = alignment_of(worst, run.parameters["rule"])
+    steps = align_texts(worst, run.parameters["rule"])
     assert [(step.reference, step.hypothesis) for step in steps][:2] == [("SENTENCE", "NOISE"), ("THREE", "THREE")]
-    assert all(step.is_correct for step in alignment_of(worst, run.parameters["rule"], original=True))
-    assert len(utterances_of(run)) == 16
+    assert all(step.is_correct for step in align_texts(worst, run.parameters["rule"], original=True))
+    assert len(read_utterances(run)) == 16
 
 
 def test_own_words_change_nothing_of_objective_numbers(submission, engine):
-    before = objective_values([submission])
+    before = read_objective_values([submission])
     understood(submission, engine)
     recognise(submission)
     submission.refresh_from_db()
-    assert objective_values([submission]) == before
+    assert read_objective_values([submission]) == before
     assert submission.state == "evaluated"
 
 
@@ -122,7 +124,7 @@ def test_missing_transcripts_are_told_and_the_rest_counted(submission, engine):
     Utterance.objects.filter(name="tones-s0-002").update(transcript="")
     understood(submission, engine)
     run = recognise(submission, data_sets=[TRIALS])
-    [found] = recognitions_of(submission)
+    [found] = list_recognitions(submission)
     assert {row.utterances for row in found.rows} == {3}
     [said] = [one for one in run.job.problems if one["code"] == "no-transcript"]
     assert said["found"] == "1 without, such as tones-s0-002"
@@ -136,10 +138,10 @@ def test_what_cannot_be_recognised_is_refused_in_a_sentence(submission, engine, 
     with pytest.raises(NotPossible, match="holds no speech"):
         start_recognition(submission=make_submission(make_team_system(submission.system.team, "p2")))
     Utterance.objects.update(transcript="")
-    assert all("has no transcript of" in one.refusal for one in spoken_sets_of(submission))
+    assert all("has no transcript of" in one.refusal for one in EvaluationContext(submission).spoken_sets())
     with pytest.raises(NotPossible, match="nothing to compare words with"):
         start_recognition(submission=submission)
-    monkeypatch.setattr(registry, "missing_of", lambda _: "Its weights are missing: fetch them.")
+    monkeypatch.setattr(registry, "explain_missing", lambda _: "Its weights are missing: fetch them.")
     with pytest.raises(NotPossible, match="fetch them"):
         start_recognition(submission=submission)
 
@@ -148,7 +150,7 @@ def test_recognition_can_be_cancelled_and_goes_on(submission, engine):
     understood(submission, engine)
     run = start_recognition(submission=submission)
     cancel_run(run, by=make_organizer())
-    assert {job.state for job in job_chain(run)} == {State.CANCELLED}
+    assert {job.state for job in list_jobs(run)} == {State.CANCELLED}
     continue_run(run, by=make_organizer())
     run_chain(run)
     assert run.job.state == State.SUCCEEDED
@@ -160,7 +162,7 @@ def test_reading_takes_the_same_queries_whatever_there_is(submission, engine, co
     for _ in range(count):
         recognise(submission, data_sets=[TRIALS])
     with django_assert_num_queries(2):
-        assert len(recognitions_of(submission)) == 1
+        assert len(list_recognitions(submission)) == 1
 
 
 def test_real_recogniser_hears_no_words_in_tones(monkeypatch):
@@ -170,8 +172,8 @@ def test_real_recogniser_hears_no_words_in_tones(monkeypatch):
     edition = tones_edition(speakers=2, utterances=1)
     submission = add_audio(make_submission(make_team_system(make_team(edition))))
     run = recognise(submission, data_sets=["tones_trials_f"])
-    assert run.job.state == State.SUCCEEDED, [job.failure for job in job_chain(run)]
-    [found] = recognitions_of(submission)
+    assert run.job.state == State.SUCCEEDED, [job.failure for job in list_jobs(run)]
+    [found] = list_recognitions(submission)
     assert {row.speech for row in found.rows} == {"original", "anonymised"}
     assert all(row.error_rate > 50 for row in found.rows)
     # The same audio was recognised once.

@@ -22,7 +22,7 @@ PRODUCTION = {
 
 
 def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith((PREFIX, "DJANGO_"))}
     return subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=ROOT,
@@ -32,6 +32,22 @@ def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
         check=False,
         timeout=120,
     )
+
+
+def print_settings(what: str, **environment: str) -> list[str]:
+    """The words that a fresh process prints of its settings; no app is loaded."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith((PREFIX, "DJANGO_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", f"from django.conf import settings as s; print({what})"],
+        cwd=ROOT,
+        env=clean | {"DJANGO_SETTINGS_MODULE": "portal.config.settings"} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
 
 
 def test_empty_environment_gives_every_default():
@@ -138,17 +154,17 @@ def test_address_of_prolific_names_a_host_and_its_token_is_taken_as_it_is():
     ],
 )
 def test_mails_name_the_address_of_the_portal(environment, site, tmp_path):
-    code = "from portal.core.addresses import absolute; print(absolute('/teams/1/'))"
+    code = "from portal.core.mail import absolute; print(absolute('/teams/1/'))"
     answer = manage("shell", "-v0", "-c", code, PORTAL_DATA_DIR=str(tmp_path), **environment)
     assert answer.stdout.strip() == f"{site}/teams/1/", answer.stderr
 
 
 def test_mail_goes_to_the_console_without_a_server_and_to_the_server_with_one(tmp_path):
-    code = "from django.conf import settings as s; print(s.EMAIL_BACKEND, s.EMAIL_HOST, s.EMAIL_PORT, s.EMAIL_USE_TLS)"
-    found = []
-    for url in ("", "smtp://mail.example.org/?tls"):
-        answer = manage("shell", "-v0", "-c", code, PORTAL_DATA_DIR=str(tmp_path), PORTAL_MAIL_URL=url)
-        found.append(answer.stdout.split())
+    what = "s.EMAIL_BACKEND, s.EMAIL_HOST, s.EMAIL_PORT, s.EMAIL_USE_TLS"
+    found = [
+        print_settings(what, PORTAL_DATA_DIR=str(tmp_path), PORTAL_MAIL_URL=url)
+        for url in ("", "smtp://mail.example.org/?tls")
+    ]
     assert found[0][0] == "portal.core.mail.ReadableConsoleBackend"
     assert found[1] == ["django.core.mail.backends.smtp.EmailBackend", "mail.example.org", "587", "True"]
 
@@ -187,9 +203,8 @@ def test_start_refuses_a_missing_import_root_with_a_sentence(tmp_path):
 def test_folder_for_imports_is_made_at_start_and_stays_open_beside_others(tmp_path):
     data, other = tmp_path / "data", tmp_path / "other"
     other.mkdir()
-    code = "from django.conf import settings; print(*settings.IMPORT_ROOTS)"
-    answer = manage("shell", "-v0", "-c", code, PORTAL_DATA_DIR=str(data), PORTAL_IMPORT_ROOTS=str(other))
-    assert answer.stdout.split() == [f"{data}/import", str(other)], answer.stderr
+    found = print_settings("*s.IMPORT_ROOTS", PORTAL_DATA_DIR=str(data), PORTAL_IMPORT_ROOTS=str(other))
+    assert found == [f"{data}/import", str(other)]
     assert (data / "import").is_dir()
 
 
@@ -229,7 +244,7 @@ def test_deploy_check_is_clean_with_production_settings(tmp_path):
 
 
 def test_secret_key_is_made_once_and_readable_by_its_owner_only(tmp_path):
-    for _ in range(2):
-        assert manage("check", PORTAL_DATA_DIR=str(tmp_path)).returncode == 0
+    first, again = (print_settings("s.SECRET_KEY", PORTAL_DATA_DIR=str(tmp_path)) for _ in range(2))
     secret = tmp_path / "secret_key"
+    assert first == again == [secret.read_text()]
     assert (secret.stat().st_mode & 0o777, len(secret.read_text())) == (0o600, 64)

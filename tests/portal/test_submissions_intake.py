@@ -11,23 +11,22 @@ from django.core.files.storage import default_storage
 from django.db import connection
 from django.utils import timezone
 
-from portal.core.audio import load_audio
 from portal.core.models import AuditEvent
+from portal.core.storage import load_audio
 from portal.jobs.models import Job, State
 from portal.jobs.runner import JobReleased, execute
 from portal.jobs.services import request_cancel
-from portal.submissions import intake_job, staging
-from portal.submissions.chores import tidy_staging, tidy_uploads
-from portal.submissions.intake_job import StagingKeeper, run_intake
+from portal.submissions import handlers, services, staging
+from portal.submissions.handlers import StagedFiles, run_intake
 from portal.submissions.models import Submission, SubmittedDocument
-from portal.submissions.selectors import report_of
+from portal.submissions.periodic_tasks import tidy_staging, tidy_uploads
+from portal.submissions.rules import Relation
+from portal.submissions.selectors import load_report
 from portal.submissions.services import check_again, withdraw
-from portal.submissions.signals import submission_accepted
 from portal.submissions.uploads import upload_path, used_submissions
-from portal.submissions.visibility import Relation
-from tests.hostile.corpus import ARCHIVES
 from tests.portal.archives import DESCRIPTION, anonymised, check, files_on_disk, hand_in, submit, wav, zip_of
 from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team, make_user, tone
+from tests.portal.hostile.corpus import ARCHIVES
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RECEIVED, ACCEPTED, REFUSED = Submission.State.RECEIVED, Submission.State.ACCEPTED, Submission.State.REFUSED
@@ -44,19 +43,15 @@ def own_folders(settings, tmp_path):
 
 
 @pytest.fixture
-def accepted():
+def accepted(monkeypatch):
     """Each accepted submission, and whether that was told in a transaction. Nothing evaluates what is accepted here."""
-    receivers, submission_accepted.receivers = submission_accepted.receivers, []
-    submission_accepted.sender_receivers_cache.clear()
     heard = []
 
     def hear(submission, **_):
         heard.append((submission.pk, connection.in_atomic_block))
 
-    submission_accepted.connect(hear)
-    yield heard
-    submission_accepted.receivers = receivers
-    submission_accepted.sender_receivers_cache.clear()
+    monkeypatch.setattr(services, "start_objective", hear)
+    return heard
 
 
 @pytest.fixture
@@ -158,7 +153,7 @@ def test_faulty_archive_is_refused_with_every_fault_and_keeps_what_is_sound(team
     assert (submission.errors, submission.warnings, submission.notes) == (3, 1, 0)
     assert codes(submission, "warning") == {"cannot-be-ranked": 1}  # of scores, which are not required
     assert len(contents(submission)) == len(members) - 3
-    assert {finding.problem.code for finding in report_of(submission).findings} == {
+    assert {finding.problem.code for finding in load_report(submission).findings} == {
         *codes(submission),
         "cannot-be-ranked",
     }
@@ -172,7 +167,7 @@ def test_team_gets_a_mail_that_names_the_causes(team, faulty):
     assert (notice["kind"], notice["url"]) == ("refused", submission.get_absolute_url())
     assert notice["subject"] == f"{submission} was refused"
     assert "3 errors" in notice["lines"][0]
-    assert "Cut off (1)" in notice["lines"][1]
+    assert "Cut off (1)" in notice["lines"][0]
 
 
 def test_team_gets_a_mail_when_all_is_well(team, members):
@@ -183,7 +178,7 @@ def test_team_gets_a_mail_when_all_is_well(team, members):
 
 def test_organizers_get_a_mail_when_an_archive_was_checked(team, faulty):
     organizer = make_organizer()
-    team.edition.organizers.set([organizer, make_organizer(unwanted_notices=["checked"])])
+    team.edition.organizers.set([organizer, make_organizer(unwanted_notifications=["checked"])])
     submission = hand_in(team, faulty)
     notice = Job.objects.get(kind="send-notice", parameters__kind="checked").parameters
     assert notice["members"] == [organizer.pk]
@@ -237,13 +232,14 @@ def test_archive_that_turns_out_hostile_at_its_end_leaves_no_file_behind(team, m
 
 
 def test_no_hostile_archive_leaves_a_file_behind(team, members, tmp_path):
-    """Every archive of `tests/hostile` that must be refused, through the whole job."""
+    """An archive of `tests/portal/hostile` for each reason to refuse one, through the whole job."""
     system = hand_in(team, members).system
     path, left = tmp_path / "archive", {}
-    for name, hostile in ARCHIVES.items():
+    of_code = {hostile.code: (name, hostile) for name, hostile in reversed(ARCHIVES.items()) if hostile.refused}
+    for name, hostile in of_code.values():
         hostile.write(path)
         data = path.read_bytes()
-        if not hostile.refused or not data:  # an empty file is refused before it could be uploaded
+        if not data:  # an empty file is refused before it could be uploaded
             continue
         before = files_on_disk()
         submission = hand_in(team, data, system=system)
@@ -368,9 +364,9 @@ def test_check_waits_for_an_earlier_version_that_is_being_read(team, members, mo
         Job.objects.filter(pk=first.job_id).update(state=State.WAITING)
         check(first)
 
-    monkeypatch.setattr(intake_job.time, "sleep", sleep)
+    monkeypatch.setattr(handlers.time, "sleep", sleep)
     check(second)
-    assert waited == [intake_job.AWAIT_EVERY_S]
+    assert waited == [handlers.AWAIT_EVERY_S]
     assert (second.state, second.inherits, len(contents(second))) == (ACCEPTED, first, len(members))
 
 
@@ -437,7 +433,7 @@ def encoded(monkeypatch):
 
 def stop_after(monkeypatch, count, error):
     """The check meets `error` once so many recordings were staged."""
-    original = StagingKeeper.keep_speech
+    original = StagedFiles.keep_speech
     kept = []
 
     def keep(self, *given):
@@ -446,7 +442,7 @@ def stop_after(monkeypatch, count, error):
         kept.append(1)
         original(self, *given)
 
-    monkeypatch.setattr(StagingKeeper, "keep_speech", keep)
+    monkeypatch.setattr(StagedFiles, "keep_speech", keep)
 
 
 def test_interrupted_check_continues_and_encodes_nothing_twice(team, members, encoded, monkeypatch):
@@ -488,14 +484,14 @@ def test_withdrawing_ends_the_check_and_leaves_nothing(team, members, monkeypatc
     submission = submit(team, members)
     before = files_on_disk()
 
-    original = StagingKeeper.keep_speech
+    original = StagedFiles.keep_speech
 
     def keep(self, *given):
         if Submission.objects.get(pk=submission.pk).state == CHECKING:
             withdraw(submission=submission, by=None, relation=Relation.TEAM)
         original(self, *given)
 
-    monkeypatch.setattr(StagingKeeper, "keep_speech", keep)
+    monkeypatch.setattr(StagedFiles, "keep_speech", keep)
     check(submission)
     assert (submission.state, submission.files.count(), submission.report) == (WITHDRAWN, 0, "")
     assert files_on_disk() == before - {upload_path(submission.upload)}

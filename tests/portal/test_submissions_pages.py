@@ -8,13 +8,15 @@ import pytest
 from django.urls import reverse
 
 from portal.core.storage import store_bytes
+from portal.intake.report import Counts, Finding, IntakeReport
 from portal.jobs.models import State
-from portal.submissions import pages
-from portal.submissions.intake.report import Counts, Finding, IntakeReport
+from portal.submissions import pages, services
 from portal.submissions.models import Submission, SubmittedDocument
 from portal.submissions.services import change_state
+from tests.pages import read_page
 from tests.portal.archives import DESCRIPTION
 from tests.portal.factories import (
+    add_files,
     make_corpus,
     make_edition,
     make_job,
@@ -59,12 +61,7 @@ def submission(team):
 def make_full(system, state=S.REFUSED, *, hertz=300, **fields):
     """A submission with a file of each utterance, a document and a report of two faults."""
     submission = make_submission(system, state=state, **fields)
-    for data_set in system.corpus.data_sets.all():
-        for utterance in data_set.utterances.all():
-            submission.files.create(
-                data_set=data_set, utterance=utterance, audio=store_tone(hertz), samples=9600, rate_hz=16_000,
-                received_as=f"wav/{utterance.name}.wav", converted_from="44100 Hz, PCM_16, WAV",
-            )  # fmt: skip
+    add_files(submission, store_tone(hertz), received_as="wav/sent.wav", converted_from="44100 Hz, PCM_16, WAV")
     submission.documents.create(
         path="paper/system <b>.pdf",
         kind="description",
@@ -80,7 +77,7 @@ def make_full(system, state=S.REFUSED, *, hertz=300, **fields):
 
 
 def make_report():
-    from evaluation.formats.problems import Problem, Severity
+    from common.problems import Problem, Severity
 
     cut = Problem("truncated", "wav/=cmd.wav", "9600 samples", "4000", "Send it again.", count=1)
     missing = Problem("missing", "a.wav", "a file", "none", "Add its file.")
@@ -201,7 +198,7 @@ def test_list_is_whole_for_organizers_and_their_own_for_teams(client, edition, s
 
 
 def test_list_shows_team_state_and_counts(client, edition, team, submission, organizer):
-    text = page(client, organizer, "list", edition.name).content.decode()
+    text = read_page(page(client, organizer, "list", edition.name))
     for shown in (str(submission), str(team), "refused", "2 errors", "1 warning"):
         assert shown in text
 
@@ -250,7 +247,7 @@ def test_page_takes_the_same_queries_for_one_and_three_versions(client, team, me
 
 def test_report_stands_on_the_page_by_data_set_and_cause(client, submission, member):
     response = page(client, member, "detail", submission.pk)
-    text = response.content.decode()
+    text = read_page(response)
     for shown in ("The submission as a whole", "tones_enrolls", "Missing utterances", "Cut off", "Send it again.",
                   "wav/=cmd.wav: expected 9600 samples, found 4000.", "Very quiet"):  # fmt: skip
         assert shown in text
@@ -352,7 +349,7 @@ def test_member_withdraws(client, submission, member):
     assert "Withdraw this submission" not in text
 
 
-def test_what_stands_on_the_published_board_stays(client, edition, submission, member):
+def test_what_stands_on_the_published_leaderboard_stays(client, edition, submission, member):
     Submission.objects.update(state=S.EVALUATED, evaluated_at=edition.created_at)
     edition.published_at = edition.created_at
     edition.save()
@@ -385,22 +382,20 @@ def test_withdrawn_submission_takes_no_new_state(submission):
     assert submission.state == S.WITHDRAWN
 
 
-def test_organizer_lets_it_be_evaluated_again(client, submission, organizer):
-    from portal.submissions.signals import submission_accepted
-
+def test_organizer_lets_it_be_evaluated_again(client, submission, organizer, monkeypatch):
     heard = []
 
     def hear(submission, **_):
         heard.append(submission.pk)
 
     Submission.objects.update(state=S.FAILED)
-    submission_accepted.connect(hear)
+    monkeypatch.setattr(services, "start_objective", hear)
     client.force_login(organizer)
     client.post(reverse("submissions:evaluate", args=[submission.pk]))
     assert heard == [submission.pk]
 
 
-def test_what_a_frozen_board_rests_on_is_not_evaluated_again(client, edition, submission, organizer):
+def test_what_a_frozen_leaderboard_rests_on_is_not_evaluated_again(client, edition, submission, organizer):
     Submission.objects.update(state=S.EVALUATED, evaluated_at=edition.created_at)
     edition.frozen_at = edition.created_at
     edition.save()

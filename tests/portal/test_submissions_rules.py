@@ -5,17 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from evaluation.formats.audio import read_pcm16
 from portal.challenges.models import DataSet, Role, TrialList
-from portal.core.audio import load_audio
-from portal.submissions.documents import lay_out
-from portal.submissions.expected import expected_of, fill_hashes
-from portal.submissions.intake.contents import classify
-from portal.submissions.intake.expected import ExpectedSubmission, pcm_sha256
-from portal.submissions.intake.handing_down import staying
+from portal.core.storage import load_audio
+from portal.intake.contents import classify, select_staying
+from portal.intake.expectation import ExpectedSubmission, pcm_sha256
 from portal.submissions.models import SubmittedDocument
-from portal.submissions.visibility import Relation
-from portal.submissions.withdrawals import refusal_to_withdraw
+from portal.submissions.requirements import describe_requirements, hash_originals
+from portal.submissions.rules import Relation, withdrawing_problem
+from portal.submissions.staging import copy_documents
+from speech.audio.files import read_pcm16
 from tests.portal.factories import make_corpus, make_edition, make_team, make_team_system, store_tone, tone
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -30,7 +28,7 @@ def documents(*paths):
 
 
 def stays(old, sent):
-    return staying(old, sent)
+    return select_staying(old, sent)
 
 
 OLD = (
@@ -83,7 +81,7 @@ def test_documents_are_laid_out_as_they_were_packed(tmp_path):
     rows = documents("team/results.txt", "paper.pdf")
     for number, row in enumerate(rows):
         row.key = store_bytes(b"x" * number, ".document")
-    assert lay_out(rows, tmp_path) == 2
+    assert copy_documents(rows, tmp_path) == 2
     assert {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == {
         "team/results.txt": b"",
         "paper.pdf": b"x",
@@ -95,7 +93,7 @@ def test_documents_are_laid_out_as_they_were_packed(tmp_path):
 
 def refused(relation, *, published=None, frozen=None, evaluated=NOW, is_withdrawn=False):
     times = {"published_at": published, "frozen_at": frozen, "evaluated_at": evaluated}
-    return bool(refusal_to_withdraw(relation, is_withdrawn=is_withdrawn, **times))
+    return bool(withdrawing_problem(relation, is_withdrawn=is_withdrawn, **times))
 
 
 @pytest.mark.parametrize(
@@ -132,7 +130,7 @@ pytestmark_database = pytest.mark.django_db
 @pytestmark_database
 def test_edition_expects_the_sets_of_enrolment_and_trial():
     corpus = make_corpus()
-    expected = expected_of(make_edition(corpus, scores_required=False, description_required=True))
+    expected = describe_requirements(make_edition(corpus, scores_required=False, description_required=True))
     assert {name: len(members) for name, members in expected.data_sets.items()} == {
         "tones_enrolls": 4,
         "tones_trials_f": 2,
@@ -153,8 +151,8 @@ def test_training_set_is_expected_only_where_the_recipe_names_it():
         data_set = DataSet.objects.create(corpus=corpus, name=name, role=Role.TRAINING)
         data_set.utterances.add(corpus.utterances.first())
     always = {"tones_enrolls", "tones_trials_f", "tones_trials_m"}
-    assert set(expected_of(make_edition(corpus, protocol="2022")).data_sets) == always
-    assert set(expected_of(make_edition(corpus, protocol="2024")).data_sets) == always | {"train-clean-360"}
+    assert set(describe_requirements(make_edition(corpus, protocol="2022")).data_sets) == always
+    assert set(describe_requirements(make_edition(corpus, protocol="2024")).data_sets) == always | {"train-clean-360"}
 
 
 @pytestmark_database
@@ -165,16 +163,16 @@ def test_trial_set_with_two_lists_leaves_the_counts_to_the_recipe():
         enrolment_set=corpus.data_sets.get(name="tones_trials_m"),
         origin=TrialList.Origin.PRODUCT, model_count=1, target_count=1, nontarget_count=1,
     )  # fmt: skip
-    assert set(expected_of(make_edition(corpus)).trial_counts) == {"tones_trials_m"}
+    assert set(describe_requirements(make_edition(corpus)).trial_counts) == {"tones_trials_m"}
 
 
 @pytestmark_database
 def test_originals_are_hashed_once_and_told_as_progress():
     corpus = make_corpus()
     told = []
-    assert fill_hashes(corpus, lambda *given: told.append(given)) == 8
+    assert hash_originals(corpus, lambda *given: told.append(given)) == 8
     assert (told[0], told[-1]) == (("Hashing the originals", 1, 8), ("Hashing the originals", 8, 8))
-    assert fill_hashes(corpus) == 0
+    assert hash_originals(corpus) == 0
     assert corpus.utterances.filter(pcm_sha256="").count() == 0
 
 
@@ -182,13 +180,13 @@ def test_originals_are_hashed_once_and_told_as_progress():
 def test_original_that_cannot_be_read_keeps_nobody_from_submitting():
     corpus = make_corpus()
     corpus.utterances.filter(name="tones-s0-000").update(audio="content/00/gone.flac")
-    expected = expected_of(make_edition(corpus))
+    expected = describe_requirements(make_edition(corpus))
     assert [one.name for one in expected.utterances.values() if not one.pcm_sha256] == ["tones-s0-000"]
 
 
 @pytestmark_database
 def test_edition_without_corpus_expects_no_audio():
-    expected = expected_of(make_edition(None))
+    expected = describe_requirements(make_edition(None))
     assert (expected.data_sets, expected.utterances, expected.audio_required) == ({}, {}, False)
     assert expected.recipe().edition == "2022"
 
@@ -198,7 +196,7 @@ def test_own_recipe_of_an_edition_takes_the_place_of_the_shipped_one():
     from evaluation.protocols.recipes import FOLDER
 
     text = (FOLDER / "2022.toml").read_text().replace("VoicePrivacy 2022", "Our own challenge")
-    expected = expected_of(make_edition(None, recipe_text=text))
+    expected = describe_requirements(make_edition(None, recipe_text=text))
     assert expected.recipe_text == text
     assert ExpectedSubmission.from_json(expected.to_json()) == expected
 
@@ -207,10 +205,10 @@ def test_own_recipe_of_an_edition_takes_the_place_of_the_shipped_one():
 def test_expected_takes_the_same_queries_whatever_the_size(django_assert_num_queries):
     small, large = make_corpus("small"), make_corpus("large", speakers=4, utterances=4)
     for corpus in (small, large):
-        fill_hashes(corpus)
+        hash_originals(corpus)
         edition = make_edition(corpus)
         with django_assert_num_queries(5):
-            expected_of(edition)
+            describe_requirements(edition)
 
 
 def test_hash_is_of_the_samples_whatever_file_they_come_in():
@@ -226,18 +224,18 @@ def test_hash_is_of_the_samples_whatever_file_they_come_in():
 
 @pytestmark_database
 def test_what_is_inherited_from_first_is_the_newest_that_holds_anything():
-    from portal.submissions.inheritance import legacy_of
+    from portal.submissions.requirements import find_inheritance
 
     system = make_team_system(make_team(make_edition(make_corpus())))
     utterance = system.corpus.utterances.first()
     states = ["evaluated", "withdrawn", "refused", "refused", "received"]
     versions = [system.submissions.create(version=number, state=state) for number, state in enumerate(states, start=1)]
-    assert legacy_of(system, before=versions[4].version).newest is None
+    assert find_inheritance(system, before=versions[4].version).newest is None
     for version in versions[:2]:
         version.files.create(
             data_set=utterance.data_sets.first(), utterance=utterance, audio=store_tone(300), samples=1, rate_hz=1
         )
-    assert legacy_of(system, before=versions[4].version).newest == versions[0]
+    assert find_inheritance(system, before=versions[4].version).newest == versions[0]
     versions[2].documents.create(path="a.pdf", kind="description", key="k", bytes=1)
-    assert legacy_of(system, before=versions[4].version).newest == versions[2]
-    assert legacy_of(system, before=versions[2].version).newest == versions[0]
+    assert find_inheritance(system, before=versions[4].version).newest == versions[2]
+    assert find_inheritance(system, before=versions[2].version).newest == versions[0]

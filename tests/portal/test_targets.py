@@ -6,12 +6,11 @@ import io
 import pytest
 from django.core.files.storage import default_storage
 
-from anonymization.methods.errors import MethodError
+from anonymization.app.models import AnonymizationRun
+from anonymization.app.services import start_anonymization
+from anonymization.app.voices import TargetRequest, pseudo_speaker_of, targets_of
+from anonymization.methods.contract import MethodError
 from anonymization.methods.registry import get_method
-from anonymization.models import AnonymizationRun
-from anonymization.services import TargetRequest, start_anonymization
-from anonymization.targets import targets_of
-from anonymization.voices import pseudo_speaker_of
 from portal.challenges.models import Role, Utterance
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
@@ -193,13 +192,13 @@ def test_who_organizes_nothing_sees_no_targets(client, corpus):
 # Uploaded ------------------------------------------------------------------------------------------
 
 
-def handed_in(corpus, targets):
+def select_demo_submissions(corpus, targets):
     team = make_team(make_edition(corpus, scores_required=False))
     return hand_in(team, zip_of({**anonymised(corpus), "archive/targets.csv": targets.encode()}))
 
 
 def test_targets_of_an_archive_are_kept_and_read(corpus):
-    submission = handed_in(corpus, "utterance,target\ntones-s0-001,v7\ntones-s2-001,v8\nstranger,v9\n")
+    submission = select_demo_submissions(corpus, "utterance,target\ntones-s0-001,v7\ntones-s2-001,v8\nstranger,v9\n")
     document = submission.documents.get()
     assert (document.path, document.kind) == ("archive/targets.csv", SubmittedDocument.Kind.OTHER)
     found = targets_of(submission, corpus.data_sets.get(name="tones_trials_f"))
@@ -208,7 +207,7 @@ def test_targets_of_an_archive_are_kept_and_read(corpus):
 
 
 def test_faults_of_an_archives_targets_are_warnings_and_stop_who_would_use_them(corpus):
-    submission = handed_in(corpus, "utterance,target\ntones-s0-001,v7\ntones-s0-001,v8\n")
+    submission = select_demo_submissions(corpus, "utterance,target\ntones-s0-001,v7\ntones-s0-001,v8\n")
     with default_storage.open(submission.report) as report:
         assert "contradiction" in report.read().decode()
     assert submission.state != Submission.State.REFUSED

@@ -9,8 +9,9 @@ from django.utils import timezone
 from portal.challenges.models import Edition
 from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
-from portal.teams import members, selectors, services
+from portal.teams import selectors, services
 from portal.teams.models import Invitation, Membership, Team
+from tests.pages import read_page
 from tests.portal.factories import make_edition, make_organizer, make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -100,13 +101,13 @@ def test_name_that_is_too_long_is_said_and_not_cut(log_in, edition, owner):
 
 
 def test_what_the_first_submission_fixes_is_said_before(log_in, edition, team, owner):
-    page = log_in(make_user()).get(f"/editions/{edition.name}/register/").content.decode()
+    page = read_page(log_in(make_user()).get(f"/editions/{edition.name}/register/"))
     assert "The name of the team and its members, even where that submission is refused afterwards." in page
     upload = f"/editions/{edition.name}/submit/"
-    assert "The first submission fixes the name and the members" in log_in(owner).get(upload).content.decode()
+    assert "The first submission fixes the name and the members" in read_page(log_in(owner).get(upload))
     services.freeze_members(team=team, now=timezone.now())
-    assert "The first submission fixes the name" not in log_in(owner).get(upload).content.decode()
-    assert "Invitations that were open then are revoked." in log_in(owner).get(f"/teams/{team.pk}/").content.decode()
+    assert "The first submission fixes the name" not in read_page(log_in(owner).get(upload))
+    assert "Invitations that were open then are revoked." in read_page(log_in(owner).get(f"/teams/{team.pk}/"))
 
 
 def test_team_page_offers_no_upload_while_none_is_taken(log_in, edition, team, owner):
@@ -223,7 +224,7 @@ def test_withdrawn_team_is_out_and_its_invitations_end(log_in, edition, team, ow
     assert (team.state, Invitation.objects.get().revoked_at is None) == ("withdrawn", False)
     assert "was revoked" in log_in(make_user(email="new@uni.example")).get(link).content.decode()
     assert refused(services.withdraw_team, team=team, by=owner) == "The team “Bats” is withdrawn already."
-    assert services.active_team_of(owner, edition) is None
+    assert services.find_active_team(owner, edition) is None
 
 
 # Invitations
@@ -349,19 +350,19 @@ def test_invitation_that_makes_no_sense_is_not_sent(log_in, edition, mailoutbox,
 
 def test_team_cannot_send_mail_without_end(team, owner):
     now = timezone.now()
-    for number in range(members.INVITATIONS_PER_DAY):
-        members.invite_member(team=team, email=f"p{number}@uni.example", by=owner, now=now)
-    assert refused(members.invite_member, team=team, email="one@uni.example", by=owner, now=now) == (
+    for number in range(services.INVITATIONS_PER_DAY):
+        services.invite_member(team=team, email=f"p{number}@uni.example", by=owner, now=now)
+    assert refused(services.invite_member, team=team, email="one@uni.example", by=owner, now=now) == (
         "A team can send 30 invitations a day. Go on tomorrow."
     )
-    members.invite_member(team=team, email="one@uni.example", by=owner, now=now + timedelta(days=1, hours=1))
+    services.invite_member(team=team, email="one@uni.example", by=owner, now=now + timedelta(days=1, hours=1))
 
 
 def test_invitation_that_cannot_be_sent_again_stays_open(log_in, team, owner):
     now = timezone.now()
-    first = members.invite_member(team=team, email="new@uni.example", by=owner, now=now)
-    for number in range(members.INVITATIONS_PER_DAY - 1):
-        members.invite_member(team=team, email=f"p{number}@uni.example", by=owner, now=now)
+    first = services.invite_member(team=team, email="new@uni.example", by=owner, now=now)
+    for number in range(services.INVITATIONS_PER_DAY - 1):
+        services.invite_member(team=team, email=f"p{number}@uni.example", by=owner, now=now)
     response = log_in(owner).post(f"/teams/{team.pk}/invitations/{first.pk}/again/", follow=True)
     assert said(response) == [("error", "A team can send 30 invitations a day. Go on tomorrow.")]
     assert Invitation.objects.get(pk=first.pk).revoked_at is None
@@ -428,20 +429,20 @@ def test_owner_removes_a_member_but_not_themselves(log_in, team, owner):
 
 def test_who_became_the_owner_meanwhile_is_not_removed(team, owner):
     membership = team.memberships.create(user=make_user(name="Mia"))
-    members.transfer_team(membership=Membership.objects.get(pk=membership.pk), by=owner)
+    services.transfer_team(membership=Membership.objects.get(pk=membership.pk), by=owner)
     sentence = "Mia owns the team. Hand it over to another member first."
-    assert refused(members.remove_member, membership=membership, by=owner, is_organizer=True) == sentence
+    assert refused(services.remove_member, membership=membership, by=owner, is_organizer=True) == sentence
     assert team.memberships.get(role="owner") == membership
 
 
 def test_who_has_left_meanwhile_neither_leaves_nor_is_removed_nor_becomes_the_owner(team, owner):
     member = make_user(name="Mia")
     membership = team.memberships.create(user=member)
-    members.leave_team(team=team, by=member)
+    services.leave_team(team=team, by=member)
     sentence = "This person does not belong to “Bats” any more."
-    assert refused(members.leave_team, team=team, by=member) == sentence
-    assert refused(members.remove_member, membership=membership, by=owner, is_organizer=False) == sentence
-    assert refused(members.transfer_team, membership=membership, by=owner) == sentence
+    assert refused(services.leave_team, team=team, by=member) == sentence
+    assert refused(services.remove_member, membership=membership, by=owner, is_organizer=False) == sentence
+    assert refused(services.transfer_team, membership=membership, by=owner) == sentence
     assert last_deed() == ("team.member_left", member, {"member": "Mia"})
 
 
@@ -485,7 +486,7 @@ def test_team_page_needs_the_same_queries_however_many_members(
     team = make_team(edition, owner=owner, members=[make_user() for _ in range(count)])
     now = timezone.now()
     for number in range(count):
-        members.invite_member(team=team, email=f"p{number}@uni.example", by=owner, now=now)
+        services.invite_member(team=team, email=f"p{number}@uni.example", by=owner, now=now)
     client = log_in(owner)
     with django_assert_num_queries(6):
         page = client.get(team.get_absolute_url())

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from portal.core.models import AuditEvent
-from portal.teams import members, services
+from portal.teams import services
 from portal.teams.models import Invitation, Team
 from tests.portal.factories import make_edition, make_operator, make_organizer, make_team, make_user
 
@@ -82,7 +82,7 @@ class Scene:
         make_edition(organizers=[self.people["other organizer"]])
         make_team(self.edition, owner=self.people["rival"])
         self.team = make_team(self.edition, owner=self.people["owner"], members=[self.people["member"]])
-        invited = members.invite_member(
+        invited = services.invite_member(
             team=self.team, email="new@uni.example", by=self.people["owner"], now=timezone.now()
         )
         state = "approved" if phase == "frozen" else phase
@@ -206,5 +206,5 @@ def test_members_do_not_see_invitations_nor_addresses_of_others():
 
 def test_team_that_does_not_take_part_is_no_key_to_other_pages():
     scene = Scene("withdrawn")
-    assert services.active_team_of(scene.people["owner"], scene.edition) is None
+    assert services.find_active_team(scene.people["owner"], scene.edition) is None
     assert scene.client("owner").get(scene.address("editions:audit")).status_code == 404

@@ -8,7 +8,7 @@ from django.db import connection
 from django.utils import timezone
 
 from portal.jobs.services import NotPossible
-from portal.teams import members, services
+from portal.teams import services
 from portal.teams.models import Invitation, Membership, Team
 from tests.portal.factories import make_edition, make_organizer, make_team, make_user
 
@@ -71,9 +71,9 @@ def test_person_invited_by_many_teams_joins_one():
     edition, person, now = make_edition(), make_user(), timezone.now()
     teams = [make_team(edition) for _ in range(AT_ONCE)]
     invitations = [
-        members.invite_member(team=team, email=person.email, by=team.memberships.get().user, now=now) for team in teams
+        services.invite_member(team=team, email=person.email, by=team.memberships.get().user, now=now) for team in teams
     ]
-    at_once([lambda one=one: members.accept_invitation(invitation=one, by=person, now=now) for one in invitations])
+    at_once([lambda one=one: services.accept_invitation(invitation=one, by=person, now=now) for one in invitations])
     assert Membership.objects.filter(user=person).count() == 1
     assert Invitation.objects.filter(accepted_at__isnull=False).count() == 1
 

@@ -6,13 +6,15 @@ import pytest
 from django.core.mail.backends.locmem import EmailBackend
 from django.utils import timezone
 
-from portal.accounts.notice_kinds import NoticeKind
+from portal.accounts.rules import NotificationKind
+from portal.core.mail import Mail
 from portal.jobs.models import Job, State
 from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import claim_job, run_again
-from portal.teams import members, services
-from portal.teams.models import SentNotice
-from portal.teams.notices import notify_team, send_notice
+from portal.teams import services
+from portal.teams.handlers import send_notifications
+from portal.teams.models import SentNotification
+from portal.teams.notifications import notify_team
 from tests.portal.factories import make_edition, make_organizer, make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -26,8 +28,8 @@ def team():
     return make_team(edition, owner=people[0], members=people[1:], name="Bats", contact_email="contact@uni.example")
 
 
-def notify(team, kind=NoticeKind.FINISHED, subject="T02-p1 is evaluated"):
-    return notify_team(team=team, kind=kind, subject=subject, lines=["All numbers are there."], url="/submissions/1/")
+def notify(team, kind=NotificationKind.FINISHED, subject="T02-p1 is evaluated"):
+    return notify_team(team=team, kind=kind, mail=Mail(subject, "All numbers are there."), url="/submissions/1/")
 
 
 def readers(mailoutbox):
@@ -50,16 +52,16 @@ def test_mail_says_what_where_and_why(team, mailoutbox, settings):
     assert mail.body == (
         "Hello Owen,\n\nAll numbers are there.\n\nhttps://portal.example/submissions/1/\n\n"
         "-- \nYou get this mail because you are a member of the team “Bats” in Challenge on the VoicePrivacy Portal.\n"
-        "Choose which mails you get: https://portal.example/account/notices/\n"
+        "Choose which mails you get: https://portal.example/account/notifications/\n"
     )
 
 
 def test_declined_kinds_are_not_sent_but_membership_is(team, mailoutbox):
     for membership in team.memberships.all():
-        membership.user.unwanted_notices = ["finished", "membership"]
+        membership.user.unwanted_notifications = ["finished", "membership"]
         membership.user.save()
     assert notify(team) is None
-    execute(notify(team, NoticeKind.MEMBERSHIP).pk)
+    execute(notify(team, NotificationKind.MEMBERSHIP).pk)
     assert len(mailoutbox) == 3
     assert "Mails about your team itself go to every member." in mailoutbox[0].body
 
@@ -68,7 +70,7 @@ def test_who_left_or_declined_or_joined_meanwhile_gets_nothing(team, mailoutbox)
     job = notify(team)
     owen, mia, max_ = [membership.user for membership in team.memberships.order_by("pk")]
     team.memberships.filter(user=mia).delete()
-    max_.unwanted_notices = ["finished"]
+    max_.unwanted_notifications = ["finished"]
     max_.save()
     team.memberships.create(user=make_user(email="new@uni.example"))
     execute(job.pk)
@@ -86,16 +88,16 @@ def test_account_that_was_closed_gets_nothing(team, mailoutbox):
 def test_second_run_of_the_same_job_mails_nobody_again(team, mailoutbox):
     job = notify(team)
     claimed = claim_job(job.pk)
-    assert send_notice(JobContext(claimed)) == {"mails": 3}
-    assert send_notice(JobContext(claimed)) == {"mails": 0}
+    assert send_notifications(JobContext(claimed)) == {"mails": 3}
+    assert send_notifications(JobContext(claimed)) == {"mails": 0}
     assert len(mailoutbox) == 3
 
 
 def test_job_that_died_in_the_midst_goes_on_with_the_others(team, mailoutbox):
     job = notify(team)
     first, second, third = [membership.user for membership in team.memberships.order_by("pk")]
-    SentNotice.objects.create(job=job, user=first, sent_at=job.created_at)
-    SentNotice.objects.create(job=job, user=second)  # the process ended before it could say that the mail left
+    SentNotification.objects.create(job=job, user=first, sent_at=job.created_at)
+    SentNotification.objects.create(job=job, user=second)  # the process ended before it could say that the mail left
     done = execute(job.pk)
     assert (done.state, readers(mailoutbox)) == (State.SUCCEEDED, [third.email])
     assert f"An earlier attempt ended while it wrote to {second}; no second mail is sent." in [
@@ -125,7 +127,7 @@ def test_mail_that_was_not_taken_is_sent_by_the_next_run_only_to_who_lacks_it(te
 
 def test_organizers_hear_of_a_registration_unless_they_declined_or_did_it_themselves(mailoutbox):
     people = [make_organizer(name=name, email=f"{name.lower()}@uni.example") for name in ("Olga", "Otto", "Oda")]
-    people[1].unwanted_notices = ["registered"]
+    people[1].unwanted_notifications = ["registered"]
     people[1].save()
     edition = make_edition(title="Challenge", name="vpc2", organizers=people)
     fields = {"contact": "C", "contact_email": "c@uni.example", "affiliation": "Uni", "country": "DE"}
@@ -136,7 +138,7 @@ def test_organizers_hear_of_a_registration_unless_they_declined_or_did_it_themse
     team = edition.teams.get()
     assert f"/teams/{team.pk}/decide/" in mail.body
     assert "You get this mail because you organise Challenge on the VoicePrivacy Portal.\n" in mail.body
-    assert "/account/notices/" in mail.body
+    assert "/account/notifications/" in mail.body
 
 
 def test_line_ends_in_names_cannot_add_headers(team, mailoutbox):
@@ -150,8 +152,8 @@ def test_team_hears_what_happens_to_it(team, mailoutbox):
     services.decline_team(team=team, by=organizer, now=now, note="Too late")
     services.approve_team(team=team, by=organizer, now=now)
     mia = team.memberships.get(user__name="Mia")
-    members.transfer_team(membership=mia, by=organizer)
-    members.leave_team(team=team, by=team.memberships.get(user__name="Max").user)
+    services.transfer_team(membership=mia, by=organizer)
+    services.leave_team(team=team, by=team.memberships.get(user__name="Max").user)
     for job in Job.objects.filter(kind="send-notice").order_by("created_at"):
         execute(job.pk)
     heard = [(mail.subject, "Too late" in mail.body) for mail in mailoutbox if mail.to == ["mia@uni.example"]]

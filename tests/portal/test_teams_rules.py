@@ -48,46 +48,46 @@ def test_invitation_lasts_a_fortnight():
 )
 def test_registration_opens_and_closes_at_the_very_moment(now, said):
     edition = Edition(is_listed=True, registration_opens_at=NOW, registration_closes_at=NOW + timedelta(days=1))
-    assert rules.registration_refusal(edition, team=None, now=now) == said
+    assert rules.registration_problem(edition, team=None, now=now) == said
 
 
 def test_registration_needs_a_listed_edition_and_no_other_team():
-    assert "not listed yet" in rules.registration_refusal(Edition(), team=None, now=NOW)
-    refused = rules.registration_refusal(Edition(is_listed=True), team=team(), now=NOW)
+    assert "not listed yet" in rules.registration_problem(Edition(), team=None, now=NOW)
+    refused = rules.registration_problem(Edition(is_listed=True), team=team(), now=NOW)
     assert refused == "You belong to the team “Bats” of this edition already; a person takes part in one team only."
 
 
 def test_nobody_joins_a_team_that_is_frozen_or_over():
-    assert {rules.joining_refusal(team(state)) for state in ("waiting", "approved")} == {""}
-    assert rules.joining_refusal(team("declined")) == "The team “Bats” is declined; nobody can join it."
-    assert rules.joining_refusal(team("withdrawn")) == "The team “Bats” is withdrawn; nobody can join it."
-    assert rules.joining_refusal(team(frozen=NOW)).startswith(FROZEN)
+    assert {rules.joining_problem(team(state)) for state in ("waiting", "approved")} == {""}
+    assert rules.joining_problem(team("declined")) == "The team “Bats” is declined; nobody can join it."
+    assert rules.joining_problem(team("withdrawn")) == "The team “Bats” is withdrawn; nobody can join it."
+    assert rules.joining_problem(team(frozen=NOW)).startswith(FROZEN)
 
 
 def test_members_leave_until_frozen_and_owners_never():
-    assert rules.leaving_refusal(team(), is_owner=False) == ""
-    assert rules.leaving_refusal(team(frozen=NOW), is_owner=False).startswith(FROZEN)
+    assert rules.leaving_problem(team(), is_owner=False) == ""
+    assert rules.leaving_problem(team(frozen=NOW), is_owner=False).startswith(FROZEN)
     for frozen in (None, NOW):
-        assert "Hand the team over" in rules.leaving_refusal(team(frozen=frozen), is_owner=True)
+        assert "Hand the team over" in rules.leaving_problem(team(frozen=frozen), is_owner=True)
 
 
 def test_only_the_organizer_removes_from_a_frozen_team_and_nobody_the_owner():
     member = SimpleNamespace(role=Membership.Role.MEMBER, user="Ada")
     owner = SimpleNamespace(role=Membership.Role.OWNER, user="Bea")
     found = {
-        (frozen is None, is_organizer): rules.removing_refusal(team(frozen=frozen), member, is_organizer=is_organizer)
+        (frozen is None, is_organizer): rules.removing_problem(team(frozen=frozen), member, is_organizer=is_organizer)
         for frozen in (None, NOW)
         for is_organizer in (False, True)
     }
     assert [found[True, False], found[True, True], found[False, True]] == ["", "", ""]
     assert found[False, False].startswith(FROZEN)
     for is_organizer in (False, True):
-        assert rules.removing_refusal(team(), owner, is_organizer=is_organizer).startswith("Bea owns the team.")
+        assert rules.removing_problem(team(), owner, is_organizer=is_organizer).startswith("Bea owns the team.")
 
 
 def test_name_changes_until_frozen():
-    assert rules.renaming_refusal(team()) == ""
-    assert rules.renaming_refusal(team(frozen=NOW)).startswith("The name is fixed since the first submission")
+    assert rules.renaming_problem(team()) == ""
+    assert rules.renaming_problem(team(frozen=NOW)).startswith("The name is fixed since the first submission")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_name_changes_until_frozen():
 )
 def test_organizer_decides_only_what_makes_sense(state, frozen, approve, decline):
     one = team(state, frozen)
-    assert (rules.approval_refusal(one) == "", rules.declining_refusal(one) == "") == (approve, decline)
+    assert (rules.approval_problem(one) == "", rules.declining_problem(one) == "") == (approve, decline)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +118,6 @@ def test_organizer_decides_only_what_makes_sense(state, frozen, approve, decline
 )
 def test_invitation_is_accepted_once_in_time_by_its_own_address(fields, email, said):
     invitation = Invitation(email="ada@uni.example", **{"expires_at": NOW + TICK} | fields)
-    refused = rules.acceptance_refusal(invitation, email=email, now=NOW)
+    refused = rules.acceptance_problem(invitation, email=email, now=NOW)
     assert refused.startswith(said)
     assert bool(refused) == bool(said)

@@ -7,27 +7,35 @@ import pytest
 from django.core.files.storage import default_storage
 from django.utils import timezone
 
-from anonymization.models import AnonymizationRun
-from evaluation import machine, services_training, training_work
-from evaluation.attackers.training.presets import PRESETS
-from evaluation.metrics.errors import MetricInputError
-from evaluation.models import EvaluationRun, TrainingEpoch
-from evaluation.selectors_training import REPORT, epochs_of, material_of, report_of, trained_seeds, training_title
-from evaluation.services_training import (
-    KIND,
-    KIND_GPU,
+from anonymization.app.models import AnonymizationRun
+from common import memory as machine
+from common.errors import MetricInputError
+from evaluation.app.attacks.trained import (
+    REPORT,
     checkpoint_key,
     encoder_key,
     engine_key,
+    list_trained_seeds,
     load_attacker,
     load_encoder,
     seed_folder,
-    start_chain,
-    start_training,
 )
-from evaluation.training_estimates import cost_of, steps_per_epoch
+from evaluation.app.models import EvaluationRun, TrainingEpoch
+from evaluation.app.runs.kinds import TRAINING
+from evaluation.app.training import handlers as training_handlers
+from evaluation.app.training import services as training_services
+from evaluation.app.training.selectors import (
+    count_steps_per_epoch,
+    estimate_cost,
+    list_epochs,
+    list_material,
+    make_report,
+    recipe_of,
+)
+from evaluation.app.training.services import KIND_GPU, start_training, train_and_attack
+from evaluation.attackers.training.recipe import PRESETS
 from portal.challenges.models import TrialList
-from portal.core.audio import load_audio
+from portal.core.storage import load_audio
 from portal.jobs.models import Job, State
 from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import NotPossible, run_again
@@ -83,11 +91,11 @@ def test_withdrawn_submission_is_not_trained_on():
 
 def test_speakers_that_are_tried_too_are_told():
     submission = make_trained_on(speakers=3)
-    assert [(one.tested, one.warning) for one in material_of(submission)] == [(0, "")]
+    assert [(one.tested, one.warning) for one in list_material(submission)] == [(0, "")]
     corpus = submission.system.corpus
     trials = corpus.data_sets.create(name="voices_trials", role="trial", split="test")
     trials.utterances.set(corpus.utterances.filter(speaker__in=corpus.speakers.order_by("name")[:2]))
-    [one] = material_of(submission)
+    [one] = list_material(submission)
     assert one.tested == 2
     assert one.warning.startswith("2 speakers of the training data are enrolled or tried, too.")
 
@@ -97,7 +105,7 @@ def run_job(run):
 
 
 def epochs_by_seed(run):
-    return {seed: [one.epoch for one in epochs] for seed, epochs in epochs_of([run])[run.pk].items()}
+    return {seed: [one.epoch for one in epochs] for seed, epochs in list_epochs([run])[run.pk].items()}
 
 
 # What is refused -----------------------------------------------------------------------------------
@@ -143,11 +151,11 @@ def test_target_classifier_needs_to_know_every_target():
     submission = make_trained_on()
     with pytest.raises(NotPossible, match="The target of 6 of 6 utterances of voices_train is not known"):
         begin(submission, recipe=tiny("measured"), variant="measured")
-    assert material_of(submission)[0].targets == 0
+    assert list_material(submission)[0].targets == 0
 
 
 def test_missing_library_is_named(monkeypatch):
-    monkeypatch.setattr(services_training.importlib.util, "find_spec", {}.get)
+    monkeypatch.setattr(training_services.importlib.util, "find_spec", {}.get)
     with pytest.raises(NotPossible, match="Training an attacker needs torch and safetensors"):
         begin(make_trained_on())
 
@@ -160,11 +168,16 @@ def test_training_leaves_epochs_values_and_an_attacker_of_each_seed():
     by = make_organizer()
     submission = make_trained_on()
     run = begin(submission, seeds=[1, 2], by=by)
-    assert (run.job.kind, run.job.queue, run.kind, run.recipe) == (KIND, "cpu", EvaluationRun.Kind.TRAINING, "small")
+    assert (run.job.kind, run.job.queue, run.kind, run.recipe) == (
+        TRAINING.job,
+        "cpu",
+        EvaluationRun.Kind.TRAINING,
+        "small",
+    )
     job = run_job(run)
     assert (job.state, job.failure, job.result) == (State.SUCCEEDED, "", {"seeds": 2, "utterances": 6})
     assert epochs_by_seed(run) == {1: [1, 2], 2: [1, 2]}
-    report = report_of(epochs_of([run])[run.pk])
+    report = make_report(list_epochs([run])[run.pk])
     assert [(one.seed, one.sources, one.held_out) for one in report.seeds] == [(1, 3, 3), (2, 3, 3)]
     assert report.first.source_chance == pytest.approx(2 / 3)
     assert report.first.target_error is None
@@ -177,7 +190,7 @@ def test_training_leaves_epochs_values_and_an_attacker_of_each_seed():
     for seed in (1, 2):
         _, names = default_storage.listdir(seed_folder(run, seed))
         assert sorted(names) == ["model.safetensors", "recipe.json", "values.csv"]
-    assert not (training_work.Path(training_work.settings.DATA_DIR) / "training" / f"{run.pk}-1").exists()
+    assert not (training_handlers.Path(training_handlers.settings.DATA_DIR) / "training" / f"{run.pk}-1").exists()
 
 
 @needs_torch
@@ -210,7 +223,7 @@ def test_xvector_is_trained_and_told_by_its_name():
     submission = make_trained_on()
     run = begin(submission, recipe=recipe)
     assert run_job(run).failure == ""
-    assert training_title(run) == f"x-vector TDNN of training {run.pk} (x-vector, no target classifier)"
+    assert recipe_of(run).network_title == "x-vector TDNN"
     samples, rate_hz = load_audio(submission.files.first().audio)
     vectors = load_encoder(run, 1).embed([samples], rate_hz)
     assert vectors.shape == (1, 16)
@@ -222,7 +235,7 @@ def test_target_classifier_measures_and_a_fresh_probe_stands_beside_it():
     submission = make_trained_on(targets=("t1", "t2"))
     run = begin(submission, recipe=tiny("literal", zero_epochs=0), variant="literal")
     assert run_job(run).state == State.SUCCEEDED
-    report = report_of(epochs_of([run])[run.pk])
+    report = make_report(list_epochs([run])[run.pk])
     assert report.first.target_chance == pytest.approx(0.5)
     assert (report.first.targets, report.first.target_probe is None) == (2, False)
     keys = {"source_validation_error", "target_validation_error", "target_probe_error"}
@@ -264,7 +277,7 @@ def test_speech_that_is_too_short_to_learn_from_ends_the_job_with_a_sentence():
 
 @needs_torch
 def test_lack_of_memory_is_told_before_anything_is_read(monkeypatch):
-    monkeypatch.setattr(training_work, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(training_handlers, "available_bytes", lambda: 1000)
     run = begin(make_trained_on())
     job = run_job(run)
     assert "GiB of memory; this machine has 0.0 GiB left." in job.failure
@@ -297,7 +310,7 @@ class Killed(BaseException):
 @pytest.fixture
 def killed_after_first_epoch(monkeypatch):
     """The process ends as soon as the first epoch is kept, once."""
-    keep, killed = training_work._Turn.keep, []
+    keep, killed = training_handlers._Turn.keep, []
 
     def keep_and_die(self, record):
         keep(self, record)
@@ -305,7 +318,7 @@ def killed_after_first_epoch(monkeypatch):
             killed.append(record.epoch)
             raise Killed
 
-    monkeypatch.setattr(training_work._Turn, "keep", keep_and_die)
+    monkeypatch.setattr(training_handlers._Turn, "keep", keep_and_die)
 
 
 @needs_torch
@@ -314,11 +327,11 @@ def test_killed_training_goes_on_after_its_last_epoch_and_comes_to_the_same(kill
     run = begin(submission)
     context = JobContext(claimed(run))
     with pytest.raises(Killed):
-        training_work.run_training(context)
+        training_handlers.train_attackers(context)
     assert epochs_by_seed(run) == {1: [1]}
     assert default_storage.exists(checkpoint_key(run, 1, 1))
     first = run.epochs.get().seconds
-    training_work.run_training(context)
+    training_handlers.train_attackers(context)
     assert epochs_by_seed(run) == {1: [1, 2]}
     assert run.epochs.get(epoch=1).seconds == first  # it was not trained again
     texts = list(run.job.events.values_list("text", flat=True))
@@ -326,7 +339,7 @@ def test_killed_training_goes_on_after_its_last_epoch_and_comes_to_the_same(kill
     assert not default_storage.exists(checkpoint_key(run, 1, 1))
     Job.objects.filter(pk=run.job_id).update(state=State.SUCCEEDED)
     straight = begin(submission)
-    training_work.run_training(JobContext(claimed(straight)))
+    training_handlers.train_attackers(JobContext(claimed(straight)))
     ends = [one.epochs.get(epoch=2).values for one in (run, straight)]
     assert ends[0]["source_loss"] == pytest.approx(ends[1]["source_loss"], rel=1e-4)
 
@@ -336,7 +349,7 @@ def test_training_whose_speech_was_erased_meanwhile_does_not_go_on(killed_after_
     submission = make_trained_on()
     run = begin(submission)
     with pytest.raises(Killed):
-        training_work.run_training(JobContext(claimed(run)))
+        training_handlers.train_attackers(JobContext(claimed(run)))
     submission.files.first().delete()
     Job.objects.filter(pk=run.job_id).update(state=State.WAITING, claim=None)
     job = run_job(run)
@@ -358,9 +371,9 @@ def test_checkpoint_without_its_row_is_not_trusted(killed_after_first_epoch):
     run = begin(make_trained_on())
     context = JobContext(claimed(run))
     with pytest.raises(Killed):
-        training_work.run_training(context)
+        training_handlers.train_attackers(context)
     TrainingEpoch.objects.all().delete()
-    training_work.run_training(context)
+    training_handlers.train_attackers(context)
     assert epochs_by_seed(run) == {1: [1, 2]}
     assert "Seed 1 goes on" not in " ".join(run.job.events.values_list("text", flat=True))
 
@@ -369,21 +382,21 @@ def test_checkpoint_without_its_row_is_not_trusted(killed_after_first_epoch):
 def test_cancelled_training_keeps_its_epochs_and_goes_on_when_asked(monkeypatch):
     by = make_organizer()
     run = begin(make_trained_on(), seeds=[1, 2])
-    keep = training_work._Turn.keep
+    keep = training_handlers._Turn.keep
 
     def keep_and_cancel(self, record):
         if self.seed == 1 and record.epoch == 1:
             self.context.cancel_wanted.set()
         keep(self, record)
 
-    monkeypatch.setattr(training_work._Turn, "keep", keep_and_cancel)
+    monkeypatch.setattr(training_handlers._Turn, "keep", keep_and_cancel)
     job = run_job(run)
     assert (job.state, job.failure) == (State.CANCELLED, "Cancelled; what was finished is kept.")
     assert epochs_by_seed(run) == {1: [1]}
-    monkeypatch.setattr(training_work._Turn, "keep", keep)
+    monkeypatch.setattr(training_handlers._Turn, "keep", keep)
     run_again(job, by=by)
     assert run_job(run).state == State.SUCCEEDED
-    assert (epochs_by_seed(run), trained_seeds(run)) == ({1: [1, 2], 2: [1, 2]}, [1, 2])
+    assert (epochs_by_seed(run), list_trained_seeds(run)) == ({1: [1, 2], 2: [1, 2]}, [1, 2])
 
 
 @needs_torch
@@ -434,7 +447,7 @@ def test_finished_seed_is_not_trained_again(monkeypatch):
     run = begin(make_trained_on(), recipe=tiny(epochs=1))
     run_job(run)
     before = list(run.epochs.values_list("pk", "seconds", "created_at"))
-    training_work.run_training(JobContext(Job.objects.get(pk=run.job_id)))
+    training_handlers.train_attackers(JobContext(Job.objects.get(pk=run.job_id)))
     assert list(run.epochs.values_list("pk", "seconds", "created_at")) == before
     assert run.values.count() == 1
 
@@ -444,14 +457,12 @@ def test_finished_seed_is_not_trained_again(monkeypatch):
 
 @needs_torch
 def test_chain_anonymises_what_is_missing_like_the_other_sets_then_trains_then_attacks(monkeypatch):
-    from evaluation import services_attack
-
     asked = []
 
     def attack(**given):
         asked.append(given)
 
-    monkeypatch.setattr(services_attack, "start_attack", attack)
+    monkeypatch.setattr(training_services, "start_attack", attack)
     submission = make_trained_on(with_files=False)
     corpus = submission.system.corpus
     corpus.data_sets.create(name="voices_trials", role="trial")
@@ -461,21 +472,21 @@ def test_chain_anonymises_what_is_missing_like_the_other_sets_then_trains_then_a
     )  # fmt: skip
     corpus.data_sets.create(name="voices_train_2", role="training").utterances.set(corpus.utterances.all())
     sets = list(corpus.data_sets.filter(role="training"))
-    run = start_chain(submission=submission, data_sets=sets, recipe=TINY, seeds=[3, 4], by=None)
+    run = train_and_attack(submission=submission, data_sets=sets, recipe=TINY, seeds=[3, 4], by=None)
     made = list(submission.anonymization_runs.filter(data_set__in=sets).order_by("pk"))
     assert [(one.method, one.seed, one.level) for one in made] == [("mcadams-2022", 7, "utterance")] * 2
     assert (made[0].job.after, made[1].job.after, run.job.after) == (None, made[0].job, made[1].job)
     assert [(one["trained"], one["seed"], one["after"]) for one in asked] == [(run, 3, run.job), (run, 4, run.job)]
     for each in (made[0].job_id, made[1].job_id, run.job_id):
         assert execute(each).state == State.SUCCEEDED
-    assert trained_seeds(run) == [3, 4]
+    assert list_trained_seeds(run) == [3, 4]
 
 
 @needs_torch
 def test_attack_of_a_chain_scores_the_trials_with_the_attacker_that_was_trained():
     submission = make_trained_on()
     add_trials(submission)
-    run = start_chain(submission=submission, data_sets=[training_set(submission)], recipe=TINY, seeds=[5], by=None)
+    run = train_and_attack(submission=submission, data_sets=[training_set(submission)], recipe=TINY, seeds=[5], by=None)
     waiting = list(Job.objects.order_by("created_at").values_list("pk", flat=True))
     assert [execute(job).state for job in waiting] == [State.SUCCEEDED] * 4  # training, two sets of vectors, attack
     attack = EvaluationRun.objects.get(kind=EvaluationRun.Kind.ATTACK)
@@ -518,12 +529,12 @@ def test_full_memory_is_told_with_what_to_do(monkeypatch):
 @needs_torch
 def test_chain_of_a_complete_submission_is_the_training_alone():
     submission = make_trained_on()
-    run = start_chain(
+    run = train_and_attack(
         submission=submission, data_sets=[training_set(submission)], recipe=TINY, seeds=[1], with_attack=False
     )
     assert (run.job.after, Job.objects.count()) == (None, 1)
     with pytest.raises(NotPossible, match="no anonymised file"):
-        start_chain(submission=empty(submission), data_sets=[training_set(submission)], recipe=TINY, seeds=[1])
+        train_and_attack(submission=empty(submission), data_sets=[training_set(submission)], recipe=TINY, seeds=[1])
 
 
 def empty(submission):
@@ -549,7 +560,7 @@ def test_report_says_when_a_target_error_above_chance_is_no_removal():
     run = make_training(submission, variant="literal", epochs={1: 2, 2: 2}, ended={
         1: final_values(0.9, 0.97, 0.3), 2: final_values(0.8, 0.99, 0.4),
     })  # fmt: skip
-    report = report_of(epochs_of([run])[run.pk])
+    report = make_report(list_epochs([run])[run.pk])
     assert report.is_anti_prediction
     assert report.probe_finds_more
     assert report.spread("target_probe").mean == pytest.approx(0.35)
@@ -557,49 +568,54 @@ def test_report_says_when_a_target_error_above_chance_is_no_removal():
     honest = make_training(submission, variant="measured", seeds=[1], epochs={1: 1}, ended={
         1: final_values(0.9, 0.6, 0.65),
     })  # fmt: skip
-    found = report_of(epochs_of([honest])[honest.pk])
+    found = make_report(list_epochs([honest])[honest.pk])
     assert (found.is_anti_prediction, found.probe_finds_more) == (False, False)
     assert found.spread("source_error").deviation is None
 
 
 def test_seeds_that_are_under_way_have_no_report():
     run = make_training(make_trained_on(), epochs={1: 3, 2: 1}, ended={1: final_values(0.9)})
-    assert [one.seed for one in report_of(epochs_of([run])[run.pk]).seeds] == [1]
-    assert trained_seeds(run) == [1]
+    assert [one.seed for one in make_report(list_epochs([run])[run.pk]).seeds] == [1]
+    assert list_trained_seeds(run) == [1]
     assert REPORT not in run.epochs.filter(seed=2).get().values
 
 
 def test_cost_is_told_by_trainings_of_the_same_size_here_and_else_by_measurements_elsewhere():
     recipe = TINY
-    unknown = cost_of(recipe, 3600.0, seeds=2, device="cpu")
-    assert (unknown.steps, unknown.is_from_here) == (2 * 2 * steps_per_epoch(recipe, 3600.0), False)
-    assert cost_of(recipe, 3600.0, seeds=2, device="cuda").seconds is None
+    unknown = estimate_cost(recipe, 3600.0, seeds=2, device="cpu")
+    assert (unknown.steps, unknown.is_from_here) == (2 * 2 * count_steps_per_epoch(recipe, 3600.0), False)
+    assert estimate_cost(recipe, 3600.0, seeds=2, device="cuda").seconds is None
     run = make_training(make_trained_on(), recipe=recipe, epochs={1: 2})  # 2 s for each 100 steps
-    known = cost_of(recipe, 3600.0, seeds=2, device="cpu")
+    known = estimate_cost(recipe, 3600.0, seeds=2, device="cpu")
     assert known.is_from_here
     assert known.seconds == pytest.approx(known.steps * 0.02)
-    assert not cost_of(recipe.changed(width=16), 3600.0, seeds=2, device="cpu").is_from_here
+    assert not estimate_cost(recipe.changed(width=16), 3600.0, seeds=2, device="cpu").is_from_here
     assert run.epochs.count() == 2
 
 
 def test_wider_networks_and_longer_speech_cost_more():
-    costs = [cost_of(TINY.changed(width=width), 3600.0, seeds=1, device="cpu").seconds for width in (8, 64, 96, 1024)]
+    costs = [
+        estimate_cost(TINY.changed(width=width), 3600.0, seeds=1, device="cpu").seconds for width in (8, 64, 96, 1024)
+    ]
     assert costs == sorted(costs)
-    assert cost_of(TINY, 7200.0, seeds=1, device="cpu").steps > cost_of(TINY, 3600.0, seeds=1, device="cpu").steps
+    assert (
+        estimate_cost(TINY, 7200.0, seeds=1, device="cpu").steps
+        > estimate_cost(TINY, 3600.0, seeds=1, device="cpu").steps
+    )
 
 
 def test_trainings_of_one_network_tell_nothing_of_the_cost_of_another():
     xvector = PRESETS["x-vector"]
     ecapa = PRESETS["vpc24"].changed(batch=xvector.batch)
     assert (ecapa.width, ecapa.crop_s) == (xvector.width, xvector.crop_s)
-    elsewhere = [cost_of(one, 3600.0, seeds=1, device="cpu").seconds for one in (xvector, ecapa)]
+    elsewhere = [estimate_cost(one, 3600.0, seeds=1, device="cpu").seconds for one in (xvector, ecapa)]
     assert elsewhere[0] == pytest.approx(0.43 * elsewhere[1])
     submission = make_trained_on()
     make_training(submission, recipe=xvector, epochs={1: 2})
-    assert cost_of(xvector, 3600.0, seeds=1, device="cpu").is_from_here
-    assert not cost_of(ecapa, 3600.0, seeds=1, device="cpu").is_from_here
+    assert estimate_cost(xvector, 3600.0, seeds=1, device="cpu").is_from_here
+    assert not estimate_cost(ecapa, 3600.0, seeds=1, device="cpu").is_from_here
     make_training(submission, recipe=ecapa, epochs={1: 2})
-    assert cost_of(ecapa, 3600.0, seeds=1, device="cpu").is_from_here
+    assert estimate_cost(ecapa, 3600.0, seeds=1, device="cpu").is_from_here
 
 
 def test_memory_is_the_least_of_the_machine_and_its_container(tmp_path):

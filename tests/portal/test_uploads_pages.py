@@ -12,6 +12,7 @@ from portal.client.main import _parser
 from portal.submissions.models import Submission, Upload
 from portal.submissions.uploads import upload_path
 from portal.teams.models import Team
+from tests.pages import read_page
 from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system, make_user
 
 pytestmark = pytest.mark.django_db
@@ -51,7 +52,7 @@ def page(client, user, address=PAGE):
     client.force_login(user)
     answer = client.get(address)
     assert answer.status_code == 200
-    return answer.content.decode()
+    return read_page(answer)
 
 
 def test_member_meets_the_systems_and_uploads_of_the_own_team_only(client, team, edition):
@@ -184,6 +185,6 @@ def test_page_says_who_sees_the_title_and_gives_dates_as_everywhere(client, team
     edition.submissions_close_at = timezone.now().replace(year=2030, month=1, day=2, hour=3, minute=4)
     edition.save()
     client.force_login(owner_of(team))
-    page = client.get("/editions/vpc/submit/").content.decode()
+    page = read_page(client.get("/editions/vpc/submit/"))
     assert "the title stands on the page of the system, which is public once the board is" in page
     assert "2030-01-02 03:04 UTC" in page

@@ -61,22 +61,22 @@ def test_only_organizers_submit_without_a_team():
 
 @pytest.mark.parametrize(("size", "is_taken"), [(0, False), (1, True), (1000, True), (1001, False)])
 def test_size(size, is_taken):
-    assert (rules.size_refusal(EDITION, size) == "") is is_taken
+    assert (rules.size_problem(EDITION, size) == "") is is_taken
 
 
 @pytest.mark.parametrize(("size", "is_taken"), [(40, True), (41, False)])
 def test_room(size, is_taken):
-    assert (rules.room_refusal(size, free=rules.SPARE_BYTES + 100, promised=60) == "") is is_taken
+    assert (rules.room_problem(size, free=rules.SPARE_BYTES + 100, promised=60) == "") is is_taken
 
 
 @pytest.mark.parametrize("name", ["a.zip", "A.ZIP", "a.b.tar.gz", "a.tgz", "a.tar.zst"])
 def test_names_of_archives(name):
-    assert rules.name_refusal(name) == ""
+    assert rules.name_problem(name) == ""
 
 
 @pytest.mark.parametrize("name", ["a.7z", "zip", "a.zip.rar", "a.gz", "a.wav"])
 def test_names_of_other_files(name):
-    assert "is no archive" in rules.name_refusal(name)
+    assert "is no archive" in rules.name_problem(name)
 
 
 def test_next_label_follows_the_last():

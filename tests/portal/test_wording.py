@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from portal.core import wording
+from portal.core import labels as wording
 
 
 def test_durations_read_as_people_say_them():

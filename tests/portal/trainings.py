@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from evaluation.attackers.training.presets import PRESETS, with_variant
-from evaluation.models import EvaluationRun
-from evaluation.selectors_training import REPORT
+from evaluation.app.attacks.trained import REPORT
+from evaluation.app.models import EvaluationRun
+from evaluation.attackers.training.recipe import PRESETS, with_variant
 from portal.challenges.models import Corpus
 from portal.core.storage import store_bytes
 from portal.submissions.models import System

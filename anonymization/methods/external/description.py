@@ -16,11 +16,10 @@ import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from anonymization.methods.contract import MOST_PARAMETERS, Option, Parameter
-from anonymization.methods.errors import MethodError
-from anonymization.methods.sandbox import Limits
+from anonymization.methods.contract import MOST_PARAMETERS, Described, MethodError, Option, Parameter
+from anonymization.methods.external.sandbox import Limits
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
@@ -29,37 +28,30 @@ LONGEST_NAME, LONGEST_VERSION, LARGEST_FILE = 60, 24, 256 * 1024
 OF_FOLDERS = ("input", "output", "manifest")
 OF_VOICE = ("voice", "seed")
 OF_RUN = ("python", "rate", "threads")
-_WORD = re.compile(r"[a-z][a-z0-9_]*")
 LOWEST_RATE_HZ, HIGHEST_RATE_HZ = 4_000, 192_000
+_REQUIRED: Any = object()  # in place of a default
 
 
-@dataclass(frozen=True)
-class Description:
+@dataclass(frozen=True, kw_only=True)
+class Description(Described):
     """What a description says; the attributes are its keys, paths are absolute.
 
+    version: as written, and the first digits of the digest, which is the SHA-256 of the file.
     rate_hz: what the command is given, None for the rate of the speech. duration_tolerance_s: None where any duration
-    will do. digest: of the file. is_limited: run it even where this machine cannot confine it in full.
+    will do. is_limited: run it even where this machine cannot confine it in full.
     """
 
     source: Path
     digest: str
-    name: str
-    title: str
-    version: str
-    reference: str
     mode: str
     command: tuple[str, ...]
     folder: Path
     reads: tuple[Path, ...]
     environment: Mapping[str, str]
-    parameters: tuple[Parameter, ...]
-    options: tuple[Option, ...]
     limits: Limits
     rate_hz: int | None
     converts_rate: bool
     duration_tolerance_s: float | None
-    is_deterministic: bool
-    needs_gpu: bool
     is_limited: bool
 
     @property
@@ -69,8 +61,11 @@ class Description:
         return any(of_voice & set(PLACEHOLDER.findall(part)) for part in self.command)
 
 
-def read_description(path: Path) -> Description:
-    """The description in a file.
+D = TypeVar("D", bound=Description)
+
+
+def read_description(path: Path, kind: type[D]) -> D:
+    """The description in a file, as something of that kind.
 
     Raises:
         MethodError: it cannot be read or used; names the file, the key, what was expected and found.
@@ -84,7 +79,7 @@ def read_description(path: Path) -> Description:
         raise MethodError(f"{path}: the description cannot be read ({error.strerror}).") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise MethodError(f"{path}: expected a TOML file in UTF-8, found: {error}.") from error
-    return _describe(_Table(keys, str(path)), path.absolute(), hashlib.sha256(content).hexdigest())
+    return _describe(_Table(keys, str(path)), path.absolute(), hashlib.sha256(content).hexdigest(), kind)
 
 
 class _Table:
@@ -95,10 +90,10 @@ class _Table:
         self.where = where
         self.known: list[str] = []
 
-    def take(self, key: str, expected: str, fits: Callable[[Any], bool], default: Any = None) -> Any:
+    def take(self, key: str, expected: str, fits: Callable[[Any], bool], default: Any = _REQUIRED) -> Any:
         """The value of a key. Raises MethodError where it does not fit, or is not there and has no default."""
         self.known.append(key)
-        if key not in self.keys and default is not None:
+        if key not in self.keys and default is not _REQUIRED:
             return default
         value = self.keys.pop(key, None)
         if value is None or not fits(value):
@@ -106,33 +101,28 @@ class _Table:
             raise MethodError(f"{self.where}: {key}: expected {expected}, found {found}.")
         return value
 
-    def text(self, key: str, expected: str = "a text", default: str | None = None, longest: int = 500) -> str:
-        fits = isinstance_of(str)
-        value: str = self.take(key, expected, lambda v: fits(v) and 0 < len(v.strip()) <= longest, default)
-        return value.strip()
+    def text(self, key: str, expected: str = "a text", default: Any = _REQUIRED, longest: int = 500) -> str:
+        value = self.take(key, expected, lambda v: isinstance(v, str) and 0 < len(v.strip()) <= longest, default)
+        return str(value).strip()
 
-    def one_of(self, key: str, choices: Collection[str], default: str | None = None) -> str:
-        value: str = self.take(key, f"one of {', '.join(choices)}", lambda v: v in choices, default)
-        return value
+    def one_of(self, key: str, choices: Collection[str], default: Any = _REQUIRED) -> str:
+        return str(self.take(key, f"one of {', '.join(choices)}", lambda v: v in choices, default))
 
-    def flag(self, key: str, default: bool | None = None) -> bool:
-        return bool(self.take(key, "true or false", isinstance_of(bool), default))
+    def flag(self, key: str, default: Any = _REQUIRED) -> bool:
+        return bool(self.take(key, "true or false", lambda v: isinstance(v, bool), default))
 
-    def number(self, key: str, low: float, high: float, default: float | None = None) -> float:
+    def number(self, key: str, low: float, high: float, default: Any = _REQUIRED) -> float:
         return float(self.take(key, f"a number from {low:g} to {high:g}", lambda v: _is_number(v, low, high), default))
 
-    def texts(self, key: str, expected: str, default: list[str] | None = None) -> tuple[str, ...]:
-        fits = isinstance_of(list)
-        value = self.take(key, expected, lambda v: fits(v) and all(isinstance(x, str) and x for x in v), default)
-        return tuple(value)
+    def texts(self, key: str, expected: str, default: Any = _REQUIRED) -> tuple[str, ...]:
+        return tuple(self.take(key, expected, lambda v: _is_list(v, str) and all(v), default))
 
     def tables(self, key: str) -> list[_Table]:
-        fits = isinstance_of(list)
-        found = self.take(key, f"[[{key}]] tables", lambda v: fits(v) and all(isinstance(x, dict) for x in v), [])
+        found = self.take(key, f"[[{key}]] tables", lambda v: _is_list(v, dict), [])
         return [_Table(each, f"{self.where}: {key} {number}") for number, each in enumerate(found, start=1)]
 
     def table(self, key: str) -> _Table:
-        return _Table(self.take(key, f"a table [{key}]", isinstance_of(dict), {}), f"{self.where}: {key}")
+        return _Table(self.take(key, f"a table [{key}]", lambda v: isinstance(v, dict), {}), f"{self.where}: {key}")
 
     def finish(self) -> None:
         """Raise MethodError for a key that nobody took."""
@@ -142,9 +132,8 @@ class _Table:
             raise MethodError(f'{self.where}: there is no key "{key}". {hint}')
 
 
-def isinstance_of(kind: type) -> Callable[[Any], bool]:
-    """Whether a value is of that type, as a function."""
-    return lambda value: isinstance(value, kind)
+def _is_list(value: object, kind: type) -> bool:
+    return isinstance(value, list) and all(isinstance(each, kind) for each in value)
 
 
 def _is_number(value: object, low: float, high: float) -> bool:
@@ -155,42 +144,42 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and NAME.fullmatch(value) is not None and len(value) <= LONGEST_NAME
 
 
-def _describe(table: _Table, path: Path, digest: str) -> Description:
-    fits_name = "small letters, digits and hyphens"
-    name = table.take("name", fits_name, _is_name)
-    tolerance = table.number("duration_tolerance_s", 0, 3600) if "duration_tolerance_s" in table.keys else None
-    rate = table.take("rate_hz", "a rate in hertz", lambda v: _is_number(v, LOWEST_RATE_HZ, HIGHEST_RATE_HZ), 0)
-    description = Description(
+def _describe(table: _Table, path: Path, digest: str, kind: type[D]) -> D:
+    name = table.take("name", "small letters, digits and hyphens", _is_name)
+    fits_version = f"a text of at most {LONGEST_VERSION} letters"
+    rate = table.take("rate_hz", "a rate in hertz", lambda v: _is_number(v, LOWEST_RATE_HZ, HIGHEST_RATE_HZ), None)
+    tolerance = table.take(
+        "duration_tolerance_s", "a number from 0 to 3600", lambda v: _is_number(v, 0, 3600), default=None
+    )
+    description = kind(
         source=path,
         digest=digest,
         name=name,
         title=table.text("title", longest=120),
-        version=table.text("version", f"a text of at most {LONGEST_VERSION} letters", longest=LONGEST_VERSION),
+        version=f"{table.text('version', fits_version, longest=LONGEST_VERSION)}+{digest[:8]}",
         reference=table.text("reference", "where the method is published, or by whom it is"),
         mode=table.one_of("mode", MODES),
         command=table.texts("command", "a list of texts: the program and what it is told"),
         folder=_folder(path, table.text("folder", "a folder", ".")),
         reads=tuple(_folder(path, each) for each in table.texts("reads", "a list of folders", [])),
         environment=_environment(table.table("environment")),
-        parameters=tuple(_parameter(each) for each in table.tables("parameters")),
-        options=tuple(_option(each) for each in table.tables("options")),
+        parameters=tuple(map(_parameter, table.tables("parameters"))),
+        options=tuple(map(_option, table.tables("options"))),
         limits=_limits(table.table("limits")),
-        rate_hz=int(rate) or None,
+        rate_hz=None if rate is None else int(rate),
         converts_rate=table.one_of("output_rate", ("convert", "refuse"), "convert") == "convert",
-        duration_tolerance_s=tolerance,
+        duration_tolerance_s=None if tolerance is None else float(tolerance),
         is_deterministic=table.flag("is_deterministic"),
         needs_gpu=table.flag("needs_gpu", default=False),
         is_limited=table.one_of("isolation", ("full", "limited"), "full") == "limited",
     )
     table.one_of("network", ("never",), "never")
-    if tolerance is None:
-        table.known.append("duration_tolerance_s")
     table.finish()
     _check_command(description, table.where)
     return description
 
 
-def data_of_portal() -> Path:
+def find_portal_data() -> Path:
     """Where the portal of this environment keeps its data; it need not exist."""
     return Path(os.environ.get("PORTAL_DATA_DIR") or "var").expanduser().absolute()
 
@@ -198,7 +187,7 @@ def data_of_portal() -> Path:
 def _folder(source: Path, text: str) -> Path:
     """A folder as the description names it, from its own place. Raises MethodError where it would open too much."""
     folder = Path(os.path.normpath(source.parent / Path(text).expanduser()))
-    data = data_of_portal()
+    data = find_portal_data()
     closed = {"your home folder": Path.home(), "the data of the portal": data}
     closed["the temporary files of all"] = Path(tempfile.gettempdir())
     for what, protected in closed.items():
@@ -223,21 +212,16 @@ def _limits(table: _Table) -> Limits:
 
 
 def _word(table: _Table) -> str:
-    fits = isinstance_of(str)
-    word: str = table.take("name", "small letters, digits and _", lambda v: fits(v) and _WORD.fullmatch(v) is not None)
-    return word
+    fits = re.compile(r"[a-z][a-z0-9_]*").fullmatch
+    return str(table.take("name", "small letters, digits and _", lambda v: isinstance(v, str) and bool(fits(v))))
 
 
 def _parameter(table: _Table) -> Parameter:
     name = _word(table)
     low, high = table.number("low", -1e12, 1e12), table.number("high", -1e12, 1e12)
-    gap = None
     if low >= high:
         raise MethodError(f"{table.where}: high: expected more than low ({low:g}), found {high:g}.")
-    if "gap" in table.keys:
-        expected = f"[from, to] between {low:g} and {high:g}"
-        found = table.take("gap", expected, lambda v: _is_gap(v, low, high))
-        gap = (float(found[0]), float(found[1]))
+    gap = table.take("gap", f"[from, to] between {low:g} and {high:g}", lambda v: _is_gap(v, low, high), None)
     parameter = Parameter(
         name=name,
         unit=table.text("unit", default=""),
@@ -245,9 +229,8 @@ def _parameter(table: _Table) -> Parameter:
         high=high,
         meaning=table.text("meaning"),
         effect=table.text("effect", default=""),
-        gap=gap,
+        gap=gap and (float(gap[0]), float(gap[1])),
     )
-    table.known.append("gap")
     table.finish()
     return parameter
 

@@ -1,59 +1,54 @@
 """A program of anybody as an anonymiser: called with folders or with standard streams, confined, its output checked.
 
-The description (`external_description`) says what to call; `sandbox` runs it without network and within its limits.
-An output is handed on only after all of a call were checked, and the files of a call are removed in any case.
+The description (`description`) says what to call; `sandbox` runs it without network and within its limits. An output is
+handed on only after all of a call were checked, and the files of a call are removed in any case. Utterances are called
+000001, 000002, … to the command: it learns no name of a speaker.
+
+Conventions: samples are int16, mono, shape (n,); rates are in hertz.
 """
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import logging
+import os
+import re
+import stat
 import tempfile
+import wave
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
-from anonymization.methods import sandbox
-from anonymization.methods._sandboxed import remove_folder
+import numpy as np
+
+from anonymization.methods.audio_conversion import convert_audio
 from anonymization.methods.contract import (
+    CommandStopped,
     Item,
-    Option,
+    MethodError,
     Options,
     OptionValue,
     Parameter,
-    PseudoSpeaker,
     Samples,
     complete_options,
     validate_samples,
     validate_voice,
 )
-from anonymization.methods.errors import MethodError
-from anonymization.methods.external_description import (
-    HIGHEST_RATE_HZ,
-    LOWEST_RATE_HZ,
-    Description,
-    data_of_portal,
-    fill_in,
-    read_description,
-)
-from anonymization.methods.external_files import (
-    OutputError,
-    check_folder,
-    file_name,
-    key_of,
-    read_output,
-    seed_of,
-    write_manifest,
-    write_wav,
-)
+from anonymization.methods.external import description, sandbox
+from anonymization.methods.external.supervisor import remove_folder
+from speech.audio.files import AudioError, decode_audio, resample
 
 log = logging.getLogger(__name__)
 
-
-class CommandStopped(MethodError):  # noqa: N818 - nothing is wrong
-    """The run was stopped while a command worked."""
+LONGEST_RATIO, LONGEST_MORE_S = 4.0, 10.0
+_KEY = re.compile(r"[0-9a-f]{64}")
+_BYTES_OF_A_SAMPLE, _BYTES_OF_HEADERS = 8, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -83,82 +78,35 @@ def watching(
         _watch.reset(token)
 
 
-@dataclass(frozen=True)
-class ExternalCommand:
-    """An `Anonymizer` made of a description; its version ends with the first digits of the description's SHA-256."""
-
-    description: Description
-
-    @property
-    def name(self) -> str:
-        return self.description.name
-
-    @property
-    def title(self) -> str:
-        return self.description.title
-
-    @property
-    def version(self) -> str:
-        return f"{self.description.version}+{self.description.digest[:8]}"
-
-    @property
-    def reference(self) -> str:
-        return self.description.reference
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        return self.description.parameters
-
-    @property
-    def options(self) -> tuple[Option, ...]:
-        return self.description.options
-
-    @property
-    def is_deterministic(self) -> bool:
-        return self.description.is_deterministic
-
-    @property
-    def needs_gpu(self) -> bool:
-        return self.description.needs_gpu
+class ExternalCommand(description.Description):
+    """An `Anonymizer` made of a description."""
 
     @property
     def isolation(self) -> str:
         """How it is confined on this machine, a sentence for the record of a run."""
-        if lacking := sandbox.missing_protections():
+        if lacking := sandbox.find_missing_protections():
             return f"{self.name} runs with limited isolation: {'; '.join(lacking)}."
         return f"{self.name} runs without network, sees its own folder only, and writes into its work folder only."
 
     def missing(self) -> str:
-        about = self.description
-        lacking = sandbox.missing_protections()
-        if lacking and not about.is_limited:
+        lacking = sandbox.find_missing_protections()
+        if lacking and not self.is_limited:
             return (
                 f"{self.name} cannot be confined on this machine: {'; '.join(lacking)}. Run it elsewhere, or accept "
-                f'that with isolation = "limited" in {about.source}.'
+                f'that with isolation = "limited" in {self.source}.'
             )
-        for folder in (about.folder, *about.reads):
+        for folder in (self.folder, *self.reads):
             if not folder.exists():
-                return f"{self.name} needs {folder}, which is not there. Put it there, or mend {about.source}."
+                return f"{self.name} needs {folder}, which is not there. Put it there, or correct {self.source}."
         try:
-            program = sandbox.find_program(fill_in(about.command[:1], {})[0], about.folder)
-            opened = [*map(Path, sandbox.SYSTEM_FOLDERS), *sandbox.folders_of_program(program)]
+            program = sandbox.find_program(description.fill_in(self.command[:1], {})[0], self.folder)
+            opened = [*map(Path, sandbox.SYSTEM_FOLDERS), *sandbox.list_program_folders(program)]
         except (MethodError, OSError, KeyError) as error:
             return f"{self.name} cannot run: {error}"
-        data = data_of_portal()
+        data = description.find_portal_data()
         if data.exists() and (within := [each for each in opened if data.resolve().is_relative_to(each.resolve())]):
             return f"{self.name} would read the data of the portal, which lie in {within[0]}. Move PORTAL_DATA_DIR."
         return ""
-
-    def anonymize(
-        self,
-        samples: Samples,
-        rate: int,
-        pseudo_speaker: PseudoSpeaker,
-        *,
-        options: Options | None = None,
-        threads: int = 1,
-    ) -> Samples:
-        return self.anonymize_batch([Item(samples, pseudo_speaker)], rate, options=options, threads=threads)[0]
 
     def anonymize_batch(
         self, items: Sequence[Item], rate: int, *, options: Options | None = None, threads: int = 1
@@ -167,11 +115,12 @@ class ExternalCommand:
             raise MethodError(missing)
         if self.needs_gpu and not _has_graphics_card():  # no part of `missing`: who offers it may be another machine
             raise MethodError(f"{self.name} needs a graphics card; this machine shows none. Run it on one that does.")
+        low_hz, high_hz = description.LOWEST_RATE_HZ, description.HIGHEST_RATE_HZ
         for item in items:
-            validate_samples(self.name, item.samples, rate, low_hz=LOWEST_RATE_HZ, high_hz=HIGHEST_RATE_HZ)
+            validate_samples(self.name, item.samples, rate, low_hz=low_hz, high_hz=high_hz)
             validate_voice(self, item.pseudo_speaker)
         settled = complete_options(self, options)
-        if sandbox.missing_protections():
+        if sandbox.find_missing_protections():
             _watch.get().remark(self.isolation)
         outputs = [item.samples.copy() for item in items]  # what has no samples stays as it is
         remarks: Counter[str] = Counter()
@@ -185,9 +134,9 @@ class ExternalCommand:
     def _calls(self, items: Sequence[Item]) -> list[list[tuple[int, Item]]]:
         """Which items go into one call of the command, with their places."""
         sounding = [(index, item) for index, item in enumerate(items) if item.samples.size]
-        if self.description.mode == "streams":
+        if self.mode == "streams":
             return [[each] for each in sounding]
-        if not self.description.has_voice_in_command:
+        if not self.has_voice_in_command:
             return [sounding] if sounding else []
         by_voice: dict[str, list[tuple[int, Item]]] = {}
         for index, item in sounding:
@@ -219,17 +168,17 @@ class _Call:
             remove_folder(str(work))
 
     def _run_in(self, work: Path, remarks: Counter[str]) -> list[tuple[int, Samples]]:
-        about = self.method.description
+        about = self.method
         source, output, home = (work / name for name in ("input", "output", "home"))
         for folder in (source, output, home):
             folder.mkdir(mode=0o700)
         given_rate = about.rate_hz or self.rate
-        given = {index: self._write_input(source / file_name(index), item) for index, item in self.items}
+        given = {index: self._write_input(source / name_file(index), item) for index, item in self.items}
         write_manifest(work / "manifest.csv", self.items, about.parameters)
-        [name, *others] = [file_name(index) for index, _ in self.items]
+        [name, *others] = [name_file(index) for index, _ in self.items]
         is_stream = about.mode == "streams"
         task = sandbox.Task(
-            arguments=fill_in(about.command, self._values(work, given_rate)),
+            arguments=description.fill_in(about.command, self._values(work, given_rate)),
             folder=about.folder,
             work=work,
             writes=(output, home),
@@ -257,9 +206,7 @@ class _Call:
 
     def _write_input(self, path: Path, item: Item) -> int:
         """How many samples the command is given."""
-        from evaluation.formats.audio import resample
-
-        rate = self.method.description.rate_hz or self.rate
+        rate = self.method.rate_hz or self.rate
         samples = item.samples if rate == self.rate else resample(item.samples, self.rate, rate)
         write_wav(path, samples, rate)
         return int(samples.size)
@@ -271,8 +218,8 @@ class _Call:
             "input": str(work / "input"),
             "output": str(work / "output"),
             "manifest": str(work / "manifest.csv"),
-            "voice": key_of(first),
-            "seed": str(seed_of(first)),
+            "voice": find_key(first),
+            "seed": str(derive_seed(first)),
             "rate": str(rate),
             "threads": str(self.threads),
         }
@@ -282,23 +229,16 @@ class _Call:
     def _read(
         self, folder: Path, index: int, given: int, given_rate: int, printed: str, remarks: Counter[str]
     ) -> Samples:
-        from evaluation.formats.audio import resample
-
-        about = self.method.description
-        expected = {given_rate, self.rate}
+        expected, tolerance_s = {given_rate, self.rate}, self.method.duration_tolerance_s
         try:
-            samples, rate, stored = read_output(
-                folder / file_name(index), given=given, given_rate=given_rate, tolerance_s=about.duration_tolerance_s
-            )
-            if rate not in expected and not about.converts_rate:
+            path = folder / name_file(index)
+            samples, rate, stored = read_output(path, given=given, given_rate=given_rate, tolerance_s=tolerance_s)
+            if rate not in expected and not self.method.converts_rate:
                 rates = " or ".join(f"{each} Hz" for each in sorted(expected))
                 raise MethodError(f"expected {rates}, found {rate} Hz")
         except MethodError as error:
-            sentence = str(error).rstrip(".")
-            raise OutputError(
-                f"{self.method.name} failed. Its output for {file_name(index)} cannot be used: {sentence}.{printed}",
-                index,
-            ) from error
+            unusable = f"Its output for {name_file(index)} cannot be used: {str(error).rstrip('.')}"
+            raise MethodError(f"{self.method.name} failed. {unusable}.{printed}") from error
         if stored:
             remarks[stored] += 1
         if rate == self.rate:
@@ -323,4 +263,98 @@ def load_command(path: Path) -> ExternalCommand:
     Raises:
         MethodError: the description cannot be used; says why.
     """
-    return ExternalCommand(read_description(path))
+    return description.read_description(path, ExternalCommand)
+
+
+# The files between the portal and the command ----------------------------------------------------------
+
+
+def name_file(index: int) -> str:
+    """Of the utterance with this place in the batch, counted from 0, and of its output."""
+    return f"{index + 1:06d}.wav"
+
+
+def find_key(item: Item) -> str:
+    """The key of the voice: 64 hexadecimal digits, those of the SHA-256 of what a file of voices has instead."""
+    key = item.pseudo_speaker.key
+    return key if _KEY.fullmatch(key) else hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def derive_seed(item: Item) -> int:
+    """A number below 2^31 that follows from the voice."""
+    return int(find_key(item)[:8], 16) >> 1
+
+
+def write_wav(path: Path, samples: Samples, rate: int) -> None:
+    """16-bit mono samples as WAV."""
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(np.ascontiguousarray(samples, dtype="<i2").data)
+
+
+def write_manifest(path: Path, items: Sequence[tuple[int, Item]], parameters: Sequence[Parameter]) -> None:
+    """One line for each utterance: its name without suffix, the key of its voice, its seed, its parameters."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["utterance", "voice", "seed", *(parameter.name for parameter in parameters)])
+        for index, item in items:
+            values = [repr(float(item.pseudo_speaker.parameters[parameter.name])) for parameter in parameters]
+            table.writerow([Path(name_file(index)).stem, find_key(item), derive_seed(item), *values])
+
+
+def check_folder(folder: Path, expected: Collection[str]) -> str:
+    """What is wrong with the files in an output folder, a sentence; empty where they are just the expected ones."""
+    found = {entry.name for entry in os.scandir(folder)}
+    if missing := sorted(set(expected) - found):
+        others = f" and {len(missing) - 1} others" if len(missing) > 1 else ""
+        return f"It left no output for {missing[0]}{others}; {len(found & set(expected))} of {len(expected)} are there."
+    if extra := sorted(found - set(expected)):
+        others = f" and {len(extra) - 1} others" if len(extra) > 1 else ""
+        return f'It left a file that nobody asked for: "{_shown(extra[0])}"{others}. Expected one for each input only.'
+    return ""
+
+
+def read_output(path: Path, *, given: int, given_rate: int, tolerance_s: float | None) -> tuple[Samples, int, str]:
+    """An output with its own rate and how it was stored.
+
+    Args:
+        given, given_rate: samples of the input and their rate.
+        tolerance_s: by how much the duration may differ; None for up to four times and ten seconds.
+
+    Raises:
+        MethodError: no regular file, no mono audio, no samples, NaN, or too long or too short.
+    """
+    given_s = given / given_rate
+    longest_s = given_s * LONGEST_RATIO + LONGEST_MORE_S
+    try:
+        with _opened(path) as file:
+            most = int(longest_s * 192_000) * _BYTES_OF_A_SAMPLE + _BYTES_OF_HEADERS
+            if (size := os.fstat(file.fileno()).st_size) > most:
+                raise MethodError(f"expected at most {most} bytes, found {size}")
+            decoded = decode_audio(file, longest_s=longest_s)
+    except OSError as error:
+        raise MethodError(f"expected a file of its own, found a link or none ({error.strerror})") from error
+    except AudioError as error:
+        raise MethodError(f"expected {error.expected}, found {error.found}") from error
+    found_s = len(decoded.samples) / decoded.rate_hz
+    if tolerance_s is not None and abs(found_s - given_s) > tolerance_s:
+        raise MethodError(f"expected {given_s:.3f} s within {tolerance_s:g} s, found {found_s:.3f} s")
+    converted = convert_audio(decoded.samples, decoded.rate_hz, wanted_hz=decoded.rate_hz)
+    stored = "" if decoded.encoding == "PCM_16" else f"{decoded.encoding} samples rounded to 16 bits"
+    return converted.samples, decoded.rate_hz, stored
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A regular file that has this one name, open for reading."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    about = os.fstat(descriptor)
+    if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1:
+        os.close(descriptor)
+        raise MethodError("expected a file of its own, found a folder, a pipe or a link")
+    return os.fdopen(descriptor, "rb")
+
+
+def _shown(name: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in name)[:80]

@@ -1,7 +1,7 @@
 """Runs somebody else's program without network, without credentials, within limits, and leaves nothing of it behind.
 
 The program reads the system's folders, its interpreter and its own folder, writes into its work folder, and sees no
-other file, no environment but a small clean one, and no process outside. `_sandboxed` is the process that starts and
+other file, no environment but a small clean one, and no process outside. `supervisor` is the process that starts and
 watches it; nothing here needs privileges. Sizes are in MiB (`_mb`), durations in seconds (`_s`).
 """
 
@@ -20,8 +20,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 
-from anonymization.methods import _landlock, _seccomp
-from anonymization.methods.errors import MethodError
+from anonymization.methods.contract import MethodError
+from anonymization.methods.external import confinement
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 SHOWN_LINES = 8
@@ -29,26 +29,7 @@ SHOWN_CHARACTERS = 1_200
 _ASK_EVERY_S = 0.2
 _ENDING_S = 40.0
 
-# What programs of any kind need: no secrets lie there (of /etc the parts that hold none).
-SYSTEM_FOLDERS = (
-    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/ld.so.conf"),
-    *("/etc/ld.so.conf.d", "/etc/alternatives", "/etc/fonts", "/etc/group", "/etc/hosts", "/etc/locale.alias"),
-    *("/etc/localtime", "/etc/login.defs", "/etc/magic", "/etc/mime.types", "/etc/nsswitch.conf", "/etc/os-release"),
-    *("/etc/passwd", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/timezone", "/etc/java", "/etc/OpenCL"),
-    *(
-        "/proc/cpuinfo",
-        "/proc/filesystems",
-        "/proc/loadavg",
-        "/proc/meminfo",
-        "/proc/stat",
-        "/proc/sys",
-        "/proc/version",
-    ),
-    *("/sys/devices/system", "/sys/fs/cgroup", "/dev/random", "/dev/urandom"),
-)
-DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
-GPU_FOLDERS = ("/sys/bus/pci", "/sys/class/drm", "/sys/devices", "/sys/module/nvidia", "/etc/nvidia", "/etc/vulkan")
-GPU_DEVICES = ("/proc/driver/nvidia", "/dev/dri", "/dev/kfd")
+SYSTEM_FOLDERS = tuple(confinement.OPENED["system_folders"])
 
 
 @dataclass(frozen=True)
@@ -125,17 +106,17 @@ class Outcome:
 
 
 @cache
-def missing_protections() -> tuple[str, ...]:
+def find_missing_protections() -> tuple[str, ...]:
     """What this machine cannot keep a command from, a clause each; empty where it can be confined in full."""
     if platform.system() != "Linux":
         return (f"commands are confined on Linux only, this is {platform.system()}",)
     lacking = []
-    if reason := _seccomp.why_no_filter():
+    if reason := confinement.explain_missing_filter():
         lacking.append(f"the network stays open to it ({reason})")
-    if (found := _landlock.version()) < _landlock.LOWEST_VERSION:
+    if (found := confinement.find_landlock()) < confinement.LOWEST_LANDLOCK:
         lacking.append(
             "files that this user may read or write stay open to it "
-            f"(Landlock {_landlock.LOWEST_VERSION} is needed, Linux 6.2 or newer with it switched on; "
+            f"(Landlock {confinement.LOWEST_LANDLOCK} is needed, Linux 6.2 or newer with it switched on; "
             f"found {f'version {found}' if found else 'none'})"
         )
     return tuple(lacking)
@@ -145,17 +126,17 @@ def run_confined(task: Task, *, allow_limited: bool = False, should_stop: Callab
     """Run a command to its end, or to the first limit that it breaks; all its processes have ended then.
 
     Args:
-        allow_limited: run it even where `missing_protections` names some, with those that there are.
+        allow_limited: run it even where `find_missing_protections` names some, with those that there are.
         should_stop: asked several times a second; the command is ended once it says yes.
 
     Raises:
         MethodError: this machine lacks a protection, or the program is not there.
     """
-    if missing_protections() and not allow_limited:
-        raise MethodError(f"Commands cannot be confined on this machine: {'; '.join(missing_protections())}.")
+    if find_missing_protections() and not allow_limited:
+        raise MethodError(f"Commands cannot be confined on this machine: {'; '.join(find_missing_protections())}.")
     plan = json.dumps(_plan(task))
     process = subprocess.Popen(  # noqa: S603 - the program of the portal itself
-        [sys.executable, "-I", "-S", "-c", _SUPERVISE, str(Path(__file__).resolve().parents[2])],
+        [sys.executable, "-I", "-S", "-c", _SUPERVISE, str(Path(__file__).resolve().parents[3])],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -173,7 +154,9 @@ def run_confined(task: Task, *, allow_limited: bool = False, should_stop: Callab
     return Outcome(**json.loads(printed))
 
 
-_SUPERVISE = "import sys; sys.path.insert(0, sys.argv[1]); from anonymization.methods._sandboxed import main; main()"
+_SUPERVISE = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from anonymization.methods.external.supervisor import main; main()"
+)
 
 
 def _wait(process: subprocess.Popen[str], plan: str, should_stop: Callable[[], bool] | None) -> tuple[str, str]:
@@ -206,11 +189,12 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 def _plan(task: Task) -> dict[str, object]:
     executable = find_program(task.arguments[0], task.folder)
-    reads = [*SYSTEM_FOLDERS, *folders_of_program(executable), task.folder, task.work, *task.reads]
-    devices = [*DEVICES]
+    reads = [*SYSTEM_FOLDERS, *list_program_folders(executable), task.folder, task.work, *task.reads]
+    opened = confinement.OPENED
+    devices = [*opened["devices"]]
     if task.needs_gpu:
-        reads += GPU_FOLDERS
-        devices += [*GPU_DEVICES, *(str(path) for path in Path("/dev").glob("nvidia*"))]
+        reads += opened["gpu_folders"]
+        devices += [*opened["gpu_devices"], *(str(path) for path in Path("/dev").glob("nvidia*"))]
     return {
         "parent": os.getpid(),
         "executable": str(executable),
@@ -225,8 +209,8 @@ def _plan(task: Task) -> dict[str, object]:
         "stdout": str(task.stdout) if task.stdout else None,
         "limits": asdict(task.limits),
         "needs_gpu": task.needs_gpu,
-        "landlock": _landlock.version() > 0,
-        "seccomp": not _seccomp.why_no_filter(),
+        "landlock": confinement.find_landlock() > 0,
+        "seccomp": not confinement.explain_missing_filter(),
     }
 
 
@@ -256,7 +240,7 @@ def find_program(name: str, folder: Path) -> Path:
     return Path(found)
 
 
-def folders_of_program(program: Path) -> tuple[Path, ...]:
+def list_program_folders(program: Path) -> tuple[Path, ...]:
     """What a program needs to be read: itself, and for an interpreter of Python what is installed with it."""
     found: list[Path] = []
     while True:

@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from anonymization.methods import _landlock, _seccomp, _shared_memory
+from anonymization.methods.external import confinement
 
 KEPT_OF_ERRORS = 64 * 1024
 LOOK_EVERY_S = 0.1
@@ -102,13 +102,13 @@ class Supervisor:
             self._reap()
             if self.status is not None:
                 ended_at = ended_at or now
-                if not descendants():
+                if not list_descendants():
                     return self._broken_limit([], now) or "exit"
                 if now - ended_at > GRACE_S:
                     return "left-running"
             if now - looked_at >= LOOK_EVERY_S or self.stopped:
                 looked_at = now
-                if broken := self._broken_limit(descendants(), now):
+                if broken := self._broken_limit(list_descendants(), now):
                     return broken
 
     def _broken_limit(self, running: list[int], now: float) -> str:
@@ -156,7 +156,7 @@ class Supervisor:
                 self.status = status
 
 
-def descendants() -> list[int]:
+def list_descendants() -> list[int]:
     """All processes below this one that still run, whatever session or group they are in."""
     children: dict[int, list[int]] = {}
     for process in Path("/proc").iterdir():
@@ -180,7 +180,7 @@ def descendants() -> list[int]:
 def end_descendants() -> None:
     """End them all; those that they start meanwhile come to this process and are ended in the next round."""
     give_up_at = time.monotonic() + LONGEST_ENDING_S
-    while (running := descendants()) and time.monotonic() < give_up_at:
+    while (running := list_descendants()) and time.monotonic() < give_up_at:
         for signal_number in (signal.SIGSTOP, signal.SIGKILL):
             for process in running:
                 with suppress(ProcessLookupError):
@@ -292,16 +292,16 @@ def _threads_of_user() -> int:
 
 
 def _confine(plan: dict[str, Any]) -> None:
-    rules = [(path, _landlock.READ) for path in [*plan["read"], f"/proc/{os.getpid()}"]]
-    rules += [(path, _landlock.WRITE) for path in plan["write"]]
-    rules += [(path, _landlock.DEVICE) for path in plan["devices"]]
-    if plan["landlock"] and _shared_memory.give_shared_memory(plan["limits"]["memory_mb"]):
-        rules.append((_shared_memory.FOLDER, _landlock.WRITE))
+    rules = [(path, confinement.READ) for path in [*plan["read"], f"/proc/{os.getpid()}"]]
+    rules += [(path, confinement.WRITE) for path in plan["write"]]
+    rules += [(path, confinement.DEVICE) for path in plan["devices"]]
+    if plan["landlock"] and confinement.give_shared_memory(plan["limits"]["memory_mb"]):
+        rules.append((confinement.SHARED_MEMORY, confinement.WRITE))
     _drop_capabilities()
     if plan["landlock"]:
-        _landlock.close_folders(rules)
+        confinement.close_folders(rules)
     if plan["seccomp"]:
-        _seccomp.forbid_calls(own_signals_only=_landlock.version() < _landlock.SIGNALS_VERSION)
+        confinement.forbid_calls(own_signals_only=confinement.find_landlock() < confinement.LANDLOCK_OF_SIGNALS)
 
 
 def _drop_capabilities() -> None:

@@ -1,6 +1,10 @@
-"""Speech as kNN-WORLD sees it: coded spectral envelope, aperiodicity, F0 and energy every 5 ms, and their statistics.
+"""Speech as kNN-WORLD sees it, and the frames of a target in place of those of a source.
 
-Conventions: samples are int16, mono, 16 kHz; frames as in `world_f0`; the envelope is coded as WORLD codes it, by 40
+Every 5 ms: coded spectral envelope, aperiodicity, F0 and energy, and their statistics over a recording. Matching takes
+the nearest frames of the target, averaged, as kNN-VC does it in the space of a self-supervised model (Baas, van
+Niekerk, Kamper: Voice conversion with just nearest neighbors, Interspeech 2023), here in that of WORLD's envelope.
+
+Conventions: samples are int16, mono, 16 kHz; frames as in `world.f0`; the envelope is coded as WORLD codes it, by 40
 coefficients of the log spectrum on a mel axis, the first of which is its mean; energies in dB of the envelope's power,
 relative. Long recordings are analysed in pieces, so that memory beside the result stays that of one piece.
 """
@@ -16,26 +20,22 @@ import numpy as np
 import numpy.typing as npt
 
 from anonymization.methods.contract import Samples
-from anonymization.methods.world_f0 import (
-    FRAME_SAMPLES,
-    FULL_SCALE,
+from anonymization.methods.world.f0 import (
     RATE_HZ,
     Estimator,
     F0Statistics,
     Floats,
+    load_world,
     measure_f0,
     n_frames,
     track_f0,
 )
-from anonymization.methods.world_library import load_world
-from anonymization.methods.world_voice import MIN_SAMPLES, cut_at_pauses
+from anonymization.methods.world.method import analyse_frames, cut_at_pauses
 
 Singles = npt.NDArray[np.float32]
+Places = npt.NDArray[np.intp]
 
 N_COEFFICIENTS = 40
-FFT_SIZE = 1024
-# Half of the widest analysis window, that of F0 at 40 Hz.
-_CONTEXT_SAMPLES = 800
 # Frames so far below the loud ones say more about the room than about the voice.
 _LOUDER_DB = 30.0
 _LOUD_PERCENTILE = 95.0
@@ -48,6 +48,13 @@ _DELTA_FRAMES = 2
 _DELTA_WEIGHT = 0.7
 # So many frames of analysed sources are kept, for the same utterance in several voices: five minutes.
 _MOST_KEPT_FRAMES = 60_000
+# Distances of so many pairs are held at once.
+_PAIRS = 1 << 21
+# More candidates than are wanted: which are nearest is then decided without the rounding of a matrix product, which
+# may differ with the number of threads.
+_SPARE = 8
+# The weights of the three taps that smooth over time.
+_SIDE, _CENTRE = 0.25, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,26 +122,17 @@ def _spread(values: Singles) -> Singles:
     return np.maximum(spread, np.float32(_LEAST_SPREAD))
 
 
-def joined(parts: list[WorldFrames]) -> WorldFrames:
+def join_frames(parts: list[WorldFrames]) -> WorldFrames:
     """Recordings of one speaker one after the other."""
-    return WorldFrames(
-        np.concatenate([part.f0 for part in parts]),
-        np.concatenate([part.envelope for part in parts]),
-        np.concatenate([part.aperiodicity for part in parts]),
-        np.concatenate([part.energy_db for part in parts]),
-    )
-
-
-def padded_for_analysis(samples: Samples) -> Samples:
-    """The samples, lengthened by zeros to the 0.1 s that WORLD's widest window needs."""
-    return samples if samples.size >= MIN_SAMPLES else np.pad(samples, (0, MIN_SAMPLES - samples.size))
+    columns = ("f0", "envelope", "aperiodicity", "energy_db")
+    return WorldFrames(*(np.concatenate([getattr(part, column) for part in parts]) for column in columns))
 
 
 def analyse(samples: Samples, estimator: Estimator) -> WorldFrames:
     """All frames of a recording.
 
     Args:
-        samples: int16, shape (n,), 16 kHz, at least 0.1 s (`padded_for_analysis`).
+        samples: int16, shape (n,), 16 kHz, at least 0.1 s (`pad_for_analysis`).
         estimator: of F0, as `track_f0` has it.
 
     Raises:
@@ -154,12 +152,7 @@ def analyse(samples: Samples, estimator: Estimator) -> WorldFrames:
 def _analyse_piece(samples: Samples, contour: Floats, first: int, last: int) -> tuple[Floats, Floats, Floats]:
     """Envelope, aperiodicity and energy of the frames from first to last."""
     world = load_world()
-    start = max(0, first * FRAME_SAMPLES - _CONTEXT_SAMPLES)
-    signal = samples[start : last * FRAME_SAMPLES + _CONTEXT_SAMPLES] / FULL_SCALE
-    times_s = (np.arange(first, last) * FRAME_SAMPLES - start) / RATE_HZ
-    own = np.ascontiguousarray(contour[first:last])
-    spectra = world.cheaptrick(signal, own, times_s, RATE_HZ, fft_size=FFT_SIZE)
-    noise = world.d4c(signal, own, times_s, RATE_HZ, fft_size=FFT_SIZE)
+    spectra, noise = analyse_frames(samples, np.ascontiguousarray(contour[first:last]), first)
     energy = 10 * np.log10(np.maximum(spectra.mean(axis=1), 10 ** (_SILENT_DB / 10)))
     coded = world.code_spectral_envelope(spectra, RATE_HZ, N_COEFFICIENTS)
     return coded, world.code_aperiodicity(noise, RATE_HZ), energy
@@ -175,14 +168,65 @@ class KeptAnalyses:
     def analyse(self, samples: Samples, estimator: Estimator) -> WorldFrames:
         """As `analyse`, which is left out where the same samples were analysed before."""
         key = hashlib.sha256(np.ascontiguousarray(samples).data).hexdigest(), estimator
-        found = self._kept.get(key)
-        return self._keep(key, analyse(samples, estimator)) if found is None else found
-
-    def _keep(self, key: tuple[str, str], made: WorldFrames) -> WorldFrames:
-        """Without a lock, which a forked worker could inherit held: two threads at worst analyse the same."""
-        self._kept[key] = made
-        for oldest in list(self._kept):
-            if sum(each.f0.size for each in list(self._kept.values())) <= self._most_frames:
-                break
-            self._kept.pop(oldest, None)
+        made = self._kept.get(key)
+        if made is None:
+            # Without a lock, which a forked worker could inherit held: two threads at worst analyse the same.
+            made = self._kept[key] = analyse(samples, estimator)
+            for oldest in list(self._kept):
+                if sum(each.f0.size for each in list(self._kept.values())) <= self._most_frames:
+                    break
+                self._kept.pop(oldest, None)
         return made
+
+
+def convert_frames(source: WorldFrames, target: WorldFrames, k: int, blend: float) -> tuple[Singles, Singles]:
+    """Envelope, shape (frames, 40), and aperiodicity, shape (frames, bands), of the source in the target's voice.
+
+    Each frame becomes the mean of its `k` nearest of the target, voiced among voiced; envelopes are then smoothed over
+    three frames. A part `blend` of the envelope is the source's own with the target's mean and spread instead.
+    """
+    envelope = np.empty_like(source.envelope)
+    aperiodicity = np.empty_like(source.aperiodicity)
+    for kind in (True, False):
+        own, candidates = np.flatnonzero(source.voiced == kind), np.flatnonzero(target.voiced == kind)
+        if candidates.size < k:
+            candidates = np.arange(target.f0.size)
+        per_block = max(1, _PAIRS // candidates.size)
+        for start in range(0, own.size, per_block):
+            frames = own[start : start + per_block]
+            chosen = candidates[nearest(source.features[frames], target.features[candidates], k)]
+            envelope[frames] = target.envelope[chosen].mean(axis=1)
+            aperiodicity[frames] = target.aperiodicity[chosen].mean(axis=1)
+    if blend:
+        moved = (source.envelope - source.mean) / source.spread * target.spread + target.mean
+        envelope += np.float32(blend) * (moved - envelope)
+    return smooth(envelope), aperiodicity
+
+
+def nearest(points: Singles, candidates: Singles, k: int) -> Places:
+    """Places of the `k` nearest candidates of each point by Euclidean distance, the nearest first; shape (points, k).
+
+    Of candidates equally near the first comes first.
+
+    Args:
+        points: shape (points, dimensions). candidates: shape (candidates, dimensions), `k` of them at least.
+    """
+    n_spared = min(k + _SPARE, len(candidates))
+    halves = 0.5 * np.einsum("ij,ij->i", candidates, candidates)
+    rough = halves - points @ candidates.T
+    if n_spared < len(candidates):
+        spared = np.argpartition(rough, n_spared - 1, axis=1)[:, :n_spared]
+    else:
+        spared = np.tile(np.arange(n_spared), (len(points), 1))
+    spared.sort(axis=1)
+    differences = candidates[spared].astype(np.float64) - points[:, None, :]
+    distances = np.einsum("ijk,ijk->ij", differences, differences)
+    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(spared, order, axis=1)
+
+
+def smooth(frames: Singles) -> Singles:
+    """Over time by weights of a quarter, a half and a quarter; the ends keep their own on the open side."""
+    padded = np.pad(frames, ((1, 1), (0, 0)), mode="edge")
+    smoothed: Singles = np.float32(_CENTRE) * frames + np.float32(_SIDE) * (padded[:-2] + padded[2:])
+    return smoothed

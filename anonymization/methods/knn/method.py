@@ -3,92 +3,56 @@
 A nearest-neighbour conversion as kNN-VC is (Baas, van Niekerk, Kamper: Voice conversion with just nearest neighbors,
 Interspeech 2023), with WORLD's coded envelope in place of WavLM and its synthesis in place of HiFi-GAN: it needs no
 training and no weights, and is not the published system. The energy contour stays the source's; F0 gets the target's
-mean and spread. Conventions: samples are int16, mono, 16 kHz; frames of 5 ms as in `world_f0`.
+mean and spread. Conventions: samples are int16, mono, 16 kHz; frames of 5 ms as in `world.f0`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast, get_args
+from typing import cast
 
 import numpy as np
 
-from anonymization.methods.conforming import conform
+from anonymization.methods.audio_conversion import convert_audio
 from anonymization.methods.contract import (
+    Described,
     Item,
-    Option,
-    Options,
-    Parameter,
-    PseudoSpeaker,
+    MethodError,
+    OptionValue,
     Samples,
-    complete_options,
+    Target,
+    TargetPool,
+    read_methods,
     validate_samples,
-    validate_voice,
 )
-from anonymization.methods.errors import MethodError
-from anonymization.methods.knn_world_frames import (
-    FFT_SIZE,
+from anonymization.methods.knn.frames import (
     KeptAnalyses,
     Singles,
     WorldFrames,
     analyse,
-    joined,
-    padded_for_analysis,
+    convert_frames,
+    join_frames,
 )
-from anonymization.methods.knn_world_matching import convert_frames
-from anonymization.methods.target_pool import Target, TargetPool
-from anonymization.methods.world_f0 import (
-    FRAME_MS,
-    FRAME_SAMPLES,
-    MIN_VOICED_FRAMES,
-    RATE_HZ,
-    Estimator,
-    Floats,
-    move_f0,
+from anonymization.methods.world.f0 import FRAME_MS, MIN_VOICED_FRAMES, RATE_HZ, Estimator, Floats, load_world, move_f0
+from anonymization.methods.world.method import (
+    FFT_SIZE,
+    Level,
+    join_pieces,
+    mute_silence,
+    pad_for_analysis,
+    set_level,
 )
-from anonymization.methods.world_library import load_world, missing_world
-from anonymization.methods.world_voice import Level, cut_at_pauses, mute_silence, set_level
+from speech.vocoders.world_library import missing_world
 
 _TITLE = "kNN-WORLD"
-# Frames around a piece that are made too, so that a pulse before its edge rings into it.
-_PAD_FRAMES = 8
-_FADE_SAMPLES = 160
 # Pauses of a target teach nothing: frames so far below its loud ones are no part of its pool.
 _PAUSE_DB = 50.0
 _LOUD_PERCENTILE = 95.0
 _FRAMES_A_SECOND = 1000 / FRAME_MS
 
-_OPTIONS = (
-    Option(
-        name="k", default=4.0, low=1.0, high=32.0,
-        meaning="of how many frames of the target the mean is taken: more sounds smoother and duller",
-    ),
-    Option(
-        name="pool_s", default=15.0, low=2.0, high=600.0, unit="s",
-        meaning="how much speech of each target is used at most, pauses left out: more is clearer, and slower",
-    ),
-    Option(
-        name="blend", default=0.0, low=0.0, high=1.0,
-        meaning=(
-            "how much of the speaker's own spectral envelope, moved to the target's mean and spread, is mixed in: "
-            "more is clearer, and hides less"
-        ),
-    ),
-    Option(
-        name="f0", default="autocorrelation", choices=get_args(Estimator),
-        meaning="how F0 is found, as for world-formant-f0",
-    ),
-    Option(
-        name="level", default="kept", choices=get_args(Level),
-        meaning="kept: the loudness (RMS) of the original; peak: the largest sample at full scale",
-    ),
-)  # fmt: skip
-
 
 @dataclass(frozen=True)
-class KnnWorld:
+class KnnWorld(Described):
     """Each frame of speech becomes the mean of the frames of a target speaker that are nearest to it in shape, voiced
     among voiced; the energy contour stays, F0 gets the target's mean and spread, and the WORLD vocoder makes speech of
     it. What stays of the speaker is the timing, the melody's shape and the loudness.
@@ -96,18 +60,7 @@ class KnnWorld:
     pool: the targets, None before `prepare`; the other attributes are those of `TargetedAnonymizer`.
     """
 
-    pool: TargetPool | None = field(default=None, repr=False)
-    name: str = "knn-world"
-    title: str = "kNN-WORLD (nearest frames of a target speaker)"
-    version: str = "1"
-    reference: str = (
-        "Own design after M. Baas, B. van Niekerk, H. Kamper: Voice conversion with just nearest neighbors. "
-        "Interspeech 2023; on WORLD: M. Morise, F. Yokomori, K. Ozawa, IEICE Transactions E99-D (7), 2016"
-    )
-    parameters: tuple[Parameter, ...] = ()
-    options: tuple[Option, ...] = _OPTIONS
-    is_deterministic: bool = True
-    needs_gpu: bool = False
+    pool: TargetPool | None = field(default=None, repr=False, kw_only=True)
     # What was analysed of targets, and of sources lately.
     _targets: dict[tuple[str, float, str], WorldFrames] = field(default_factory=dict, repr=False, compare=False)
     _sources: KeptAnalyses = field(default_factory=KeptAnalyses, repr=False, compare=False)
@@ -122,18 +75,9 @@ class KnnWorld:
     def missing(self) -> str:
         return missing_world(_TITLE)
 
-    def anonymize(
-        self,
-        samples: Samples,
-        rate: int,
-        pseudo_speaker: PseudoSpeaker,
-        *,
-        options: Options | None = None,
-        threads: int = 1,
-    ) -> Samples:
-        """As the protocol has it; frames, level and silence keep their place, so that the duration is the same."""
-        if missing := self.missing():
-            raise MethodError(missing)
+    def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
+        """Frames, level and silence keep their place, so that the duration is the same."""
+        samples = item.samples
         if self.pool is None:
             raise MethodError(
                 f"{self.name} gives the voices of target speakers; found none. Name a folder of their recordings "
@@ -141,26 +85,17 @@ class KnnWorld:
             )
         if threads < 1:
             raise MethodError(f"At least one thread is needed; found threads={threads}.")
-        settled = complete_options(self, options)
         validate_samples(_TITLE, samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
-        validate_voice(self, pseudo_speaker)
-        target = self.pool.find(pseudo_speaker.target)
+        target = self.pool.find(item.pseudo_speaker.target)
         if not samples.any():
             return np.zeros_like(samples)
-        pool_s, estimator = cast("float", settled["pool_s"]), cast("Estimator", settled["f0"])
-        frames = self._sources.analyse(padded_for_analysis(samples), estimator)
+        pool_s, estimator = cast("float", options["pool_s"]), cast("Estimator", options["f0"])
+        frames = self._sources.analyse(pad_for_analysis(samples), estimator)
         theirs = self._analysed(target, pool_s, estimator)
-        k, blend = round(cast("float", settled["k"])), cast("float", settled["blend"])
+        k, blend = round(cast("float", options["k"])), cast("float", options["blend"])
         output = convert(frames, theirs, k=k, blend=blend)[: samples.size]
         mute_silence(output, samples)
-        return set_level(output, samples, cast("Level", settled["level"]))
-
-    def anonymize_batch(
-        self, items: Sequence[Item], rate: int, *, options: Options | None = None, threads: int = 1
-    ) -> list[Samples]:
-        return [
-            self.anonymize(item.samples, rate, item.pseudo_speaker, options=options, threads=threads) for item in items
-        ]
+        return set_level(output, samples, cast("Level", options["level"]))
 
     def _analysed(self, target: Target, pool_s: float, estimator: Estimator) -> WorldFrames:
         """The target's frames; two threads at worst analyse the same, to the same result."""
@@ -180,15 +115,15 @@ def analyse_target(target: Target, pool_s: float, estimator: Estimator) -> World
     left = round(pool_s * _FRAMES_A_SECOND)
     for recording in target.recordings:
         try:
-            conformed = conform(*recording())
+            converted = convert_audio(*recording())
         except (OSError, ValueError) as error:
             raise MethodError(f"A recording of the target {target.name} cannot be read: {error}") from error
-        found = _spoken(analyse(padded_for_analysis(conformed.samples), estimator))
+        found = _spoken(analyse(pad_for_analysis(converted.samples), estimator))
         parts.append(found.keep(np.arange(found.f0.size) < left))
         left -= parts[-1].f0.size
         if left <= 0:
             break
-    frames = joined(parts)
+    frames = join_frames(parts)
     n_voiced = int(np.count_nonzero(frames.voiced))
     if n_voiced < MIN_VOICED_FRAMES:
         raise MethodError(
@@ -210,37 +145,18 @@ def convert(source: WorldFrames, target: WorldFrames, *, k: int, blend: float) -
     envelope, aperiodicity = convert_frames(source, target, k, blend)
     statistics = target.f0_statistics
     moved = move_f0(source.f0, statistics.mean_hz, statistics.spread_semitones)
-    output = np.zeros(source.f0.size * FRAME_SAMPLES, np.float32)
-    for first, last in cut_at_pauses(source.voiced):
-        _add_piece(output, source, moved, envelope, aperiodicity, first, last)
-    return output
+
+    def synthesize(begin: int, end: int) -> Floats:
+        """The frames in between with the energies of the source."""
+        world = load_world()
+        spectra = world.decode_spectral_envelope(envelope[begin:end].astype(np.float64), RATE_HZ, FFT_SIZE)
+        energy = 10 ** (source.energy_db[begin:end].astype(np.float64) / 10)
+        spectra *= (energy / spectra.mean(axis=1))[:, None]
+        noise = world.decode_aperiodicity(aperiodicity[begin:end].astype(np.float64), RATE_HZ, FFT_SIZE)
+        sound: Floats = world.synthesize(np.ascontiguousarray(moved[begin:end]), spectra, noise, RATE_HZ, FRAME_MS)
+        return sound
+
+    return join_pieces(source.voiced, synthesize)
 
 
-def _add_piece(
-    output: Singles, source: WorldFrames, moved: Floats, envelope: Singles, aperiodicity: Singles, first: int, last: int
-) -> None:
-    """Synthesise the frames from first to last with the energies of the source, and fade them into the output."""
-    world = load_world()
-    n_frames = source.f0.size
-    begin, end = max(0, first - _PAD_FRAMES), min(n_frames, last + _PAD_FRAMES)
-    spectra = world.decode_spectral_envelope(envelope[begin:end].astype(np.float64), RATE_HZ, FFT_SIZE)
-    energy = 10 ** (source.energy_db[begin:end].astype(np.float64) / 10)
-    spectra *= (energy / spectra.mean(axis=1))[:, None]
-    noise = world.decode_aperiodicity(aperiodicity[begin:end].astype(np.float64), RATE_HZ, FFT_SIZE)
-    sound = world.synthesize(np.ascontiguousarray(moved[begin:end]), spectra, noise, RATE_HZ, FRAME_MS)
-    low, high = begin * FRAME_SAMPLES, end * FRAME_SAMPLES
-    # Noise of two pieces is independent: it keeps its power where the squares of the weights add up to one.
-    fade = np.sin(math.pi / 2 * (np.arange(2 * _FADE_SAMPLES) + 0.5) / (2 * _FADE_SAMPLES))
-    if first > 0:
-        low = first * FRAME_SAMPLES - _FADE_SAMPLES
-    if last < n_frames:
-        high = last * FRAME_SAMPLES + _FADE_SAMPLES
-    sound = sound[low - begin * FRAME_SAMPLES : high - begin * FRAME_SAMPLES]
-    if first > 0:
-        sound[: fade.size] *= fade
-    if last < n_frames:
-        sound[-fade.size :] *= fade[::-1]
-    output[low:high] += sound
-
-
-METHODS: tuple[KnnWorld, ...] = (KnnWorld(),)
+METHODS = tuple(KnnWorld(**about) for about in read_methods(__file__))

@@ -11,38 +11,37 @@ alpha below 1 raises the resonances under that frequency and lowers those above 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 
-from anonymization.methods import mcadams_compiled, mcadams_torch
 from anonymization.methods.contract import (
+    Inside,
+    Instant,
     Item,
     Method,
-    Option,
+    MethodError,
     Options,
     OptionValue,
-    Parameter,
+    Poles,
     Samples,
     complete_options,
+    read_methods,
     validate_samples,
     validate_voice,
 )
-from anonymization.methods.errors import MethodError
-from anonymization.methods.mcadams_alphas import OFFICIAL_HIGH, OFFICIAL_LOW
-from anonymization.methods.mcadams_parameters import (
+from anonymization.methods.mcadams import engine, torch_engine
+from anonymization.methods.mcadams.parameters import (
+    FULL_SCALE,
+    OFFSET,
     PEAK,
     RATE_HZ,
-    Engine,
     Floats,
     Level,
     McAdamsParameters,
 )
-
-__all__ = ["METHODS", "RATE_HZ", "McAdamsParameters", "mcadams", "mcadams_batch", "official_options"]
 
 Edition = Literal[2020, 2022, 2024]
 
@@ -91,7 +90,7 @@ def mcadams_batch(
     if len({replace(each, alpha=1.0) for each in parameters}) > 1:
         raise MethodError("Utterances of one batch may differ in alpha alone; found other parameters that differ, too.")
     if parameters and parameters[0].engine == "torch":
-        bent = mcadams_torch.bend_poles(utterances, parameters, threads=threads)
+        bent = torch_engine.bend_poles(utterances, parameters, threads=threads)
         return [_set_level(*each) for each in zip(bent, utterances, (one.level for one in parameters), strict=True)]
     return _run_compiled(utterances, parameters, threads)
 
@@ -100,20 +99,14 @@ def _run_compiled(
     utterances: Sequence[Samples], parameters: Sequence[McAdamsParameters], threads: int
 ) -> list[Samples]:
     workers = max(1, min(threads, len(utterances)))
-    outputs: list[Samples] = [np.zeros(0, np.int16)] * len(utterances)
-    queue = iter(sorted(range(len(utterances)), key=lambda i: -utterances[i].size))
 
-    def work() -> None:
-        for i in queue:
-            bent = mcadams_compiled.bend_poles(utterances[i], parameters[i], threads // workers)
-            outputs[i] = _set_level(bent, utterances[i], parameters[i].level)
+    def bend(i: int) -> Samples:
+        bent = engine.bend_poles(utterances[i], parameters[i], threads // workers)
+        return _set_level(bent, utterances[i], parameters[i].level)
 
-    with ThreadPoolExecutor(workers) as pool:
-        helpers = [pool.submit(work) for _ in range(workers - 1)]
-        work()
-    for helper in helpers:
-        helper.result()
-    return outputs
+    longest_first = sorted(range(len(utterances)), key=lambda i: -utterances[i].size)
+    made = dict(zip(longest_first, engine.map_in_threads(workers, bend, longest_first), strict=True))
+    return [made[i] for i in range(len(utterances))]
 
 
 def _set_level(output: Floats, original: Samples, level: Level) -> Samples:
@@ -164,91 +157,53 @@ class _McAdamsMethod(Method):
 
 
 def _read_parameters(voice: Mapping[str, float], options: Options) -> McAdamsParameters:
-    return McAdamsParameters(
-        alpha=voice["alpha"] if "alpha" in voice else cast("float", options["alpha"]),
-        level=cast("Level", options["level"]),
-        keep_digital_silence=cast("bool", options["keep_digital_silence"]),
-        first_frame=cast("bool", options["first_frame"]),
-        tail=cast("bool", options["tail"]),
-        engine=cast("Engine", options["engine"]),
-    )
+    """The options are named as in `McAdamsParameters`; alpha is the voice's, or the option of one voice for all."""
+    alpha = voice["alpha"] if "alpha" in voice else options["alpha"]
+    return McAdamsParameters(**{**options, "alpha": alpha})  # type: ignore[arg-type]
 
 
 def _process(samples: Samples, rate: int, voice: Mapping[str, float], options: Options, threads: int) -> Samples:
     return mcadams(samples, rate, _read_parameters(voice, options), threads=threads)
 
 
-def _options(*, first_frame: bool) -> Iterator[Option]:
-    yield Option(
-        "level",
-        "peak",
-        "peak: the largest sample of every utterance becomes 32766, as officially; kept: the output is as loud as the "
-        "input, unless that would clip",
-        choices=("peak", "kept"),
+def _inspect(instant: Instant) -> Inside:
+    """The poles of the frame whose middle is nearest to the instant, as the engines find and turn them."""
+    settings = _read_parameters(instant.parameters, instant.options)
+    alpha = settings.alpha
+    to_hz = instant.rate / (2 * math.pi)
+
+    def expected(hertz: Floats) -> Floats:
+        return np.minimum((hertz / to_hz) ** alpha, math.pi) * to_hz
+
+    sentence = (
+        f"The McAdams coefficient α = {alpha:.3g} turns each pole from its angle φ to φ^α: {_directions(alpha, to_hz)}."
     )
-    yield Option(
-        "keep_digital_silence",
-        True,
-        "whether a stretch of zeros stays zeros; officially it does not, and a file of zeros becomes loud noise",
-    )
-    yield Option(
-        "first_frame",
-        first_frame,
-        "whether the first 20 ms are filtered; else the output begins with 10 ms of zeros, as in 2020 and 2022",
-    )
-    yield Option(
-        "tail",
-        False,
-        "whether what follows the last whole frame is filtered, as if zeros came after it; else the last 10 ms fade "
-        "out and up to 10 ms of zeros follow, as officially",
-    )
-    yield Option(
-        "engine",
-        "compiled",
-        "compiled: the processor's cores; torch: a graphics card where torch finds one (differs by at most 1 of int16)",
-        choices=("compiled", "torch"),
-    )
+    inside = Inside(expected=expected, sentences=(sentence,))
+    frames = settings.frames(instant.samples.size)
+    if not frames:
+        return inside
+    hop, length = settings.hop_samples, settings.window_samples
+    wanted = round((instant.at_s * instant.rate - length / 2) / hop)
+    start = hop * min(max(wanted, frames.start), frames.stop - 1)
+    frame = np.full(length, OFFSET)
+    inner = instant.samples[start : start + length]
+    frame[: inner.size] += inner / FULL_SCALE
+    if not inner.any() and settings.keep_digital_silence:
+        return inside
+    roots = np.roots(engine.fit_polynomial(frame * settings.analysis_window() + OFFSET, settings.order))
+    upper = roots[roots.imag > 0].astype(np.complex128)
+    upper = upper[np.argsort(np.angle(upper))]
+    angles: Floats = np.angle(upper).astype(np.float64)
+    turned: Floats = np.minimum(angles**alpha, math.pi)
+    span = start / instant.rate, (start + length) / instant.rate
+    return replace(inside, poles=Poles(alpha, np.abs(upper), angles, turned, *span))
 
 
-_ALPHA = Parameter(
-    name="alpha",
-    unit="",
-    low=OFFICIAL_LOW,
-    high=OFFICIAL_HIGH,
-    meaning="McAdams coefficient: the exponent on the angles of the poles",
-    effect=(
-        "At 1 nothing would change. The further below 1, the further the resonances of the voice move: those below "
-        "about 2.5 kHz upwards, those above it downwards."
-    ),
-)
-_ONE_ALPHA = Option(
-    "alpha",
-    _ALPHA_2020,
-    "McAdams coefficient of all speakers: the exponent on the angles of the poles; 1 changes nothing",
-    low=0.1,
-    high=2.0,
-)
-_REFERENCE = (
-    "J. Patino, N. Tomashenko, M. Todisco, A. Nautsch, N. Evans: Speaker anonymisation using the McAdams coefficient. "
-    "Interspeech 2021"
-)
+def _directions(alpha: float, fixed_hz: float) -> str:
+    if alpha == 1:
+        return "nothing moves"
+    below, above = ("up", "down") if alpha < 1 else ("down", "up")
+    return f"resonances below {fixed_hz:.0f} Hz move {below}, those above it {above}"
 
 
-def _edition(edition: Edition, title: str) -> Method:
-    one_voice = edition == 2020
-    return _McAdamsMethod(
-        name=f"mcadams-{edition}",
-        title=title,
-        version="2",
-        reference=_REFERENCE,
-        process=_process,
-        parameters=() if one_voice else (_ALPHA,),
-        options=(*((_ONE_ALPHA,) if one_voice else ()), *_options(first_frame=edition == 2024)),
-    )
-
-
-METHODS = (
-    _edition(2022, "B2: McAdams coefficient (2022)"),
-    _edition(2024, "B2: McAdams coefficient (2024)"),
-    _edition(2020, "B2: McAdams coefficient, one voice for all (2020)"),
-)
+METHODS = tuple(_McAdamsMethod(**about, process=_process, inspect=_inspect) for about in read_methods(__file__))

@@ -1,10 +1,15 @@
-"""What the McAdams filter can be told, checked once; the engines below assume it is right.
+"""What the McAdams filter can be told, checked once (the engines assume it is right), and the official alphas of 2024.
+
+The alphas are those of the official B2 of 2024, so that a published baseline can be made again. Enrolment and trials of
+a speaker share an alpha there, and the n-th utterance of every set does: voices for a challenge come from
+`pseudo_speakers`, which keeps them apart. Source: the challenge's own program of 2024.
 
 Conventions: durations in seconds; a frame starts every `hop_samples` samples, frame 0 at sample 0.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -12,7 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.errors import MethodError
+from anonymization.methods.contract import MethodError
 
 RATE_HZ = 16_000
 
@@ -25,6 +30,8 @@ PEAK = 32766
 # Added to every sample, and to the windowed frame where the prediction is fitted.
 OFFSET = float(np.finfo(np.float32).eps)
 _MAX_ALPHA = 2.0
+OFFICIAL_LOW, OFFICIAL_HIGH = 0.5, 0.9
+_UTTERANCE_SEED = "VPC2024"
 
 
 @dataclass(frozen=True)
@@ -100,3 +107,26 @@ class McAdamsParameters:
         hann: Floats = np.hanning(self.window_samples)
         window: Floats = np.sqrt(hann / (hann.sum() / self.hop_samples))
         return window
+
+
+def official_speaker_alpha(speaker: str) -> float:
+    """Alpha of a speaker at speaker level, in [0.5, 0.9): the same in every data set.
+
+    >>> round(official_speaker_alpha("1272"), 8)
+    0.77574436
+    """
+    return float(_generator(speaker).uniform(OFFICIAL_LOW, OFFICIAL_HIGH))
+
+
+def official_utterance_alphas(n_utterances: int) -> Floats:
+    """Alphas at utterance level, shape (n_utterances,), in [0.5, 0.9), in the order of `wav.scp`.
+
+    >>> official_utterance_alphas(3).round(8).tolist()
+    [0.68758807, 0.56747103, 0.75924141]
+    """
+    return _generator(_UTTERANCE_SEED).uniform(OFFICIAL_LOW, OFFICIAL_HIGH, n_utterances)
+
+
+def _generator(text: str) -> np.random.Generator:
+    """Numpy's default generator, seeded by the first eight hexadecimal digits of SHA-256."""
+    return np.random.default_rng(int(hashlib.sha256(text.encode()).hexdigest()[:8], 16))

@@ -1,6 +1,6 @@
 """The McAdams filter on torch: all frames of a batch at once, on a graphics card where torch finds one.
 
-The steps are those of `_mcadams_kernel`, in float64; only the roots of a frame are moved all together instead of one
+The steps are those of `engine`, in float64; only the roots of a frame are moved all together instead of one
 after the other, so outputs differ by rounding: before quantisation by less than 1e-9 of the peak.
 
 Conventions: tensors are float64 of shape (what, frames), frames last; a polynomial has shape (order + 1, frames) and
@@ -17,24 +17,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anonymization.methods.contract import Samples
-from anonymization.methods.errors import MethodError
-from anonymization.methods.mcadams_compiled import companion_eigenvalues
-from anonymization.methods.mcadams_parameters import FULL_SCALE, OFFSET, Floats, McAdamsParameters
+from anonymization.methods.contract import MethodError, Samples
+from anonymization.methods.mcadams import engine
+from anonymization.methods.mcadams.parameters import FULL_SCALE, OFFSET, Floats, McAdamsParameters
 
 Tensor = Any
 
 # A processor works from its cache; a card needs many frames, 42 MB for each step of the filter.
 _FRAMES_PER_BATCH = {"cpu": 512, "cuda": 16_384}
 
-_TINY = float(np.finfo(np.float64).tiny)
-_UNIT_ROUNDOFF = 2.0**-53
-# As in `_mcadams_kernel`, where they are explained.
-_ENERGY_TRUST = 1e-6
-_START_RADIUS = 0.95
 _MAX_ITERATIONS = 60
-_LAST_STEP = 1e-9
-_NEAR_REAL = 1e-5
 
 
 class _Piece(NamedTuple):
@@ -56,9 +48,19 @@ def load_torch() -> Any:
         ) from error
 
 
-def device_name() -> str:
+class _Torch:
+    """The module torch, imported when something of it is first asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(load_torch(), name)
+
+
+torch: Any = _Torch()
+
+
+def find_device() -> str:
     """Where the filter runs: "cuda" where torch finds a graphics card, else "cpu". Raises MethodError without torch."""
-    return "cuda" if load_torch().cuda.is_available() else "cpu"
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def bend_poles(
@@ -77,7 +79,7 @@ def bend_poles(
 
     Raises MethodError without torch.
     """
-    device = device or device_name()
+    device = device or find_device()
     size = frames_per_batch or _FRAMES_PER_BATCH.get(device, _FRAMES_PER_BATCH["cpu"])
     outputs: dict[int, Floats] = {}
     done = 0
@@ -101,7 +103,6 @@ def bend_poles(
 @contextmanager
 def _torch_threads(threads: int) -> Iterator[None]:
     """Torch at that many threads; with one it starts none of its own, so that a process may fork afterwards."""
-    torch = load_torch()
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -136,13 +137,9 @@ def _batches(
 
 
 def _bend_batch(
-    batch: Sequence[_Piece],
-    utterances: Sequence[Samples],
-    parameters: Sequence[McAdamsParameters],
-    device: str,
+    batch: Sequence[_Piece], utterances: Sequence[Samples], parameters: Sequence[McAdamsParameters], device: str
 ) -> Floats:
     """The overlap-added output of all pieces, each at its block; shape (blocks · hop,)."""
-    torch = load_torch()
     first = parameters[batch[0].utterance]
     length, hop = first.window_samples, first.hop_samples
     per_frame = math.ceil(length / hop)
@@ -159,7 +156,10 @@ def _bend_batch(
     index = torch.arange(length, device=device)[:, None] + block * hop
     raw = torch.from_numpy(signal).to(device)[index]
     window = torch.from_numpy(first.analysis_window()).to(device)[:, None]
-    bent = _bend_frames((raw.double() / FULL_SCALE + OFFSET) * window, torch.from_numpy(alphas).to(device), first.order)
+    frames = (raw.double() / FULL_SCALE + OFFSET) * window
+    coefficients = fit_polynomials(frames + OFFSET, first.order)
+    turned = _turn_poles(*find_poles(coefficients), torch.from_numpy(alphas).to(device))
+    bent = _refilter(frames, coefficients, turned)
     bent *= window
     if first.keep_digital_silence:
         bent.masked_fill_((raw == 0).all(0), 0.0)
@@ -173,20 +173,12 @@ def _bend_batch(
     return result
 
 
-def _bend_frames(frames: Tensor, alphas: Tensor, order: int) -> Tensor:
-    """Frames filtered by their own polynomials over those of their turned poles; alphas: (frames,)."""
-    coefficients = fit_polynomials(frames + OFFSET, order)
-    real, imag = find_poles(coefficients)
-    return _refilter(frames, coefficients, _turn_poles(real, imag, alphas))
-
-
 def fit_polynomials(frames: Tensor, order: int) -> Tensor:
-    """Linear prediction by Burg's method, as `_mcadams_kernel._burg`, shape (order + 1, frames)."""
-    torch = load_torch()
+    """Linear prediction by Burg's method, as `engine._burg`, shape (order + 1, frames)."""
     n = frames.shape[0] - 1
     forward, backward, product = frames[1:].clone(), frames[:-1].clone(), torch.empty_like(frames[1:])
     energy = (forward * forward + backward * backward).sum(0)
-    unreliable = _ENERGY_TRUST * energy
+    unreliable = engine.ENERGY_TRUST * energy
     coefficients = torch.zeros((order + 1, frames.shape[1]), dtype=frames.dtype, device=frames.device)
     coefficients[0] = 1.0
     for i in range(order):
@@ -194,7 +186,7 @@ def fit_polynomials(frames: Tensor, order: int) -> Tensor:
         low = energy < unreliable
         if bool(low.any()):
             energy = torch.where(low, torch.maximum(energy, (f * f + b * b).sum(0)), energy)
-        reflection = -2.0 * torch.mul(f, b, out=scratch).sum(0) / (energy + _TINY)
+        reflection = -2.0 * torch.mul(f, b, out=scratch).sum(0) / (energy + engine.TINY)
         coefficients[1 : i + 2] += reflection * coefficients[: i + 1].flip(0)
         torch.addcmul(f, b, reflection, out=scratch)
         b.addcmul_(f, reflection)
@@ -205,7 +197,6 @@ def fit_polynomials(frames: Tensor, order: int) -> Tensor:
 
 def find_poles(coefficients: Tensor) -> tuple[Tensor, Tensor]:
     """Real and imaginary parts, each (order, frames), of all roots; exactly 0 the latter of real ones."""
-    torch = load_torch()
     roots, found = _find_roots(coefficients)
     real, imag = roots.real.clone(), roots.imag.clone()
     for r in range(real.shape[0]):
@@ -213,12 +204,12 @@ def find_poles(coefficients: Tensor) -> tuple[Tensor, Tensor]:
         distance = torch.hypot(real - real[r], imag + imag[r])
         distance[r] = math.inf
         size = imag[r].abs()
-        is_real = (size < _NEAR_REAL) & (distance.amin(0) >= 2.0 * size)
+        is_real = (size < engine.NEAR_REAL) & (distance.amin(0) >= 2.0 * size)
         imag[r] = torch.where(is_real, 0.0, imag[r])
     found &= (imag > 0).sum(0) == (imag < 0).sum(0)
     if not bool(found.all()):
         lost = (~found).nonzero().flatten()
-        poles = companion_eigenvalues(coefficients[:, lost].T.cpu().numpy()).T
+        poles = engine.solve_companions(coefficients[:, lost].T.cpu().numpy()).T
         real[:, lost] = torch.from_numpy(poles.real.copy()).to(real.device)
         imag[:, lost] = torch.from_numpy(poles.imag.copy()).to(imag.device)
     return real, imag
@@ -226,11 +217,10 @@ def find_poles(coefficients: Tensor) -> tuple[Tensor, Tensor]:
 
 def _find_roots(coefficients: Tensor) -> tuple[Tensor, Tensor]:
     """All roots (Ehrlich 1967; Aberth 1973), complex (order, frames), and whether they settled, (frames,)."""
-    torch = load_torch()
     order, n_frames = coefficients.shape[0] - 1, coefficients.shape[1]
     # A quarter step off symmetry: conjugate starts would never part to meet two real roots.
     angles = 2.0 * math.pi * (np.arange(order) + 0.25) / order
-    start = torch.from_numpy(_START_RADIUS * np.exp(1j * angles)).to(coefficients.device)
+    start = torch.from_numpy(engine.START_RADIUS * np.exp(1j * angles)).to(coefficients.device)
     roots = start[:, None].repeat(1, n_frames)
     found = torch.zeros(n_frames, dtype=torch.bool, device=coefficients.device)
     frames = torch.arange(n_frames, device=coefficients.device)
@@ -251,22 +241,20 @@ def _find_roots(coefficients: Tensor) -> tuple[Tensor, Tensor]:
 
 def _step_roots(coefficients: Tensor, roots: Tensor, settled: Tensor) -> tuple[Tensor, Tensor]:
     """Every root that has not settled, moved once, and which have settled since."""
-    torch = load_torch()
     radius = roots.abs()
     value, slope, bound = torch.ones_like(roots), torch.zeros_like(roots), torch.ones_like(radius)
     for coefficient in coefficients[1:]:
         slope.mul_(roots).add_(value)
         value.mul_(roots).add_(coefficient)
         bound.mul_(radius).add_(coefficient.abs())
-    is_noise = value.abs() <= 4.0 * _UNIT_ROUNDOFF * bound
+    is_noise = value.abs() <= 4.0 * engine.UNIT_ROUNDOFF * bound
     step = value / (slope - value * _repel(roots))
     step = torch.where(settled | is_noise, 0.0, step)
-    return roots - step, settled | (step.abs() <= _LAST_STEP * radius)
+    return roots - step, settled | (step.abs() <= engine.LAST_STEP * radius)
 
 
 def _repel(roots: Tensor) -> Tensor:
     """Σ 1 / (root - another) over all others; in real numbers, as torch divides complex ones slowly."""
-    torch = load_torch()
     real, imag = roots.real.contiguous(), roots.imag.contiguous()
     across, along, weight = (torch.empty_like(real) for _ in range(3))
     sum_real, sum_imag = torch.zeros_like(real), torch.zeros_like(imag)
@@ -282,7 +270,6 @@ def _repel(roots: Tensor) -> Tensor:
 
 def _turn_poles(real: Tensor, imag: Tensor, alphas: Tensor) -> Tensor:
     """The polynomials of the poles with each complex angle φ turned to φ^alpha, at most π."""
-    torch = load_torch()
     radius = torch.hypot(real, imag)
     angle = torch.atan2(imag.clamp(min=0.0), real).pow(alphas).clamp(max=math.pi)
     is_pair, is_real = imag > 0.0, imag == 0.0
@@ -301,7 +288,6 @@ def _turn_poles(real: Tensor, imag: Tensor, alphas: Tensor) -> Tensor:
 
 def _refilter(frames: Tensor, old: Tensor, new: Tensor) -> Tensor:
     """Frames filtered by old(z) / new(z), both from zero state."""
-    torch = load_torch()
     order = old.shape[0] - 1
     output = frames.clone()
     for k in range(1, order + 1):

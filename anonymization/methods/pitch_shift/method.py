@@ -11,17 +11,32 @@ positive; what is asked of a technique is `Work`, its output float32 in units of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Method, Option, Options, Parameter, Samples, validate_samples
-from anonymization.methods.errors import MethodError
-from anonymization.methods.pitch_source import PitchSource
+from anonymization.methods.contract import (
+    FRAME_S,
+    Anonymizer,
+    Inside,
+    Instant,
+    MarksInFrame,
+    Method,
+    MethodError,
+    Options,
+    Samples,
+    WarpMap,
+    read_methods,
+    validate_samples,
+)
+from anonymization.methods.pitch_shift.marks import PitchSource, mark_pitch
+from anonymization.methods.pitch_shift.phase_vocoder import shift_by_vocoder
+from anonymization.methods.pitch_shift.psola import shift_by_psola
+from common.numba_loops import entry
 
 MIN_RATE_HZ, MAX_RATE_HZ = 8_000, 48_000
 MAX_CENTS = 1200.0
@@ -36,6 +51,9 @@ _SILENCE_S = 0.02
 _FULL_SCALE = 32767
 # What the shift took nearly all of, such as a tone above the band, is not blown up to its old level.
 _MAX_GAIN = 4.0
+_MAP_POINTS = 161
+# What is marked for an explanation: enough on either side for the pitch to be followed.
+_AROUND_S = 0.6
 
 
 @dataclass(frozen=True)
@@ -59,13 +77,9 @@ class PitchShift:
     def __post_init__(self) -> None:
         if not -MAX_CENTS <= self.cents <= MAX_CENTS:
             raise MethodError(f"The pitch moves by -{MAX_CENTS:g} to {MAX_CENTS:g} cents; found {self.cents}.")
-        for what, value, choices in (
-            ("technique", self.technique, get_args(Technique)),
-            ("formants", self.formants, get_args(Formants)),
-            ("level", self.level, get_args(Level)),
-        ):
-            if value not in choices:
-                raise MethodError(f'The option {what} is one of {", ".join(choices)}; found "{value}".')
+        for what, kind in (("technique", Technique), ("formants", Formants), ("level", Level)):
+            if (value := getattr(self, what)) not in get_args(kind):
+                raise MethodError(f'The option {what} is one of {", ".join(get_args(kind))}; found "{value}".')
         if self.technique == "vocoder" and self.formants == "kept":
             raise MethodError("The phase vocoder moves the formants; to keep them, take the technique psola.")
 
@@ -102,94 +116,113 @@ def shift_pitch(samples: Samples, rate: int, shift: PitchShift) -> Samples:
         return np.zeros(samples.size, np.int16)
     offset = float(samples.mean(dtype=np.float64))
     source = PitchSource(samples, rate, offset)
-    output = _technique(shift)(source, shift.ratio)
-    return _finish(output, samples, rate, offset, shift.level)
-
-
-def _technique(shift: PitchShift) -> Callable[[PitchSource, float], Floats]:
-    from anonymization.methods import phase_vocoder, psola
-
     if shift.technique == "vocoder":
-        return phase_vocoder.shift_by_vocoder
-    return partial(psola.shift_by_psola, keep_formants=shift.formants == "kept")
+        output = shift_by_vocoder(source, shift.ratio)
+    else:
+        output = shift_by_psola(source, shift.ratio, keep_formants=shift.formants == "kept")
+    return _finish(output, samples, rate, offset, shift.level)
 
 
 def _finish(output: Floats, original: Samples, rate: int, offset: float, level: Level) -> Samples:
     """Silence put back, then the offset, scaled and rounded to int16; an output of zeros stays zeros."""
-    from anonymization.methods import _level_kernel as kernel
-
     original = np.ascontiguousarray(original)
-    kernel.mute_runs_of_zeros(original, output, -offset, round(_SILENCE_S * rate))
-    wanted, energy, peak = kernel.measure(original, output, offset)
+    _mute_runs_of_zeros(original, output, -offset, round(_SILENCE_S * rate))
+    wanted, energy, peak = _measure(original, output, offset)
     if energy == 0.0:
         return np.zeros(output.size, np.int16)
     gain = _PEAK / peak if level == "peak" else min(math.sqrt(wanted / energy), _MAX_GAIN)
-    return kernel.quantize(output, offset, min(gain, _FULL_SCALE / peak))
+    return _quantize(output, offset, min(gain, _FULL_SCALE / peak))
+
+
+@entry
+def _mute_runs_of_zeros(samples: Samples, output: Floats, value: float, shortest: int) -> None:
+    """Set the output to `value` wherever at least `shortest` samples in a row are 0."""
+    start = 0
+    for i in range(samples.size + 1):
+        if i == samples.size or samples[i] != 0:
+            if i - start >= shortest:
+                output[start:i] = value
+            start = i + 1
+
+
+@entry
+def _measure(samples: Samples, output: Floats, offset: float) -> tuple[float, float, float]:
+    """Sum of the squared samples; of the squares of output and offset together; the largest magnitude of these."""
+    wanted, energy, peak = 0.0, 0.0, 0.0
+    for i in range(samples.size):
+        before, after = float(samples[i]), float(output[i]) + offset
+        wanted += before * before
+        energy += after * after
+        peak = max(peak, abs(after))
+    return wanted, energy, peak
+
+
+@entry
+def _quantize(output: Floats, offset: float, gain: float) -> Samples:
+    """Output and offset together, scaled and rounded."""
+    quantized = np.empty(output.size, np.int16)
+    for i in range(output.size):
+        quantized[i] = np.int16(np.rint((float(output[i]) + offset) * gain))
+    return quantized
 
 
 def _process(
-    technique: Technique,
-    samples: Samples,
-    rate: int,
-    parameters: Mapping[str, float],
-    options: Options,
-    _threads: int,
+    technique: Technique, samples: Samples, rate: int, parameters: Mapping[str, float], options: Options, _threads: int
 ) -> Samples:
     values = {name: str(value) for name, value in options.items()}
     return shift_pitch(samples, rate, PitchShift(parameters["shift"], technique, **values))  # type: ignore[arg-type]
 
 
-_SHIFT = Parameter(
-    name="shift",
-    unit="cents",
-    low=-600.0,
-    high=600.0,
-    gap=(-200.0, 200.0),
-    meaning="how far the pitch moves: 100 cents are a semitone",
-    effect=(
-        "Below 0 the voice gets lower and its resonances with it, as of a larger speaker; above 0 higher, as of a "
-        "smaller one."
-    ),
-)
-_LEVEL = Option(
-    name="level",
-    default="kept",
-    meaning=(
-        "kept: the RMS level of the original, less only where a sample would clip; peak: the largest sample at full "
-        "scale, as B2 does"
-    ),
-    choices=get_args(Level),
-)
-_FORMANTS = Option(
-    name="formants",
-    default="moved",
-    meaning="moved: with F0, by resampling, as T32 does; kept: only F0 moves, the resonances of the voice stay",
-    choices=get_args(Formants),
-)
-_T32 = "System T32 of the VoicePrivacy Challenge 2022 (its results paper, IEEE/ACM TASLP 2024)"
+def _inspect(instant: Instant) -> Inside:
+    """A stretch of all frequencies, or of F0 alone where the formants are kept."""
+    cents = instant.parameters["shift"]
+    ratio = 2.0 ** (cents / 1200)
+    if instant.options.get("formants", "moved") == "kept":
+        return Inside(sentences=(f"F0 is multiplied by {ratio:.3g} ({cents:+.0f} cents) and the resonances are kept.",))
+    to_hz = np.linspace(0, instant.rate / 2 * min(1.0, ratio), _MAP_POINTS)
+    sentence = f"F0 and all resonances are multiplied by {ratio:.3g} ({cents:+.0f} cents) and the duration is restored."
+    return Inside(expected=lambda hertz: hertz * ratio, warp=WarpMap(to_hz / ratio, to_hz), sentences=(sentence,))
+
+
+def has_marks(method: Anonymizer) -> bool:
+    """Whether the method works by pitch marks."""
+    return isinstance(method, Method) and method.inspect is _inspect_psola
+
+
+def cut_around(samples: Samples, output: Samples, rate: int, at_s: float) -> tuple[Samples, Samples, float]:
+    """What `mark_both` needs of two recordings, and where the instant lies in it, in seconds."""
+    start, stop = max(0, round((at_s - _AROUND_S) * rate)), round((at_s + _AROUND_S) * rate)
+    return samples[start:stop], output[start:stop], at_s - start / rate
+
+
+def mark_both(before: Samples, after: Samples, rate: int, at_s: float) -> MarksInFrame:
+    """The pitch marks within the frame, of two `cut_around` it; loads a compiled kernel."""
+    return MarksInFrame(_find_marks(before, rate, at_s), _find_marks(after, rate, at_s))
+
+
+def _find_marks(piece: Samples, rate: int, at_s: float) -> npt.NDArray[np.float64]:
+    marks = mark_pitch(piece, rate)
+    voiced = np.append(marks.is_voiced, False) | np.append(False, marks.is_voiced)
+    times_s: npt.NDArray[np.float64] = marks.times[voiced] / rate - at_s
+    return times_s[np.abs(times_s) < FRAME_S / 2]
+
+
+def _inspect_psola(instant: Instant) -> Inside:
+    """As `_inspect`, with the pitch marks of both voices."""
+    inside = _inspect(instant)
+    if not instant.with_marks:
+        return inside
+    before, after, at_s = cut_around(instant.samples, instant.output, instant.rate, instant.at_s)
+    marks = mark_both(before, after, instant.rate, at_s)
+    words = (
+        f"In the {FRAME_S * 1000:.0f} ms shown the original has {marks.before_s.size} pitch marks, "
+        f"the anonymised voice {marks.after_s.size}."
+    )
+    return replace(inside, marks=marks, sentences=(*inside.sentences, words))
+
+
+_PSOLA, _VOCODER = read_methods(__file__)
 METHODS = (
-    Method(
-        name="pitch-shift-psola",
-        title="T32: pitch shift, TD-PSOLA",
-        version="1",
-        reference=(
-            f"{_T32}; E. Moulines, F. Charpentier: Pitch-synchronous waveform processing techniques for text-to-speech "
-            "synthesis using diphones. Speech Communication 9, 1990"
-        ),
-        process=partial(_process, "psola"),
-        parameters=(_SHIFT,),
-        options=(_LEVEL, _FORMANTS),
-    ),
-    Method(
-        name="pitch-shift-vocoder",
-        title="T32: pitch shift, phase vocoder",
-        version="1",
-        reference=(
-            f"{_T32}; J. Laroche, M. Dolson: Improved phase vocoder time-scale modification of audio. IEEE "
-            "Transactions on Speech and Audio Processing 7, 1999"
-        ),
-        process=partial(_process, "vocoder"),
-        parameters=(_SHIFT,),
-        options=(_LEVEL,),
-    ),
+    Method(**_PSOLA, process=partial(_process, "psola"), inspect=_inspect_psola),
+    Method(**_VOCODER, process=partial(_process, "vocoder"), inspect=_inspect),
 )

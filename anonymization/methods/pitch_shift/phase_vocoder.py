@@ -11,18 +11,16 @@ Conventions: windows of 64 ms, a quarter of which is the hop; frame k is centred
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.attacks import find_attacks
-from anonymization.methods.pitch_track import RATE_HZ, signal_for_tracking
-
-if TYPE_CHECKING:
-    from anonymization.methods.pitch_source import PitchSource
+from anonymization.methods.pitch_shift.marks import PitchSource, find_onsets
+from common.numba_loops import entry, inner
+from speech.pitch.autocorrelation import RATE_HZ, signal_for_tracking
 
 HOP_S = 0.016
 _HOPS_PER_WINDOW = 4
@@ -30,12 +28,16 @@ _HOPS_PER_WINDOW = 4
 _HOP_UNIT = 32
 _FRAMES_PER_BLOCK = 512
 _NEW_PEAK_RISE = 10.0
-# So long before and after an attack time is not stretched, and as long again it takes to be back where it was.
-_ATTACK_HELD_S, _ATTACK_EASED_S = 0.024, 0.032
+# So long before and after an onset time is not stretched, and as long again it takes to be back where it was.
+_ONSET_HELD_S, _ONSET_EASED_S = 0.024, 0.032
 # Sum of the squared windows that overlap on a sample.
 _OVERLAP = 1.5
+# A product of two bins below this is no more than the rounding of silence.
+_NOTHING = 1e-12
 
 Floats = npt.NDArray[np.float32]
+Spectra = npt.NDArray[np.complex64]
+Indices = npt.NDArray[np.int64]
 
 
 def hop_samples(rate: int) -> int:
@@ -45,8 +47,6 @@ def hop_samples(rate: int) -> int:
 
 def shift_by_vocoder(source: PitchSource, ratio: float) -> Floats:
     """The utterance with F0 and formants times `ratio`, float32, shape (n,)."""
-    from anonymization.methods import _phase_vocoder_kernel as kernel
-
     hop = hop_samples(source.rate)
     window = _window(_HOPS_PER_WINDOW * hop)
     output = np.zeros(source.samples.size, np.float32)
@@ -57,15 +57,15 @@ def shift_by_vocoder(source: PitchSource, ratio: float) -> Floats:
     for start in range(first, last, _FRAMES_PER_BLOCK):
         centres = hop * np.arange(start, min(start + _FRAMES_PER_BLOCK, last))
         here, back = _analyse(source, ratio, clock(centres), window, hop)
-        kernel.lock_phases(here, back, before, _NEW_PEAK_RISE)
+        lock_phases(here, back, before, _NEW_PEAK_RISE)
         frames = np.fft.irfft(here, window.size) * (window / np.float32(_OVERLAP))
-        kernel.overlap_add(frames, int(centres[0]) - window.size // 2, hop, output)
+        _overlap_add(frames, int(centres[0]) - window.size // 2, hop, output)
     return output
 
 
 def _analyse(
     source: PitchSource, ratio: float, times: npt.NDArray[np.float64], window: Floats, hop: int
-) -> tuple[npt.NDArray[np.complex64], npt.NDArray[np.complex64]]:
+) -> tuple[Spectra, Spectra]:
     """Spectra at the given times of the utterance, and one hop before in the resampled one, shape (frames, bins)."""
     reach = int((window.size + hop) * ratio) + 1
     start = int(times[0]) - reach
@@ -76,23 +76,23 @@ def _analyse(
     return here.astype(np.complex64, copy=False), back.astype(np.complex64, copy=False)
 
 
-def _clock(source: PitchSource, ratio: float) -> Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]]:
-    """What time of the utterance the output plays at a time: the same, but that attacks run at the resampled speed.
+def _clock(source: PitchSource, ratio: float) -> Callable[[Indices], npt.NDArray[np.float64]]:
+    """What time of the utterance the output plays at a time: the same, but that onsets run at the resampled speed.
 
-    Then all frames that hold an attack put it at one place. What is gained or lost is made good before and after.
+    Then all frames that hold an onset put it at one place. What is gained or lost is made good before and after.
     """
     signal = signal_for_tracking(source.samples, source.rate)
-    attacks = find_attacks(signal) * (source.rate / RATE_HZ)
-    held, eased = _ATTACK_HELD_S * source.rate, (_ATTACK_HELD_S + _ATTACK_EASED_S) * source.rate
-    apart = np.diff(attacks, prepend=-np.inf) > 2 * eased
-    attacks = attacks[apart]
+    onsets = find_onsets(signal) * (source.rate / RATE_HZ)
+    held, eased = _ONSET_HELD_S * source.rate, (_ONSET_HELD_S + _ONSET_EASED_S) * source.rate
+    apart = np.diff(onsets, prepend=-np.inf) > 2 * eased
+    onsets = onsets[apart]
     end = float(source.samples.size) + 2 * eased
-    played = (attacks[:, np.newaxis] + np.array([-eased, -held, held, eased])).ravel()
-    meant = (attacks[:, np.newaxis] + np.array([-eased, -held * ratio, held * ratio, eased])).ravel()
+    played = (onsets[:, np.newaxis] + np.array([-eased, -held, held, eased])).ravel()
+    meant = (onsets[:, np.newaxis] + np.array([-eased, -held * ratio, held * ratio, eased])).ravel()
     played = np.concatenate([[-end], played, [2 * end]])
     meant = np.concatenate([[-end], meant, [2 * end]])
 
-    def clock(times: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def clock(times: Indices) -> npt.NDArray[np.float64]:
         meant_times: npt.NDArray[np.float64] = np.interp(times, played, meant)
         return meant_times
 
@@ -103,3 +103,87 @@ def _clock(source: PitchSource, ratio: float) -> Callable[[npt.NDArray[np.int64]
 def _window(length: int) -> Floats:
     """Periodic Hann window."""
     return np.hanning(length + 1)[:-1].astype(np.float32)
+
+
+# Loops over frames and bins --------------------------------------------------------------------------
+
+
+@inner
+def _find_peaks(power: Floats, peaks: Indices) -> int:
+    """Write the bins above their two neighbours on either side; how many there are."""
+    bins = power.size
+    count = 0
+    for b in range(bins):
+        here = power[b]
+        if here <= 0.0:
+            continue
+        is_peak = True
+        for distance in (1, 2):
+            if b - distance >= 0 and power[b - distance] > here:
+                is_peak = False
+            if b + distance < bins and power[b + distance] >= here:
+                is_peak = False
+        if is_peak:
+            peaks[count] = b
+            count += 1
+    return count
+
+
+@inner
+def _valley(power: Floats, left: int, right: int) -> int:
+    """The weakest bin between two peaks."""
+    lowest = left
+    for b in range(left, right):
+        if power[b] < power[lowest]:
+            lowest = b
+    return lowest
+
+
+@inner
+def _turn(back_x: float, back_y: float, before_x: float, before_y: float) -> tuple[float, float]:
+    """The turn from one complex number to another, of magnitude 1; none where one of them is next to nothing."""
+    x = before_x * back_x + before_y * back_y
+    y = before_y * back_x - before_x * back_y
+    size = math.sqrt(x * x + y * y)
+    return (x / size, y / size) if size > _NOTHING else (1.0, 0.0)
+
+
+@entry
+def lock_phases(here: Spectra, back: Spectra, before: Spectra, rise: float) -> None:
+    """Turn each frame so that its peaks go on from the frame before; `before` holds that and gets the last one.
+
+    A peak is turned as the output at the last frame is against the input one hop back: then it advances just as the
+    input does. All bins around a peak turn with it. A peak `rise` times the power it had a hop back is not turned.
+    """
+    frames, bins = here.shape
+    power = np.empty(bins, np.float32)
+    peaks = np.empty(bins, np.int64)
+    for i in range(frames):
+        row = here[i]
+        for b in range(bins):
+            power[b] = row[b].real * row[b].real + row[b].imag * row[b].imag
+        count = _find_peaks(power, peaks)
+        start = 0
+        for k in range(count):
+            peak = peaks[k]
+            stop = _valley(power, peak, peaks[k + 1]) if k + 1 < count else bins
+            old = back[i, peak]
+            x, y = 1.0, 0.0
+            if power[peak] < rise * (old.real * old.real + old.imag * old.imag):
+                last = before[peak]
+                x, y = _turn(float(old.real), float(old.imag), float(last.real), float(last.imag))
+            for b in range(start, stop):
+                re, im = row[b].real, row[b].imag
+                row[b] = complex(re * x - im * y, re * y + im * x)
+            start = stop
+        before[:] = row
+
+
+@entry
+def _overlap_add(frames: Floats, start: int, hop: int, output: Floats) -> None:
+    """Add frames, the first of which begins at sample `start`, to the output; what lies outside of it is left out."""
+    for i in range(frames.shape[0]):
+        first = start + i * hop
+        row = frames[i]
+        for k in range(max(0, -first), min(row.size, output.size - first)):
+            output[first + k] += row[k]

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import MOST_PARAMETERS, Parameter, PseudoSpeaker
-from anonymization.methods.errors import MethodError
+from anonymization.methods.contract import MOST_PARAMETERS, MethodError, Parameter, PseudoSpeaker
 
 Role = Literal["enrolment", "trial", "training"]
 Level = Literal["speaker", "utterance"]
@@ -37,6 +36,22 @@ class VoicePlan:
     split: str
     distance: float
     voices: Mapping[str, PseudoSpeaker]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which voice an utterance got, or all utterances of a speaker (`utterance` empty, level "speaker").
+
+    line: where it stands in the file that it was read from; no part of what it says.
+    """
+
+    role: Role
+    split: str
+    level: Level
+    speaker: str
+    utterance: str
+    voice: PseudoSpeaker
+    line: int | None = field(default=None, compare=False)
 
 
 def usual_level(role: Role) -> Level:

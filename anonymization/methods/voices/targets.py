@@ -1,28 +1,57 @@
-"""Who gets the voice of which target: rules of selection, drawn from a seed before anything is synthesised.
+"""Target speakers: the pool of those whose voices a method may give, and who gets which of them.
 
-At speaker level a speaker has one target in a role and split; two speakers have two as long as there are enough, and
-a speaker's target for enrolment is not the one for trials. At utterance level, that of training data, each utterance
-draws by itself, but for the selections that say otherwise. Nobody gets their own voice, unless there is one for all.
+Targets are drawn from a seed before anything is synthesised. At speaker level a speaker has one target in a role and
+split; two speakers have two as long as there are enough, and a speaker's target for enrolment is not the one for
+trials. At utterance level, that of training data, each utterance draws by itself, but for the selections that say
+otherwise. Nobody gets their own voice, unless there is one for all.
 
 Sources: levels and rules: VoicePrivacy 2022 evaluation plan, sections 3.1 and 7; the selections, and what each does to
 an attacker: Franzreb, Das, Polzehl, Möller: Improving the speaker anonymization evaluation's robustness to target
 speakers with adversarial learning; the menu of the 2024 baseline B5 (random, constant, one for each speaker).
-Conventions: genders are f, m or empty (not known); names are texts of any kind.
+Conventions: genders are f, m or empty (not known); names are texts of any kind; a recording is a function that gives
+samples, int16, shape (n,), mono, and their rate in hertz; targets are in the order of their names, so that a pool is
+the same whatever order its source has.
 """
 
 from __future__ import annotations
 
 import hashlib
+import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Literal
 
-from anonymization.methods.errors import MethodError
-from anonymization.methods.pseudo_speakers import Level, Role, pseudo_speaker_key
+from anonymization.methods.contract import MethodError, PseudoSpeaker, Samples, Target, TargetPool
+from anonymization.methods.voices.pseudo_speakers import Assignment, Level, Role, pseudo_speaker_key
 
 GenderRule = Literal["any", "same", "opposite"]
 Scope = Literal["level", "speaker", "all"]
+
+
+def pool_of_samples(samples: Mapping[str, Samples], rate: int, genders: Mapping[str, str] | None = None) -> TargetPool:
+    """A pool of one recording for each target.
+
+    Args:
+        samples: by target, int16, shape (n,), `rate` in hertz.
+        genders: by target, f or m.
+    """
+    of = genders or {}
+    return TargetPool(
+        Target(name, of.get(name, ""), (partial(_given, sound, rate),)) for name, sound in samples.items()
+    )
+
+
+def _given(samples: Samples, rate: int) -> tuple[Samples, int]:
+    return samples, rate
+
+
+def target_voice(name: str) -> PseudoSpeaker:
+    """The voice of a target; equal targets have equal keys, SHA-256 of ``target|name`` in hexadecimal."""
+    text = f"target|{name}".encode("utf-8", "surrogatepass")
+    return PseudoSpeaker(hashlib.sha256(text).hexdigest(), {}, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +71,10 @@ class Selection:
     scope: Scope = "level"
 
 
-_SELECTIONS = (
-    Selection("random", "Random", "Any target of the pool."),
-    Selection("same-gender", "Same gender", "A target of the speaker's gender.", gender="same"),
-    Selection("opposite-gender", "Opposite gender", "A target of the other gender.", gender="opposite"),
-    Selection(
-        "one-per-source", "One for each speaker",
-        "Any target, but one for all utterances of a speaker in training data, too; an attacker who trains on it "
-        "may take targets for speakers.",
-        scope="speaker",
-    ),
-    Selection(
-        "one-per-source-same-gender", "One for each speaker, same gender",
-        "As before, with a target of the speaker's gender.",
-        gender="same", scope="speaker",
-    ),
-    Selection(
-        "constant", "One for all",
-        "A single target for everybody: voices are no longer distinct, which breaks a rule of the challenges.",
-        scope="all",
-    ),
-)  # fmt: skip
-SELECTIONS: Mapping[str, Selection] = {selection.name: selection for selection in _SELECTIONS}
+SELECTIONS: Mapping[str, Selection] = {
+    name: Selection(name, **about)
+    for name, about in tomllib.loads(Path(__file__).with_name("selections.toml").read_text(encoding="utf-8")).items()
+}
 DEFAULT_SELECTION = "random"
 
 
@@ -79,26 +90,6 @@ class Source:
     level: Level
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A target that may be drawn."""
-
-    name: str
-    gender: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetAssignment:
-    """Which target an utterance gets."""
-
-    utterance: str
-    speaker: str
-    role: Role
-    split: str
-    level: Level
-    target: str
-
-
 def find_selection(name: str) -> Selection:
     """The selection of that name. Raises MethodError, which lists the known ones."""
     if name not in SELECTIONS:
@@ -108,13 +99,15 @@ def find_selection(name: str) -> Selection:
 
 def plan_targets(
     sources: Sequence[Source],
-    targets: Iterable[Candidate],
+    targets: Iterable[Target],
     selection: str,
     *,
     seed: int,
     population: Mapping[str, Mapping[str, str]] | None = None,
-) -> list[TargetAssignment]:
-    """The target of each source, in their order; nothing but the arguments decides it, and not the order of targets.
+) -> list[Assignment]:
+    """The target of each source, as its voice, in the order of the sources.
+
+    Nothing but the arguments decides it, and not the order of targets.
 
     Args:
         targets: the pool.
@@ -146,7 +139,9 @@ def plan_targets(
             target = planned[place][each.speaker]
         else:
             target = drawn.for_utterance(each)
-        assigned.append(TargetAssignment(each.utterance, each.speaker, each.role, each.split, each.level, target))
+        assigned.append(
+            Assignment(each.role, each.split, each.level, each.speaker, each.utterance, target_voice(target))
+        )
     return assigned
 
 
@@ -161,7 +156,7 @@ def _population(sources: Iterable[Source]) -> dict[str, dict[str, str]]:
 class _Draws:
     """Draws of one selection from one pool with one seed. pool: in the order of names."""
 
-    def __init__(self, rule: Selection, pool: Sequence[Candidate], seed: int) -> None:
+    def __init__(self, rule: Selection, pool: Sequence[Target], seed: int) -> None:
         self._rule, self._pool, self._seed = rule, pool, seed
 
     def for_utterance(self, source: Source) -> str:
@@ -218,12 +213,3 @@ class _Draws:
 def _pick(names: Sequence[str], key: str) -> str:
     """One of so many by a key of 256 bits, whose remainder is uniform to 1 part in 10^70."""
     return names[int(key, 16) % len(names)]
-
-
-def shared_targets(assignments: Iterable[TargetAssignment]) -> dict[tuple[Role, str, str], Collection[str]]:
-    """Targets that several speakers of a role and split have at speaker level, with those speakers."""
-    users: dict[tuple[Role, str, str], set[str]] = defaultdict(set)
-    for row in assignments:
-        if row.level == "speaker":
-            users[row.role, row.split, row.target].add(row.speaker)
-    return {place: sorted(speakers) for place, speakers in users.items() if len(speakers) > 1}

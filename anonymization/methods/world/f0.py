@@ -7,14 +7,15 @@ hertz, 0 where a frame is unvoiced; statistics over voiced frames, in semitones 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Samples
-from anonymization.methods.pitch_track import signal_for_tracking, track_pitch
-from anonymization.methods.world_library import load_world
+from anonymization.methods.contract import MethodError, Samples
+from speech.pitch.autocorrelation import signal_for_tracking, track_pitch
+from speech.vocoders import world_library
 
 Floats = npt.NDArray[np.float64]
 Estimator = Literal["autocorrelation", "dio", "harvest"]
@@ -43,6 +44,14 @@ class F0Statistics:
     n_voiced: int
     mean_hz: float | None
     spread_semitones: float | None
+
+
+def load_world() -> ModuleType:
+    """The compiled part of pyworld. Raises MethodError where it is absent or cannot be loaded."""
+    try:
+        return world_library.load_world()
+    except world_library.WorldError as error:
+        raise MethodError(str(error)) from error
 
 
 def n_frames(n_samples: int) -> int:

@@ -5,33 +5,42 @@ Sources: Morise, Yokomori, Ozawa: WORLD: a vocoder-based high-quality speech syn
 applications, IEICE Transactions E99-D (7), 2016; the idea of the anonymiser: Yao, Wang, Lei, Guo, Xie, Wang, Liu:
 Distinguishable speaker anonymization based on formant and fundamental frequency scaling, ICASSP 2023.
 
-Conventions: samples are int16, mono, 16 kHz; frames of 5 ms as in `world_f0`; spectra have 513 bins from 0 to 8 kHz.
+Conventions: samples are int16, mono, 16 kHz; frames of 5 ms as in `f0`; spectra have 513 bins from 0 to 8 kHz.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Method, Option, Options, Parameter, Samples, validate_samples
-from anonymization.methods.errors import MethodError
-from anonymization.methods.world_f0 import (
+from anonymization.methods.contract import (
+    Inside,
+    Instant,
+    Method,
+    MethodError,
+    Options,
+    Samples,
+    WarpMap,
+    read_methods,
+    validate_samples,
+)
+from anonymization.methods.world.f0 import (
     FRAME_MS,
     FRAME_SAMPLES,
     FULL_SCALE,
     RATE_HZ,
     Estimator,
     Floats,
+    load_world,
     move_f0,
-    n_frames,
     track_f0,
 )
-from anonymization.methods.world_library import load_world, missing_world
+from speech.vocoders.world_library import missing_world
 
 Level = Literal["kept", "peak"]
 
@@ -54,8 +63,10 @@ _PAD_FRAMES = 8
 _FADE_SAMPLES = 160
 # Half of the widest analysis window, that of F0 at 40 Hz.
 _CONTEXT_SAMPLES = 800
-_BINS = 513
+FFT_SIZE = 1024
+_BINS = FFT_SIZE // 2 + 1
 _BLOCK_SAMPLES = 1 << 20
+_MAP_POINTS = 161
 
 
 @dataclass(frozen=True)
@@ -116,14 +127,15 @@ def world_voice(samples: Samples, rate: int, parameters: WorldParameters) -> Sam
     validate_samples("Formant and F0 scaling", samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
     if not samples.any():
         return np.zeros_like(samples)
-    padded = samples if samples.size >= MIN_SAMPLES else np.pad(samples, (0, MIN_SAMPLES - samples.size))
+    padded = pad_for_analysis(samples)
     contour = track_f0(padded, parameters.f0)
     moved = move_f0(contour, parameters.f0_mean_hz, parameters.f0_spread_semitones)
     warp = FrequencyWarp(parameters.formant_factor)
-    output = np.zeros(n_frames(padded.size) * FRAME_SAMPLES, np.float32)
-    for first, last in cut_at_pauses(contour > 0):
-        _add_piece(output, padded, contour, moved, warp, first, last)
-    output = output[: samples.size]
+
+    def synthesize(begin: int, end: int) -> Floats:
+        return _synthesize(padded, contour[begin:end], moved[begin:end], warp, begin)
+
+    output = join_pieces(contour > 0, synthesize)[: samples.size]
     mute_silence(output, samples)
     return set_level(output, samples, parameters.level)
 
@@ -173,38 +185,52 @@ def cut_at_pauses(voiced: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     yield first, voiced.size
 
 
-def _add_piece(
-    output: npt.NDArray[np.float32],
-    samples: Samples,
-    contour: Floats,
-    moved: Floats,
-    warp: FrequencyWarp,
-    first: int,
-    last: int,
-) -> None:
-    """Analyse, change and synthesise the frames from first to last, and fade them into the output."""
+def join_pieces(voiced: npt.NDArray[np.bool_], synthesize: Callable[[int, int], Floats]) -> npt.NDArray[np.float32]:
+    """The sound of all frames, made piece by piece and faded from one to the next, shape (80 · frames,).
+
+    synthesize: gives the sound of the frames from one to before another.
+    """
+    output = np.zeros(voiced.size * FRAME_SAMPLES, np.float32)
+    # Noise of two pieces is independent: it keeps its power where the squares of the weights add up to one.
+    fade = np.sin(np.pi / 2 * (np.arange(2 * _FADE_SAMPLES) + 0.5) / (2 * _FADE_SAMPLES))
+    for first, last in cut_at_pauses(voiced):
+        begin, end = max(0, first - _PAD_FRAMES), min(voiced.size, last + _PAD_FRAMES)
+        sound = synthesize(begin, end)
+        low, high = begin * FRAME_SAMPLES, end * FRAME_SAMPLES
+        if first > 0:
+            low = first * FRAME_SAMPLES - _FADE_SAMPLES
+        if last < voiced.size:
+            high = last * FRAME_SAMPLES + _FADE_SAMPLES
+        sound = sound[low - begin * FRAME_SAMPLES : high - begin * FRAME_SAMPLES]
+        if first > 0:
+            sound[: fade.size] *= fade
+        if last < voiced.size:
+            sound[-fade.size :] *= fade[::-1]
+        output[low:high] += sound
+    return output
+
+
+def _synthesize(samples: Samples, own: Floats, moved: Floats, warp: FrequencyWarp, begin: int) -> Floats:
+    """Sound of the frames from `begin`, whose F0 is `own` in the samples."""
+    envelopes, aperiodicity = analyse_frames(samples, own, begin)
+    sound: Floats = load_world().synthesize(moved, warp(envelopes), aperiodicity, RATE_HZ, FRAME_MS)
+    return sound
+
+
+def pad_for_analysis(samples: Samples) -> Samples:
+    """The samples, lengthened by zeros to the 0.1 s that WORLD's widest window needs."""
+    return samples if samples.size >= MIN_SAMPLES else np.pad(samples, (0, MIN_SAMPLES - samples.size))
+
+
+def analyse_frames(samples: Samples, own: Floats, begin: int) -> tuple[Floats, Floats]:
+    """Envelopes and aperiodicity of the frames from `begin`, whose F0 is `own`, both of shape (frames, 513)."""
     world = load_world()
-    begin, end = max(0, first - _PAD_FRAMES), min(contour.size, last + _PAD_FRAMES)
+    end = begin + own.size
     start = max(0, begin * FRAME_SAMPLES - _CONTEXT_SAMPLES)
     signal = samples[start : end * FRAME_SAMPLES + _CONTEXT_SAMPLES] / FULL_SCALE
     times_s = (np.arange(begin, end) * FRAME_SAMPLES - start) / RATE_HZ
-    own = contour[begin:end]
-    envelopes = world.cheaptrick(signal, own, times_s, RATE_HZ, fft_size=2 * (_BINS - 1))
-    aperiodicity = world.d4c(signal, own, times_s, RATE_HZ, fft_size=2 * (_BINS - 1))
-    sound = world.synthesize(moved[begin:end], warp(envelopes), aperiodicity, RATE_HZ, FRAME_MS)
-    # Noise of two pieces is independent: it keeps its power where the squares of the weights add up to one.
-    fade = np.sin(np.pi / 2 * (np.arange(2 * _FADE_SAMPLES) + 0.5) / (2 * _FADE_SAMPLES))
-    low, high = begin * FRAME_SAMPLES, end * FRAME_SAMPLES
-    if first > 0:
-        low = first * FRAME_SAMPLES - _FADE_SAMPLES
-    if last < contour.size:
-        high = last * FRAME_SAMPLES + _FADE_SAMPLES
-    sound = sound[low - begin * FRAME_SAMPLES : high - begin * FRAME_SAMPLES]
-    if first > 0:
-        sound[: fade.size] *= fade
-    if last < contour.size:
-        sound[-fade.size :] *= fade[::-1]
-    output[low:high] += sound
+    envelopes = world.cheaptrick(signal, own, times_s, RATE_HZ, fft_size=FFT_SIZE)
+    return envelopes, world.d4c(signal, own, times_s, RATE_HZ, fft_size=FFT_SIZE)
 
 
 def mute_silence(output: npt.NDArray[np.float32], samples: Samples) -> None:
@@ -252,66 +278,20 @@ def _process(samples: Samples, rate: int, parameters: Mapping[str, float], optio
     return world_voice(samples, rate, settings)
 
 
-_PARAMETERS = (
-    Parameter(
-        name="f0_mean",
-        unit="Hz",
-        low=90.0,
-        high=230.0,
-        meaning="mean fundamental frequency of the voiced parts of each utterance",
-        effect="How high the voice is: 90 Hz is a deep voice, 230 Hz a high one, whatever the speaker's own was.",
-    ),
-    Parameter(
-        name="f0_spread",
-        unit="semitones",
-        low=1.5,
-        high=4.5,
-        meaning="standard deviation of the fundamental frequency over the voiced parts of each utterance",
-        effect="How lively the melody of speech is: at 1.5 semitones it is flat, at 4.5 it moves widely.",
-    ),
-    Parameter(
-        name="formant_factor",
-        unit="",
-        low=0.8,
-        high=1.25,
-        meaning="what the frequencies of the formants are multiplied by",
-        effect=(
-            "How long the vocal tract sounds: below 1 the resonances move down, as if the speaker were larger; above 1 "
-            "they move up, as if smaller. Values near 1, which would keep the speaker's own, are not drawn."
-        ),
-        gap=(0.92, 1.08),
-    ),
-)
-_OPTIONS = (
-    Option(
-        name="f0",
-        default="autocorrelation",
-        meaning=(
-            "how F0 is found: autocorrelation, or one of WORLD's own: dio, which makes more mistakes on noisy "
-            "recordings, or harvest, which is slow"
-        ),
-        choices=get_args(Estimator),
-    ),
-    Option(
-        name="level",
-        default="kept",
-        meaning="kept: the loudness (RMS) of the original; peak: the largest sample at full scale",
-        choices=get_args(Level),
-    ),
-)
-METHODS: tuple[Method, ...] = (
-    Method(
-        name="world-formant-f0",
-        title="Formant and F0 scaling (WORLD vocoder)",
-        version="1",
-        reference=(
-            "J. Yao, Q. Wang, Y. Lei, P. Guo, L. Xie, N. Wang, J. Liu: Distinguishable speaker anonymization based on "
-            "formant and fundamental frequency scaling. ICASSP 2023; on WORLD: M. Morise, F. Yokomori, K. Ozawa, "
-            "IEICE Transactions E99-D (7), 2016"
-        ),
-        process=_process,
-        parameters=_PARAMETERS,
-        options=_OPTIONS,
-        check=missing_world,
-    ),
+def _inspect(instant: Instant) -> Inside:
+    """The map of the envelope's frequencies; F0 is seen from outside."""
+    factor, mean, spread = (instant.parameters[name] for name in ("formant_factor", "f0_mean", "f0_spread"))
+    to_hz = np.linspace(0, instant.rate / 2, _MAP_POINTS)
+    from_hz = FrequencyWarp(factor).source_hz(to_hz)
+    sentence = (
+        f"The envelope is stretched along frequency by {factor:.3g}, up to a knee at 6 kHz, and the utterance gets a "
+        f"mean F0 of {mean:.0f} Hz with a spread of {spread:.1f} semitones."
+    )
+    return Inside(
+        expected=lambda hertz: np.interp(hertz, from_hz, to_hz), warp=WarpMap(from_hz, to_hz), sentences=(sentence,)
+    )
+
+
+METHODS = tuple(
+    Method(**about, process=_process, check=missing_world, inspect=_inspect) for about in read_methods(__file__)
 )

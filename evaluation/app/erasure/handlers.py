@@ -2,8 +2,9 @@
 
 Whoever deletes an utterance, a submitted file or a submission has, when the transaction is through, deleted the
 speaker vectors and hypotheses of its audio, its texts in the lists of recognised utterances, and the derived files of
-runs that are gone. What a crash left behind, or audio that was replaced by other, is found by a chore. Audio that
-somebody still holds keeps its results, which belong to the content.
+runs that are gone. What a crash left behind, or audio that was replaced by other, is found by a periodic task. Audio
+that somebody still holds keeps its results, which belong to the content. Rows are deleted in cascades and in bulk, so
+this listens to the deletion of the rows themselves.
 """
 
 from __future__ import annotations
@@ -12,16 +13,22 @@ import json
 import threading
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
 
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import QuerySet
+from django.db.models.signals import post_delete
+from django.dispatch import receiver
 
-from evaluation import attack_keys
-from evaluation.models import EvaluationRun, Hypothesis, SpeakerVector
-from evaluation.services_attack import parts_of
+from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
+from evaluation.app.recognition.selectors import words_key
+from evaluation.app.runs.feature_cache import split_keys
+from evaluation.app.runs.kinds import RECOGNITION
 from portal.challenges.models import Utterance
 from portal.core.storage import replace_named
+from portal.jobs.periodic_tasks import periodic_task
 from portal.submissions.models import SubmittedFile
 
 MADE_OF_AUDIO = (SpeakerVector, Hypothesis)
@@ -42,22 +49,22 @@ class _Erased(threading.local):
 _erased = _Erased()
 
 
-def erase_with_utterance(utterance: Utterance) -> None:
-    """To be called when an utterance is deleted."""
-    _erased.audio.add(utterance.audio)
+@receiver(post_delete, sender=Utterance)
+def erase_with_utterance(instance: Utterance, **_: Any) -> None:
+    _erased.audio.add(instance.audio)
     transaction.on_commit(_finish)
 
 
-def erase_with_file(file: SubmittedFile) -> None:
-    """To be called when a submitted file is deleted."""
-    _erased.audio.add(file.audio)
-    _erased.files.setdefault(file.submission_id, set()).add(file.pk)
+@receiver(post_delete, sender=SubmittedFile)
+def erase_with_file(instance: SubmittedFile, **_: Any) -> None:
+    _erased.audio.add(instance.audio)
+    _erased.files.setdefault(instance.submission_id, set()).add(instance.pk)
     transaction.on_commit(_finish)
 
 
-def erase_with_run(run: EvaluationRun) -> None:
-    """To be called when a run is deleted: with its submission, or by itself."""
-    _erased.runs.add(run.pk)
+@receiver(post_delete, sender=EvaluationRun)
+def erase_with_run(instance: EvaluationRun, **_: Any) -> None:
+    _erased.runs.add(instance.pk)
     transaction.on_commit(_finish)
 
 
@@ -77,7 +84,7 @@ def _finish() -> None:
 def erase_results(audio: Collection[str]) -> int:
     """Delete vectors and hypotheses of these recordings, unless somebody holds them; how many rows."""
     count = 0
-    for part in parts_of(sorted(audio)):
+    for part in split_keys(sorted(audio)):
         held = {key for model in HOLDERS for key in _audio_of(model, part)}
         orphans = [key for key in part if key not in held]
         for model in MADE_OF_AUDIO:
@@ -85,8 +92,9 @@ def erase_results(audio: Collection[str]) -> int:
     return count
 
 
-def erase_unheld() -> int:
-    """Delete every vector and hypothesis whose recording nobody holds any more; how many rows."""
+@periodic_task(every=timedelta(hours=6))
+def delete_orphans() -> int:
+    """Delete every vector and hypothesis whose recording was deleted or replaced; how many rows."""
     unheld: set[str] = set()
     for model in MADE_OF_AUDIO:
         rows = model._default_manager.order_by()
@@ -103,10 +111,10 @@ def _audio_of(model: type[Utterance] | type[SubmittedFile], keys: Collection[str
 def _erase_texts(submission: int, gone: Collection[int]) -> None:
     """Take the utterances of deleted files out of what recognitions of their submission keep for pages."""
     erased = set(gone) - set(SubmittedFile.objects.filter(pk__in=gone).values_list("pk", flat=True))
-    runs = EvaluationRun.objects.filter(submission=submission, kind=EvaluationRun.Kind.RECOGNITION)
+    runs = EvaluationRun.objects.filter(submission=submission, kind=RECOGNITION.kind)
     for run in runs if erased else ():
         for name in run.parameters.get("data_sets", []):
-            key = attack_keys.words_key(run.pk, name)
+            key = words_key(run.pk, name)
             if not default_storage.exists(key):
                 continue
             with default_storage.open(key) as stored:

@@ -1,37 +1,51 @@
-"""Reads the numbers of a submission for pages and exports: the newest finished run of each data set, nothing else."""
+"""Reads what was measured on audio: the newest finished run of each data set, its numbers, and single utterances.
+
+Word errors of utterances are those of the hypotheses that a submission holds, against the corpus' transcripts as the
+challenge prepares them; of several recognisers, the one whose rates the edition averages.
+"""
 
 from __future__ import annotations
 
+import io
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
-from django.db.models import Count, Exists, OuterRef, QuerySet
+import numpy as np
+from django.core.files.storage import default_storage
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Window
+from django.db.models.functions import RowNumber
 
-from evaluation.metrics.catalogue import METRICS, PITCH_CORRELATION, Direction, Metric
+from common.problems import Severity
+from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
+from evaluation.app.runs.kinds import MEASURES
+from evaluation.app.runs.selectors import list_newest_finished
+from evaluation.formats.kaldi import read_text
+from evaluation.formats.results import NumberIdentity, Speech
+from evaluation.metrics import catalogue
+from evaluation.metrics.audio_checks import MAX_CLIPPED_SHARE, MAX_DURATION_DIFFERENCE_MS, MAX_LEVEL_CHANGE_DB
+from evaluation.metrics.averages import Summary, pool
 from evaluation.metrics.pitch import MINIMUM_OF_2022
-from evaluation.metrics.summary import Summary, pool
-from evaluation.models import EvaluationRun, MetricValue, UtteranceMeasure
+from evaluation.metrics.word_errors import normalise_transcript, split_words
+from evaluation.protocols.recipes import Recipe
+from evaluation.scoring.values import with_speech
+from evaluation.scoring.words import hypothesis_identity
 from portal.challenges.models import Gender, Role
-from portal.core.wording import decimals
+from portal.core.labels import decimals
 from portal.jobs.models import State
-from portal.submissions.models import Submission, SubmittedFile, System
+from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, System
+from speech.pitch.estimators import F0Track
 
 ROLE_ORDER = (Role.TRIAL, Role.ENROLMENT, Role.TRAINING)
 
 
-def finished_runs(submission: Submission) -> list[EvaluationRun]:
+def list_finished_runs(submission: Submission) -> list[EvaluationRun]:
     """The newest finished run of each data set, by name of the data set."""
-    measures = EvaluationRun.Kind.MEASURES
-    runs = EvaluationRun.objects.filter(submission=submission, job__state=State.SUCCEEDED, kind=measures)
-    newest: dict[int, EvaluationRun] = {}
-    for run in runs.select_related("data_set__corpus", "job").order_by("pk"):
-        newest[run.measured_set.pk] = run
-    return sorted(newest.values(), key=lambda run: run.measured_set.name)
+    return sorted(list_newest_finished(MEASURES, [submission]), key=lambda run: run.measured_set.name)
 
 
-def trial_runs(runs: Iterable[EvaluationRun]) -> list[EvaluationRun]:
+def select_trial_runs(runs: Iterable[EvaluationRun]) -> list[EvaluationRun]:
     """The runs that the protocol judges: those of trial sets."""
     return [run for run in runs if run.measured_set.role == Role.TRIAL]
 
@@ -49,14 +63,14 @@ class RunValues:
         return [gender for gender in Gender.values if (run.pk, gender) in self.by_row]
 
     def pitch(self, run: EvaluationRun, gender: str) -> Summary | None:
-        value = self.of(run, gender).get(PITCH_CORRELATION.key)
+        value = self.of(run, gender).get(catalogue.PITCH_CORRELATION.key)
         return Summary(value.value, value.spread or 0.0, value.n) if value else None
 
-    def estimators(self, metric: Metric) -> list[str]:
+    def estimators(self, metric: catalogue.Metric) -> list[str]:
         return sorted({found[metric.key].estimator for found in self.by_row.values() if metric.key in found})
 
 
-def values_of(runs: Iterable[EvaluationRun]) -> RunValues:
+def read_values(runs: Iterable[EvaluationRun]) -> RunValues:
     by_row: dict[tuple[int, str], dict[str, MetricValue]] = {}
     for value in MetricValue.objects.filter(run__in=list(runs)):
         by_row.setdefault((value.run_id, value.gender), {})[value.metric] = value
@@ -79,7 +93,7 @@ class SetCounts:
         return sum(self.by_row.get((data_set, each), (0, 0))[1] for each in genders)
 
 
-def counts_of(submission_id: int) -> SetCounts:
+def count_files(submission_id: int) -> SetCounts:
     """How many files and speakers each data set of a submission has, in one query."""
     rows = SubmittedFile.objects.filter(submission=submission_id).order_by()
     counted = rows.values_list("data_set", "utterance__speaker__gender").annotate(
@@ -92,24 +106,26 @@ def counts_of(submission_id: int) -> SetCounts:
 class ResultCell:
     """One number of a table as a reader meets it; empty where nothing could be measured."""
 
-    metric: Metric
+    metric: catalogue.Metric
     value: MetricValue | None
 
     @property
     def text(self) -> str:
-        return number_text(self.value.value, self.metric) if self.value else ""
+        return format_number(self.value.value, self.metric) if self.value else ""
 
     @property
     def spread(self) -> str:
         return decimals(self.value.spread, self.metric.decimals) if self.value else ""
 
 
-def number_text(number: float | None, metric: Metric) -> str:
+def format_number(number: float | None, metric: catalogue.Metric) -> str:
     """A number with the metric's decimals, a sign where zero is best, and a true minus."""
     if number is None:
         return ""
     text = decimals(number, metric.decimals)
-    return f"+{text}" if metric.direction == Direction.NEAR_ZERO and float(text.replace("−", "-")) > 0 else text
+    return (
+        f"+{text}" if metric.direction == catalogue.Direction.NEAR_ZERO and float(text.replace("−", "-")) > 0 else text
+    )
 
 
 @dataclass(frozen=True)
@@ -145,9 +161,9 @@ class ResultGroup:
 class ResultTable:
     """`estimators`: for each metric of the table, how its numbers were estimated."""
 
-    metrics: list[Metric]
+    metrics: list[catalogue.Metric]
     groups: list[ResultGroup]
-    estimators: list[tuple[Metric, str]]
+    estimators: list[tuple[catalogue.Metric, str]]
 
     @property
     def width(self) -> int:
@@ -155,9 +171,9 @@ class ResultTable:
         return 4 + len(self.metrics)
 
 
-def result_table(runs: list[EvaluationRun], values: RunValues, counts: SetCounts) -> ResultTable:
+def make_result_table(runs: list[EvaluationRun], values: RunValues, counts: SetCounts) -> ResultTable:
     """All numbers of these runs, trial sets first: one row for each data set and gender that has utterances."""
-    metrics = list(METRICS.values())
+    metrics = list(catalogue.METRICS.values())
     sets = [ResultSet(run, rows) for run in runs if (rows := _rows_of(run, values, counts))]
     groups = [ResultGroup(role, [each for each in sets if each.run.measured_set.role == role]) for role in ROLE_ORDER]
     return ResultTable(
@@ -176,7 +192,7 @@ def _rows_of(run: EvaluationRun, values: RunValues, counts: SetCounts) -> list[R
             gender=str(MetricValue.Gender(gender).label),
             n=max(value.n for value in row.values()),
             speakers=counts.speakers(run.measured_set.pk, gender),
-            cells=[ResultCell(metric, row.get(metric.key)) for metric in METRICS.values()],
+            cells=[ResultCell(metric, row.get(metric.key)) for metric in catalogue.METRICS.values()],
         )
         for gender in shown
         if (row := values.of(run, gender))
@@ -246,7 +262,7 @@ def compare_pitch(runs: list[EvaluationRun], values: RunValues, counts: SetCount
     """The trial sets beside the minimum of 2022; the total takes the utterances of all sets together."""
     parts: dict[str, dict[str, list[Summary]]] = {}
     speakers: Counter[tuple[str, str]] = Counter()
-    for run in trial_runs(runs):
+    for run in select_trial_runs(runs):
         genders = values.genders_of(run)
         for gender in genders:
             summary = values.pitch(run, gender)
@@ -272,7 +288,7 @@ def compare_systems(systems: Iterable[System]) -> dict[int, PitchTable]:
     values = MetricValue.objects.filter(
         ~Exists(newer_run),
         ~Exists(newer_submission),
-        metric=PITCH_CORRELATION.key,
+        metric=catalogue.PITCH_CORRELATION.key,
         run__submission__system__in=list(systems),
         run__data_set__role=Role.TRIAL,
         run__job__state=State.SUCCEEDED,
@@ -302,13 +318,13 @@ def _subset_name(data_set: str, genders: list[str]) -> str:
     return data_set.replace(f"trials_{genders[0]}", "trials", 1) if len(genders) == 1 else data_set
 
 
-def measures_of(*runs: EvaluationRun) -> QuerySet[UtteranceMeasure]:
+def select_measures(*runs: EvaluationRun) -> QuerySet[UtteranceMeasure]:
     return UtteranceMeasure.objects.filter(run__in=runs).select_related(
         "file__utterance__speaker", "file__submission__system", "file__data_set"
     )
 
 
-def extremes(runs: list[EvaluationRun], count: int = 6) -> tuple[list[UtteranceMeasure], list[UtteranceMeasure]]:
+def find_extremes(runs: list[EvaluationRun], count: int = 6) -> tuple[list[UtteranceMeasure], list[UtteranceMeasure]]:
     """The utterances of lowest and of highest pitch correlation, the most extreme first; none of them in both."""
     worst, best = (_first_measures(runs, order, count) for order in ("", "-"))
     apart = {measure.pk for measure in worst}.isdisjoint(measure.pk for measure in best)
@@ -323,10 +339,10 @@ def _first_measures(runs: list[EvaluationRun], sign: str, count: int) -> list[Ut
     order = (f"{sign}pitch_correlation", f"{sign}pk")
     # Chosen before anything is joined to them.
     chosen = UtteranceMeasure.objects.filter(run__in=runs, pitch_correlation__isnull=False).order_by(*order)[:count]
-    return list(measures_of(*runs).filter(pk__in=chosen.values("pk")).order_by(*order))
+    return list(select_measures(*runs).filter(pk__in=chosen.values("pk")).order_by(*order))
 
 
-def rho_by_set(runs: list[EvaluationRun]) -> dict[str, list[float]]:
+def group_correlations_by_set(runs: list[EvaluationRun]) -> dict[str, list[float]]:
     """Pitch correlations of the utterances by data set and gender."""
     names = {(run.pk, gender.value): f"{run.measured_set.name}, {gender.label}" for run in runs for gender in Gender}
     groups: dict[str, list[float]] = {name: [] for name in names.values()}
@@ -336,11 +352,186 @@ def rho_by_set(runs: list[EvaluationRun]) -> dict[str, list[float]]:
     return {name: values for name, values in groups.items() if values}
 
 
-def measure_of(file: SubmittedFile) -> UtteranceMeasure | None:
+def find_measure(file: SubmittedFile) -> UtteranceMeasure | None:
     """The newest finished measure of a file."""
-    return (
-        file.measures.filter(run__job__state=State.SUCCEEDED)
-        .select_related("run__data_set")
-        .order_by("-run_id")
-        .first()
+    finished = file.measures.filter(run__job__state=State.SUCCEEDED).select_related("run__data_set")
+    return finished.order_by("-run_id").first()
+
+
+# Figures and contours -------------------------------------------------------------------------------
+
+
+def group_correlations_by_gender(run: EvaluationRun) -> dict[str, list[float]]:
+    """Pitch correlations of the run's utterances by the name of the gender."""
+    rows = run.measures.filter(pitch_correlation__isnull=False).values_list(
+        "file__utterance__speaker__gender", "pitch_correlation"
     )
+    groups: dict[str, list[float]] = {str(gender.label): [] for gender in Gender}
+    for gender, rho in rows:
+        groups[str(Gender(gender).label)].append(cast("float", rho))
+    return {label: values for label, values in groups.items() if values}
+
+
+def figure_key(run: EvaluationRun, theme: str, image_format: str = "svg") -> str:
+    return f"derived/figures/{run.pk}/pitch-{theme}.{image_format}"
+
+
+def load_f0(key: str) -> F0Track:
+    """A stored F0 contour."""
+    with default_storage.open(key) as file, np.load(io.BytesIO(file.read())) as packed:
+        return F0Track(
+            hz=packed["hz"],
+            start_s=float(packed["start_s"]),
+            step_s=float(packed["step_s"]),
+            estimator=str(packed["estimator"]),
+        )
+
+
+# Problem codes -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ProblemCode:
+    """What a code of `UtteranceMeasure.faults` means to a reader."""
+
+    title: str
+    meaning: str
+    severity: Severity
+
+
+PROBLEM_CODES = {
+    "not-finite": ProblemCode("Samples that are no numbers", "Some samples are NaN or infinite.", Severity.ERROR),
+    "silent": ProblemCode("Silent", "The anonymised utterance is empty or digital silence.", Severity.ERROR),
+    "identical-to-original": ProblemCode(
+        "Not anonymised", "Every sample equals the original: this speech is not protected at all.", Severity.ERROR
+    ),
+    "duration-differs": ProblemCode(
+        "Another duration",
+        f"The duration differs by more than {MAX_DURATION_DIFFERENCE_MS:g} ms, where the recipe of 2022 warns.",
+        Severity.WARNING,
+    ),
+    "clipped": ProblemCode(
+        "Clipped", f"More than {MAX_CLIPPED_SHARE:.1%} of the samples are at full scale.", Severity.WARNING
+    ),
+    "pitch-not-measured": ProblemCode(
+        "Without pitch correlation",
+        "Too short for an F0 contour; left out of the pitch correlation, as n tells.",
+        Severity.WARNING,
+    ),
+    "level-changed": ProblemCode(
+        f"Level changed by more than {MAX_LEVEL_CHANGE_DB:g} dB",
+        "Fine where the anonymiser normalises levels on purpose, as B2 does with the peak of each utterance.",
+        Severity.NOTE,
+    ),
+}
+_SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+
+
+def describe_audio(measure: UtteranceMeasure) -> str:
+    """Level, duration and peak of an utterance in words."""
+    level = format_number(measure.level_change_db, catalogue.LEVEL_CHANGE)
+    parts = [f"level {level} dB" if level else "level not comparable"]
+    parts.append(f"duration {format_number(measure.duration_difference_ms, catalogue.DURATION_DIFFERENCE)} ms")
+    if measure.peak_dbfs is not None:
+        parts.append(f"peak {decimals(measure.peak_dbfs, 1)} dBFS")
+    return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class ProblemGroup:
+    """All utterances with one problem: how many, and the first of them, each with its audio in words."""
+
+    code: ProblemCode
+    count: int
+    examples: list[tuple[UtteranceMeasure, str]]
+
+    @property
+    def more(self) -> int:
+        return self.count - len(self.examples)
+
+
+def group_problems(runs: list[EvaluationRun], count: int = 10) -> list[ProblemGroup]:
+    """Utterances with anything out of order by cause, the gravest first, in two queries whatever their number."""
+    faulty = UtteranceMeasure.objects.filter(~Q(faults=[]), run__in=runs)
+    counts: Counter[str] = Counter()
+    for codes, n in faulty.order_by().values_list("faults").annotate(Count("pk")):
+        counts.update(dict.fromkeys(codes, n))
+    rank = Window(RowNumber(), partition_by=F("faults"), order_by=F("pk").asc())
+    first = faulty.annotate(rank=rank).filter(rank__lte=count).values("pk")
+    shown = list(select_measures(*runs).filter(pk__in=first).order_by("file__data_set__name", "file__utterance__name"))
+    groups = [
+        ProblemGroup(find_problem_code(code), n, [(m, describe_audio(m)) for m in shown if code in m.faults][:count])
+        for code, n in counts.items()
+    ]
+    return sorted(groups, key=lambda group: (_SEVERITIES.index(group.code.severity), -group.count))
+
+
+def find_problem_code(code: str) -> ProblemCode:
+    """What a code means; a code of another version of the portal stands for itself."""
+    return PROBLEM_CODES.get(code, ProblemCode(code, "", Severity.WARNING))
+
+
+# Single utterances of many submissions -------------------------------------------------------------
+
+
+class WordCount(NamedTuple):
+    """Word errors of one utterance, and the words of its reference."""
+
+    errors: int
+    words: int
+
+
+def count_utterance_errors(
+    submissions: Iterable[Submission], transcripts: Mapping[str, str], recipe: Recipe
+) -> dict[tuple[int, Speech], dict[str, WordCount]]:
+    """By submission and speech the word errors of each utterance that has a transcript and a hypothesis.
+
+    Args:
+        transcripts: by utterance, as the corpus has them; an empty one is no reference.
+        recipe: of the edition, which names its recognition sets and says whose rates count.
+    """
+    from rapidfuzz.distance import Levenshtein
+
+    references = {name: split_words(normalise_transcript(text)) for name, text in transcripts.items() if text.strip()}
+    found: dict[tuple[int, Speech], dict[str, WordCount]] = {}
+    if not references:
+        return found
+    for (submission, identity), key in _hypotheses(submissions, recipe).items():
+        with default_storage.open(key) as stored:
+            hypotheses = read_text(io.StringIO(stored.read().decode("utf-8", "replace"))).content
+        counts = found.setdefault((submission, identity.speech), {})
+        for utterance in references.keys() & hypotheses.keys():
+            said = references[utterance]
+            # Without an alignment: only the number of errors is asked for.
+            counts[utterance] = WordCount(Levenshtein.distance(said, split_words(hypotheses[utterance])), len(said))
+    return found
+
+
+def read_pitch_correlations(
+    submissions: Iterable[Submission], utterances: Collection[str]
+) -> dict[tuple[int, str], float]:
+    """By submission and utterance the pitch correlation of the newest finished run on a trial set that measured it."""
+    measures = UtteranceMeasure.objects.filter(
+        run__submission__in=[one.pk for one in submissions],
+        run__job__state=State.SUCCEEDED,
+        run__data_set__role=Role.TRIAL,
+        pitch_correlation__isnull=False,
+    )
+    rows = measures.order_by("run_id").values_list("run__submission", "file__utterance__name", "pitch_correlation")
+    wanted = set(utterances)
+    return {(submission, name): float(value or 0) for submission, name, value in rows.iterator() if name in wanted}
+
+
+def _hypotheses(submissions: Iterable[Submission], recipe: Recipe) -> dict[tuple[int, NumberIdentity], str]:
+    """The stored document of each recognition test: of the usual recogniser, else of the one there is."""
+    documents = SubmittedDocument.objects.filter(
+        submission__in=[one.pk for one in submissions], kind=SubmittedDocument.Kind.HYPOTHESES
+    )
+    usual: dict[tuple[int, NumberIdentity], str] = {}
+    others: dict[tuple[int, NumberIdentity], str] = {}
+    for submission, path, key in documents.order_by("path").values_list("submission", "path", "key"):
+        identity = hypothesis_identity(path, recipe)
+        if identity is not None:
+            wanted = with_speech(recipe, identity, speech=identity.speech)
+            (usual if identity == wanted else others)[submission, wanted] = key
+    return others | usual

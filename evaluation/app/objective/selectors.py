@@ -5,43 +5,30 @@ Two queries whatever the number of submissions. What a run could not compute, an
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
+import numpy as np
+from django.core.files.storage import default_storage
 from django.db.models import Q
 
-from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, Threshold
-from evaluation.formats.claims import ClaimIdentity, Gender, Speech
-from evaluation.metrics.catalogue import PITCH_CORRELATION
-from evaluation.models import EvaluationRun, MetricValue, ScoreSet
-from evaluation.objective.values import (
-    AVERAGE,
-    Basis,
-    Missing,
-    Number,
-    ObjectiveValues,
-    number_words,
-    required_numbers,
-)
-from evaluation.protocols.recipes import Recipe, Track
+from evaluation.app.models import EvaluationRun, ScoreSet
+from evaluation.app.runs.context import track_of
+from evaluation.app.runs.kinds import OBJECTIVE
+from evaluation.app.runs.selectors import list_newest_finished, read_numbers
+from evaluation.figures.style import ImageFormat, Theme
+from evaluation.formats.results import AttackModel, NumberIdentity
+from evaluation.metrics.detection import DetectionMetrics, Estimator, detection_metrics
+from evaluation.protocols.recipes import Recipe
+from evaluation.scoring.values import ATTACKS, AVERAGE, Missing, Number, ObjectiveValues, number_words, required_numbers
 from portal.challenges.models import Edition
-from portal.jobs.models import State
 from portal.submissions.models import Submission
 
-COLUMNS = (
-    "run_id", "data_set", "gender", "metric", "estimator", "training", "enrolment", "speech", "value", "basis", "n",
-    "spread", "low", "high", "claimed", "claimed_text", "claimed_in", "agrees",
-)  # fmt: skip
-GENDERS = {
-    MetricValue.Gender.ALL.value: Gender.ALL,
-    MetricValue.Gender.FEMALE.value: Gender.FEMALE,
-    MetricValue.Gender.MALE.value: Gender.MALE,
-    MetricValue.Gender.MIXED.value: Gender.MIXED,
-}
 NOT_EVALUATED = "the submission has not been evaluated yet"
 NOT_COMPUTED = "nothing that was handed in gives it"
+ESTIMATORS: tuple[Estimator, ...] = ("kaldi", "speechbrain")
 
 
 class Extent(StrEnum):
@@ -51,54 +38,21 @@ class Extent(StrEnum):
     ALL = "all"
 
 
-def track_of(edition: Edition) -> Track:
-    """The track of the edition's recipe that it runs."""
-    recipe = edition.recipe
-    return recipe.tracks[edition.track] if edition.track else recipe.track
-
-
-def pitch_minimum(edition: Edition | None) -> Threshold | None:
-    """What an edition asks of the pitch correlation, as a figure names it; that of 2022 for files of no edition."""
-    if edition is None:
-        return MINIMUM_PITCH_CORRELATION
-    ranking = track_of(edition).ranking
-    gate = next((one for one in ranking.gates if one.metric == PITCH_CORRELATION.key), None) if ranking else None
-    if gate is None:
-        return None
-    return Threshold(gate.minimum, "minimum" if edition.recipe_text else f"{edition.recipe.edition} minimum")
-
-
-def objective_run(submission: Submission, as_of: datetime | None = None) -> EvaluationRun | None:
-    """The newest finished objective run of a submission, or the newest that had finished by a time."""
-    return newest_runs([submission.pk], as_of).get(submission.pk)
-
-
-def newest_runs(submissions: Iterable[int], as_of: datetime | None = None) -> dict[int, EvaluationRun]:
-    """`objective_run` of each submission that has one, by primary key, in one query."""
-    runs = EvaluationRun.objects.filter(
-        submission__in=list(submissions), kind=EvaluationRun.Kind.OBJECTIVE, job__state=State.SUCCEEDED
-    )
-    if as_of is not None:
-        runs = runs.filter(job__finished_at__lte=as_of)
-    related = runs.select_related("job", "submission__system__edition").defer("job__problems", "job__parameters")
-    return {run.submission_id: run for run in related.order_by("pk")}
-
-
-def objective_values(
+def read_objective_values(
     submissions: Iterable[Submission], *, extent: Extent = Extent.ALL, as_of: datetime | None = None
 ) -> dict[int, ObjectiveValues]:
     """The numbers of every submission given, by primary key, in two queries whatever their number.
 
     Args:
         submissions: each with its system and edition at hand (`select_related("system__edition")`).
-        extent: what a board ranks by, or everything.
+        extent: what a leaderboard ranks by, or everything.
         as_of: what had been computed by then; None for now.
     """
     given = list(submissions)
-    runs = newest_runs([one.pk for one in given], as_of)
+    runs = {run.submission_id: run for run in list_newest_finished(OBJECTIVE, given, as_of)}
     editions = {one.system.edition_id: one.system.edition for one in given if one.system.edition_id}
-    numbers = numbers_of(list(runs.values()), _needed(editions.values()) if extent is Extent.RANKED else Q())
-    required = {pk: _required(edition) for pk, edition in editions.items() if edition}
+    numbers = read_numbers(runs.values(), _needed(editions.values()) if extent is Extent.RANKED else Q())
+    required = {pk: tuple(required_numbers(one.recipe, track_of(one))) for pk, one in editions.items() if one}
     found = {}
     for submission in given:
         run = runs.get(submission.pk)
@@ -113,12 +67,7 @@ def objective_values(
     return found
 
 
-def values_of_submission(submission: Submission) -> ObjectiveValues:
-    """All objective numbers of one submission."""
-    return objective_values([submission])[submission.pk]
-
-
-def score_sets_of(values: ObjectiveValues) -> list[ScoreSet]:
+def list_score_sets(values: ObjectiveValues) -> list[ScoreSet]:
     """The verification tests whose scores are kept."""
     return list(ScoreSet.objects.filter(run=values.run)) if values.run else []
 
@@ -134,36 +83,10 @@ def _needed(editions: Iterable[Edition | None]) -> Q:
     return wanted
 
 
-def numbers_of(runs: list[EvaluationRun], wanted: Q | None = None) -> dict[int, dict[ClaimIdentity, Number]]:
-    """All numbers of some runs, or those wanted, by primary key of the run, in one query."""
-    found: dict[int, dict[ClaimIdentity, Number]] = {}
-    if runs:
-        rows = MetricValue.objects.filter(wanted or Q(), run__in=[run.pk for run in runs])
-        for row in rows.order_by("pk").values_list(*COLUMNS):
-            number = _number(row)
-            found.setdefault(row[0], {})[number.identity] = number
-    return found
-
-
-def _number(row: tuple[Any, ...]) -> Number:
-    (_, data_set, gender, metric, estimator, training, enrolment, speech, value, basis, n, spread, low, high, claimed,
-     claimed_text, claimed_in, agrees) = row  # fmt: skip
-    identity = ClaimIdentity(
-        data_set, GENDERS[gender], metric, estimator, Speech(training) if training else None,
-        Speech(enrolment) if enrolment else None, Speech(speech) if speech else Speech.ANONYMISED,
-    )  # fmt: skip
-    return Number(identity, value, Basis(basis), n, spread, low, high, claimed, claimed_text, claimed_in, agrees)
-
-
-def _required(edition: Edition) -> tuple[tuple[ClaimIdentity, bool], ...]:
-    recipe: Recipe = edition.recipe
-    return tuple(required_numbers(recipe, track_of(edition)))
-
-
 def _missing(
     run: EvaluationRun | None,
-    required: Iterable[tuple[ClaimIdentity, bool]],
-    numbers: Mapping[ClaimIdentity, Number],
+    required: Iterable[tuple[NumberIdentity, bool]],
+    numbers: Mapping[NumberIdentity, Number],
     extent: Extent,
 ) -> tuple[Missing, ...]:
     """From the result of the run's job where it says so, else what is not among the numbers.
@@ -179,3 +102,41 @@ def _missing(
         return ()
     absent = ((one, is_ranked) for one, is_ranked in required if one not in numbers)
     return tuple(Missing(number_words(one), NOT_COMPUTED, is_ranked) for one, is_ranked in absent)
+
+
+# DET curves ----------------------------------------------------------------------------------------
+
+
+def det_key(run: int, data_set: str, theme: Theme = "light", image_format: ImageFormat = "svg") -> str:
+    """Where a figure lies."""
+    return f"derived/figures/{run}/det-{data_set}-{theme}.{image_format}"
+
+
+def group_curves(score_sets: Iterable[ScoreSet]) -> dict[str, dict[str, ScoreSet]]:
+    """The tests that a figure shows, by data set and attack model, from unprotected to semi-informed.
+
+    Unprotected and ignorant tests exist with both evaluators; shown is the original one, as in the averages.
+    """
+    wanted = {tuple(map(str, speeches)): attack for attack, speeches in ATTACKS.items()}
+    found: dict[str, dict[AttackModel, ScoreSet]] = {}
+    for one in score_sets:
+        attack = wanted.get((one.training, one.enrolment, one.speech))
+        if attack is not None:
+            found.setdefault(one.data_set, {})[attack] = one
+    return {
+        data_set: {str(attack): tests[attack] for attack in ATTACKS if attack in tests}
+        for data_set, tests in sorted(found.items())
+    }
+
+
+def measure_scores(score_set: ScoreSet) -> DetectionMetrics:
+    """All detection metrics of stored scores, their DET curve among them."""
+    with default_storage.open(score_set.key) as file, np.load(io.BytesIO(file.read())) as packed:
+        return detection_metrics(packed["targets"], packed["nontargets"])
+
+
+def estimator_of(recipe: Recipe) -> Estimator:
+    """The equal error rate that an edition averages by."""
+    averages = (average for track in recipe.tracks.values() for average in track.averages)
+    named = {average.estimator for average in averages if average.metric == "eer"}
+    return next((one for one in ESTIMATORS if one in named), "kaldi")

@@ -1,4 +1,4 @@
-"""Reads own recognition for pages and API: of each recogniser its newest finished run, and its utterances."""
+"""Reads recognition of the portal evaluation for pages and API: of each recogniser its newest finished run."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from typing import Any
 
 from django.core.files.storage import default_storage
 
-from evaluation import attack_keys
-from evaluation.encoders import EngineText
-from evaluation.formats.transcripts import split_words
-from evaluation.metrics.word_errors import AlignedWord, align_words
-from evaluation.models import EvaluationRun
-from evaluation.objective.values import Number
-from evaluation.recognizers.texts import RULES, find_rule
-from evaluation.selectors_attack import engine_text, finished_of
-from evaluation.selectors_objective import numbers_of
-from evaluation.selectors_recordings import Ground, SpokenSetState, spoken_sets
+from evaluation.app.models import EvaluationRun
+from evaluation.app.runs.kinds import RECOGNITION, EngineText, describe_engine
+from evaluation.app.runs.selectors import list_newest_finished, read_numbers
+from evaluation.metrics.word_errors import AlignedWord, align_words, split_words
+from evaluation.metrics.word_normalization import RULES, find_rule
+from evaluation.scoring.values import Number
 from portal.submissions.models import Submission
 
 
@@ -110,10 +106,10 @@ class SpokenRow:
         return 100 * self.errors / self.words if self.words else None
 
 
-def recognitions_of(submission: Submission, as_of: datetime | None = None) -> list[RecognitionValues]:
+def list_recognitions(submission: Submission, as_of: datetime | None = None) -> list[RecognitionValues]:
     """Of each recogniser its newest finished run: two queries."""
-    runs = finished_of(submission, EvaluationRun.Kind.RECOGNITION, as_of)
-    numbers = numbers_of(runs)
+    runs = list_newest_finished(RECOGNITION, [submission], as_of)
+    numbers = read_numbers(runs)
     return [_values_of(run, list(numbers.get(run.pk, {}).values())) for run in runs]
 
 
@@ -122,7 +118,7 @@ def _values_of(run: EvaluationRun, numbers: list[Number]) -> RecognitionValues:
     rule = RULES.get(result.get("rule", ""))
     return RecognitionValues(
         run=run,
-        engine=engine_text(run),
+        engine=describe_engine(run),
         finished_at=run.job.finished_at if run.job else None,
         rule=rule.title if rule else result.get("rule", ""),
         rows=[WordRow(**one) for one in result.get("rows", [])],
@@ -133,18 +129,23 @@ def _values_of(run: EvaluationRun, numbers: list[Number]) -> RecognitionValues:
     )
 
 
-def utterances_of(run: EvaluationRun, data_set: str = "") -> list[SpokenRow]:
+def words_key(run: int, data_set: str) -> str:
+    """The utterances of a recognised data set with their texts and errors, the worst first: JSON."""
+    return f"derived/recognition/{run}/{data_set}.json"
+
+
+def read_utterances(run: EvaluationRun, data_set: str = "") -> list[SpokenRow]:
     """The recognised utterances of a data set, or of all, the highest error rate first; one file for each data set."""
     rows: list[SpokenRow] = []
     for name in run.parameters.get("data_sets", []):
-        key = attack_keys.words_key(run.pk, name)
+        key = words_key(run.pk, name)
         if data_set in ("", name) and default_storage.exists(key):
             with default_storage.open(key) as stored:
                 rows += [SpokenRow(**one) for one in json.loads(stored.read())]
     return sorted(rows, key=lambda row: (-(row.error_rate or 0.0), row.data_set, row.utterance))
 
 
-def alignment_of(row: SpokenRow, rule: str, *, original: bool = False) -> tuple[AlignedWord, ...]:
+def align_texts(row: SpokenRow, rule: str, *, original: bool = False) -> tuple[AlignedWord, ...]:
     """Reference and hypothesis side by side, in the words that were counted.
 
     Args:
@@ -157,8 +158,3 @@ def alignment_of(row: SpokenRow, rule: str, *, original: bool = False) -> tuple[
     normalise = find_rule(rule).normalise
     heard = (row.original or "") if original else row.hypothesis
     return align_words(split_words(normalise(row.reference)), split_words(normalise(heard)))
-
-
-def spoken_sets_of(submission: Submission) -> list[SpokenSetState]:
-    """The data sets of a submission whose words can be recognised, and why others cannot."""
-    return spoken_sets(Ground(submission))

@@ -1,23 +1,48 @@
-"""Which recordings an evaluation of a submission's speech rests on, and what of it can be attacked at all."""
+"""What an evaluation of a submission's speech rests on: the recipe, the corpus with its lists, and the recordings.
+
+A baseline without an edition has the trial lists of its corpus as its recipe. Public: `EvaluationContext`, `Recording`,
+`list_recordings`, `SetState`, `track_of`, `pitch_minimum`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import io
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from django.core.files.storage import default_storage
 from django.db.models import Count, Q
 
-from evaluation.formats.claims import Speech
-from evaluation.objective.sources import Sources
-from evaluation.organizer_sources import CorpusSources
+from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, Threshold
+from evaluation.formats.results import Speech
+from evaluation.formats.scores import TrialTable, read_trial_table
+from evaluation.metrics.catalogue import PITCH_CORRELATION
+from evaluation.metrics.word_errors import normalise_transcript
 from evaluation.protocols.recipes import DataSet as RecipeSet
 from evaluation.protocols.recipes import Recipe, Track
-from evaluation.selectors_objective import track_of
-from portal.challenges.models import Corpus, DataSet, Role, TrialList, Utterance
+from evaluation.scoring.sources import Sources
+from portal.challenges.models import Corpus, DataSet, Edition, Role, TrialList, Utterance
 from portal.submissions.models import Submission
 
 BOTH_GENDERS = "mixed"
+
+
+def track_of(edition: Edition) -> Track:
+    """The track of the edition's recipe that it runs."""
+    recipe = edition.recipe
+    return recipe.tracks[edition.track] if edition.track else recipe.track
+
+
+def pitch_minimum(edition: Edition | None) -> Threshold | None:
+    """What an edition asks of the pitch correlation, as a figure names it; that of 2022 for files of no edition."""
+    if edition is None:
+        return MINIMUM_PITCH_CORRELATION
+    ranking = track_of(edition).ranking
+    gate = next((one for one in ranking.gates if one.metric == PITCH_CORRELATION.key), None) if ranking else None
+    if gate is None:
+        return None
+    return Threshold(gate.minimum, "minimum" if edition.recipe_text else f"{edition.recipe.edition} minimum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,38 +58,35 @@ class Recording:
     file: int | None = None
 
 
-def recordings_of(submission: Submission, data_set: DataSet, speech: Speech) -> list[Recording]:
+def list_recordings(submission: Submission, data_set: DataSet, speech: Speech) -> list[Recording]:
     """The recordings of a data set, by name of the utterance; originals without audio have an empty key."""
+    names = ("name", "speaker__name", "speaker__gender")
     if speech is Speech.ORIGINAL:
-        rows = data_set.utterances.order_by("name").values_list(
-            "name", "speaker__name", "speaker__gender", "audio", "samples"
-        )
+        rows = data_set.utterances.order_by("name").values_list(*names, "audio", "samples")
         return [Recording(name, who, gender, speech, audio, samples or 0) for name, who, gender, audio, samples in rows]
     files = submission.files.filter(data_set=data_set).order_by("utterance__name")
-    fields = ("utterance__name", "utterance__speaker__name", "utterance__speaker__gender", "audio", "samples", "pk")
-    return [
-        Recording(name, who, gender, speech, audio, samples, file)
-        for name, who, gender, audio, samples, file in files.values_list(*fields)
-    ]
+    found = files.values_list(*(f"utterance__{name}" for name in names), "audio", "samples", "pk")
+    return [Recording(name, who, gender, speech, *file) for name, who, gender, *file in found]
 
 
 @dataclass(frozen=True)
-class TrialSetState:
-    """A trial set of an edition or corpus, and why it cannot be attacked; `refusal` is empty where it can.
+class SetState:
+    """A data set that an engine may go over, and why it cannot; `refusal` is empty where it can.
 
     Attributes:
-        name, enrolled: as the recipe names the set and the one that its speakers are enrolled with.
-        data_set, enrolment: the same in the corpus, where it has them.
+        name: as recipe or corpus call it.
+        data_set: the same in the corpus, where it has it.
+        enrolled, enrolment: the set that the speakers of a trial set are enrolled with, likewise.
     """
 
     name: str
-    enrolled: str
     refusal: str
     data_set: DataSet | None
-    enrolment: DataSet | None
+    enrolled: str = ""
+    enrolment: DataSet | None = None
 
 
-class Ground:
+class EvaluationContext:
     """What an evaluation of one submission's speech stands on: recipe, corpus and data sets.
 
     A baseline without an edition has the trial lists of its corpus as its recipe, and no averages.
@@ -79,7 +101,7 @@ class Ground:
 
     @cached_property
     def recipe(self) -> Recipe:
-        return self.edition.recipe if self.edition else recipe_of_lists(self.lists.values())
+        return self.edition.recipe if self.edition else make_recipe(self.lists.values())
 
     @cached_property
     def track(self) -> Track:
@@ -100,8 +122,7 @@ class Ground:
         """The organizer's lists, without what was measured on the audio."""
         if self.corpus is None:
             return Sources(self.recipe, self.track)
-        held = CorpusSources(self.corpus, self.recipe)
-        return Sources(self.recipe, self.track, held.trials, held.speakers, held.references)
+        return Sources(self.recipe, self.track, self.read_trials, self.find_speakers, self.find_references)
 
     @cached_property
     def _counts(self) -> Mapping[str, tuple[int, int, int]]:
@@ -112,22 +133,58 @@ class Ground:
         files = dict(self.submission.files.order_by().values_list("data_set__name").annotate(Count("pk")))
         return {one.name: (one.every, one.heard, files.get(one.name, 0)) for one in originals}
 
-    def parts_of(self, data_set: RecipeSet) -> list[str]:
-        """The data sets of the corpus that a data set of the recipe is made of: itself, or several trial sets."""
-        if self.corpus is None:
-            return []
-        return [one.name for one in CorpusSources(self.corpus, self.recipe).parts(data_set)]
+    def read_trials(self, data_set: RecipeSet) -> TrialTable | None:
+        """The organizer's trials of a trial set with its enrolment set; None where the corpus has no such list."""
+        found = TrialList.objects.filter(
+            trial_set__corpus=self.corpus, trial_set__name=data_set.name, enrolment_set__name=data_set.enrolment
+        ).first()
+        if found is None:
+            return None
+        name = f"the organizer's trials of {data_set.name}"
+        if found.origin == TrialList.Origin.GIVEN:
+            with default_storage.open(found.file) as file:
+                return read_trial_table(io.StringIO(file.read().decode()), name)
+        return read_trial_table(io.StringIO("".join(_product(found))), name)
 
-    def trial_sets(self, *, with_originals: bool = True) -> list[TrialSetState]:
-        """Every trial set of the recipe, with the reason why it cannot be attacked."""
+    def find_speakers(self, data_set: RecipeSet) -> Mapping[str, str]:
+        """Utterance → speaker of a trial or recognition set."""
+        rows = Utterance.objects.filter(data_sets__in=self.find_parts(data_set)).order_by()
+        return dict(rows.values_list("name", "speaker__name"))
+
+    def find_references(self, data_set: RecipeSet) -> Mapping[str, str]:
+        """Utterance → transcript of a recognition set, as the challenge prepares its texts; none is left out."""
+        rows = Utterance.objects.filter(data_sets__in=self.find_parts(data_set)).distinct().order_by("name")
+        texts = dict(rows.values_list("name", "transcript"))
+        complete = all(texts.values()) and data_set.utterances in (None, len(texts))
+        return {name: normalise_transcript(text) for name, text in texts.items()} if complete else {}
+
+    def find_parts(self, data_set: RecipeSet) -> list[DataSet]:
+        """The data set of the recipe itself, or the trial sets that a recognition set puts together.
+
+        Such as ``libri_dev_asr`` of both genders.
+        """
+        if data_set.name in self.data_sets:
+            return [self.data_sets[data_set.name]]
+        if data_set.role != "recognition":
+            return []
+        start = f"{data_set.name.removesuffix('_asr')}_trials"
+        parts = [one.name for one in self.recipe.sets("trial", data_set.split) if one.name.startswith(start)]
+        return [self.data_sets[name] for name in parts if name in self.data_sets]
+
+    def trial_sets(self, *, with_originals: bool = True) -> list[SetState]:
+        """Every trial set of the recipe, with the reason why it cannot be attacked.
+
+        Args:
+            with_originals: whether the attacker needs original speech, too.
+        """
         if self.corpus is None:
             return []
         return [
-            TrialSetState(
+            SetState(
                 one.name,
-                one.enrolment,
                 self._refusal(one, with_originals=with_originals),
                 self.data_sets.get(one.name),
+                one.enrolment,
                 self.data_sets.get(one.enrolment),
             )
             for one in self.recipe.sets("trial")
@@ -153,8 +210,20 @@ class Ground:
                 return f"The submission holds no anonymised speech of {name}."
         return ""
 
+    def spoken_sets(self) -> list[SetState]:
+        """The enrolment and trial sets of which the submission has speech, and why words cannot be recognised."""
+        held = set(self.submission.files.order_by().values_list("data_set__name", flat=True).distinct())
+        roles = (Role.ENROLMENT, Role.TRIAL)
+        sets = [one for name, one in sorted(self.data_sets.items()) if one.role in roles and name in held]
+        spoken = Utterance.objects.exclude(transcript="")
+        texts = DataSet.objects.filter(pk__in=[one.pk for one in sets], utterances__in=spoken).distinct()
+        with_text = set(texts.values_list("pk", flat=True))
+        reason = "so there is nothing to compare words with; import it with its texts."
+        missing = {one: f"The corpus {self.corpus} has no transcript of {one}, {reason}" for one in sets}
+        return [SetState(one.name, "" if one.pk in with_text else missing[one], one) for one in sets]
 
-def recipe_of_lists(lists: Iterable[TrialList]) -> Recipe:
+
+def make_recipe(lists: Iterable[TrialList]) -> Recipe:
     """The trial lists of a corpus as a recipe without averages or limits, for speech outside of any edition."""
     chosen = sorted(lists, key=lambda one: one.trial_set.name)
     genders = _genders_of([one.trial_set for one in chosen])
@@ -178,32 +247,12 @@ def _genders_of(data_sets: Iterable[DataSet]) -> dict[int, str]:
     return found
 
 
-def speech_sets(ground: Ground) -> list[DataSet]:
-    """The enrolment and trial sets of a corpus of which the submission has speech, by name."""
-    held = set(ground.submission.files.order_by().values_list("data_set__name", flat=True).distinct())
-    roles = (Role.ENROLMENT, Role.TRIAL)
-    return [one for name, one in sorted(ground.data_sets.items()) if one.role in roles and name in held]
-
-
-@dataclass(frozen=True)
-class SpokenSetState:
-    """A data set, and why its words cannot be recognised; `refusal` is empty where they can."""
-
-    data_set: DataSet
-    refusal: str
-
-
-def spoken_sets(ground: Ground) -> list[SpokenSetState]:
-    """The enrolment and trial sets of which a submission has speech, in two queries more than the sets take."""
-    held = speech_sets(ground)
-    spoken = Utterance.objects.exclude(transcript="")
-    texts = DataSet.objects.filter(pk__in=[one.pk for one in held], utterances__in=spoken).distinct()
-    with_text = set(texts.values_list("pk", flat=True))
-    return [SpokenSetState(one, "" if one.pk in with_text else _no_texts(one, ground)) for one in held]
-
-
-def _no_texts(data_set: DataSet, ground: Ground) -> str:
-    return (
-        f"The corpus {ground.corpus} has no transcript of {data_set}, so there is nothing to compare words with; "
-        "import it with its texts."
-    )
+def _product(trials: TrialList) -> Iterator[str]:
+    """Every enrolled speaker against every trial utterance of the same gender, as lines of a trial list."""
+    enrolled = trials.enrolment_set.utterances.values_list("speaker__name", "speaker__gender").distinct()
+    models = sorted(set(enrolled.order_by()))
+    tested = trials.trial_set.utterances.order_by("name").values_list("name", "speaker__name", "speaker__gender")
+    for utterance, speaker, gender in tested:
+        for model, model_gender in models:
+            if model_gender == gender:
+                yield f"{model} {utterance} {'target' if model == speaker else 'nontarget'}\n"

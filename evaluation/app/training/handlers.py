@@ -8,103 +8,112 @@ between two epochs.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from anonymization.methods.errors import MethodError
-from anonymization.running import threads
-from anonymization.targets import targets_of
-from evaluation.attackers.contract import Device
-from evaluation.attackers.training.corpus import TrainingUtterance
-from evaluation.attackers.training.files import CHECKPOINT
-from evaluation.attackers.training.recipe import TrainingRecipe
-from evaluation.formats.audio import AudioError
-from evaluation.formats.claims import Speech
-from evaluation.machine import available_bytes
-from evaluation.metrics.errors import MetricInputError
-from evaluation.models import EvaluationRun, MetricValue, TrainingEpoch
-from evaluation.selectors_training import REPORT, STEPS_OF, epochs_of, recipe_of, report_of, seeds_of, trained_seeds
-from evaluation.services_speech import require_standing
-from evaluation.services_training import (
+from anonymization.app.job import threads
+from anonymization.app.voices import targets_of
+from anonymization.methods.contract import MethodError
+from common.errors import MetricInputError
+from common.memory import available_bytes
+from evaluation.app.attacks.trained import (
     ENCODER_FILES,
-    METHOD_VERSION,
+    REPORT,
     checkpoint_key,
     encoder_key,
-    missing_here,
-    require_same_speech,
+    list_seeds,
+    list_trained_seeds,
     seed_folder,
 )
+from evaluation.app.models import EvaluationRun, MetricValue, TrainingEpoch
+from evaluation.app.runs.kinds import TRAINING
+from evaluation.app.runs.services import load_run
+from evaluation.app.training.selectors import STEPS_OF, list_epochs, make_report, recipe_of
+from evaluation.app.training.services import KIND_GPU, find_missing_libraries
+from evaluation.attackers.training import loop
+from evaluation.attackers.training.corpus import TrainingUtterance
+from evaluation.attackers.training.loop import Plan
+from evaluation.attackers.training.recipe import TrainingRecipe
+from evaluation.attackers.training.trained import CHECKPOINT, EpochRecord, Estimate, TrainedAttacker
+from evaluation.formats.results import Speech
 from portal.challenges.models import DataSet
-from portal.core.audio import load_audio
-from portal.core.storage import replace_named
-from portal.core.wording import roughly
-from portal.jobs.kinds import JobFailure
-from portal.jobs.models import Actor
+from portal.core.labels import roughly
+from portal.core.storage import load_audio, replace_named
+from portal.jobs.kinds import JobFailure, job_kind
+from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext, JobReleased
 from portal.submissions.models import SubmittedFile
+from speech.audio.files import AudioError
+from speech.encoders.contract import Device
 
-if TYPE_CHECKING:
-    from evaluation.attackers.training.loop import Plan
-    from evaluation.attackers.training.trained import TrainedAttacker
-    from evaluation.attackers.training.values import EpochRecord, Estimate
-
-TRAINING = "Training"
+STAGE = "Training"
 # The stage of `train` whose items are steps of the optimiser.
 STEPS = "training"
 # Of the time that a job may take so much is used; what an epoch takes is known from those before, but not exactly.
 USED_SHARE = 0.9
 CHANNELS_OF_A_THREAD = 64
+METRIC_OF = {
+    "source_error": "source_validation_error",
+    "target_error": "target_validation_error",
+    "target_probe": "target_probe_error",
+}
 AGAIN = "What was finished is kept: run the job again to continue."
 
 
-def run_training(context: JobContext) -> dict[str, Any]:
+@job_kind(TRAINING.job, title="Training of an attacker", queue=Queue.CPU)
+@job_kind(KIND_GPU, title="Training of an attacker with a graphics card", queue=Queue.GPU)
+def train_attackers(context: JobContext) -> dict[str, Any]:
     """Train what is missing of a run, seed by seed."""
-    run = EvaluationRun.objects.select_related("submission__system__corpus").get(pk=context.parameters["run"])
-    require_standing(run.submission)
-    device = _device_of(run)
+    run = load_run(context)
+    device = _choose_device(run)
     recipe = recipe_of(run)
     utterances = _utterances(run, recipe)
-    require_same_speech(run)
-    plan = _planned(run, recipe, len({one.source for one in utterances}))
+    _require_same_speech(run)
+    durations_s = [samples / rate for samples, rate in _files(run).values_list("samples", "rate_hz") if rate]
+    plan = loop.plan_training(durations_s, recipe, len({one.source for one in utterances}))
     if device == "cpu":
         _require_memory(plan, recipe)
     with _own_threads(recipe):
-        for position, seed in enumerate(seeds_of(run)):
-            if seed not in trained_seeds(run):
+        for position, seed in enumerate(list_seeds(run)):
+            if seed not in list_trained_seeds(run):
                 _Turn(context, run, plan, seed, position).go(utterances, device)
-    write_values(run)
-    report = report_of(epochs_of([run])[run.pk])
+    _store_values(run)
+    report = make_report(list_epochs([run])[run.pk])
     return {"seeds": len(report.seeds), "utterances": len(utterances)}
 
 
 # Before the first step -----------------------------------------------------------------------------
 
 
-def _device_of(run: EvaluationRun) -> Device:
+def _choose_device(run: EvaluationRun) -> Device:
     """Where this worker trains.
 
     Raises:
         JobFailure: the version at hand would give another attacker than the run began with, or this machine lacks
             something.
     """
-    if run.recipe_version != METHOD_VERSION and run.epochs.exists():
+    if run.recipe_version != TRAINING.version and run.epochs.exists():
         raise JobFailure(
             f"This training began with version {run.recipe_version} of the method; this portal has version "
-            f"{METHOD_VERSION}, whose attackers differ.",
+            f"{TRAINING.version}, whose attackers differ.",
             actor=Actor.ORGANIZER,
             remedy="Start another training.",
         )
-    if missing := missing_here():
+    if missing := find_missing_libraries():
         raise JobFailure(missing, actor=Actor.OPERATOR, remedy=AGAIN)
     if run.parameters["device"] != "cuda":
         return "cpu"
@@ -119,26 +128,22 @@ def _device_of(run: EvaluationRun) -> Device:
     return "cuda"
 
 
+def _files(run: EvaluationRun) -> QuerySet[SubmittedFile]:
+    """What the run is trained on, by data set and name."""
+    corpus, names = run.submission.system.corpus_id, run.parameters["data_sets"]
+    files = SubmittedFile.objects.filter(submission=run.submission_id, data_set__corpus=corpus)
+    return files.filter(data_set__name__in=names).order_by("data_set__name", "utterance__name")
+
+
 def _utterances(run: EvaluationRun, recipe: TrainingRecipe) -> list[TrainingUtterance]:
-    """What the run is trained on, by data set and name; samples are read when they are needed."""
-    found: list[TrainingUtterance] = []
-    for data_set in DataSet.objects.filter(
-        corpus=run.submission.system.corpus, name__in=run.parameters["data_sets"]
-    ).order_by("name"):
-        targets = _targets_of(run, data_set) if recipe.target_head != "none" else {}
-        files = SubmittedFile.objects.filter(submission=run.submission, data_set=data_set).order_by("utterance__name")
-        rows = files.values_list("utterance__name", "utterance__speaker__name", "utterance__speaker__gender", "audio")
-        found += [
-            TrainingUtterance(
-                identifier=f"{data_set.name}/{name}",
-                source=speaker,
-                read=_Reading(name, audio),
-                target=targets.get(name),
-                gender=gender,
-                original=name,
-            )
-            for name, speaker, gender, audio in rows
-        ]
+    """The same as utterances; samples are read when they are needed."""
+    sets = DataSet.objects.filter(corpus=run.submission.system.corpus, name__in=run.parameters["data_sets"])
+    targets = {one.name: _read_targets(run, one) for one in sets} if recipe.target_head != "none" else {}
+    columns = ("data_set__name", "utterance__name", "utterance__speaker__name", "utterance__speaker__gender", "audio")
+    found = []
+    for data_set, name, speaker, gender, audio in _files(run).values_list(*columns):
+        target, read = targets.get(data_set, {}).get(name), partial(_read_samples, name, audio)
+        found.append(TrainingUtterance(f"{data_set}/{name}", speaker, read, target, gender, original=name))
     if not found:
         raise JobFailure(
             f"The submission has no anonymised file of {', '.join(run.parameters['data_sets'])}.",
@@ -148,39 +153,20 @@ def _utterances(run: EvaluationRun, recipe: TrainingRecipe) -> list[TrainingUtte
     return found
 
 
-class _Reading:
-    """Reads one stored file when it is called; its error names the utterance."""
-
-    def __init__(self, name: str, audio: str) -> None:
-        self.name, self.audio = name, audio
-
-    def __call__(self) -> tuple[Any, int]:
-        try:
-            return load_audio(self.audio)
-        except AudioError as error:
-            raise MetricInputError(f"The anonymised recording of {self.name} cannot be read: {error}") from error
+def _read_samples(name: str, audio: str) -> tuple[Any, int]:
+    try:
+        return load_audio(audio)
+    except AudioError as error:
+        raise MetricInputError(f"The anonymised recording of {name} cannot be read: {error}") from error
 
 
-def _targets_of(run: EvaluationRun, data_set: DataSet) -> dict[str, str]:
+def _read_targets(run: EvaluationRun, data_set: DataSet) -> dict[str, str]:
     try:
         return targets_of(run.submission, data_set)
     except MethodError as error:
         raise JobFailure(
             str(error), actor=Actor.ORGANIZER, remedy="Start a training without a target classifier, or mend the file."
         ) from error
-
-
-def _planned(run: EvaluationRun, recipe: TrainingRecipe, sources: int) -> Plan:
-    """How many steps it takes and how much memory, from the durations alone."""
-    from evaluation.attackers.training.loop import plan_training
-
-    files = SubmittedFile.objects.filter(
-        submission=run.submission,
-        data_set__corpus=run.submission.system.corpus,
-        data_set__name__in=run.parameters["data_sets"],
-    )
-    durations_s = [samples / rate for samples, rate in files.values_list("samples", "rate_hz") if rate]
-    return plan_training(durations_s, recipe, sources)
 
 
 @contextmanager
@@ -211,6 +197,26 @@ def _require_memory(plan: Plan, recipe: TrainingRecipe) -> None:
         )
 
 
+def _require_same_speech(run: EvaluationRun) -> None:
+    """That a training goes on with what it began with, as its job sees it.
+
+    Raises:
+        JobFailure: utterances were erased, added or replaced since its first epoch.
+    """
+    rows = _files(run).values_list("data_set__name", "utterance__name", "utterance__speaker__name", "audio")
+    speech = hashlib.sha256(json.dumps(list(rows)).encode()).hexdigest()
+    if not run.epochs.exists():
+        run.parameters["speech"] = speech
+        run.save(update_fields=["parameters"])
+    elif run.parameters.get("speech", speech) != speech:
+        raise JobFailure(
+            "The training data is another than when this training began: utterances were erased, added or replaced. "
+            "What was learnt of both would fit neither.",
+            actor=Actor.ORGANIZER,
+            remedy="Start another training.",
+        )
+
+
 # A seed --------------------------------------------------------------------------------------------
 
 
@@ -219,22 +225,26 @@ class _Turn:
 
     def __init__(self, context: JobContext, run: EvaluationRun, plan: Plan, seed: int, position: int) -> None:
         self.context, self.run, self.plan = context, run, plan
-        self.seed, self.position, self.n_seeds = seed, position, len(seeds_of(run))
+        self.seed, self.position, self.n_seeds = seed, position, len(list_seeds(run))
         self.recipe = recipe_of(run)
         self.kept = 0
 
     def go(self, utterances: list[TrainingUtterance], device: Device) -> None:
-        from evaluation.attackers.training.loop import train
-
         try:
             with working_folder(self.run, self.seed) as self.folder:
                 self.kept = _restore(self.run, self.seed, self.folder)
                 if self.kept:
                     self.context.note(f"Seed {self.seed} goes on after epoch {self.kept} of {self.recipe.epochs}.")
-                trained = train(
-                    utterances, self.recipe, self.seed, self.folder, self.progress,
-                    on_epoch=self.keep, on_estimate=self.tell, device=device,
-                )  # fmt: skip
+                trained = loop.train(
+                    utterances,
+                    self.recipe,
+                    self.seed,
+                    self.folder,
+                    self.progress,
+                    on_epoch=self.keep,
+                    on_estimate=self.report,
+                    device=device,
+                )
                 self.finish(trained)
         except MetricInputError as error:
             raise JobFailure(str(error), actor=Actor.ORGANIZER, remedy=AGAIN) from error
@@ -248,11 +258,11 @@ class _Turn:
     def progress(self, stage: str, done: int, total: int) -> None:
         """Steps count over all seeds, so that the estimate is that of the whole job."""
         if stage == STEPS:
-            self.context.progress(TRAINING, self.position * total + done, self.n_seeds * total)
+            self.context.progress(STAGE, self.position * total + done, self.n_seeds * total)
         else:
             self.context.progress(f"Seed {self.seed}: {stage}", done, total)
 
-    def tell(self, estimate: Estimate) -> None:
+    def report(self, estimate: Estimate) -> None:
         """Say early how long it takes; an epoch that no job may take is refused before it has begun in earnest."""
         further = (self.n_seeds - self.position - 1) * self.plan.steps
         left_s = estimate.seconds_left + further * estimate.seconds_per_step
@@ -275,9 +285,8 @@ class _Turn:
             _store(checkpoint_key(self.run, self.seed, record.epoch), self.folder / CHECKPOINT)
         values = finite(record.values) | {STEPS_OF: self.plan.steps_per_epoch}
         TrainingEpoch.objects.update_or_create(
-            run=self.run, seed=self.seed, epoch=record.epoch,
-            defaults={"values": values, "seconds": record.seconds},
-        )  # fmt: skip
+            run=self.run, seed=self.seed, epoch=record.epoch, defaults={"values": values, "seconds": record.seconds}
+        )
         if not is_new:
             return
         forget_checkpoints(self.run, self.seed, before=record.epoch)
@@ -367,26 +376,19 @@ def forget_checkpoints(run: EvaluationRun, seed: int, *, before: int | None = No
 
 
 @transaction.atomic
-def write_values(run: EvaluationRun) -> None:
+def _store_values(run: EvaluationRun) -> None:
     """The numbers of a finished training, means over its seeds; what an attempt before left is replaced."""
-    report = report_of(epochs_of([run])[run.pk])
+    report = make_report(list_epochs([run])[run.pk])
     run.values.all().delete()
-    for name in ("source_error", "target_error", "target_probe"):
+    for name, metric in METRIC_OF.items():
         found = report.spread(name)
         if found is not None:
             MetricValue.objects.create(
                 run=run,
-                metric=METRIC_OF[name],
+                metric=metric,
                 estimator=f"mean of {len(found.values)} seed{'' if len(found.values) == 1 else 's'}",
                 training=str(Speech.ANONYMISED),
                 value=100 * found.mean,
                 spread=None if found.deviation is None else 100 * found.deviation,
                 n=sum(one.held_out for one in report.seeds),
             )
-
-
-METRIC_OF = {
-    "source_error": "source_validation_error",
-    "target_error": "target_validation_error",
-    "target_probe": "target_probe_error",
-}

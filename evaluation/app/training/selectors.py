@@ -1,46 +1,54 @@
-"""The only door to trainings of semi-informed attackers for pages and for attacks: runs, epochs, what they measured.
+"""Reads trainings of semi-informed attackers for pages: runs, epochs, what they measured, and what one would cost.
 
-Conventions: error rates are shares; seeds stand in the order in which they are trained.
+Conventions: error rates are shares; seeds stand in the order in which they are trained; a step is one update of the
+recogniser; speech and times in seconds. How long a training takes is told by what trainings of its size took here, else
+by measurements of another machine.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from django.db.models import Count, F, QuerySet, Sum
 from django.http import Http404
 
-from anonymization.models import AnonymizationRun
-from anonymization.targets import targets_of
-from evaluation.attackers.training.presets import VARIANTS
-from evaluation.attackers.training.recipe import TrainingRecipe
+from anonymization.app.models import AnonymizationRun
+from anonymization.app.voices import targets_of
+from evaluation.app.attacks.trained import REPORT
+from evaluation.app.models import EvaluationRun, TrainingEpoch
+from evaluation.app.runs.kinds import TRAINING
+from evaluation.attackers.training.recipe import Network, TrainingRecipe
 from evaluation.attackers.training.report import Spread, spread
-from evaluation.models import EvaluationRun, TrainingEpoch
 from portal.challenges.models import DataSet, Role, Utterance
 from portal.submissions.models import Submission, SubmittedFile
+from speech.encoders.contract import Device
 
-# Under this name the values of the last epoch of a seed hold what was measured once it was trained: the fields of
-# `evaluation.attackers.training.trained.FinalValues`. The other names are those of `EpochRecord.values`.
-REPORT = "report"
-# And under this one, how many steps of the optimiser the epoch had.
+# Under this name the values of an epoch hold how many steps of the optimiser it had.
 STEPS_OF = "steps"
+EPOCHS_THAT_TELL = 40
+# Seconds of work for a second of speech in one step (forward, backward, Adam) by network and width, measured on two
+# cores with 32 pieces of 3 s; between them the cost grows by a power of the width. Those of the x-vector follow from
+# ECAPA-TDNN's of the same width by the shares that both took on one core, 0.35 and 0.43.
+ELSEWHERE: dict[Network, dict[int, float]] = {
+    "ecapa-tdnn": {64: 0.09 / 96, 128: 0.17 / 96, 256: 0.50 / 96, 512: 1.7 / 96, 1024: 7.7 / 96},
+    "x-vector": {256: 0.35 * 0.50 / 96, 512: 0.43 * 1.7 / 96},
+}
+# About so much is held out.
+LEARNED_SHARE = 0.9
 
+
+PROBES = ("target_probe", "target_probe_other_sources", "source_probe")
 
 # Runs ----------------------------------------------------------------------------------------------
 
 
-def trainings_of(submission: Submission) -> list[EvaluationRun]:
-    """All trainings on a submission, the newest first."""
-    runs = EvaluationRun.objects.filter(submission=submission, kind=EvaluationRun.Kind.TRAINING)
-    return list(runs.select_related("job").order_by("-pk"))
-
-
-def training_for(submission: Submission, pk: int) -> EvaluationRun:
+def find_training(submission: Submission, pk: int) -> EvaluationRun:
     """A training on a submission, or "not found"."""
-    runs = EvaluationRun.objects.filter(submission=submission, kind=EvaluationRun.Kind.TRAINING)
+    runs = EvaluationRun.objects.filter(submission=submission, kind=TRAINING.kind)
     run = runs.select_related("job").filter(pk=pk).first()
     if run is None:
         raise Http404
@@ -48,24 +56,12 @@ def training_for(submission: Submission, pk: int) -> EvaluationRun:
     return run
 
 
-def seeds_of(run: EvaluationRun) -> list[int]:
-    """The seeds that a training was asked for."""
-    return [int(seed) for seed in run.parameters["seeds"]]
-
-
-def epochs_of(runs: Iterable[EvaluationRun]) -> dict[int, dict[int, list[TrainingEpoch]]]:
+def list_epochs(runs: Iterable[EvaluationRun]) -> dict[int, dict[int, list[TrainingEpoch]]]:
     """The epochs of these runs by run and seed, in their order: one query."""
     found: dict[int, dict[int, list[TrainingEpoch]]] = {run.pk: {} for run in runs}
     for epoch in TrainingEpoch.objects.filter(run__in=list(found)).order_by("run", "seed", "epoch"):
         found[epoch.run_id].setdefault(epoch.seed, []).append(epoch)
     return found
-
-
-def trained_seeds(run: EvaluationRun) -> list[int]:
-    """The seeds of a run whose attacker is ready to be used."""
-    rows = TrainingEpoch.objects.filter(run=run, values__has_key=REPORT)
-    known = set(rows.values_list("seed", flat=True))
-    return [seed for seed in seeds_of(run) if seed in known]
 
 
 # What was measured ---------------------------------------------------------------------------------
@@ -127,7 +123,7 @@ class TrainingReport:
         return probe is not None and error is not None and probe.mean < error.mean
 
 
-def report_of(by_seed: Mapping[int, Sequence[TrainingEpoch]]) -> TrainingReport:
+def make_report(by_seed: Mapping[int, Sequence[TrainingEpoch]]) -> TrainingReport:
     """The report of a run from its epochs, those of seeds that have ended."""
     found = []
     for seed, epochs in by_seed.items():
@@ -138,31 +134,15 @@ def report_of(by_seed: Mapping[int, Sequence[TrainingEpoch]]) -> TrainingReport:
 
 
 def _seed_report(seed: int, values: Mapping[str, Any]) -> SeedReport:
-    return SeedReport(
-        seed=seed,
-        source_error=values["source_error"],
-        target_error=values["target_error"],
-        target_probe=(values["target_probe"] or {}).get("error"),
-        target_probe_other_sources=(values["target_probe_other_sources"] or {}).get("error"),
-        source_probe=(values["source_probe"] or {}).get("error"),
-        source_chance=values["source_chance"],
-        target_chance=values["target_chance"],
-        target_chance_known_gender=values["target_chance_known_gender"],
-        held_out=values["held_out_segments"],
-        sources=values["n_sources"],
-        targets=values["n_targets"],
-    )
+    same = {one.name: values[one.name] for one in fields(SeedReport) if one.name in values}
+    errors = {name: (values[name] or {}).get("error") for name in PROBES}
+    counts = {"held_out": "held_out_segments", "sources": "n_sources", "targets": "n_targets"}
+    return SeedReport(seed, **same | errors | {name: values[key] for name, key in counts.items()})
 
 
 def recipe_of(run: EvaluationRun) -> TrainingRecipe:
     """The recipe of a training."""
     return TrainingRecipe.from_json(json.dumps(run.parameters["recipe"]))
-
-
-def training_title(run: EvaluationRun) -> str:
-    """Such as ``ECAPA-TDNN of training 12 (small, stabilised target classifier)``."""
-    variant = VARIANTS[run.parameters["variant"]].title
-    return f"{recipe_of(run).network_title} of training {run.pk} ({run.recipe}, {variant[:1].lower()}{variant[1:]})"
 
 
 # What a submission can be trained on ---------------------------------------------------------------
@@ -201,7 +181,7 @@ class Material:
     @property
     def warning(self) -> str:
         """What makes an attacker trained on it another than that of a challenge, a sentence; else empty."""
-        return told_of_tested(self.tested)
+        return warn_of_tested(self.tested)
 
     @property
     def refusal(self) -> str:
@@ -215,16 +195,16 @@ class Material:
         return ""
 
 
-def training_sets_of(submission: Submission) -> list[DataSet]:
+def list_training_sets(submission: Submission) -> list[DataSet]:
     """The data sets of the corpus that are there to train on, by name."""
     corpus = submission.system.corpus
     return list(corpus.data_sets.filter(role=Role.TRAINING).order_by("name")) if corpus else []
 
 
-def material_of(submission: Submission) -> list[Material]:
+def list_material(submission: Submission) -> list[Material]:
     """What of each training set a submission has; some queries for each of these sets, which are few."""
     runs = {run.data_set_id: run for run in submission.anonymization_runs.select_related("job", "data_set")}
-    return [_material(submission, data_set, runs.get(data_set.pk)) for data_set in training_sets_of(submission)]
+    return [_material(submission, data_set, runs.get(data_set.pk)) for data_set in list_training_sets(submission)]
 
 
 def _material(submission: Submission, data_set: DataSet, made_by: AnonymizationRun | None) -> Material:
@@ -250,13 +230,13 @@ def _material(submission: Submission, data_set: DataSet, made_by: AnonymizationR
     )
 
 
-def tested_speakers(run: EvaluationRun) -> int:
+def count_tested_speakers(run: EvaluationRun) -> int:
     """How many speakers that a training learns are enrolled or tried, too."""
     corpus = run.submission.system.corpus_id
     return _tested(DataSet.objects.filter(corpus=corpus, name__in=run.parameters["data_sets"]))
 
 
-def told_of_tested(count: int) -> str:
+def warn_of_tested(count: int) -> str:
     """What it means that so many speakers of the training data are enrolled or tried, a sentence; empty for none."""
     if not count:
         return ""
@@ -279,3 +259,64 @@ def _targets(submission: Submission, data_set: DataSet) -> tuple[dict[str, str],
         return targets_of(submission, data_set), ""
     except ValueError as error:  # the sentence about a file that came with the archive
         return {}, str(error)
+
+
+# What it costs -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TrainingCost:
+    """What a training costs. seconds: None where nothing tells; is_from_here: whether trainings of this portal tell."""
+
+    steps: int
+    seconds: float | None
+    is_from_here: bool
+
+
+def estimate_cost(recipe: TrainingRecipe, speech_s: float, *, seeds: int, device: Device) -> TrainingCost:
+    """What it costs to train on so much speech; the number of its pieces is that of whole lengths."""
+    steps = seeds * recipe.epochs * count_steps_per_epoch(recipe, speech_s)
+    step_s = _step_here(recipe, device)
+    if step_s is not None:
+        return TrainingCost(steps, steps * step_s, is_from_here=True)
+    if device == "cuda":
+        return TrainingCost(steps, None, is_from_here=False)
+    step_s = _cost_elsewhere(recipe) * min(recipe.batch, _learned_pieces(recipe, speech_s)) * recipe.crop_s
+    return TrainingCost(steps, steps * step_s, is_from_here=False)
+
+
+def count_steps_per_epoch(recipe: TrainingRecipe, speech_s: float) -> int:
+    """About how many steps an epoch has, one at least."""
+    return max(1, _learned_pieces(recipe, speech_s) // recipe.batch)
+
+
+def _learned_pieces(recipe: TrainingRecipe, speech_s: float) -> int:
+    return max(1, int(LEARNED_SHARE * speech_s / recipe.segment_s))
+
+
+def _step_here(recipe: TrainingRecipe, device: Device) -> float | None:
+    """Seconds of a step as the newest epochs of trainings of the same size took."""
+    size = {f"run__parameters__recipe__{name}": getattr(recipe, name) for name in ("width", "batch", "crop_s")}
+    # What a recipe does not name, it does not store.
+    named = json.loads(recipe.to_json()).get("network")
+    of_network = {"network": named} if named else {"network__isnull": True}
+    size |= {f"run__parameters__recipe__{name}": value for name, value in of_network.items()}
+    epochs = TrainingEpoch.objects.filter(
+        run__kind=TRAINING.kind,
+        run__parameters__device=device,
+        run__parameters__recipe__adversary_steps=recipe.adversary_steps,
+        **size,
+    )
+    rows = epochs.order_by("-pk").values_list("seconds", f"values__{STEPS_OF}")[:EPOCHS_THAT_TELL]
+    known = [(seconds, steps) for seconds, steps in rows if steps]
+    return sum(seconds for seconds, _ in known) / sum(steps for _, steps in known) if known else None
+
+
+def _cost_elsewhere(recipe: TrainingRecipe) -> float:
+    """Work for a second of speech at a width, along straight lines between the measured ones in logarithms."""
+    costs, width = ELSEWHERE[recipe.network], recipe.width
+    known = sorted(costs)
+    upper = next((one for one in known[1:] if one >= width), known[-1])
+    lower = known[known.index(upper) - 1]
+    power = math.log(costs[upper] / costs[lower]) / math.log(upper / lower)
+    return costs[lower] * (width / lower) ** power

@@ -1,51 +1,35 @@
 """Trains semi-informed attackers on the anonymised training data of a submission: creates the runs and their jobs.
 
-A run has one recipe and several seeds, which its job (`evaluation.training_work`) trains one after another. What came
-of a seed lies in the storage under `seed_folder`: while it is trained the state after its newest epoch, then the
-attacker itself, which `load_encoder` brings back.
+A run has one recipe and several seeds, which its job (`evaluation.app.training.handlers`) trains one after another.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
-import tempfile
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from django.core.files.storage import default_storage
 from django.db import transaction
 
-from anonymization.models import AnonymizationRun
-from anonymization.services import start_anonymization
-from anonymization.targets import targets_of
-from evaluation.attackers.contract import Device, SpeakerEncoder
+from anonymization.app.models import AnonymizationRun
+from anonymization.app.services import start_anonymization
+from anonymization.app.voices import TargetRequest, targets_of
+from evaluation.app.attacks.services import start_attack
+from evaluation.app.attacks.trained import list_seeds
+from evaluation.app.models import EvaluationRun
+from evaluation.app.runs.kinds import TRAINING
+from evaluation.app.runs.services import GONE, find_under_way, start_run
+from evaluation.app.training.selectors import Material, list_material
 from evaluation.attackers.training.recipe import TrainingRecipe
-from evaluation.metrics.errors import MetricInputError
-from evaluation.models import EvaluationRun
-from evaluation.selectors_training import Material, material_of, seeds_of, trained_seeds
-from evaluation.services_speech import GONE, UNDER_WAY
 from portal.challenges.models import DataSet
-from portal.core import audit
-from portal.core.version import code_version
-from portal.jobs.kinds import JobFailure
-from portal.jobs.models import Actor, Job
-from portal.jobs.services import NotPossible, create_job
-from portal.submissions.models import Submission, SubmittedFile
+from portal.jobs.models import Job
+from portal.jobs.services import NotPossible
+from portal.submissions.models import Submission
+from speech.encoders.contract import Device
 
-if TYPE_CHECKING:
-    from evaluation.attackers.training.trained import TrainedAttacker
-
-
-KIND, KIND_GPU = "train-attacker", "train-attacker-gpu"
-# Raised whenever the same recipe, seed and speech give another attacker.
-METHOD_VERSION = "1"
-# What a finished attacker consists of.
-ENCODER_FILES = ("model.safetensors", "recipe.json", "values.csv")
-MODEL_FILE = ENCODER_FILES[0]
+KIND_GPU = "train-attacker-gpu"
 MOST_SEEDS = 10
 LARGEST_SEED = 2**31 - 1
 NAMED = 3
@@ -78,52 +62,38 @@ def start_training(
         NotPossible: a sentence that says what is missing.
     """
     chosen, wanted = list(data_sets), list(seeds)
-    if refusal := refusal_of(submission, chosen, recipe, wanted, is_made_first=after is not None):
+    if refusal := find_refusal(submission, chosen, recipe, wanted, is_made_first=after is not None):
         raise NotPossible(refusal)
-    parameters = {
-        "recipe": json.loads(recipe.to_json()),
-        "variant": variant,
-        "seeds": wanted,
-        "data_sets": [data_set.name for data_set in chosen],
-        "device": device,
-    }
-    _require_another(submission, parameters)
-    run = EvaluationRun.objects.create(
-        submission=submission,
-        kind=EvaluationRun.Kind.TRAINING,
-        recipe=recipe.name[:40],
-        recipe_version=METHOD_VERSION,
-        code_version=code_version(),
-        parameters=parameters,
-    )
-    run.job = create_job(
-        kind=KIND_GPU if device == "cuda" else KIND,
+    parameters = {"recipe": json.loads(recipe.to_json()), "variant": variant, "seeds": wanted}
+    parameters |= {"data_sets": [data_set.name for data_set in chosen], "device": device}
+    run = TRAINING.make_run(submission, recipe=recipe.name[:40], parameters=parameters)
+    _require_another(run)
+    return start_run(
+        run,
+        job=KIND_GPU if device == "cuda" else TRAINING.job,
         title=f"Train an attacker on {submission.system}",
-        parameters={"run": run.pk},
-        edition=submission.system.edition_name,
-        by=by,
         after=after,
+        by=by,
+        recipe=recipe.name,
+        seeds=wanted,
     )
-    run.save(update_fields=["job"])
-    audit.record("evaluation.started", run, actor=by, recipe=recipe.name, seeds=wanted)
-    return run
 
 
 @transaction.atomic
-def start_chain(
+def train_and_attack(
     *,
     submission: Submission,
     data_sets: Iterable[DataSet],
-    recipe: TrainingRecipe,
-    seeds: Sequence[int],
-    variant: str = "none",
-    device: Device = "cpu",
     with_attack: bool = True,
     by: Any = None,
+    **settings: Any,
 ) -> EvaluationRun:
     """The whole way: anonymise the training sets that have no files yet, train on them, attack with each seed.
 
     Only what the portal's own method made can be completed; a team hands in its training data itself.
+
+    Args:
+        settings: recipe, seeds, variant and device, as `start_training` takes them.
 
     Raises:
         NotPossible: a sentence that says what is missing.
@@ -131,21 +101,16 @@ def start_chain(
     """
     chosen = list(data_sets)
     after = _made_first(submission, chosen, by)
-    run = start_training(
-        submission=submission, data_sets=chosen, recipe=recipe, seeds=seeds, variant=variant, device=device,
-        after=after, by=by,
-    )  # fmt: skip
+    run = start_training(submission=submission, data_sets=chosen, after=after, by=by, **settings)
     if with_attack:
-        from evaluation.services_attack import start_attack
-
-        for seed in seeds_of(run):
+        for seed in list_seeds(run):
             start_attack(submission=submission, trained=run, seed=seed, after=run.job, by=by)
     return run
 
 
 def _made_first(submission: Submission, data_sets: Sequence[DataSet], by: Any) -> Job | None:
     """The last of the jobs that make what is missing of these sets, one after another; None where nothing is."""
-    pending = [one for one in material_of(submission) if one.data_set in data_sets and not one.is_complete]
+    pending = [one for one in list_material(submission) if one.data_set in data_sets and not one.is_complete]
     like = submission.anonymization_runs.order_by("pk").first()
     jobs: list[Job] = []
     for one in pending:
@@ -162,11 +127,7 @@ def _made_first(submission: Submission, data_sets: Sequence[DataSet], by: Any) -
 
 def _anonymize_like(like: AnonymizationRun, data_set: DataSet, by: Any) -> list[AnonymizationRun]:
     """Begin to anonymise a training set as another set of the same submission was."""
-    targets: dict[str, Any] = {}
-    if like.target_set is not None:
-        from anonymization.targets import TargetRequest
-
-        targets = {"targets": TargetRequest(like.target_set, like.target_selection)}
+    targets = TargetRequest(like.target_set, like.target_selection) if like.target_set is not None else None
     return start_anonymization(
         submission=like.submission,
         data_sets=[data_set],
@@ -175,31 +136,27 @@ def _anonymize_like(like: AnonymizationRun, data_set: DataSet, by: Any) -> list[
         level=AnonymizationRun.Level.UTTERANCE,
         options=like.options,
         by=by,
-        **targets,
+        targets=targets,
     )
 
 
-def _require_another(submission: Submission, parameters: dict[str, Any]) -> None:
-    """That nobody pressed the button twice; of two at once the second sees the run of the first.
+def _require_another(run: EvaluationRun) -> None:
+    """That nobody pressed the button twice.
 
     Raises:
         NotPossible: the very same training is under way.
     """
-    Submission.objects.select_for_update().filter(pk=submission.pk).first()
-    under_way = EvaluationRun.objects.filter(
-        submission=submission, kind=EvaluationRun.Kind.TRAINING, job__state__in=UNDER_WAY
-    )
-    for run in under_way:
-        if {name: run.parameters.get(name) for name in parameters} == parameters:
+    for other in find_under_way(run):
+        if {name: other.parameters.get(name) for name in run.parameters} == run.parameters:
             raise NotPossible(
-                f"The same training is under way already as training {run.pk}. Cancel it first, or change something."
+                f"The same training is under way already as training {other.pk}. Cancel it first, or change something."
             )
 
 
 # What speaks against it ----------------------------------------------------------------------------
 
 
-def refusal_of(
+def find_refusal(
     submission: Submission,
     data_sets: Sequence[DataSet],
     recipe: TrainingRecipe,
@@ -212,13 +169,13 @@ def refusal_of(
     Args:
         is_made_first: the files are made by a job before; what they will be is then not asked.
     """
-    if missing := missing_here():
+    if missing := find_missing_libraries():
         return missing
     if submission.state in GONE:
         return f"{submission} is {submission.get_state_display().lower()}; there is no speech to train on."
     if refusal := _refused_seeds(seeds):
         return refusal
-    material = {one.data_set: one for one in material_of(submission)}
+    material = {one.data_set: one for one in list_material(submission)}
     if not data_sets or any(data_set not in material for data_set in data_sets):
         known = ", ".join(data_set.name for data_set in material) or "none"
         return f"Choose at least one training set of the corpus to train on; it has these: {known}."
@@ -266,7 +223,7 @@ def _refused_targets(submission: Submission, chosen: Sequence[Material], recipe:
     return ""
 
 
-def missing_here() -> str:
+def find_missing_libraries() -> str:
     """What this machine lacks to train anything, a sentence; empty where it lacks nothing."""
     missing = [name for name in ("torch", "safetensors") if importlib.util.find_spec(name) is None]
     if not missing:
@@ -275,86 +232,3 @@ def missing_here() -> str:
         f"Training an attacker needs {' and '.join(missing)}, which this portal cannot find: install its extra parts "
         "“gpu” and “engines”, or torch and safetensors by themselves."
     )
-
-
-def require_same_speech(run: EvaluationRun) -> None:
-    """That a training goes on with what it began with, as its job sees it.
-
-    Raises:
-        JobFailure: utterances were erased, added or replaced since its first epoch.
-    """
-    files = SubmittedFile.objects.filter(
-        submission=run.submission_id,
-        data_set__corpus=run.submission.system.corpus_id,
-        data_set__name__in=run.parameters["data_sets"],
-    ).order_by("data_set__name", "utterance__name")
-    rows = files.values_list("data_set__name", "utterance__name", "utterance__speaker__name", "audio")
-    speech = hashlib.sha256(json.dumps(list(rows)).encode()).hexdigest()
-    if not run.epochs.exists():
-        run.parameters["speech"] = speech
-        run.save(update_fields=["parameters"])
-    elif run.parameters.get("speech", speech) != speech:
-        raise JobFailure(
-            "The training data is another than when this training began: utterances were erased, added or replaced. "
-            "What was learnt of both would fit neither.",
-            actor=Actor.ORGANIZER,
-            remedy="Start another training.",
-        )
-
-
-# What is kept --------------------------------------------------------------------------------------
-
-
-def seed_folder(run: EvaluationRun, seed: int) -> str:
-    """Where everything of a seed lies in the storage."""
-    return f"derived/attackers/{run.pk}/seed-{seed}"
-
-
-def checkpoint_key(run: EvaluationRun, seed: int, epoch: int) -> str:
-    """Where the state after an epoch lies while the seed is being trained."""
-    return f"{seed_folder(run, seed)}/epoch-{epoch}.pt"
-
-
-def encoder_key(run: EvaluationRun, seed: int, name: str = MODEL_FILE) -> str:
-    """Where a file of the finished attacker lies."""
-    return f"{seed_folder(run, seed)}/{name}"
-
-
-def engine_key(run: EvaluationRun, seed: int) -> str:
-    """Under which the vectors of this attacker are kept."""
-    return f"trained-{run.pk}-s{seed}"
-
-
-def load_attacker(run: EvaluationRun, seed: int, device: Device = "cpu") -> TrainedAttacker:
-    """The attacker of a seed, with what it was trained on and what it reached.
-
-    Raises:
-        MetricInputError: the seed is not trained, its files are gone or damaged, or torch is missing.
-    """
-    from evaluation.attackers.training.trained import load_trained
-
-    if seed not in trained_seeds(run):
-        raise MetricInputError(f"Training {run.pk} has no finished attacker with seed {seed}; let its job end first.")
-    with tempfile.TemporaryDirectory(prefix="attacker-") as place:
-        folder = Path(place)
-        for name in ENCODER_FILES:
-            try:
-                with default_storage.open(encoder_key(run, seed, name)) as stored:
-                    (folder / name).write_bytes(stored.read())
-            except FileNotFoundError as error:
-                raise MetricInputError(
-                    f"{encoder_key(run, seed, name)} is missing in the portal's files: bring it back from a backup, "
-                    "or train anew."
-                ) from error
-        return load_trained(folder, device)
-
-
-def load_encoder(run: EvaluationRun, seed: int, device: Device = "cpu") -> SpeakerEncoder:
-    """The encoder of a seed, to attack with: centred where its recipe asks for it.
-
-    Raises:
-        MetricInputError: as `load_attacker`.
-    """
-    from evaluation.attackers.training.trained import attacking_encoder
-
-    return attacking_encoder(load_attacker(run, seed, device))

@@ -16,10 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from evaluation.attackers.networks.features import HOP, log_mel
-from evaluation.attackers.training.corpus import Samples, TrainingUtterance
-from evaluation.attackers.training.segments import Indices, Segments, read_checked
-from evaluation.attackers.training.telling import Count
+from common.progress import Count
+from evaluation.attackers.training.corpus import Indices, Samples, Segments, TrainingUtterance, read_checked
+from speech.features.log_mel import HOP, log_mel
 
 BANDS = 80  # where no other number is asked for
 BYTES_PER_NUMBER = 2
@@ -120,9 +119,13 @@ def centred(features: Tensor, counts: Indices, frames: int) -> tuple[Tensor, Ten
 
 
 def make_store(
-    utterances: Sequence[TrainingUtterance], segments: Segments, device: torch.device, progress: Count,
-    limit_bytes: int | None = None, bands: int = BANDS,
-) -> FeatureStore:  # fmt: skip
+    utterances: Sequence[TrainingUtterance],
+    segments: Segments,
+    device: torch.device,
+    progress: Count,
+    limit_bytes: int | None = None,
+    bands: int = BANDS,
+) -> FeatureStore:
     """Keep the features where they fit, else compute them batch by batch.
 
     Args:

@@ -2,6 +2,12 @@
 
 Everything random is drawn from the seed and the number of the epoch, so a training that was interrupted draws what it
 would have drawn. Conventions: stages are told as (stage, done, total); epochs are counted from 1.
+
+One step of training: vectors of a batch, losses of both heads, an update; smaller pieces where memory runs out.
+
+The heads always see the whole batch. Where the recogniser cannot, its vectors are computed piece by piece without
+gradients first, then again, piece by piece, each with its share of the gradient: the same update, but for the
+statistics of the batch normalisation, which are those of a piece.
 """
 
 from __future__ import annotations
@@ -10,7 +16,7 @@ import hashlib
 import io
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +24,152 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from evaluation.attackers.networks.classifier import CosineClassifier
-from evaluation.attackers.networks.features import HOP, RATE_HZ
-from evaluation.attackers.training.adversary import Heads
+from common.atomic_write import write_atomically
+from common.errors import MetricInputError
+from common.progress import Count, Progress, ignore_progress
+from evaluation.attackers.training import trained
+from evaluation.attackers.training.corpus import Indices, Segments
 from evaluation.attackers.training.features import FeatureStore
-from evaluation.attackers.training.files import CHECKPOINT, VALUES
-from evaluation.attackers.training.networks import build_source_head
-from evaluation.attackers.training.recipe import TrainingRecipe
-from evaluation.attackers.training.schedules import learning_rate, target_weights
-from evaluation.attackers.training.segments import Indices, Segments
-from evaluation.attackers.training.stepping import Batch, Trainer
-from evaluation.attackers.training.telling import Count, Progress, untold
-from evaluation.attackers.training.values import (
-    EpochRecord,
-    Estimate,
-    Value,
-    chance_levels,
-    epochs_csv,
-    records_to_plain,
-)
-from evaluation.formats.whole_files import write_whole
-from evaluation.metrics.errors import MetricInputError
+from evaluation.attackers.training.heads import CosineClassifier, Heads, Losses, build_source_head, losses, target_loss
+from evaluation.attackers.training.recipe import TrainingRecipe, learning_rate, target_weights
+from speech.features.log_mel import HOP, RATE_HZ
+
+FEWEST_AT_ONCE = 2  # batch normalisation needs two
+# What torch says where the processor's memory is full; it has no exception of its own for that.
+_FULL_MEMORY = ("not enough memory", "can't allocate memory", "out of memory", "alloc_cpu")
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Rows of one step, on the device.
+
+    Attributes:
+        features: shape (batch, frames, bands).
+        valid: frames that count of each; None where all do.
+        sources, targets: labels, shape (batch,).
+    """
+
+    features: Tensor
+    valid: Tensor | None
+    sources: Tensor
+    targets: Tensor
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+class Trainer:
+    """A recogniser, its heads and their optimisers.
+
+    Attributes:
+        at_once: rows that the recogniser takes at a time; fewer after memory ran out.
+    """
+
+    def __init__(self, encoder: nn.Module, heads: Heads, recipe: TrainingRecipe, device: torch.device) -> None:
+        self.encoder, self.heads, self.device = encoder, heads, device
+        self.at_once = recipe.batch
+        self._recipe = recipe
+        joint = [*encoder.parameters(), *heads.source.parameters()]
+        apart = [] if heads.target is None else list(heads.target.parameters())
+        alone = recipe.target_head == "stabilised"
+        self.optimiser = torch.optim.Adam(joint if alone else joint + apart, weight_decay=recipe.weight_decay)
+        self.adversary = torch.optim.Adam(apart, weight_decay=recipe.weight_decay) if alone and apart else None
+
+    def set_learning_rate(self, rate: float) -> None:
+        """For the next step; the target classifier's own optimiser has its multiple of it."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        for group in self.adversary.param_groups if self.adversary else ():
+            group["lr"] = rate * self._recipe.adversary_lr_multiplier
+
+    def step(self, read: Callable[[], Batch], weight: float) -> Losses:
+        """One update.
+
+        Args:
+            read: makes the batch, and makes it again after memory ran out.
+            weight: w_T.
+
+        Raises:
+            MetricInputError: memory runs out even with two rows at a time.
+        """
+        while True:
+            try:
+                return self._update(read(), weight)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+            self._take_fewer()
+
+    def embed(self, features: Tensor, valid: Tensor | None) -> Tensor:
+        """Vectors, shape (batch, d), with or without gradients as the caller has set them."""
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda"):
+            vectors: Tensor = self.encoder(features, valid)
+        return vectors.float()
+
+    def _take_fewer(self) -> None:
+        self.optimiser.zero_grad(set_to_none=True)
+        if self.at_once // 2 < FEWEST_AT_ONCE:
+            raise MetricInputError(
+                f"Memory is full even with {self.at_once} segments at a time, found while training a recogniser of "
+                f"width {self._recipe.width}. Choose a smaller width or a shorter crop, or stop what "
+                "else uses the memory."
+            )
+        self.at_once //= 2
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _update(self, batch: Batch, weight: float) -> Losses:
+        self.encoder.train()
+        self.heads.source.train()
+        self.optimiser.zero_grad(set_to_none=True)
+        whole = len(batch) <= self.at_once
+        if whole:
+            vectors = self.embed(batch.features, batch.valid)
+        else:
+            with torch.no_grad():
+                vectors = torch.cat([self.embed(*part) for part in self._parts(batch)])
+        own = vectors.detach().requires_grad_()
+        self._teach_adversary(own.detach(), batch.targets)
+        found = losses(self.heads, own, batch.sources, batch.targets, weight, self._recipe)
+        found.total.backward()  # type: ignore[no-untyped-call, unused-ignore]
+        gradient = own.grad
+        if whole:
+            vectors.backward(gradient)  # type: ignore[no-untyped-call, unused-ignore]
+        elif gradient is not None:
+            shares = self._spans(len(batch))
+            for part, (start, end) in zip(self._parts(batch), shares, strict=True):
+                self.embed(*part).backward(gradient[start:end])  # type: ignore[no-untyped-call, unused-ignore]
+        self.optimiser.step()
+        return Losses(found.source.detach(), None if found.target is None else found.target.detach())
+
+    def _teach_adversary(self, vectors: Tensor, targets: Tensor) -> None:
+        if self.adversary is None or self.heads.target is None:
+            return
+        for _ in range(self._recipe.adversary_steps):
+            self.adversary.zero_grad(set_to_none=True)
+            target_loss(self.heads.target, vectors, targets, self._recipe).backward()  # type: ignore[no-untyped-call, unused-ignore]
+            self.adversary.step()
+
+    def _parts(self, batch: Batch) -> list[tuple[Tensor, Tensor | None]]:
+        return [
+            (batch.features[start:end], None if batch.valid is None else batch.valid[start:end])
+            for start, end in self._spans(len(batch))
+        ]
+
+    def _spans(self, rows: int) -> list[tuple[int, int]]:
+        """Where the pieces of a batch start and end; a single last row goes with the piece before it."""
+        starts = list(range(0, rows, self.at_once))
+        if len(starts) > 1 and rows - starts[-1] < FEWEST_AT_ONCE:
+            starts.pop()
+        return list(zip(starts, [*starts[1:], rows], strict=True))
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory is full, of a graphics card or of the machine."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return any(words in str(error).lower() for words in _FULL_MEMORY)
+
 
 FORMAT = 1
 STEPS_TO_JUDGE_BY = 10
@@ -56,9 +187,9 @@ class Listener:
         estimate: once, after the first steps.
     """
 
-    progress: Progress = untold
-    epoch: Callable[[EpochRecord], None] = untold
-    estimate: Callable[[Estimate], None] = untold
+    progress: Progress = ignore_progress
+    epoch: Callable[[trained.EpochRecord], None] = ignore_progress
+    estimate: Callable[[trained.Estimate], None] = ignore_progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +204,7 @@ class Fitted:
 
     encoder: nn.Module
     heads: Heads
-    epochs: tuple[EpochRecord, ...]
+    epochs: tuple[trained.EpochRecord, ...]
     kept_epoch: int
 
 
@@ -117,9 +248,15 @@ class _Fitting:
     """The state of one training."""
 
     def __init__(
-        self, encoder: nn.Module, store: FeatureStore, segments: Segments, recipe: TrainingRecipe, seed: int,
-        folder: Path | None, listener: Listener,
-    ) -> None:  # fmt: skip
+        self,
+        encoder: nn.Module,
+        store: FeatureStore,
+        segments: Segments,
+        recipe: TrainingRecipe,
+        seed: int,
+        folder: Path | None,
+        listener: Listener,
+    ) -> None:
         device = store.device
         dimension = int(getattr(encoder, "dimension"))  # noqa: B009 (an attribute of the networks, not of nn.Module)
         wants_targets = recipe.target_head != "none"
@@ -129,7 +266,7 @@ class _Fitting:
         self.store, self.segments, self.recipe, self.listener = store, segments, recipe, listener
         self.seed, self.folder = seed, folder
         self.key = training_key(recipe, seed, segments)
-        self.records: list[EpochRecord] = []
+        self.records: list[trained.EpochRecord] = []
         self.best: tuple[int, dict[str, dict[str, Tensor]]] | None = None
         rows = segments.training_rows.size
         self.batch = min(recipe.batch, rows)
@@ -157,20 +294,16 @@ class _Fitting:
         weight = target_weights(self.recipe)[epoch]
         values = self._train_epoch(epoch, weight, random)
         errors = self._validation_errors(random)
-        chance = chance_levels(self.segments)
-        values |= errors | {
-            "source_chance": chance.source,
-            "target_chance": chance.target if self.heads.target else None,
-            "target_chance_known_gender": chance.target_known_gender if self.heads.target else None,
-            "target_weight": weight if self.heads.target else None,
-        }
-        record = EpochRecord(epoch + 1, time.perf_counter() - began, values)
+        has_targets = self.heads.target is not None
+        values |= errors | trained.chance_levels(self.segments, with_targets=has_targets)
+        values["target_weight"] = weight if has_targets else None
+        record = trained.EpochRecord(epoch + 1, time.perf_counter() - began, values)
         self.records.append(record)
         self._keep_best(record)
         self._save()
         self.listener.epoch(record)
 
-    def _train_epoch(self, epoch: int, weight: float, random: np.random.Generator) -> dict[str, Value]:
+    def _train_epoch(self, epoch: int, weight: float, random: np.random.Generator) -> dict[str, trained.Value]:
         rows = random.permutation(self.segments.training_rows)
         sums = torch.zeros(3, dtype=torch.float64, device=self.store.device)
         rate, began = 0.0, time.perf_counter()
@@ -198,16 +331,18 @@ class _Fitting:
             )
         has_target = self.heads.target is not None
         return {
-            "loss": mean[0], "source_loss": mean[1], "target_loss": mean[2] if has_target else None,
+            "loss": mean[0],
+            "source_loss": mean[1],
+            "target_loss": mean[2] if has_target else None,
             "learning_rate": rate,
-        }  # fmt: skip
+        }
 
     def _judge(self, seconds: float, steps: int, left: int) -> None:
         """Tell how long the rest will take."""
         self._judged = True
         per_step = seconds / max(1, steps - _WARM_STEPS if steps > _WARM_STEPS else steps)
         looked_at = _VALIDATION_COST * self.segments.held_out.mean() / (1 - self.segments.held_out.mean())
-        self.listener.estimate(Estimate(per_step, left, per_step * left * (1 + float(looked_at))))
+        self.listener.estimate(trained.Estimate(per_step, left, per_step * left * (1 + float(looked_at))))
 
     def _windows(self, rows: Indices, random: np.random.Generator) -> tuple[Indices, int]:
         """Where the window of each row begins in its piece, and how many frames it has."""
@@ -224,7 +359,7 @@ class _Fitting:
         return Batch(features, valid, *labels)
 
     @torch.no_grad()
-    def _validation_errors(self, random: np.random.Generator) -> dict[str, Value]:
+    def _validation_errors(self, random: np.random.Generator) -> dict[str, trained.Value]:
         rows = self.segments.validation_rows
         if not rows.size:
             return {"source_error": None, "target_error": None}
@@ -248,7 +383,7 @@ class _Fitting:
     def _networks(self) -> _Networks:
         return _Networks(self.trainer.encoder, self.heads)
 
-    def _keep_best(self, record: EpochRecord) -> None:
+    def _keep_best(self, record: trained.EpochRecord) -> None:
         error = record.values["source_error"]
         if self.recipe.checkpoint != "best" or error is None:
             return
@@ -263,7 +398,7 @@ class _Fitting:
         content: dict[str, Any] = {
             "format": FORMAT,
             "key": self.key,
-            "records": records_to_plain(self.records),
+            "records": [asdict(one) for one in self.records],
             "networks": self._networks().state_dict(),
             "optimiser": self.trainer.optimiser.state_dict(),
             "adversary": adversary.state_dict() if adversary else None,
@@ -274,11 +409,11 @@ class _Fitting:
         buffer = io.BytesIO()
         torch.save(content, buffer)
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_whole(self.folder / CHECKPOINT, buffer.getvalue())
-        write_whole(self.folder / VALUES, epochs_csv(self.records).encode())
+        write_atomically(self.folder / trained.CHECKPOINT, buffer.getvalue())
+        write_atomically(self.folder / trained.VALUES, trained.epochs_csv(self.records).encode())
 
     def _resume(self) -> None:
-        path = None if self.folder is None else self.folder / CHECKPOINT
+        path = None if self.folder is None else self.folder / trained.CHECKPOINT
         if path is None or not path.is_file():
             return
         content = read_checkpoint(path)
@@ -287,7 +422,7 @@ class _Fitting:
                 f"{path}: expected a checkpoint of this training, found one of another recipe, seed or corpus. Choose "
                 "another folder, or delete the file to begin anew."
             )
-        self.records = [EpochRecord(**one) for one in content["records"]]
+        self.records = [trained.EpochRecord(**one) for one in content["records"]]
         self._networks().load_state_dict(content["networks"])
         self.trainer.optimiser.load_state_dict(content["optimiser"])
         if self.trainer.adversary is not None:
@@ -345,7 +480,7 @@ def embed_rows(
     segments: Segments,
     rows: Indices,
     recipe: TrainingRecipe,
-    progress: Count = untold,
+    progress: Count = ignore_progress,
 ) -> Tensor:
     """Vectors of rows as they stand on the grid, without windows drawn by chance, float32, shape (rows, d), on the CPU.
 

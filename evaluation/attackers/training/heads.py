@@ -1,12 +1,18 @@
-"""The target classifier's hold on the recogniser: a layer that turns gradients round, and the losses of both heads.
+"""The networks that a recipe names and the heads that training hangs on them; importing this imports torch.
 
-Forward the layer changes nothing; backward it hands on −w times the gradient. The classifier behind it learns targets
-at full weight, the recogniser before it learns to hide them. With w = 0 nothing at all comes through, not even a
-gradient that is not finite. Source: Y. Ganin, V. Lempitsky, ICML 2015; section 2.1 of Franzreb et al. for its use here.
+Over ECAPA-TDNN stands a classifier of sources by cosines, over the x-vector its own two layers with a plain softmax, as
+in SpeechBrain's recipes. The cosine classifier compares directions only: normalised vector with normalised weights, no
+bias. Source: J. Deng et al., "ArcFace", CVPR 2019; margin 0.2 and scale 30 as in the 2024 challenge and SpAnE.
+
+The target classifier acts on the recogniser through a layer that turns gradients round. Forward the layer changes
+nothing; backward it hands on −w times the gradient. The classifier behind it learns targets at full weight, the
+recogniser before it learns to hide them. With w = 0 nothing at all comes through, not even a gradient that is not
+finite. Source: Y. Ganin, V. Lempitsky, ICML 2015; section 2.1 of Franzreb et al. for its use here.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +20,76 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from evaluation.attackers.networks.classifier import CosineClassifier, aam_softmax_loss, cosine_softmax_loss
-from evaluation.attackers.networks.xvector import XvectorClassifier
 from evaluation.attackers.training.recipe import TrainingRecipe
+from speech.encoders.networks import (
+    EcapaTdnn,
+    XvectorClassifier,
+    XvectorShape,
+    XvectorTdnn,
+)
+
+MARGIN = 0.2  # radians
+SCALE = 30.0
+
+
+class CosineClassifier(nn.Module):
+    """Cosines between vectors and one direction per class."""
+
+    def __init__(self, dimension: int, classes: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(classes, dimension))
+        nn.init.xavier_uniform_(self.weight)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Cosines, shape (batch, classes), float32; `vectors` has shape (batch, dimension)."""
+        return functional.linear(functional.normalize(vectors.float()), functional.normalize(self.weight.float()))
+
+
+def margin_logits(cosines: Tensor, labels: Tensor, margin: float = MARGIN, scale: float = SCALE) -> Tensor:
+    """Scaled cosines, those of the true classes with the margin added to their angle, shape (batch, classes).
+
+    Where the angle and the margin together exceed π, the cosine is lowered by margin·sin(margin) instead, so that the
+    loss keeps growing with the angle.
+
+    Args:
+        cosines: shape (batch, classes), -1 to 1.
+        labels: shape (batch,), integers.
+    """
+    own = cosines.gather(1, labels[:, None])
+    sines = (1.0 - own.square()).clamp(min=1e-9, max=1.0).sqrt()
+    moved = own * math.cos(margin) - sines * math.sin(margin)
+    moved = torch.where(own > -math.cos(margin), moved, own - math.sin(margin) * margin)
+    return scale * cosines.scatter(1, labels[:, None], moved.to(cosines.dtype))
+
+
+def aam_softmax_loss(cosines: Tensor, labels: Tensor, margin: float = MARGIN, scale: float = SCALE) -> Tensor:
+    """Mean cross-entropy in nats with the additive angular margin, a scalar; arguments as in `margin_logits`."""
+    return functional.cross_entropy(margin_logits(cosines, labels, margin, scale), labels)
+
+
+def cosine_softmax_loss(cosines: Tensor, labels: Tensor, scale: float = SCALE) -> Tensor:
+    """Mean cross-entropy of the scaled cosines in nats without a margin, a scalar."""
+    return functional.cross_entropy(scale * cosines, labels)
+
+
+def build_encoder(recipe: TrainingRecipe) -> EcapaTdnn | XvectorTdnn:
+    """The untrained network of a recipe."""
+    if recipe.network == "x-vector":
+        return XvectorTdnn(_shape(recipe))
+    return EcapaTdnn(recipe.width, recipe.aggregated, recipe.embedding, recipe.attention, recipe.mel_bands)
+
+
+def build_source_head(recipe: TrainingRecipe, dimension: int, sources: int) -> CosineClassifier | XvectorClassifier:
+    """The untrained classifier of so many sources behind vectors of a dimension."""
+    if recipe.network == "x-vector":
+        return XvectorClassifier(_shape(recipe), sources, hidden=recipe.embedding)
+    return CosineClassifier(dimension, sources)
+
+
+def _shape(recipe: TrainingRecipe) -> XvectorShape:
+    """SpeechBrain's network with the sizes of a recipe."""
+    channels = (recipe.width, recipe.width, recipe.width, recipe.width, recipe.aggregated)
+    return XvectorShape(recipe.mel_bands, channels, recipe.embedding)
 
 
 class _Reversal(torch.autograd.Function):  # type: ignore[misc, unused-ignore]  # torch's base class is untyped

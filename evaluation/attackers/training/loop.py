@@ -3,6 +3,15 @@
 It cuts the corpus, computes features, trains epoch by epoch with checkpoints, takes the mean vector for centring, fits
 fresh probes, and leaves a folder that `trained.load_trained` reads. A training that was killed goes on from its last
 epoch. Conventions: stages are ``reading``, ``features``, ``training``, ``training mean`` and ``probe``.
+
+A fresh linear probe: what frozen vectors still tell about a speaker, whatever the classifier they were trained with.
+
+A classifier that was trained against the recogniser may be wrong although the information is there; a new one that is
+fitted afterwards is not misled. It is fitted on some vectors and tested on others: of other segments, or of other
+sources. Conventions: vectors have shape (n, d), labels shape (n,); errors are shares.
+
+Source: G. Alain, Y. Bengio, "Understanding intermediate layers using linear classifier probes", 2016; the need for it
+here: Y. Elazar, Y. Goldberg, "Adversarial removal of demographic attributes from text data", EMNLP 2018.
 """
 
 from __future__ import annotations
@@ -15,29 +24,98 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from evaluation.attackers.contract import Device
-from evaluation.attackers.training.corpus import TrainingUtterance, require_sound
-from evaluation.attackers.training.files import CHECKPOINT
-from evaluation.attackers.training.networks import build_encoder
-from evaluation.attackers.training.probe import Labels, Vectors, fresh_probe, other_sources
+from common.errors import MetricInputError
+from common.progress import Progress, ignore_progress
+from evaluation.attackers.training import trained
+from evaluation.attackers.training.corpus import Indices, Segments, TrainingUtterance, cut, require_sound
 from evaluation.attackers.training.recipe import Network, TrainingRecipe
-from evaluation.attackers.training.segments import Indices, Segments, cut
-from evaluation.attackers.training.telling import Progress, untold
-from evaluation.attackers.training.trained import (
-    TrainedAttacker,
-    is_finished,
-    load_trained,
-    read_description,
-    require_torch,
-    save_trained,
-)
-from evaluation.attackers.training.values import EpochRecord, Estimate, FinalValues, ProbeResult, chance_levels
-from evaluation.metrics.errors import MetricInputError
+from speech.encoders.contract import Device
 
 if TYPE_CHECKING:
     from evaluation.attackers.training.features import FeatureStore
     from evaluation.attackers.training.fitting import Fitted, Listener
+
+Vectors = npt.NDArray[np.float32]
+Labels = npt.NDArray[np.int64]
+TEST_SHARE = 0.2
+_MOST_ITERATIONS = 150
+_PENALTY = 1e-4  # of the squared weights, per vector
+_TINY = 1e-6
+
+
+def fresh_probe(
+    train: Vectors, train_labels: Labels, test: Vectors, test_labels: Labels, *, classes: int, split: str
+) -> trained.ProbeResult:
+    """Fit a linear classifier on some vectors and count its errors on others.
+
+    Args:
+        train, test: shape (n, d); length and spread are taken off first, as the cosine does not see them.
+        train_labels, test_labels: shape (n,), from 0 to `classes` − 1.
+        classes: how many there are, whether or not each occurs.
+        split: what tells the two sets apart, for the report.
+
+    Raises:
+        MetricInputError: no vector on one side, or vectors that are not finite.
+    """
+    if not len(train) or not len(test):
+        raise MetricInputError(f"Expected vectors to fit and to test, found {len(train)} and {len(test)}.")
+    if not (np.isfinite(train).all() and np.isfinite(test).all()):
+        raise MetricInputError("Expected vectors of finite numbers for a probe, found others.")
+    guesses = _fitted_guesses(_directions(train), train_labels, _directions(test), classes)
+    error = float((guesses != test_labels).mean())
+    return trained.ProbeResult(error, 1 - 1 / classes, len(train), len(test), classes, split)
+
+
+def other_sources(sources: Labels, seed: int, share: float = TEST_SHARE) -> npt.NDArray[np.bool_]:
+    """Which rows to test on, so that no source is on both sides, shape (n,).
+
+    Args:
+        sources: source of each row.
+        share: of the sources; at least one, and at least one is left.
+
+    Raises:
+        MetricInputError: fewer than two sources.
+    """
+    names = np.unique(sources)
+    if names.size < 2:
+        raise MetricInputError(f"Expected at least 2 sources to hold some out, found {names.size}.")
+    count = min(names.size - 1, max(1, round(share * names.size)))
+    chosen = np.random.default_rng([seed, names.size]).permutation(names)[:count]
+    return np.isin(sources, chosen)
+
+
+def _directions(vectors: Vectors) -> Vectors:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, _TINY), dtype=np.float32)
+
+
+def _fitted_guesses(train: Vectors, labels: Labels, test: Vectors, classes: int) -> Labels:
+    """Multinomial logistic regression by L-BFGS on standardised columns."""
+    import torch
+
+    centre, spread = train.mean(axis=0), train.std(axis=0) + _TINY
+    inputs = torch.from_numpy((train - centre) / spread)
+    wanted = torch.from_numpy(labels)
+    weights = torch.zeros(classes, train.shape[1], requires_grad=True)
+    offsets = torch.zeros(classes, requires_grad=True)
+    optimiser = torch.optim.LBFGS(
+        [weights, offsets], max_iter=_MOST_ITERATIONS, history_size=10, line_search_fn="strong_wolfe"
+    )
+
+    def closure() -> float:
+        optimiser.zero_grad()
+        loss = torch.nn.functional.cross_entropy(inputs @ weights.T + offsets, wanted)
+        loss = loss + _PENALTY * weights.square().sum()
+        loss.backward()  # type: ignore[no-untyped-call, unused-ignore]
+        return float(loss.detach())
+
+    optimiser.step(closure)  # type: ignore[no-untyped-call, unused-ignore]
+    with torch.no_grad():
+        scores = torch.from_numpy((test - centre) / spread) @ weights.T + offsets
+    return scores.argmax(dim=1).numpy()
+
 
 MOST_PROBED = 20_000  # vectors; more change a probe of a few hundred dimensions little and take long
 _BYTES_PER_PARAMETER = 16  # weight, gradient, two moments
@@ -50,14 +128,13 @@ class Plan:
     """What a training will do, from durations alone.
 
     Attributes:
-        segments, validation_segments: pieces in all, and about how many of them are held out.
+        segments: pieces in all.
         steps_per_epoch, steps: updates of the recogniser.
         parameters: of the recogniser, without its classifiers.
         bytes_needed: roughly, for network, one batch and features.
     """
 
     segments: int
-    validation_segments: int
     steps_per_epoch: int
     steps: int
     parameters: int
@@ -74,8 +151,10 @@ def plan_training(durations_s: Sequence[float], recipe: TrainingRecipe, sources:
     Raises:
         MetricInputError: torch is not installed.
     """
-    require_torch("cpu")
+    trained.require_torch("cpu")
     import torch
+
+    from evaluation.attackers.training.heads import build_encoder
 
     def pieces(seconds: float) -> int:
         full, rest = divmod(seconds, recipe.segment_s)
@@ -92,7 +171,7 @@ def plan_training(durations_s: Sequence[float], recipe: TrainingRecipe, sources:
     activations = batch * frames * recipe.width * _ACTIVATIONS_PER_CHANNEL[recipe.network] * 4
     features = round(sum(durations_s) * 100) * 2 * recipe.mel_bands
     needed = parameters * _BYTES_PER_PARAMETER + activations + features
-    return Plan(segments, min(held_out, segments), per_epoch, per_epoch * recipe.epochs, parameters, needed)
+    return Plan(segments, per_epoch, per_epoch * recipe.epochs, parameters, needed)
 
 
 def train(
@@ -100,12 +179,12 @@ def train(
     recipe: TrainingRecipe,
     seed: int,
     folder: Path,
-    progress: Progress = untold,
+    progress: Progress = ignore_progress,
     *,
-    on_epoch: Callable[[EpochRecord], None] | None = None,
-    on_estimate: Callable[[Estimate], None] | None = None,
+    on_epoch: Callable[[trained.EpochRecord], None] = ignore_progress,
+    on_estimate: Callable[[trained.Estimate], None] = ignore_progress,
     device: Device = "cpu",
-) -> TrainedAttacker:
+) -> trained.TrainedAttacker:
     """Train one recogniser, or go on training it, or return it where it is finished.
 
     Args:
@@ -121,15 +200,12 @@ def train(
         MetricInputError: libraries are missing; the corpus cannot be learned from, with a sentence for each fault; the
             folder holds another training; memory is full.
     """
-    require_torch(device)
+    trained.require_torch(device)
     require_sound(utterances, targets=recipe.target_head != "none")
-    from evaluation.attackers.training.fitting import Listener
-    from evaluation.attackers.training.stepping import is_out_of_memory
+    from evaluation.attackers.training.fitting import Listener, is_out_of_memory
 
     try:
-        return _train(
-            utterances, recipe, seed, folder, Listener(progress, on_epoch or untold, on_estimate or untold), device
-        )
+        return _train(utterances, recipe, seed, folder, Listener(progress, on_epoch, on_estimate), device)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
@@ -140,32 +216,34 @@ def train(
 
 
 def _train(
-    utterances: Sequence[TrainingUtterance], recipe: TrainingRecipe, seed: int, folder: Path, listener: Listener,
+    utterances: Sequence[TrainingUtterance],
+    recipe: TrainingRecipe,
+    seed: int,
+    folder: Path,
+    listener: Listener,
     device: Device,
-) -> TrainedAttacker:  # fmt: skip
+) -> trained.TrainedAttacker:
     import torch
 
     from evaluation.attackers.training.features import make_store
     from evaluation.attackers.training.fitting import fit, training_key
+    from evaluation.attackers.training.heads import build_encoder
 
     progress = listener.progress
     segments = cut(utterances, recipe, seed, partial(progress, "reading"))
     key = training_key(recipe, seed, segments)
-    if is_finished(folder):
+    if trained.is_finished(folder):
         return _finished(folder, key, device, listener)
-    store = make_store(
-        utterances, segments, torch.device(device), partial(progress, "features"), bands=recipe.mel_bands
-    )
+    told = partial(progress, "features")
+    store = make_store(utterances, segments, torch.device(device), told, bands=recipe.mel_bands)
     fitted = fit(lambda: build_encoder(recipe), store, segments, recipe, seed, folder, listener)
     final, mean = measure_finished(fitted, store, segments, recipe, seed, progress)
     final = replace(final, unused_utterances=len(utterances) - np.unique(segments.piece_utterance).size)
-    save_trained(
-        folder, fitted.encoder, fitted.epochs, recipe=recipe, seed=seed, sources=segments.sources,
-        targets=segments.targets if recipe.target_head != "none" else (), training_mean=mean, final=final,
-        kept_epoch=fitted.kept_epoch, key=key,
-    )  # fmt: skip
-    (folder / CHECKPOINT).unlink(missing_ok=True)
-    return load_trained(folder, device)
+    targets = segments.targets if recipe.target_head != "none" else ()
+    description = trained.Description(recipe, seed, segments.sources, targets, mean, final, fitted.kept_epoch, key)
+    trained.save_trained(folder, fitted.encoder, fitted.epochs, description)
+    (folder / trained.CHECKPOINT).unlink(missing_ok=True)
+    return trained.load_trained(folder, device)
 
 
 def measure_finished(
@@ -174,8 +252,8 @@ def measure_finished(
     segments: Segments,
     recipe: TrainingRecipe,
     seed: int,
-    progress: Progress = untold,
-) -> tuple[FinalValues, Vectors]:
+    progress: Progress = ignore_progress,
+) -> tuple[trained.FinalValues, Vectors]:
     """The last numbers of a training and the mean vector of its training segments, shape (d,).
 
     Probes are fitted on at most `MOST_PROBED` training segments and tested on those held out; where none are, on a
@@ -192,14 +270,11 @@ def measure_finished(
     probes = _probes(seen, unseen, segments, seed)
     progress("probe", 1, 1)
     kept = fitted.epochs[fitted.kept_epoch - 1].values
-    chance = chance_levels(segments)
     with_target = recipe.target_head != "none"
-    final = FinalValues(
+    final = trained.FinalValues(
         source_error=kept["source_error"],
         target_error=kept["target_error"],
-        source_chance=chance.source,
-        target_chance=chance.target if with_target else None,
-        target_chance_known_gender=chance.target_known_gender if with_target else None,
+        **trained.chance_levels(segments, with_targets=with_target),
         training_segments=training.size,
         held_out_segments=held_out.size,
         n_sources=len(segments.sources),
@@ -214,7 +289,7 @@ def measure_finished(
 
 def _probes(
     seen: Vectors, unseen: Vectors, segments: Segments, seed: int
-) -> tuple[ProbeResult, ProbeResult | None, ProbeResult | None]:
+) -> tuple[trained.ProbeResult, trained.ProbeResult | None, trained.ProbeResult | None]:
     """Probes on sources, on targets, and on targets with other sources."""
     random = np.random.default_rng([seed, 0, 1])
     order = random.permutation(len(seen))[:MOST_PROBED]
@@ -227,7 +302,7 @@ def _probes(
         apart = max(1, len(order) // 5)
         fitted_on, train, tested_on, test = rows[apart:], seen[order[apart:]], rows[:apart], seen[order[:apart]]
 
-    def probed(labels: Labels, classes: int) -> ProbeResult:
+    def probed(labels: Labels, classes: int) -> trained.ProbeResult:
         return fresh_probe(train, labels[fitted_on], test, labels[tested_on], classes=classes, split=split)
 
     source = probed(segments.source, len(segments.sources))
@@ -236,7 +311,7 @@ def _probes(
     return source, probed(segments.target, len(segments.targets)), _across_sources(seen[order], rows, segments, seed)
 
 
-def _across_sources(vectors: Vectors, rows: Indices, segments: Segments, seed: int) -> ProbeResult:
+def _across_sources(vectors: Vectors, rows: Indices, segments: Segments, seed: int) -> trained.ProbeResult:
     apart = other_sources(segments.source[rows], seed)
     labels = segments.target[rows]
     return fresh_probe(
@@ -244,13 +319,13 @@ def _across_sources(vectors: Vectors, rows: Indices, segments: Segments, seed: i
     )
 
 
-def _finished(folder: Path, key: str, device: Device, listener: Listener) -> TrainedAttacker:
-    if read_description(folder).key != key:
+def _finished(folder: Path, key: str, device: Device, listener: Listener) -> trained.TrainedAttacker:
+    if trained.read_description(folder).key != key:
         raise MetricInputError(
             f"{folder}: expected the result of this training, found one of another recipe, seed or corpus. Choose "
             "another folder."
         )
-    attacker = load_trained(folder, device)
+    attacker = trained.load_trained(folder, device)
     for record in attacker.epochs:
         listener.epoch(record)
     return attacker

@@ -4,15 +4,33 @@ Conventions: durations in seconds, epochs counted from 1, error rates as shares.
 the Speaker Anonymization Evaluation's Robustness to Target Speakers with Adversarial Learning" (target classifier,
 weight schedule); B. Desplanques et al., "ECAPA-TDNN", Interspeech 2020, and D. Snyder et al., "X-vectors", ICASSP 2018
 (recognisers).
+
+How the learning rate and the hold of the target classifier change while a recogniser is trained.
+
+Conventions: steps are counted from 0, the learning rate of step 0 is the one that the first update uses; weights are
+one for each epoch. Sources: `CyclicLRScheduler` of SpeechBrain, after L. Smith, WACV 2017 (triangular), and its
+`LinearScheduler`; section 4.3 of Franzreb et al. (target weights).
+
+The recipes of the published toolkits and a small one, by name, and what can be done about targets in each.
+
+`spane` and `vpc24` train as the public code of SpAnE and of the VoicePrivacy 2024 evaluation does, `x-vector` is
+SpAnE's other network with SpeechBrain's recipe for it, and `small` is what two processor cores can do; a variant adds
+the target classifier of Franzreb et al. to any of them. What comes after the training is ours: every EER is Kaldi's,
+and no waveform is brought to one loudness or trimmed, as 2024's scoring does.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import tomllib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, get_args, get_type_hints
 
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
 
 Network = Literal["ecapa-tdnn", "x-vector"]
 Schedule = Literal["cyclic-literal", "warmup-cosine", "linear"]
@@ -251,3 +269,102 @@ def _range_fault(recipe: TrainingRecipe, name: str, lowest: float, highest: floa
     if lowest <= value <= highest:
         return ""
     return f"{name}: expected a number from {lowest:g} to {highest:g}, found {value:g}."
+
+
+WARM_UP_SHARE = 0.05  # of all steps
+
+
+def learning_rate(recipe: TrainingRecipe, step: int, steps: int) -> float:
+    """The learning rate of a step.
+
+    Args:
+        step: from 0.
+        steps: of the whole training; the cyclic schedule does not depend on it, so a short training never reaches its
+            peak.
+    """
+    low, high = recipe.base_learning_rate, recipe.peak_learning_rate
+    if recipe.schedule == "cyclic-literal":
+        place = step / recipe.half_cycle_steps % 2
+        return low + (high - low) * (1 - abs(place - 1))
+    if recipe.schedule == "linear":
+        epoch = step * recipe.epochs // max(1, steps)
+        return high + (low - high) * min(1.0, epoch / max(1, recipe.epochs - 1))
+    climb = max(1, round(WARM_UP_SHARE * steps))
+    if step < climb:
+        return low + (high - low) * (step + 1) / climb
+    return low + (high - low) * 0.5 * (1 + math.cos(math.pi * (step - climb) / max(1, steps - climb)))
+
+
+def target_weights(recipe: TrainingRecipe) -> tuple[float, ...]:
+    """The weight w_T of the reversed gradient in each epoch: 0 for E epochs, then in equal steps to the largest.
+
+    With E = 6, one epoch at the maximum 1 and ten epochs: six times 0, then 0.25, 0.5, 0.75, 1. With no epoch at the
+    maximum the climb would arrive one epoch after the end: 0.2, 0.4, 0.6, 0.8.
+
+    Source: `n_epochs_zero`, `n_epochs_max` and `max_weight` of the published code; section 4.3 of the paper.
+    """
+    if recipe.target_head == "none":
+        return (0.0,) * recipe.epochs
+    climb = max(1, recipe.epochs - recipe.zero_epochs - recipe.full_epochs + 1)
+    steps = (max(0, epoch - recipe.zero_epochs + 1) for epoch in range(recipe.epochs))
+    return tuple(recipe.largest_weight * min(1.0, step / climb) for step in steps)
+
+
+__all__ = ["PRESETS", "SEEDS", "VARIANTS", "TrainingRecipe", "Variant", "find_preset", "target_weights", "with_variant"]
+
+SEEDS = (1, 2, 3)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What is done about targets, as values that change a recipe.
+
+    Attributes:
+        name: in commands.
+        title: for people, short.
+        description: what it does and what to expect, in one or two sentences.
+        values: of `TrainingRecipe`.
+    """
+
+    name: str
+    title: str
+    description: str
+    values: Mapping[str, Any]
+
+
+_TABLES = tomllib.loads(Path(__file__).with_name("recipes.toml").read_text(encoding="utf-8"))
+PRESETS: Mapping[str, TrainingRecipe] = MappingProxyType(
+    {name: TrainingRecipe(name=name, **values) for name, values in _TABLES["presets"].items()}
+)
+VARIANTS: Mapping[str, Variant] = MappingProxyType(
+    {
+        name: Variant(name, one["title"], one["description"], _TABLES["adversary"] | one["values"])
+        for name, one in _TABLES["variants"].items()
+    }
+)
+
+
+def find_preset(name: str) -> TrainingRecipe:
+    """The preset of a name.
+
+    Raises:
+        MetricInputError: an unknown name; says which there are.
+    """
+    if name not in PRESETS:
+        raise MetricInputError(f"Expected a preset among {', '.join(PRESETS)}, found “{name}”.")
+    return PRESETS[name]
+
+
+def with_variant(recipe: TrainingRecipe, name: str) -> TrainingRecipe:
+    """The recipe with a variant of the target classifier.
+
+    The epochs before it acts are as many as published for ten, and in proportion for others.
+
+    Raises:
+        MetricInputError: an unknown name; says which there are.
+    """
+    if name not in VARIANTS:
+        raise MetricInputError(f"Expected a variant among {', '.join(VARIANTS)}, found “{name}”.")
+    values = dict(VARIANTS[name].values)
+    values["zero_epochs"] = min(recipe.epochs, round(values["zero_epochs"] * recipe.epochs / 10))
+    return recipe.changed(**values)

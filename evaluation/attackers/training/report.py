@@ -4,24 +4,100 @@ A row is one anonymiser with one selection of targets, attacked by one variant o
 deviation over seeds is that of a sample; the interval over speakers stands beside it, because few speakers make an EER
 more uncertain than seeds do. Conventions: rates are shares, the EER is Kaldi's; lower EER and source error are better
 for the attacker, a higher target error means that less of the target is heard, as far as the classifier can say.
+
+Table 1 of Franzreb et al. as data: what the authors measured at full size, never a result of ours.
+
+Private kNN-VC in two configurations, ASR-BN and kNN-VC, with random (r) and same-gender (s) targets, each attacked by
+the plain recogniser of SpAnE and by one with the adversarial target classifier; three seeds, mean and deviation.
+Conventions: shares. Not all of the paper's EERs are lower with the classifier; see the text of its section 4.3.
+
+Source: C. Franzreb, A. Das, T. Polzehl, S. Möller, "Improving the Speaker Anonymization Evaluation's Robustness to
+Target Speakers with Adversarial Learning", table 1 (values) and section 3.1 (100 targets; 247 for ASR-BN).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.attackers.training.values import EpochRecord, FinalValues, ProbeResult
+from common.errors import MetricInputError
+from evaluation.attackers.training.trained import FinalValues, ProbeResult
 from evaluation.metrics.bootstrap import Interval, bootstrap_detection, draw_speakers
 from evaluation.metrics.detection import kaldi_eer
-from evaluation.metrics.errors import MetricInputError
+
+TARGETS: Mapping[str, int] = MappingProxyType({"(7-8)": 100, "(3-16)": 100, "ASR-BN": 247, "kNN-VC": 100})
+
+
+@dataclass(frozen=True)
+class PublishedValue:
+    """Mean and standard deviation over three seeds, shares."""
+
+    mean: float
+    deviation: float
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """A row of the table.
+
+    Attributes:
+        anonymizer: as the table has it.
+        selection: ``random`` or ``same gender``.
+        with_classifier: whether the attacker had the adversarial target classifier.
+        eer, source_error, target_error: EER, VER_S and VER_T.
+    """
+
+    anonymizer: str
+    selection: str
+    with_classifier: bool
+    eer: PublishedValue
+    source_error: PublishedValue
+    target_error: PublishedValue
+
+    @property
+    def target_chance(self) -> float:
+        """The target error of guessing, which the paper does not print."""
+        return 1 - 1 / TARGETS[self.anonymizer]
+
+
+_RANDOM, _SAME = "random", "same gender"
+# EER, VER_S, VER_T, each with its deviation, in per cent.
+_TABLE_1: tuple[tuple[str, str, bool, tuple[float, ...]], ...] = (
+    ("(7-8)", _RANDOM, False, (19.1, 0.5, 90.4, 0.2, 4.0, 0.0)),
+    ("(7-8)", _RANDOM, True, (19.4, 1.2, 89.6, 0.2, 99.4, 0.0)),
+    ("(7-8)", _SAME, False, (17.4, 0.3, 87.8, 0.1, 8.4, 0.1)),
+    ("(7-8)", _SAME, True, (15.9, 0.9, 87.3, 0.2, 99.5, 0.1)),
+    ("(3-16)", _RANDOM, False, (13.6, 1.0, 80.9, 0.2, 10.4, 0.5)),
+    ("(3-16)", _RANDOM, True, (12.4, 0.2, 80.0, 0.2, 99.3, 0.0)),
+    ("(3-16)", _SAME, False, (11.8, 0.3, 77.6, 0.2, 17.6, 0.7)),
+    ("(3-16)", _SAME, True, (10.2, 0.4, 76.8, 0.3, 99.3, 0.0)),
+    ("ASR-BN", _RANDOM, False, (18.4, 0.2, 92.1, 0.1, 60.2, 0.5)),
+    ("ASR-BN", _RANDOM, True, (18.9, 0.2, 91.9, 0.1, 99.6, 0.0)),
+    ("ASR-BN", _SAME, False, (17.4, 0.6, 86.0, 0.1, 37.3, 0.4)),
+    ("ASR-BN", _SAME, True, (13.9, 0.4, 85.4, 0.1, 99.5, 0.0)),
+    ("kNN-VC", _RANDOM, False, (6.3, 0.7, 40.9, 0.3, 63.4, 0.2)),
+    ("kNN-VC", _RANDOM, True, (6.5, 0.2, 41.4, 0.2, 99.1, 0.0)),
+    ("kNN-VC", _SAME, False, (5.2, 0.1, 38.9, 0.4, 63.6, 1.1)),
+    ("kNN-VC", _SAME, True, (5.0, 0.2, 39.5, 0.2, 98.8, 0.0)),
+)
+
+
+def _row(anonymizer: str, selection: str, with_classifier: bool, per_cent: tuple[float, ...]) -> PublishedRow:
+    shares = [round(value / 100, 4) for value in per_cent]
+    values = (PublishedValue(*pair) for pair in zip(shares[::2], shares[1::2], strict=True))
+    return PublishedRow(anonymizer, selection, with_classifier, *values)
+
+
+PUBLISHED_TABLE_1: tuple[PublishedRow, ...] = tuple(_row(*row) for row in _TABLE_1)
+
 
 RESAMPLES = 1000
 NONE = "–"
-# Key of a value of `ReportRow`, heading in the table.
+# Key of a value, heading in the table.
 COLUMNS: tuple[tuple[str, str], ...] = (
     ("eer", "EER, %"),
     ("same_gender_eer", "EER same gender, %"),
@@ -116,60 +192,9 @@ class ReportRow:
     variant: str
     seeds: tuple[SeedResult, ...]
 
-    @property
-    def eer(self) -> Spread | None:
-        return spread([one.attack.eer if one.attack else None for one in self.seeds])
-
-    @property
-    def same_gender_eer(self) -> Spread | None:
-        return spread([one.attack.same_gender_eer if one.attack else None for one in self.seeds])
-
-    @property
-    def source_error(self) -> Spread | None:
-        return self._of(lambda one: one.source_error)
-
-    @property
-    def target_error(self) -> Spread | None:
-        return self._of(lambda one: one.target_error)
-
-    @property
-    def source_chance(self) -> Spread | None:
-        return self._of(lambda one: one.source_chance)
-
-    @property
-    def target_chance(self) -> Spread | None:
-        return self._of(lambda one: one.target_chance)
-
-    @property
-    def target_probe(self) -> Spread | None:
-        return self._of(lambda one: _error(one.target_probe))
-
-    @property
-    def target_probe_other_sources(self) -> Spread | None:
-        return self._of(lambda one: _error(one.target_probe_other_sources))
-
-    @property
-    def source_probe(self) -> Spread | None:
-        return self._of(lambda one: _error(one.source_probe))
-
-    def _of(self, value: Callable[[FinalValues], float | None]) -> Spread | None:
-        return spread([value(one.training) for one in self.seeds])
-
-
-@dataclass(frozen=True)
-class CurvePoint:
-    """A measure after an epoch, over seeds."""
-
-    epoch: int
-    spread: Spread
-
-
-@dataclass(frozen=True)
-class SweepPoint:
-    """A measure at the end, by the epochs before the target classifier acts."""
-
-    zero_epochs: int
-    spread: Spread
+    def spread(self, key: str) -> Spread | None:
+        """A value over the seeds that have it, by its key in `COLUMNS`."""
+        return spread([_value_of(one, key) for one in self.seeds])
 
 
 def attack_measures(
@@ -224,34 +249,11 @@ def spread(values: Sequence[float | None]) -> Spread | None:
 
 def table_cells(row: ReportRow) -> dict[str, str]:
     """A row in words: by the keys in `COLUMNS`, per cent with one decimal, ``±`` the sample deviation."""
-    return {key: NONE if (value := getattr(row, key)) is None else str(value) for key, _ in COLUMNS}
+    return {key: NONE if (value := row.spread(key)) is None else str(value) for key, _ in COLUMNS}
 
 
-def curves(seeds: Mapping[int, Sequence[EpochRecord]], measure: str) -> tuple[CurvePoint, ...]:
-    """A measure of the epochs over seeds, as figure 3 shows it; epochs without it are left out.
-
-    Args:
-        seeds: the epochs of each.
-        measure: a name in `values.MEASURES`.
-    """
-    by_epoch: dict[int, list[float | None]] = {}
-    for records in seeds.values():
-        for one in records:
-            by_epoch.setdefault(one.epoch, []).append(one.values.get(measure))
-    found = ((epoch, spread(values)) for epoch, values in sorted(by_epoch.items()))
-    return tuple(CurvePoint(epoch, one) for epoch, one in found if one is not None)
-
-
-def sweep(rows: Mapping[int, ReportRow], measure: str = "source_error") -> tuple[SweepPoint, ...]:
-    """A value of the table by the epochs before the target classifier acts, as figure 4 shows it.
-
-    Args:
-        rows: by E; as many epochs as the training has is the baseline.
-        measure: a key in `COLUMNS`.
-    """
-    found = ((zero_epochs, getattr(row, measure)) for zero_epochs, row in sorted(rows.items()))
-    return tuple(SweepPoint(zero_epochs, value) for zero_epochs, value in found if value is not None)
-
-
-def _error(probe: ProbeResult | None) -> float | None:
-    return None if probe is None else probe.error
+def _value_of(seed: SeedResult, key: str) -> float | None:
+    if key in ("eer", "same_gender_eer"):
+        return getattr(seed.attack, key, None)
+    value: float | ProbeResult | None = getattr(seed.training, key)
+    return value.error if isinstance(value, ProbeResult) else value

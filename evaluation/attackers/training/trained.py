@@ -1,42 +1,213 @@
-"""A recogniser that was trained here, as an engine like any other.
+"""A recogniser that was trained here, as an engine like any other, and the values that its training measured.
 
 Its folder holds the weights, what they are, and the values of its epochs; a folder that lacks one of them, or whose
-weights are not those that were written with the rest, is refused. Conventions as in `evaluation.attackers.contract`.
+weights are not those that were written with the rest, is refused. `CHECKPOINT` is everything that a training needs to
+go on, and is gone when it has ended. Error rates are shares of held-out segments that the classifier takes for another
+speaker, without the margin; beside each stands what guessing would give. Conventions: epochs are counted from 1; None
+where a number does not exist; others as in `speech.encoders.contract`.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.attackers.contract import Device, Engine, Samples, SpeakerEncoder, Vectors
-from evaluation.attackers.devices import require_torch_device
-from evaluation.attackers.ecapa_voxceleb import LogMelEncoder
-from evaluation.attackers.training.files import DESCRIPTION, MODEL, VALUES
-from evaluation.attackers.training.networks import build_encoder
-from evaluation.attackers.training.recipe import Network, TrainingRecipe
-from evaluation.attackers.training.values import EpochRecord, FinalValues, epochs_csv, epochs_of_csv
-from evaluation.formats.whole_files import write_whole
-from evaluation.metrics.errors import MetricInputError
+from common.atomic_write import write_atomically
+from common.errors import MetricInputError
+from evaluation.attackers.training.corpus import Segments
+from evaluation.attackers.training.recipe import TrainingRecipe
+from speech.encoders.contract import Device, Samples, SpeakerEncoder, Vectors
+from speech.encoders.ecapa_voxceleb import LogMelEncoder
+from speech.model_files.checkpoints import load_state, save_checkpoint
+from speech.model_files.devices import require_torch_device
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from evaluation.attackers.networks.ecapa import EcapaTdnn
-    from evaluation.attackers.networks.xvector import XvectorTdnn
+    from speech.encoders.networks import EcapaTdnn, XvectorTdnn
+
+CHECKPOINT = "checkpoint.pt"
+MODEL = "model.safetensors"
+DESCRIPTION = "recipe.json"
+VALUES = "values.csv"
+
+
+Value = float | None
+
+MEASURES = (
+    "loss",
+    "source_loss",
+    "target_loss",
+    "source_error",
+    "target_error",
+    "source_chance",
+    "target_chance",
+    "target_chance_known_gender",
+    "learning_rate",
+    "target_weight",
+)
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """One epoch of a training.
+
+    Attributes:
+        epoch: from 1.
+        seconds: it took, validation included.
+        values: by the names in `MEASURES`.
+    """
+
+    epoch: int
+    seconds: float
+    values: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How long a training will take, judged by its first steps.
+
+    Attributes:
+        seconds_per_step: of the steps so far.
+        steps_left: of the recogniser.
+        seconds_left: for these, validation included.
+    """
+
+    seconds_per_step: float
+    steps_left: int
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """How often a fresh linear classifier of frozen vectors is wrong on vectors that it has not seen.
+
+    Attributes:
+        error: share of the test vectors.
+        chance: error of guessing among the classes.
+        n_train, n_test: vectors.
+        classes: speakers told apart.
+        split: what it was tested on: ``segment``, held-out segments of the same sources; ``training segment``, segments
+            that the recogniser has learnt from, where none is held out; ``source``, other sources in training.
+    """
+
+    error: float
+    chance: float
+    n_train: int
+    n_test: int
+    classes: int
+    split: str
+
+
+@dataclass(frozen=True)
+class FinalValues:
+    """A training that has ended.
+
+    Attributes:
+        source_error, target_error: validation errors (VER_S, VER_T) of the weights that were kept.
+        source_chance, target_chance, target_chance_known_gender: errors of guessing, as in `chance_levels`.
+        training_segments, held_out_segments, n_sources, n_targets: counts.
+        seconds: of all epochs.
+        target_probe: error of a fresh probe on targets, other segments.
+        target_probe_other_sources: the same where the test sources are others than those it was fitted on.
+        source_probe: error of a fresh probe on sources.
+        unused_utterances: none of whose pieces is as long and as loud as the recipe wants; they taught nothing.
+    """
+
+    source_error: Value
+    target_error: Value
+    source_chance: float
+    target_chance: Value
+    target_chance_known_gender: Value
+    training_segments: int
+    held_out_segments: int
+    n_sources: int
+    n_targets: int
+    seconds: float
+    target_probe: ProbeResult | None
+    target_probe_other_sources: ProbeResult | None
+    source_probe: ProbeResult | None
+    unused_utterances: int = 0
+
+    @classmethod
+    def from_mapping(cls, given: Mapping[str, Any]) -> FinalValues:
+        """From what `dataclasses.asdict` gave.
+
+        Raises:
+            KeyError, TypeError: other content.
+        """
+        values = {
+            field.name: given[field.name] for field in fields(cls) if field.name in given or field.default is MISSING
+        }
+        for name in ("target_probe", "target_probe_other_sources", "source_probe"):
+            values[name] = None if values[name] is None else ProbeResult(**values[name])
+        return cls(**values)
+
+
+def chance_levels(segments: Segments, *, with_targets: bool = True) -> dict[str, Any]:
+    """Errors of guessing on the held-out rows; on all rows where none is held out.
+
+    Args:
+        with_targets: whether a target classifier guesses too.
+
+    Returns:
+        ``source_chance`` among all sources; ``target_chance`` among all targets, None where they are unknown;
+        ``target_chance_known_gender`` among the targets that sources of the same gender get, which is what a recogniser
+        that only hears the gender can reach, None where targets or genders are unknown.
+    """
+    target, known_gender = None, None
+    if with_targets and segments.targets:
+        target = 1 - 1 / len(segments.targets)
+        genders = np.unique(segments.gender)
+        if genders.size and "" not in genders:
+            seen = {str(one): len(np.unique(segments.target[segments.gender == one])) for one in genders}
+            rows = segments.validation_rows if segments.held_out.any() else segments.training_rows
+            known_gender = float(np.mean([1 - 1 / seen[str(one)] for one in segments.gender[rows]]))
+    source = 1 - 1 / len(segments.sources)
+    return {"source_chance": source, "target_chance": target, "target_chance_known_gender": known_gender}
+
+
+def epochs_csv(records: Sequence[EpochRecord]) -> str:
+    """A line for each epoch; numbers read back the same, an empty cell is a number that does not exist."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["epoch", "seconds", *MEASURES])
+    for one in records:
+        cells = [one.values.get(name) for name in MEASURES]
+        writer.writerow([one.epoch, repr(one.seconds), *("" if cell is None else repr(cell) for cell in cells)])
+    return text.getvalue()
+
+
+def epochs_of_csv(text: str, name: str) -> tuple[EpochRecord, ...]:
+    """The epochs of `epochs_csv`.
+
+    Raises:
+        MetricInputError: other content; names the file.
+    """
+    try:
+        rows = list(csv.DictReader(io.StringIO(text)))
+        return tuple(
+            EpochRecord(
+                int(row["epoch"]),
+                float(row["seconds"]),
+                {each: float(row[each]) if row[each] else None for each in MEASURES},
+            )
+            for row in rows
+        )
+    except (KeyError, ValueError, TypeError, csv.Error) as error:
+        raise MetricInputError(f"{name}: expected the values of the epochs of a training, found other text.") from error
+
 
 FORMAT = 1
-_SOURCES: dict[Network, str] = {
-    "ecapa-tdnn": "B. Desplanques, J. Thienpondt, K. Demuynck, Interspeech 2020",
-    "x-vector": "D. Snyder et al., ICASSP 2018; SpeechBrain",
-}
 
 
 @dataclass(frozen=True)
@@ -50,7 +221,7 @@ class Description:
         final: what the training measured at its end.
         kept_epoch: whose weights these are.
         key: of recipe, seed and corpus, as `fitting.training_key` makes it.
-        model_sha256: of the file of weights.
+        model_sha256: of the file of weights; `save_trained` sets it.
     """
 
     recipe: TrainingRecipe
@@ -61,16 +232,20 @@ class Description:
     final: FinalValues
     kept_epoch: int
     key: str
-    model_sha256: str
+    model_sha256: str = ""
 
 
 class TrainedAttacker:
     """Weights, description and epochs; embeds utterances."""
 
     def __init__(
-        self, encoder: EcapaTdnn | XvectorTdnn, description: Description, epochs: tuple[EpochRecord, ...],
-        folder: Path, device: Device,
-    ) -> None:  # fmt: skip
+        self,
+        encoder: EcapaTdnn | XvectorTdnn,
+        description: Description,
+        epochs: tuple[EpochRecord, ...],
+        folder: Path,
+        device: Device,
+    ) -> None:
         self.description, self.epochs, self.folder, self.device = description, epochs, folder, device
         self._encoder = LogMelEncoder(encoder, device)
 
@@ -81,14 +256,6 @@ class TrainedAttacker:
     @property
     def seed(self) -> int:
         return self.description.seed
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        return self.description.sources
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        return self.description.targets
 
     @property
     def training_mean(self) -> npt.NDArray[np.float32]:
@@ -108,25 +275,6 @@ class TrainedAttacker:
         """
         return self._encoder.embed(utterances, rate_hz)
 
-    def engine(self) -> Engine:
-        """As the registry describes its engines; loading reads the folder anew, and centres as the recipe says."""
-        recipe, final = self.recipe, self.summary
-        return Engine(
-            name=f"trained-{recipe.name}-s{self.seed}",
-            version=self.description.model_sha256[:12],
-            title=f"Trained {recipe.network_title}, {recipe.name}, seed {self.seed}",
-            description=(
-                f"{recipe.network_title} of width {recipe.width}, trained from random weights on "
-                f"{final.training_segments} segments of {final.n_sources} speakers in {recipe.epochs} epochs."
-            ),
-            dimension=recipe.embedding,
-            weights=(),
-            packages=("torch", "safetensors"),
-            source=f"{_SOURCES[recipe.network]}; trained here",
-            licence="that of the training speech",
-            load=lambda device: attacking_encoder(load_trained(self.folder, device)),
-        )
-
 
 class CentredEncoder:
     """An encoder whose vectors have the mean vector of its training taken off, shape (d,)."""
@@ -135,7 +283,7 @@ class CentredEncoder:
         self._encoder, self._mean = encoder, mean
 
     def embed(self, utterances: Sequence[Samples], rate_hz: int) -> Vectors:
-        """As `evaluation.attackers.contract.SpeakerEncoder`."""
+        """As `speech.encoders.contract.SpeakerEncoder`."""
         return np.asarray(self._encoder.embed(utterances, rate_hz) - self._mean, np.float32)
 
 
@@ -144,34 +292,19 @@ def attacking_encoder(attacker: TrainedAttacker) -> SpeakerEncoder:
     return CentredEncoder(attacker, attacker.training_mean) if attacker.recipe.centre else attacker
 
 
-def save_trained(
-    folder: Path, encoder: nn.Module, epochs: Sequence[EpochRecord], **described: Any
-) -> None:  # fmt: skip
-    """Write a finished training; the description comes last and makes the folder whole.
-
-    Args:
-        described: what `Description` holds, but the digest of the weights.
-    """
-    from evaluation.attackers.checkpoints import save_checkpoint
-
+def save_trained(folder: Path, encoder: nn.Module, epochs: Sequence[EpochRecord], description: Description) -> None:
+    """Write a finished training; the description comes last and makes the folder whole."""
     folder.mkdir(parents=True, exist_ok=True)
-    recipe: TrainingRecipe = described["recipe"]
+    recipe = description.recipe
     save_checkpoint(folder / MODEL, encoder, {"architecture": recipe.network, "recipe": recipe.name})
-    write_whole(folder / VALUES, epochs_csv(epochs).encode())
-    final: FinalValues = described["final"]
-    content = {
+    write_atomically(folder / VALUES, epochs_csv(epochs).encode())
+    content = asdict(description) | {
         "format": FORMAT,
-        "seed": described["seed"],
-        "kept_epoch": described["kept_epoch"],
-        "key": described["key"],
-        "model_sha256": hashlib.sha256((folder / MODEL).read_bytes()).hexdigest(),
         "recipe": json.loads(recipe.to_json()),
-        "final": asdict(final),
-        "sources": list(described["sources"]),
-        "targets": list(described["targets"]),
-        "training_mean": [float(one) for one in described["training_mean"]],
+        "training_mean": description.training_mean.tolist(),
+        "model_sha256": hashlib.sha256((folder / MODEL).read_bytes()).hexdigest(),
     }
-    write_whole(folder / DESCRIPTION, json.dumps(content, ensure_ascii=False, indent=1).encode())
+    write_atomically(folder / DESCRIPTION, json.dumps(content, ensure_ascii=False, indent=1).encode())
 
 
 def is_finished(folder: Path) -> bool:
@@ -195,17 +328,14 @@ def read_description(folder: Path) -> Description:
         given = json.loads(path.read_text(encoding="utf-8"))
         if given["format"] != FORMAT:
             raise MetricInputError(f"{path}: expected format {FORMAT}, found {given['format']}. Train it again.")
-        return Description(
-            recipe=TrainingRecipe.from_json(json.dumps(given["recipe"])),
-            seed=int(given["seed"]),
-            sources=tuple(given["sources"]),
-            targets=tuple(given["targets"]),
-            training_mean=np.array(given["training_mean"], dtype=np.float32),
-            final=FinalValues.from_mapping(given["final"]),
-            kept_epoch=int(given["kept_epoch"]),
-            key=str(given["key"]),
-            model_sha256=str(given["model_sha256"]),
-        )
+        values: dict[str, Any] = {
+            "recipe": TrainingRecipe.from_json(json.dumps(given["recipe"])),
+            "sources": tuple(given["sources"]),
+            "targets": tuple(given["targets"]),
+            "training_mean": np.array(given["training_mean"], dtype=np.float32),
+            "final": FinalValues.from_mapping(given["final"]),
+        }
+        return Description(**values, **{name: given[name] for name in ("seed", "kept_epoch", "key", "model_sha256")})
     except MetricInputError:
         raise
     except (ValueError, KeyError, TypeError, OSError) as error:
@@ -222,7 +352,7 @@ def load_trained(folder: Path, device: Device = "cpu") -> TrainedAttacker:
             installed; says which and what to do.
     """
     require_torch(device)
-    from evaluation.attackers.checkpoints import load_state
+    from evaluation.attackers.training.heads import build_encoder
 
     description = read_description(folder)
     for name in (MODEL, VALUES):

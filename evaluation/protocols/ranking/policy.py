@@ -1,4 +1,4 @@
-"""What a board ranks by: the ranking of an edition's recipe, and where an organizer decided otherwise.
+"""What a leaderboard ranks by: the ranking of an edition's recipe, and where an organizer decided otherwise.
 
 `policy_of` puts both together. The organizer's part is a small JSON object (`FIELDS` names what it may hold), so that
 it can be stored, previewed, compared and taken back; whatever it does not mention is as the recipe says. EERs are in
@@ -31,9 +31,9 @@ class PolicyError(ValueError):
     """A policy that cannot be used: says which field, what was expected and what was found."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoardPolicy:
-    """All that decides the places of a board.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderboardPolicy:
+    """All that decides the places of a leaderboard.
 
     Attributes:
         minimum_eers: the limit of each condition, ascending; empty while nothing is ranked.
@@ -47,14 +47,14 @@ class BoardPolicy:
         split, attack_model, privacy, utilities: which averages count; the recipe alone says so.
     """
 
-    minimum_eers: tuple[float, ...]
-    policy: Policy
-    inclusive: bool
-    note_within: float
-    gates: tuple[Gate, ...]
-    late: Late
-    basis: Basis
-    several_systems: SeveralSystems
+    minimum_eers: tuple[float, ...] = ()
+    policy: Policy = "cumulative"
+    inclusive: bool = True
+    note_within: float = NOTE_WITHIN
+    gates: tuple[Gate, ...] = ()
+    late: Late = "unranked"
+    basis: Basis = "recomputed"
+    several_systems: SeveralSystems = "best"
     split: str
     attack_model: str
     privacy: MetricName
@@ -64,7 +64,7 @@ class BoardPolicy:
 FIELDS = ("minimum_eers", "policy", "inclusive", "note_within", "gates", "late", "basis", "several_systems")
 
 
-def policy_of(recipe: Recipe, track: str = "", changes: Mapping[str, Any] | None = None) -> BoardPolicy:
+def policy_of(recipe: Recipe, track: str = "", changes: Mapping[str, Any] | None = None) -> LeaderboardPolicy:
     """The policy of a recipe's track with an organizer's changes.
 
     Args:
@@ -91,7 +91,7 @@ def policy_of(recipe: Recipe, track: str = "", changes: Mapping[str, Any] | None
     return replace(base, **values)
 
 
-def changes_of(policy: BoardPolicy, recipe: Recipe, track: str = "") -> dict[str, Any]:
+def changes_of(policy: LeaderboardPolicy, recipe: Recipe, track: str = "") -> dict[str, Any]:
     """Where a policy differs from the recipe, as `policy_of` takes it: JSON-able, empty for the recipe's own."""
     base, values = policy_of(recipe, track), policy_as_dict(policy)
     changes = {name: values[name] for name in FIELDS if getattr(policy, name) != getattr(base, name)}
@@ -103,7 +103,7 @@ def changes_of(policy: BoardPolicy, recipe: Recipe, track: str = "") -> dict[str
     return changes
 
 
-def policy_as_dict(policy: BoardPolicy) -> dict[str, Any]:
+def policy_as_dict(policy: LeaderboardPolicy) -> dict[str, Any]:
     """The whole policy as JSON holds it."""
     found = {field.name: getattr(policy, field.name) for field in fields(policy)}
     return found | {
@@ -118,8 +118,8 @@ def policy_as_dict(policy: BoardPolicy) -> dict[str, Any]:
     }
 
 
-def policy_in_words(policy: BoardPolicy) -> list[str]:
-    """The policy as sentences, for the page that shows its board."""
+def policy_in_words(policy: LeaderboardPolicy) -> list[str]:
+    """The policy as sentences, for the page that shows its leaderboard."""
     reach = "at least" if policy.inclusive else "more than"
     limits = ", ".join(f"{limit:g}" for limit in policy.minimum_eers)
     sentences = (
@@ -160,47 +160,36 @@ def _groups_in_words(gate: Gate) -> str:
     return f"on the mean of {groups}" if len(gate.groups) == 1 else f"on the mean of each of these: {groups}"
 
 
-def _conditions_in_words(policy: BoardPolicy, reach: str, limits: str) -> str:
+def _conditions_in_words(policy: LeaderboardPolicy, reach: str, limits: str) -> str:
     start = f"A condition asks for an average EER of {reach} its limit ({limits} %), unrounded"
     if policy.policy == "cumulative":
         return f"{start}; a system competes in every condition that it meets."
     return f"{start}, and ends where the next begins; a system competes in one condition only."
 
 
-def _of_ranking(ranking: Ranking) -> BoardPolicy:
-    return BoardPolicy(
+def _of_ranking(ranking: Ranking) -> LeaderboardPolicy:
+    same = ("split", "attack_model", "privacy", "utilities", "inclusive", "note_within", "gates")
+    return LeaderboardPolicy(
+        **{name: getattr(ranking, name) for name in same},
         minimum_eers=tuple(float(limit) for limit in ranking.minimum_eers),
         policy="interval" if ranking.policy == "interval" else "cumulative",
-        inclusive=ranking.inclusive,
-        note_within=ranking.note_within,
-        gates=ranking.gates,
         late="ranked" if ranking.late == "ranked" else "unranked",
-        basis="recomputed",
         several_systems="all" if ranking.several_systems == "all" else "best",
-        split=ranking.split,
-        attack_model=ranking.attack_model,
-        privacy=ranking.privacy,
-        utilities=ranking.utilities,
     )
 
 
-def _without_ranking(recipe: Recipe, track: Track) -> BoardPolicy:
+def _without_ranking(recipe: Recipe, track: Track) -> LeaderboardPolicy:
     """Of an edition that ranks nothing, such as 2020: the averages it prints, of its strongest attacker."""
-    estimators = {average.metric: average.estimator for average in track.averages}
-    estimators = {rule.metric: rule.estimator for rule in _rules(recipe)} | estimators
+    estimators = {rule.key: rule.estimator for rule in recipe.metrics if rule.primary}
+    estimators |= {average.metric: average.estimator for average in track.averages}
     utilities = tuple(
         Utility(metric, better, estimators[metric])
         for metric, better in (("wer", "lower"), ("uar", "higher"))
         if metric in estimators
     )
-    return BoardPolicy(
-        (), "cumulative", True, NOTE_WITHIN, (), "unranked", "recomputed", "best", "test", recipe.attack_models[-1],
-        MetricName("eer", estimators.get("eer", "kaldi")), utilities,
-    )  # fmt: skip
-
-
-def _rules(recipe: Recipe) -> list[MetricName]:
-    return [MetricName(rule.key, rule.estimator) for rule in recipe.metrics if rule.primary]
+    privacy = MetricName("eer", estimators.get("eer", "kaldi"))
+    attack_model = recipe.attack_models[-1]
+    return LeaderboardPolicy(split="test", attack_model=attack_model, privacy=privacy, utilities=utilities)
 
 
 def _gates(known: tuple[Gate, ...], given: Any) -> tuple[Gate, ...]:
@@ -268,3 +257,48 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "basis": _one_of("basis", BASES),
     "several_systems": _one_of("several_systems", SEVERAL_SYSTEMS),
 }
+
+
+SPEECH, RESULTS, SCORES, SIMILARITY = "speech", "results", "scores", "similarity"
+_SOURCES = {
+    "eer": SCORES,
+    "cllr": SCORES,
+    "min_cllr": SCORES,
+    "linkability": SCORES,
+    "pitch_correlation": SPEECH,
+    "gain_of_voice_distinctiveness": SIMILARITY,
+}
+
+
+def needed_to_rank(
+    recipe: Recipe, track: str = "", changes: Mapping[str, Any] | None = None
+) -> dict[str, tuple[str, ...]]:
+    """The kinds of files of which a leaderboard needs one for its conditions and gates, by the label of the number.
+
+    Files that only report a number serve where the policy ranks by reported numbers. Nothing is needed where nothing
+    is ranked.
+
+    Args:
+        track: where the recipe has several.
+        changes: of the policy, as `policy_of` takes them.
+
+    Raises:
+        PolicyError, RecipeError: as `policy_of`.
+
+    Example:
+        >>> from evaluation.protocols.recipes import load_recipe
+        >>> needed_to_rank(load_recipe("2022"))["EER"]
+        ('scores',)
+    """
+    policy = policy_of(recipe, track, changes)
+    chosen = recipe.tracks[track] if track else recipe.track
+    if chosen.ranking is None and not policy.minimum_eers:
+        return {}
+    deciding = [(policy.privacy.metric, policy.privacy.estimator)]
+    deciding += [(gate.metric, gate.estimator) for gate in policy.gates]
+    reported_numbers = (RESULTS,) if policy.basis == "claims" else ()
+    return {
+        find_metric(metric, estimator).label: (_SOURCES[metric], *reported_numbers)
+        for metric, estimator in deciding
+        if metric in _SOURCES
+    }

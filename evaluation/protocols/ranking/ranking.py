@@ -13,14 +13,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from evaluation.metrics.averages import Condition, conditions, gate
 from evaluation.metrics.catalogue import find_metric
-from evaluation.protocols.board_policy import BoardPolicy
-from evaluation.protocols.entries import Entry, Measured, Reason
-from evaluation.protocols.ranking_tables import BoardTable, Miss, Place, RankingTable, Row, Unranked
+from evaluation.protocols.ranking.policy import LeaderboardPolicy
+from evaluation.protocols.ranking.rankings import (
+    Entry,
+    Measured,
+    Miss,
+    Place,
+    Rankings,
+    RankingTable,
+    Reason,
+    Row,
+    Unranked,
+)
 from evaluation.protocols.recipes import Gate, MetricName, Utility
 
 CHANCE_EER = 50.0
@@ -31,7 +40,7 @@ class RankingError(ValueError):
     """Entries that cannot be ranked together: says which, what was expected and what was found."""
 
 
-def rank(entries: Iterable[Entry], policy: BoardPolicy) -> BoardTable:
+def rank(entries: Iterable[Entry], policy: LeaderboardPolicy) -> Rankings:
     """Rank entries in every condition of a policy, for each of its utilities.
 
     Raises:
@@ -51,7 +60,7 @@ def rank(entries: Iterable[Entry], policy: BoardPolicy) -> BoardTable:
         for utility in policy.utilities
     )
     outside = [entry for entry in rankable if not any(one.met for one in met[entry.key])]
-    return BoardTable(
+    return Rankings(
         policy=policy,
         tables=tables,
         unrankable=tuple(
@@ -104,7 +113,7 @@ def _privacy(entry: Entry) -> Measured:
     return entry.privacy
 
 
-def _unrankable(entry: Entry, policy: BoardPolicy) -> tuple[Reason, ...]:
+def _unrankable(entry: Entry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
     """What forbids a place in every ranking. References need the averages only."""
     averages: list[tuple[MetricName | Utility, Measured | None]] = [(policy.privacy, entry.privacy)]
     averages += [(utility, entry.utilities.get(utility.metric)) for utility in policy.utilities]
@@ -118,7 +127,7 @@ def _unrankable(entry: Entry, policy: BoardPolicy) -> tuple[Reason, ...]:
     if entry.kind == "system":
         found += _missing_gates(entry, policy)
         if policy.basis == "recomputed":
-            found += _claimed(entry, policy, averages)
+            found += _explain_reported(entry, policy, averages)
     return tuple(found)
 
 
@@ -129,7 +138,7 @@ def _why(entry: Entry, metric: str) -> str:
     return f"; missing: {'; '.join(said[:SHOWN_MISSING])}{more}" if said else ""
 
 
-def _missing_gates(entry: Entry, policy: BoardPolicy) -> list[Reason]:
+def _missing_gates(entry: Entry, policy: LeaderboardPolicy) -> list[Reason]:
     reasons = []
     for one in policy.gates:
         values = entry.gate_values.get(one.metric, {})
@@ -140,20 +149,20 @@ def _missing_gates(entry: Entry, policy: BoardPolicy) -> list[Reason]:
     return reasons
 
 
-def _claimed(
-    entry: Entry, policy: BoardPolicy, averages: Sequence[tuple[MetricName | Utility, Measured | None]]
+def _explain_reported(
+    entry: Entry, policy: LeaderboardPolicy, averages: Sequence[tuple[MetricName | Utility, Measured | None]]
 ) -> list[Reason]:
-    labels = [f"average {_label(name)}" for name, found in averages if found is not None and found.is_claimed]
+    labels = [f"average {_label(name)}" for name, found in averages if found is not None and found.is_reported]
     for one in policy.gates:
         names = {name for group in one.groups for name in group}
-        if any(found.is_claimed for name, found in entry.gate_values.get(one.metric, {}).items() if name in names):
+        if any(found.is_reported for name, found in entry.gate_values.get(one.metric, {}).items() if name in names):
             labels.append(_label(one))
     if not labels:
         return []
-    return [Reason("claimed", f"Only recomputed numbers are ranked; only claimed: {', '.join(labels)}.")]
+    return [Reason("reported", f"Only recomputed numbers are ranked; only claimed: {', '.join(labels)}.")]
 
 
-def _conditions_of(entry: Entry, policy: BoardPolicy) -> tuple[Condition, ...]:
+def _conditions_of(entry: Entry, policy: LeaderboardPolicy) -> tuple[Condition, ...]:
     return conditions(
         _privacy(entry).value,
         policy.minimum_eers,
@@ -169,7 +178,7 @@ def _table(
     rankable: Sequence[Entry],
     met: Mapping[str, tuple[Condition, ...]],
     against: Mapping[str, tuple[Reason, ...]],
-    policy: BoardPolicy,
+    policy: LeaderboardPolicy,
 ) -> RankingTable:
     """The ranking of the condition `number`, from 0."""
     minimum = policy.minimum_eers[number]
@@ -200,7 +209,7 @@ def _table(
     )
 
 
-def _against(entry: Entry, policy: BoardPolicy) -> tuple[Reason, ...]:
+def _against(entry: Entry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
     """What keeps a system with all of its numbers from a rank in any condition."""
     if entry.kind != "system":
         return ()
@@ -215,7 +224,7 @@ def _row(
     minimum: float,
     upper: float | None,
     reasons: tuple[Reason, ...],
-    policy: BoardPolicy,
+    policy: LeaderboardPolicy,
 ) -> Row:
     """An entry before it has a rank; a system without a reason against it may get one."""
     return Row(
@@ -229,7 +238,7 @@ def _row(
     )
 
 
-def _failed_gates(entry: Entry, policy: BoardPolicy) -> list[Reason]:
+def _failed_gates(entry: Entry, policy: LeaderboardPolicy) -> list[Reason]:
     """A reason for each gate that is not passed, with the lowest of its groups."""
     reasons = []
     for one in policy.gates:
@@ -246,7 +255,7 @@ def _failed_gates(entry: Entry, policy: BoardPolicy) -> list[Reason]:
     return reasons
 
 
-def _notes(entry: Entry, minimum: float, upper: float | None, policy: BoardPolicy) -> list[Reason]:
+def _notes(entry: Entry, minimum: float, upper: float | None, policy: LeaderboardPolicy) -> list[Reason]:
     """What a reader of this row should know although it decides nothing."""
     if entry.kind == "original":
         return []
@@ -261,8 +270,8 @@ def _notes(entry: Entry, minimum: float, upper: float | None, policy: BoardPolic
             notes.append(Reason("interval-at-limit", f"The interval of its EER holds the limit of {limit:g} %."))
     if eer.value > CHANCE_EER:
         notes.append(Reason("above-chance", "An EER above 50 % usually means a broken attacker, not more privacy."))
-    if entry.is_claimed:
-        notes.append(Reason("claimed", "Claimed: some of its numbers could not be recomputed."))
+    if entry.is_reported:
+        notes.append(Reason("reported", "Claimed: some of its numbers could not be recomputed."))
     if entry.is_late and policy.late == "ranked":
         notes.append(Reason("late", "Submitted after the deadline."))
     return notes
@@ -278,7 +287,7 @@ def _ordered(rows: Sequence[Row], utility: Utility) -> list[Row]:
     return sorted(rows, key=place)
 
 
-def _one_for_each_team(rows: Sequence[Row], utility: Utility, policy: BoardPolicy) -> list[Row]:
+def _one_for_each_team(rows: Sequence[Row], utility: Utility, policy: LeaderboardPolicy) -> list[Row]:
     """Only the first of a team's systems that may be ranked keeps its place."""
     if policy.several_systems == "all":
         return list(rows)
@@ -318,3 +327,53 @@ def _distance(eer: float, minimum: float, upper: float | None) -> float:
 def _apart(one: float, other: float) -> float:
     """Their difference as they are written, so that 15.05 is 0.05 from 15 and not a little more."""
     return float(abs(Fraction(str(float(one))) - Fraction(str(float(other)))))
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One system before and after; None where it is not listed in the condition."""
+
+    entry: Entry
+    before: Row | None
+    after: Row | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionMoves:
+    """What happens in one condition; one of the tables is None where the condition is new or goes."""
+
+    minimum: float
+    utility: str
+    before: RankingTable | None
+    after: RankingTable | None
+    moves: tuple[Move, ...]
+    unmoved: int
+
+
+def moves(before: Rankings, after: Rankings) -> tuple[ConditionMoves, ...]:
+    """Every condition of either leaderboard, ascending, with the systems of teams whose place differs."""
+    old, new = _by_condition(before.tables), _by_condition(after.tables)
+    return tuple(_of_condition(key, old.get(key), new.get(key)) for key in sorted(old | new))
+
+
+def _by_condition(tables: Iterable[RankingTable]) -> dict[tuple[float, str], RankingTable]:
+    return {(table.minimum, table.utility.metric): table for table in tables}
+
+
+def _of_condition(
+    key: tuple[float, str], before: RankingTable | None, after: RankingTable | None
+) -> ConditionMoves:  # fmt: skip
+    old, new = _rows(before), _rows(after)
+    names = [*new, *(name for name in old if name not in new)]
+    every = [Move((new.get(name) or old[name]).entry, old.get(name), new.get(name)) for name in names]
+    moved = tuple(move for move in every if _place(move.before) != _place(move.after))
+    return ConditionMoves(*key, before, after, moved, len(every) - len(moved))
+
+
+def _rows(table: RankingTable | None) -> dict[str, Row]:
+    rows = table.rows if table else ()
+    return {row.entry.key: row for row in rows if row.place is not Place.REFERENCE}
+
+
+def _place(row: Row | None) -> tuple[bool, int | None]:
+    return row is not None, row.rank if row else None

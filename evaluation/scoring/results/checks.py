@@ -13,14 +13,18 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from evaluation.formats.claims import AttackModel, Claim, Speech
-from evaluation.formats.expected_results import ExpectedLine, ResultKind, expected_lines
-from evaluation.formats.problem_list import ProblemList
-from evaluation.formats.problems import Problem, Severity
-from evaluation.formats.result_file import ResultFile, is_member, path_training
-from evaluation.formats.result_lines import AVERAGE_DECIMALS, KINDS, Entry, zebra_category
+from common.problems import Problem, ProblemList, Severity
+from evaluation.formats import results
 from evaluation.metrics.averages import AverageError, weighted_average
 from evaluation.protocols.recipes import Recipe, ResultLines
+from evaluation.scoring.results.expected import (
+    ExpectedLine,
+    ResultFile,
+    ResultKind,
+    expected_lines,
+    is_member,
+    path_training,
+)
 
 BASELINE_TOLERANCE = 0.1
 _EER_ROUNDING = 0.01  # per cent: what the printed digits of two EERs allow
@@ -48,7 +52,7 @@ def check_results(file: ResultFile, recipe: Recipe) -> tuple[Problem, ...]:
     return problems.report()
 
 
-def _title(entry: Entry | ExpectedLine) -> str:
+def _title(entry: results.Entry | ExpectedLine) -> str:
     name, kind, model = entry.slot
     return f"{name}, {kind} ({model})" if model else f"{name}, {kind}" if kind != "average" else name
 
@@ -85,11 +89,11 @@ def _missing(file: ResultFile, expected: tuple[ExpectedLine, ...]) -> Iterator[P
 def _printed(file: ResultFile) -> Iterator[Problem]:
     for entry in file.entries:
         if entry.kind == "average":
-            shows = [(entry.values[0], f"{float(entry.values[0]):.{AVERAGE_DECIMALS}f}", -math.inf, math.inf)]
+            shows = [(entry.values[0], f"{float(entry.values[0]):.{results.AVERAGE_DECIMALS}f}", -math.inf, math.inf)]
         elif entry.kind == "wer":
             shows = [(entry.values[0], f"{float(entry.values[0]):.2f}", 0, math.inf)]
         else:
-            numbers = [n for n in KINDS[entry.kind].numbers if n.metric != "zebra_category"]
+            numbers = [n for n in results.KINDS[entry.kind].numbers if n.metric != "zebra_category"]
             shows = [
                 (written, n.show(float(written)), n.lowest, n.highest)
                 for n, written in zip(numbers, entry.values, strict=False)
@@ -103,36 +107,35 @@ def _printed(file: ResultFile) -> Iterator[Problem]:
                 expected = f"{_title(entry)} within {lowest:g} to {highest:g}"
                 yield Problem("out-of-range", file.name, expected, f"“{written}”", _RETYPE, line=entry.line)
             elif written != official:
-                yield _typed(file, entry, f"“{official}”, the official form", written)
+                expected, found = f"“{official}”, the official form", f"“{written}”"
+                yield Problem("hand-typed-value", file.name, expected, found, _RETYPE, Severity.WARNING, entry.line)
         if entry.kind == "individual" and entry.values[1] not in _categories(float(entry.values[0])):
-            expected = f"category {zebra_category(float(entry.values[0]))} for {entry.values[0]}"
+            expected = f"category {results.zebra_category(float(entry.values[0]))} for {entry.values[0]}"
             yield Problem("wrong-category", file.name, expected, entry.values[1], _RETYPE, line=entry.line)
 
 
 def _categories(printed: float) -> set[str]:
     """Categories of the values that are printed so."""
-    return {zebra_category(max(0.0, value)) for value in (printed - 5e-4, printed, printed + 5e-4)}
-
-
-def _typed(file: ResultFile, entry: Entry, expected: str, found: str) -> Problem:
-    return Problem("hand-typed-value", file.name, expected, f"“{found}”", _RETYPE, Severity.WARNING, entry.line)
+    return {results.zebra_category(max(0.0, value)) for value in (printed - 5e-4, printed, printed + 5e-4)}
 
 
 def _countable(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
     """Kaldi's EER is a whole number of targets by their count (protocol 2.1)."""
-    for claim in (*file.claims, *file.repeated):
-        if (claim.identity.metric, claim.identity.estimator) != ("eer", "kaldi") or not math.isfinite(claim.value):
+    for reported in (*file.reported_numbers, *file.repeated):
+        if (reported.identity.metric, reported.identity.estimator) != ("eer", "kaldi") or not math.isfinite(
+            reported.value
+        ):
             continue
-        one = recipe.data_sets.get(claim.identity.data_set)
-        if one is None or not one.targets or not 0 <= claim.value <= 100:
+        one = recipe.data_sets.get(reported.identity.data_set)
+        if one is None or not one.targets or not 0 <= reported.value <= 100:
             continue
-        near = round(claim.value * one.targets / 100)
+        near = round(reported.value * one.targets / 100)
         close = [f"{100 * k / one.targets:.4g}" for k in range(near - 1, near + 2)]
-        if claim.written not in close and f"{claim.value:.4g}" not in close:
+        if reported.written not in close and f"{reported.value:.4g}" not in close:
             expected = f"a whole number of {one.targets} targets, such as {close[1]} %"
             remedy = "It was typed by hand or comes from another tool: " + _RETYPE[0].lower() + _RETYPE[1:]
-            found = f"“{claim.written}”"
-            yield Problem("eer-not-countable", file.name, expected, found, remedy, Severity.WARNING, claim.line)
+            found = f"“{reported.written}”"
+            yield Problem("eer-not-countable", file.name, expected, found, remedy, Severity.WARNING, reported.line)
 
 
 def _calibration(file: ResultFile) -> Iterator[Problem]:
@@ -147,52 +150,50 @@ def _calibration(file: ResultFile) -> Iterator[Problem]:
 
 def _below_rocch(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
     """Kaldi's EER is no lower than that of the convex hull (protocol 2.1); allowed for are one target and rounding."""
-    claims = {claim.identity: claim for claim in file.claims}
-    for identity, claim in claims.items():
-        hull = claims.get(replace(identity, estimator="rocch"))
+    reported_numbers = {reported.identity: reported for reported in file.reported_numbers}
+    for identity, reported in reported_numbers.items():
+        hull = reported_numbers.get(replace(identity, estimator="rocch"))
         one = recipe.data_sets.get(identity.data_set)
         if (identity.metric, identity.estimator) != ("eer", "kaldi") or hull is None:
             continue
-        if one is None or not one.targets or claim.value < 0 or hull.value > 50:  # out of range is said elsewhere
+        if one is None or not one.targets or reported.value < 0 or hull.value > 50:  # out of range is said elsewhere
             continue
-        if claim.value < hull.value - 100 / one.targets - _EER_ROUNDING:
+        if reported.value < hull.value - 100 / one.targets - _EER_ROUNDING:
             expected = f"at least about the ROCCH-EER of {hull.written} % in line {hull.line}"
             remedy = "No scores give both: hand in the numbers of one run as the official scripts printed them."
-            found = f"an EER of {claim.written} %"
-            yield Problem("eer-below-rocch", file.name, expected, found, remedy, Severity.WARNING, claim.line)
+            found = f"an EER of {reported.written} %"
+            yield Problem("eer-below-rocch", file.name, expected, found, remedy, Severity.WARNING, reported.line)
 
 
 def _words(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
-    for claim in (*file.claims, *file.repeated):
-        if (counts := claim.counts) is None:
+    for reported in (*file.reported_numbers, *file.repeated):
+        if (counts := reported.counts) is None:
             continue
         parts = counts.insertions + counts.deletions + counts.substitutions
         if parts != counts.errors:
             expected = f"{parts} errors, the sum of insertions, deletions and substitutions"
-            yield Problem("wrong-sum-of-errors", file.name, expected, str(counts.errors), _RETYPE, line=claim.line)
-        if not counts.words or not _same_rate(claim.value, 100 * counts.errors / counts.words):
+            yield Problem("wrong-sum-of-errors", file.name, expected, str(counts.errors), _RETYPE, line=reported.line)
+        if not counts.words or abs(reported.value - 100 * counts.errors / counts.words) > 0.005 + 1e-9:
             rate = f"{100 * counts.errors / counts.words:.2f} %" if counts.words else "at least one word"
             expected = f"{rate}, {counts.errors} errors in {counts.words} words"
-            yield Problem("wrong-wer", file.name, expected, f"{claim.written} %", _RETYPE, line=claim.line)
-        yield from _reference_words(file, claim, recipe)
+            yield Problem("wrong-wer", file.name, expected, f"{reported.written} %", _RETYPE, line=reported.line)
+        yield from _reference_words(file, reported, recipe)
 
 
-def _same_rate(printed: float, exact: float) -> bool:
-    return abs(printed - exact) <= 0.005 + 1e-9
-
-
-def _reference_words(file: ResultFile, claim: Claim, recipe: Recipe) -> Iterator[Problem]:
-    assert claim.counts is not None  # noqa: S101
-    wanted = recipe.data_sets[claim.identity.data_set].words
-    if claim.partial:
-        found = f"[PARTIAL], {claim.counts.words} of {wanted} words" if wanted else "[PARTIAL]"
+def _reference_words(file: ResultFile, reported: results.ReportedNumber, recipe: Recipe) -> Iterator[Problem]:
+    assert reported.counts is not None  # noqa: S101
+    wanted = recipe.data_sets[reported.identity.data_set].words
+    if reported.partial:
+        found = f"[PARTIAL], {reported.counts.words} of {wanted} words" if wanted else "[PARTIAL]"
         remedy = "Recognise every utterance: those without a hypothesis were left out, not counted as deleted."
-        yield Problem("partial-recognition", file.name, "all utterances", found, remedy, Severity.WARNING, claim.line)
-    elif wanted and claim.counts.words != wanted:
-        found = f"{claim.counts.words} words"
+        yield Problem(
+            "partial-recognition", file.name, "all utterances", found, remedy, Severity.WARNING, reported.line
+        )
+    elif wanted and reported.counts.words != wanted:
+        found = f"{reported.counts.words} words"
         remedy = "Score the whole set with its own transcripts."
-        expected = f"{wanted} words in {claim.identity.data_set}"
-        yield Problem("wrong-words", file.name, expected, found, remedy, line=claim.line)
+        expected = f"{wanted} words in {reported.identity.data_set}"
+        yield Problem("wrong-words", file.name, expected, found, remedy, line=reported.line)
 
 
 def _models(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
@@ -203,10 +204,10 @@ def _models(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
             continue
         is_anon = entry.name.endswith("_anon")
         training = path_training(said.path)
-        if file.kind is ResultKind.ORIGINAL and training is Speech.ANONYMISED:
+        if file.kind is ResultKind.ORIGINAL and training is results.Speech.ANONYMISED:
             copied.append(entry)
         elif _wrong_model(file.kind, training, is_anon):
-            wanted = "original" if training is Speech.ANONYMISED else "anonymised"
+            wanted = "original" if training is results.Speech.ANONYMISED else "anonymised"
             expected = f"the recognizer trained on {wanted} speech"
             remedy = "Hand in the results of that recognizer."
             yield Problem("wrong-model", file.name, expected, f"“{said.path}”", remedy, line=entry.line)
@@ -222,15 +223,15 @@ def _models(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
         yield Problem("copied-asr", file.name, expected, found, remedy, Severity.WARNING, copied[0].line)
 
 
-def _wrong_model(kind: ResultKind, training: Speech | None, is_anonymised: bool) -> bool:
+def _wrong_model(kind: ResultKind, training: results.Speech | None, is_anonymised: bool) -> bool:
     if training is None:
         return False
     if kind is ResultKind.SUMMARY:
-        return is_anonymised is not (training is Speech.ANONYMISED)
-    return kind is ResultKind.RETRAINED and training is Speech.ORIGINAL
+        return is_anonymised is not (training is results.Speech.ANONYMISED)
+    return kind is ResultKind.RETRAINED and training is results.Speech.ORIGINAL
 
 
-def _settings(file: ResultFile, entry: Entry, lines: ResultLines) -> Iterator[Problem]:
+def _settings(file: ResultFile, entry: results.Entry, lines: ResultLines) -> Iterator[Problem]:
     assert entry.recognition is not None  # noqa: S101
     settings = entry.recognition.settings
     low, high = lines.lm_weights
@@ -243,28 +244,28 @@ def _settings(file: ResultFile, entry: Entry, lines: ResultLines) -> Iterator[Pr
 
 def _averages(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
     """Each printed average against the weighted sum of the printed values of this file (protocol 2.9)."""
-    numbers = (*file.claims, *file.repeated)
-    for claim in numbers:
-        if not claim.identity.data_set.startswith("average_"):
+    numbers = (*file.reported_numbers, *file.repeated)
+    for reported in numbers:
+        if not reported.identity.data_set.startswith("average_"):
             continue
-        split = claim.identity.data_set.removeprefix("average_")
-        weights = recipe.track.average(claim.identity.metric).weights[split]
+        split = reported.identity.data_set.removeprefix("average_")
+        weights = recipe.track.average(reported.identity.metric).weights[split]
         values = [
             (one.identity.data_set, one.value)
             for one in numbers
-            if one.identity.data_set in weights and is_member(one.identity, claim.identity)
+            if one.identity.data_set in weights and is_member(one.identity, reported.identity)
         ]
         try:
             average = weighted_average(values, weights)
         except AverageError as error:
             remedy = "Complete the lines, then average again."
-            yield Problem("undefined-average", file.name, "an average of complete lines", _faults(error), remedy,
-                          line=claim.line)  # fmt: skip
+            expected = "an average of complete lines"
+            yield Problem("undefined-average", file.name, expected, _faults(error), remedy, line=reported.line)
             continue
-        if abs(claim.value - average.value) > 0.5 * 10**-AVERAGE_DECIMALS + 1e-9:
-            expected = f"{average.value:.{AVERAGE_DECIMALS}f}, the weighted sum of the lines above"
+        if abs(reported.value - average.value) > 0.5 * 10**-results.AVERAGE_DECIMALS + 1e-9:
+            expected = f"{average.value:.{results.AVERAGE_DECIMALS}f}, the weighted sum of the lines above"
             remedy = "Average the lines of this file."
-            yield Problem("wrong-average", file.name, expected, f"“{claim.written}”", remedy, line=claim.line)
+            yield Problem("wrong-average", file.name, expected, f"“{reported.written}”", remedy, line=reported.line)
 
 
 def _faults(error: AverageError) -> str:
@@ -275,15 +276,15 @@ def _faults(error: AverageError) -> str:
 def _originals(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
     """Original speech with the original models must give every team about the published values (protocol 1.2)."""
     ranked = recipe.results.ranked_recognition if recipe.results else ""
-    for claim in file.claims:
-        identity = claim.identity
+    for reported in file.reported_numbers:
+        identity = reported.identity
         one = recipe.data_sets.get(identity.data_set)
-        is_original = identity.training is identity.speech is Speech.ORIGINAL
-        is_eer = identity.estimator == "kaldi" and identity.attack_model is AttackModel.UNPROTECTED
+        is_original = identity.training is identity.speech is results.Speech.ORIGINAL
+        is_eer = identity.estimator == "kaldi" and identity.attack_model is results.AttackModel.UNPROTECTED
         if one is None or one.original_value is None or not is_original or not (is_eer or identity.estimator == ranked):
             continue
-        if abs(claim.value - one.original_value) > BASELINE_TOLERANCE + 1e-9:
+        if abs(reported.value - one.original_value) > BASELINE_TOLERANCE + 1e-9:
             expected = f"about {one.original_value:g} %, as published for original speech"
             remedy = "Check models and data: this number does not depend on the anonymiser."
-            found = f"“{claim.written}”"
-            yield Problem("unlike-baseline", file.name, expected, found, remedy, Severity.WARNING, claim.line)
+            found = f"“{reported.written}”"
+            yield Problem("unlike-baseline", file.name, expected, found, remedy, Severity.WARNING, reported.line)

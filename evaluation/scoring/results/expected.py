@@ -1,6 +1,8 @@
 """What a complete 2020 or 2022 result file holds, line by line, as the recipe of the edition has it.
 
 Reading, checking and writing use the same list: a line that it lacks is unexpected, one that the file lacks is missing.
+
+A 2020 or 2022 result file once it was read, and what its numbers have to do with each other.
 """
 
 from __future__ import annotations
@@ -8,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import lru_cache
 
-from evaluation.formats.claims import ClaimIdentity, Gender, Speech
-from evaluation.formats.result_lines import KINDS
+from common.problems import Problem
+from evaluation.formats.results import KINDS, Entry, Gender, NumberIdentity, ReportedNumber, Speech
 from evaluation.protocols.recipes import Average, DataSet, Recipe, RecipeError
 
 SHORT = {Speech.ORIGINAL: "orig", Speech.ANONYMISED: "anon"}
@@ -38,7 +39,7 @@ class ExpectedLine:
     kind: str
     language_model: str
     inline: bool
-    identities: tuple[ClaimIdentity, ...]
+    identities: tuple[NumberIdentity, ...]
 
     @property
     def slot(self) -> tuple[str, str, str]:
@@ -53,23 +54,6 @@ def expected_lines(recipe: Recipe, kind: ResultKind) -> tuple[ExpectedLine, ...]
     """
     if recipe.results is None or (kind is not ResultKind.ORIGINAL and not recipe.results.trial_set):
         raise RecipeError(f"{recipe.title} has no result file of the kind “{kind}”.")
-    return _expected_lines(_Edition(recipe), kind)
-
-
-@dataclass(frozen=True, eq=False)
-class _Edition:
-    recipe: Recipe
-
-    def __hash__(self) -> int:
-        return id(self.recipe)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Edition) and other.recipe is self.recipe
-
-
-@lru_cache(maxsize=32)
-def _expected_lines(edition: _Edition, kind: ResultKind) -> tuple[ExpectedLine, ...]:
-    recipe = edition.recipe
     if kind is ResultKind.SUMMARY:
         return tuple(_summary(recipe))
     training = Speech.ANONYMISED if kind is ResultKind.RETRAINED else Speech.ORIGINAL
@@ -81,7 +65,7 @@ def _expected_lines(edition: _Edition, kind: ResultKind) -> tuple[ExpectedLine, 
 
 def detection_name(recipe: Recipe, trials: DataSet, enrolment: Speech, speech: Speech) -> str:
     """Name of the block and directory of a verification test, such as ``ASV-libri_dev_enrolls-libri_dev_trials_f``."""
-    suffix = {Speech.ORIGINAL: "", Speech.ANONYMISED: recipe.anonymised_suffix}
+    suffix = {Speech.ORIGINAL: "", Speech.ANONYMISED: recipe.anonymised_suffix or "_anon"}
     return f"ASV-{trials.enrolment}{suffix[enrolment]}-{trials.name}{suffix[speech]}"
 
 
@@ -99,18 +83,14 @@ def _detection(recipe: Recipe, training: Speech) -> Iterator[ExpectedLine]:
     }
     for name in sorted(tests):
         for kind in recipe.results.detection:
-            yield _detection_line(name, kind, tests[name], training, inline=False)
+            trials, *speeches = tests[name]
+            yield _line(name, kind, trials, training, *speeches, inline=False)
 
 
-def _detection_line(
-    name: str, kind: str, test: tuple[DataSet, Speech, Speech], training: Speech, *, inline: bool
-) -> ExpectedLine:
-    trials, enrolment, speech = test
-    identities = tuple(
-        ClaimIdentity(trials.name, Gender(trials.gender), n.metric, n.estimator, training, enrolment, speech)
-        for n in KINDS[kind].numbers
-    )
-    return ExpectedLine(name, kind, "", inline, identities)
+def _line(name: str, kind: str, trials: DataSet, *speeches: Speech, inline: bool) -> ExpectedLine:
+    numbers, gender = KINDS[kind].numbers, Gender(trials.gender)
+    identities = (NumberIdentity(trials.name, gender, n.metric, n.estimator, *speeches) for n in numbers)
+    return ExpectedLine(name, kind, "", inline, tuple(identities))
 
 
 def _recognition(recipe: Recipe, training: Speech) -> Iterator[ExpectedLine]:
@@ -126,24 +106,16 @@ def _recognition(recipe: Recipe, training: Speech) -> Iterator[ExpectedLine]:
 def _recognition_line(
     name: str, model: str, data_set: DataSet, speech: Speech, training: Speech, *, inline: bool
 ) -> ExpectedLine:
-    identity = ClaimIdentity(data_set.name, Gender.ALL, "wer", model, training, None, speech)
+    identity = NumberIdentity(data_set.name, Gender.ALL, "wer", model, training, None, speech)
     return ExpectedLine(name, "wer", model, inline, (identity,))
 
 
 def _trial_sets(recipe: Recipe) -> Iterator[ExpectedLine]:
     assert recipe.results is not None  # noqa: S101
-    for trials in recipe.sets("trial"):
-        for kind in recipe.results.trial_set:
-            yield _trial_set_line(trials, kind, inline=True)
-    for trials in recipe.sets("trial"):
-        for kind in recipe.results.distinctiveness:
-            yield _trial_set_line(trials, kind, inline=False)
-
-
-def _trial_set_line(trials: DataSet, kind: str, *, inline: bool) -> ExpectedLine:
-    numbers = KINDS[kind].numbers
-    identities = (ClaimIdentity(trials.name, Gender(trials.gender), n.metric, n.estimator) for n in numbers)
-    return ExpectedLine(trials.name, kind, "", inline, tuple(identities))
+    for kinds, inline in ((recipe.results.trial_set, True), (recipe.results.distinctiveness, False)):
+        for trials in recipe.sets("trial"):
+            for kind in kinds:
+                yield _line(trials.name, kind, trials, inline=inline)
 
 
 def _summary(recipe: Recipe) -> Iterator[ExpectedLine]:
@@ -153,14 +125,14 @@ def _summary(recipe: Recipe) -> Iterator[ExpectedLine]:
     for speech, tests in zip(Speech, (every, by_name), strict=True):
         for trials in tests:
             name = detection_name(recipe, trials, speech, speech)
-            yield _detection_line(name, "eer", (trials, speech, speech), speech, inline=True)
+            yield _line(name, "eer", trials, speech, speech, speech, inline=True)
     for speech in Speech:
         for one in recipe.sets("recognition"):
             name = recognition_name(recipe, one, speech)
             yield _recognition_line(name, recipe.results.ranked_recognition, one, speech, speech, inline=True)
     for kind in ("pitch", "gain"):
         for trials in every:
-            yield _trial_set_line(trials, kind, inline=True)
+            yield _line(trials.name, kind, trials, inline=True)
     for average in recipe.track.averages:
         yield from _averages(average)
 
@@ -169,9 +141,49 @@ def _averages(average: Average) -> Iterator[ExpectedLine]:
     speeches = tuple(Speech) if average.metric in ("eer", "wer") else (None,)
     for speech in speeches:
         for split in average.weights:
-            identity = ClaimIdentity(f"average_{split}", Gender.ALL, average.metric, average.estimator)
+            identity = NumberIdentity(f"average_{split}", Gender.ALL, average.metric, average.estimator)
             if speech is not None:
                 enrolment = speech if average.metric == "eer" else None
                 identity = replace(identity, training=speech, enrolment=enrolment, speech=speech)
             label = f"{average.label} {split}" + ("" if speech is None else f" {SHORT[speech]}")
             yield ExpectedLine(label, "average", "", True, (identity,))
+
+
+RETRAINED_MODEL, ORIGINAL_MODEL = "user_asr_eval_anon", "asr_eval"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """A result file that was read.
+
+    Attributes:
+        name: the file as its owner knows it.
+        edition: such as ``2022``.
+        entries: every line that was understood, in file order, repeated ones included.
+        reported_numbers: the numbers of the expected lines, in file order; of a repeated line the first one.
+        repeated: the numbers of the repetitions.
+        lines: number of lines.
+        problems: everything that could be seen from this file alone.
+    """
+
+    name: str
+    edition: str
+    kind: ResultKind
+    entries: tuple[Entry, ...]
+    reported_numbers: tuple[ReportedNumber, ...]
+    repeated: tuple[ReportedNumber, ...]
+    lines: int
+    problems: tuple[Problem, ...]
+
+
+def path_training(path: str) -> Speech | None:
+    """The speech that the recognizer of a decoding path was trained on; None where the path does not say."""
+    if RETRAINED_MODEL in path.split("/"):
+        return Speech.ANONYMISED
+    return Speech.ORIGINAL if ORIGINAL_MODEL in path.split("/") else None
+
+
+def is_member(identity: NumberIdentity, average: NumberIdentity) -> bool:
+    """Whether a number is of the kind that an average is over, whatever the data set."""
+    alike = replace(identity, data_set=average.data_set, gender=average.gender)
+    return alike == average and not identity.data_set.startswith("average_")

@@ -1,4 +1,4 @@
-"""Result files of the 2024 and 2026 editions (``result_for_rank*``): read whole into claims, checked, written.
+"""Result files of the 2024 and 2026 editions (``result_for_rank*``): read whole and checked.
 
 A file is a sequence of sections under ``---- … ----`` lines, each with a text table of fixed columns as pandas prints
 it: the row index may be absent or jump, columns come in any order, and a section may come again, once per language.
@@ -11,18 +11,15 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TextIO
 
-from evaluation.formats.claims import Claim, ClaimIdentity, Gender, Speech
-from evaluation.formats.problem_list import ProblemList
-from evaluation.formats.problems import Problem, Severity
-from evaluation.formats.text_files import Source, read_text_file, source_name
+from common.problems import Problem, ProblemList, Severity
+from common.text_files import Source, read_text_file, source_name
+from evaluation.formats.results import Gender, NumberIdentity, ReportedNumber, Speech
 from evaluation.protocols.recipes import Recipe, load_recipe
 
 _RULE = re.compile(r"---- (?P<title>.+?) ----\Z")
 _TIME = re.compile(r"Time: (?P<time>\d\d-\d\d-\d\d_\d\d:\d\d)\Z")
 _SPEECH = {"original": Speech.ORIGINAL, "orig": Speech.ORIGINAL, "anon": Speech.ANONYMISED}
-_WRITTEN_SPEECH = {Speech.ORIGINAL: "original", Speech.ANONYMISED: "anon"}
 _WHERE = ("dataset", "split")
 _ROLES = {"trial": "a trial list", "recognition": "a recognition set", "emotion": "an emotion set"}
 UAR_TOLERANCE = 0.0015  # per cent: what three decimals allow
@@ -56,7 +53,7 @@ class RankFile:
         times: as written, in file order.
         sections: titles in file order, repeated ones included.
         rows: number of table rows that were read.
-        claims: every number, in file order; of a repeated row the first one.
+        reported_numbers: every number, in file order; of a repeated row the first one.
         repeated: the numbers of the repetitions.
         problems: everything that could be seen from this file alone.
     """
@@ -67,15 +64,9 @@ class RankFile:
     times: tuple[str, ...]
     sections: tuple[str, ...]
     rows: int
-    claims: tuple[Claim, ...]
-    repeated: tuple[Claim, ...]
+    reported_numbers: tuple[ReportedNumber, ...]
+    repeated: tuple[ReportedNumber, ...]
     problems: tuple[Problem, ...]
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """Names of the data sets of the retrained attackers, in file order: languages in track 2 of 2026."""
-        names = (one.identity.data_set for one in self.claims if one.identity.training is Speech.ANONYMISED)
-        return tuple(dict.fromkeys(name.split("_")[0] for name in names))
 
 
 @dataclass(slots=True)
@@ -91,13 +82,15 @@ class _Reading:
     problems: ProblemList = field(default_factory=ProblemList)
     times: list[str] = field(default_factory=list)
     sections: list[str] = field(default_factory=list)
-    claims: dict[ClaimIdentity, Claim] = field(default_factory=dict)
-    repeated: list[Claim] = field(default_factory=list)
+    reported_numbers: dict[NumberIdentity, ReportedNumber] = field(default_factory=dict)
+    repeated: list[ReportedNumber] = field(default_factory=list)
     rows: int = 0
     table: _Table | None = None
 
-    def fault(self, code: str, expected: str, found: str, remedy: str, line: int) -> None:
-        self.problems.add(Problem(code, self.name, expected, found, remedy, line=line))
+    def fault(
+        self, code: str, expected: str, found: str, remedy: str, line: int, severity: Severity = Severity.ERROR
+    ) -> None:
+        self.problems.add(Problem(code, self.name, expected, found, remedy, severity, line))
 
 
 def read_rank_file(source: Source, *, recipe: Recipe | None = None, name: str | None = None) -> RankFile:
@@ -119,46 +112,19 @@ def read_rank_file(source: Source, *, recipe: Recipe | None = None, name: str | 
         reading.fault("empty-file", "at least one section", "none", "Add the file with its results.", 1)
     for number, line in enumerate(text.splitlines(), start=1):
         _read_line(reading, line, number)
-    claims = tuple(reading.claims.values())
-    trials = [claim.identity.gender is Gender.MIXED for claim in claims if claim.identity.metric == "eer"]
+    reported_numbers = tuple(reading.reported_numbers.values())
+    trials = [
+        reported.identity.gender is Gender.MIXED for reported in reported_numbers if reported.identity.metric == "eer"
+    ]
     recipe = recipe or load_recipe("2026" if 2 * sum(trials) > len(trials) else "2024")
-    if claims:
-        reading.problems.keep(_unexpected((*claims, *reading.repeated), recipe))
-        reading.problems.keep(_missing(name, claims, recipe))
-        reading.problems.keep(_wrong_recalls(name, claims))
+    if reported_numbers:
+        reading.problems.keep(_unexpected((*reported_numbers, *reading.repeated), recipe))
+        reading.problems.keep(_missing(name, reported_numbers, recipe))
+        reading.problems.keep(_wrong_recalls(name, reported_numbers))
     base = name.rpartition("/")[2]
     suffix = base.removeprefix("result_for_rank") if base.startswith("result_for_rank") else ""
-    return RankFile(
-        name, recipe.edition, suffix, tuple(reading.times), tuple(reading.sections), reading.rows,
-        claims, tuple(reading.repeated), reading.problems.report(),
-    )  # fmt: skip
-
-
-def write_rank_file(claims: Iterable[Claim], time: str, file: TextIO, *, time_anonymised: str | None = None) -> None:
-    """Write claims in the official form, the retrained attackers in one section for each language.
-
-    Args:
-        claims: in the order wanted within each section.
-        time: such as ``29-03-24_10:45``.
-        time_anonymised: of the retrained attackers; `time` where not given.
-    """
-    every = list(claims)
-    file.write(f"---- Time: {time} ----\n")
-    for kind in (SER, ASV, ASR):
-        if chosen := [claim for claim in every if _section(claim.identity) is kind]:
-            file.write(f"\n---- {kind.title} ----\n")
-            file.writelines(f"{line}\n" for line in _table_lines(kind, chosen))
-    retrained = [claim for claim in every if _section(claim.identity) is ASV_ANON]
-    for corpus in dict.fromkeys(claim.identity.data_set.split("_")[0] for claim in retrained):
-        chosen = [claim for claim in retrained if claim.identity.data_set.split("_")[0] == corpus]
-        file.write(f"\n---- Time: {time_anonymised or time} ----\n\n---- {ASV_ANON.title} ----\n")
-        file.writelines(f"{line}\n" for line in _table_lines(ASV_ANON, chosen))
-
-
-def _section(identity: ClaimIdentity) -> SectionKind:
-    if identity.metric == "eer":
-        return ASV_ANON if identity.training is Speech.ANONYMISED else ASV
-    return ASR if identity.metric == "wer" else SER
+    read = tuple(reading.times), tuple(reading.sections), reading.rows, reported_numbers, tuple(reading.repeated)
+    return RankFile(name, recipe.edition, suffix, *read, reading.problems.report())
 
 
 def _read_line(reading: _Reading, line: str, number: int) -> None:
@@ -199,8 +165,7 @@ def _read_header(reading: _Reading, table: _Table, columns: list[str], number: i
     elif unknown:
         found = f"also “{' '.join(unknown)}”"
         remedy = "It was passed over; hand in the table as the official script printed it."
-        problem = Problem("unexpected-column", reading.name, expected, found, remedy, Severity.WARNING, number)
-        reading.problems.add(problem)
+        reading.fault("unexpected-column", expected, found, remedy, number, Severity.WARNING)
     table.header = columns
 
 
@@ -233,17 +198,17 @@ def _read_row(reading: _Reading, table: _Table, cells: list[str], number: int) -
             _read_number(reading, table.kind, _identity(table.kind, row, named), row[column], number)
 
 
-def _identity(kind: SectionKind, row: dict[str, str], named: tuple[str, str]) -> ClaimIdentity:
+def _identity(kind: SectionKind, row: dict[str, str], named: tuple[str, str]) -> NumberIdentity:
     base = f"{row['dataset']}_{row['split']}"
     if kind in (ASV, ASV_ANON):
         gender = Gender(row["gender"])
         speeches = _SPEECH[row["enrollment"]], _SPEECH[row["trial"]]
-        return ClaimIdentity(f"{base}_trials_{gender}", gender, *named, kind.training, *speeches)
+        return NumberIdentity(f"{base}_trials_{gender}", gender, *named, kind.training, *speeches)
     name, speech = (f"{base}_asr", row["asr"]) if kind is ASR else (base, row["ser"])
-    return ClaimIdentity(name, Gender.ALL, *named, kind.training, None, _SPEECH[speech])
+    return NumberIdentity(name, Gender.ALL, *named, kind.training, None, _SPEECH[speech])
 
 
-def _read_number(reading: _Reading, kind: SectionKind, identity: ClaimIdentity, written: str, number: int) -> None:
+def _read_number(reading: _Reading, kind: SectionKind, identity: NumberIdentity, written: str, number: int) -> None:
     try:
         value = float(written)
     except ValueError:
@@ -258,23 +223,21 @@ def _read_number(reading: _Reading, kind: SectionKind, identity: ClaimIdentity, 
     elif len(written.partition(".")[2]) not in (3, 4) or not re.fullmatch(r"\d+\.\d+", written):
         remedy = "Hand in the number as the official script printed it."
         expected = f"{kind.decimals} decimals, as the official script prints {what}"
-        found = f"“{written}”"
-        problem = Problem("hand-typed-value", reading.name, expected, found, remedy, Severity.WARNING, number)
-        reading.problems.add(problem)
-    claim = Claim(identity, value, "%", written, reading.name, number)
-    if identity in reading.claims:
-        first = reading.claims[identity].line
+        reading.fault("hand-typed-value", expected, f"“{written}”", remedy, number, Severity.WARNING)
+    reported = ReportedNumber(identity, value, "%", written, reading.name, number)
+    if identity in reading.reported_numbers:
+        first = reading.reported_numbers[identity].line
         remedy = "Keep the row of one run."
         reading.fault("repeated-result", "each result once", f"{what} again (first in line {first})", remedy, number)
-        reading.repeated.append(claim)
+        reading.repeated.append(reported)
     else:
-        reading.claims[identity] = claim
+        reading.reported_numbers[identity] = reported
 
 
-def _unexpected(claims: Iterable[Claim], recipe: Recipe) -> Iterator[Problem]:
+def _unexpected(reported_numbers: Iterable[ReportedNumber], recipe: Recipe) -> Iterator[Problem]:
     """One problem for each row of a data set, and one for each number of an emotion, that the edition lacks."""
-    for claim in claims:
-        identity = claim.identity
+    for reported in reported_numbers:
+        identity = reported.identity
         role = {"eer": "trial", "wer": "recognition"}.get(identity.metric, "emotion")
         known = recipe.data_sets.get(identity.data_set)
         emotion = identity.metric.removeprefix("accuracy_") if identity.metric.startswith("accuracy_") else ""
@@ -285,12 +248,12 @@ def _unexpected(claims: Iterable[Claim], recipe: Recipe) -> Iterator[Problem]:
         else:
             continue
         remedy = "Remove it, or name the edition that it belongs to."
-        yield Problem("unexpected-row", claim.file, expected, found, remedy, line=claim.line)
+        yield Problem("unexpected-row", reported.file, expected, found, remedy, line=reported.line)
 
 
-def _missing(name: str, claims: Sequence[Claim], recipe: Recipe) -> Iterator[Problem]:
+def _missing(name: str, reported_numbers: Sequence[ReportedNumber], recipe: Recipe) -> Iterator[Problem]:
     """What the ranking of a track needs and the file lacks; the track is the one that the file is of."""
-    found = {claim.identity for claim in claims}
+    found = {reported.identity for reported in reported_numbers}
     named = {identity.data_set for identity in found}
     averages = [
         average
@@ -309,55 +272,23 @@ def _missing(name: str, claims: Sequence[Claim], recipe: Recipe) -> Iterator[Pro
                     yield Problem("missing-result", name, expected, "nothing", remedy)
 
 
-def _wrong_recalls(name: str, claims: Sequence[Claim]) -> Iterator[Problem]:
+def _wrong_recalls(name: str, reported_numbers: Sequence[ReportedNumber]) -> Iterator[Problem]:
     """UAR is the mean of the class recalls where every speaker has every class, as in the official sets."""
-    recalls: dict[ClaimIdentity, list[float]] = {}
-    for claim in claims:
-        if claim.identity.metric.startswith("accuracy_"):
-            recalls.setdefault(replace(claim.identity, metric="uar"), []).append(claim.value)
-    for claim in claims:
-        if claim.identity in recalls:
-            mean = sum(recalls[claim.identity]) / len(recalls[claim.identity])
-            if abs(claim.value - mean) > UAR_TOLERANCE:
+    recalls: dict[NumberIdentity, list[float]] = {}
+    for reported in reported_numbers:
+        if reported.identity.metric.startswith("accuracy_"):
+            recalls.setdefault(replace(reported.identity, metric="uar"), []).append(reported.value)
+    for reported in reported_numbers:
+        if reported.identity in recalls:
+            mean = sum(recalls[reported.identity]) / len(recalls[reported.identity])
+            if abs(reported.value - mean) > UAR_TOLERANCE:
                 expected = f"{mean:.4f} %, the mean of the recalls beside it"
-                found = f"“{claim.written}”"
+                found = f"“{reported.written}”"
                 remedy = "Hand in the numbers as the official script printed them."
-                yield Problem("wrong-uar", name, expected, found, remedy, Severity.WARNING, claim.line)
+                yield Problem("wrong-uar", name, expected, found, remedy, Severity.WARNING, reported.line)
 
 
-def _is_ranked(identity: ClaimIdentity) -> bool:
+def _is_ranked(identity: NumberIdentity) -> bool:
     if identity.metric == "eer":
         return identity.training is identity.enrolment is identity.speech is Speech.ANONYMISED
     return identity.speech is Speech.ANONYMISED
-
-
-def _table_lines(kind: SectionKind, claims: Sequence[Claim]) -> list[str]:
-    """The rows of claims as pandas prints a table: columns flush right, an index flush left."""
-    rows: dict[tuple[str, ...], dict[str, str]] = {}
-    for claim in claims:
-        rows.setdefault(_keys(kind, claim.identity), {})[_column(claim.identity)] = claim.written
-    numbers = list(dict.fromkeys(column for row in rows.values() for column in row))
-    header = [*kind.keys, *numbers]
-    body = [[*keys, *(row.get(name, "") for name in numbers)] for keys, row in rows.items()]
-    above = [header, [*("" for _ in kind.keys), *("mean" for _ in numbers)]] if kind is SER else [header]
-    widths = [max(len(header[i]), *(len(row[i]) + 1 for row in body)) for i in range(len(header))]
-    index_width = len(str(len(body) - 1))
-    indices = ["" for _ in above] + [str(number) for number in range(len(body))]
-    return [
-        " ".join([index.ljust(index_width), *(cell.rjust(width) for cell, width in zip(row, widths, strict=True))])
-        for index, row in zip(indices, [*above, *body], strict=True)
-    ]
-
-
-def _keys(kind: SectionKind, identity: ClaimIdentity) -> tuple[str, ...]:
-    base = identity.data_set.removesuffix("_asr").removesuffix(f"_trials_{identity.gender}")
-    where = base.rpartition("_")[::2]
-    speech = _WRITTEN_SPEECH[identity.speech]
-    if kind in (ASV, ASV_ANON) and identity.enrolment:
-        return (*where, identity.gender.value, _WRITTEN_SPEECH[identity.enrolment], speech)
-    return (*where, speech)
-
-
-def _column(identity: ClaimIdentity) -> str:
-    known = {"eer": "EER", "wer": "WER", "uar": "UAR"}
-    return known.get(identity.metric) or f"ACC_{identity.metric.removeprefix('accuracy_')}"

@@ -1,42 +1,198 @@
 """Do listeners agree, with each other and with themselves? On the bridge set, and on items that were rated repeatedly.
 
 With one rating an item, as in the layout of 2022 for 13 systems, there is nothing to compare and no index exists; a
-bridge set, a few items that everybody rates and that enter no scores, is the remedy. The measures are those of
-`agreement_measures`. Only the first rating of an item by a listener is compared with others; the later ones tell how
-far the listener agrees with himself.
+bridge set, a few items that everybody rates and that enter no scores, is the remedy. Only the first rating of an item
+by a listener is compared with others; the later ones tell how far the listener agrees with himself.
 
 Conventions: ratings of the bridge set are on the scale of the study; normalised, each becomes the score that its
 listener's scored ratings of that task give to the same rating, interpolated between the two ratings beside it.
+
+How far listeners agree is told by Krippendorff's alpha and intraclass correlations. Everything is computed from sums
+over items, so thousands of items with missing cells cost nothing, and for all resamples of listeners at once. A
+resample holds some listeners several times. A listener agrees with itself, so copies of one listener are never compared
+with each other; without that, every resample would look more reliable than the data.
+
+Sources: Krippendorff, "Computing Krippendorff's alpha-reliability" (2011); Shrout & Fleiss, "Intraclass correlations:
+uses in assessing rater reliability", Psychological Bulletin 86 (1979); McGraw & Wong, Psychological Methods 1 (1996);
+for items with unequal numbers of raters, Donner, International Statistical Review 54 (1986).
+
+Conventions: `weights` has shape (resamples, listeners), how often each listener counts, ones for the data themselves;
+measures have shape (resamples,), 1 is full agreement, NaN where there is nothing to compare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from listening.analysis.agreement_measures import (
-    Votes,
-    krippendorff_alpha,
-    mean_raters,
-    of_mean,
-    one_way_icc,
-    ordinal,
-    two_way_icc,
-)
-from listening.analysis.contents import RELIABILITY
-from listening.analysis.draws import listener_draws, percentile_interval
-from listening.analysis.inputs import BRIDGE, RATED, Floats, Ints, Ratings, Scored, Texts
-from listening.analysis.settings import Settings
-from listening.analysis.tables import Table
+from common.arrays import Floats, Ints, Texts
+from common.tables import DataTable
+from listening.analysis.models.intervals import draw_listeners, percentile_interval
+from listening.analysis.reading.inputs import BRIDGE, Ratings, Scored, Settings
+from listening.analysis.tables import Row, make_table
+from listening.tasks import RATED
+
+_CELLS_AT_ONCE = 200_000  # small enough to stay in the processor's cache
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """Ratings of items, at most one of each listener for each item.
+
+    Attributes:
+        item, listener: shape (votes,), numbers from 0. `value`: shape (votes,), finite.
+        items, listeners: how many there are.
+    """
+
+    item: Ints
+    listener: Ints
+    value: Floats
+    items: int
+    listeners: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Of each resample and item, shape (resamples, items), items with votes of two different listeners only.
+
+    n: Σw. squares: Σw². x, xx: Σwv and Σwv², of values less their mean.
+    """
+
+    n: Floats
+    squares: Floats
+    x: Floats
+    xx: Floats
+
+
+def ordinal(votes: Votes) -> Votes:
+    """The same votes with their values as ranks, which turns the interval distance into the ordinal one.
+
+    Krippendorff's ordinal distance of two values is the number of votes between them, each end counted half; that is
+    the distance of their average ranks among the votes that can be compared.
+    """
+    comparable = np.bincount(votes.item, minlength=votes.items)[votes.item] > 1
+    compared = np.sort(votes.value[comparable])
+    below, upto = (np.searchsorted(compared, votes.value, side) for side in ("left", "right"))
+    return Votes(votes.item, votes.listener, (below + upto) / 2, votes.items, votes.listeners)
+
+
+def krippendorff_alpha(votes: Votes, weights: Floats) -> Floats:
+    """1 − observed / expected disagreement with squared distances (interval); with `ordinal` votes, ordinal.
+
+    Observed: mean squared difference of two listeners in an item, items weighted by their votes. Expected: that of any
+    two votes. Items with one vote do not count. NaN where all votes are equal.
+    """
+    return np.concatenate([_alpha(sums) for sums in _sums(votes, weights)])
+
+
+def one_way_icc(votes: Votes, weights: Floats) -> Floats:
+    """ICC(1,1): share of the variance that is due to items, where each item has other raters, and not equally many.
+
+    One-way random effects by analysis of variance: within = Σ_i SS_i / Σ_i (n_i − 1); between by the method of moments,
+    σ²_b = (SS_between − (I − 1) within) / (N − Σ n_i² / N); ICC = σ²_b / (σ²_b + within). With n_0 = (N − Σ n_i² / N) /
+    (I − 1) that is (MS_b − MS_w) / (MS_b + (n_0 − 1) MS_w), and with equal n_i the ICC(1,1) of Shrout & Fleiss. In a
+    resample, degrees of freedom count different listeners.
+    """
+    return np.concatenate([_one_way(sums) for sums in _sums(votes, weights)])
+
+
+def mean_raters(votes: Votes) -> float:
+    """n_0 of `one_way_icc`: the number of raters of an item that stands for unequal ones."""
+    counts = np.bincount(votes.item, minlength=votes.items)
+    counts = counts[counts > 1]
+    total = counts.sum()
+    return float((total - (counts**2).sum() / total) / (counts.size - 1)) if counts.size > 1 else float("nan")
+
+
+def of_mean(reliability: Floats, raters: float) -> Floats:
+    """Reliability of the mean of that many raters (Spearman-Brown): ICC(1,k) from ICC(1,1), ICC(2,k) from ICC(2,1)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        stepped = raters * reliability / (1 + (raters - 1) * reliability)
+    return np.where(reliability > -1 / max(raters - 1, 1e-12), stepped, np.nan)
+
+
+def two_way_icc(matrix: Floats, weights: Floats) -> Floats:
+    """ICC(2,1): absolute agreement of single ratings, where every listener rated every item.
+
+    In terms of the items × listeners matrix: c, mean covariance over items of two different listeners; v, mean variance
+    over items of a listener; b, variance over listeners of their means. MS_items = v + (k − 1) c, MS_error = v − c,
+    MS_listeners = n b, and ICC(2,1) = c / (v + b − (v − c) / n).
+
+    Args:
+        matrix: shape (items, listeners), complete.
+    """
+    items, listeners = matrix.shape
+    if items < 2 or listeners < 2:
+        return np.full(len(weights), np.nan)
+    covariance = np.atleast_2d(np.cov(matrix, rowvar=False))
+    means = matrix.mean(axis=0)
+    n, squares = weights.sum(axis=1), (weights**2).sum(axis=1)
+    pairs = n**2 - squares
+    own = np.diag(covariance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shared = (np.einsum("rl,rl->r", weights @ covariance, weights) - weights**2 @ own) / pairs
+        variance = weights @ own / n
+        between = (n * (weights @ means**2) - (weights @ means) ** 2) / pairs
+        found: Floats = shared / (variance + between - (variance - shared) / items)
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _sums(votes: Votes, weights: Floats) -> Iterator[_Sums]:
+    """Sums over the items that two listeners rated, for a few resamples at a time; values less their mean."""
+    from scipy.sparse import csr_array
+
+    kept = np.bincount(votes.item, minlength=votes.items)[votes.item] > 1
+    value = votes.value[kept] - (votes.value[kept].mean() if kept.any() else 0.0)
+    items, item = np.unique(votes.item[kept], return_inverse=True)
+    place, shape = (item, votes.listener[kept]), (items.size, votes.listeners)
+    once, x, xx = (csr_array((one, place), shape=shape) for one in (np.ones(value.size), value, value**2))
+    step = max(1, _CELLS_AT_ONCE // max(items.size, 1))
+    for first in range(0, len(weights), step):
+        part = np.ascontiguousarray(weights[first : first + step].T, np.float64)
+        yield _Sums((once @ part).T, (once @ part**2).T, (x @ part).T, (xx @ part).T)
+
+
+def _alpha(sums: _Sums) -> Floats:
+    pairs = sums.n**2 - sums.squares
+    is_compared = pairs > 0.5
+    n = np.where(is_compared, sums.n, 0.0)
+    total = n.sum(axis=1)
+    distances = np.divide(2 * (sums.n * sums.xx - sums.x**2), pairs, out=np.zeros(pairs.shape), where=is_compared)
+    x, xx = (np.where(is_compared, one, 0.0).sum(axis=1) for one in (sums.x, sums.xx))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        observed = (n * distances).sum(axis=1) / total
+        expected = 2 * (total * xx - x**2) / (total * (total - 1))
+        found: Floats = 1 - observed / np.where(expected > _nothing(total, xx), expected, np.nan)
+    return found
+
+
+def _one_way(sums: _Sums) -> Floats:
+    is_compared = sums.n**2 - sums.squares > 0.5
+    n, squares, x, xx = (np.where(is_compared, one, 0.0) for one in (sums.n, sums.squares, sums.x, sums.xx))
+    per_item = np.where(is_compared, sums.n, 1.0)
+    total = n.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = (n - squares / per_item).sum(axis=1)
+        within = (xx - x**2 / per_item).sum(axis=1) / freedom
+        between = (x**2 / per_item).sum(axis=1) - x.sum(axis=1) ** 2 / total
+        noise = within * ((squares / per_item).sum(axis=1) - squares.sum(axis=1) / total)
+        of_items = (between - noise) / (total - (n**2).sum(axis=1) / total)
+        both = of_items + within
+        found: Floats = of_items / np.where(both > _nothing(total, xx.sum(axis=1)), both, np.nan)
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _nothing(total: Floats, squares: Floats) -> Floats:
+    """Variance that is nothing but rounding."""
+    return 1e-12 * (1 + squares / np.maximum(total, 1.0))
+
 
 BRIDGE_SET, REPEATEDLY_RATED, REPEATS = "bridge set", "all items rated more than once", "repeats by one listener"
 ALPHA, ALPHA_ORDINAL = "Krippendorff's alpha (interval)", "Krippendorff's alpha (ordinal)"
 REPEAT_DIFFERENCE, REPEAT_WITHIN_ONE = "Mean absolute difference", "Share within one point"
-_Row = dict[str, Any]
 _Measure = Callable[[Floats], Floats]
 
 
@@ -67,35 +223,34 @@ class Repeats:
         return int(self.listener.size)
 
 
-def reliability_tables(all_ratings: Ratings, scored: Scored, settings: Settings) -> list[Table]:
-    """`contents.RELIABILITY`: for each task the bridge set, repeatedly rated items, and repeats; or why there is none.
+def make_reliability_tables(all_ratings: Ratings, scored: Scored, settings: Settings) -> list[DataTable]:
+    """``reliability``: for each task the bridge set, repeatedly rated items, and repeats; or why there is none.
 
     Args:
         all_ratings: of every purpose, for those of the bridge set.
     """
-    drawn = listener_draws(scored.listeners.size, settings)
-    maker = _Rows(scored, None if drawn is None else drawn.astype(np.float64), settings)
-    rows: list[_Row] = []
+    maker = _Rows(scored, draw_listeners(scored.listeners.size, settings), settings)
+    rows: list[Row] = []
     for task in RATED:
-        given, bridge = given_of(scored, task), bridge_of(all_ratings, scored, task)
+        given, bridge = select_given(scored, task), select_bridge(all_ratings, scored, task)
         if given.item.size or bridge.item.size:
             rows += maker.of_bridge_set(task, bridge)
             rows += maker.of_repeatedly_rated(task, given, has_bridge_set=bool(bridge.item.size))
-            rows += maker.of_repeats(task, repeats_of(given, bridge))
-    return [RELIABILITY.table(rows)]
+            rows += maker.of_repeats(task, find_repeats(given, bridge))
+    return [make_table("reliability", rows)]
 
 
-def given_of(scored: Scored, task: str) -> Given:
+def select_given(scored: Scored, task: str) -> Given:
     """The ratings of a task that count."""
     chosen = scored.ratings.task == task
     ratings = scored.ratings
     return Given(scored.listener[chosen], ratings.item[chosen], scored.score[chosen], ratings.rating[chosen])
 
 
-def bridge_of(all_ratings: Ratings, scored: Scored, task: str) -> Given:
+def select_bridge(all_ratings: Ratings, scored: Scored, task: str) -> Given:
     """The ratings of the bridge set in a task, of listeners who have scored ratings of it and count."""
     is_bridge = (all_ratings.purpose == BRIDGE) & (all_ratings.task == task) & (all_ratings.excluded == "")
-    given = given_of(scored, task)
+    given = select_given(scored, task)
     known = scored.listeners[np.unique(given.listener)]
     chosen: Ratings = all_ratings.rows(is_bridge & np.isin(all_ratings.listener, known))
     listener = np.searchsorted(scored.listeners, chosen.listener).astype(np.int64)
@@ -108,14 +263,14 @@ def bridge_of(all_ratings: Ratings, scored: Scored, task: str) -> Given:
     return Given(listener, chosen.item, score, chosen.rating)
 
 
-def votes_of(given: Given, listeners: int) -> Votes:
+def take_first_votes(given: Given, listeners: int) -> Votes:
     """The first rating of each listener for each item."""
     items, item = np.unique(given.item, return_inverse=True)
     _, first = np.unique(item.astype(np.int64) * max(listeners, 1) + given.listener, return_index=True)
     return Votes(item[first].astype(np.int64), given.listener[first], given.score[first], items.size, listeners)
 
 
-def repeats_of(*parts: Given) -> Repeats:
+def find_repeats(*parts: Given) -> Repeats:
     """Each rating beside the one that its listener gave to the same item before, over all parts."""
     listener, item, score, rating = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("listener", "item", "score", "rating")
@@ -137,11 +292,11 @@ class _Rows:
     draws: Floats | None
     settings: Settings
 
-    def of_bridge_set(self, task: str, bridge: Given) -> list[_Row]:
+    def of_bridge_set(self, task: str, bridge: Given) -> list[Row]:
         row = {"task": task, "over": BRIDGE_SET}
         if not bridge.item.size:
             return [row | {"measure": ALPHA, "remark": "There is no bridge set: no items that everybody was to rate."}]
-        votes = votes_of(bridge, self.scored.listeners.size)
+        votes = take_first_votes(bridge, self.scored.listeners.size)
         rows = self._alphas(row, votes)
         matrix, complete = complete_matrix(votes)
         counts = {"n": matrix.size, "listeners": complete.size, "items": len(matrix)}
@@ -156,9 +311,9 @@ class _Rows:
         of_k = self._row(mean, lambda w: of_mean(two_way_icc(matrix, w[:, complete]), k), remark or f"k = {k}")
         return [*rows, single, of_k]
 
-    def of_repeatedly_rated(self, task: str, given: Given, *, has_bridge_set: bool) -> list[_Row]:
+    def of_repeatedly_rated(self, task: str, given: Given, *, has_bridge_set: bool) -> list[Row]:
         row = {"task": task, "over": REPEATEDLY_RATED}
-        votes = votes_of(given, self.scored.listeners.size)
+        votes = take_first_votes(given, self.scored.listeners.size)
         raters = np.bincount(votes.item, minlength=votes.items)
         if not (raters > 1).any():
             remedy = "see the bridge set." if has_bridge_set else "a bridge set that everybody rates is the remedy."
@@ -183,20 +338,19 @@ class _Rows:
             self._row(mean, lambda weights: of_mean(icc(weights), n0), f"k = {n0:.2f}, unequal raters. {share}"),
         ]
 
-    def of_repeats(self, task: str, repeats: Repeats) -> list[_Row]:
+    def of_repeats(self, task: str, repeats: Repeats) -> list[Row]:
         row = {"task": task, "over": REPEATS}
         if not len(repeats):
             return [row | {"measure": REPEAT_DIFFERENCE, "n": 0, "remark": "No listener rated an item more than once."}]
-        counts = {
-            "n": len(repeats), "listeners": np.unique(repeats.listener).size, "items": np.unique(repeats.item).size,
-        }  # fmt: skip
+        listeners, items = np.unique(repeats.listener).size, np.unique(repeats.item).size
+        counts = {"n": len(repeats), "listeners": listeners, "items": items}
         is_within = (repeats.rating_difference <= 1).astype(np.float64)
         return [
             self._row(row | counts | {"measure": name}, self._mean_over(repeats.listener, values))
             for name, values in ((REPEAT_DIFFERENCE, repeats.score_difference), (REPEAT_WITHIN_ONE, is_within))
         ]
 
-    def _alphas(self, row: _Row, votes: Votes, remark: str = "") -> list[_Row]:
+    def _alphas(self, row: Row, votes: Votes, remark: str = "") -> list[Row]:
         """Both alphas; in resamples the ranks of ordinal votes stay those of all votes."""
         counts, ranked = _counts(votes), ordinal(votes)
         if not (np.bincount(votes.item) > 1).any():
@@ -219,7 +373,7 @@ class _Rows:
 
         return measure
 
-    def _row(self, row: _Row, measure: _Measure, remark: str = "") -> _Row:
+    def _row(self, row: Row, measure: _Measure, remark: str = "") -> Row:
         """The row with the measure of the data, and its interval over resamples if it has enough listeners."""
         value = float(measure(np.ones((1, self.scored.listeners.size)))[0])
         found = row | {"value": value, "remark": remark.strip()}
@@ -248,7 +402,6 @@ def _no_matrix(matrix: Floats) -> str:
     return "All ratings are equal." if np.ptp(matrix) == 0 else ""
 
 
-def _counts(votes: Votes) -> _Row:
-    return {
-        "n": votes.value.size, "listeners": np.unique(votes.listener).size, "items": np.unique(votes.item).size,
-    }  # fmt: skip
+def _counts(votes: Votes) -> Row:
+    listeners, items = np.unique(votes.listener).size, np.unique(votes.item).size
+    return {"n": votes.value.size, "listeners": listeners, "items": items}

@@ -6,13 +6,21 @@ out by classical scaling (Torgerson, "Multidimensional scaling: I", Psychometrik
 listener each, as where everybody gets other recordings, there is nothing to average on a board. There each system has
 one map of voices, original speakers and speakers as the system anonymised them: means over all boards and listeners of
 the distances of two voices, laid out by stress majorisation, as not all pairs of voices need have been on a board
-together (see `stress_majorisation`). Kruskal's stress-1 ("Multidimensional scaling by optimizing goodness of fit to a
+together (`majorise_stress`). Kruskal's stress-1 ("Multidimensional scaling by optimizing goodness of fit to a
 nonmetric hypothesis", Psychometrika 29 (1964)) says how far distances on the map are from the order of the averages.
 
 Conventions: axes are in units of the averaged ranks, the centre of the points at (0, 0). A map has no direction of its
 own. That of a board is turned, and mirrored if need be, onto the placing that it resembles most (orthogonal
 Procrustes), that of a system has its longest axis first, so that equal input gives equal output. Stress is not
 negative: 0 is perfect, by Kruskal 0.05 good, 0.1 fair, 0.2 poor.
+
+Stress majorisation finds places whose distances are near those that are known.
+Source: de Leeuw, "Applications of convex analysis to multidimensional scaling", in Recent Developments in Statistics
+(1977), 133-145; with weights as in Borg & Groenen, Modern Multidimensional Scaling (2005), section 8.6. Each step is a
+Guttman transform X ← V⁺ B(X) X; the raw stress Σ (δ − d)² over the known pairs never rises.
+
+Conventions: distances have shape (samples, samples), symmetric, NaN where a pair is not known. Nothing is drawn at
+random, so equal input gives equal places. The result is a local minimum, near where the start lies.
 """
 
 from __future__ import annotations
@@ -20,17 +28,79 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
-from listening.analysis.contents import MAP, MAP_FIT
-from listening.analysis.inputs import ORIGINAL, Floats, Placements
-from listening.analysis.placed_boards import FilledBoard, filled_boards, pairs_of
-from listening.analysis.scoring import NORMALISED
-from listening.analysis.settings import Settings
-from listening.analysis.stress_majorisation import is_connected, majorised, with_shortest_paths
-from listening.analysis.tables import Table
+from common.arrays import Floats
+from common.tables import DataTable
+from listening.analysis.boards.linkability import FilledBoard, index_pairs, read_boards
+from listening.analysis.reading.inputs import ORIGINAL, Placements, Settings
+from listening.analysis.scoring.scores import NORMALISED
+from listening.analysis.tables import Row, make_table
+
+_STEPS_AT_MOST = 2_000
+_STANDS_STILL = 1e-11  # share of the squared distances by which a step lowers the stress at the end
+_ONE_POINT = 1e-9  # share of the longest distance
+
+
+def is_connected(distances: Floats) -> bool:
+    """Whether known distances lead from every sample to every other one; without this, parts could lie anywhere."""
+    from scipy.sparse.csgraph import connected_components
+
+    return bool(connected_components(np.isfinite(distances), directed=False)[0] <= 1)
+
+
+def add_shortest_paths(distances: Floats) -> Floats:
+    """Known distances, and for each pair that is not known the shortest way over known ones.
+
+    Args:
+        distances: connected, see `is_connected`.
+    """
+    ways = np.where(np.isfinite(distances), distances, np.inf)
+    np.fill_diagonal(ways, 0)
+    for over in range(len(ways)):  # Floyd & Warshall: unlike sparse graphs this takes a distance of 0 for what it is
+        ways = np.minimum(ways, ways[:, over, None] + ways[over])
+    return np.asarray(np.where(np.isfinite(distances), distances, ways))
+
+
+def majorise_stress(distances: Floats, start: Floats) -> Floats:
+    """Places of least raw stress over the known pairs, weighted 1 each, pairs that are not known 0.
+
+    Args:
+        distances: connected, see `is_connected`; the diagonal is not looked at.
+        start: shape (samples, dimensions), not all at one point.
+
+    Returns:
+        Shape (samples, dimensions), centred.
+    """
+    samples = len(distances)
+    weights = np.isfinite(distances).astype(np.float64)
+    np.fill_diagonal(weights, 0)
+    asked = np.where(weights > 0, distances, 0.0)
+    # V is singular along a shift of all places alone, so this is V⁺ on centred places.
+    inverse = np.linalg.inv(np.diag(weights.sum(1)) - weights + 1 / samples) - 1 / samples
+    places = _apart(start, asked)
+    places = places - places.mean(0)
+    total, before = float((weights * asked**2).sum()), np.inf
+    for _ in range(_STEPS_AT_MOST):
+        away = np.sqrt(((places[:, None] - places[None]) ** 2).sum(2))
+        stress = float((weights * (asked - away) ** 2).sum())
+        if before - stress <= _STANDS_STILL * total:
+            break
+        before = stress
+        ratios = np.divide(asked, away, out=np.zeros_like(asked), where=away > 0)
+        places = inverse @ (np.diag(ratios.sum(1)) - ratios) @ places
+    return np.asarray(places)
+
+
+def _apart(places: Floats, asked: Floats) -> Floats:
+    """Places, a little shifted where two that should be apart lie on each other: no step would ever part them."""
+    away = np.sqrt(((places[:, None] - places[None]) ** 2).sum(2))
+    if not (away[asked > 0] < _ONE_POINT * away.max()).any():
+        return places
+    numbers = np.arange(1.0, len(places) + 1)
+    return np.asarray(places + 1e-3 * away.max() * np.sin(np.outer(numbers, np.arange(1, places.shape[1] + 1))))
+
 
 # Coordinates are the square roots of sums that cancel: the last digits differ between machines, and a zero is 1e-17.
 _DECIMALS = 9
@@ -39,32 +109,30 @@ _NOTHING_TO_MAP = "All distances are equal, so there is nothing to map."
 _Voice = tuple[str, bool]
 
 
-def map_tables(placements: Placements, settings: Settings) -> list[Table]:
+def make_map_tables(placements: Placements, settings: Settings) -> list[DataTable]:
     """The tables ``map`` and ``map_fit``: boards of several listeners by name, then systems on boards of one listener.
 
     Raises:
-        AnalysisInputError: boards that cannot be read, see `placed_boards.filled_boards`.
+        AnalysisInputError: boards that cannot be read, see `read_boards`.
     """
-    boards = sorted(filled_boards(placements), key=lambda board: board.board)
-    points: list[dict[str, Any]] = []
-    fits: list[dict[str, Any]] = []
+    boards = sorted(read_boards(placements), key=lambda board: board.board)
+    made: list[tuple[list[Row], Row]] = []  # the points and the fit of each map
     alone: set[str] = set()
     for _, group in groupby(boards, key=lambda board: board.board):
         together = list(group)
         if len({board.listener for board in together}) == 1:
             alone |= _systems_of(together[0])
-            continue
-        placed, fit = _map_of(together, settings)
-        points += placed
-        fits.append(fit)
-    for system in sorted(alone, key=lambda name: (name != ORIGINAL, name)):
-        placed, fit = _map_of_system(system, [board for board in boards if system in _systems_of(board)], settings)
-        points += placed
-        fits.append(fit)
-    return [MAP.table(points), MAP_FIT.table(fits)]
+        else:
+            made.append(_map_of(together, settings))
+    made += [
+        _map_of_system(system, [board for board in boards if system in _systems_of(board)], settings)
+        for system in sorted(alone, key=lambda name: (name != ORIGINAL, name))
+    ]
+    points = [point for placed, _ in made for point in placed]
+    return [make_table("map", points), make_table("map_fit", [fit for _, fit in made])]
 
 
-def classical_scaling(distances: Floats, dimensions: int) -> Floats:
+def scale_classically(distances: Floats, dimensions: int) -> Floats:
     """Places whose distances are near the given ones, by Torgerson's double centring.
 
     Args:
@@ -83,7 +151,7 @@ def classical_scaling(distances: Floats, dimensions: int) -> Floats:
     return places
 
 
-def turned_onto(places: Floats, reference: Floats) -> tuple[Floats, float]:
+def turn_onto(places: Floats, reference: Floats) -> tuple[Floats, float]:
     """Places turned or mirrored onto a reference, and how unlike both are then.
 
     Source: Schönemann, "A generalized solution of the orthogonal Procrustes problem", Psychometrika 31 (1966).
@@ -124,26 +192,21 @@ def stress_1(dissimilarities: Floats, distances: Floats) -> float:
     return float(np.sqrt(((in_order - fitted) ** 2).sum() / total))
 
 
-def _map_of(boards: Sequence[FilledBoard], settings: Settings) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def _map_of(boards: Sequence[FilledBoard], settings: Settings) -> tuple[list[Row], Row]:
     """The places and the fit of one board, from all its placings."""
     slots = max((board.slot for board in boards), key=len)
     whole = [board for board in boards if np.array_equal(board.slot, slots)]
     dimensions = min(board.dimensions for board in whole)
     listeners = len({board.listener for board in whole})
-    fit: dict[str, Any] = {
-        "board": boards[0].board,
-        "dimensions": dimensions,
-        "samples": slots.size,
-        "listeners": listeners,
-        "remark": _remark(len(boards) - len(whole), listeners),
-    }
+    fit: Row = {"board": boards[0].board, "dimensions": dimensions, "samples": slots.size}
+    fit |= {"listeners": listeners, "remark": _remark(len(boards) - len(whole), listeners)}
     # Rounded, so that averages that are equal on paper are tied whoever came first.
     normalised = np.array([board.distances_as(NORMALISED, settings) for board in whole])
     averages = np.asarray(np.round(normalised.mean(0), _DECIMALS))
     if averages.size == 0 or np.ptp(averages) == 0:
         return [], fit | {"remark": _NOTHING_TO_MAP}
     places = _laid_out(averages, whole, dimensions)
-    first, second = pairs_of(slots.size)
+    first, second = index_pairs(slots.size)
     fit["stress"] = stress_1(averages, np.sqrt(((places[first] - places[second]) ** 2).sum(1)))
     return _points(whole[0], places, listeners), fit
 
@@ -151,31 +214,24 @@ def _map_of(boards: Sequence[FilledBoard], settings: Settings) -> tuple[list[dic
 def _laid_out(averages: Floats, boards: Sequence[FilledBoard], dimensions: int) -> Floats:
     """Classical scaling of averaged distances, turned onto the placing that is most alike; the first of equal ones."""
     samples = boards[0].slot.size
-    first, second = pairs_of(samples)
+    first, second = index_pairs(samples)
     distances = np.zeros((samples, samples))
     distances[first, second] = distances[second, first] = averages
-    places = classical_scaling(distances, dimensions)
-    turned = [turned_onto(places, board.place[:, :dimensions]) for board in boards]
+    places = scale_classically(distances, dimensions)
+    turned = [turn_onto(places, board.place[:, :dimensions]) for board in boards]
     nearest, _ = min(turned, key=lambda one: round(one[1], _DECIMALS))
     return np.asarray(np.round(nearest, _DECIMALS))
 
 
-def _points(board: FilledBoard, places: Floats, listeners: int) -> list[dict[str, Any]]:
+def _points(board: FilledBoard, places: Floats, listeners: int) -> list[Row]:
     """A row of ``map`` for each sample; y stays empty in one dimension."""
-    columns = (board.slot, board.system, board.utterance, board.speaker)
+    names = ("slot", "system", "utterance", "speaker")
+    samples = zip(*(getattr(board, name).tolist() for name in names), strict=True)
     return [
-        {
-            "board": board.board,
-            "slot": slot,
-            "system": system,
-            "utterance": utterance,
-            "speaker": speaker,
-            "listeners": listeners,
-        }
+        {"board": board.board, "listeners": listeners}
+        | dict(zip(names, sample, strict=True))
         | dict(zip(("x", "y"), place, strict=False))
-        for slot, system, utterance, speaker, place in zip(
-            *(column.tolist() for column in columns), places.tolist(), strict=True
-        )
+        for sample, place in zip(samples, places.tolist(), strict=True)
     ]
 
 
@@ -193,9 +249,7 @@ def _systems_of(board: FilledBoard) -> set[str]:
     return set(board.system.tolist()) - {ORIGINAL} or {ORIGINAL}
 
 
-def _map_of_system(
-    system: str, boards: Sequence[FilledBoard], settings: Settings
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def _map_of_system(system: str, boards: Sequence[FilledBoard], settings: Settings) -> tuple[list[Row], Row]:
     """The places and the fit of the voices of one system, from all boards that hold it."""
     listeners: dict[_Voice, set[str]] = defaultdict(set)
     for board in boards:
@@ -203,21 +257,17 @@ def _map_of_system(
             listeners[voice].add(board.listener)
     voices = sorted(listeners)
     averages = _averages(system, boards, voices, settings)
-    first, second = pairs_of(len(voices))
+    first, second = index_pairs(len(voices))
     known = np.isfinite(averages[first, second])
     dimensions = min(board.dimensions for board in boards)
-    fit: dict[str, Any] = {
-        "board": f"all boards of {system}",
-        "dimensions": dimensions,
-        "samples": len(voices),
-        "listeners": len({board.listener for board in boards}),
-    }
+    fit: Row = {"board": f"all boards of {system}", "dimensions": dimensions, "samples": len(voices)}
+    fit["listeners"] = len({board.listener for board in boards})
     asked = averages[first, second][known]
     if asked.size == 0 or np.ptp(asked) == 0:
         return [], fit | {"remark": _NOTHING_TO_MAP}
     if not is_connected(averages):
         return [], fit | {"remark": "Some voices were never on a board with the others, so there is no map of all."}
-    places = _on_axes(majorised(averages, classical_scaling(with_shortest_paths(averages), dimensions)))
+    places = _on_axes(majorise_stress(averages, scale_classically(add_shortest_paths(averages), dimensions)))
     away = np.sqrt(((places[first] - places[second]) ** 2).sum(1))[known]
     fit |= {"stress": stress_1(asked, away), "remark": _averaged_over(len(boards), int((~known).sum()), known.size)}
     columns = {"board": fit["board"], "slot": "", "utterance": ""}
@@ -241,7 +291,7 @@ def _averages(system: str, boards: Sequence[FilledBoard], voices: Sequence[_Voic
     sums, counts = np.zeros((2, len(voices), len(voices)))
     for board in boards:
         of_sample = np.array([-1 if voice is None else place[voice] for voice in _voices_of(board, system)])
-        first, second = (of_sample[side] for side in pairs_of(of_sample.size))
+        first, second = (of_sample[side] for side in index_pairs(of_sample.size))
         chosen = (first >= 0) & (second >= 0) & (first != second)
         cells = np.minimum(first, second)[chosen], np.maximum(first, second)[chosen]
         np.add.at(sums, cells, board.distances_as(NORMALISED, settings)[chosen])

@@ -1,9 +1,34 @@
 """The figures that a challenge publishes of its listeners, drawn from nothing but the tables of an analysis.
 
-`figures_of` lists them with their words and numbers; `Figure.draw` and `draw_all` make the files.
+`figures_of` lists them with their words and numbers; `Figure.draw` and `draw_files` make the files.
 """
 
-from listening.analysis.figures.catalogue import draw_all, draw_files, figures_of
-from listening.analysis.figures.figure import Figure, FigureFile
+from __future__ import annotations
 
-__all__ = ["Figure", "FigureFile", "draw_all", "draw_files", "figures_of"]
+from listening.analysis.figures import boards, detection, ratings
+from listening.analysis.figures.view import Figure, FigureFile, View, draw_files
+from listening.analysis.tables import Results, Scores
+
+__all__ = ["Figure", "FigureFile", "draw_files", "figures_of"]
+
+BY_SCORES: tuple[Scores, ...] = ("raw", "normalised")
+_OF_A_TASK = (
+    *(ratings.violin_figures, detection.eer_figures, detection.det_figures, ratings.histogram_figures),
+    *(ratings.significance_figures, ratings.listener_figures, ratings.exclusion_figures),
+)
+_OF_SCORES = (ratings.scatter_figures, detection.pair_det_figures, detection.pair_eer_figures)
+_COMMON = (boards.grouping_figures, boards.map_figures, detection.transcription_figures)
+
+
+def figures_of(results: Results) -> list[Figure]:
+    """Every figure that the tables give, in the order of a page: raw scores, normalised ones, what rests on neither.
+
+    Cheap: nothing is drawn and no plotting library is imported before `Figure.draw`. A table that is missing or empty
+    gives no figure.
+    """
+    view = View(results)
+    figures: list[Figure] = []
+    for scores in BY_SCORES:
+        figures += [one for task in view.tasks(scores) for make in _OF_A_TASK for one in make(view, scores, task)]
+        figures += [one for make in _OF_SCORES for one in make(view, scores)]
+    return figures + [one for make in _COMMON for one in make(view)]

@@ -1,14 +1,32 @@
-"""The results as figures read them: rows by task and system, names as they are printed, and what every caption says."""
+"""A figure of an analysis, and the results as figures read them: rows by task and system, names and numbers as they are
+printed, and what every caption says.
+
+A figure is what it says in words and numbers at once, and its files when they are asked for. Everything but drawing is
+cheap, so that a page may have the words of every figure without a plotting library. A figure is named by a slug and the
+scores that it shows; its files are named after both, ``raw/det-naturalness-light.svg``. Ratings that are simulated are
+called so inside of the picture, since pictures travel without their captions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from listening.analysis.figures.words import count, percent, sentence, short_names, slug
-from listening.analysis.inputs import ORIGINAL, RATED
-from listening.analysis.tables import Cell, Results, Scores
+from common.tables import DataTable, Value
+from evaluation.figures.style import STAMP_INCHES, ImageFormat, Plot, Size, Theme, darken, draw_formats
+from listening.analysis.figures.words import count, find_free, percent, sentence, short_names, slug
+from listening.analysis.reading.inputs import ORIGINAL
+from listening.analysis.tables import Results, Scores
+from listening.tasks import RATED
+
+ALL_FORMATS: tuple[ImageFormat, ...] = ("svg", "pdf", "png")
+# Of a file that is downloaded rather than shown: PDF and PNG are for print, on white paper.
+PRINTED: Theme = "light"
+PNG_DOTS_PER_INCH = 300
+SIMULATED = "SIMULATED: no listener gave these answers"
+
 
 Record = dict[str, Any]
 EVERY_SYSTEM = "all"
@@ -17,13 +35,129 @@ _NAMING = ("system", "first", "second")
 _NAMES_NO_SYSTEM = frozenset({"correlations"})
 
 
+@dataclass(frozen=True, slots=True)
+class FigureFile:
+    """One file of a figure. `path`: such as ``raw/det-naturalness-light.svg`` or ``raw/det-naturalness.pdf``."""
+
+    path: str
+    theme: Theme
+    image_format: ImageFormat
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure.
+
+    Attributes:
+        scores: what it shows: ``raw``, ``normalised``, or ``common`` where it rests on neither.
+        name: a slug, unique among the figures of these scores.
+        title: what it shows, in a few words.
+        caption: how to read it: scores, n, listeners, where intervals come from, whether ratings are simulated.
+        alt: the finding in words, with numbers.
+        plot: the picture.
+        count: makes `numbers`.
+        formats: the files that are worth making.
+        task: of the ratings; empty where there is none.
+        system: whose figure it is; empty where it is of all.
+        is_about_listeners: names single listeners, so nobody but the organizers of the study may see it.
+        is_about_utterances: shows single samples of several systems; for organizers too.
+        is_about_screening: shows what rules would change that catch few listeners, from which the ratings of these can
+            be computed; for organizers too.
+    """
+
+    scores: Scores
+    name: str
+    title: str
+    caption: str
+    alt: str
+    plot: Plot
+    count: Callable[[], DataTable]
+    formats: tuple[ImageFormat, ...] = ALL_FORMATS
+    task: str = ""
+    system: str = ""
+    is_about_listeners: bool = False
+    is_about_utterances: bool = False
+    is_about_screening: bool = False
+    is_simulated: bool = False
+
+    @property
+    def size(self) -> Size:
+        """Of every file."""
+        size = self.plot.size
+        return Size(size.width_inches, size.height_inches + STAMP_INCHES) if self.is_simulated else size
+
+    @property
+    def is_for_organizers(self) -> bool:
+        """Whether nobody but the organizers of the study may see it."""
+        return self.is_about_listeners or self.is_about_utterances or self.is_about_screening
+
+    @cached_property
+    def numbers(self) -> DataTable:
+        """The table of what is drawn, names in full."""
+        return self.count()
+
+    def draw(self, theme: Theme, image_format: ImageFormat) -> bytes:
+        """The figure as a file; equal results give equal bytes."""
+        if theme == PRINTED or image_format != "svg":
+            return self._draw([image_format], theme)[image_format]
+        return darken(self._draw(["svg"])["svg"])
+
+    def draw_files(self, files: Iterable[FigureFile]) -> dict[str, bytes]:
+        """Some of `files` by their path, painted once: a dark SVG is the light one in other colours."""
+        wanted = list(files)
+        drawn = self._draw(dict.fromkeys(file.image_format for file in wanted))
+        return {
+            file.path: drawn[file.image_format] if file.theme == PRINTED else darken(drawn[file.image_format])
+            for file in wanted
+        }
+
+    def _draw(self, formats: Iterable[ImageFormat], theme: Theme = PRINTED) -> dict[ImageFormat, bytes]:
+        return draw_formats(
+            self.plot,
+            formats,
+            title=self.title,
+            description=self.alt,
+            theme=theme,
+            stamp=SIMULATED if self.is_simulated else "",
+            dots_per_inch=PNG_DOTS_PER_INCH,
+        )
+
+    def files(self, formats: Iterable[ImageFormat] = ALL_FORMATS) -> list[FigureFile]:
+        """Those worth making among the formats: SVG for both themes of a page, PDF and PNG for print."""
+        wanted, stem = set(formats) & set(self.formats), f"{self.scores}/{self.name}"
+        themes: tuple[Theme, ...] = ("light", "dark")
+        found = [FigureFile(f"{stem}-{theme}.svg", theme, "svg") for theme in themes if "svg" in wanted]
+        return found + [FigureFile(f"{stem}.{one}", PRINTED, one) for one in ALL_FORMATS[1:] if one in wanted]
+
+
+def draw_files(
+    figures: Iterable[Figure],
+    formats: Iterable[ImageFormat] = ALL_FORMATS,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Iterator[tuple[str, bytes]]:
+    """Path and content of every file worth making, ``raw/det-naturalness-light.svg``; each figure is painted once.
+
+    Args:
+        figures: of `figures_of`, or some of them.
+        formats: those wanted.
+        progress: told what is drawn, how many figures are done, and how many there are.
+    """
+    chosen, wanted = list(figures), tuple(formats)
+    for done, figure in enumerate(chosen):
+        if progress:
+            progress(f"figure {figure.scores}/{figure.name}", done, len(chosen))
+        yield from figure.draw_files(figure.files(wanted)).items()
+    if progress and chosen:
+        progress("figures", len(chosen), len(chosen))
+
+
 class View:
     """Looks up what a figure needs; each table is read once."""
 
     def __init__(self, results: Results) -> None:
         self.results = results
         self.is_simulated = bool(results.study.get("is_simulated"))
-        self._by_task: dict[tuple[str, str], dict[Cell, list[Record]]] = {}
+        self._rows: dict[tuple[str, str], list[Record]] = {}
 
     @cached_property
     def names(self) -> list[str]:
@@ -52,10 +186,7 @@ class View:
         """Each system as part of the name of a figure."""
         taken: dict[str, str] = {}
         for name in self.names:
-            made, again = slug(name), 2
-            while made in taken.values():
-                made, again = f"{slug(name)}-{again}", again + 1
-            taken[name] = made
+            taken[name] = find_free(slug(name), taken.values())
         return taken
 
     def tasks(self, scores: Scores) -> list[str]:
@@ -66,21 +197,11 @@ class View:
 
     def rows(self, scores: Scores, name: str, task: str | None = None) -> list[Record]:
         """The rows of a table, those of a task where one is given; none where there is no such table."""
-        table = self.results.table(scores, name)
-        if table is None:
-            return []
-        key = (scores, name)
-        if key not in self._by_task:
-            by_task: dict[Cell, list[Record]] = {}
-            has_task = "task" in table.columns
-            for record in table.records():
-                by_task.setdefault(record["task"] if has_task else None, []).append(record)
-            self._by_task[key] = by_task
-        if task is None:
-            return [row for rows in self._by_task[key].values() for row in rows]
-        return self._by_task[key].get(task, [])
+        if (scores, name) not in self._rows:
+            self._rows[scores, name] = self.results.records(scores, name)
+        return [row for row in self._rows[scores, name] if task in (None, row.get("task"))]
 
-    def by_system(self, scores: Scores, name: str, task: str, **equal: Cell) -> dict[str, Record]:
+    def by_system(self, scores: Scores, name: str, task: str, **equal: Value) -> dict[str, Record]:
         """One row for each system."""
         rows = self.rows(scores, name, task)
         return {str(row["system"]): row for row in rows if all(row[key] == value for key, value in equal.items())}
@@ -95,18 +216,57 @@ class View:
         edges = [float(row[edge]) for row in self.rows(scores, "histogram", task) for edge in ("lower", "upper")]
         return (min(edges), max(edges)) if edges else (1.0, 10.0)
 
+    def figure(
+        self,
+        scores: Scores,
+        name: str,
+        title: str,
+        *caption: str,
+        alt: str,
+        plot: Plot,
+        rows: Sequence[Record],
+        columns: str,
+        intervals: bool | None = None,
+        **more: Any,
+    ) -> Figure:
+        """A figure of these results.
+
+        Args:
+            caption: sentences; empty ones are left out. Which scores these are is said first where ratings of a task
+                are shown, then where `intervals` come from, or that there are none, and at last the simulation.
+            rows: of its numbers, of which `columns` are shown; beside `system` there is its ``label``, beside `first`
+                ``first_label``.
+            more: fields of `Figure`.
+        """
+        kind = self.kind_words(scores, more["task"]) if "task" in more else ""
+        origin = "" if intervals is None else self.interval_words(are_drawn=intervals)
+        simulated = "Simulated: no listener gave these answers." if self.is_simulated else ""
+        sentences = " ".join(one for one in (kind, *caption, origin, simulated) if one)
+
+        names = tuple(columns.split())
+
+        def count() -> DataTable:
+            return DataTable(names, tuple(tuple(map(self._labelled(row).get, names)) for row in rows))
+
+        return Figure(scores, name, title, sentences, alt, plot, count, is_simulated=self.is_simulated, **more)
+
+    def _labelled(self, row: Record) -> Record:
+        """The row with the labels of the systems that it names."""
+        named = {f"{one}_label".removeprefix("system_"): one for one in _NAMING if one in row}
+        return row | {label: self.labels.get(str(row[one]), row[one]) for label, one in named.items()}
+
     def score_words(self, scores: Scores, task: str) -> str:
         """What the axis of scores is called."""
         low, high = self.scale(scores, task)
         what = "normalised rank" if scores == "normalised" else "rating"
         return f"{sentence(task)}: {what}, {low:g} to {high:g}"
 
-    def kind_words(self, scores: Scores, task: str | None = None) -> str:
-        """The sentence of a caption that says which scores these are."""
+    def kind_words(self, scores: Scores, task: str) -> str:
+        """The sentence of a caption that says which scores these are; without a task, of all tasks together."""
         if scores == "normalised":
             formula = self.results.settings.get("normalisation")
             return f"Ratings normalised to ranks within each listener{f' ({formula})' if formula else ''}, 0 to 1."
-        if task is None:
+        if not task:
             return "Raw ratings."
         low, high = self.scale(scores, task)
         return f"Raw ratings, {low:g} to {high:g}."
@@ -125,16 +285,9 @@ class View:
             fewest = settings.get("least_clusters")
             return f"No intervals: they need at least {fewest} listeners." if fewest else "No intervals."
         return (
-            f"{percent(settings.get('level', 0.95), 0)} % intervals: {count(int(settings.get('resamples', 0)))} "
+            f"{self.level_words} intervals: {count(int(settings.get('resamples', 0)))} "
             f"resamples of listeners with all their ratings, seed {settings.get('seed')}."
         )
-
-    def simulated_words(self) -> str:
-        return "Simulated: no listener gave these answers." if self.is_simulated else ""
-
-    def caption(self, *sentences: str) -> str:
-        """The sentences of a caption, the simulation named last."""
-        return " ".join(one for one in (*sentences, self.simulated_words()) if one)
 
     @property
     def level_words(self) -> str:
@@ -153,21 +306,20 @@ def ordered(records: dict[str, Record], by: str, *, highest_first: bool = True) 
     return sorted(records, key=place)
 
 
+def group_rows(rows: Iterable[Record], *columns: str) -> dict[tuple[str, ...], list[Record]]:
+    """Rows by their cells in some columns, in the order of the first of each."""
+    found: dict[tuple[str, ...], list[Record]] = {}
+    for row in rows:
+        found.setdefault(tuple(str(row[column]) for column in columns), []).append(row)
+    return found
+
+
 def has_interval(records: Iterable[Record], name: str) -> bool:
     return any(row.get(f"{name}_low") is not None for row in records)
 
 
-def numbers_of(
-    view: View, records: Sequence[Record], columns: Sequence[str]
-) -> tuple[tuple[str, ...], tuple[tuple[Cell, ...], ...]]:  # fmt: skip
-    """Columns and rows of the accessible table: those of a table of results, the label of each system in full."""
-    heads = tuple(column for name in columns for column in ((name, "label") if name == "system" else (name,)))
-    rows = []
-    for record in records:
-        cells: list[Cell] = []
-        for name in columns:
-            cells.append(record.get(name))
-            if name == "system":
-                cells.append(view.labels.get(str(record.get(name)), record.get(name)))
-        rows.append(tuple(cells))
-    return heads, tuple(rows)
+def find_limits(values: Iterable[float | None], least_span: float = 0.0) -> tuple[float, float]:
+    """The lowest and the highest of all values, widened upwards to a span."""
+    known = [value for value in values if value is not None]
+    low, high = min(known, default=0.0), max(known, default=least_span)
+    return low, max(high, low + least_span)

@@ -1,11 +1,14 @@
-"""Words and numbers as figures print them."""
+"""Names and numbers as figures print them, and as they name figures and files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
+from itertools import count as numbers_from
+from typing import Any
 
-from listening.analysis.tables import Cell
+from common.tables import Value
 
 LONGEST_NAME = 15
 LONGEST_SLUG = 80
@@ -15,7 +18,7 @@ _KEPT_END = 6
 _LAST_LETTER = 0x52F
 
 
-def number(value: Cell, digits: int = 2) -> str:
+def number(value: Value, digits: int = 2) -> str:
     """With a true minus sign; a dash where there is none."""
     if not isinstance(value, (int, float)):
         return "–"
@@ -23,7 +26,7 @@ def number(value: Cell, digits: int = 2) -> str:
     return text.replace("-", "−" if float(text) else "")
 
 
-def percent(value: Cell, digits: int = 1) -> str:
+def percent(value: Value, digits: int = 1) -> str:
     """A share in per cent, without the sign."""
     return number(100 * value, digits) if isinstance(value, (int, float)) else "–"
 
@@ -33,9 +36,20 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def interval(row: Mapping[str, Any], name: str, write: Callable[[Value], str], level: str = "") -> str:
+    """The interval of a column behind its value, in brackets, with its level where that is given; empty without one."""
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return "" if low is None else f" ({level}{write(low)} to {write(high)})"
+
+
 def slug(name: str) -> str:
     """A name as it may stand in an address and, with what is put around it, as the name of a file."""
     return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:LONGEST_SLUG] or "unnamed"
+
+
+def find_free(name: str, taken: Collection[str], first: int = 2) -> str:
+    """The name, or where it is taken the first of ``name-2``, ``name-3``… that is not."""
+    return next(one for one in chain([name], (f"{name}-{again}" for again in numbers_from(first))) if one not in taken)
 
 
 def sentence(words: str) -> str:
@@ -75,8 +89,9 @@ def short_names(labels: Mapping[str, str]) -> dict[str, str]:
     return short
 
 
-def short_group(letters: str) -> str:
+def short_group(letters: str | None) -> str:
     """Letters of a group with runs joined, ``abcdf`` as ``a–d f``, cut where they are still many."""
+    letters = letters or ""
     parts = letters.split() if " " in letters else list(letters)
     runs: list[list[str]] = []
     for part in parts:
@@ -87,17 +102,6 @@ def short_group(letters: str) -> str:
             runs.append([part])
     joined = " ".join("".join(run) if len(run) < 4 else f"{run[0]}–{run[-1]}" for run in runs)
     return joined if len(joined) <= _LONGEST_GROUP else joined[: _LONGEST_GROUP - 1].rstrip("– ") + "…"
-
-
-def nice_step(span: float, most: int) -> float:
-    """The smallest of 1, 2, 5, 10, … times a power of ten that divides a span into at most so many parts."""
-    step = 10.0**-6
-    factors = (2.0, 2.5, 2.0)
-    place = 0
-    while span / step > most + 1e-9:
-        step *= factors[place % 3]
-        place += 1
-    return step
 
 
 def _cut(text: str) -> str:

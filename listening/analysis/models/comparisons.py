@@ -1,18 +1,37 @@
-"""Tests of whether differences within listeners are zero: sign flips (permutation), Wilcoxon, and an effect size.
+"""Systems compared two by two: within listeners, and as in 2020 by a Mann-Whitney test that pools their ratings.
 
-A difference is one listener's mean score of one system minus that of another. Swapping the two labels of a listener
-flips the sign of the difference, so the permutation test flips signs of whole listeners. Single ratings are not
-swapped: ratings of one listener are alike, and a swap of each on its own would take them for independent.
+Within listeners: whoever rated both systems of a pair gives one difference, mean score of the first less mean score of
+the second. In the task of verifiability the mean is taken over the two classes of pairs, same speaker and different
+speakers, each on its own, and a class that a listener met with one of the two systems only is left out: a listener who
+met more pairs of the same speaker with one system does not thereby prefer it.
+
+Whether differences within listeners are zero is tested by sign flips (permutation) and by Wilcoxon. A difference is one
+listener's mean score of one system minus that of another. Swapping the two labels of a listener flips the sign of the
+difference, so the permutation test flips signs of whole listeners. Single ratings are not swapped: ratings of one
+listener are alike, and a swap of each on its own would take them for independent. The test is not scipy's
+(`permutation_test`), which draws other flips for each pair and cannot tell p-values below their number.
 
 Conventions: differences have shape (listeners, pairs), NaN where a listener did not rate both of a pair; p-values are
-two-sided, shape (pairs,), NaN where nobody rated both.
+two-sided, shape (pairs,), NaN where nobody rated both: a test that could not be made, which no correction counts.
+Sources: Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979);
+Benjamini & Hochberg, "Controlling the false discovery rate", Journal of the Royal Statistical Society B 57 (1995); Mann
+& Whitney, Annals of Mathematical Statistics 18 (1947); Cliff, Psychological Bulletin 114 (1993).
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from listening.analysis.inputs import Flags, Floats
+import numpy as np
+from numpy.typing import NDArray
+
+from common.arrays import Flags, Floats, Ints
+from common.tables import DataTable
+from listening.analysis.models.intervals import draw_listeners, small_sample_stretch, stretched_interval
+from listening.analysis.reading.inputs import Correction, Scored, Settings
+from listening.analysis.tables import Row, make_table
 
 RESOLVED = 10  # fewer permutations than this beyond the observed sum do not tell how small a p-value is
 MOST_EXACT = 50  # as in scipy: up to here the exact distribution of the signed-rank statistic
@@ -22,6 +41,30 @@ _STEPS = 60
 _MOST_PARTS = 6  # of the smallest difference: a finer lattice is as good as none
 _LATTICE_SLACK = 1e-6
 _PAIRS_AT_ONCE = 256
+
+
+def adjust_p(p: Floats, correction: Correction) -> Floats:
+    """Correct p-values over all tests of the array, in its order; shape (tests,).
+
+    Example:
+        >>> adjust_p(np.array([0.01, 0.04, np.nan, 0.03]), "bh").round(2).tolist()
+        [0.03, 0.04, nan, 0.04]
+    """
+    from scipy.stats import false_discovery_control
+
+    made = np.isfinite(p)
+    result = np.full(p.shape, np.nan)
+    if made.any():
+        result[made] = _holm(p[made]) if correction == "holm" else false_discovery_control(p[made])
+    return result
+
+
+def _holm(p: Floats) -> Floats:
+    """Step-down: the i-th smallest of m is multiplied by m − i + 1, and is no smaller than those before it."""
+    order = np.argsort(p, kind="stable")
+    result = np.empty(p.size)
+    result[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)), 1.0)
+    return result
 
 
 def permutation_p(differences: Floats, permutations: int, numbers: np.random.Generator) -> Floats:
@@ -179,3 +222,181 @@ def _have_ties(differences: Floats) -> Flags:
     with np.errstate(invalid="ignore"):
         found: Flags = (np.diff(ordered, axis=0) == 0).any(axis=0)
     return found
+
+
+_INTERVALS_AT_ONCE = 128
+_DECIMALS = 10  # beyond, differences that are equal on paper differ and tests would not see their ties
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """All pairs of systems of a task, the earlier system first: places in `systems`, shape (pairs,)."""
+
+    task: str
+    systems: list[str]
+    first: Ints
+    second: Ints
+
+    def __len__(self) -> int:
+        return int(self.first.size)
+
+
+@dataclass(frozen=True, eq=False)
+class MannWhitney:
+    """Attributes, each of shape (pairs,):
+    u: Mann-Whitney statistic of the first system, ties counted half.
+    n_first, n_second: ratings.
+    p: two-sided, normal approximation with correction for ties and continuity; NaN where all ratings are equal.
+    """
+
+    u: Floats
+    n_first: Ints
+    n_second: Ints
+    p: Floats
+
+    @property
+    def common_language(self) -> Floats:
+        """Chance that a rating of the first is above one of the second."""
+        return self.u / (self.n_first * self.n_second)
+
+
+def make_comparison_tables(scored: Scored, settings: Settings) -> list[DataTable]:
+    """``differences`` and ``mann_whitney``; p-values are corrected over all pairs of a task."""
+    differences, pooled = [], []
+    draws = draw_listeners(scored.listeners.size, settings)
+    for task in scored.tasks:
+        pairs = list_pairs(scored, task)
+        differences.extend(_difference_rows(scored, pairs, draws, settings))
+        pooled.extend(_mann_whitney_rows(scored, pairs, settings))
+    return [make_table("differences", differences), make_table("mann_whitney", pooled)]
+
+
+def list_pairs(scored: Scored, task: str) -> Pairs:
+    """All pairs of the systems of a task, the original first, then by name."""
+    systems = scored.systems(task)
+    first, second = np.triu_indices(len(systems), k=1)
+    return Pairs(task, systems, first.astype(np.int64), second.astype(np.int64))
+
+
+def listener_differences(scored: Scored, pairs: Pairs) -> Floats:
+    """Of each listener the mean score of the first system less that of the second.
+
+    Returns:
+        Shape (listeners, pairs), NaN where the listener did not rate both.
+    """
+    chosen = scored.ratings.task == pairs.task
+    listener, score = scored.listener[chosen], scored.score[chosen]
+    names, place = np.unique(scored.ratings.system[chosen], return_inverse=True)
+    system = np.array([pairs.systems.index(name) for name in names], np.int64)[place]
+    shape = (scored.listeners.size, len(pairs.systems))
+    kinds = scored.ratings.is_target[chosen] if pairs.task == "verifiability" else np.zeros(score.size, np.int64)
+    total, classes = np.zeros((shape[0], len(pairs))), np.zeros((shape[0], len(pairs)))
+    for kind in np.unique(kinds):
+        of_kind = kinds == kind
+        cell = listener[of_kind] * shape[1] + system[of_kind]
+        counts = np.bincount(cell, minlength=shape[0] * shape[1])
+        sums = np.bincount(cell, score[of_kind], minlength=shape[0] * shape[1])
+        means = np.divide(sums, counts, out=np.full(sums.size, np.nan), where=counts > 0).reshape(shape)
+        difference = means[:, pairs.first] - means[:, pairs.second]
+        is_both = np.isfinite(difference)
+        total += np.where(is_both, difference, 0.0)
+        classes += is_both
+    found: Floats = np.divide(total, classes, out=np.full(total.shape, np.nan), where=classes > 0)
+    return np.round(found, _DECIMALS)
+
+
+def mann_whitney(counts: Floats, first: Ints, second: Ints) -> MannWhitney:
+    """The test of all pairs at once, from how often each distinct score was given.
+
+    With A_v and B_v ratings of score v: U = Σ_v A_v (Σ_{w<v} B_w + B_v / 2), and the variance under no difference is
+    mn/12 · (N + 1 − Σ_v (t_v³ − t_v) / (N (N − 1))), t_v = A_v + B_v, N = m + n.
+
+    Args:
+        counts: shape (systems, distinct scores), scores ascending.
+        first, second: rows of `counts`, shape (pairs,).
+    """
+    from scipy.special import ndtr
+
+    sizes = counts.sum(axis=1)
+    below = np.cumsum(counts, axis=1) - counts / 2
+    u = (counts @ below.T)[first, second]
+    m, n = sizes[first], sizes[second]
+    square, cube = counts**2, (counts**3).sum(axis=1)
+    mixed = square @ counts.T  # Σ A² B
+    tied = cube[first] + cube[second] + 3 * (mixed[first, second] + mixed[second, first])
+    total = m + n
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = m * n / 12 * (total + 1 - (tied - total) / (total * (total - 1)))
+        is_flat = variance <= 1e-9 * m * n
+        z = (np.abs(u - m * n / 2) - 0.5) / np.sqrt(np.where(is_flat, np.nan, variance))
+    p = np.clip(2 * ndtr(-z), 0.0, 1.0)
+    return MannWhitney(u, m.astype(np.int64), n.astype(np.int64), p)
+
+
+def _difference_rows(scored: Scored, pairs: Pairs, draws: Floats | None, settings: Settings) -> list[Row]:
+    if not len(pairs):
+        return []
+    differences = listener_differences(scored, pairs)
+    listeners = np.isfinite(differences).sum(axis=0)
+    mean = np.divide(np.nansum(differences, axis=0), listeners, out=np.full(len(pairs), np.nan), where=listeners > 0)
+    low, high = _intervals(differences, mean, draws, settings)
+    numbers = np.random.default_rng(settings.seed)
+    by_wilcoxon, by_permutation = wilcoxon_p(differences), permutation_p(differences, settings.permutations, numbers)
+    columns = {"listeners": listeners, "difference": mean, "difference_low": low, "difference_high": high}
+    for name, p in (("wilcoxon", by_wilcoxon), ("permutation", by_permutation)):
+        columns |= {f"{name}_p": p, f"{name}_adjusted": adjust_p(p, settings.correction)}
+    remarks = [_remark(int(count), settings) for count in listeners]
+    return _rows(pairs, {**columns, "rank_biserial": rank_biserial(differences), "remark": remarks})
+
+
+def _mann_whitney_rows(scored: Scored, pairs: Pairs, settings: Settings) -> list[Row]:
+    if not len(pairs):
+        return []
+    chosen = scored.ratings.task == pairs.task
+    values, level = np.unique(scored.score[chosen], return_inverse=True)
+    counts = np.zeros((len(pairs.systems), values.size))
+    for place, system in enumerate(pairs.systems):
+        counts[place] = np.bincount(level[scored.ratings.system[chosen] == system], minlength=values.size)
+    tested = mann_whitney(counts, pairs.first, pairs.second)
+    chance = tested.common_language
+    columns = {name: getattr(tested, name) for name in ("n_first", "n_second", "u", "p")}
+    columns |= {"common_language": chance, "cliffs_delta": 2 * chance - 1}
+    return _rows(pairs, columns | {"adjusted": adjust_p(tested.p, settings.correction)})
+
+
+def _rows(pairs: Pairs, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> list[Row]:
+    """One row for each pair, from columns of shape (pairs,)."""
+    rows = []
+    for place, (first, second) in enumerate(zip(pairs.first, pairs.second, strict=True)):
+        row = {"task": pairs.task, "first": pairs.systems[first], "second": pairs.systems[second]}
+        rows.append(row | {name: column[place] for name, column in columns.items()})
+    return rows
+
+
+def _intervals(differences: Floats, mean: Floats, draws: Floats | None, settings: Settings) -> tuple[Floats, Floats]:
+    """Limits of the mean of each pair; NaN where too few listeners rated both."""
+    low, high = np.full(differences.shape[1], np.nan), np.full(differences.shape[1], np.nan)
+    if draws is None:
+        return low, high
+    rated = np.isfinite(differences)
+    is_enough = rated.sum(axis=0) >= settings.least_clusters
+    for start in range(0, differences.shape[1], _INTERVALS_AT_ONCE):
+        part = slice(start, start + _INTERVALS_AT_ONCE)
+        sums = draws @ np.where(rated[:, part], differences[:, part], 0.0)
+        counts = draws @ rated[:, part].astype(np.float64)
+        means = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+        for place in np.flatnonzero(is_enough[part]):
+            pair, clusters = start + place, int(rated[:, start + place].sum())
+            stretch = small_sample_stretch(clusters, clusters - 1, settings.level)
+            low[pair], high[pair] = stretched_interval(
+                float(mean[pair]), means[:, place], stretch, settings.level, (-np.inf, np.inf)
+            )
+    return low, high
+
+
+def _remark(listeners: int, settings: Settings) -> str:
+    if not listeners:
+        return "No listener rated both."
+    if listeners < settings.least_clusters:
+        return f"Only {listeners} listeners rated both: no interval under {settings.least_clusters}."
+    return ""

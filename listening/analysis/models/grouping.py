@@ -1,23 +1,24 @@
 """Which systems cannot be told apart, as letters: two systems share a letter exactly if no test tells them apart.
 
 Sources: Piepho, "An algorithm for a letter-based representation of all-pairwise comparisons", Journal of Computational
-and Graphical Statistics 13 (2004): start from one column that joins everything, split it for each pair that is told
-apart (insert), drop what lies inside another (absorb). Columns are then the largest sets within which nothing is told
-apart, and there can be exponentially many of them (Moon & Moser 1965: 3^(n/3)); above `MOST_COLUMNS` every pair that is
-not told apart gets a set grown greedily around it instead, which keeps the meaning and needs a few letters more.
+and Graphical Statistics 13 (2004): columns are the largest sets within which nothing is told apart. They are found as
+Bron & Kerbosch do ("Algorithm 457: finding all cliques of an undirected graph", Communications of the ACM 16, 1973),
+with a pivot. There can be exponentially many of them (Moon & Moser 1965: 3^(n/3)); above `MOST_COLUMNS` every pair that
+is not told apart gets a set grown greedily around it instead, which keeps the meaning and needs a few letters more.
 
 Conventions: sets of systems are bit masks, bit i is the i-th name; a column is such a set and becomes one letter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from string import ascii_lowercase
 
 MOST_COLUMNS = 400
 
 
-def groups_of(ordered_names: Sequence[str], is_apart: Callable[[str, str], bool]) -> dict[str, str]:
+def assign_letters(ordered_names: Sequence[str], is_apart: Callable[[str, str], bool]) -> dict[str, str]:
     """The letters of each system; a is where the first names stand.
 
     Letters are written one after the other, ``ab``. Where more than 26 are needed, they go on as aa, ab, … and blanks
@@ -31,17 +32,17 @@ def groups_of(ordered_names: Sequence[str], is_apart: Callable[[str, str], bool]
         ValueError: a name occurs twice.
 
     Example:
-        >>> groups_of(["T03", "T01", "T02"], lambda first, second: {first, second} == {"T03", "T02"})
+        >>> assign_letters(["T03", "T01", "T02"], lambda first, second: {first, second} == {"T03", "T02"})
         {'T03': 'a', 'T01': 'ab', 'T02': 'b'}
     """
     names = list(ordered_names)
     if len(set(names)) != len(names):
         raise ValueError("Expected different names, found one twice.")
     apart = _apart_masks(names, is_apart)
-    columns = _insert_and_absorb(apart)
+    columns = _largest_sets(apart)
     if columns is None:
         columns = _greedy_cover(apart)
-    columns = sorted(_without_needless(columns), key=lambda column: _members(column, len(names)))
+    columns = sorted(_without_needless(columns), key=lambda column: _members(column))
     separator = "" if len(columns) <= len(ascii_lowercase) else " "
     return {
         name: separator.join(letter(place) for place, column in enumerate(columns) if column >> bit & 1)
@@ -75,32 +76,23 @@ def _apart_masks(names: list[str], is_apart: Callable[[str, str], bool]) -> list
     return masks
 
 
-def _insert_and_absorb(apart: list[int]) -> list[int] | None:
-    """All largest sets within which nothing is told apart; None where they become more than `MOST_COLUMNS`."""
-    columns = [(1 << len(apart)) - 1] if apart else []
-    for first, mask in enumerate(apart):
-        for second in range(first + 1, len(apart)):
-            if not mask >> second & 1:
-                continue
-            both = 1 << first | 1 << second
-            split = [column for column in columns if column & both == both]
-            if not split:
-                continue
-            kept = [column for column in columns if column & both != both]
-            inserted = [column & ~(1 << bit) for column in split for bit in (first, second)]
-            columns = _absorbed(kept, inserted)
-            if len(columns) > MOST_COLUMNS:
-                return None
-    return columns
+def _largest_sets(apart: list[int]) -> list[int] | None:
+    """All largest sets within which nothing is told apart; None where they are more than `MOST_COLUMNS`."""
+    everything = (1 << len(apart)) - 1
+    alike = [everything & ~mask & ~(1 << bit) for bit, mask in enumerate(apart)]
 
+    def grow(column: int, open_to: int, done: int) -> Iterator[int]:
+        """Those that hold a column and further members of `open_to` alone; what is `done` was tried before."""
+        if not open_to | done:
+            yield column
+            return
+        pivot = max(_members(open_to | done), key=lambda one: (alike[one] & open_to).bit_count())
+        for member in _members(open_to & ~alike[pivot]):
+            yield from grow(column | 1 << member, open_to & alike[member], done & alike[member])
+            open_to, done = open_to & ~(1 << member), done | 1 << member
 
-def _absorbed(kept: list[int], inserted: list[int]) -> list[int]:
-    """Those kept, and of the inserted ones (by size) those that lie in no other; what was kept lay in none before."""
-    found = list(kept)
-    for column in sorted(set(inserted), key=int.bit_count, reverse=True):
-        if all(column & ~other for other in found):
-            found.append(column)
-    return found
+    found = list(islice(grow(0, everything, 0), MOST_COLUMNS + 1))
+    return found if len(found) <= MOST_COLUMNS else None
 
 
 def _greedy_cover(apart: list[int]) -> list[int]:
@@ -118,7 +110,7 @@ def _greedy_cover(apart: list[int]) -> list[int]:
                     column |= 1 << other
                     excluded |= apart[other]
             columns.append(column)
-            for member in _members(column, count):
+            for member in _members(column):
                 joined[member] |= column
     return columns
 
@@ -135,7 +127,7 @@ def _without_needless(columns: list[int]) -> list[int]:
 
 def _is_joined(column: int, others: list[int]) -> bool:
     """Whether each two members share one of the other columns, and a single member has one."""
-    for member in _members(column, column.bit_length()):
+    for member in _members(column):
         reached = 0
         for other in others:
             if other >> member & 1:
@@ -145,6 +137,6 @@ def _is_joined(column: int, others: list[int]) -> bool:
     return True
 
 
-def _members(column: int, count: int) -> tuple[int, ...]:
+def _members(column: int) -> tuple[int, ...]:
     """The places of the bits that are set."""
-    return tuple(bit for bit in range(count) if column >> bit & 1)
+    return tuple(bit for bit in range(column.bit_length()) if column >> bit & 1)

@@ -15,6 +15,13 @@ What it does not hold for is other speakers: the speakers of a study are taken a
 Sources: Cameron, Gelbach & Miller, "Robust inference with multiway clustering", Journal of Business & Economic
 Statistics 29 (2011); Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69 (2015),
 for the small-sample stretch; Hampel, "The influence curve and its role in robust estimation", JASA 69 (1974).
+
+The listener-cluster bootstrap is drawn once and shared by whatever is compared. Ratings of one listener are alike, so
+listeners are drawn, each with all ratings. Every statistic of an analysis with
+equal listeners takes equal draws, so that differences of two systems, and what they share with the pool of originals,
+are resampled jointly.
+Source: Cameron, Gelbach & Miller, "Bootstrap-based improvements for inference with clustered errors", Review of
+Economics and Statistics 90 (2008).
 """
 
 from __future__ import annotations
@@ -23,11 +30,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
-from listening.analysis.draws import percentile_interval
-from listening.analysis.inputs import Floats, Ints, Texts
+from common.arrays import Floats, Ints, Texts
+from listening.analysis.reading.inputs import Settings
+
+
+def draw_listeners(listeners: int, settings: Settings) -> Floats | None:
+    """How often each listener occurs in each resample.
+
+    Returns:
+        Shape (resamples, listeners), rows sum to `listeners`; None with fewer listeners than `least_clusters`.
+    """
+    if listeners < settings.least_clusters:
+        return None
+    numbers = np.random.default_rng(settings.seed)
+    drawn = numbers.multinomial(listeners, np.full(listeners, 1 / listeners), size=settings.resamples)
+    return drawn.astype(np.float64)
+
+
+def percentile_interval(resampled: Floats, level: float) -> tuple[float, float]:
+    """Lower and upper limit by quantiles of the resamples in which the statistic is defined; NaN where none is.
+
+    Args:
+        resampled: shape (resamples,), NaN where it is not defined.
+        level: nominal coverage, in (0, 1).
+    """
+    defined = resampled[np.isfinite(resampled)]
+    if not defined.size:
+        return float("nan"), float("nan")
+    lower, upper = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
+    return float(lower), float(upper)
+
 
 _FURTHEST_DEVIATION = 2.5
 
@@ -83,10 +119,7 @@ class TwoWay:
 
     def of_differences(self, first: int) -> tuple[Floats, Ints]:
         """Stretches and degrees of freedom of (statistic `first` − each later one)."""
-        parts = [
-            matrix[first, first] + np.diag(matrix)[first + 1 :] - 2 * matrix[first, first + 1 :]
-            for matrix in (self.listener, self.item, self.both)
-        ]
+        parts = self._of_differences(first, slice(first + 1, None))
         degrees = self.degrees()
         return _stretch(*parts), np.minimum(degrees[first], degrees[first + 1 :])
 
@@ -95,15 +128,17 @@ class TwoWay:
 
         As an interval is never made narrower by what utterances add, so a test is never made sharper by it.
         """
-        parts = [
-            matrix[first, first] + matrix[second, second] - 2 * matrix[first, second]
-            for matrix in (self.listener, self.item, self.both)
-        ]
+        parts = self._of_differences(first, second)
         degrees = self.degrees()
         return float(np.maximum(_total(*parts), parts[0])), int(min(degrees[first], degrees[second]))
 
+    def _of_differences(self, first: int, others: Any) -> list[Floats]:
+        """Variances of (statistic `first` − each of the others), by listener, by utterance and by both."""
+        matrices = (self.listener, self.item, self.both)
+        return [one[first, first] + np.diag(one)[others] - 2 * one[first, others] for one in matrices]
 
-def two_way(influences: Sequence[Influence], listener: Ints, item: Ints) -> TwoWay:
+
+def cluster_two_way(influences: Sequence[Influence], listener: Ints, item: Ints) -> TwoWay:
     """Variances and covariances of statistics of the same ratings.
 
     Args:
@@ -112,13 +147,9 @@ def two_way(influences: Sequence[Influence], listener: Ints, item: Ints) -> TwoW
     _, both = np.unique(listener * (int(item.max(initial=0)) + 1) + item, return_inverse=True)
     pairs = [np.unique(both[one.rating]).size for one in influences]
     listeners, items = [one.listeners for one in influences], [one.items for one in influences]
-    return TwoWay(
-        _covariance(influences, listener, listeners),
-        _covariance(influences, item, items),
-        _covariance(influences, both.astype(np.int64), pairs),
-        np.array(listeners, np.int64),
-        np.array(items, np.int64),
-    )
+    by_both = _covariance(influences, both.astype(np.int64), pairs)
+    matrices = _covariance(influences, listener, listeners), _covariance(influences, item, items), by_both
+    return TwoWay(*matrices, np.array(listeners, np.int64), np.array(items, np.int64))
 
 
 @lru_cache(maxsize=1024)
@@ -179,7 +210,7 @@ def median_influence(rating: Ints, score: Floats, listener: Ints, item: Ints, st
     return _influence(rating, side, listener, item, stratum)
 
 
-def item_numbers(utterances: Texts) -> Ints:
+def number_items(utterances: Texts) -> Ints:
     """Numbers of utterances; a rating of an unknown one (empty) is an item of its own."""
     names, number = np.unique(utterances, return_inverse=True)
     unknown = utterances == ""

@@ -1,4 +1,15 @@
-"""A linear mixed model with several crossed random parts, fitted by profiled restricted maximum likelihood (REML).
+"""What each system adds to a score, and where the variance of scores comes from: a linear mixed model.
+
+    score ~ system + position + (1 | listener) + (1 | source utterance) + (1 | speaker)
+
+by REML (`fit_reml`). Position in the session is centred; in the task of verifiability the class of the pair (same
+speaker or not) is a further centred column, as ratings of the two classes lie far apart. Linear on raw ratings too:
+adequate for display, not a model of the scale (listening tests are ordinal).
+
+Whatever the data cannot tell is left out, and the remark of its row says why: a part with one level, a part whose
+levels are the single ratings, a part that another part or the system determines, a position that is not known.
+
+A linear mixed model with several crossed random parts is fitted by profiled restricted maximum likelihood:
 
     y = X β + Σ_k Z_k u_k + e,   u_k ~ N(0, (θ_k σ)² I),   e ~ N(0, σ² I)
 
@@ -18,7 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from listening.analysis.inputs import Floats, Ints
+from common.arrays import Floats, Ints, Texts
+from common.tables import DataTable
+from listening.analysis.reading.inputs import ORIGINAL, Scored, Settings
+from listening.analysis.tables import Row, make_table
 
 _START = 0.5
 _MOST_STEPS = 200
@@ -123,11 +137,10 @@ def _products(y: Floats, x: Floats, parts: list[Ints]) -> _Products:
     cross = large.T @ others
     if cross.nnz > _DENSE * cross.shape[0] * cross.shape[1]:
         cross = cross.toarray()
-    of_other = np.repeat(np.arange(1, len(blocks)), [block.shape[1] for block in blocks[1:]])
-    return _Products(
-        y.size, x.shape[1], np.asarray(large.sum(axis=0), np.float64), cross,
-        (others.T @ others).toarray(), large.T @ xy, others.T @ xy, xy.T @ xy, of_other.astype(np.int64),
-    )  # fmt: skip
+    of_other = np.repeat(np.arange(1, len(blocks)), [block.shape[1] for block in blocks[1:]]).astype(np.int64)
+    diagonal, square = np.asarray(large.sum(axis=0), np.float64), (others.T @ others).toarray()
+    data = large.T @ xy, others.T @ xy, xy.T @ xy
+    return _Products(y.size, x.shape[1], diagonal, cross, square, *data, of_other)
 
 
 def _solve(products: _Products, theta: Floats) -> _Solution:
@@ -136,19 +149,14 @@ def _solve(products: _Products, theta: Floats) -> _Solution:
     With A = Λ Z'Z Λ + I in blocks, the diagonal block of the largest part is divided out first. What is left of
     [X y]'[X y] after all levels is a matrix whose Cholesky factor holds R_X, and the residual sum r² as last pivot.
     """
-    from scipy.linalg import cho_factor, cho_solve, cholesky
+    from scipy.linalg import cho_solve, cholesky
 
-    of_others = theta[products.part_of_other]
     diagonal = theta[0] ** 2 * products.large + 1
-    weights = theta[0] ** 2 / diagonal
-    weighted = weights[:, None] * products.large_data
+    weighted = (theta[0] ** 2 / diagonal)[:, None] * products.large_data
     left = products.data - products.large_data.T @ weighted
     logs = float(np.log(diagonal).sum())
-    if of_others.size:
-        rest = of_others[:, None] * (products.others - _weighted_square(products.cross, weights)) * of_others
-        rest[np.diag_indices_from(rest)] += 1
-        data = of_others[:, None] * (products.other_data - products.cross.T @ weighted)
-        factor = cho_factor(rest, lower=True)
+    if products.part_of_other.size:
+        factor, data = _without_largest(products, theta, diagonal, weighted)
         logs += 2 * float(np.log(np.diag(factor[0])).sum())
         left = left - data.T @ cho_solve(factor, data)
     root = cholesky(left, lower=True)
@@ -160,6 +168,17 @@ def _solve(products: _Products, theta: Floats) -> _Solution:
     effects = inverse.T @ root[fixed, :fixed]
     residual = squares / free
     return _Solution(logs + free * (1 + np.log(2 * np.pi * residual)), effects, inverse.T @ inverse, residual)
+
+
+def _without_largest(products: _Products, theta: Floats, diagonal: Floats, weighted: Floats) -> tuple[Any, Floats]:
+    """The Cholesky factor of what is left of A once the largest part is divided out, and of Λ Z' [X y]."""
+    from scipy.linalg import cho_factor
+
+    of_others = theta[products.part_of_other]
+    square = _weighted_square(products.cross, theta[0] ** 2 / diagonal)
+    rest = of_others[:, None] * (products.others - square) * of_others
+    rest[np.diag_indices_from(rest)] += 1
+    return cho_factor(rest, lower=True), of_others[:, None] * (products.other_data - products.cross.T @ weighted)
 
 
 def _weighted_square(cross: Any, weights: Floats) -> Floats:
@@ -185,10 +204,8 @@ def _least_deviance(products: _Products, parts: int) -> tuple[Floats, bool]:
 
     theta = np.full(parts, _START)
     for search in range(_MOST_SEARCHES):
-        found = minimize(
-            deviance, theta, method="L-BFGS-B", bounds=[(0.0, None)] * parts,
-            options={"maxiter": _MOST_STEPS, "ftol": 1e-12, "gtol": 1e-6},
-        )  # fmt: skip
+        options = {"maxiter": _MOST_STEPS, "ftol": 1e-12, "gtol": 1e-6}
+        found = minimize(deviance, theta, method="L-BFGS-B", bounds=[(0.0, None)] * parts, options=options)
         theta = found.x.copy()
         is_falling = np.zeros(parts, np.bool_)
         for place in np.flatnonzero(theta < _SMALL):
@@ -254,22 +271,17 @@ def _gradient(products: _Products, theta: Floats) -> Floats:
     With U = A⁻¹ Λ Z' [X y] and C = (X' V⁻¹ X)⁻¹, for the q levels of a part:
     q − tr(A⁻¹) − tr(U_X C U_X') − (n − p) ‖U_y − U_X β‖² / r², each over the levels of that part.
     """
-    from scipy.linalg import cho_factor, cho_solve
+    from scipy.linalg import cho_solve
 
     solution = _solve(products, theta)
     of_others = theta[products.part_of_other]
     diagonal = theta[0] ** 2 * products.large + 1
-    large_data = theta[0] * products.large_data
     inverses = np.array([(1 / diagonal).sum(), *np.zeros(theta.size - 1)])
-    solved = large_data / diagonal[:, None]
+    solved = theta[0] * products.large_data / diagonal[:, None]
     blocks = [solved]
     if of_others.size:
-        rest = of_others[:, None] * (products.others - _weighted_square(products.cross, theta[0] ** 2 / diagonal))
-        rest *= of_others
-        rest[np.diag_indices_from(rest)] += 1
-        factor = cho_factor(rest, lower=True)
-        inverse = cho_solve(factor, np.eye(len(rest)))
-        data = of_others[:, None] * (products.other_data - products.cross.T @ (theta[0] * solved))
+        factor, data = _without_largest(products, theta, diagonal, theta[0] * solved)
+        inverse = cho_solve(factor, np.eye(of_others.size))
         others = cho_solve(factor, data)
         scaled = of_others[:, None] * others
         blocks[0] = solved - theta[0] * (products.cross @ scaled) / diagonal[:, None]
@@ -287,3 +299,196 @@ def _gradient(products: _Products, theta: Floats) -> Floats:
         squares = float(rest_of_y @ rest_of_y) / (solution.residual * free)
         found[part] = len(block) - inverses[part] - explained - free * squares
     return found
+
+
+PARTS = ("listener", "utterance", "speaker")
+RESIDUAL = "residual"
+MOST_LEVELS = 2000  # beyond those of the largest part; a dense factor of them is made about a hundred times
+CERTAIN_DIGITS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What is fitted for one task.
+
+    Attributes:
+        systems: the reference first. `x`: intercept, other systems, then the columns named in `covariates`.
+        parts: level of each rating by the name of the random part. `left_out`: why, by name.
+        covariate_remarks: sentences about covariates that are left out.
+    """
+
+    task: str
+    y: Floats
+    x: Floats
+    systems: list[str]
+    covariates: list[str]
+    parts: dict[str, Ints]
+    left_out: dict[str, str]
+    covariate_remarks: list[str]
+
+
+def make_model_tables(scored: Scored, settings: Settings) -> list[DataTable]:
+    """``model_effects`` and ``model_variance``; a model that cannot be fitted is a remark on each row."""
+    effects: list[Row] = []
+    variances: list[Row] = []
+    for task in scored.tasks:
+        model = model_of(scored, task)
+        fit, why_not = _fitted(model)
+        effects += _effect_rows(model, fit, why_not, settings)
+        variances += _variance_rows(model, fit, why_not)
+    return [make_table("model_effects", effects), make_table("model_variance", variances)]
+
+
+def model_of(scored: Scored, task: str) -> Model:
+    """The model of a task without whatever its ratings cannot tell."""
+    chosen = scored.ratings.task == task
+    ratings = scored.ratings.rows(chosen)
+    systems = scored.systems(task)
+    names, place = np.unique(ratings.system, return_inverse=True)
+    system = np.array([systems.index(name) for name in names], np.int64)[place]
+    dummies = np.zeros((system.size, len(systems)))
+    dummies[np.arange(system.size), system] = 1.0
+    dummies[:, 0] = 1.0
+    covariates, remarks = _covariates(task, ratings.position, ratings.is_target, dummies)
+    columns = {"listener": ratings.listener, "utterance": ratings.utterance, "speaker": ratings.speaker}
+    parts, left_out = _random_parts(columns, system)
+    x = np.column_stack([dummies, *covariates.values()])
+    return Model(task, scored.score[chosen], x, systems, list(covariates), parts, left_out, remarks)
+
+
+def _covariates(task: str, position: Ints, is_target: Ints, dummies: Floats) -> tuple[dict[str, Floats], list[str]]:
+    """Centred columns by name, and sentences on those that are left out."""
+    found: dict[str, Floats] = {}
+    remarks = []
+    if (position <= 0).any():
+        remarks.append("Position in the session is not known and left out.")
+    elif _is_new(position - position.mean(), dummies):
+        found["position"] = position - position.mean()
+    else:
+        remarks.append("Position in the session is determined by the system and left out.")
+    if task == "verifiability":
+        same = (is_target == 1).astype(np.float64)
+        same -= same.mean()
+        if _is_new(same, np.column_stack([dummies, *found.values()])):
+            found["class"] = same
+        else:
+            remarks.append("Class of pairs is determined by the system and left out.")
+    return found, remarks
+
+
+def _is_new(column: Floats, others: Floats) -> bool:
+    """Whether a column is no combination of the others."""
+    length = float(column @ column)
+    if length == 0:
+        return False
+    rest = column - others @ np.linalg.lstsq(others, column, rcond=None)[0]
+    return float(rest @ rest) > 1e-8 * length
+
+
+def _random_parts(columns: dict[str, Texts], system: Ints) -> tuple[dict[str, Ints], dict[str, str]]:
+    """Levels of each part that can be told, and why the others are left out."""
+    parts: dict[str, Ints] = {}
+    left_out: dict[str, str] = {}
+    for name, values in columns.items():
+        _, level = np.unique(values, return_inverse=True)
+        level = level.astype(np.int64)
+        if why := _why_untold(name, values, level, system, parts):
+            left_out[name] = f"Left out: {why}"
+        else:
+            parts[name] = level
+    return parts, left_out
+
+
+def _why_untold(name: str, values: Texts, level: Ints, system: Ints, parts: dict[str, Ints]) -> str:
+    """Why a part cannot be told from what is in the model already; empty where it can."""
+    levels = int(level.max()) + 1
+    if (values == "").any():
+        return f"the {name} of some ratings is not known."
+    if levels == 1:
+        return f"all ratings have one {name}."
+    if levels == level.size:
+        return f"each {name} was rated once, which cannot be told from the residual."
+    if _determines(system, level):
+        return f"each system has one {name} only."
+    for other, others in parts.items():
+        if _determines(others, level) and _determines(level, others):
+            return f"each {other} has a {name} of its own."
+    return ""
+
+
+def _determines(first: Ints, second: Ints) -> bool:
+    """Whether equal levels of the first always have equal levels of the second."""
+    pairs = np.unique(np.column_stack([first, second]), axis=0)
+    return bool(np.unique(first).size == len(pairs))
+
+
+def _fitted(model: Model) -> tuple[Fit | None, str]:
+    """The fit, or why there is none."""
+    if not model.parts:
+        return None, "No random part can be told from the others, so there is no mixed model."
+    if model.y.size <= model.x.shape[1] + 1:
+        return None, "There are too few ratings for a model."
+    if np.ptp(model.y) == 0:
+        return None, "All scores are equal, so there is nothing to explain."
+    levels = sorted((int(part.max()) + 1 for part in model.parts.values()), reverse=True)
+    if sum(levels[1:]) > MOST_LEVELS:
+        return None, f"Not fitted: {sum(levels):,} listeners, utterances and speakers would take too long."
+    try:
+        fit = fit_reml(model.y, model.x, list(model.parts.values()))
+    except np.linalg.LinAlgError:
+        return None, "The model cannot be fitted: nothing is left to explain after the systems."
+    if not (fit.is_converged and np.isfinite(fit.errors).all()):
+        return None, "The fit did not converge, so it is not shown."
+    return fit, ""
+
+
+def _effect_rows(model: Model, fit: Fit | None, why_not: str, settings: Settings) -> list[Row]:
+    """The reference first, with what is to be said about the whole model."""
+    from scipy.stats import norm
+
+    rows: list[Row] = []
+    for place, system in enumerate(model.systems):
+        row: Row = {"task": model.task, "system": system}
+        if fit is None:
+            row["remark"] = why_not
+        elif place == 0:
+            row |= {"effect": 0.0, "remark": _reference_remark(model, fit)}
+        else:
+            effect, error = float(fit.effects[place]), float(fit.errors[place])
+            half = float(norm.ppf((1 + settings.level) / 2)) * error
+            cells = {"effect": effect, "se": error, "low": effect - half, "high": effect + half}
+            row |= {name: _told(value) for name, value in cells.items()}
+        rows.append(row)
+    return rows
+
+
+def _reference_remark(model: Model, fit: Fit) -> str:
+    said = ["Reference." if model.systems[0] == ORIGINAL else "Reference, as there is no original speech."]
+    units = {"position": "per trial of position", "class": "for pairs of one speaker"}
+    for name, place in zip(model.covariates, range(len(model.systems), model.x.shape[1]), strict=True):
+        said.append(f"{fit.effects[place]:+.4f} {units[name]} (SE {fit.errors[place]:.4f}).")
+    return " ".join([*said, *model.covariate_remarks])
+
+
+def _variance_rows(model: Model, fit: Fit | None, why_not: str) -> list[Row]:
+    names = [*model.parts, RESIDUAL]
+    values = dict.fromkeys(names) if fit is None else dict(zip(names, [*fit.variances, fit.residual], strict=True))
+    total = sum(value for value in values.values() if value is not None)
+    rows: list[Row] = []
+    for name in (*PARTS, RESIDUAL):
+        row: Row = {"task": model.task, "part": name}
+        value = values.get(name)
+        if name in model.left_out:
+            row["remark"] = model.left_out[name]
+        elif value is None:
+            row["remark"] = why_not
+        else:
+            row |= {"variance": _told(value), "share": _told(value / total)}
+            row["remark"] = "Estimated as 0." if value == 0 else ""
+        rows.append(row)
+    return rows
+
+
+def _told(value: float) -> float:
+    """What is certain of a number that a search ended at, so that tables made elsewhere are the same."""
+    return float(f"{value:.{CERTAIN_DIGITS}g}")

@@ -1,27 +1,108 @@
-"""What an analysis starts from, in columns of equal length: ratings, boards, transcripts, and objective measures.
+"""What an analysis starts from: its settings, and ratings, boards, transcripts and objective measures in columns.
 
 Conventions: `listener` is the person (all sessions of one person are one listener), as a keyed hash or any other token;
 `system` is ``original`` for unprotected speech; text columns are numpy arrays of ``str`` (empty where unknown), numbers
 of float64 (NaN where unknown), flags of bool. Rows stand in the order in which they were given by each session.
+
+`sort_rows` gives the rows of a study one order, so that the order of a file's lines changes no digit of any result.
+Sums of the same numbers in another order differ in the last digit, and what is fitted or drawn from them in more.
+Answers of a session stand by their position; where that is not known, by what was presented. An answer itself never
+decides: of two ratings of one item, the lower one would always seem to be the first. They stay as they were given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Flags, Floats, Ints, Texts
+from common.errors import ProblemsError
+from listening.tasks import RATED
+
+
+class AnalysisInputError(ProblemsError):
+    """Input that cannot be analysed; `problems` are sentences: which file and line, expected, found, what to do."""
+
+
+Normalisation = Literal["rank01/avg", "midrank"]
+Correction = Literal["holm", "bh"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Attributes:
+    normalisation: named and versioned formula of `normalisation`.
+    resamples: draws of the listener-cluster bootstrap.
+    permutations: of permutation tests and chance lines.
+    level: nominal coverage of intervals.
+    correction: of p-values over all pairs of systems.
+    seed: of every draw.
+    least_clusters: with fewer listeners there are points and no interval.
+    partial_trials, partial_of_each_kind: scored trials, and of them of original and of anonymised speech, that a
+        session which was not finished needs to enter normalised scores; below it counts for raw scores only.
+    """
+
+    normalisation: Normalisation = "rank01/avg"
+    resamples: int = 2000
+    permutations: int = 1000
+    level: float = 0.95
+    correction: Correction = "holm"
+    seed: int = 2022
+    least_clusters: int = 10
+    partial_trials: int = 20
+    partial_of_each_kind: int = 8
+
+    def as_data(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def parse_settings(given: Mapping[str, Any]) -> Settings:
+    """Settings from data, with the usual value where nothing is given.
+
+    Raises:
+        AnalysisInputError: names everything that is unknown or out of range.
+    """
+    known = {one.name for one in fields(Settings)}
+    problems = [
+        f"There is no setting named {name!r}; there are {', '.join(sorted(known))}."
+        for name in given
+        if name not in known
+    ]
+    values = {name: value for name, value in given.items() if name in known}
+    usual = Settings().as_data()
+    for name, value in values.items():
+        kind = type(usual[name])
+        is_right = isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
+        if not is_right:
+            problems.append(f"Expected {name} to be like {usual[name]!r}, found {value!r}.")
+    if not problems:
+        problems = _out_of_range(Settings(**values))
+    if problems:
+        raise AnalysisInputError(problems)
+    return Settings(**values)
+
+
+def _out_of_range(chosen: Settings) -> list[str]:
+    ranges: dict[str, bool] = {
+        "normalisation as rank01/avg or midrank": chosen.normalisation in ("rank01/avg", "midrank"),
+        "correction as holm or bh": chosen.correction in ("holm", "bh"),
+        "resamples from 200 to 20000": 200 <= chosen.resamples <= 20_000,
+        "permutations from 200 to 20000": 200 <= chosen.permutations <= 20_000,
+        "level from 0.5 to 0.999": 0.5 <= chosen.level <= 0.999,
+        "seed from 0 to 2147483647": 0 <= chosen.seed < 2**31,
+        "least_clusters from 2 to 1000": 2 <= chosen.least_clusters <= 1000,
+        "partial_trials from 0 to 10000": 0 <= chosen.partial_trials <= 10_000,
+        "partial_of_each_kind from 0 to 10000": 0 <= chosen.partial_of_each_kind <= 10_000,
+    }
+    return [f"Expected {words}." for words, holds in ranges.items() if not holds]
+
+
+Scale = Mapping[str, tuple[float, float]]  # lowest and highest rating by task
 ORIGINAL = "original"
-RATED = ("verifiability", "naturalness", "intelligibility")
 SCORED, PRACTICE, GOLD, BRIDGE = "scored", "practice", "gold", "bridge"
-
-Texts = NDArray[np.str_]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,24 +225,15 @@ class StudyFacts:
     title: str
     form: str
     tasks: tuple[str, ...]
-    scale: Mapping[str, tuple[float, float]]
+    scale: Scale
     is_simulated: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     design: Mapping[str, Any] = field(default_factory=dict)
     attribution: str = ""
 
     def as_data(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "title": self.title,
-            "form": self.form,
-            "tasks": list(self.tasks),
-            "scale": {task: list(ends) for task, ends in self.scale.items()},
-            "is_simulated": self.is_simulated,
-            "labels": dict(self.labels),
-            "design": dict(self.design),
-            "attribution": self.attribution,
-        }
+        scale = {task: list(ends) for task, ends in self.scale.items()}
+        return {**asdict(self), "tasks": list(self.tasks), "scale": scale}
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +267,7 @@ class Scored:
     score: Floats
     listener: Ints
     listeners: Texts
-    scale: Mapping[str, tuple[float, float]]
+    scale: Scale
 
     @property
     def tasks(self) -> list[str]:
@@ -206,3 +278,22 @@ class Scored:
         """The original first, then by name."""
         names = np.unique(self.ratings.system[self.ratings.task == task]).tolist()
         return sorted(names, key=lambda name: (name != ORIGINAL, name))
+
+
+_Part = TypeVar("_Part", Ratings, Placements, Transcripts, Objective)
+_FIRST = ("listener", "session", "position", "board", "item", "system")
+_ANSWERS = frozenset({"rating", "x", "y", "group", "declared", "text", "nothing"})
+
+
+def sort_rows(inputs: Inputs) -> Inputs:
+    """The same study with the rows of each part sorted by who, when and what; equal ones as they were."""
+    parts = {name: getattr(inputs, name) for name in ("ratings", "placements", "transcripts", "objective")}
+    return replace(inputs, **{name: _sorted(part) for name, part in parts.items() if part is not None})
+
+
+def _sorted(part: _Part) -> _Part:
+    names = [field.name for field in fields(part)]
+    by = [name for name in _FIRST if name in names]
+    by += [name for name in names if name not in by and name not in _ANSWERS]
+    rows: _Part = part.rows(np.lexsort([getattr(part, name) for name in reversed(by)]))
+    return rows

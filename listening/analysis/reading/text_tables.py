@@ -9,19 +9,21 @@ line 1 unless blank lines come first; cells are stripped of blanks.
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 import numpy as np
 
-from listening.analysis.errors import AnalysisInputError
-from listening.analysis.inputs import Floats
+from common.arrays import Floats
+from listening.analysis.reading.inputs import AnalysisInputError
 
 Source = Path | BinaryIO | bytes
 MOST_BYTES = 1 << 30
@@ -30,7 +32,6 @@ LONGEST_CELL = 300
 EXAMPLES = 10
 _DELIMITERS = (",", ";", "\t")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?\Z", re.ASCII)
-_PIECE = 1 << 20
 
 Value = TypeVar("Value")
 
@@ -66,16 +67,16 @@ class Faults:
 @dataclass(frozen=True, eq=False)
 class TextTable:
     """Attributes:
-    name: of the file, for what is said about it.
     columns: cells by the name in the header, as written there.
     lines: line of the file in which each row begins.
     delimiter: what separates cells.
+    faults: collects what is wrong with the file.
     """
 
-    name: str
     columns: Mapping[str, Sequence[str]]
     lines: Sequence[int]
     delimiter: str
+    faults: Faults
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -83,7 +84,16 @@ class TextTable:
     def take(self, rows: Sequence[int]) -> TextTable:
         """The same columns with the chosen rows."""
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
-        return TextTable(self.name, columns, [self.lines[row] for row in rows], self.delimiter)
+        return replace(self, columns=columns, lines=[self.lines[row] for row in rows])
+
+    def report(self, is_wrong: Iterable[object], cells: Sequence[str], expected: str, remedy: str) -> None:
+        """Say what is in the cells that are wrong."""
+        rows = zip(is_wrong, self.lines, cells, strict=True)
+        self.faults.add_lines(expected, [(line, quote(cell)) for wrong, line, cell in rows if wrong], remedy)
+
+    def read_numbers(self, cells: Sequence[str]) -> list[float | None]:
+        """The finite number in each cell, with a decimal comma where commas do not separate cells."""
+        return map_cells(cells, lambda cell: parse_number(cell, decimal_comma=self.delimiter != ","))
 
 
 def read_text(source: Source, name: str) -> str:
@@ -146,24 +156,25 @@ def split_table(
     if len(rows) == 1:
         raise AnalysisInputError(f"{name}: expected rows below the header, found none. Put a rating into each line.")
     columns = dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
-    table = TextTable(name, columns, lines[1:], delimiter)
-    _check_widths(table, faults)
+    for (
+        column,
+        cells,
+    ) in columns.items():  # arrays of texts are as wide as the longest: one cell may ask for much memory
+        most, longest = MOST_CHARACTERS // len(cells), max(cells, key=len)
+        if len(longest) > most:
+            expected = f"at most {most:,} characters in {quote(column)} of {len(cells):,} rows"
+            line = lines[1 + cells.index(longest)]
+            faults.add(expected, f"{len(longest):,}", "Shorten the cell.", line=line)
     faults.raise_any()
-    return table
+    return TextTable(columns, lines[1:], delimiter, faults)
 
 
-def mapped(cells: Iterable[str], of: Callable[[str], Value]) -> list[Value]:
+def map_cells(cells: Iterable[str], of: Callable[[str], Value]) -> list[Value]:
     """A function of each cell, called once for each different one."""
-    values: dict[str, Value] = {}
-    found = []
-    for cell in cells:
-        if cell not in values:
-            values[cell] = of(cell)
-        found.append(values[cell])
-    return found
+    return list(map(cache(of), cells))
 
 
-def number_in(cell: str, *, decimal_comma: bool = False) -> float | None:
+def parse_number(cell: str, *, decimal_comma: bool = False) -> float | None:
     """The finite number that a cell holds; None where it holds none."""
     written = cell.replace(",", ".") if decimal_comma else cell
     if not _NUMBER.match(written):
@@ -172,29 +183,14 @@ def number_in(cell: str, *, decimal_comma: bool = False) -> float | None:
     return number if np.isfinite(number) else None
 
 
-def floats_of(numbers: Iterable[float | None]) -> Floats:
+def make_floats(numbers: Iterable[float | None]) -> Floats:
     """Numbers as an array, NaN where there is none."""
     return np.array([np.nan if number is None else number for number in numbers], np.float64)
 
 
-def shown(cell: str) -> str:
+def quote(cell: str) -> str:
     """A cell as sentences quote it."""
     return "nothing" if not cell else f"“{cell}”" if len(cell) <= 60 else f"“{cell[:57]}…”"
-
-
-def found_at(table: TextTable, cells: Sequence[str], rows: Sequence[int]) -> list[tuple[int, str]]:
-    """Line and quoted cell of the given rows."""
-    return [(table.lines[row], shown(cells[row])) for row in rows]
-
-
-def _check_widths(table: TextTable, faults: Faults) -> None:
-    """Report columns of which one long cell would ask for much memory: arrays of texts are as wide as the longest."""
-    for name, cells in table.columns.items():
-        lengths = list(map(len, cells))
-        longest = max(lengths)
-        if longest * len(cells) > MOST_CHARACTERS:
-            expected = f"at most {MOST_CHARACTERS // len(cells):,} characters in {shown(name)} of {len(cells):,} rows"
-            faults.add(expected, f"{longest:,}", "Shorten the cell.", line=table.lines[lengths.index(longest)])
 
 
 def _split(text: str, name: str, delimiter: str, longest_cell: int) -> tuple[list[int], list[list[str]]]:
@@ -225,13 +221,11 @@ def _split(text: str, name: str, delimiter: str, longest_cell: int) -> tuple[lis
 
 def _read(source: Source, name: str) -> bytes:
     try:
-        if isinstance(source, bytes):
-            data = source
-        elif isinstance(source, Path):
+        if isinstance(source, Path):
             with source.open("rb") as file:
                 data = file.read(MOST_BYTES + 1)
         else:
-            data = source.read(MOST_BYTES + 1)
+            data = source if isinstance(source, bytes) else source.read(MOST_BYTES + 1)
     except OSError as error:
         reason = error.strerror or "an unreadable file"
         raise AnalysisInputError(f"{name}: expected a readable file, found “{reason}”. Name another file.") from None
@@ -239,28 +233,17 @@ def _read(source: Source, name: str) -> bytes:
 
 
 def _unzipped(data: bytes, name: str) -> bytes:
-    """Gunzipped, every member of the file; anything else as it is."""
+    """Gunzipped, every member of the file, as far as it is allowed to be long; anything else as it is."""
     if not data.startswith(b"\x1f\x8b"):
         return data
-    parts, total, rest = [], 0, data
     try:
-        while rest.startswith(b"\x1f\x8b"):
-            unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
-            piece = unpacking.decompress(rest, _PIECE)
-            while piece or not unpacking.eof:
-                if not piece:
-                    raise AnalysisInputError(
-                        f"{name}: expected a whole gzip file, found its end missing. Send it again."
-                    )
-                parts.append(piece)
-                total += len(piece)
-                if total > MOST_BYTES:
-                    return _limited(b"".join(parts), name)
-                piece = unpacking.decompress(unpacking.unconsumed_tail, _PIECE)
-            rest = unpacking.unused_data
-    except zlib.error as error:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            return _limited(file.read(MOST_BYTES + 1), name)
+    except EOFError:
+        sentence = f"{name}: expected a whole gzip file, found its end missing. Send it again."
+        raise AnalysisInputError(sentence) from None
+    except (gzip.BadGzipFile, zlib.error) as error:
         raise AnalysisInputError(f"{name}: expected a gzip file, found “{error}”. Zip it again.") from None
-    return b"".join(parts)
 
 
 def _limited(data: bytes, name: str) -> bytes:

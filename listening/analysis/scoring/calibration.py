@@ -29,8 +29,9 @@ from math import log
 
 import numpy as np
 
-from listening.analysis.inputs import Flags, Floats, Ints
-from listening.analysis.weighted_histograms import equal_error_rates, in_chunks, listener_histograms
+from common.arrays import Flags, Floats, Ints
+from evaluation.metrics.calibration import compute_rocch_eer, pool_histograms
+from listening.analysis.scoring.resampled import count_by_class, split_resamples
 
 FOLDS = 10
 _NEWTON_STEPS = 50
@@ -100,14 +101,13 @@ class Fit:
 
     def llr(self, score: Floats, offset: Floats | None = None, slope: Floats | None = None) -> Floats:
         """Log-likelihood ratios of scores; with other parameters of shape (resamples, 1), for each of them."""
-        offsets, slopes = (np.array([self.offset]), np.array([self.slope])) if offset is None or slope is None else (
-            offset, slope
-        )  # fmt: skip
+        offsets = np.array([self.offset]) if offset is None else offset
+        slopes = np.array([self.slope]) if slope is None else slope
         standard = (score - self.centre) / self.spread
         return np.clip(np.where(slopes > 0, offsets + slopes * standard, 0.0), self.lowest, self.highest)
 
 
-def folds_of(listeners: int, seed: int) -> Ints:
+def deal_folds(listeners: int, seed: int) -> Ints:
     """The fold of each listener, at random: `FOLDS` of equal size, or as many as there are listeners."""
     order = np.random.default_rng([seed, FOLDS]).permutation(listeners)
     folds = np.empty(listeners, np.int64)
@@ -122,7 +122,7 @@ def cross_validated_cost(
 
     Args:
         training: what the fit rests on; may be `judged` itself.
-        folds: shape (listeners,), as `folds_of` deals them.
+        folds: shape (listeners,), as `deal_folds` deals them.
         draws: shape (resamples, listeners), how often each listener occurs.
 
     Returns:
@@ -181,27 +181,18 @@ def fit(training: Judgements) -> Fit:
 
 
 def best_cost(target: Floats, nontarget: Floats) -> BestCost:
-    """min C_llr and the equal error rate on the ROC convex hull of two histograms, tied scores pooled together.
-
-    Unlike `evaluation.metrics`, which keeps the official order of ties (nontarget first, optimistic), this does not
-    count on an order within ties: ratings are little else, and all tied give 1 bit and 0.5.
+    """min C_llr and the equal error rate on the ROC convex hull of two histograms; all tied give 1 bit and 0.5.
 
     Args:
         target, nontarget: shape (values,), ratings of each distinct score, ascending; both have some.
     """
-    from scipy.optimize import isotonic_regression
-
-    both = target + nontarget
-    target, nontarget, both = target[both > 0], nontarget[both > 0], both[both > 0]
-    starts = isotonic_regression(target / both, weights=both).blocks[:-1]
-    targets = np.add.reduceat(target, starts) / target.sum()
-    nontargets = np.add.reduceat(nontarget, starts) / nontarget.sum()
+    pools = pool_histograms(target, nontarget)
+    targets, nontargets = pools.targets / pools.targets.sum(), pools.nontargets / pools.nontargets.sum()
     with np.errstate(divide="ignore", invalid="ignore"):
         cost = np.nansum(targets * np.log2(1 + nontargets / targets)) + np.nansum(
             nontargets * np.log2(1 + targets / nontargets)
         )
-    hull = equal_error_rates(targets[None, :], nontargets[None, :])
-    return BestCost(0.5 * float(cost), float(hull[0]))
+    return BestCost(0.5 * float(cost), compute_rocch_eer(pools))
 
 
 def _refitted(fitted: Fit, training: Judgements, draws: Floats) -> tuple[Floats, Floats]:
@@ -225,27 +216,20 @@ def _refitted(fitted: Fit, training: Judgements, draws: Floats) -> tuple[Floats,
         slope = fitted.slope - (a * second - b * first) / determinant
     # Without spread, or a class, there is nothing to move: the fit of all stays.
     defined = np.isfinite(offset) & np.isfinite(slope)
-    return (
-        np.where(defined, offset, fitted.offset)[:, None],
-        np.where(defined, slope, fitted.slope)[:, None],
-    )
+    return (np.where(defined, offset, fitted.offset)[:, None], np.where(defined, slope, fitted.slope)[:, None])
 
 
 def _resampled_sums(fitted: Fit, parameters: tuple[Floats, Floats], judged: Judgements, draws: Floats) -> Floats:
     """Sum of the costs of targets and of nontargets in each resample, shape (2, resamples)."""
     people, person = np.unique(judged.listener, return_inverse=True)
-    values, value = np.unique(judged.score, return_inverse=True)
-    counts = [
-        listener_histograms(person[side], value[side], listeners=people.size, values=values.size)
-        for side in (judged.is_target, ~judged.is_target)
-    ]
+    values, target, nontarget = count_by_class(judged.score, judged.is_target, person, people.size)
     drawn = draws[:, people]
     sums = np.empty((2, len(draws)))
-    for part in in_chunks(len(draws), values.size):
+    for part in split_resamples(len(draws), values.size):
         llr = fitted.llr(values, parameters[0][part], parameters[1][part])
         cost = np.logaddexp2(0, llr / log(2))
-        sums[0, part] = ((drawn[part] @ counts[0]) * (cost - llr / log(2))).sum(1)
-        sums[1, part] = ((drawn[part] @ counts[1]) * cost).sum(1)
+        sums[0, part] = ((drawn[part] @ target) * (cost - llr / log(2))).sum(1)
+        sums[1, part] = ((drawn[part] @ nontarget) * cost).sum(1)
     return sums
 
 

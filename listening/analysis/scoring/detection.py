@@ -6,41 +6,146 @@ pairs of one speaker and nontargets pairs of two, both processed by the system; 
 the originals shows whether listeners can do the task at all.
 
 Intervals draw listeners with all their ratings, the shared originals jointly for all systems, and are stretched where
-utterances were rated by several listeners (`clustered`). Two systems are told apart where the interval of the
+utterances were rated by several listeners (`intervals`). Two systems are told apart where the interval of the
 difference of their rates, corrected over all pairs of the task, leaves out 0; the correction is the one-step max-t
 method: the quantile, over resamples, of the largest studentised difference of any pair.
 
 Conventions: a higher score says "target"; rates are shares in [0, 1], interpolated on the DET polygon; C_llr in bits.
 Sources: VoicePrivacy 2022 evaluation plan, 5.3; Romano & Wolf, "Stepwise multiple testing as formalized data snooping",
 Econometrica 73 (2005), for max-t; DeLong, DeLong & Clarke-Pearson, Biometrics 44 (1988), for the influence on areas.
+
+`compare_rates` says which equal error rates differ. The interval of a difference is that of one pair alone. Whether a
+pair is told apart is decided over all pairs at once: the difference is divided by its bootstrap standard error, and the
+limit is the quantile, over resamples, of the largest such deviation of any pair (one-step max-t), stretched like every
+interval. With hundreds of pairs a Bonferroni correction would ask for quantiles that no number of resamples can give.
+Source: Romano & Wolf, "Exact and approximate stepdown methods for multiple hypothesis testing", JASA 100 (2005).
+`estimate_points` gives means and rates without intervals, quickly: for monitors, previews and what exclusions change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from evaluation.metrics.detection import det_curve
-from listening.analysis.calibration import Cost, Judgements, best_cost, cross_validated_cost, folds_of
-from listening.analysis.clustered import (
+from common.arrays import Flags, Floats, Ints
+from common.tables import DataTable
+from evaluation.metrics.detection import det_curve, interpolated_eers
+from listening.analysis.models.grouping import assign_letters
+from listening.analysis.models.intervals import (
     Influence,
-    item_numbers,
+    TwoWay,
+    cluster_two_way,
+    draw_listeners,
+    number_items,
     small_sample_stretch,
     stretched_interval,
-    two_way,
 )
-from listening.analysis.contents import DET, DETECTION, EER_DIFFERENCES
-from listening.analysis.draws import listener_draws
-from listening.analysis.eer_pairs import Rate, compare_rates
-from listening.analysis.inputs import ORIGINAL, Flags, Floats, Ints, Scored
-from listening.analysis.settings import Settings
-from listening.analysis.tables import Table
-from listening.analysis.weighted_histograms import areas, equal_error_rates, listener_histograms, of_resamples
+from listening.analysis.reading.inputs import ORIGINAL, Scored, Settings
+from listening.analysis.scoring import resampled
+from listening.analysis.scoring.calibration import Cost, Judgements, best_cost, cross_validated_cost, deal_folds
+from listening.analysis.scoring.resampled import measure_areas, measure_resamples
+from listening.analysis.tables import Row, make_table
 
-Row = dict[str, Any]
+_DECIMALS = 12  # what differs beyond was computed in another order
+_NO_INTERVAL = {"remark": "No interval: one of the two has none."}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rate:
+    """The rate of a system with its resamples, empty where it has no interval."""
+
+    system: str
+    value: float
+    resampled: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pair:
+    """The differences of one system from each later one.
+
+    Attributes:
+        value, error, stretch: shape (later,), the bootstrap standard error, and by how much an interval is stretched.
+        resampled: shape (resamples, later).
+    """
+
+    value: Floats
+    resampled: Floats
+    error: Floats
+    stretch: Floats
+
+
+def compare_rates(rates: Sequence[Rate], clustering: TwoWay, settings: Settings) -> tuple[dict[str, str], list[Row]]:
+    """Letters of systems that cannot be told apart, the highest rate first, and the rows of ``eer_differences``.
+
+    Args:
+        rates: resampled with the same draws.
+        clustering: of these rates, in their order.
+
+    Returns:
+        Without any interval no letters, and differences alone.
+    """
+    if not any(rate.resampled.size for rate in rates):
+        return {}, [_row(first, second) for place, first in enumerate(rates) for second in rates[place + 1 :]]
+    of_first = {
+        place: _against_later(rates, place, clustering, settings)
+        for place, rate in enumerate(rates[:-1])
+        if rate.resampled.size
+    }
+    limit = _limit(of_first.values(), settings.level)
+    rows: list[Row] = []
+    for place, first in enumerate(rates):
+        for number, second in enumerate(rates[place + 1 :]):
+            is_known = place in of_first and second.resampled.size
+            told = _interval(of_first[place], number, limit, settings.level) if is_known else _NO_INTERVAL
+            rows.append(_row(first, second) | told)
+    apart = {frozenset((row["first"], row["second"])) for row in rows if row.get("is_told_apart")}
+    ordered = sorted(rates, key=lambda rate: (-rate.value, rate.system))
+    return assign_letters([rate.system for rate in ordered], lambda a, b: frozenset((a, b)) in apart), rows
+
+
+def _limit(of_first: Collection[_Pair], level: float) -> float:
+    """Quantile of the largest studentised deviation of any pair."""
+    deviations = []
+    for pairs in of_first:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            deviation = np.abs(pairs.resampled - pairs.value) / pairs.error
+        # Not finite: not defined in this resample, or a pair that never varies.
+        deviations.append(np.where(np.isfinite(deviation), deviation, 0.0).max(axis=1))
+    return float(np.quantile(np.max(deviations, axis=0), level)) if deviations else 0.0
+
+
+def _against_later(rates: Sequence[Rate], place: int, clustering: TwoWay, settings: Settings) -> _Pair:
+    """The differences of a rate from the later ones; NaN where one of them has no resamples."""
+    first, later = rates[place], rates[place + 1 :]
+    missing = np.full(first.resampled.size, np.nan)
+    others = np.stack([rate.resampled if rate.resampled.size else missing for rate in later], axis=1)
+    resampled = np.round(first.resampled[:, None] - others, _DECIMALS)
+    stretches, degrees = clustering.of_differences(place)
+    small = [
+        small_sample_stretch(int(min(clustering.listeners[place], clusters)), int(degree), settings.level)
+        for clusters, degree in zip(clustering.listeners[place + 1 :], degrees, strict=True)
+    ]
+    defined = np.isfinite(resampled)
+    number = defined.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centre = np.where(defined, resampled, 0).sum(axis=0) / number
+        error = np.sqrt(np.where(defined, (resampled - centre) ** 2, 0).sum(axis=0) / (number - 1))
+    values = np.round([first.value - rate.value for rate in later], _DECIMALS)
+    return _Pair(values, resampled, error, stretches * np.array(small))
+
+
+def _row(first: Rate, second: Rate) -> Row:
+    return {"first": first.system, "second": second.system, "difference": round(first.value - second.value, _DECIMALS)}
+
+
+def _interval(pairs: _Pair, number: int, limit: float, level: float) -> Row:
+    value, stretch = float(pairs.value[number]), float(pairs.stretch[number])
+    low, high = stretched_interval(value, pairs.resampled[:, number], stretch, level, (-1.0, 1.0))
+    is_apart = abs(value) > limit * stretch * float(pairs.error[number])
+    return {"difference_low": low, "difference_high": high, "is_told_apart": int(is_apart)}
+
 
 VERIFIABILITY = "verifiability"
 # The part of a DET curve, on either side of the equal error rate, from which its slope is read.
@@ -100,19 +205,15 @@ class Found:
         return bool(self.eer.resampled.size)
 
 
-def tests_of(scored: Scored, task: str) -> list[Test]:
+def list_tests(scored: Scored, task: str) -> list[Test]:
     """The tests of a task: of each system, and of the originals where voices are compared."""
     ratings = scored.ratings
     of_task = ratings.task == task
     if task == VERIFIABILITY:
         return [
-            Test(
-                task,
-                system,
-                np.flatnonzero(of_task & (ratings.system == system) & (ratings.is_target == 1)),
-                np.flatnonzero(of_task & (ratings.system == system) & (ratings.is_target == 0)),
-            )
+            Test(task, system, *(np.flatnonzero(of_system & (ratings.is_target == one)) for one in (1, 0)))
             for system in scored.systems(task)
+            for of_system in (of_task & (ratings.system == system),)
         ]
     pool = np.flatnonzero(of_task & (ratings.system == ORIGINAL))
     return [
@@ -122,34 +223,28 @@ def tests_of(scored: Scored, task: str) -> list[Test]:
     ]
 
 
-def class_histograms(scored: Scored, test: Test) -> tuple[Floats, Floats, Floats]:
+def count_by_class(scored: Scored, test: Test) -> tuple[Floats, Floats, Floats]:
     """Distinct scores of a test, ascending, and how often each listener gave each to targets and to nontargets."""
-    values, place = np.unique(scored.score[test.rating], return_inverse=True)
-    sizes = {"listeners": scored.listeners.size, "values": values.size}
-    target, nontarget = place[: test.target.size], place[test.target.size :]
-    return (
-        values,
-        listener_histograms(scored.listener[test.target], target, **sizes),
-        listener_histograms(scored.listener[test.nontarget], nontarget, **sizes),
-    )
+    rating, is_target, listeners = test.rating, test.is_target, scored.listeners.size
+    return resampled.count_by_class(scored.score[rating], is_target, scored.listener[rating], listeners)
 
 
-def detection_tables(scored: Scored, settings: Settings) -> list[Table]:
+def make_detection_tables(scored: Scored, settings: Settings) -> list[DataTable]:
     """The tables ``detection``, ``det`` and ``eer_differences``."""
-    drawn = listener_draws(scored.listeners.size, settings)
-    draws = None if drawn is None else drawn.astype(np.float64)
-    item = item_numbers(scored.ratings.utterance)
+    draws = draw_listeners(scored.listeners.size, settings)
+    item = number_items(scored.ratings.utterance)
     rows: list[Row] = []
     curves: list[Row] = []
     differences: list[Row] = []
     for task in scored.tasks:
-        tests = tests_of(scored, task)
-        found = [find(scored, test, _training(tests, test), settings, draws, item) for test in tests if test.has_both]
-        clustering = two_way([one.eer.influence for one in found], scored.listener, item)
+        tests = list_tests(scored, task)
+        usable = [(test, _training(tests, test)) for test in tests if test.has_both]
+        found = [measure_test(scored, test, training, settings, draws, item) for test, training in usable]
+        clustering = cluster_two_way([one.eer.influence for one in found], scored.listener, item)
         rates = [Rate(one.test.system, one.eer.value, one.eer.resampled) for one in found]
         letters, pairs = compare_rates(rates, clustering, settings)
         of = {one.test.system: one for one in found}
-        intervals = interval_columns(found, scored.listener, item, settings)
+        intervals = make_intervals(found, scored.listener, item, settings)
         for test in tests:
             row = _counts(scored, test) | {"remark": _remark(test, of.get(test.system), scored, settings)}
             if test.system in of:
@@ -158,10 +253,10 @@ def detection_tables(scored: Scored, settings: Settings) -> list[Table]:
                 curves += _curve(scored, test)
             rows.append(row)
         differences += [{"task": task} | pair for pair in pairs]
-    return [DETECTION.table(rows), DET.table(curves), EER_DIFFERENCES.table(differences)]
+    return [make_table("detection", rows), make_table("det", curves), make_table("eer_differences", differences)]
 
 
-def find(
+def measure_test(
     scored: Scored, test: Test, training: Test | None, settings: Settings, draws: Floats | None, item: Ints
 ) -> Found:
     """Rate, area and C_llr of a test, with what their intervals need.
@@ -172,14 +267,15 @@ def find(
         draws: shape (resamples, listeners) or None: no intervals.
         item: shape (ratings,), numbers of the utterances.
     """
-    _, target, nontarget = class_histograms(scored, test)
+    _, target, nontarget = count_by_class(scored, test)
     whole = target.sum(0, keepdims=True), nontarget.sum(0, keepdims=True)
     clusters = _fewer(scored.listener, test), _fewer(item, test)
     if clusters[0] < settings.least_clusters:
         draws = None
-    none = np.empty(0)
-    eers, aucs = (none, none) if draws is None else of_resamples(draws, target, nontarget, equal_error_rates, areas)
-    eer, auc = float(equal_error_rates(*whole)[0]), float(areas(*whole)[0])
+    eers = aucs = np.empty(0)
+    if draws is not None:
+        eers, aucs = measure_resamples(draws, target, nontarget, interpolated_eers, measure_areas)
+    eer, auc = float(interpolated_eers(*whole)[0]), float(measure_areas(*whole)[0])
     place = np.unique(scored.score[test.rating], return_inverse=True)[1]
 
     def measured(value: float, resampled: Floats, of_target: Floats, of_nontarget: Floats) -> Measured:
@@ -200,13 +296,13 @@ def find(
     )
 
 
-def interval_columns(found: Sequence[Found], listener: Ints, item: Ints, settings: Settings) -> dict[str, Row]:
+def make_intervals(found: Sequence[Found], listener: Ints, item: Ints, settings: Settings) -> dict[str, Row]:
     """The columns of the intervals of rate, area and C_llr, by system."""
     columns: dict[str, Row] = {one.test.system: {} for one in found}
     for name, limits in (("eer", (0.0, 1.0)), ("auc", (0.0, 1.0)), ("cllr", (0.0, _MOST_BITS))):
         measures = {one.test.system: getattr(one, name) for one in found if one.has_interval}
         known: dict[str, Measured] = {system: one for system, one in measures.items() if one is not None}
-        clustering = two_way([one.influence for one in known.values()], listener, item)
+        clustering = cluster_two_way([one.influence for one in known.values()], listener, item)
         for (system, one), stretch, degrees in zip(
             known.items(), clustering.stretches(), clustering.degrees(), strict=True
         ):
@@ -226,7 +322,7 @@ def _training(tests: Sequence[Test], test: Test) -> Test | None:
 def _cost(scored: Scored, test: Test, training: Test | None, draws: Floats | None, settings: Settings) -> Cost | None:
     if training is None:
         return None
-    folds = folds_of(scored.listeners.size, settings.seed)
+    folds = deal_folds(scored.listeners.size, settings.seed)
     return cross_validated_cost(_judgements(scored, training), _judgements(scored, test), folds, draws)
 
 
@@ -265,25 +361,16 @@ def _auc_influence(target: Floats, nontarget: Floats) -> tuple[Floats, Floats]:
 
 
 def _counts(scored: Scored, test: Test) -> Row:
-    return {
-        "task": test.task,
-        "system": test.system,
-        "n_target": test.target.size,
-        "n_nontarget": test.nontarget.size,
-        "listeners": np.unique(scored.listener[test.rating]).size,
-    }
+    listeners = np.unique(scored.listener[test.rating]).size
+    counts = {"n_target": test.target.size, "n_nontarget": test.nontarget.size, "listeners": listeners}
+    return {"task": test.task, "system": test.system, **counts}
 
 
 def _points(found: Found, scored: Scored) -> Row:
-    _, target, nontarget = class_histograms(scored, found.test)
+    _, target, nontarget = count_by_class(scored, found.test)
     best = best_cost(target.sum(0), nontarget.sum(0))
-    return {
-        "eer": found.eer.value,
-        "auc": found.auc.value,
-        "cllr": None if found.cllr is None else found.cllr.value,
-        "min_cllr": best.min_cllr,
-        "rocch_eer": best.rocch_eer,
-    }
+    cllr = None if found.cllr is None else found.cllr.value
+    return {"eer": found.eer.value, "auc": found.auc.value, "cllr": cllr, **asdict(best)}
 
 
 def _curve(scored: Scored, test: Test) -> list[Row]:
@@ -298,11 +385,8 @@ def _curve(scored: Scored, test: Test) -> list[Row]:
 
 def _remark(test: Test, found: Found | None, scored: Scored, settings: Settings) -> str:
     if found is None:
-        missing = " or ".join(
-            words for words, ratings in zip(_class_words(test), (test.target, test.nontarget), strict=True)
-            if not ratings.size
-        )  # fmt: skip
-        return f"No rate: there are no ratings of {missing}."
+        sides = zip(_class_words(test), (test.target, test.nontarget), strict=True)
+        return f"No rate: there are no ratings of {' or '.join(words for words, ratings in sides if not ratings.size)}."
     said = []
     if not found.has_interval:
         clusters = _fewer(scored.listener, test)
@@ -320,3 +404,37 @@ def _class_words(test: Test) -> tuple[str, str]:
     if test.task == VERIFIABILITY:
         return "pairs of one speaker", "pairs of two speakers"
     return "original speech", "this system"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Attributes:
+    listeners, n: different listeners, and ratings, of a system.
+    mean: of their scores.
+    eer: in [0, 1], as `detection` defines it; None for originals that are no test, and where a class is missing.
+    """
+
+    listeners: int
+    n: int
+    mean: float
+    eer: float | None
+
+
+def estimate_points(scored: Scored) -> dict[tuple[str, str], Point]:
+    """Of each task and system that was rated, in the order of the tables."""
+    points = {}
+    for task in scored.tasks:
+        tests = {test.system: test for test in list_tests(scored, task)}
+        of_task = scored.ratings.task == task
+        for system in scored.systems(task):
+            chosen = of_task & (scored.ratings.system == system)
+            listeners, mean = int(np.unique(scored.listener[chosen]).size), float(scored.score[chosen].mean())
+            points[task, system] = Point(listeners, int(chosen.sum()), mean, _eer(scored, tests.get(system)))
+    return points
+
+
+def _eer(scored: Scored, test: Test | None) -> float | None:
+    if test is None or not test.has_both:
+        return None
+    _, target, nontarget = count_by_class(scored, test)
+    return float(interpolated_eers(target.sum(0, keepdims=True), nontarget.sum(0, keepdims=True))[0])

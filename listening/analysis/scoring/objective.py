@@ -12,22 +12,23 @@ intervals resample listeners and take the utterances as given, so they say nothi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from listening.analysis.contents import CORRELATIONS, DISAGREEMENTS, UTTERANCES
-from listening.analysis.draws import listener_draws, percentile_interval
-from listening.analysis.errors import AnalysisInputError
-from listening.analysis.inputs import ORIGINAL, Flags, Floats, Ints, Objective, Scored, Texts
-from listening.analysis.settings import Settings
-from listening.analysis.tables import Table
-from listening.analysis.weighted_correlations import weighted_pearson, weighted_spearman
+from common.arrays import Flags, Floats, Ints, Texts
+from common.tables import DataTable
+from listening.analysis.models.intervals import draw_listeners, percentile_interval
+from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Objective, Scale, Scored, Settings
+from listening.analysis.scoring.resampled import weighted_pearson, weighted_spearman
+from listening.analysis.tables import Row, make_table
 
 SUBJECTIVE = ("naturalness", "intelligibility")
+_CORRELATIONS = {"pearson": weighted_pearson, "spearman": weighted_spearman}
 ONE_MINUS_WER, PITCH = "1 − WER", "ρF0"
 HEARD_BADLY, HEARD_WELL = "heard-badly", "heard-well"
 MOST_DISAGREEMENTS = 10  # of a kind, of one task and system
@@ -78,21 +79,21 @@ class RatedUtterances:
         return np.asarray(self.counts[task].sum(0), np.int64)
 
 
-def objective_tables(scored: Scored, objective: Objective | None, settings: Settings) -> list[Table]:
+def make_objective_tables(scored: Scored, objective: Objective | None, settings: Settings) -> list[DataTable]:
     """The tables ``utterances``, ``correlations`` and ``disagreements``; without objective measures they hold ratings.
 
     Raises:
         AnalysisInputError: an utterance with two objective results.
     """
-    rated = rated_utterances(scored, objective)
+    rated = join_utterances(scored, objective)
     return [
-        UTTERANCES.table(_utterance_rows(rated)),
-        CORRELATIONS.table(_correlation_rows(rated, listener_draws(len(scored.listeners), settings), settings)),
-        DISAGREEMENTS.table(_disagreements(rated, scored.scale)),
+        make_table("utterances", _utterance_rows(rated)),
+        make_table("correlations", _correlation_rows(rated, draw_listeners(len(scored.listeners), settings), settings)),
+        make_table("disagreements", _disagreements(rated, scored.scale)),
     ]
 
 
-def objective_by_utterance(objective: Objective | None) -> dict[tuple[str, str], ObjectiveMeasures]:
+def index_objective(objective: Objective | None) -> dict[tuple[str, str], ObjectiveMeasures]:
     """What was computed, by system and utterance.
 
     Raises:
@@ -100,24 +101,19 @@ def objective_by_utterance(objective: Objective | None) -> dict[tuple[str, str],
     """
     if objective is None:
         return {}
-    found: dict[tuple[str, str], ObjectiveMeasures] = {}
-    twice: dict[tuple[str, str], None] = {}
-    names = zip(objective.system.tolist(), objective.utterance.tolist(), strict=True)
-    numbers = (objective.errors.tolist(), objective.words.tolist(), objective.pitch_correlation.tolist())
-    for name, measures in zip(names, zip(*numbers, strict=True), strict=True):
-        if name in found:
-            twice[name] = None
-        found[name] = ObjectiveMeasures(*measures)
+    names = list(zip(objective.system.tolist(), objective.utterance.tolist(), strict=True))
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        named = ", ".join(f"{utterance} of {system}" for system, utterance in list(twice)[:5])
+        named = ", ".join(f"{utterance} of {system}" for system, utterance in twice[:5])
         raise AnalysisInputError(
             f"Objective measures: expected one row for each utterance of a system, found {len(twice)} with more: "
             f"{named}. Keep the row of the run that counts."
         )
-    return found
+    numbers = (objective.errors.tolist(), objective.words.tolist(), objective.pitch_correlation.tolist())
+    return dict(zip(names, map(ObjectiveMeasures, *numbers), strict=True))
 
 
-def rated_utterances(scored: Scored, objective: Objective | None) -> RatedUtterances:
+def join_utterances(scored: Scored, objective: Objective | None) -> RatedUtterances:
     """Utterances rated in one of `SUBJECTIVE`, with everything that is known of them.
 
     Raises:
@@ -138,7 +134,7 @@ def rated_utterances(scored: Scored, objective: Objective | None) -> RatedUttera
         score = scored.score[asked][of_task]
         for found, each in ((sums, score), (counts, np.ones(score.size))):
             found[task] = np.asarray(np.bincount(cell[of_task], each, shape[0] * shape[1]), np.float64).reshape(shape)
-    known = objective_by_utterance(objective)
+    known = index_objective(objective)
     computed = [known.get(name, _UNKNOWN) for name in ordered]
     measures = {task: _means(sums[task].sum(0), counts[task].sum(0)) for task in SUBJECTIVE}
     measures[ONE_MINUS_WER] = np.array([one.one_minus_wer for one in computed])
@@ -161,29 +157,23 @@ def _speakers(speaker: Texts, place: Ints, utterances: int) -> Texts:
     return np.array(found, np.str_)
 
 
-def _utterance_rows(rated: RatedUtterances) -> Iterator[dict[str, Any]]:
-    n = np.maximum(*(rated.ratings(task) for task in SUBJECTIVE))
+def _utterance_rows(rated: RatedUtterances) -> Iterator[Row]:
+    n, measures = np.maximum(*(rated.ratings(task) for task in SUBJECTIVE)), rated.measures
     for row in range(rated.system.size):
-        yield {
-            "system": rated.system[row],
-            "utterance": rated.utterance[row],
-            "speaker": rated.speaker[row],
-            "n": n[row],
-            "naturalness": rated.measures["naturalness"][row],
-            "intelligibility": rated.measures["intelligibility"][row],
-            "one_minus_wer": rated.measures[ONE_MINUS_WER][row],
-            "pitch_correlation": rated.measures[PITCH][row],
-        }
+        named = {"system": rated.system[row], "utterance": rated.utterance[row], "speaker": rated.speaker[row]}
+        scores = {task: measures[task][row] for task in SUBJECTIVE}
+        computed = {"one_minus_wer": measures[ONE_MINUS_WER][row], "pitch_correlation": measures[PITCH][row]}
+        yield {**named, "n": n[row], **scores, **computed}
 
 
-def _correlation_rows(rated: RatedUtterances, draws: Ints | None, settings: Settings) -> Iterator[dict[str, Any]]:
+def _correlation_rows(rated: RatedUtterances, draws: Floats | None, settings: Settings) -> Iterator[Row]:
     """Each two measures that some anonymised utterance has both of."""
     for first, second in combinations((*SUBJECTIVE, ONE_MINUS_WER, PITCH), 2):
         has_both = np.isfinite(rated.measures[first]) & np.isfinite(rated.measures[second]) & rated.is_anonymised
         utterances = int(has_both.sum())
         if not utterances:
             continue
-        row: dict[str, Any] = {"first": first, "second": second, "utterances": utterances}
+        row: Row = {"first": first, "second": second, "utterances": utterances}
         tasks = [one for one in (first, second) if one in SUBJECTIVE]
         rated_by = [rated.counts[task][:, has_both].any(1) for task in tasks]
         listeners = int(np.any(rated_by, axis=0).sum()) if tasks else None
@@ -194,26 +184,23 @@ def _correlated(
     rated: RatedUtterances,
     chosen: Flags,
     names: tuple[str, str],
-    draws: Ints | None,
+    draws: Floats | None,
     settings: Settings,
     listeners: int | None,
-) -> dict[str, Any]:
+) -> Row:
     """Both correlations of two measures over the chosen utterances, their intervals, and a remark."""
     if chosen.sum() < _LEAST_UTTERANCES:
         return {"remark": f"Fewer than {_LEAST_UTTERANCES} utterances: no correlation."}
     first, second = (rated.measures[name][chosen][None, :] for name in names)
     once = np.ones_like(first)
-    row: dict[str, Any] = {
-        "pearson": weighted_pearson(first, second, once)[0],
-        "spearman": weighted_spearman(first, second, once)[0],
-    }
+    row: Row = {name: of(first, second, once)[0] for name, of in _CORRELATIONS.items()}
     if np.isnan(row["pearson"]):
         return row | {"remark": "One of the two is the same for all utterances: no correlation."}
     if listeners is None:
         return row | {"remark": _NO_LISTENER}
     if draws is None or listeners < settings.least_clusters:
         return row | {"remark": f"Fewer than {settings.least_clusters} listeners: no interval."}
-    for name, resampled in _resampled(rated, chosen, names, draws.astype(np.float64)).items():
+    for name, resampled in _resampled(rated, chosen, names, draws).items():
         limits = percentile_interval(_centred(resampled, row[name]), settings.level)
         row[f"{name}_low"], row[f"{name}_high"] = limits
     return row
@@ -236,7 +223,7 @@ def _resampled(rated: RatedUtterances, chosen: Flags, names: tuple[str, str], dr
     compared with how many it has, so that one rated once counts as often as its listener is drawn: if it counted once
     or not at all, intervals would be too narrow. Utterances without a drawn rating do not occur.
     """
-    found: dict[str, list[Floats]] = {"pearson": [], "spearman": []}
+    found: dict[str, list[Floats]] = {name: [] for name in _CORRELATIONS}
     step = max(1, _CELLS_AT_ONCE // int(chosen.sum()))
     for part in (slice(start, start + step) for start in range(0, len(draws), step)):
         values, weights = {}, []
@@ -250,8 +237,8 @@ def _resampled(rated: RatedUtterances, chosen: Flags, names: tuple[str, str], dr
             weights.append(drawn / counts.sum(0))
         weight = np.where(np.all([one > 0 for one in weights], axis=0), np.mean(weights, axis=0), 0.0)
         first, second = (values[name] for name in names)
-        found["pearson"].append(weighted_pearson(first, second, weight))
-        found["spearman"].append(weighted_spearman(first, second, weight))
+        for name, of in _CORRELATIONS.items():
+            found[name].append(of(first, second, weight))
     return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
@@ -261,7 +248,7 @@ def _means(sums: Floats, counts: Floats) -> Floats:
         return np.asarray(np.round(sums / counts, _DECIMALS))
 
 
-def _disagreements(rated: RatedUtterances, scale: Mapping[str, tuple[float, float]]) -> Iterator[dict[str, Any]]:
+def _disagreements(rated: RatedUtterances, scale: Scale) -> Iterator[Row]:
     """Of each task, kind and system the utterances on which listeners and recogniser differ most, those first.
 
     Heard badly: every word recognised, the worst rated first. Heard well: with errors, ordered by how far the score,
@@ -274,23 +261,13 @@ def _disagreements(rated: RatedUtterances, scale: Mapping[str, tuple[float, floa
         share = (rated.measures[task] - low) / (high - low)
         recognised = rated.measures[ONE_MINUS_WER]
         above = np.round(share - np.maximum(recognised, 0), 9)
-        for kind, chosen, first in (
-            (HEARD_BADLY, recognised == 1, above),
-            (HEARD_WELL, recognised < 1, -above),
-        ):
+        for kind, chosen, first in ((HEARD_BADLY, recognised == 1, above), (HEARD_WELL, recognised < 1, -above)):
             found = np.flatnonzero(chosen & rated.is_anonymised & (ratings > 0))
             taken: dict[str, int] = {}
             for row in sorted(found.tolist(), key=lambda one, first=first: (first[one], one)):  # type: ignore[misc]
                 system = str(rated.system[row])
                 taken[system] = taken.get(system, 0) + 1
                 if taken[system] <= MOST_DISAGREEMENTS:
-                    yield {
-                        "kind": kind,
-                        "task": task,
-                        "system": system,
-                        "utterance": rated.utterance[row],
-                        "speaker": rated.speaker[row],
-                        "score": rated.measures[task][row],
-                        "n": ratings[row],
-                        "one_minus_wer": recognised[row],
-                    }
+                    named = {"system": system, "utterance": rated.utterance[row], "speaker": rated.speaker[row]}
+                    score = {"score": rated.measures[task][row], "n": ratings[row], "one_minus_wer": recognised[row]}
+                    yield {"kind": kind, "task": task, **named, **score}

@@ -1,14 +1,108 @@
-"""Correlations with weights, for many resamples at once.
+"""Areas, medians and correlations of many resamples at once: how often each listener occurs, times what each gave.
 
-Conventions: rows are resamples, columns what is correlated; a weight says how often a column occurs, 0 that it does not
-(its values are then ignored). A row without two columns, or in which one side is constant, has no correlation: NaN.
+Ratings take few different values. So the ratings of a resample are a histogram over them, and the histograms of all
+resamples are one product, (resamples × listeners) @ (listeners × values); equal error rate, area under the curve and
+median of every resample follow from cumulative sums. Nothing is sorted or drawn again.
+
+Conventions: `target` and `nontarget` are histograms of shape (resamples, values), not negative, values ascending; a
+higher value says "target". Rates are shares in [0, 1], NaN for a resample that lacks targets or nontargets.
+
+Correlations have weights: rows are resamples, columns what is correlated; a weight says how often a column occurs, 0
+that it does not (its values are then ignored). A row without two columns, or in which one side is constant, has no
+correlation: NaN.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 
-from listening.analysis.inputs import Floats
+from common.arrays import Flags, Floats, Ints
+
+Measure = Callable[[Floats, Floats], Floats]
+
+_CELLS_AT_ONCE = 4_000_000  # of a histogram: 32 MB
+
+
+def count_by_listener(listener: Ints, value: Ints, *, listeners: int, values: int) -> Floats:
+    """How often each listener gave each value.
+
+    Args:
+        listener: shape (ratings,), numbers below `listeners`.
+        value: shape (ratings,), places among the distinct values, below `values`.
+
+    Returns:
+        Shape (listeners, values).
+    """
+    cells = np.bincount(listener * values + value, minlength=listeners * values)
+    return cells.reshape(listeners, values).astype(np.float64)
+
+
+def count_by_class(score: Floats, is_target: Flags, listener: Ints, listeners: int) -> tuple[Floats, Floats, Floats]:
+    """Distinct scores, ascending, and how often each listener gave each to targets and to nontargets.
+
+    Args:
+        score, is_target, listener: shape (ratings,), the last numbers below `listeners`.
+
+    Returns:
+        Shape (values,), and twice (listeners, values).
+    """
+    values, place = np.unique(score, return_inverse=True)
+    target, nontarget = (
+        count_by_listener(listener[side], place[side], listeners=listeners, values=values.size)
+        for side in (is_target, ~is_target)
+    )
+    return values, target, nontarget
+
+
+def split_resamples(resamples: int, values: int) -> Iterator[slice]:
+    """Ranges of resamples whose histograms fit into little memory."""
+    step = max(1, _CELLS_AT_ONCE // max(1, values))
+    for start in range(0, resamples, step):
+        yield slice(start, min(start + step, resamples))
+
+
+def measure_resamples(draws: Floats, target: Floats, nontarget: Floats, *measures: Measure) -> list[Floats]:
+    """Measures of two histograms in every resample, in chunks that take little memory.
+
+    Args:
+        draws: shape (resamples, listeners), how often each listener occurs.
+        target, nontarget: shape (listeners, values).
+
+    Returns:
+        Of each measure, shape (resamples,).
+    """
+    found: list[list[Floats]] = [[] for _ in measures]
+    for part in split_resamples(len(draws), target.shape[1]):
+        histograms = draws[part] @ target, draws[part] @ nontarget
+        for values, measure in zip(found, measures, strict=True):
+            values.append(measure(*histograms))
+    return [np.concatenate(values) for values in found]
+
+
+def measure_areas(target: Floats, nontarget: Floats) -> Floats:
+    """Area under each ROC curve: the chance that a target is above a nontarget, ties counted half."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        missed = target / target.sum(1, keepdims=True)
+        share = nontarget / nontarget.sum(1, keepdims=True)
+    above = 1 - np.cumsum(missed, axis=1) + 0.5 * missed
+    return np.asarray((share * above).sum(1))
+
+
+def find_medians(counts: Floats, values: Floats) -> Floats:
+    """Median of each histogram; the middle of the two middle values where the number is even. NaN where it is empty.
+
+    Args:
+        counts: shape (resamples, values), whole numbers.
+        values: shape (values,), ascending.
+    """
+    below = np.cumsum(counts, axis=1)
+    total = below[:, -1]
+    lower = np.argmax(below > ((total - 1) // 2)[:, None], axis=1)
+    upper = np.argmax(below > (total // 2)[:, None], axis=1)
+    return np.where(total > 0, (values[lower] + values[upper]) / 2, np.nan)
+
 
 _CONSTANT = 1e-20  # squared deviations below this share of the squared values are rounding
 

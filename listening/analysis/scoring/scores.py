@@ -4,30 +4,72 @@ Only ratings of purpose ``scored`` count: practice, control and bridge trials ne
 standing rule leaves out do not count unless asked for. A session that was not finished enters *normalised* scores only
 where it holds enough ratings of a task (`Settings.partial_trials`, and `partial_of_each_kind` of original and of
 anonymised speech): whoever quits after the easy half would get inflated low ranks. Raw scores keep it.
+
+Rank normalisation says what a rating tells within its listener and task, in [0, 1], whatever part of the scale was
+used. Over the ratings x_1 … x_n of one listener in one task, with average ranks r_i (ties share the mean of their
+ranks)::
+
+    rank01/avg   z_i = (r_i − 1) / (n − 1)     the usual one
+    midrank      z_i = (r_i − 1/2) / n
+
+Both have the mean 1/2. With ties the ends are not 0 and 1, which is as it should be: nothing is stretched. A single
+rating, or ratings that are all equal, say nothing about order: they become 1/2 and are flagged. Published results give
+only the range (0 lowest, 1 highest), so the formula is named in every file; a changed formula gets a new name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from listening.analysis.inputs import (
-    BRIDGE,
-    GOLD,
-    ORIGINAL,
-    PRACTICE,
-    RATED,
-    SCORED,
-    Flags,
-    Ints,
-    Ratings,
-    Scored,
-    Texts,
-)
-from listening.analysis.normalisation import normalised_ranks
-from listening.analysis.settings import Settings
+from common.arrays import Flags, Floats, Ints, Texts
+from listening.analysis.reading.inputs import BRIDGE, GOLD, ORIGINAL, PRACTICE, SCORED, Ratings, Scale, Scored, Settings
+from listening.tasks import RATED
+
+FORMULAS: Mapping[str, Callable[[Floats, int], Floats]] = {
+    "rank01/avg": lambda rank, count: (rank - 1) / (count - 1),
+    "midrank": lambda rank, count: (rank - 0.5) / count,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class NormalisedRanks:
+    """Attributes:
+    score: shape (ratings,), in [0, 1].
+    is_flat: shape (ratings,), whether the group of the rating holds one rating, or equal ones only.
+    """
+
+    score: Floats
+    is_flat: Flags
+
+
+def normalise_ranks(rating: Floats, group: Ints, formula: str) -> NormalisedRanks:
+    """Normalised ranks of ratings within their groups.
+
+    Args:
+        rating: shape (ratings,), finite.
+        group: shape (ratings,), from 0: the listener and task to which a rating belongs.
+        formula: a name in `FORMULAS`.
+
+    Raises:
+        KeyError: there is no such formula.
+
+    Example:
+        >>> normalise_ranks(np.array([1.0, 5.0, 5.0, 10.0]), np.zeros(4, int), "rank01/avg").score.tolist()
+        [0.0, 0.5, 0.5, 1.0]
+    """
+    from scipy.stats import rankdata
+
+    of = FORMULAS[formula]
+    score, is_flat = np.full(rating.size, 0.5), np.ones(rating.size, np.bool_)
+    order = np.argsort(group, kind="stable")
+    for own in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        if own.size and np.ptp(rating[own]) > 0:
+            score[own], is_flat[own] = of(rankdata(rating[own]), own.size), False
+    return NormalisedRanks(score, is_flat)
+
 
 RAW, NORMALISED = "raw", "normalised"
 
@@ -40,13 +82,8 @@ class LeftOut:
     remarks: tuple[str, ...]
 
 
-def scored_ratings(
-    ratings: Ratings,
-    scale: Mapping[str, tuple[float, float]],
-    settings: Settings,
-    kind: str,
-    *,
-    with_excluded: bool = False,
+def score_ratings(
+    ratings: Ratings, scale: Scale, settings: Settings, kind: str, *, with_excluded: bool = False
 ) -> Scored:
     """The ratings that count for a kind of scores, with their scores.
 
@@ -66,36 +103,26 @@ def scored_ratings(
     listener = listener.astype(np.int64)
     if kind == RAW:
         return Scored(RAW, chosen, chosen.rating.astype(np.float64), listener, listeners, dict(scale))
-    ranks = normalised_ranks(chosen.rating, _listener_and_task(chosen, listener), settings.normalisation)
+    ranks = normalise_ranks(chosen.rating, _listener_and_task(chosen, listener), settings.normalisation)
     return Scored(NORMALISED, chosen, ranks.score, listener, listeners, dict.fromkeys(scale, (0.0, 1.0)))
 
 
-def left_out(ratings: Ratings, settings: Settings) -> LeftOut:
-    """What `scored_ratings` leaves out of raw and of normalised scores, and which listeners are flagged."""
+def count_left_out(ratings: Ratings, settings: Settings) -> LeftOut:
+    """What `score_ratings` leaves out of raw and of normalised scores, and which listeners are flagged."""
     is_scored, stands = ratings.purpose == SCORED, ratings.excluded == ""
     counting: Ratings = ratings.rows(is_scored & stands)
     short = _in_short_session(counting, settings)
     normalised: Ratings = counting.rows(~short)
     excluded: Ratings = ratings.rows(~stands)
-    counts = {
-        "ratings_read": len(ratings),
-        "sessions_read": _sessions(ratings),
-        "listeners_read": _different(ratings.listener),
-        "ratings": len(counting),
-        "sessions": _sessions(counting),
-        "listeners": _different(counting.listener),
-        "left_out": len(excluded),
-        "excluded_sessions": _sessions(excluded),
-        "excluded_listeners": _different(excluded.listener),
-        "practice_ratings": int((ratings.purpose == PRACTICE).sum()),
-        "gold_ratings": int((ratings.purpose == GOLD).sum()),
-        "bridge_ratings": int((ratings.purpose == BRIDGE).sum()),
-        "partial_sessions": _sessions(counting.rows(~counting.is_finished)),
-        "short_sessions": _sessions(counting.rows(short)),
-        "short_ratings": int(short.sum()),
-        "ratings_normalised": len(normalised),
-        "flat_listeners": _different(_flat_listeners(normalised, settings)),
-    }
+    counts = {"left_out": len(excluded), "short_ratings": int(short.sum()), "ratings_normalised": len(normalised)}
+    for name, part in (("{}_read", ratings), ("{}", counting), ("excluded_{}", excluded)):
+        counts |= {name.format("sessions"): _sessions(part), name.format("listeners"): _different(part.listener)}
+    counts |= {"ratings_read": len(ratings), "ratings": len(counting)}
+    for purpose in (PRACTICE, GOLD, BRIDGE):
+        counts[f"{purpose}_ratings"] = int((ratings.purpose == purpose).sum())
+    counts["partial_sessions"] = _sessions(counting.rows(~counting.is_finished))
+    counts["short_sessions"] = _sessions(counting.rows(short))
+    counts["flat_listeners"] = _different(_flat_listeners(normalised, settings))
     return LeftOut(counts, tuple(_remarks(counts, normalised, settings)))
 
 
@@ -122,7 +149,7 @@ def _flat_listeners(ratings: Ratings, settings: Settings) -> Texts:
     if not len(ratings):
         return ratings.listener
     _, listener = np.unique(ratings.listener, return_inverse=True)
-    ranks = normalised_ranks(ratings.rating, _listener_and_task(ratings, listener), settings.normalisation)
+    ranks = normalise_ranks(ratings.rating, _listener_and_task(ratings, listener), settings.normalisation)
     return ratings.listener[ranks.is_flat]
 
 
@@ -132,8 +159,8 @@ def _remarks(counts: Mapping[str, int], normalised: Ratings, settings: Settings)
     if counts["left_out"]:
         said.append(
             f"{_number(counts['excluded_sessions'], 'session')} of {_number(counts['excluded_listeners'], 'listener')} "
-            f"with {_number(counts['left_out'], 'rating')} {_are(counts['excluded_sessions'])} left out by standing "
-            "rules."
+            f"with {_number(counts['left_out'], 'rating')} {'is' if counts['excluded_sessions'] == 1 else 'are'} left "
+            "out by standing rules."
         )
     if aside := counts["practice_ratings"] + counts["gold_ratings"] + counts["bridge_ratings"]:
         said.append(
@@ -158,10 +185,6 @@ def _remarks(counts: Mapping[str, int], normalised: Ratings, settings: Settings)
 
 def _number(count: int, of: str) -> str:
     return f"{count:,} {of}{'' if count == 1 else 's'}"
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def _task_numbers(ratings: Ratings) -> Ints:

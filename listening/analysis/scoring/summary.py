@@ -1,12 +1,27 @@
 """What each system scored: means, medians, spread, and how sure one can be of them.
 
 Intervals of means and medians draw listeners with all their ratings and are stretched where utterances were rated by
-several listeners (`clustered`; for normalised ranks `rank_influence`). Beside them stand four standard errors of the
+several listeners (`intervals`; for normalised ranks `estimate_missed`). Beside them stand four standard errors of the
 mean, so that a reader sees what each assumption costs: as if ratings were independent, by listener, by utterance, and
 clustered both ways.
 
 Conventions: scores of one kind, raw or normalised; quantiles interpolate linearly (Hyndman & Fan, type 7); whiskers end
 at the last score within 1.5 interquartile ranges of the box (Tukey).
+
+Utterances move a mean of normalised ranks in two ways (`estimate_missed`). A normalised rank compares a rating with all
+others of its listener and task. So an utterance that is easy to like raises the ranks of its own ratings and lowers all
+others of those who rated it: of a study in which half of all ratings are of originals, the mean rank of the originals
+says as much about the utterances of the systems as about their own. Clustering ratings by their own utterance, as for
+raw scores, leaves that out.
+
+With c(x, y) = 1, 1/2, 0 for x above, equal to and below y, the mean of the ranks of cell S is, but for a constant,
+
+    1/n_S · Σ_l 1/(n_l − 1) · Σ_{j in S} Σ_{k not in S} c(x_j, x_k)        (sums over ratings of listener l),
+
+a sum over listeners of functions of the utterances that each heard. Two listeners covary through the utterances they
+share: the product of what such an utterance adds to either (Hájek projection), summed over pairs of listeners, is the
+variance that clustering by listener misses. For raw scores it is V_I − V_LI of `intervals`.
+Source: van der Vaart, "Asymptotic Statistics" (1998), chapters 11 and 12 (projections, U-statistics).
 """
 
 from __future__ import annotations
@@ -18,28 +33,89 @@ from typing import Any
 
 import numpy as np
 
-from listening.analysis.clustered import (
+from common.arrays import Flags, Floats, Ints
+from common.tables import DataTable
+from listening.analysis.models.comparisons import adjust_p
+from listening.analysis.models.grouping import assign_letters
+from listening.analysis.models.intervals import (
     TwoWay,
-    item_numbers,
+    cluster_two_way,
+    draw_listeners,
     mean_influence,
     median_influence,
+    number_items,
     small_sample_stretch,
     stretched_interval,
     t_limits,
-    two_way,
 )
-from listening.analysis.contents import HISTOGRAM, SUMMARY
-from listening.analysis.corrections import adjusted
-from listening.analysis.draws import listener_draws
-from listening.analysis.grouping import groups_of
-from listening.analysis.inputs import Flags, Floats, Ints, Scored
-from listening.analysis.rank_influence import missed_by_listeners
-from listening.analysis.scoring import NORMALISED
-from listening.analysis.settings import Settings
-from listening.analysis.tables import Table
-from listening.analysis.weighted_histograms import in_chunks, listener_histograms, medians
+from listening.analysis.reading.inputs import Scored, Settings
+from listening.analysis.scoring.resampled import count_by_listener, find_medians, split_resamples
+from listening.analysis.scoring.scores import NORMALISED
+from listening.analysis.tables import Row, make_table
 
-Row = dict[str, Any]
+_DENOMINATOR_LESS = {"rank01/avg": 1, "midrank": 0}
+
+
+def estimate_missed(scored: Scored, members: Sequence[Ints], item: Ints, normalisation: str) -> Floats:
+    """Variances and covariances of the means of cells that clustering by listener misses; they may be negative.
+
+    Args:
+        scored: normalised scores.
+        members: of each cell, numbers of its ratings, all of one task.
+        item: shape (ratings,), numbers of the utterances.
+        normalisation: formula by which ranks were normalised.
+
+    Returns:
+        Shape (cells, cells); 0 between cells of different tasks, which are not compared.
+    """
+    missed = np.zeros((len(members), len(members)))
+    tasks = [str(scored.ratings.task[rating[0]]) for rating in members]
+    for task in dict.fromkeys(tasks):
+        cells = [place for place, name in enumerate(tasks) if name == task]
+        rating = np.flatnonzero(scored.ratings.task == task)
+        is_member = np.zeros((rating.size, len(cells)), dtype=np.bool_)
+        for column, cell in enumerate(cells):
+            is_member[np.searchsorted(rating, members[cell]), column] = True
+        added = _added(scored.score[rating], scored.listener[rating], is_member, less=_DENOMINATOR_LESS[normalisation])
+        added -= _expected(added, scored, rating)
+        missed[np.ix_(cells, cells)] = _between_listeners(added, scored.listener[rating], item[rating])
+    return missed
+
+
+def _added(score: Floats, listener: Ints, is_member: Flags, less: int) -> Floats:
+    """What each rating adds to the mean of each cell, by winning or losing against ratings on the other side."""
+    added = np.zeros(is_member.shape)
+    for one in np.unique(listener):
+        own = np.flatnonzero(listener == one)
+        inside = is_member[own].astype(np.float64)
+        beats = np.greater.outer(score[own], score[own]) + 0.5 * np.equal.outer(score[own], score[own])
+        against = beats @ inside
+        won = beats.sum(axis=1, keepdims=True) - against
+        lost = inside.sum(axis=0) - against
+        added[own] = np.where(inside > 0, won, lost) / max(own.size - less, 1)
+    return np.asarray(added / is_member.sum(axis=0))
+
+
+def _expected(added: Floats, scored: Scored, rating: Ints) -> Floats:
+    """The mean over ratings of the same system and class: what is no matter of the utterance."""
+    names, system = np.unique(scored.ratings.system[rating], return_inverse=True)
+    group = system + names.size * (scored.ratings.is_target[rating] > 0)
+    count = np.maximum(np.bincount(group), 1)
+    means = [np.bincount(group, column)[group] / count[group] for column in added.T]
+    return np.stack(means, axis=1)
+
+
+def _between_listeners(added: Floats, listener: Ints, item: Ints) -> Floats:
+    """Σ over utterances of the products of what two different listeners got from them, shape (cells, cells)."""
+    _, both = np.unique(item * (int(listener.max()) + 1) + listener, return_inverse=True)
+    found = np.zeros((added.shape[1], added.shape[1]))
+    for cluster, sign in ((item, 1), (both, -1)):
+        count = np.unique(cluster).size
+        sums = np.stack([np.bincount(cluster, one) for one in added.T], axis=1)
+        found += sign * count / max(count - 1, 1) * (sums.T @ sums)
+    return found
+
+
 _PairP = dict[frozenset[str], float]
 
 ALL, TARGET, NONTARGET = "all", "target", "nontarget"
@@ -59,6 +135,11 @@ class Cell:
     kind: str
     rating: Ints
 
+    @property
+    def names(self) -> Row:
+        """The first columns of each row about it."""
+        return {"task": self.task, "system": self.system, "kind": self.kind}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Shared:
@@ -71,18 +152,16 @@ class _Shared:
     draws: Floats | None
 
 
-def summary_tables(scored: Scored, settings: Settings, differences: Table) -> list[Table]:
+def make_summary_tables(scored: Scored, settings: Settings, differences: DataTable) -> list[DataTable]:
     """The tables ``summary`` and ``histogram``.
 
     Args:
         differences: of the same scores; its adjusted permutation p tells systems apart, together with a t test
             clustered both ways. Either decides alone where the other cannot be made.
     """
-    drawn = listener_draws(scored.listeners.size, settings)
     utterance = scored.ratings.utterance
-    shared = _Shared(
-        scored, settings, item_numbers(utterance), utterance != "", None if drawn is None else drawn.astype(np.float64)
-    )
+    draws = draw_listeners(scored.listeners.size, settings)
+    shared = _Shared(scored, settings, number_items(utterance), utterance != "", draws)
     cells = cells_of(scored)
     rows = [_points(cell, shared) for cell in cells]
     of_pairs = _add_intervals(rows, cells, shared)
@@ -94,7 +173,10 @@ def summary_tables(scored: Scored, settings: Settings, differences: Table) -> li
         letters = _letters(of_all, differences.records(task=task), of_pairs.get(task, {}), below)
         for row in of_all:
             row["group"] = letters.get(row["system"], "")
-    return [SUMMARY.table(rows), HISTOGRAM.table([bin_ for cell in cells for bin_ in _bins(cell, scored)])]
+    return [
+        make_table("summary", rows),
+        make_table("histogram", [bin_ for cell in cells for bin_ in _bins(cell, scored)]),
+    ]
 
 
 def cells_of(scored: Scored) -> list[Cell]:
@@ -121,15 +203,16 @@ def _points(cell: Cell, shared: _Shared) -> Row:
     lower, median, upper = np.quantile(score, [0.25, 0.5, 0.75])
     reach = _WHISKER * (upper - lower)
     spread = _spread(score) if score.size > 1 else None
-    return {
-        "task": cell.task, "system": cell.system, "kind": cell.kind, "n": score.size,
-        "listeners": np.unique(scored.listener[cell.rating]).size,
-        "items": np.unique(scored.ratings.utterance[cell.rating][shared.is_known[cell.rating]]).size,
-        "mean": score.mean(), "median": median, "q1": lower, "q3": upper,
-        "low_whisker": score[score >= lower - reach].min(), "high_whisker": score[score <= upper + reach].max(),
-        "sd": spread, "se_naive": None if spread is None else spread / sqrt(score.size),
-        "remark": _remark(cell, shared),
-    }  # fmt: skip
+    listeners = np.unique(scored.listener[cell.rating]).size
+    items = np.unique(scored.ratings.utterance[cell.rating][shared.is_known[cell.rating]]).size
+    low_whisker, high_whisker = score[score >= lower - reach].min(), score[score <= upper + reach].max()
+    return (
+        cell.names
+        | {"n": score.size, "listeners": listeners, "items": items, "remark": _remark(cell, shared)}
+        | {"mean": score.mean(), "median": median, "q1": lower, "q3": upper, "sd": spread}
+        | {"low_whisker": low_whisker, "high_whisker": high_whisker}
+        | {"se_naive": None if spread is None else spread / sqrt(score.size)}
+    )
 
 
 def _remark(cell: Cell, shared: _Shared) -> str:
@@ -163,11 +246,11 @@ def _add_intervals(rows: Sequence[Row], cells: Sequence[Cell], shared: _Shared) 
     # Where voices are compared, how many pairs of either class an utterance is in was chosen, not found.
     stratum = np.where(scored.ratings.task == "verifiability", scored.ratings.is_target, 0)
     ratings = scored.score, *by, stratum
-    of_means = two_way([mean_influence(cell.rating, *ratings) for _, cell in kept], *by)
-    of_medians = two_way([median_influence(cell.rating, *ratings) for _, cell in kept], *by)
+    of_means = cluster_two_way([mean_influence(cell.rating, *ratings) for _, cell in kept], *by)
+    of_medians = cluster_two_way([median_influence(cell.rating, *ratings) for _, cell in kept], *by)
     stretches = [of_means.stretches(), of_medians.stretches()]
     if scored.kind == NORMALISED and kept:
-        missed = missed_by_listeners(scored, [cell.rating for _, cell in kept], shared.item, settings.normalisation)
+        missed = estimate_missed(scored, [cell.rating for _, cell in kept], shared.item, settings.normalisation)
         of_means = of_means.with_missed(missed)
         # Ranks of one listener move together, so what carries over to a mean carries over to a median.
         stretches = [of_means.stretches(), np.maximum(stretches[1], of_means.stretches())]
@@ -187,9 +270,7 @@ def _add_intervals(rows: Sequence[Row], cells: Sequence[Cell], shared: _Shared) 
     return {task: _two_way_p(task, kept, of_means, settings) for task in scored.tasks}
 
 
-def _two_way_p(
-    task: str, kept: Sequence[tuple[Row, Cell]], clustering: TwoWay, settings: Settings
-) -> _PairP:  # fmt: skip
+def _two_way_p(task: str, kept: Sequence[tuple[Row, Cell]], clustering: TwoWay, settings: Settings) -> _PairP:
     """Of each two systems the t test of their means for other listeners and other utterances, corrected over pairs.
 
     Left out are systems of which one utterance only was rated: nothing can be said of others.
@@ -212,7 +293,7 @@ def _two_way_p(
         else:
             found[number] = 2 * stdtr(degrees, -difference / sqrt(variance)) if variance > 0 else 0.0
     names = [frozenset((kept[first][1].system, kept[second][1].system)) for first, second in pairs]
-    return dict(zip(names, adjusted(found, settings.correction).tolist(), strict=True))
+    return dict(zip(names, adjust_p(found, settings.correction).tolist(), strict=True))
 
 
 def _spread(values: Floats) -> float:
@@ -228,15 +309,13 @@ def _resampled(cell: Cell, shared: _Shared) -> tuple[Floats, Floats]:
     if draws is None:
         return np.empty(0), np.empty(0)
     values, place = np.unique(shared.scored.score[cell.rating], return_inverse=True)
-    counts = listener_histograms(
-        shared.scored.listener[cell.rating], place, listeners=draws.shape[1], values=values.size
-    )
+    counts = count_by_listener(shared.scored.listener[cell.rating], place, listeners=draws.shape[1], values=values.size)
     means, middles = np.empty(len(draws)), np.empty(len(draws))
-    for part in in_chunks(len(draws), values.size):
+    for part in split_resamples(len(draws), values.size):
         histograms = draws[part] @ counts
         with np.errstate(invalid="ignore", divide="ignore"):
             means[part] = (histograms @ values) / histograms.sum(1)
-        middles[part] = medians(histograms, values)
+        middles[part] = find_medians(histograms, values)
     return means, middles
 
 
@@ -257,7 +336,7 @@ def _item_errors(cells: Sequence[Cell], shared: _Shared) -> list[float | None]:
     numbers = np.random.default_rng([settings.seed, _ITEM_STREAM])
     shares = np.full(names.size, 1 / names.size)
     means = np.empty((settings.resamples, len(cells)))
-    for part in in_chunks(settings.resamples, names.size):
+    for part in split_resamples(settings.resamples, names.size):
         drawn = numbers.multinomial(names.size, shares, size=part.stop - part.start).astype(np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
             means[part] = (drawn @ sums) / (drawn @ counts)
@@ -287,7 +366,7 @@ def _letters(
         return bool(found) and max(found) < below
 
     ordered = sorted(rows, key=lambda row: (-row["mean"], row["system"]))
-    return groups_of([row["system"] for row in ordered], is_apart)
+    return assign_letters([row["system"] for row in ordered], is_apart)
 
 
 def _bins(cell: Cell, scored: Scored) -> list[Row]:
@@ -304,9 +383,6 @@ def _bins(cell: Cell, scored: Scored) -> list[Row]:
     place = np.floor((score - edges[0]) / (edges[1] - edges[0]) + 1e-9)
     counts = np.bincount(np.clip(place, 0, edges.size - 2).astype(np.int64), minlength=edges.size - 1)
     return [
-        {
-            "task": cell.task, "system": cell.system, "kind": cell.kind,
-            "lower": lower, "upper": upper, "count": count, "share": count / score.size,
-        }
+        cell.names | {"lower": lower, "upper": upper, "count": count, "share": count / score.size}
         for lower, upper, count in zip(edges[:-1], edges[1:], counts, strict=True)
-    ]  # fmt: skip
+    ]

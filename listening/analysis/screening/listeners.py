@@ -1,4 +1,7 @@
-"""What one listener's ratings look like beside those of the others: agreement, bias and inconsistency.
+"""One row a listener and task: level, spread, bias, agreement with the others and with himself, and what rules say.
+
+Listeners whom a standing rule leaves out have rows too, compared with those who count; so an organizer sees on one page
+what a rule did and what it would do. Repeats come from `reliability`.
 
 Conventions: a *cell* is a system, and in the task of verifiability a system with one class of pairs (same speaker or
 not), as the two lie far apart. The others are the listeners that count; whoever is left out by a standing rule is
@@ -7,11 +10,31 @@ compared with them too, but is nobody's other. Values have shape (listeners,), N
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from listening.analysis.inputs import Flags, Floats, Ints, Scored
+from common.arrays import Flags, Floats, Ints
+from common.tables import DataTable
+from listening.analysis.agreement.reliability import find_repeats, select_bridge, select_given
+from listening.analysis.reading.inputs import Ratings, Scored, Settings
+from listening.analysis.tables import Row, make_table
+
+
+def add_left_out(scored: Scored, with_excluded: Scored) -> Scored:
+    """The scores that count, and after them those of listeners of whom nothing counts.
+
+    A listener with two sessions, one of them left out, is told about by the one that counts.
+    """
+    is_out = ~np.isin(with_excluded.ratings.listener, scored.listeners)
+    rows = with_excluded.ratings.rows(is_out)
+    ratings = Ratings(
+        *(np.concatenate([getattr(scored.ratings, one.name), getattr(rows, one.name)]) for one in fields(Ratings))
+    )
+    score = np.concatenate([scored.score, with_excluded.score[is_out]])
+    listeners, listener = np.unique(ratings.listener, return_inverse=True)
+    return Scored(scored.kind, ratings, score, listener.astype(np.int64), listeners, scored.scale)
+
 
 LEAST_CELLS = 3
 _DECIMALS = 10  # beyond, sums that are equal on paper differ
@@ -46,7 +69,7 @@ class Deviations:
     inconsistency: Floats
 
 
-def rated_of(scored: Scored, task: str) -> Rated:
+def select_rated(scored: Scored, task: str) -> Rated:
     """The scores of a task, with its cells and items numbered."""
     ratings = scored.ratings.rows(scored.ratings.task == task)
     _, cell = np.unique(ratings.system, return_inverse=True)
@@ -54,13 +77,11 @@ def rated_of(scored: Scored, task: str) -> Rated:
         _, cell = np.unique(cell * 3 + ratings.is_target, return_inverse=True)
     _, item = np.unique(ratings.item, return_inverse=True)
     chosen = scored.ratings.task == task
-    return Rated(
-        scored.listener[chosen], int(scored.listeners.size), cell.astype(np.int64), item.astype(np.int64),
-        scored.score[chosen], ratings.excluded == "",
-    )  # fmt: skip
+    listener, numbers = scored.listener[chosen], (cell.astype(np.int64), item.astype(np.int64))
+    return Rated(listener, int(scored.listeners.size), *numbers, scored.score[chosen], ratings.excluded == "")
 
 
-def agreement(rated: Rated) -> tuple[Floats, Ints]:
+def measure_agreement(rated: Rated) -> tuple[Floats, Ints]:
     """Pearson correlation of a listener's scores with the cell means of all others, and over how many cells.
 
     Each score stands beside the mean that the others together gave to its cell (leave-one-out). NaN with fewer than
@@ -90,7 +111,7 @@ def agreement(rated: Rated) -> tuple[Floats, Ints]:
     return np.clip(found, -1.0, 1.0), common.astype(np.int64)
 
 
-def deviations(rated: Rated) -> Deviations:
+def measure_deviations(rated: Rated) -> Deviations:
     """Bias and inconsistency in the manner of ITU-T P.913, Annex E.
 
     There, a rating less the mean of its stimulus over all subjects; bias is the mean of that over the stimuli of a
@@ -123,4 +144,75 @@ def _centred(group: Ints, values: Floats, groups: int) -> Floats:
     """Values less the mean of their group."""
     means, _ = _means(group, values, np.ones(values.size, np.bool_), groups)
     found: Floats = values - means[group]
+    return found
+
+
+def make_listener_tables(
+    all_ratings: Ratings,
+    scored: Scored,
+    scored_with_excluded: Scored,
+    settings: Settings,  # noqa: ARG001 - as every section
+    screening: DataTable,
+) -> list[DataTable]:
+    """``listeners``: by listener, then by task.
+
+    Args:
+        all_ratings: of every purpose, for repeats in the bridge set and for sessions that are left out.
+        screening: as `screening.screening_table` gives it.
+    """
+    everyone = add_left_out(scored, scored_with_excluded)
+    reasons = _reasons(all_ratings)
+    caught = screening.records(is_caught=1)
+    rows = [row for task in everyone.tasks for row in _rows_of_task(task, everyone, all_ratings)]
+    rows.sort(key=lambda row: row["listener"])
+    for row in rows:
+        name = row["listener"]
+        row["excluded"] = reasons.get(name, "")
+        own = [one for one in caught if one["listener"] == name and one["task"] in (None, row["task"])]
+        row["caught"] = ", ".join(one["rule"] for one in own)
+    return [make_table("listeners", rows)]
+
+
+def _rows_of_task(task: str, everyone: Scored, all_ratings: Ratings) -> list[Row]:
+    rated = select_rated(everyone, task)
+    correlation, _ = measure_agreement(rated)
+    deviating = measure_deviations(rated)
+    repeated = _repeated(task, everyone, all_ratings)
+    rows = []
+    for listener in np.unique(rated.listener).tolist():
+        scores = rated.score[rated.listener == listener]
+        sd = scores.std(ddof=1) if scores.size > 1 else None
+        row = {"listener": str(everyone.listeners[listener]), "task": task, "correlation": correlation[listener]}
+        row |= {"n": scores.size, "mean": scores.mean(), "sd": sd}
+        row |= {"bias": deviating.bias[listener], "inconsistency": deviating.inconsistency[listener]}
+        rows.append(row | repeated.get(listener, {"repeats": 0}))
+    return rows
+
+
+def _repeated(task: str, everyone: Scored, all_ratings: Ratings) -> dict[int, Row]:
+    """Cells about items that a listener rated more than once, those of the bridge set among them."""
+    out = ~np.isin(everyone.listeners, everyone.listeners[everyone.listener[everyone.ratings.excluded == ""]])
+    is_of_one_out = np.isin(all_ratings.listener, everyone.listeners[out])
+    told_about = replace(all_ratings, excluded=np.where(is_of_one_out, "", all_ratings.excluded))
+    repeats = find_repeats(select_given(everyone, task), select_bridge(told_about, everyone, task))
+    found = {}
+    for listener in np.unique(repeats.listener).tolist():
+        own = repeats.listener == listener
+        found[listener] = {
+            "repeats": int(own.sum()),
+            "repeat_difference": repeats.score_difference[own].mean(),
+            "repeat_within_one": (repeats.rating_difference[own] <= 1).mean(),
+        }
+    return found
+
+
+def _reasons(ratings: Ratings) -> dict[str, str]:
+    """Why sessions of a listener are left out, by listener; how many of them where others count."""
+    found: dict[str, str] = {}
+    for name in np.unique(ratings.listener[ratings.excluded != ""]).tolist():
+        own = ratings.listener == name
+        why = dict(zip(ratings.session[own].tolist(), ratings.excluded[own].tolist(), strict=True))
+        told = "; ".join(dict.fromkeys(reason for reason in why.values() if reason))
+        out = sum(bool(reason) for reason in why.values())
+        found[name] = told if out == len(why) else f"{out} of {len(why)} sessions: {told}"
     return found

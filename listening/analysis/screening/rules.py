@@ -10,17 +10,27 @@ at raw ratings, because ranks would hide who used two points of the scale. Thres
 
 Conventions: a rule gives one `Finding` for each listener, or for each listener and task; `value` is what it looked at
 and `limit` from where it catches; where nothing can be said the value is NaN and the remark says why.
+
+An organizer makes a finding a reversible exclusion, which comes back as `Ratings.excluded`; the tables say what each
+rule finds, and what leaving out those it catches would change. Where each rule comes from stands in the data
+dictionary, for pages and files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from listening.analysis.inputs import BRIDGE, GOLD, Flags, Floats, Ints, Ratings, Scored, Texts
-from listening.analysis.listener_measures import LEAST_CELLS, Rated, agreement, rated_of
+from common.arrays import Flags, Floats, Ints, Texts
+from common.tables import DataTable
+from listening.analysis.reading.inputs import BRIDGE, GOLD, PRACTICE, Ratings, Scale, Scored, Settings
+from listening.analysis.scoring.detection import Point, estimate_points
+from listening.analysis.scoring.scores import RAW, score_ratings
+from listening.analysis.screening.listeners import LEAST_CELLS, Rated, add_left_out, measure_agreement, select_rated
+from listening.analysis.tables import DICTIONARY, Row, make_table
 
 LEAST_RATINGS = 8
 VARIANCE_ON_FIVE_POINTS = 0.1
@@ -57,7 +67,7 @@ class Panel:
 
     scored: Scored
     ratings: Ratings
-    scale: Mapping[str, tuple[float, float]]
+    scale: Scale
     gold: Gold
 
     @property
@@ -95,15 +105,15 @@ def low_variance(panel: Panel) -> Iterator[Finding]:
 
 
 def disagrees(panel: Panel) -> Iterator[Finding]:
-    """Agreement with the others (`listener_measures.agreement`) under 0.3 *and* under min(0.7, mean − SD) of everybody.
+    """Agreement with the others (`measure_agreement`) under 0.3 *and* under min(0.7, mean − SD) of everybody.
 
     P.913 leaves out below min(0.7, mean r − SD r) alone. That is meant for laboratories, where r is above 0.9: with few
     ratings a system it takes out one in six of any panel, however good. A floor of 0.3 alone would take out half of a
     panel that hears small differences. Both together leave out who agrees with nobody while the others do.
     """
     for task in panel.scored.tasks:
-        rated = rated_of(panel.scored, task)
-        found, cells = agreement(rated)
+        rated = select_rated(panel.scored, task)
+        found, cells = measure_agreement(rated)
         numbers = np.bincount(rated.listener, minlength=panel.listeners.size)
         told = np.isfinite(found) & (numbers >= LEAST_RATINGS)
         judged = told & panel.counts
@@ -192,7 +202,7 @@ def vote_outliers(panel: Panel) -> Iterator[Finding]:
     item with fewer than twelve ratings has no outliers. Twenty ratings are asked for, so that one alone never catches.
     """
     for task in panel.scored.tasks:
-        rated = rated_of(panel.scored, task)
+        rated = select_rated(panel.scored, task)
         scores, votes = _z_scores(rated)
         is_judged = votes >= LEAST_VOTES
         judged = np.bincount(rated.listener[is_judged], minlength=panel.listeners.size)
@@ -275,3 +285,119 @@ def _why_no_agreement(ratings: int, cells: int, *, is_told: bool) -> str:
     if cells < LEAST_CELLS:
         return f"Fewer than {LEAST_CELLS} systems that others rated too."
     return "All ratings of the listener, or all means of the others, are equal."
+
+
+STANDING = "standing"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule. `source`: where it comes from. `threshold`: from where it catches, in words."""
+
+    name: str
+    title: str
+    source: str
+    looks_at: str
+    threshold: str
+    find: Callable[[Panel], Iterable[Finding]]
+
+
+_FINDERS = {
+    "low-variance": low_variance,
+    "disagrees": disagrees,
+    "gold-missed": gold_missed,
+    "bridge-outlier": bridge_outlier,
+    "vote-outliers": vote_outliers,
+}
+RULES = tuple(Rule(name, **DICTIONARY["rules"][name], find=find) for name, find in _FINDERS.items())
+
+
+def make_screening_table(ratings: Ratings, scale: Scale, settings: Settings, gold: Gold | None = None) -> DataTable:
+    """``screening``: every rule, then every listener, those who are left out too.
+
+    Args:
+        ratings: of every purpose.
+        gold: lowest and highest right rating by control item and task, as ``{"item": {"naturalness": [9, 10]}}``.
+    """
+    panel = _panel(ratings, scale, settings, gold or {})
+    sessions = _sessions(ratings)
+    rows = [
+        {"rule": rule.name, "session": sessions[found.listener], **asdict(found), "task": found.task or None}
+        for rule in RULES
+        for found in sorted(rule.find(panel), key=lambda one: one.listener)
+    ]
+    return make_table("screening", rows)
+
+
+def read_right_answers(design: Mapping[str, Any]) -> Gold:
+    """Right ratings of control items from the facts of a design, where it tells them as ``gold``."""
+    told = design.get("gold")
+    if not isinstance(told, Mapping):
+        return {}
+    return {
+        str(item): {str(task): ends for task, ends in tasks.items() if _is_range(ends)}
+        for item, tasks in told.items()
+        if isinstance(tasks, Mapping)
+    }
+
+
+def _is_range(ends: Any) -> bool:
+    return isinstance(ends, list | tuple) and len(ends) in (1, 2) and all(isinstance(one, int | float) for one in ends)
+
+
+def make_effect_tables(
+    ratings: Ratings, scale: Scale, settings: Settings, kind: str, screening: DataTable
+) -> list[DataTable]:
+    """``exclusion_effect``: for all exclusions that stand, and for each rule that would leave out more.
+
+    Before and after of a rule: with the exclusions that stand, and without whomever it catches as well.
+
+    Args:
+        kind: ``raw`` or ``normalised``.
+        screening: as `make_screening_table` gives it.
+    """
+
+    def points(of: Ratings, *, with_excluded: bool = False) -> dict[tuple[str, str], Point]:
+        return estimate_points(score_ratings(of, scale, settings, kind, with_excluded=with_excluded))
+
+    now = points(ratings)
+    rows: list[Row] = []
+    if (ratings.excluded != "").any():
+        rows += _effect_rows(STANDING, points(ratings, with_excluded=True), now)
+    counting = set(ratings.listener[ratings.excluded == ""].tolist())
+    for rule in RULES:
+        caught = {str(row["listener"]) for row in screening.records(rule=rule.name, is_caught=1)} & counting
+        if caught:
+            is_out = np.isin(ratings.listener, sorted(caught)) & (ratings.excluded == "")
+            without = replace(ratings, excluded=np.where(is_out, rule.name, ratings.excluded))
+            rows += _effect_rows(rule.name, now, points(without))
+    return [make_table("exclusion_effect", rows)]
+
+
+def _panel(ratings: Ratings, scale: Scale, settings: Settings, gold: Gold) -> Panel:
+    counting = score_ratings(ratings, scale, settings, RAW)
+    everyone: Scored = add_left_out(counting, score_ratings(ratings, scale, settings, RAW, with_excluded=True))
+    stands = (ratings.excluded == "") | ~np.isin(ratings.listener, counting.listeners)
+    return Panel(everyone, ratings.rows(stands & (ratings.purpose != PRACTICE)), scale, gold)
+
+
+def _sessions(ratings: Ratings) -> dict[str, str]:
+    """The sessions of each listener in the order of the rows, by blanks."""
+    found: dict[str, dict[str, None]] = {}
+    for listener, session in zip(ratings.listener.tolist(), ratings.session.tolist(), strict=True):
+        found.setdefault(listener, {})[session] = None
+    return {listener: " ".join(sessions) for listener, sessions in found.items()}
+
+
+def _effect_rows(
+    rule: str, before: Mapping[tuple[str, str], Point], after: Mapping[tuple[str, str], Point]
+) -> list[Row]:
+    """A system that nobody is left to rate has empty cells after."""
+    rows = []
+    for (task, system), point in before.items():
+        row = {"rule": rule, "task": task, "system": system, "listeners_after": 0, "n_after": 0}
+        for when, one in (("before", point), ("after", after.get((task, system)))):
+            if one is not None:
+                row |= {f"{name}_{when}": value for name, value in asdict(one).items()}
+        rows.append(row)
+    return rows

@@ -1,26 +1,43 @@
 """Taking part ends and everything that was answered is deleted: from any page, or afterwards by code.
 
 What remains is that there was a session, when, and that it was withdrawn; nothing in it leads to a person or an answer.
+In the same transaction every analysis of the study is marked, and from then on nothing of single people is shown of it.
+Right after, its inputs go, and its tables and figures about listeners and about utterances, since an utterance may have
+been rated by one person alone; figures over many people stay, as they may be published. The files are deleted at once,
+or by the scheduler where that failed; the audit log then tells which ones.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
+from dataclasses import replace
 from datetime import datetime
 
 from django.core.cache import cache
+from django.core.files.storage import default_storage
 from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
 
-from listening.models import Participant, Session
-from listening.signals import answers_deleted
-from listening.trials.sessions import end_session
+from listening.analysis.figures import figures_of
+from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, Results
+from listening.app.models import Analysis, Flag, Participant, Session, Study
+from listening.app.results.rules import remarks_on_nobody, rows_for_everybody
+from listening.app.results.services import delete_unused_files
+from listening.app.sessions.assignment import end_session
 from portal.core import audit
+from portal.core.storage import store_bytes
 
 # Guesses at withdrawal codes from one address; a code has 31^16 values, so this only spares the server.
 GUESSES_AT_MOST = 20
 WINDOW_S = 3600
 DELETED_WITH_A_SESSION = ("answers", "plays", "serves", "events", "screening_results", "flags")
+ABOUT_SINGLES = ABOUT_LISTENERS | ABOUT_UTTERANCES
+REMARK = (
+    "Somebody withdrew after this was computed. Their answers are deleted, and with them everything about single "
+    "listeners and utterances; the figures over all listeners are those of then."
+)
 
 
 class TooManyGuessesError(Exception):
@@ -38,7 +55,7 @@ def withdraw(session: Session, now: datetime) -> int:
         participant.save(update_fields=["platform_id", "person_key"])
         audit.record("study.session_withdrawn", session.study, session=session.pk, answers=deleted)
         if deleted and not session.is_preview:
-            answers_deleted.send(sender=Session, study=session.study)
+            erase_answers(session.study)
     session.refresh_from_db()
     return deleted
 
@@ -49,7 +66,8 @@ def withdraw_by_code(code: str, address: str, now: datetime) -> Session | None:
     Raises:
         TooManyGuessesError: too many wrong codes came from this address.
     """
-    _refuse_guessing(address)
+    if cache.get(_counter(address), 0) >= GUESSES_AT_MOST:
+        raise TooManyGuessesError
     wanted = code.strip().lower().replace(" ", "")
     session = Session.objects.select_related("study").filter(withdrawal_code=wanted).first()
     if session is None:
@@ -77,11 +95,6 @@ def _counter(address: str) -> str:
     return f"listening:withdrawal:{address}:{int(time.time() // WINDOW_S)}"
 
 
-def _refuse_guessing(address: str) -> None:
-    if cache.get(_counter(address), 0) >= GUESSES_AT_MOST:
-        raise TooManyGuessesError
-
-
 def _count_guess(address: str) -> None:
     name = _counter(address)
     if not cache.add(name, 1, WINDOW_S):
@@ -89,3 +102,54 @@ def _count_guess(address: str) -> None:
             cache.incr(name)
         except ValueError:  # its hour ended just now
             cache.add(name, 1, WINDOW_S)
+
+
+def erase_answers(study: Study) -> None:
+    """Mark the analyses of a study of which somebody withdrew; in the transaction of the withdrawal."""
+    marked = study.analyses.filter(erased_at=None).update(erased_at=timezone.now())
+    # An analysis that ended a moment ago may have flagged whoever withdraws; one that ends later finds itself marked.
+    gone = Flag.objects.filter(session__study=study, session__state=Session.State.WITHDRAWN)
+    gone.filter(kind__in=Flag.FOUND_BY_ANALYSIS).delete()
+    if marked:
+        transaction.on_commit(lambda: finish_erasing(study), robust=True)
+
+
+def finish_erasing(study: Study | None = None) -> int:
+    """Delete what is left of erased analyses, of one study or of all; of how many."""
+    pending = Analysis.objects.filter(~Q(inputs="") | ~Q(leftovers=[]), erased_at__isnull=False)
+    found = list(pending.filter(study=study) if study else pending)
+    for analysis in found:
+        _strip(analysis.pk)
+        _delete_leftovers(analysis.pk)
+    return len(found)
+
+
+@transaction.atomic
+def _strip(pk: int) -> None:
+    """Take from an analysis what is about single people; the files themselves are deleted later."""
+    analysis = Analysis.objects.select_for_update(of=("self",)).get(pk=pk)
+    before = {analysis.inputs, analysis.results, *analysis.figures.values()}
+    if analysis.results and analysis.inputs:
+        with default_storage.open(analysis.results) as stored:
+            kept = _without_singles(Results.from_json(stored.read()))
+        analysis.results = store_bytes(kept.as_json().encode(), ".json")
+        names = {file.path for figure in figures_of(kept) for file in figure.files()}
+        analysis.figures = {name: key for name, key in analysis.figures.items() if name in names}
+    analysis.inputs = ""
+    after = {analysis.results, *analysis.figures.values()}
+    analysis.leftovers = sorted({*analysis.leftovers, *filter(None, before - after)})
+    analysis.save(update_fields=["inputs", "results", "figures", "leftovers"])
+
+
+def _delete_leftovers(pk: int) -> None:
+    analysis = Analysis.objects.select_related("study").get(pk=pk)
+    gone = delete_unused_files(analysis.leftovers)
+    with transaction.atomic():
+        if Analysis.objects.filter(pk=pk, leftovers=analysis.leftovers).update(leftovers=[]) and analysis.leftovers:
+            audit.record("study.analysis_erased", analysis.study, analysis=pk, files=gone)
+
+
+def _without_singles(results: Results) -> Results:
+    kept = {path: one for path, one in results.tables.items() if one.name not in ABOUT_SINGLES}
+    tables = {path: rows_for_everybody(one) for path, one in kept.items()}
+    return replace(results, tables=tables, remarks=[*remarks_on_nobody(results), REMARK])

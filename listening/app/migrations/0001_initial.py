@@ -2,8 +2,7 @@
 
 import django.core.validators
 import django.db.models.deletion
-import listening.models.people
-import listening.models.studies
+import listening.app.models
 from django.conf import settings
 from django.db import migrations, models
 
@@ -72,7 +71,7 @@ class Migration(migrations.Migration):
             name='Session',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('token', models.CharField(default=listening.models.people._token, max_length=48, unique=True)),
+                ('token', models.CharField(default=listening.app.models._token, max_length=48, unique=True)),
                 ('state', models.CharField(choices=[('active', 'Active'), ('finished', 'Finished'), ('screened-out', 'screened out'), ('failed-attention', 'failed the attention checks'), ('technical', 'ended by a technical fault'), ('expired', 'lost its block'), ('withdrawn', 'Withdrawn')], default='active', max_length=16)),
                 ('step', models.CharField(choices=[('consent', 'Consent'), ('questions', 'Questions'), ('sound', 'sound test'), ('headphones', 'headphone check'), ('role-play', 'role play'), ('trials', 'Trials'), ('end', 'End')], default='consent', max_length=10)),
                 ('language', models.CharField(default='en', max_length=8)),
@@ -86,7 +85,7 @@ class Migration(migrations.Migration):
                 ('is_preview', models.BooleanField(default=False)),
                 ('is_simulated', models.BooleanField(default=False)),
                 ('completion_code', models.CharField(blank=True, max_length=64)),
-                ('withdrawal_code', models.CharField(default=listening.models.people._withdrawal_code, max_length=24, unique=True)),
+                ('withdrawal_code', models.CharField(default=listening.app.models._withdrawal_code, max_length=24, unique=True)),
                 ('started_at', models.DateTimeField(auto_now_add=True)),
                 ('consented_at', models.DateTimeField(blank=True, null=True)),
                 ('trials_started_at', models.DateTimeField(blank=True, null=True)),
@@ -128,7 +127,7 @@ class Migration(migrations.Migration):
                 ('form', models.CharField(choices=[('rating', 'rating of single utterances and pairs'), ('linkability', 'placing of voices on a board'), ('transcription', 'writing down what is heard')], default='rating', max_length=13)),
                 ('state', models.CharField(choices=[('draft', 'Draft'), ('preparing', 'stimuli are being made'), ('prepared', 'ready to launch'), ('open', 'Open'), ('paused', 'Paused'), ('closed', 'Closed')], default='draft', max_length=9)),
                 ('is_simulated', models.BooleanField(default=False, help_text='Its answers are simulated, as every page says.')),
-                ('link_key', models.CharField(default=listening.models.studies._link_key, max_length=32, unique=True)),
+                ('link_key', models.CharField(default=listening.app.models._link_key, max_length=32, unique=True)),
                 ('tasks', models.JSONField(default=list)),
                 ('pages', models.CharField(choices=[('together', 'all tasks of a trial on one page'), ('separate', 'each task on a page of its own')], default='together', max_length=8)),
                 ('scale_points', models.PositiveSmallIntegerField(default=10, validators=[django.core.validators.MinValueValidator(2), django.core.validators.MaxValueValidator(10)])),
@@ -149,7 +148,7 @@ class Migration(migrations.Migration):
                 ('board_dimensions', models.PositiveSmallIntegerField(default=2)),
                 ('board_groups', models.BooleanField(default=False, verbose_name='evaluators draw groups')),
                 ('relaxations', models.JSONField(blank=True, default=list)),
-                ('seed', models.PositiveBigIntegerField(default=listening.models.studies._seed)),
+                ('seed', models.PositiveBigIntegerField(default=listening.app.models._seed)),
                 ('pay_per_hour', models.DecimalField(decimal_places=2, default=12, max_digits=6)),
                 ('currency', models.CharField(default='EUR', max_length=3)),
                 ('lease_minutes', models.PositiveSmallIntegerField(default=45)),

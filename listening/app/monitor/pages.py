@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -9,28 +10,34 @@ from django import forms
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, QueryDict
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils.http import urlencode
 
-from listening.models import Flag, Session, Study
-from listening.monitor import exclusions, monitoring, reported_clips
-from listening.monitor.export_dictionary import ABOUT, LOCK_NOTICE
-from listening.monitor.export_tables import TABLES, is_locked
-from listening.monitor.exports import notices
-from listening.monitor.monitoring import Line
-from listening.studies.study_pages import BADGES as STUDY_BADGES
+from common.tables import Cell, Column
+from listening.app.models import ExclusionRule, Flag, Session, Study
+from listening.app.monitor import selectors, services
+from listening.app.monitor.exports import ABOUT, LOCK_NOTICE, PAYMENTS, TABLES, is_locked, notices
+from listening.app.monitor.selectors import Line
+from listening.app.studies.forms import or_errors
+from listening.app.studies.pages import BADGES as STUDY_BADGES
+from listening.app.studies.pages import plain_table
+from listening.app.studies.rules import LAUNCHED
+from portal.core.labels import duration
 from portal.core.models import AuditEvent
-from portal.core.wording import duration
 
 State = Session.State
 PAGE_SIZE = 50
 LOG_SIZE = 50
 MOST_CLIPS = 20
-SHOWS = {
-    "active": "under way",
-    "stalled": "stalled",
-    "finished": "finished",
-    "left": "ended early",
-    "flagged": "flagged",
-    "excluded": "left out",
+# What the list of sessions shows, and which lines these are; who is flagged is asked of the database.
+SHOWS: Mapping[str, tuple[str, Callable[[Line], bool]]] = {
+    "active": ("under way", lambda line: line.session.state == State.ACTIVE),
+    "stalled": ("stalled", lambda line: line.is_stalled),
+    "finished": ("finished", lambda line: line.session.state == State.FINISHED),
+    "left": ("ended early", lambda line: line.session.state in selectors.LEFT),
+    "flagged": ("flagged", lambda _: True),
+    "excluded": ("left out", lambda line: line.is_excluded),
 }
 # How the states of a session look like among the badges of the portal.
 BADGES = {
@@ -46,31 +53,31 @@ BADGES = {
 
 def monitor_page(request: HttpRequest, study: Study, now: datetime) -> dict[str, Any]:
     """The whole of the monitor; its live part is made of the same."""
-    lines = monitoring.lines_of(study, now)
+    lines = selectors.list_lines(study, now)
     show = request.GET.get("show", "")
     shown = Paginator(_shown(study, lines, show), PAGE_SIZE).get_page(request.GET.get("page"))
-    found = monitoring.monitor_of(study, lines, now)
+    found = selectors.build_monitor(study, lines, now)
     return {
         "study": study,
         "badge": STUDY_BADGES[Study.State(study.state)],
         "now": now,
         "monitor": found,
-        "clip_kinds": reported_clips.KINDS.values(),
+        "clip_kinds": selectors.KINDS.values(),
         "clips": found.clips[:MOST_CLIPS],
         "clips_left_out": max(0, len(found.clips) - MOST_CLIPS),
         "stats": _stats(found),
         "page": shown,
-        "rows": rows_of(shown),
+        "rows": list_rows(shown),
         "show": show if show in SHOWS else "",
-        "shows": SHOWS.items(),
+        "shows": [(name, label) for name, (label, _) in SHOWS.items()],
         "is_live": study.state != Study.State.CLOSED or found.counts.active > 0,
         "query": _query(request),
     }
 
 
-def rows_of(shown: Page[Line] | list[Line]) -> list[dict[str, Any]]:
+def list_rows(shown: Page[Line] | list[Line]) -> list[dict[str, Any]]:
     """Lines with their flags and badge."""
-    return [{"line": line, "badge": badge_of(line.session)} for line in monitoring.with_flags(list(shown))]
+    return [{"line": line, "badge": badge_of(line.session)} for line in selectors.with_flags(list(shown))]
 
 
 def badge_of(session: Session) -> str:
@@ -79,15 +86,15 @@ def badge_of(session: Session) -> str:
 
 def session_page(session: Session, now: datetime) -> dict[str, Any]:
     """One session: its steps, times, flags, screening and playbacks; no rating and no system."""
-    line = monitoring.line_of(session, now)
+    line = selectors.find_line(session, now)
     session = line.session
     return {
         "study": session.study,
         "session": session,
         "line": line,
         "badge": badge_of(session),
-        "times": _times_of(session),
-        "trials": monitoring.plays_of(session),
+        "times": _list_times(session),
+        "trials": selectors.list_plays(session),
         "screening": session.screening_results.all(),
         "events": list(session.events.order_by("-pk")[:LOG_SIZE])[::-1],
         "exclusions": session.exclusions.select_related("rule").filter(rule__revoked_at=None),
@@ -99,7 +106,7 @@ class RuleForm(forms.Form):
     """The reason of a rule whose effect was shown; what it leaves out stands in the address."""
 
     reason = forms.CharField(
-        max_length=exclusions.LONGEST_REASON,
+        max_length=services.LONGEST_REASON,
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text="It stands beside every result that rests on this, and in the export.",
     )
@@ -110,21 +117,25 @@ class RuleForm(forms.Form):
         help_text="Another evaluator then hears the whole block. While the study is closed, nobody does.",
     )
 
+    def save(self, study: Study, by: Any, rule: dict[str, Any]) -> ExclusionRule | None:
+        """The rule that is made; None with what stands in the way as an error of the form."""
+        return or_errors(self, services.create_rule, study=study, by=by, **rule, **self.cleaned_data)
+
 
 def exclusions_page(study: Study, chosen: dict[str, Any] | None, form: RuleForm) -> dict[str, Any]:
     """The rules there are, what was done, and what the chosen one would do."""
-    effect = exclusions.effect_of(study, **chosen) if chosen else None
+    effect = services.preview_effect(study, **chosen) if chosen else None
     return {
         "study": study,
         "chosen": chosen,
         "chosen_label": _label(chosen) if chosen else "",
         "effect": effect,
         "form": form,
-        "rules": exclusions.rules_of(study),
+        "rules": services.list_rules(study),
         "flags": Flag.Kind.choices,
         "labels": dict(Flag.Kind.choices),
-        "log": [_deed(event) for event in log_of(study)[:LOG_SIZE]],
-        "is_recruiting": study.state in (Study.State.OPEN, Study.State.PAUSED),
+        "log": [_log_entry(event) for event in list_log(study)[:LOG_SIZE]],
+        "is_open": study.state in LAUNCHED,
     }
 
 
@@ -140,37 +151,37 @@ def chosen_rule(study: Study, query: QueryDict) -> dict[str, Any] | None:
             raise Http404
         return {"flag": flag}
     if number:
-        return {"session": session_of(study, int(number) if number.isdecimal() and len(number) < 19 else 0)}
+        return {"session": find_session(study, int(number) if number.isdecimal() and len(number) < 19 else 0)}
     return None
 
 
-def session_of(study: Study, pk: int) -> Session:
+def find_session(study: Study, pk: int) -> Session:
     """A session of the study that counts.
 
     Raises:
         Http404: there is none of this number.
     """
-    found = study.sessions.select_related("study", "block", "participant").filter(pk=pk, is_preview=False).first()
-    if found is None:
-        raise Http404
-    return found
+    return get_object_or_404(study.sessions.select_related("study", "block", "participant"), pk=pk, is_preview=False)
 
 
-def log_of(study: Study) -> QuerySet[AuditEvent]:
+def list_log(study: Study) -> QuerySet[AuditEvent]:
     """What was left out and counted again, newest first."""
     events = AuditEvent.objects.filter(subject_type="listening.study", subject_id=str(study.pk))
-    return events.filter(action__in=exclusions.DEEDS).select_related("actor").order_by("-at", "-pk")
+    return events.filter(action__in=services.ACTIONS).select_related("actor").order_by("-at", "-pk")
 
 
 def export_page(study: Study) -> dict[str, Any]:
+    links = {name: reverse("studies:export-csv", args=[study.name, name]) for name in TABLES}
+    columns = Column("table", "Table"), Column("about", "What it holds", kind="text")
+    rows = ((Cell(f"{name}.csv", link=link), Cell(ABOUT[name])) for name, link in links.items())
     return {
         "study": study,
-        "tables": [(name, ABOUT[name]) for name in TABLES],
+        "tables": plain_table("Tables of the export", columns, rows, styles="stack"),
         "is_locked": is_locked(study),
         "is_imported": bool(study.imported),
         "lock_notice": LOCK_NOTICE,
         "notices": notices(study),
-        "about_payments": ABOUT["payments"],
+        "about_payments": ABOUT[PAYMENTS],
         "has_platform": study.participants.exclude(platform_id="").exists(),
     }
 
@@ -179,26 +190,15 @@ def _shown(study: Study, lines: list[Line], show: str) -> list[Line]:
     if show == "flagged":
         flagged = set(Flag.objects.filter(session__study=study, data__holds=True).values_list("session", flat=True))
         return [line for line in lines if line.session.pk in flagged]
-    tests = {
-        "active": lambda line: line.session.state == State.ACTIVE,
-        "stalled": lambda line: line.is_stalled,
-        "finished": lambda line: line.session.state == State.FINISHED,
-        "left": lambda line: line.session.state in monitoring.LEFT,
-        "excluded": lambda line: line.is_excluded,
-    }
-    return [line for line in lines if show not in tests or tests[show](line)]
+    return [line for line in lines if show not in SHOWS or SHOWS[show][1](line)]
 
 
 def _query(request: HttpRequest) -> str:
     """The part of the address that the live part repeats."""
-    kept = QueryDict(mutable=True)
-    for name in ("show", "page"):
-        if value := request.GET.get(name):
-            kept[name] = value
-    return kept.urlencode()
+    return urlencode({name: value for name in ("show", "page") if (value := request.GET.get(name))})
 
 
-def _stats(found: monitoring.Monitor) -> list[dict[str, Any]]:
+def _stats(found: Any) -> list[dict[str, Any]]:
     counts, times = found.counts, found.times
     per_trial = f"{duration(times.trial_s)} a trial" if times.trial_s is not None else ""
     return [
@@ -216,7 +216,7 @@ def _stats(found: monitoring.Monitor) -> list[dict[str, Any]]:
     ]
 
 
-def _times_of(session: Session) -> list[tuple[str, datetime | None]]:
+def _list_times(session: Session) -> list[tuple[str, datetime | None]]:
     return [
         ("Started", session.started_at),
         ("Consent", session.consented_at),
@@ -232,13 +232,13 @@ def _label(chosen: dict[str, Any]) -> str:
     return f"Session {chosen['session'].pk}"
 
 
-def _deed(event: AuditEvent) -> dict[str, Any]:
+def _log_entry(event: AuditEvent) -> dict[str, Any]:
     """An event of the log with what changed: usable answers of each system before and after."""
     before, after = event.data.get("before", {}), event.data.get("after", {})
     systems = before.get("systems", {})
     return {
         "event": event,
-        "is_back": event.action == exclusions.REVOKED,
+        "is_back": event.action == services.REVOKED,
         "before": before.get("answers", 0),
         "after": after.get("answers", 0),
         "systems": [(name, count, after.get("systems", {}).get(name, 0)) for name, count in sorted(systems.items())],

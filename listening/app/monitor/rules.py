@@ -143,30 +143,25 @@ RULES: dict[str, Callable[[Record], dict[str, Any]]] = {
 }
 
 
+# What a flag of the monitor rests on, in words.
+SENTENCES = {
+    "straight-lining": "{length} of {of} ratings of {task} in a row are the same.",
+    "low-variance": "The {of} ratings of {task} vary by {variance}, under {limit}.",
+    "alternating": "{length} of {of} ratings of {task} in a row repeat a pattern.",
+    "too-fast": "Half of {of} trials took {percent:.0f} % of their speech, or less.",
+    "gold-missed": "{missed} of {of} control trials missed.",
+    "headphones": "No attempt passed: {listed}.",
+    "playback": "Trials with altered playback: {tampered}; with playback in the background: {hidden}.",
+}
+
+
 def sentence(kind: str, data: Mapping[str, Any]) -> str:
     """What a flag rests on, in words; no rating is told."""
     if not data.keys() - {"holds"}:
         return ""
-    match kind:
-        case "straight-lining":
-            return f"{data['length']} of {data['of']} ratings of {data['task']} in a row are the same."
-        case "low-variance":
-            return f"The {data['of']} ratings of {data['task']} vary by {data['variance']}, under {data['limit']}."
-        case "alternating":
-            return f"{data['length']} of {data['of']} ratings of {data['task']} in a row repeat a pattern."
-        case "too-fast":
-            return f"Half of {data['of']} trials took {100 * data['median_share']:.0f} % of their speech, or less."
-        case "gold-missed":
-            return f"{data['missed']} of {data['of']} control trials missed."
-        case "headphones":
-            return f"No attempt passed: {', '.join(data['checks'])}."
-        case "disagrees" | "bridge-outlier" | "vote-outliers" | "even-ratings" | "controls-missed":
-            return _of_analysis(data)
-    return f"Trials with altered playback: {data['tampered']}; with playback in the background: {data['hidden']}."
-
-
-def _of_analysis(data: Mapping[str, Any]) -> str:
-    """What a screening rule of an analysis found; its numbers are about all ratings of a person, never one of them."""
+    if kind in SENTENCES:
+        told = {"percent": 100 * data.get("median_share", 0), "listed": ", ".join(data.get("checks", ()))}
+        return SENTENCES[kind].format(**data, **told)
     task = f" of {data['task']}" if data.get("task") else ""
     has_numbers = {"value", "limit"} <= data.keys()
     numbers = f": {data['value']:.3g}, where the limit is {data['limit']:.3g}" if has_numbers else ""

@@ -1,40 +1,43 @@
-"""Puts a page of results together for one reader: what they may see of the analysis, its figures, its addresses.
+"""Puts a page or a file of results together for one reader: what they may see of an analysis, figures, addresses.
 
-What does not depend on the request is made once and kept by the key of the results, whose content never changes.
+What does not depend on the request is made once and kept by the key of the results, whose content never changes. Files:
+a table as CSV, everything as JSON, a drawn figure, the bundle that makes all of it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
+from django.core.files.storage import default_storage
 from django.db.models import Min
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from listening.analysis.contents import ABOUT_LISTENERS
-from listening.analysis.inputs import ORIGINAL
-from listening.analysis.tables import Results, Table
-from listening.models import StudySystem
-from listening.results.listener_pages import ListenersPage, listeners_page
-from listening.results.result_headlines import chosen_sorting
-from listening.results.result_pages import EVERY, Reader, ResultsPage, chosen_scores, results_page
-from listening.results.result_shown_figures import ShownFigure, shown_figures
-from listening.results.result_visibility import Part, remarks_on_nobody, rows_for_everybody
-from listening.results.selectors import Shown, is_open_to_all, parsed_results, systems_named
-from listening.results.system_pages import HeardPage, SystemPage, heard_page, heard_utterances, system_page
+from common.tables import DataTable, Order
+from listening.analysis.bundle import write_bundle
+from listening.analysis.reading.inputs import ORIGINAL
+from listening.analysis.tables import Results
+from listening.app.models import StudySystem
+from listening.app.results.figures import Reader, shown_figures
+from listening.app.results.labels import EVERY
+from listening.app.results.pages import chosen_scores, listeners_page, results_page
+from listening.app.results.rules import Part, remarks_on_nobody, rows_for_everybody
+from listening.app.results.selectors import Shown, figures_in, is_open_to_all, parsed_results, systems_named
+from listening.app.results.system_pages import heard_page, system_page
+from listening.app.results.tables import Shape, chosen_sorting
+from portal.core.exports import as_download
+from portal.core.media import CONTENT_TYPES, secured
 from portal.submissions.models import SubmittedFile
+from portal.submissions.rules import Part as SystemPart
 from portal.submissions.selectors import systems_for
-from portal.submissions.visibility import Part as SystemPart
 
-if TYPE_CHECKING:
-    from listening.analysis.figures import Figure
-
-KEPT = 16  # pages in a process
+PAGES_KEPT = 16  # in a process
+FIGURE_S = 300  # a browser may keep a figure so long; its address changes with what it shows
 # Of a design: right answers of control trials, which may be used again, what its own pages show, the name of a file.
 OF_ORGANIZERS = frozenset({"gold", "certificate", "stimuli", "read_from"})
 
@@ -52,7 +55,7 @@ def visible_results(shown: Shown) -> Results:
 
 def study_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
     """The page of a study; without its body while there is no analysis."""
-    context = context_of(shown, query)
+    context = page_context(shown, query)
     if shown.analysis is None:
         return context
     page, body = _study_page(*_key(shown, context["reader"]), chosen_sorting(query), tuple(_remarks(shown)))
@@ -65,33 +68,26 @@ def system_context(shown: Shown, name: str, request: HttpRequest) -> dict[str, A
     # Before anything is computed or kept: made-up names would cost time and drive out the pages that are asked for.
     if shown.analysis is None or name in (ORIGINAL, EVERY) or name not in systems_named(shown.analysis.results):
         raise Http404
-    context = context_of(shown, request.GET)
+    context = page_context(shown, request.GET)
     page, body = _system_page(*_key(shown, context["reader"]), name)
     if page is None:
         raise Http404
     heard, system = None, shown.study.systems.filter(code=name).select_related("submission__system").first()
     if shown.may_see(Part.UTTERANCES) and (shown.is_organizer or name in shown.own_systems):
-        heard = _heard(shown, name, system, context["scores"])
-    return context | {
-        "page": page,
-        "body": body,
-        "heard": heard,
-        "system": name,
-        "label": page.label,
-        "objective": _objective(system, request.user),
-    }
+        heard = _heard(shown, name, system, context["reader"])
+    told = {"page": page, "body": body, "heard": heard, "system": name, "label": page["label"]}
+    return context | told | {"objective": _objective(system, request.user)}
 
 
 def listeners_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
     """The page of listeners; Http404 while nothing is analysed, and once somebody withdrew since."""
-    context = context_of(shown, query)
+    context = page_context(shown, query)
     if shown.analysis is None or not shown.may_see(Part.LISTENERS):
         raise Http404
-    reader: Reader = context["reader"]
-    return context | {"page": _listeners_page(*_key(shown, reader))}
+    return context | {"page": _listeners_page(*_key(shown, context["reader"]))}
 
 
-def context_of(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
+def page_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
     """What every page of results needs."""
     scores = chosen_scores(query)
     tables = shown.tables if shown.analysis is not None else frozenset()
@@ -117,51 +113,39 @@ def _key(shown: Shown, reader: Reader) -> tuple[str, frozenset[str], str, Reader
     return shown.analysis.results, frozenset(shown.analysis.figures), shown.analysis.fingerprint[:12], reader
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=PAGES_KEPT)
 def _study_page(
-    results: str, drawn: frozenset[str], mark: str, reader: Reader, sorting: tuple[str, str], remarks: tuple[str, ...]
-) -> tuple[ResultsPage, SafeString]:  # fmt: skip
+    results: str, drawn: frozenset[str], mark: str, reader: Reader, sorting: tuple[str, Order], remarks: tuple[str, ...]
+) -> tuple[dict[str, Any], SafeString]:
     found = replace(parsed_results(results), remarks=remarks)
-    if not _sees_listeners(reader):
+    if not reader.sees_listeners:
         found = replace(found, tables={path: rows_for_everybody(table) for path, table in found.tables.items()})
-    figures = _figures_of(results, drawn, mark, reader, lambda one: not one.system and not one.is_about_listeners)
+    shown = shown_figures(results, reader, drawn, mark)
+    figures = [one for one in shown if not one["system"] and not one["is_about_listeners"]]
     page = results_page(found, reader, figures, sorting)
-    return page, render_to_string("results/_body.html", {"page": page, "study": found.study})
+    return page, render_to_string("listening/results/_body.html", {"page": page, "study": found.study})
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=PAGES_KEPT)
 def _system_page(
     results: str, drawn: frozenset[str], mark: str, reader: Reader, name: str
-) -> tuple[SystemPage | None, SafeString]:  # fmt: skip
-    figures = _figures_of(results, drawn, mark, reader, lambda one: one.system == name and not one.is_about_listeners)
+) -> tuple[dict[str, Any] | None, SafeString]:
+    shown = shown_figures(results, reader, drawn, mark)
+    figures = [one for one in shown if one["system"] == name and not one["is_about_listeners"]]
     page = system_page(parsed_results(results), reader, name, figures)
-    return page, render_to_string("results/_system_body.html", {"page": page})
+    return page, render_to_string("listening/results/_system_body.html", {"page": page})
 
 
-@lru_cache(maxsize=KEPT)
-def _listeners_page(results: str, drawn: frozenset[str], mark: str, reader: Reader) -> ListenersPage:
-    figures = _figures_of(results, drawn, mark, reader, lambda one: one.is_about_listeners)
+@lru_cache(maxsize=PAGES_KEPT)
+def _listeners_page(results: str, drawn: frozenset[str], mark: str, reader: Reader) -> dict[str, Any]:
+    figures = [one for one in shown_figures(results, reader, drawn, mark) if one["is_about_listeners"]]
     return listeners_page(parsed_results(results), reader, figures)
-
-
-def _sees_listeners(reader: Reader) -> bool:
-    """Whether what is for organizers alone is for this reader; once somebody withdrew, it is for nobody."""
-    return reader.tables >= ABOUT_LISTENERS
-
-
-def _figures_of(
-    results: str, drawn: frozenset[str], mark: str, reader: Reader, wanted: Callable[[Figure], bool]
-) -> list[ShownFigure]:  # fmt: skip
-    def may_see(one: Figure) -> bool:
-        return wanted(one) and (_sees_listeners(reader) or not one.is_for_organizers)
-
-    return shown_figures(results, reader.study, reader.scores, drawn, mark, reader.csv, may_see)
 
 
 # What one person may see ---------------------------------------------------------------------------
 
 
-def _visible(shown: Shown, path: str) -> Table | None:
+def _visible(shown: Shown, path: str) -> DataTable | None:
     try:
         return shown.table(*path.split("/", 1))
     except Http404:
@@ -177,7 +161,7 @@ def _remarks(shown: Shown) -> list[str]:
     return list(_remarks_of_nobody(shown.analysis.results))
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=PAGES_KEPT)
 def _remarks_of_nobody(results: str) -> tuple[str, ...]:
     return remarks_on_nobody(parsed_results(results))
 
@@ -190,13 +174,73 @@ def _objective(system: StudySystem | None, user: Any) -> str:
     return found.get_absolute_url() if found is not None else ""
 
 
-def _heard(shown: Shown, name: str, system: StudySystem | None, scores: str) -> HeardPage:
+def _heard(shown: Shown, name: str, system: StudySystem | None, reader: Reader) -> dict[str, Any]:
     """Single utterances of a system, each with the page that plays it where its file is known."""
-    utterances, disagreements = (_visible(shown, f"{scores}/{table}") for table in ("utterances", "disagreements"))
+    tables = [_visible(shown, f"{reader.scores}/{table}") for table in ("utterances", "disagreements")]
+    utterances, disagreements = (table.records(system=name) if table else [] for table in tables)
     addresses: dict[str, str] = {}
     if system is not None:
-        wanted = heard_utterances(utterances, disagreements, name=name)
+        wanted = {str(row["utterance"]) for row in (*utterances, *disagreements)}
         files = SubmittedFile.objects.filter(submission=system.submission, utterance__name__in=wanted)
         for utterance, pk in files.order_by().values_list("utterance__name").annotate(Min("pk")):
             addresses[utterance] = reverse("systems:compare", args=[system.submission.system.name, pk])
-    return heard_page(utterances, disagreements, name, scores, addresses)
+    return heard_page(Shape(reader, shown.results), utterances, disagreements, addresses)
+
+
+def table_file(shown: Shown, scores: str, name: str) -> HttpResponse:
+    """A table with every digit, as far as this person may see it."""
+    table = shown.table(scores, name)
+    return _file(table.csv(), "text/csv; charset=utf-8", f"{shown.study.name}-{scores}-{name}.csv")
+
+
+def results_file(shown: Shown) -> HttpResponse:
+    """Everything that this person may see."""
+    text = visible_results(shown).as_json()
+    return _file(text, "application/json; charset=utf-8", f"{shown.study.name}-results.json")
+
+
+def figure_file(shown: Shown, scores: str, name: str, extension: str, theme: str) -> HttpResponse:
+    """A drawn figure; SVG has a form for dark pages."""
+    if shown.analysis is None or f".{extension}" not in CONTENT_TYPES or theme not in ("light", "dark"):
+        raise Http404
+    path = f"{scores}/{name}-{theme}.svg" if extension == "svg" else f"{scores}/{name}.{extension}"
+    key = shown.analysis.figures.get(path)
+    if key is None or not (
+        shown.may_see(Part.LISTENERS) or f"{scores}/{name}" in _of_everybody(shown.analysis.results)
+    ):
+        raise Http404
+    with default_storage.open(key) as stored:
+        response = HttpResponse(stored.read(), content_type=CONTENT_TYPES[f".{extension}"])
+    response["Content-Disposition"] = f'inline; filename="{shown.study.name}-{scores}-{name}.{extension}"'
+    return secured(response, FIGURE_S)
+
+
+def bundle_file(shown: Shown) -> HttpResponse:
+    """Inputs, settings, tables and figures in one zip; "not found" where the inputs are gone."""
+    analysis = shown.analysis
+    if analysis is None or not analysis.inputs or not shown.may_see(Part.BUNDLE):
+        raise Http404
+    with default_storage.open(analysis.inputs) as stored:
+        inputs = stored.read()
+    pieces = write_bundle(inputs, shown.results, _Figures(analysis.figures))
+    response = cast("HttpResponse", StreamingHttpResponse(pieces, content_type="application/zip"))
+    return as_download(response, f"{shown.study.name}-results.zip")
+
+
+class _Figures(dict[str, Any]):
+    """Drawn files by their paths, each read when it is asked for."""
+
+    def __getitem__(self, path: str) -> bytes:
+        with default_storage.open(super().__getitem__(path)) as stored:
+            content: bytes = stored.read()
+        return content
+
+
+@lru_cache(maxsize=PAGES_KEPT)
+def _of_everybody(results: str) -> frozenset[str]:
+    """The figures that are not for organizers alone, as scores and name."""
+    return frozenset(f"{one.scores}/{one.name}" for one in figures_in(results) if not one.is_for_organizers)
+
+
+def _file(text: str, content_type: str, name: str) -> HttpResponse:
+    return as_download(HttpResponse(text, content_type=content_type), name)

@@ -1,4 +1,4 @@
-"""The form by which an organizer hands in ratings that were collected elsewhere."""
+"""The forms by which an organizer chooses the settings of an analysis, and hands in ratings collected elsewhere."""
 
 from __future__ import annotations
 
@@ -8,27 +8,78 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.http import Http404
 
-from listening.analysis.errors import AnalysisInputError
-from listening.results.importing import ENDINGS, LARGEST_FILE, MEGABYTE, Imported, import_study
-from listening.studies.study_fields import StudyNameField
-from listening.studies.study_rules import StudyProblems
-from portal.challenges.models import Edition
+from listening.analysis.reading.inputs import Settings
+from listening.app.models import Analysis, Study
+from listening.app.results.importing import ENDINGS, LARGEST_FILE, MEGABYTE, Imported, import_study
+from listening.app.results.labels import CORRECTIONS, NORMALISATIONS
+from listening.app.results.services import start_analysis
+from listening.app.studies.forms import EditionField, StudyNameField, or_errors
 from portal.challenges.selectors import managed_editions_for
 from portal.core.fields import LineField
 
-NO_EDITION = "Choose an edition that you organise."
+USUAL = Settings()
+FEWEST, MOST = 200, 20_000
+
+
+class AnalyseForm(forms.Form):
+    """Settings that an organizer may choose; the others stay usual."""
+
+    normalisation = forms.ChoiceField(
+        choices=[(name, f"{name}: {formula}") for name, formula in NORMALISATIONS.items()],
+        help_text="How the ratings of a listener become scores from 0 to 1. Raw ratings are analysed beside them.",
+    )
+    correction = forms.ChoiceField(
+        choices=list(CORRECTIONS.items()),
+        label="Correction of p-values",
+        help_text="Over all pairs of systems of a task. Holm is the stricter one.",
+    )
+    resamples = forms.IntegerField(
+        min_value=FEWEST, max_value=MOST, help_text="Draws of listeners from which intervals are taken."
+    )
+    permutations = forms.IntegerField(
+        min_value=FEWEST, max_value=MOST, help_text="Of the tests within listeners, and of the lines of chance."
+    )
+    level = forms.FloatField(
+        min_value=0.5,
+        max_value=0.999,
+        help_text="Coverage of intervals as a share; 0.95 is usual.",
+        widget=forms.NumberInput(attrs={"step": "any"}),
+    )
+    seed = forms.IntegerField(
+        min_value=0, max_value=2**31 - 1, help_text="Of every draw: equal seeds give equal numbers."
+    )
+    least_clusters = forms.IntegerField(
+        min_value=2,
+        max_value=1000,
+        label="Fewest listeners for an interval",
+        help_text="With fewer there are numbers and no intervals.",
+    )
+    partial_trials = forms.IntegerField(
+        min_value=0,
+        max_value=10_000,
+        label="Ratings that an unfinished session needs",
+        help_text="Below it the session counts for raw ratings only, as ranks over too few would mislead.",
+    )
+    partial_of_each_kind = forms.IntegerField(
+        min_value=0, max_value=10_000, label="Of them at least, original and anonymised each"
+    )
+
+    def __init__(self, data: Any = None, *, study: Study, analysis: Analysis | None) -> None:
+        chosen = USUAL.as_data() | (analysis.chosen if analysis is not None else {})
+        super().__init__(data, initial=chosen)
+        self.study = study
+
+    def save(self, by: Any) -> Analysis | None:
+        """Start it; what stands in the way is said by the form."""
+        return or_errors(self, start_analysis, study=self.study, by=by, chosen=self.cleaned_data)
 
 
 class ImportForm(forms.Form):
     """A file of ratings and what has to be known about it; every fault of the file is an error of its field."""
 
-    edition: forms.ModelChoiceField[Edition] = forms.ModelChoiceField(
-        label="Edition",
-        queryset=Edition.objects.none(),
-        empty_label=None,
-        help_text="Its organizers see the results, and everybody once they are published. Systems that are called as "
-        "in this edition are taken for these.",
-        error_messages={"required": NO_EDITION, "invalid_choice": NO_EDITION},
+    edition = EditionField(
+        "Its organizers see the results, and everybody once they are published. Systems that are called as in this "
+        "edition are taken for these."
     )
     title = LineField(label="Title", max_length=120, error_messages={"required": "Give the study a title."})
     name = StudyNameField()
@@ -72,13 +123,5 @@ class ImportForm(forms.Form):
 
     def save(self) -> Imported | None:
         """The study of a valid form; None with every fault as an error of the form."""
-        given = dict(self.cleaned_data)
-        file = given.pop("file")
-        try:
-            return import_study(by=self.user, file=file, file_name=file.name, **given)
-        except AnalysisInputError as error:
-            self.add_error("file", error.problems)
-        except StudyProblems as error:
-            for field, sentences in error.problems.items():
-                self.add_error(field or None, sentences)
-        return None
+        file = self.cleaned_data.pop("file")
+        return or_errors(self, import_study, "file", by=self.user, file=file, file_name=file.name, **self.cleaned_data)

@@ -1,9 +1,9 @@
 """Ratings that were collected elsewhere become a closed study, with every page of results.
 
-The file is read by `listening.analysis.reading`; its listeners and sessions become people and sessions of the study, so
-that rules can leave them out, and are called by keys in what is stored and published. The names of the file are kept
-beside them for the organizers alone. A system that is called like one of the edition is taken for it: its objective
-numbers then stand beside its ratings. Public: `import_study`, `check_size`.
+The file is read by `listening.analysis.reading.ratings`; its listeners and sessions become people and sessions of the
+study, so that rules can leave them out, and are called by keys in what is stored and published. The names of the file
+are kept beside them for the organizers alone. A system that is called like one of the edition is taken for it: its
+objective numbers then stand beside its ratings. Public: `import_study`, `check_size`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ import numpy as np
 from django.db import transaction
 from django.utils import timezone
 
-from listening.analysis.errors import AnalysisInputError
-from listening.analysis.inputs import ORIGINAL, RATED, Inputs, Ratings
-from listening.analysis.settings import Settings
-from listening.models import Analysis, Participant, Session, Study
-from listening.people.platforms import person_key
-from listening.results.analysing import start_analysis
-from listening.results.collecting import listener_key, session_key
-from listening.studies.services import check_name
+from listening.analysis.bundle import write_inputs
+from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Inputs, Ratings, Settings
+from listening.analysis.reading.ratings import ReadOptions, read_ratings
+from listening.app.models import Analysis, Participant, Session, Study
+from listening.app.results.inputs import listener_key, session_key
+from listening.app.results.services import start_analysis
+from listening.app.sessions.platforms import person_key
+from listening.app.studies.services import check_name
+from listening.tasks import RATED
 from portal.challenges.models import Edition
 from portal.core import audit
 from portal.core.storage import store_bytes
@@ -71,7 +72,7 @@ def import_study(
     """A closed study of the ratings in a file, whose analysis is started.
 
     Args:
-        file: CSV, plain or gzipped, in one of the forms that `listening.analysis.reading` knows.
+        file: CSV, plain or gzipped, in one of the forms that `listening.analysis.reading.ratings` knows.
         original: what unprotected speech is called in the file; found out where empty.
         attribution: whose ratings these are and under which licence, as results state it.
         run_here: the caller executes the job of the analysis.
@@ -80,18 +81,18 @@ def import_study(
         AnalysisInputError: what is wrong with the file, a sentence for each fault.
         StudyProblems: the name is taken.
     """
-    from listening.analysis.bundle import write_inputs
-    from listening.analysis.reading import read_ratings
-
     check_size(file, file_name)
-    found = read_ratings(file, file_name, original=original or None, study=name, title=title)
+    found = read_ratings(file, file_name, ReadOptions(original or None, study=name, title=title))
     ratings = _ratings(found, file_name)
     with transaction.atomic():
         study = _make_study(edition, by, found, name=name, title=title, is_simulated=is_simulated)
         facts = replace(
-            found.study, name=name, title=title, is_simulated=is_simulated,
+            found.study,
+            name=name,
+            title=title,
+            is_simulated=is_simulated,
             attribution=attribution or found.study.attribution,
-        )  # fmt: skip
+        )
         inputs = replace(found, study=facts, ratings=_with_keys(study, ratings, timezone.now()))
         study.imported = store_bytes(write_inputs(inputs, Settings()), ".zip")
         study.save(update_fields=["imported"])
@@ -124,25 +125,27 @@ def check_size(file: BinaryIO, file_name: str) -> None:
 
 
 def _ratings(found: Inputs, file_name: str) -> Ratings:
-    if found.ratings is None or not len(found.ratings):
+    ratings = found.ratings
+    if ratings is None or not len(ratings):
         raise AnalysisInputError(f"{file_name}: expected ratings, found none.")
-    count = len(names := np.unique(found.ratings.system))
-    if EVERY in names:
-        raise AnalysisInputError(
-            f"{file_name}: expected names of systems, found “{EVERY}”, by which results mean every system. Rename it."
-        )
-    if count > MOST_SYSTEMS:
-        raise AnalysisInputError(
-            f"{file_name}: expected at most {MOST_SYSTEMS} systems, found {count:,} different names among the systems. "
+    systems, people = np.unique(ratings.system), np.unique(ratings.listener).size
+    wrong = ""
+    if EVERY in systems:
+        wrong = f"names of systems, found “{EVERY}”, by which results mean every system. Rename it."
+    elif len(systems) > MOST_SYSTEMS:
+        wrong = (
+            f"at most {MOST_SYSTEMS} systems, found {len(systems):,} different names among the systems. "
             "See whether the right column is called system, or import parts as studies of their own."
         )
-    if (people := np.unique(found.ratings.listener).size) > MOST_LISTENERS:
-        raise AnalysisInputError(
-            f"{file_name}: expected at most {MOST_LISTENERS:,} listeners, found {people:,} different names among them. "
-            "See whether the column called listener says who rated, and not which rating it is, or import parts as "
-            "studies of their own."
+    elif people > MOST_LISTENERS:
+        wrong = (
+            f"at most {MOST_LISTENERS:,} listeners, found {people:,} different names among them. See whether the "
+            "column called listener says who rated, and not which rating it is, or import parts as studies of their "
+            "own."
         )
-    return found.ratings
+    if wrong:
+        raise AnalysisInputError(f"{file_name}: expected {wrong}")
+    return ratings
 
 
 def _make_study(edition: Edition, by: Any, found: Inputs, *, name: str, title: str, is_simulated: bool) -> Study:

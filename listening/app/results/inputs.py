@@ -3,10 +3,11 @@
 Sessions that count have finished, or ended early for no fault of theirs; these are marked. Previews, sessions still
 under way, withdrawn ones and those that were turned away never count, and practice never does. People and sessions
 appear under keys made for the analysis alone, so that a published bundle cannot be joined with the raw export or with
-the names for paying. Of a study whose ratings were collected elsewhere the stored inputs are read.
+the names for paying. Of a study whose ratings were collected elsewhere the stored inputs are read. Word errors of the
+recogniser and pitch correlations stand with the submissions heard; whatever is not known of an utterance is NaN.
 
-`basis_of` tells inputs apart in a few cheap queries without reading a rating, so that a page can say whether an
-analysis still fits its study. Public: `inputs_of`, `basis_of`, `has_answers`, `keys_of_sessions`.
+`compute_basis` tells inputs apart in a few cheap queries without reading a rating, so that a page can say whether an
+analysis still fits its study.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,40 +25,30 @@ from django.core.files.storage import default_storage
 from django.db.models import Count, Max, QuerySet
 from django.utils.crypto import salted_hmac
 
+from common.arrays import Texts
+from evaluation.app.measures.selectors import WordCount, count_utterance_errors, read_pitch_correlations
+from evaluation.app.models import EvaluationRun
+from evaluation.formats.results import Speech
+from evaluation.protocols.recipes import RecipeError
 from listening.analysis.analyse import ANALYSIS_VERSION
-from listening.analysis.inputs import ORIGINAL, Inputs, Objective, Placements, Ratings, StudyFacts, Texts, Transcripts
-from listening.models import Answer, Exclusion, Item, ItemSample, Session, Study, StudySystem, Task
-from listening.results.objective_inputs import objective_of
+from listening.analysis.bundle import read_inputs
+from listening.analysis.reading.inputs import ORIGINAL, Inputs, Objective, Placements, Ratings, StudyFacts, Transcripts
+from listening.app.models import Answer, Exclusion, Item, Session, Study, StudySystem
+from listening.app.studies.selectors import PresentedItem, presented_items
+from listening.tasks import COMPARING, Task
+from portal.challenges.models import Edition
+from portal.jobs.models import State as JobState
 from portal.submissions.models import Submission
 
 State = Session.State
 COUNTED = (State.FINISHED, State.EXPIRED, State.TECHNICAL)
 PLAN = (
-    "evaluators", "trials_per_evaluator", "originals_per_evaluator", "practice_trials", "gold_trials", "bridge_trials",
-    "scale_points", "pages", "plays_at_most", "role_play", "screening", "relaxations", "seed", "certificate", "stimuli",
-)  # fmt: skip
+    *("evaluators", "trials_per_evaluator", "originals_per_evaluator", "practice_trials", "gold_trials"),
+    *("bridge_trials", "scale_points", "pages", "plays_at_most", "role_play", "screening", "relaxations", "seed"),
+    *("certificate", "stimuli"),
+)
 KEY_LENGTH = 16
 EXCLUSION_FIELDS = ("session", "rule", "rule__flag", "rule__reason", "rule__revoked_at")
-
-
-@dataclass(frozen=True, slots=True)
-class _Heard:
-    """An item: its purpose and system, whether both voices are one, of a control its right ratings, and its samples."""
-
-    key: str
-    purpose: str
-    system: str
-    is_target: bool | None
-    expected: Mapping[str, Any]
-    samples: Mapping[str, _Sample]
-
-
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    system: str
-    utterance: str
-    speaker: str
-    gender: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +61,7 @@ class _Visit:
     excluded: str
 
 
-def inputs_of(study: Study) -> Inputs:
+def collect_inputs(study: Study) -> Inputs:
     """Everything that the analysis of a study starts from, in a constant number of queries."""
     exclusions = list(Exclusion.objects.filter(rule__study=study).order_by("pk").values_list(*EXCLUSION_FIELDS))
     told = tuple(
@@ -80,26 +72,28 @@ def inputs_of(study: Study) -> Inputs:
         return _imported(study, _reasons(exclusions), told)
     systems, gone = _systems(study)
     visits = _visits(study, _reasons(exclusions))
-    items, transcripts = _items(study)
+    items = presented_items(study)
+    transcripts = {one.utterance: one.transcript for item in items.values() for one in item.samples.values()}
     columns = {name: _without(part, gone) for name, part in _answers(study, visits, items, transcripts).items()}
     items = {pk: item for pk, item in items.items() if item.system not in gone}
     heard: dict[str, set[str]] = defaultdict(set)
     for item in items.values():
         for slot, sample in item.samples.items():
             if slot != "b" and sample.system not in gone:
-                heard[sample.system].add(sample.utterance)
+                heard[sample.system or ORIGINAL].add(sample.utterance)
+    texts = study.texts.order_by("kind", "language", "version")
     return Inputs(
         study=_facts(study, systems, items.values()),
-        objective=objective_of(
+        objective=collect_objective(
             {code: one.submission for code, one in systems.items()}, heard, transcripts, study.edition
         ),
         exclusions=told,
-        texts={f"{kind}-{language}-{version}.md": text for kind, language, version, text in _texts(study)},
+        texts={f"{one.kind}-{one.language}-{one.version}.md": one.text for one in texts},
         **columns,
     )
 
 
-def basis_of(study: Study) -> str:
+def compute_basis(study: Study) -> str:
     """SHA-256 of what inputs follow from: equal ones give equal inputs, at the price of a few aggregates."""
     answers = Answer.objects.filter(session__study=study, session__is_preview=False, session__state__in=COUNTED)
     standing = Exclusion.objects.filter(rule__study=study, rule__revoked_at=None)
@@ -169,9 +163,6 @@ def _without(part: Any, gone: frozenset[str]) -> Any:
 
 def _newest_runs(submissions: Any) -> list[Any]:
     """Of each submission heard, what was computed last."""
-    from evaluation.models import EvaluationRun
-    from portal.jobs.models import State as JobState
-
     runs = EvaluationRun.objects.filter(submission__in=submissions, job__state=JobState.SUCCEEDED)
     return list(runs.order_by("submission_id").values_list("submission").annotate(Max("pk"), Count("pk")))
 
@@ -179,7 +170,7 @@ def _newest_runs(submissions: Any) -> list[Any]:
 # A study of the portal -----------------------------------------------------------------------------
 
 
-def _facts(study: Study, systems: Mapping[str, StudySystem], items: Iterable[_Heard]) -> StudyFacts:
+def _facts(study: Study, systems: Mapping[str, StudySystem], items: Iterable[PresentedItem]) -> StudyFacts:
     design = {name: getattr(study, name) for name in PLAN} | {
         "edition": study.edition.name,
         "data_sets": sorted(study.data_sets.values_list("name", flat=True)),
@@ -204,11 +195,6 @@ def _moment(at: Any) -> str:
     return at.isoformat(timespec="seconds") if at is not None else ""
 
 
-def _texts(study: Study) -> Any:
-    rows = study.texts.order_by("kind", "language", "version")
-    return rows.values_list("kind", "language", "version", "text")
-
-
 def _reasons(exclusions: Iterable[tuple[Any, ...]]) -> dict[int, str]:
     """Why each session is left out, by the rules that stand."""
     found: dict[int, list[str]] = defaultdict(list)
@@ -226,26 +212,8 @@ def _visits(study: Study, reasons: Mapping[int, str]) -> dict[int, _Visit]:
     }
 
 
-def _items(study: Study) -> tuple[dict[int, _Heard], dict[str, str]]:
-    """What was presented, and what is said in it: transcripts by utterance."""
-    samples: dict[int, dict[str, _Sample]] = defaultdict(dict)
-    transcripts: dict[str, str] = {}
-    rows = ItemSample.objects.filter(item__study=study).order_by("pk").values_list(
-        "item", "slot", "stimulus__system__code", "stimulus__utterance__name", "stimulus__utterance__speaker__name",
-        "stimulus__utterance__speaker__gender", "stimulus__utterance__transcript",
-    )  # fmt: skip
-    for item, slot, system, utterance, speaker, gender, transcript in rows:
-        samples[item][slot] = _Sample(system or ORIGINAL, utterance, speaker, gender)
-        transcripts[utterance] = transcript
-    items = study.items.values_list("pk", "key", "purpose", "system__code", "is_target", "expected")
-    return {
-        pk: _Heard(key, purpose, system or ORIGINAL, is_target, expected, samples[pk])
-        for pk, key, purpose, system, is_target, expected in items
-    }, transcripts
-
-
 def _answers(
-    study: Study, visits: Mapping[int, _Visit], items: Mapping[int, _Heard], transcripts: Mapping[str, str]
+    study: Study, visits: Mapping[int, _Visit], items: Mapping[int, PresentedItem], transcripts: Mapping[str, str]
 ) -> dict[str, Any]:
     """The columns of the study's form, session after session, in the order in which answers came."""
     fields = ["session", "trial__item", "trial", "task", "rating", "text"]
@@ -272,36 +240,33 @@ def _answers(
     }
 
 
-def _rated(visit: _Visit, item: _Heard, task: str, rating: int, position: int) -> tuple[Any, ...]:
+def _rated(visit: _Visit, item: PresentedItem, task: str, rating: int, position: int) -> tuple[Any, ...]:
     """Voices are compared, and sample B is heard for, in verifiability alone."""
     a, b = item.samples["a"], item.samples.get("b")
-    compares = task == Task.VERIFIABILITY and item.is_target is not None
-    return (
-        visit.listener, visit.session, task, item.system, int(item.is_target or 0) if compares else -1, item.key,
-        a.utterance, b.utterance if compares and b else "", a.speaker, a.gender, rating, position, item.purpose,
-        visit.is_finished, visit.excluded,
-    )  # fmt: skip
+    compares = task in COMPARING and item.is_target is not None
+    asked = (task, item.system or ORIGINAL, int(item.is_target or 0) if compares else -1, item.key)
+    heard = (a.utterance, b.utterance if compares and b else "", a.speaker, a.sex)
+    end = (item.purpose, visit.is_finished, visit.excluded)
+    return (visit.listener, visit.session, *asked, *heard, rating, position, *end)
 
 
-def _placed(visit: _Visit, item: _Heard, data: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+def _placed(visit: _Visit, item: PresentedItem, data: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     rows = []
     for slot, placed in sorted(data["samples"].items(), key=lambda one: int(one[0])):
         sample, at = item.samples[slot], placed["at"]
-        rows.append((
-            visit.listener, visit.session, item.key, slot, sample.system, sample.utterance, sample.speaker,
-            at[0], at[1] if len(at) > 1 else np.nan, placed["group"] or "", data["speakers"], visit.excluded,
-        ))  # fmt: skip
+        heard = (item.key, slot, sample.system or ORIGINAL, sample.utterance, sample.speaker)
+        place = (at[0], at[1] if len(at) > 1 else np.nan, placed["group"] or "")
+        rows.append((visit.listener, visit.session, *heard, *place, data["speakers"], visit.excluded))
     return rows
 
 
 def _written(
-    visit: _Visit, item: _Heard, text: str, data: Mapping[str, Any], transcripts: Mapping[str, str]
+    visit: _Visit, item: PresentedItem, text: str, data: Mapping[str, Any], transcripts: Mapping[str, str]
 ) -> tuple[Any, ...]:
     a = item.samples["a"]
-    return (
-        visit.listener, visit.session, item.key, item.system, a.utterance, a.speaker, text, transcripts[a.utterance],
-        bool(data.get("nothing")), visit.excluded,
-    )  # fmt: skip
+    heard = (item.key, item.system or ORIGINAL, a.utterance, a.speaker)
+    written = (text, transcripts[a.utterance], bool(data.get("nothing")))
+    return (visit.listener, visit.session, *heard, *written, visit.excluded)
 
 
 def _columns(rows: list[tuple[Any, ...]], kinds: str) -> list[Any]:
@@ -316,8 +281,6 @@ def _columns(rows: list[tuple[Any, ...]], kinds: str) -> list[Any]:
 
 def _imported(study: Study, reasons: Mapping[int, str], told: tuple[tuple[str, str, str, bool], ...]) -> Inputs:
     """The stored inputs, with what was left out since, and what is known of systems of the edition."""
-    from listening.analysis.bundle import read_inputs
-
     with default_storage.open(study.imported) as stored:
         inputs, _ = read_inputs(stored.read())
     systems, gone = _systems(study)
@@ -347,7 +310,7 @@ def _objective(study: Study, heard_systems: Mapping[str, StudySystem], inputs: I
     wanted = set().union(*heard.values())
     names = study.edition.corpus.utterances.values_list("name", "transcript")
     transcripts = {name: transcript for name, transcript in names if name in wanted}
-    return objective_of(systems, heard, transcripts, study.edition)
+    return collect_objective(systems, heard, transcripts, study.edition)
 
 
 def _left_out(sessions: Texts, before: Texts, names: Mapping[str, str]) -> Texts:
@@ -356,3 +319,46 @@ def _left_out(sessions: Texts, before: Texts, names: Mapping[str, str]) -> Texts
         return before
     pairs = zip(sessions.tolist(), before.tolist(), strict=True)
     return np.array(["; ".join(filter(None, (why, names.get(session, "")))) for session, why in pairs], np.str_)
+
+
+def collect_objective(
+    submissions: Mapping[str, Submission],
+    heard: Mapping[str, set[str]],
+    transcripts: Mapping[str, str],
+    edition: Edition,
+) -> Objective | None:
+    """One row for each utterance heard of a system of which anything is known; None where nothing is.
+
+    Args:
+        submissions: by the name of the system in the study.
+        heard: utterances by the name of the system, `ORIGINAL` among them.
+        transcripts: by utterance, as the corpus has them.
+        edition: whose recipe names the recognition sets; of one that cannot be read no word errors are known.
+    """
+    words = {}
+    with suppress(RecipeError):
+        words = count_utterance_errors(submissions.values(), transcripts, edition.recipe)
+    pitch = read_pitch_correlations(submissions.values(), set().union(*heard.values()))
+    rows = []
+    for system in sorted(heard):
+        submission = submissions.get(system)
+        counts = _of_originals(submissions, words) if system == ORIGINAL else {}
+        if submission is not None:
+            counts = words.get((submission.pk, Speech.ANONYMISED), {})
+        for utterance in sorted(heard[system]):
+            count = counts.get(utterance)
+            correlation = pitch.get((submission.pk, utterance)) if submission is not None else None
+            if count is not None or correlation is not None:
+                rows.append((system, utterance, *(count or (np.nan, np.nan)), correlation))
+    return Objective(*_columns(rows, "UUfff")) if rows else None
+
+
+def _of_originals(
+    submissions: Mapping[str, Submission], words: Mapping[tuple[int, Speech], Mapping[str, WordCount]]
+) -> dict[str, WordCount]:
+    """Of original speech, which every team recognises alike: from the first system that holds each utterance."""
+    found: dict[str, WordCount] = {}
+    for system in sorted(submissions):
+        for utterance, count in words.get((submissions[system].pk, Speech.ORIGINAL), {}).items():
+            found.setdefault(utterance, count)
+    return found

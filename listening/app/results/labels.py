@@ -1,60 +1,37 @@
-"""What the numbers of an analysis mean, in words: one line for each, the same on every page that shows it.
+"""What the numbers of an analysis mean, in words, and how they come about: one line for each, the same on every page.
 
 Conventions: rates are shares in [0, 1] and read in percent; a number that is missing reads as an en dash; what a rate
-says follows from its interval first, as a point on a few ratings says little.
+says follows from its interval first, as a point on a few ratings says little. Formulas and
+sources stand in method.toml.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from listening.analysis.inputs import ORIGINAL
-from listening.analysis.tables import Cell, Column
-from portal.core.wording import MISSING, decimals
+from common.tables import Column, Value
+from listening.analysis.reading.inputs import ORIGINAL
+from listening.analysis.tables import Results
+from listening.tasks import RATED_TASKS
+from portal.core.labels import MISSING, decimals
 
+METHOD = tomllib.loads(Path(__file__).with_name("method.toml").read_text(encoding="utf-8"))
 ORIGINAL_LABEL = "Original speech"
 SCORES = {"normalised": "Normalised ranks", "raw": "Raw ratings"}
 P_DIGITS = 3
 CHANCE = 0.5
-P_COLUMNS = frozenset(
-    {"p", "adjusted", "wilcoxon_p", "wilcoxon_adjusted", "permutation_p", "permutation_adjusted"}
-)  # fmt: skip
-TRUTHS = frozenset({"is_told_apart", "is_caught"})
-
-
-@dataclass(frozen=True, slots=True)
-class TaskWords:
-    """A task for readers. `asked`: what listeners were asked. `reading`: how its headline is to be read."""
-
-    title: str
-    asked: str
-    reading: str
-    is_detection: bool = False  # its headline is an error rate, not a mean
-
-
-TASKS: Mapping[str, TaskWords] = {
-    "verifiability": TaskWords(
-        "Verifiability",
-        "Are the two samples of one speaker?",
-        "The equal error rate of listeners who say whether two samples are of one speaker, both errors being equally "
-        "frequent. Near 50 % they guess, so that the voice is private. The first row is the check: on unprotected "
-        "speech a low rate shows that listeners can do the task.",
-        is_detection=True,
-    ),
-    "naturalness": TaskWords(
-        "Naturalness",
-        "How natural does the sample sound?",
-        "Mean score, higher is more natural. The equal error rate beside it is that of telling unprotected speech from "
-        "the system by these ratings alone: near 50 % the system sounds as natural as unprotected speech.",
-    ),
-    "intelligibility": TaskWords(
-        "Intelligibility",
-        "How well can the sample be understood?",
-        "Mean score, higher is easier to understand. The equal error rate beside it is that of telling unprotected "
-        "speech from the system by these ratings alone: near 50 % the system is as easy to understand.",
-    ),
+P_COLUMNS = frozenset({"p", "adjusted", "wilcoxon_p", "wilcoxon_adjusted", "permutation_p", "permutation_adjusted"})
+NORMALISATIONS = {"rank01/avg": "(rank − 1) / (n − 1)", "midrank": "(rank − ½) / n"}
+CORRECTIONS = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
+EVERY = "all"  # in place of the name of a system
+WORDS: Mapping[str, Mapping[str, str]] = METHOD["words"] | {
+    **{key: {name: words.title for name, words in RATED_TASKS.items()} for key in ("first", "second", "task")},
+    "system": {EVERY: "every system"},
 }
+TRUTHS = frozenset({"is_told_apart", "is_caught"})
 
 
 def label_of(name: str, labels: Mapping[str, str]) -> str:
@@ -67,15 +44,15 @@ def percent(share: float | None, digits: int = 1) -> str:
     return MISSING if share is None else f"{decimals(100 * share, digits)} %"
 
 
-def number(value: Cell, column: Column) -> str:
+def number(value: Value, column: Column) -> str:
     """A cell as a page shows it; empty where there is none."""
     if value is None or value == "":
         return ""
     if isinstance(value, str):
         return value
-    if column.name in TRUTHS:
+    if column.key in TRUTHS:
         return "yes" if value else "no"
-    if column.name in P_COLUMNS:
+    if column.key in P_COLUMNS:
         return p_value(float(value))
     if column.digits is None:
         return f"{value:,}" if isinstance(value, int) else f"{value:g}"
@@ -89,7 +66,7 @@ def p_value(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else decimals(p, P_DIGITS)
 
 
-def span(low: Cell, high: Cell, column: Column) -> str:
+def span(low: Value, high: Value, column: Column) -> str:
     """An interval without its unit, as it stands beneath its number: ``41.0 to 50.3``; empty where there is none."""
     if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
         return ""
@@ -99,55 +76,30 @@ def span(low: Cell, high: Cell, column: Column) -> str:
 
 def rate_in_words(task: str, *, is_original: bool, rate: float | None, low: float | None, high: float | None) -> str:
     """What an equal error rate of listeners says, in a line; by its interval where it has one."""
+    words = RATED_TASKS[task]
     if rate is None:
-        return (
-            "No rate: it takes ratings of both kinds of pairs"
-            if task == "verifiability"
-            else "No rate: too few ratings"
-        )
-    if task == "verifiability":
-        said = _originals(rate) if is_original else _verified(rate, low, high)
+        missing = "it takes ratings of both kinds of pairs" if words.compares_voices else "too few ratings"
+        return f"No rate: {missing}"
+    is_guess = low is not None and high is not None and low <= CHANCE <= high
+    if words.compares_voices and is_original:
+        said = _step(rate, "on_originals")
+    elif words.compares_voices and is_guess:
+        said = "Listeners did no better than guessing, as far as can be told"
+    elif words.compares_voices and rate > CHANCE:
+        said = "Listeners took different speakers for one more often than the other way round"
+    elif words.compares_voices:
+        said = _step(rate, "of_voices")
+    elif is_guess:
+        said = f"It {words.as_good} as unprotected speech, as far as can be told"
+    elif rate > CHANCE:
+        said = f"It was rated above unprotected speech: it {words.as_good} or more so"
     else:
-        said = _detected(task, rate, low, high)
+        said = f"{_step(rate, 'below_originals')} {words.worse} than unprotected speech"
     return said if low is not None else f"{said}; too few listeners for an interval"
 
 
-def _originals(rate: float) -> str:
-    if rate < 0.15:
-        return "Listeners can do the task on unprotected speech"
-    if rate < 0.3:
-        return "Listeners can do the task on unprotected speech, with many errors"
-    return "Listeners hardly manage even unprotected speech: read the rates below with care"
-
-
-def _verified(rate: float, low: float | None, high: float | None) -> str:
-    if _holds_chance(low, high):
-        return "Listeners did no better than guessing, as far as can be told"
-    if rate > CHANCE:
-        return "Listeners took different speakers for one more often than the other way round"
-    if rate >= 0.4:
-        return "Listeners could hardly tell speakers apart"
-    if rate >= 0.25:
-        return "Listeners could tell speakers apart at times"
-    return "Listeners could mostly tell speakers apart: little privacy"
-
-
-def _detected(task: str, rate: float, low: float | None, high: float | None) -> str:
-    what = "sounds as natural" if task == "naturalness" else "is as easy to understand"
-    less = "less natural" if task == "naturalness" else "harder to understand"
-    if _holds_chance(low, high):
-        return f"It {what} as unprotected speech, as far as can be told"
-    if rate > CHANCE:
-        return f"It was rated above unprotected speech: it {what} or more so"
-    if rate >= 0.4:
-        return f"Slightly {less} than unprotected speech"
-    if rate >= 0.2:
-        return f"Clearly {less} than unprotected speech"
-    return f"Far {less} than unprotected speech"
-
-
-def _holds_chance(low: float | None, high: float | None) -> bool:
-    return low is not None and high is not None and low <= CHANCE <= high
+def _step(rate: float, of: str) -> str:
+    return next(str(words) for least, words in METHOD["rates"][of] if rate >= least)
 
 
 def share_a_letter(first: str, second: str, *, is_spaced: bool) -> bool:
@@ -171,3 +123,48 @@ def listed(names: Sequence[str]) -> str:
 def counted(count: int, one: str, several: str = "") -> str:
     """``1 listener``, ``52 listeners``."""
     return f"{count:,} {one if count == 1 else several or one + 's'}"
+
+
+def formulas(results: Results, scores: str) -> Iterator[tuple[str, str]]:
+    """Names and texts of what a reader needs to know to compute the same, in the order of the page."""
+    chosen = results.settings
+    normalisation = str(chosen.get("normalisation", ""))
+    values = {
+        "normalisation": normalisation,
+        "formula": NORMALISATIONS.get(normalisation, normalisation),
+        "correction": CORRECTIONS.get(str(chosen.get("correction")), ""),
+        "permutations": f"{chosen.get('permutations', 0):,}",
+        "resamples": f"{chosen.get('resamples', 0):,}",
+        "level": f"{100 * chosen.get('level', 0.95):g}",
+        "least_clusters": chosen.get("least_clusters", 10),
+    }
+    for one in _of_form("formulas", results):
+        if one.get("scores", scores) == scores:
+            yield one["name"].format(**values), one["text"].format(**values)
+
+
+def settings_facts(results: Results) -> Iterator[tuple[str, str]]:
+    """Settings, seed and versions."""
+    for name, title in METHOD["settings"].items():
+        if name in results.settings:
+            value = results.settings[name]
+            text = f"{100 * value:g} %" if name == "level" else CORRECTIONS.get(str(value), str(value))
+            yield title, text
+    design = results.study.get("design", {})
+    for name, title in (("seed", "Design: seed"), ("fingerprint", "Design: fingerprint")):
+        if design.get(name) not in (None, ""):
+            yield title, str(design[name])
+    for name, version in results.versions.items():
+        yield ("This analysis" if name == "analysis" else name), f"version {version}"
+
+
+def sources(results: Results) -> Iterator[str]:
+    """Where the methods are from."""
+    for one in _of_form("sources", results):
+        yield from one["texts"]
+
+
+def _of_form(part: str, results: Results) -> list[dict[str, Any]]:
+    """The entries of a part of the method that are about the form of the study."""
+    form = results.study["form"]
+    return [one for one in METHOD[part] if form in one.get("forms", (form,))]

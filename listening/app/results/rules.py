@@ -1,6 +1,6 @@
 """Who may see what of a study's results: one rule for page, CSV, JSON, figure, bundle and panel.
 
-While a study recruits nobody sees anything, its organizers neither. Of a closed one they see everything; everybody else
+While a study is open nobody sees anything, its organizers neither. Of a closed one they see everything; everybody else
 sees what is published, once the board of the edition is public too. Teams are no nearer to it than anybody else, but
 for the utterances of their own systems. What names single listeners stays with the organizers for good.
 """
@@ -8,15 +8,17 @@ for the utterances of their own systems. What names single listeners stays with 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 
-from listening.analysis.contents import ABOUT_LISTENERS, ABOUT_UTTERANCES, EXCLUSION_EFFECT
-from listening.analysis.tables import Results, Table
-from listening.models import Study
-from portal.submissions.visibility import Relation
+from common.tables import DataTable, Value
+from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, CONTENTS, Results
+from listening.app.models import Study
+from portal.submissions.rules import Relation
 
 STANDING = "standing"  # among rules: all exclusions that stand
-KEY = re.compile(r"\b[0-9a-f]{16}\b")  # as `collecting` calls people and sessions
+KEY = re.compile(r"\b[0-9a-f]{16}\b")  # as `inputs` calls people and sessions
 
 
 class Part(StrEnum):
@@ -33,7 +35,7 @@ def may_see(part: Part, relation: Relation, *, is_published: bool) -> bool:
 
     Args:
         relation: organizer of its edition; member of a team whose system was heard; anybody else.
-        is_published: whether results and board are public.
+        is_published: whether results and leaderboard are public.
     """
     if relation is Relation.ORGANIZER:
         return True
@@ -49,16 +51,22 @@ def part_of_table(name: str) -> Part:
     return Part.UTTERANCES if name in ABOUT_UTTERANCES else Part.RESULTS
 
 
-def rows_for_everybody(table: Table) -> Table:
+def records_in(results: Results, scores: str, name: str, **equal: Value) -> Sequence[Mapping[str, Value]]:
+    """The rows of a table of results, those where every named column has the given value; none without the table."""
+    table = results.table(scores, name)
+    return table.records(**equal) if table is not None else ()
+
+
+def rows_for_everybody(table: DataTable) -> DataTable:
     """A table of results without the rows that are for organizers.
 
     Of what leaving listeners out changes these are all but the standing exclusions: other rules may catch one listener,
     whose mean follows from the means and numbers of ratings before and after.
     """
-    if table.name != EXCLUSION_EFFECT.name:
+    if table.name != CONTENTS["exclusion_effect"].name:
         return table
     place = table.columns.index("rule")
-    return Table(table.name, table.columns, tuple(row for row in table.rows if row[place] == STANDING))
+    return replace(table, rows=tuple(row for row in table.rows if row[place] == STANDING))
 
 
 def remarks_on_nobody(results: Results) -> tuple[str, ...]:
@@ -71,7 +79,7 @@ def remarks_on_nobody(results: Results) -> tuple[str, ...]:
 
 
 def is_public(study: Study) -> bool:
-    """Whether everybody sees the results: they are published, and so is the board of the edition."""
+    """Whether everybody sees the results: they are published, and so is the leaderboard of the edition."""
     return (
         study.published_analysis_id is not None
         and study.results_published_at is not None

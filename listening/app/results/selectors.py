@@ -1,4 +1,4 @@
-"""The only door to what listeners said, for pages, downloads, panels and API; `result_visibility` is its rule.
+"""The only door to what listeners said, for pages, downloads, panels and API; `rules` says for whom.
 
 Results and study that are unknown, not analysed or not to be seen look the same. Results are parsed once in a process
 and kept by the key of their file, whose content never changes. Once a submission that was heard is withdrawn, results
@@ -8,26 +8,24 @@ that name it are for the organizers alone, until the study is analysed without i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.core.files.storage import default_storage
 from django.db.models import Exists, OuterRef, Q, Subquery, Value
 from django.http import Http404
 
-from listening.analysis.contents import CONTENTS
-from listening.analysis.tables import Results, Table
-from listening.models import Analysis, Study, StudySystem
-from listening.results.collecting import basis_of
-from listening.results.result_visibility import Part, is_public, may_see, part_of_table, rows_for_everybody
+from common.tables import DataTable
+from listening.analysis.figures import Figure, figures_of
+from listening.analysis.tables import CONTENTS, Results
+from listening.app.models import Analysis, Study, StudySystem
+from listening.app.results.inputs import compute_basis
+from listening.app.results.rules import Part, is_public, may_see, part_of_table, rows_for_everybody
 from portal.challenges.models import Edition
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
-from portal.submissions.visibility import Relation
-
-if TYPE_CHECKING:
-    from listening.analysis.figures import Figure
+from portal.submissions.rules import Relation
 
 KEPT = 8  # parsed results in a process: of 62 systems each takes some ten megabytes
 
@@ -74,7 +72,7 @@ class Shown:
             return False
         return may_see(part, self.relation, is_published=self.is_published)
 
-    def table(self, scores: str, name: str) -> Table:
+    def table(self, scores: str, name: str) -> DataTable:
         """A table with the rows that this person may see.
 
         Raises:
@@ -86,7 +84,7 @@ class Shown:
             raise Http404
         if part is Part.UTTERANCES and not self.is_organizer:
             place = table.columns.index("system")
-            return Table(table.name, table.columns, tuple(row for row in table.rows if row[place] in self.own_systems))
+            return replace(table, rows=tuple(row for row in table.rows if row[place] in self.own_systems))
         return table if self.may_see(Part.LISTENERS) else rows_for_everybody(table)
 
     @property
@@ -109,10 +107,10 @@ def shown_analysis_for(user: Any, name: str, part: Part = Part.RESULTS) -> Shown
     if not may_see(part, relation, is_published=is_open):
         raise Http404
     analysis = current_analysis(study) if relation is Relation.ORGANIZER else study.published_analysis
-    return Shown(study, analysis, relation, own, is_open and _same(analysis, study.published_analysis))
+    return Shown(study, analysis, relation, own, is_open and analysis == study.published_analysis)
 
 
-def shown_analyses_of(user: Any, edition: Edition) -> list[Shown]:
+def list_shown_analyses(user: Any, edition: Edition) -> list[Shown]:
     """The studies of an edition of which this person may see results, as the pages around them show these.
 
     A published study is shown as everybody sees it. Organizers see the newest analysis of the other closed ones too.
@@ -168,9 +166,14 @@ def running_job(study: Study) -> Job | None:
     return None if has_succeeded_since else jobs[0]
 
 
+def is_being_analysed(study: Study) -> bool:
+    job = running_job(study)
+    return job is not None and not job.has_ended
+
+
 def is_outdated(analysis: Analysis, study: Study) -> bool:
     """Whether the study has other inputs by now: sessions left out or counted again, or answers withdrawn."""
-    return analysis.erased_at is not None or analysis.basis != basis_of(study)
+    return analysis.erased_at is not None or analysis.basis != compute_basis(study)
 
 
 @lru_cache(maxsize=KEPT)
@@ -183,8 +186,6 @@ def parsed_results(key: str) -> Results:
 @lru_cache(maxsize=KEPT)
 def figures_in(key: str) -> tuple[Figure, ...]:
     """The figures of the results in a stored file; nothing is drawn."""
-    from listening.analysis.figures import figures_of
-
     return tuple(figures_of(parsed_results(key)))
 
 
@@ -218,20 +219,12 @@ def _newest(studies: Iterable[Study]) -> dict[int, Analysis]:
     return {one.study_id: one for one in found}
 
 
-def _organizes(user: Any, edition: Edition) -> bool:
-    return user.is_authenticated and edition.organizers.filter(pk=user.pk).exists()
-
-
 def _relation_to(user: Any, study: Study) -> tuple[Relation, frozenset[str]]:
     """What this person is to a study, and which of the systems heard are their teams'."""
-    if _organizes(user, study.edition):
+    if user.is_authenticated and study.edition.organizers.filter(pk=user.pk).exists():
         return Relation.ORGANIZER, frozenset()
     if not user.is_authenticated:
         return Relation.OTHER, frozenset()
     own = study.systems.filter(submission__system__team__memberships__user=user).values_list("code", flat=True)
     codes = frozenset(own)
     return (Relation.TEAM if codes else Relation.OTHER), codes
-
-
-def _same(one: Analysis | None, other: Analysis | None) -> bool:
-    return one is not None and other is not None and one.pk == other.pk

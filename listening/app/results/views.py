@@ -1,4 +1,4 @@
-"""Pages of what listeners said: of a study, of each system, of its listeners; downloads; analysing and publishing."""
+"""Pages of what listeners said: of a study, each system, its listeners; downloads; closing, analysing, publishing."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from listening.analysis.errors import AnalysisInputError
-from listening.analysis.rating_columns import COLUMNS, NEEDED
-from listening.results import result_downloads
-from listening.results.import_forms import ImportForm
-from listening.results.publishing import publish_results, unpublish_results
-from listening.results.result_doings import doings, publication
-from listening.results.result_forms import AnalyseForm
-from listening.results.result_shown import context_of, listeners_context, study_context, system_context
-from listening.results.result_visibility import Part
-from listening.results.screening_flags import screen_out
-from listening.results.selectors import Shown, shown_analysis_for
+from listening.analysis.reading.inputs import AnalysisInputError
+from listening.analysis.reading.ratings import COLUMNS, NEEDED
+from listening.app.results import context, selectors, services
+from listening.app.results.forms import AnalyseForm, ImportForm
+from listening.app.results.pages import chosen_scores, organizer_actions, publication
+from listening.app.results.panels import CSV_COLUMNS, studies_on_leaderboard
+from listening.app.results.rules import Part
+from listening.app.studies.views import study_action
 from portal.accounts.access import member_page, open_page
+from portal.core.exports import csv_response
 from portal.jobs.services import NotPossible
+from portal.leaderboard.selectors import leaderboard_for
 
 REFUSED = 409
 UNUSABLE = 422
@@ -30,33 +29,34 @@ UNUSABLE = 422
 @open_page
 def results(request: HttpRequest, study: str) -> HttpResponse:
     """What listeners said in a study; for its organizers also what they may do with it."""
-    shown = shown_analysis_for(request.user, study)
+    shown = selectors.shown_analysis_for(request.user, study)
     if request.headers.get("HX-Request"):
         return _progress(request, shown)
-    return render(request, "results/study.html", study_context(shown, request.GET) | doings(shown))
+    told = context.study_context(shown, request.GET) | organizer_actions(shown)
+    return render(request, "listening/results/study.html", told)
 
 
 @require_safe
 @open_page
 def system_results(request: HttpRequest, study: str, system: str) -> HttpResponse:
     """What listeners said of one system; its team and organizers also meet its utterances."""
-    shown = shown_analysis_for(request.user, study)
-    return render(request, "results/system.html", system_context(shown, system, request))
+    shown = selectors.shown_analysis_for(request.user, study)
+    return render(request, "listening/results/system.html", context.system_context(shown, system, request))
 
 
 @require_safe
 @member_page
 def listeners(request: HttpRequest, study: str) -> HttpResponse:
     """Each listener, and whom screening rules would leave out: for organizers alone."""
-    shown = shown_analysis_for(request.user, study, Part.LISTENERS)
-    return render(request, "results/listeners.html", listeners_context(shown, request.GET))
+    shown = selectors.shown_analysis_for(request.user, study, Part.LISTENERS)
+    return render(request, "listening/results/listeners.html", context.listeners_context(shown, request.GET))
 
 
-def _progress(request: HttpRequest, shown: Shown) -> HttpResponse:
+def _progress(request: HttpRequest, shown: selectors.Shown) -> HttpResponse:
     """The part that renews itself while a study is analysed; the page comes anew once that has ended."""
-    context = context_of(shown, request.GET) | doings(shown) | {"page": shown.analysis}
-    response = render(request, "results/_analysis.html", context)
-    if not context.get("is_busy"):
+    told = context.page_context(shown, request.GET) | organizer_actions(shown) | {"page": shown.analysis}
+    response = render(request, "listening/results/_analysis.html", told)
+    if not told.get("is_busy"):
         response["HX-Refresh"] = "true"
     return response
 
@@ -67,82 +67,86 @@ def _progress(request: HttpRequest, shown: Shown) -> HttpResponse:
 @require_safe
 @open_page
 def table_csv(request: HttpRequest, study: str, scores: str, table: str) -> HttpResponse:
-    return result_downloads.table_file(shown_analysis_for(request.user, study), scores, table)
+    return context.table_file(selectors.shown_analysis_for(request.user, study), scores, table)
 
 
 @require_safe
 @open_page
 def results_json(request: HttpRequest, study: str) -> HttpResponse:
-    return result_downloads.results_file(shown_analysis_for(request.user, study))
+    return context.results_file(selectors.shown_analysis_for(request.user, study))
 
 
 @require_safe
 @open_page
 def figure(request: HttpRequest, study: str, scores: str, figure: str, extension: str) -> HttpResponse:
-    shown = shown_analysis_for(request.user, study)
-    return result_downloads.figure_file(shown, scores, figure, extension, request.GET.get("theme", "light"))
+    shown = selectors.shown_analysis_for(request.user, study)
+    return context.figure_file(shown, scores, figure, extension, request.GET.get("theme", "light"))
 
 
 @require_safe
 @member_page
 def bundle(request: HttpRequest, study: str) -> HttpResponse:
-    return result_downloads.bundle_file(shown_analysis_for(request.user, study, Part.BUNDLE))
+    return context.bundle_file(selectors.shown_analysis_for(request.user, study, Part.BUNDLE))
 
 
 # What organizers do --------------------------------------------------------------------------------
 
 
+# End a study; its analysis starts.
+close = study_action(lambda study, by: services.close_study(study=study, by=by, now=timezone.now()))
+
+
 @member_page
 def analyse(request: HttpRequest, study: str) -> HttpResponse:
     """The settings of an analysis; a post starts it."""
-    shown = shown_analysis_for(request.user, study, Part.BUNDLE)
+    shown = selectors.shown_analysis_for(request.user, study, Part.BUNDLE)
     form = AnalyseForm(request.POST if request.method == "POST" else None, study=shown.study, analysis=shown.analysis)
     if form.is_valid() and form.save(request.user) is not None:
         return redirect("studies:results", study)
-    context = {"study": shown.study, "form": form, "is_organizer": True}
-    return render(request, "results/analyse.html", context, status=UNUSABLE if form.errors else 200)
+    told = {"study": shown.study, "form": form, "is_organizer": True}
+    return render(request, "listening/results/analyse.html", told, status=UNUSABLE if form.errors else 200)
 
 
 @member_page
 def publish(request: HttpRequest, study: str) -> HttpResponse:
     """Say who would see what, then publish the newest analysis."""
-    shown = shown_analysis_for(request.user, study, Part.BUNDLE)
+    shown = selectors.shown_analysis_for(request.user, study, Part.BUNDLE)
     if request.method == "POST":
         newest = shown.analysis.pk if shown.analysis is not None else 0
         seen = newest if request.POST.get("analysis") == str(newest) else 0  # the page named what it was about
         try:
-            publish_results(study=shown.study, by=request.user, now=timezone.now(), seen=seen)
+            services.publish_results(study=shown.study, by=request.user, now=timezone.now(), seen=seen)
         except NotPossible as reason:
-            context = publication(shown, refusal=str(reason))
-            return render(request, "results/publish.html", context, status=REFUSED)
+            told = publication(shown, refusal=str(reason))
+            return render(request, "listening/results/publish.html", told, status=REFUSED)
         messages.success(request, "The results are published, and the teams that were heard get a notice.")
         return redirect("studies:results", study)
-    return render(request, "results/publish.html", publication(shown))
+    return render(request, "listening/results/publish.html", publication(shown))
 
 
 @member_page
 def unpublish(request: HttpRequest, study: str) -> HttpResponse:
     """Ask, then hide the results from all but the organizers."""
-    shown = shown_analysis_for(request.user, study, Part.BUNDLE)
+    shown = selectors.shown_analysis_for(request.user, study, Part.BUNDLE)
     if request.method == "POST":
         try:
-            unpublish_results(study=shown.study, by=request.user)
+            services.unpublish_results(study=shown.study, by=request.user)
         except NotPossible as reason:
             messages.error(request, str(reason))
         else:
             messages.success(request, "The results are hidden from all but the organizers.")
         return redirect("studies:results", study)
-    return render(request, "results/publish.html", publication(shown, is_taking_back=True))
+    return render(request, "listening/results/publish.html", publication(shown, is_taking_back=True))
 
 
 @member_page
 @require_POST
 def screen(request: HttpRequest, study: str) -> HttpResponse:
     """Leave out the listeners that a screening rule catches."""
-    shown = shown_analysis_for(request.user, study, Part.LISTENERS)
+    shown = selectors.shown_analysis_for(request.user, study, Part.LISTENERS)
     given = {name: request.POST.get(name, "").strip() for name in ("rule", "reason")}
     try:
-        rule, _ = screen_out(study=shown.study, by=request.user, **given)
+        rule, _ = services.screen_out(study=shown.study, by=request.user, **given)
     except (NotPossible, AnalysisInputError) as reason:  # settings of an earlier analysis may have become unknown
         messages.error(request, str(reason))
         return redirect("studies:results-listeners", study)
@@ -159,5 +163,18 @@ def import_ratings(request: HttpRequest) -> HttpResponse:
     if made is not None:
         messages.success(request, f"{made.ratings:,} ratings are imported, and their analysis is on its way.")
         return redirect("studies:results", made.study.name)
-    context = {"form": form, "columns": COLUMNS, "needed": NEEDED}
-    return render(request, "results/import.html", context, status=UNUSABLE if form.errors else 200)
+    told = {"form": form, "columns": COLUMNS, "needed": NEEDED}
+    return render(request, "listening/results/import.html", told, status=UNUSABLE if form.errors else 200)
+
+
+@require_safe
+@open_page
+def leaderboard_csv(request: HttpRequest, edition: str) -> HttpResponse:
+    """Objective and subjective numbers of the systems on a leaderboard: one row for each number."""
+    leaderboard, scores = leaderboard_for(request.user, edition), chosen_scores(request.GET)
+    rows = [
+        row
+        for one in studies_on_leaderboard(request.user, leaderboard, scores)
+        for row in one.comparison.csv_rows(one.study.name, one.study.is_simulated)
+    ]
+    return csv_response(f"{edition}-listeners-{scores}.csv", [CSV_COLUMNS, *rows])

@@ -3,27 +3,28 @@
 One request is one transaction that holds the session's row, so that whatever comes at once is taken one after the
 other. What is there already stays: the same again is acknowledged again, anything else is refused. Nothing here or in
 a reply tells control trials from others; whether they were missed is looked at only at the very end, and the reply is
-the same. Public: `receive_answers`, `receive_alive`, `receive_report`, `receive_take_over`, `Refused`.
+the same. Public: `receive_answers`, `receive_alive`, `receive_report`, `receive_take_over`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.http import Http404
 from django.utils import translation
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from listening.models import Answer, Item, Play, Serve, Session, SessionEvent, Study
-from listening.trials import gate, leases, payloads, states
-from listening.trials.courses import Course, PlannedTrial, Progress, course_of, progress_of, required_slots
-from listening.trials.payloads import Claim, Report, ToldEvent, Value
-from listening.trials.sessions import ANSWERING, end_session, note, session_answering, session_for, take_over
-from listening.trials.statements import Statement, Writes, read_together
+from listening.app.models import Answer, Item, Play, Serve, Session, SessionEvent, Study
+from listening.app.sessions import answer_timing, assignment, payloads, selectors
+from listening.app.sessions.assignment import end_session, note
+from listening.app.sessions.payloads import Claim, Invalid, Refused, Report, ToldEvent, Value
+from listening.app.sessions.selectors import PlannedBlock, PlannedTrial, Progress, measure_progress
+from listening.app.sessions.sql import Statement, Writes, read_together
 
 MOST_EVENTS_OF_SESSION = 5000
 BROKEN, REMARK = "clip-broken", "clip-remark"  # events: a trial skipped for its sound; sound that is wrong, no skip
@@ -32,6 +33,12 @@ BROKEN, REMARK = "clip-broken", "clip-remark"  # events: a trial skipped for its
 MOST_GIVEN_UP = 0.1
 FEWEST_GIVEN_UP = 2
 
+# What taking an answer reads of a session, whose row it holds.
+ANSWERING = Statement(
+    lambda: selectors.lock_sessions(Session.objects.filter(token="")),
+    *("id", "token", "state", "step", "language", "tab", "heard_until", "skips", "is_preview", "participant", "study"),
+    *("block", "started_at", "consented_at", "trials_started_at", "last_seen_at"),
+)
 SERVED = Statement(
     lambda: Serve.objects.filter(session__token="", trial__position=0), "slot", "first_at", "complete_at"
 )
@@ -44,13 +51,21 @@ TOO_EARLY = _("Please listen to the whole recording first.")
 ENDED = _("This session is over.")
 
 
-class Refused(Exception):  # noqa: N818
-    """A request that changes nothing: the HTTP status and the JSON that say why."""
+def _read_session(rows: Sequence[Sequence[Any]]) -> Session:
+    """The session of what `ANSWERING` found; the rest of it comes when it is asked for.
 
-    def __init__(self, status: int, body: dict[str, Any]) -> None:
-        super().__init__(f"{status} {body.get('problem')}")
-        self.status = status
-        self.body = body
+    Its study is the one that this process knows, if it does: what is fixed since the launch is all that may be read.
+
+    Raises:
+        Http404: there is none.
+    """
+    if not rows:
+        raise Http404
+    session: Session = ANSWERING.instance(rows[0])
+    block = selectors.cached_block(session)
+    if block is not None:
+        session.study = block.study
+    return session
 
 
 def receive_answers(token: str, body: bytes, now: datetime) -> dict[str, Any]:
@@ -64,17 +79,17 @@ def receive_answers(token: str, body: bytes, now: datetime) -> dict[str, Any]:
         Refused: 422 what was sent cannot be an answer; 410 the session is over; 409 another tab writes, the trial is
             locked or not next; 425 nobody can have heard it by now.
     """
-    payload = _decode(body)
+    payload = payloads.decode(body)
     position = payload.get("position")
     place = position if type(position) is int and 0 <= position <= payloads.LAST_POSITION else 0
     with transaction.atomic():
-        rows, answered, served = read_together(
-            (ANSWERING, [token]), (states.ANSWERED, [token]), (SERVED, [token, place])
-        )
-        session = session_answering(rows)
+        asked = (ANSWERING, [token]), (selectors.ANSWERED, [token]), (SERVED, [token, place])
+        rows, rated, served = read_together(*asked)
+        session = _read_session(rows)
         if len(body) > payloads.MOST_BYTES and session.study.form != Study.Form.LINKABILITY:
-            raise _invalid([f"The request has more than {payloads.MOST_BYTES >> 10} kB."])
-        return _save(session, payload, states.by_trial(answered), {slot: times for slot, *times in served}, now)
+            raise Invalid([f"The request has more than {payloads.MOST_BYTES >> 10} kB."])
+        answered = selectors.group_by_trial(rated)
+        return _save(session, payload, answered, {slot: times for slot, *times in served}, now)
 
 
 def _save(
@@ -84,32 +99,32 @@ def _save(
     served: dict[str, list[datetime | None]],
     now: datetime,
 ) -> dict[str, Any]:
-    course = course_of(session)
-    claim = _claim(session, course, payload)
-    trial = course.trials[claim.position]
-    progress = progress_of(course, answered, session.skips)
+    block = selectors.load_block(session)
+    claim = _claim(session, block, payload)
+    trial = block.trials[claim.position]
+    progress = measure_progress(block, answered, session.skips)
     stored = answered.get(trial.trial.pk, {})
     is_repeat = claim.values.keys() <= stored.keys() and _is_same(session, trial, claim.values, stored)
     if session.state != Session.State.ACTIVE:
         if is_repeat:
-            return states.saved(session, trial, claim.values, progress, answered)
+            return selectors.describe_saved(session, trial, claim.values, progress, answered)
         raise ended(session)
     _require_begun(session)
     _require_tab(session, claim.tab)
     if is_repeat:
-        return states.saved(session, trial, claim.values, progress, answered)
+        return selectors.describe_saved(session, trial, claim.values, progress, answered)
     if claim.values.keys() & stored.keys():
         raise _refused(session, 409, "locked", LOCKED)
     _require_next(session, trial, claim, stored, progress)
     heard_at = _require_heard(session, trial, claim, stored, served, now)
     answered[trial.trial.pk] = stored | {task: value.rating for task, value in claim.values.items()}
-    progress = progress.after(trial) if len(answered[trial.trial.pk]) == len(course.tasks) else progress
+    progress = progress.after(trial) if len(answered[trial.trial.pk]) == len(block.tasks) else progress
     seen_before, session.tab, session.last_seen_at = session.last_seen_at, claim.tab, now
-    session.heard_until = gate.next_since(heard_at, is_late=claim.is_late, now=now)
+    session.heard_until = answer_timing.next_since(heard_at, is_late=claim.is_late, now=now)
     _keep(session, trial, claim, now)
-    if not end_if_through(session, progress, now) and leases.is_due(seen_before, now):
-        leases.extend_lease(session_for(session.token), now)
-    return states.saved(session, trial, claim.values, progress, answered)
+    if not end_if_through(session, progress, now) and assignment.is_extension_due(seen_before, now):
+        assignment.extend_lease(selectors.session_for(session.token), now)
+    return selectors.describe_saved(session, trial, claim.values, progress, answered)
 
 
 def receive_alive(token: str, body: bytes, now: datetime) -> dict[str, Any]:
@@ -119,20 +134,17 @@ def receive_alive(token: str, body: bytes, now: datetime) -> dict[str, Any]:
         Http404: nobody has this token.
         Refused: 422, 410 or 409, as for an answer.
     """
-    payload = _decode(body)
+    payload = payloads.decode(body)
     with transaction.atomic():
-        session = session_for(token, lock=True)
-        try:
-            tab, events = payloads.read_alive(payload)
-        except payloads.Invalid as fault:
-            raise _invalid(fault.sentences) from None
+        session = selectors.session_for(token, lock=True)
+        tab, events = payloads.read_alive(payload)
         _require_active(session)
         _require_tab(session, tab)
         _keep_events(session, events)
         session.last_seen_at = now
         session.save(update_fields=["last_seen_at"])
-        leases.extend_lease_of_open_page(session, now)
-        return {"lease_ends_in_s": leases.seconds_left(session, now)}
+        assignment.extend_lease_of_open_page(session, now)
+        return {"lease_ends_in_s": selectors.lease_seconds_left(session, now)}
 
 
 def receive_take_over(token: str, body: bytes, now: datetime) -> dict[str, Any]:
@@ -142,16 +154,13 @@ def receive_take_over(token: str, body: bytes, now: datetime) -> dict[str, Any]:
         Http404: nobody has this token.
         Refused: 422 or 410, as for an answer.
     """
-    payload = _decode(body)
+    payload = payloads.decode(body)
     with transaction.atomic():
-        session = session_for(token, lock=True)
-        try:
-            tab = payloads.read_tab(payload)
-        except payloads.Invalid as fault:
-            raise _invalid(fault.sentences) from None
+        session = selectors.session_for(token, lock=True)
+        tab = payloads.read_tab(payload)
         _require_active(session)
-        take_over(session, tab)
-        return states.state_of(session, now)
+        assignment.take_over(session, tab)
+        return selectors.describe_state(session, now)
 
 
 def receive_report(token: str, body: bytes, now: datetime) -> dict[str, Any]:
@@ -164,24 +173,21 @@ def receive_report(token: str, body: bytes, now: datetime) -> dict[str, Any]:
         Http404: nobody has this token.
         Refused: 422, 410 or 409, as for an answer.
     """
-    payload = _decode(body)
+    payload = payloads.decode(body)
     with transaction.atomic():
-        session = session_for(token, lock=True)
-        try:
-            report = payloads.read_report(payload)
-        except payloads.Invalid as fault:
-            raise _invalid(fault.sentences) from None
+        session = selectors.session_for(token, lock=True)
+        report = payloads.read_report(payload)
         is_repeat = _is_told(session, report)
         if session.state == Session.State.ACTIVE or not is_repeat:
             _require_active(session)
             _require_begun(session)
             _require_tab(session, report.tab)
-        course, answered = course_of(session), states.answered_by(session)
+        block, answered = selectors.load_block(session), selectors.answered_by(session)
         if not is_repeat:
-            _take_report(session, report, course, answered, now)
-        progress = progress_of(course, answered, session.skips)
+            _take_report(session, report, block, answered, now)
+        progress = measure_progress(block, answered, session.skips)
         told = {"skipped": report.is_skip, "position": report.position}
-        return told | states.onward(session, progress, answered)
+        return told | selectors.describe_next(session, progress, answered)
 
 
 def _is_told(session: Session, report: Report) -> bool:
@@ -191,13 +197,13 @@ def _is_told(session: Session, report: Report) -> bool:
 
 
 def _take_report(
-    session: Session, report: Report, course: Course, answered: dict[int, dict[str, int | None]], now: datetime
+    session: Session, report: Report, block: PlannedBlock, answered: dict[int, dict[str, int | None]], now: datetime
 ) -> None:
-    trial = course.trials.get(report.position)
-    if report.is_skip and trial is not progress_of(course, answered, session.skips).next:
+    trial = block.trials.get(report.position)
+    if report.is_skip and trial is not measure_progress(block, answered, session.skips).next:
         raise _refused(session, 409, "out-of-order", OUT_OF_ORDER)
     if trial is None or all(report.slot != sample.slot for sample in trial.samples):
-        raise _invalid(["“slot” names a sample that this trial does not have."])
+        raise Invalid(["“slot” names a sample that this trial does not have."])
     if not report.is_skip and not session.serves.filter(trial=trial.trial.pk, slot=report.slot).exists():
         raise _refused(session, 409, "out-of-order", OUT_OF_ORDER)  # nobody can say how it sounds
     session.last_seen_at = now
@@ -208,7 +214,7 @@ def _take_report(
     note(session, kind, **told, **({"key": report.key} if report.key else {}))
     if not report.is_skip:
         return
-    progress = progress_of(course, answered, session.skips)
+    progress = measure_progress(block, answered, session.skips)
     if progress.given_up > most_given_up(progress.total):
         end_session(session, Session.State.TECHNICAL, now)
     else:
@@ -227,7 +233,7 @@ def end_if_through(session: Session, progress: Progress, now: datetime) -> bool:
     state = Session.State.FINISHED
     session.study = Study.objects.get(pk=session.study_id)  # as it is now: codes may change after the launch
     missed, answered = missed_gold(session)
-    if gate.fails_attention(missed=missed, answered=answered):
+    if answer_timing.fails_attention(missed=missed, answered=answered):
         note(session, "gold-missed", missed=missed, answered=answered)
         if session.study.screening.get("gold_gate") == "gate":
             state = Session.State.FAILED_ATTENTION
@@ -238,7 +244,7 @@ def end_if_through(session: Session, progress: Progress, now: datetime) -> bool:
 def missed_gold(session: Session) -> tuple[int, int]:
     """How many control trials of the session were missed, and how many it has answered."""
     of_gold = session.answers.filter(trial__item__purpose=Item.Purpose.GOLD)
-    missed = gate.missed_of_gold(of_gold.values_list("trial_id", "trial__item__expected", "task", "rating"))
+    missed = answer_timing.missed_of_gold(of_gold.values_list("trial_id", "trial__item__expected", "task", "rating"))
     return sum(missed), len(missed)
 
 
@@ -248,25 +254,18 @@ def ended(session: Session) -> Refused:
     return _refused(session, 410, "ended", ENDED, **more)
 
 
-def _decode(body: bytes) -> dict[str, Any]:
-    try:
-        return payloads.decode(body)
-    except payloads.Invalid as fault:
-        raise _invalid(fault.sentences) from None
-
-
-def _claim(session: Session, course: Course, payload: dict[str, Any]) -> Claim:
+def _claim(session: Session, block: PlannedBlock, payload: dict[str, Any]) -> Claim:
     def slots(position: int) -> list[str] | None:
-        trial = course.trials.get(position)
+        trial = block.trials.get(position)
         return None if trial is None else [sample.slot for sample in trial.samples]
 
     try:
         with translation.override(session.language):
             return payloads.read_answers(payload, study=session.study, slots=slots)
-    except payloads.Invalid as fault:
+    except Invalid:
         if session.state != Session.State.ACTIVE:
             raise ended(session) from None
-        raise _invalid(fault.sentences) from None
+        raise
 
 
 def _is_same(session: Session, trial: PlannedTrial, values: dict[str, Value], stored: dict[str, int | None]) -> bool:
@@ -308,14 +307,16 @@ def _require_heard(
     now: datetime,
 ) -> datetime:
     """When everything that this answer is about can have been heard; what an earlier task needed was heard then."""
-    needed = required_slots(claim.values, trial) - (required_slots(stored, trial) if stored else frozenset())
+    needed = selectors.required_slots(claim.values, trial) - (
+        selectors.required_slots(stored, trial) if stored else frozenset()
+    )
     clips = [
-        gate.Clip(sample.seconds, *served.get(sample.slot, (None, None)))
+        answer_timing.Clip(sample.seconds, *served.get(sample.slot, (None, None)))
         for sample in trial.samples
         if sample.slot in needed
     ]
     since = session.heard_until or session.trials_started_at or session.consented_at or session.started_at
-    verdict = gate.judge(clips, since=since, now=now)
+    verdict = answer_timing.judge(clips, since=since, now=now)
     if verdict.heard_at is None or verdict.wait_s > 0:
         raise _refused(session, 425, "too-early", TOO_EARLY, retry_after_s=math.ceil(verdict.wait_s * 10) / 10)
     return verdict.heard_at
@@ -352,7 +353,3 @@ def _keep_events(session: Session, events: list[ToldEvent], **more: Any) -> None
 def _refused(session: Session, status: int, problem: str, sentence: str | Promise, **more: Any) -> Refused:
     with translation.override(session.language):
         return Refused(status, {"problem": problem, "sentence": str(sentence)} | more)
-
-
-def _invalid(sentences: list[str]) -> Refused:
-    return Refused(422, {"problem": "invalid", "sentences": sentences})

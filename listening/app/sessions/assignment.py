@@ -1,32 +1,35 @@
-"""Who holds which block: a block is leased whole to one session, and offered again whole when that session loses it.
+"""Who holds which block: one is assigned whole to one session for the time of a lease, and again whole when it is lost.
 
-The row of the block is the truth: `holder` has it until `lease_expires_at`, and for good once it is finished. Sign of
-life extends a lease; what is overdue is expired by the scheduler each minute and whenever somebody needs a block.
-Locks are always taken in this order: the study (who hands out), a session, a block. Public: `lease_block`,
-`extend_lease`, `is_due`, `extend_lease_of_open_page`, `release`, `expire_overdue`, `seconds_left`.
+The row of the block is the truth: `holder` has it until `lease_expires_at`, and for good once it is finished. A sign of
+life extends a lease; what is overdue is expired by the scheduler each minute and whenever somebody needs a block. The
+end of a session frees or finishes its block and releases its completion code. Locks are always taken in this order: the
+study (who assigns), a session, a block.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Case, Exists, F, IntegerField, OuterRef, QuerySet, Value, When
 
-from listening.models import Block, Session, Study
+from listening.app.models import Block, Session, SessionEvent, Study
+from listening.app.sessions.platforms import release_code
 
 # A lease is written anew at most this often, however many answers come in.
 EXTENDED_EVERY = timedelta(minutes=1)
 # So many times the length of a lease an open page extends it without an answer; then the last one runs out.
 LEASES_WITHOUT_ANSWER = 2
+MOST_OF_A_KIND = 1000
 
 
 @transaction.atomic
-def lease_block(session: Session, now: datetime) -> Block | None:
+def assign_block(session: Session, now: datetime) -> Block | None:
     """Give the session a block of its own; the one that it holds already, if it does; None while all are taken.
 
     Blocks that somebody has lost come first, then the waves in their order; a block that the same person has held
-    before comes last of all. A preview gets the first block to look at and leases nothing.
+    before comes last of all. A preview gets the first block to look at and holds nothing.
     """
     if session.is_preview:
         return _take(session, session.block or session.study.blocks.first())
@@ -37,7 +40,7 @@ def lease_block(session: Session, now: datetime) -> Block | None:
     is_active = Session.objects.filter(pk=session.pk, state=Session.State.ACTIVE).exists()
     if study.state != Study.State.OPEN or not is_active:
         return None
-    expire_overdue(now, study=study, but=session)
+    expire_leases(now, study=study, but=session)
     block = _in_order(study, session).first()
     if block is None:
         return None
@@ -62,7 +65,7 @@ def extend_lease(session: Session, now: datetime) -> None:
     Block.objects.filter(pk=block.pk, holder=session, is_finished=False).update(lease_expires_at=until)
 
 
-def is_due(seen_before: datetime | None, now: datetime) -> bool:
+def is_extension_due(seen_before: datetime | None, now: datetime) -> bool:
     """Whether a new minute has begun since the session was seen last: then its lease may be extended."""
     return seen_before is None or seen_before.replace(second=0, microsecond=0) != now.replace(second=0, microsecond=0)
 
@@ -74,7 +77,7 @@ def extend_lease_of_open_page(session: Session, now: datetime) -> None:
         extend_lease(session, now)
 
 
-def release(session: Session, *, finished: bool) -> None:
+def release_block(session: Session, *, finished: bool) -> None:
     """End the session's hold on its block: finished for good, or whole for the next one. Idempotent."""
     held = Block.objects.filter(holder=session)
     if finished:
@@ -83,13 +86,11 @@ def release(session: Session, *, finished: bool) -> None:
         held.update(holder=None, is_finished=False, lease_expires_at=None)
 
 
-def expire_overdue(now: datetime, *, study: Study | None = None, but: Session | None = None) -> int:
+def expire_leases(now: datetime, *, study: Study | None = None, but: Session | None = None) -> int:
     """End the sessions whose lease is over and offer their blocks again; how many. Their answers stay, as partial.
 
     A session that is just being answered is left for the next time: its answer extends the lease.
     """
-    from listening.trials.sessions import end_session  # which releases leases
-
     overdue = Block.objects.filter(lease_expires_at__lte=now, is_finished=False, holder__isnull=False)
     if study is not None:
         overdue = overdue.filter(study=study)
@@ -99,27 +100,51 @@ def expire_overdue(now: datetime, *, study: Study | None = None, but: Session | 
     for block_pk, holder_pk in overdue.values_list("pk", "holder_id"):
         with transaction.atomic():
             # of the session alone: locking what it is joined to would take locks out of their order
-            session = (
-                Session.objects.select_for_update(skip_locked=True, of=("self",), no_key=True)
-                .select_related("study")
-                .filter(pk=holder_pk)
-                .first()
-            )
+            locked = Session.objects.select_for_update(skip_locked=True, of=("self",), no_key=True)
+            session = locked.select_related("study").filter(pk=holder_pk).first()
             still = overdue.filter(pk=block_pk, holder=holder_pk).exists()
             if session is None or not still:
                 continue
             end_session(session, Session.State.EXPIRED, now)
-            release(session, finished=False)  # of a session that had ended before, too
+            release_block(session, finished=False)  # of a session that had ended before, too
             expired += 1
     return expired
 
 
-def seconds_left(session: Session, now: datetime) -> int | None:
-    """Until the session's lease ends; None where it has none."""
-    block = session.block
-    if block is None or block.holder_id != session.pk or block.lease_expires_at is None:
-        return None
-    return max(0, int((block.lease_expires_at - now).total_seconds()))
+# The end of a session --------------------------------------------------------------------------------
+
+
+def end_session(session: Session, state: str, now: datetime, **told: Any) -> None:
+    """End it in this state: finish its block, or free it for the next one, and release the code of its outcome.
+
+    Only a finished session finishes its block. One that is over already can still be withdrawn, which frees its block
+    as well; no other end changes an end. `told`: more for its event. The caller holds the session's row in a
+    transaction.
+    """
+    if session.state != Session.State.ACTIVE and state != Session.State.WITHDRAWN:
+        return
+    left_at = session.step
+    session.state, session.step = state, Session.Step.END
+    session.ended_at = session.ended_at or now
+    session.save(update_fields=["state", "step", "ended_at"])
+    release_block(session, finished=state == Session.State.FINISHED)
+    note(session, f"ended-{state}", step=left_at, **told)
+    release_code(session)
+
+
+def take_over(session: Session, tab: str) -> None:
+    """Let this browser tab write from now on; the one that did so far is told with its next request."""
+    if session.tab != tab:
+        if session.tab:
+            note(session, "taken-over")
+        session.tab = tab
+        session.save(update_fields=["tab"])
+
+
+def note(session: Session, kind: str, **data: Any) -> None:
+    """Write down something that happened, as the server saw it; what happens without end, only so often."""
+    if session.events.filter(kind=kind, is_told=False).count() < MOST_OF_A_KIND:
+        SessionEvent.objects.create(session=session, kind=kind, data=data)
 
 
 def _length(study: Study) -> timedelta:
@@ -137,9 +162,8 @@ def _in_order(study: Study, session: Session) -> QuerySet[Block]:
 
 
 def _take(session: Session, block: Block | None) -> Block | None:
-    if block is not None and session.block_id != block.pk:
-        session.block = block
-        session.save(update_fields=["block"])
-    elif block is not None:
-        session.block = block
+    if block is not None:
+        is_other, session.block = session.block_id != block.pk, block
+        if is_other:
+            session.save(update_fields=["block"])
     return block

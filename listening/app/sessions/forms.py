@@ -9,8 +9,8 @@ from django.conf.locale import LANG_INFO
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from listening.people.screening import FEWEST_TONES, GROUPS, INTERVALS, MOST_TONES, ROUNDS
-from listening.studies.plans import Question, label_in
+from listening.app.sessions.screening import FEWEST_TONES, GROUPS, INTERVALS, MOST_TONES, ROUNDS
+from listening.app.studies.settings import Question, label_in
 
 MISSING = gettext_lazy("Please answer this question.")
 LONGEST_TEXT = 500
@@ -30,7 +30,7 @@ class QuestionsForm(forms.Form):
     ) -> None:
         super().__init__(data)
         for question in questions:
-            field = _field_of(question, language, languages)
+            field = _make_field(question, language, languages)
             field.label = label_in(question.labels, language)
             field.required = question.is_required
             field.error_messages["required"] = MISSING
@@ -42,7 +42,7 @@ class QuestionsForm(forms.Form):
         return {name: value for name, value in self.cleaned_data.items() if value not in (None, "")}
 
 
-def _field_of(question: Question, language: str, languages: tuple[str, ...]) -> forms.Field:
+def _make_field(question: Question, language: str, languages: tuple[str, ...]) -> forms.Field:
     if question.kind == "choice":
         choices = [(one.value, label_in(one.labels, language)) for one in question.choices]
         return forms.ChoiceField(choices=choices, widget=forms.RadioSelect)

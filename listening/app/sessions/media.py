@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import PurePath
 from typing import IO
 
 from django.core.files.storage import default_storage
@@ -20,11 +21,9 @@ from django.http import Http404
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from listening.models import ItemSample, Serve, Session
-from listening.trials import states
-from listening.trials.clips import NAME_LENGTH, clip_name
-from listening.trials.courses import Course, PlannedTrial, course_of, progress_of
-from listening.trials.sessions import session_for
+from listening.app.models import ItemSample, Serve, Session
+from listening.app.sessions import selectors
+from portal.core.media import CONTENT_TYPES
 
 CHUNK_BYTES = 16 << 10  # small, so that little of what a broken connection never carried counts as sent
 MOST_REQUESTS = 30_000
@@ -51,6 +50,11 @@ class Clip:
     size: int
     seconds: float
 
+    @property
+    def content_type(self) -> str:
+        """By the kind of the stored file: studies that were prepared by earlier versions have FLAC."""
+        return CONTENT_TYPES[PurePath(self.key).suffix]
+
 
 def clip_for(token: str, name: str) -> Clip:
     """The sound behind an address.
@@ -59,16 +63,16 @@ def clip_for(token: str, name: str) -> Clip:
         Unavailable: 404 no such session or file, 403 not of this session or not yet, 410 the session is over.
     """
     try:
-        session = session_for(token)
+        session = selectors.session_for(token)
     except Http404:
         raise _nothing() from None
     if session.state != Session.State.ACTIVE:
         raise Unavailable(410, "This session is over.")
-    if not re.fullmatch(rf"[\w-]{{{NAME_LENGTH}}}", name, re.ASCII):
+    if not re.fullmatch(rf"[\w-]{{{selectors.NAME_LENGTH}}}", name, re.ASCII):
         raise _nothing()
-    course = course_of(session)
-    planned, slot = _planned(session, course, name)
-    if not _is_allowed(session, course, planned):
+    block = selectors.load_block(session)
+    planned, slot = _planned(session, block, name)
+    if not _is_allowed(session, block, planned):
         raise _refused()
     stimulus = ItemSample.objects.filter(item=planned.trial.item_id, slot=slot)
     key, size = stimulus.values_list("stimulus__file", "stimulus__bytes").get()
@@ -79,18 +83,18 @@ def clip_for(token: str, name: str) -> Clip:
     return Clip(session.pk, planned.trial.pk, slot, key, size, seconds)
 
 
-def _planned(session: Session, course: Course, name: str) -> tuple[PlannedTrial, str]:
-    for planned in course.trials.values():
+def _planned(session: Session, block: selectors.PlannedBlock, name: str) -> tuple[selectors.PlannedTrial, str]:
+    for planned in block.trials.values():
         for sample in planned.samples:
-            if constant_time_compare(clip_name(session, planned.trial, sample.slot), name):
+            if constant_time_compare(selectors.clip_name(session, planned.trial, sample.slot), name):
                 return planned, sample.slot
     raise _refused()
 
 
-def _is_allowed(session: Session, course: Course, planned: PlannedTrial) -> bool:
+def _is_allowed(session: Session, block: selectors.PlannedBlock, planned: selectors.PlannedTrial) -> bool:
     if session.consented_at is None or session.step != Session.Step.TRIALS:
         return False
-    progress = progress_of(course, states.answered_by(session), session.skips)
+    progress = selectors.measure_progress(block, selectors.answered_by(session), session.skips)
     return planned in progress.ahead or planned not in progress.left
 
 

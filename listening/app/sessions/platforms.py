@@ -1,37 +1,50 @@
-"""What crowd platforms put into an address, what they expect at the end, and where they may frame a page.
+"""Crowd platforms: what they put into an address, completion codes, where they may frame a page; Prolific's API.
 
-All ids come from the address bar and are unproven; they are checked for their shape here and for their truth, where
-the study asks for it, by `listening.people.prolific`. Sources: Prolific's help on external studies and codes;
-Amazon's reference of the ExternalQuestion and of its submission.
+A session's completion code is released at its end; before it no page, reply or row holds one. A study on an own link or
+on Mechanical Turk gets a random code for each session, Prolific the one that the study holds for the outcome; who
+withdraws or loses their block gets none.
+
+All ids come from the address bar and are unproven; they are checked for their shape here and for their truth, where the
+study asks for it, by Prolific's API: one question, answered by a `Submission`, by None where there is none, or by
+`UnreachableError`. `HttpApi` asks Prolific itself (GET /api/v1/submissions/ID/, header
+``Authorization: Token …``) and waits for at most `TIMEOUT_S`; the token never leaves the server and stands in no
+message. Sources: Prolific's help on external studies and codes; Amazon's reference of the ExternalQuestion and of its
+submission.
 """
 
 from __future__ import annotations
 
+import logging
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
+from django.conf import settings
 from django.http import HttpResponse
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
-from listening.models import Session, Study
-from listening.studies.plans import PlatformPlan
+from listening.app.models import Session, Study
+from listening.app.studies.settings import PlanError, PlatformPlan, parse_platform
 
 # What Mechanical Turk gives as the assignment while a worker only looks at a task.
 MTURK_PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 # The only hosts to which a browser may post a finished assignment.
 MTURK_SUBMIT_HOSTS = ("www.mturk.com", "workersandbox.mturk.com")
 # Those whose pages show a task in a frame, to workers and to requesters; the answer to a post may redirect to them.
-MTURK_HOSTS = (
-    *MTURK_SUBMIT_HOSTS,
-    "worker.mturk.com",
-    "requester.mturk.com",
-    "requestersandbox.mturk.com",
-)
+MTURK_HOSTS = (*MTURK_SUBMIT_HOSTS, "worker.mturk.com", "requester.mturk.com", "requestersandbox.mturk.com")
 PROLIFIC_END = "https://app.prolific.com/submissions/complete"
 ID = re.compile(r"[A-Za-z0-9_.:-]{1,120}")
+OUTCOME_OF_STATE = {
+    Session.State.FINISHED: "complete",
+    Session.State.SCREENED_OUT: "screened-out",
+    Session.State.FAILED_ATTENTION: "failed-attention",
+    Session.State.TECHNICAL: "technical",
+}
+# Without the signs that look like others: a code may be typed by hand.
+ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 
 
 class ArrivalError(ValueError):
@@ -120,3 +133,111 @@ def allow_platform(response: HttpResponse, study: Study, *, may_submit: bool = F
         response._csp_replace = policy  # type: ignore[attr-defined]
         response.xframe_options_exempt = True
     return response
+
+
+TIMEOUT_S = 5.0
+CONFIRMED, CONTRADICTED, UNPROVEN = "confirmed", "contradicted", "unproven"
+# In these states somebody is at work on the study; in all others the place belongs to nobody or the work is done.
+AT_WORK = frozenset({"RESERVED", "ACTIVE"})
+log = logging.getLogger(__name__)
+
+
+class UnreachableError(Exception):
+    """Prolific did not answer, or not in a way that tells anything about the submission."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What Prolific says about a submission; `status` in its own words, such as ``ACTIVE``."""
+
+    participant: str
+    study: str
+    status: str
+
+
+@dataclass(frozen=True)
+class HttpApi:
+    """Prolific's API at `address`, such as ``https://api.prolific.com``."""
+
+    address: str
+    token: str
+    timeout_s: float = TIMEOUT_S
+
+    def submission(self, submission: str) -> Submission | None:
+        """The submission of this id; None where there is none.
+
+        Raises:
+            UnreachableError: nothing can be said.
+        """
+        import httpx
+
+        url = f"{self.address}/api/v1/submissions/{quote(submission, safe='')}/"
+        try:
+            answer = httpx.get(url, headers={"Authorization": f"Token {self.token}"}, timeout=self.timeout_s)
+        except httpx.HTTPError as error:
+            raise UnreachableError(type(error).__name__) from None
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return None
+        if answer.status_code != httpx.codes.OK:
+            raise UnreachableError(f"status {answer.status_code}")
+        try:
+            body = answer.json()
+            found = [body[name] for name in ("participant", "study_id", "status")]
+        except (ValueError, KeyError, TypeError):
+            raise UnreachableError("an answer that is no submission") from None
+        if not all(isinstance(part, str) for part in found):
+            raise UnreachableError("an answer that is no submission")
+        return Submission(*found)
+
+
+def configured_api() -> HttpApi | None:
+    """The API that the settings name; None without a token."""
+    if not settings.PROLIFIC_TOKEN:
+        return None
+    return HttpApi(settings.PROLIFIC_URL, settings.PROLIFIC_TOKEN)
+
+
+def confirm_submission(api: HttpApi | None, submission: str, participant: str, study: str) -> str:
+    """Whether this participant is at work on this submission: ``confirmed``, ``contradicted`` or ``unproven``.
+
+    Unproven is what cannot be asked: no API, no answer. Nobody is turned away for that; the record tells it.
+    """
+    if api is None:
+        return UNPROVEN
+    if not submission:
+        return CONTRADICTED
+    try:
+        found = api.submission(submission)
+    except UnreachableError as reason:
+        log.warning("Prolific could not be asked about a submission: %s", reason)
+        return UNPROVEN
+    if found is None:
+        return CONTRADICTED
+    is_theirs = found.participant == participant and (not study or found.study == study)
+    return CONFIRMED if is_theirs and found.status.upper().replace("-", "_") in AT_WORK else CONTRADICTED
+
+
+def release_code(session: Session) -> str:
+    """The code of a session that has ended, kept in its row; empty where its outcome has none.
+
+    The same however often it is called, at once or one after the other.
+    """
+    if not session.completion_code and (code := _code_for(session)):
+        # Only the first of two calls at once writes; both then read what it wrote.
+        Session.objects.filter(pk=session.pk, completion_code="").update(completion_code=code)
+        session.completion_code = Session.objects.values_list("completion_code", flat=True).get(pk=session.pk)
+    return session.completion_code
+
+
+def _code_for(session: Session) -> str:
+    outcome = OUTCOME_OF_STATE.get(Session.State(session.state))
+    if outcome is None or session.is_preview:
+        return ""
+    if session.study.platform != Study.Platform.PROLIFIC:
+        return "-".join("".join(secrets.choice(ALPHABET) for _ in range(5)) for _ in range(2))
+    try:
+        codes = parse_platform(session.study).codes
+    except PlanError:  # such a study cannot be launched; a session in it still has to end
+        return ""
+    # Who finishes in good faith is paid: without a code of its own, a failed check gets the one for all.
+    return codes.get(outcome, codes.get("complete", "") if outcome == "failed-attention" else "")

@@ -14,11 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from django.http import Http404
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from listening.models import ScreeningResult, Session
-from listening.studies.plans import Screening
+from listening.app.models import ScreeningResult, Session
+from listening.app.studies.settings import Screening
+from listening.stimuli import sound_checks
 
 Kind = ScreeningResult.Kind
 SOUND_ATTEMPTS = 3
@@ -40,10 +42,6 @@ class Test:
     attempts: int
     sounds: tuple[str, ...]
 
-    @property
-    def is_repeated(self) -> bool:
-        return self.attempt > 1
-
 
 def attempts_at(kind: str, screening: Screening) -> int:
     """How often this test may be taken."""
@@ -54,10 +52,9 @@ def open_test(session: Session, kind: str, screening: Screening) -> Test:
     """The attempt that is to be answered; the first one, or the next one after a failure, is made here."""
     row = _open_row(session, kind)
     if row is None:
-        tried = session.screening_results.filter(kind=kind).count()
-        row, _is_new = session.screening_results.get_or_create(
-            kind=kind, attempt=tried + 1, defaults={"secret": _new_secret(kind), "of": _length(kind)}
-        )
+        attempt = session.screening_results.filter(kind=kind).count() + 1
+        made = {"secret": _new_secret(kind), "of": GROUPS if kind == Kind.SOUND else ROUNDS}
+        row, _is_new = session.screening_results.get_or_create(kind=kind, attempt=attempt, defaults=made)
     sounds = tuple(sound_name(session, row, place) for place in range(_sounds_of(kind)))
     return Test(kind, row.attempt, attempts_at(kind, screening), sounds)
 
@@ -112,27 +109,23 @@ def sound_name(session: Session, row: ScreeningResult, place: int) -> str:
     return salted_hmac("listening.people.screening", value, algorithm="sha256").hexdigest()[:32]
 
 
-def sound_of(session: Session, name: str) -> bytes:
+def make_sound(session: Session, name: str) -> bytes:
     """The file of a sound of the attempt that is open; Http404 for any other, before consent, and after the end."""
     if session.consented_at is None or session.state != Session.State.ACTIVE:
         raise Http404
     for row in session.screening_results.filter(is_passed=None).exclude(kind=Kind.LANGUAGE):
         for place in range(_sounds_of(row.kind)):
             if constant_time_compare(sound_name(session, row, place), name):
-                return _make_sound(row, place)
+                return _render_sound(row, place)
     raise Http404
 
 
-def _make_sound(row: ScreeningResult, place: int) -> bytes:
-    import numpy as np
-
-    from listening.stimuli import screening as made
-
+def _render_sound(row: ScreeningResult, place: int) -> bytes:
     rng = np.random.default_rng([row.secret["seed"], place])
     if row.kind == Kind.SOUND:
-        return made.wav_bytes(made.counting_tones(row.secret["right"]))
-    make = made.huggins_round if row.kind == Kind.HUGGINS else made.woods_round
-    return made.wav_bytes(make(row.secret["right"][place], rng))
+        return sound_checks.write_sound(sound_checks.counting_tones(row.secret["right"]))
+    make = sound_checks.huggins_round if row.kind == Kind.HUGGINS else sound_checks.woods_round
+    return sound_checks.write_sound(make(row.secret["right"][place], rng))
 
 
 # Attempts -----------------------------------------------------------------------------------------
@@ -148,10 +141,6 @@ def _new_secret(kind: str) -> dict[str, Any]:
     else:
         right = [1 + secrets.randbelow(INTERVALS) for _ in range(ROUNDS)]
     return {"seed": secrets.randbelow(2**31), "right": right}
-
-
-def _length(kind: str) -> int:
-    return GROUPS if kind == Kind.SOUND else ROUNDS
 
 
 def _sounds_of(kind: str) -> int:

@@ -1,23 +1,188 @@
-"""What must hold of the rows of a design besides the balance of its scored trials, and the whole certificate.
+"""The design of a study as its rows hold it, whether those rows are a balanced design, and the certificate of that.
 
-Each check gives what was required, what was found and a sentence with the first faults. `fingerprint_of` is the
-SHA-256 of every trial with its recordings, so that a change that happens to keep the balance is found as well.
+Nothing here trusts what was stored when the design was made: the request and the design are read from items, samples,
+blocks and trials and certified anew. Each check of what stands around the scored trials gives what was required, what
+was found and a sentence with the first problems. `compute_fingerprint` is the SHA-256 of every trial with its
+recordings, so that a change that happens to keep the balance is found as well.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from listening.design.reports import check_faults
-from listening.models import Item, Study, Task
-from listening.studies.design_rows import DesignRows, ItemRow, certify_rows, has_pairs
-from listening.studies.study_rules import right_ratings
+from evaluation.metrics.word_errors import normalise_transcript
+from listening.app.models import Item, Study, Trial
+from listening.app.studies.rules import has_pairs, right_ratings
+from listening.app.studies.selectors import Pool, PresentedItem, heard_submissions, make_pool, presented_items
+from listening.design import forms
+from listening.design.board_certificate import certify_boards, certify_transcription
+from listening.design.certificate import Certificate, certify, check_faults
+from listening.design.plan import VERSION, Candidate, Design, DesignRequest, Extension
+from listening.tasks import Task
+
+
+@dataclass(frozen=True)
+class BlockRow:
+    """A block with its trials as (position, key of the item) in the order of positions."""
+
+    number: int
+    wave: int
+    trials: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
+class DesignRows:
+    """Everything that a study's design is made of. `items` are by key, in the order in which they were made."""
+
+    study: Study
+    systems: tuple[str, ...]
+    items: dict[str, PresentedItem]
+    blocks: tuple[BlockRow, ...]
+    pool: Pool = field(repr=False)
+
+    def scored_of(self, block: BlockRow) -> tuple[str, ...]:
+        """Keys of the scored items of a block in their order."""
+        return tuple(key for _, key in block.trials if key in self.items and self.items[key].is_scored)
+
+    def waves(self) -> list[int]:
+        """How many blocks each wave has, the first one first."""
+        counts = Counter(block.wave for block in self.blocks)
+        return [counts[wave] for wave in sorted(counts)]
+
+
+def read_rows(study: Study, pool: Pool | None = None) -> DesignRows:
+    """The design of a study in four queries, besides those of its pool where none is given."""
+    systems = heard_submissions(study)
+    if pool is None:
+        pool = make_pool(study.data_sets.all(), systems)
+    items = {item.key: item for item in presented_items(study).values()}
+    trials: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    rows = Trial.objects.filter(block__study=study).order_by("position")
+    for block, position, key, owner in rows.values_list("block", "position", "item__key", "item__study"):
+        trials[block].append((position, key if owner == study.pk else f"of another study: {key}"))
+    blocks = tuple(
+        BlockRow(block.number, block.wave, tuple(trials[block.pk])) for block in study.blocks.order_by("number")
+    )
+    return DesignRows(study, tuple(systems), items, blocks, pool)
+
+
+def certify_rows(rows: DesignRows) -> list[Certificate]:
+    """The certificate of the scored trials; of a study without ratings one for each wave.
+
+    What cannot even be read as a design fails a check, it raises nothing.
+    """
+    study = rows.study
+    if study.form == Study.Form.RATING:
+        return [certify(rating_request(rows), rating_design(rows))]
+    sizes, start, found = rows.waves() or [0], 0, []
+    for wave, size in enumerate(sizes):
+        blocks = rows.blocks[start : start + size]
+        start += size
+        asked = (study, rows.systems, rows.pool, study.evaluators if wave == 0 else size, wave)
+        if study.form == Study.Form.LINKABILITY:
+            boards = tuple(_boards(rows, block) for block in blocks)
+            plan = forms.BoardPlan(forms.BOARDS_VERSION, study.seed + wave, boards)
+            found.append(certify_boards(board_request(*asked), plan))
+        else:
+            written = tuple(_writings(rows, block) for block in blocks)
+            plan_of_wave = forms.TranscriptionPlan(forms.TRANSCRIPTION_VERSION, study.seed + wave, written)
+            found.append(certify_transcription(transcription_request(*asked), plan_of_wave))
+    return found
+
+
+def rating_request(rows: DesignRows) -> DesignRequest:
+    """What was asked for, as the study and its scored items say."""
+    candidates = tuple(_candidate(item) for item in rows.items.values() if item.is_scored)
+    return make_request(rows.study, rows.systems, candidates)
+
+
+def rating_design(rows: DesignRows) -> Design:
+    """Who hears what, as blocks and trials say."""
+    extensions = tuple(
+        Extension(blocks=size, seed=rows.study.seed + wave) for wave, size in enumerate(rows.waves()) if wave
+    )
+    blocks = tuple(rows.scored_of(block) for block in rows.blocks)
+    return Design(VERSION, rows.study.seed, blocks, extensions)
+
+
+def make_request(study: Study, systems: tuple[str, ...], candidates: tuple[Candidate, ...]) -> DesignRequest:
+    """What a study of ratings asks for."""
+    return DesignRequest(
+        evaluators=study.evaluators,
+        trials=study.trials_per_evaluator,
+        originals=study.originals_per_evaluator,
+        systems=systems,
+        candidates=candidates,
+        seed=study.seed,
+        **read_relaxations(study),
+    )
+
+
+def read_relaxations(study: Study) -> dict[str, bool]:
+    """Which rules of the design may give way in a study."""
+    names = {"sources": "sources_may_repeat", "enrolments": "enrolments_may_repeat", "sexes": "sexes_as_in_pool"}
+    return {field: name in study.relaxations for name, field in names.items()}
+
+
+def board_request(
+    study: Study, systems: tuple[str, ...], pool: Pool, evaluators: int, wave: int = 0
+) -> forms.BoardRequest:
+    """What a study of boards asks for."""
+    seed = study.seed + wave
+    boards, samples = study.trials_per_evaluator, study.board_samples
+    return forms.BoardRequest(evaluators, boards, samples, systems, pool.utterances, seed)
+
+
+def transcription_request(
+    study: Study, systems: tuple[str, ...], pool: Pool, evaluators: int, wave: int = 0
+) -> forms.TranscriptionRequest:
+    """What a study of transcriptions asks for."""
+    return forms.TranscriptionRequest(
+        evaluators=evaluators,
+        trials=study.trials_per_evaluator,
+        originals=study.originals_per_evaluator,
+        systems=systems,
+        pool=pool.utterances,
+        seed=study.seed + wave,
+        sentences={name: normalise_transcript(one.transcript) for name, one in pool.recordings.items()},
+    )
+
+
+def _candidate(item: PresentedItem) -> Candidate:
+    a, b = item.samples.get("a"), item.samples.get("b")
+    return Candidate(
+        key=item.key,
+        system=item.system,
+        speaker=a.speaker if a else "",
+        sex=a.sex if a else "f",  # type: ignore[arg-type]
+        is_target=item.is_target,
+        source=a.utterance if a else "",
+        enrolment=b.utterance if b else "",
+    )
+
+
+def _boards(rows: DesignRows, block: BlockRow) -> tuple[forms.Board, ...]:
+    items = [rows.items[key] for key in rows.scored_of(block)]
+    return tuple(
+        forms.Board(
+            one.key,
+            one.system,
+            tuple(forms.BoardSample(s.utterance, s.speaker, s.system) for s in one.samples.values()),
+        )
+        for one in items
+    )
+
+
+def _writings(rows: DesignRows, block: BlockRow) -> tuple[forms.Writing, ...]:
+    written = ((rows.items[key], next(iter(rows.items[key].samples.values()), None)) for key in rows.scored_of(block))
+    return tuple(forms.Writing(one.key, s.utterance, s.speaker, s.sex, one.system) for one, s in written if s)
+
 
 SHOWN_FAULTS = 3
 NOT_CERTIFIED = "There is no certified design. Make the design first."
@@ -27,7 +192,7 @@ CHANGED = (
 )
 
 
-def certificate_of(rows: DesignRows) -> dict[str, Any]:
+def build_certificate(rows: DesignRows) -> dict[str, Any]:
     """Everything that is known of a design, as it is stored and downloaded: nothing of it depends on a clock."""
     parts = [certificate.as_json() for certificate in certify_rows(rows)]
     checks = row_checks(rows)
@@ -36,7 +201,7 @@ def certificate_of(rows: DesignRows) -> dict[str, Any]:
         "form": rows.study.form,
         "seed": rows.study.seed,
         "passes": all(part["passes"] for part in parts) and all(check["passed"] for check in checks),
-        "fingerprint": fingerprint_of(rows),
+        "fingerprint": compute_fingerprint(rows),
         "parts": parts,
         "rows": checks,
         "waves": rows.waves(),
@@ -45,7 +210,7 @@ def certificate_of(rows: DesignRows) -> dict[str, Any]:
     return kept
 
 
-def failures_of(certificate: dict[str, Any]) -> list[str]:
+def list_failures(certificate: dict[str, Any]) -> list[str]:
     """The sentences of the checks that failed."""
     checks = [*(check for part in certificate["parts"] for check in part["checks"]), *certificate["rows"]]
     return [check["sentence"] for check in checks if not check["passed"]]
@@ -56,27 +221,27 @@ def launch_faults(rows: DesignRows) -> list[str]:
     stored = rows.study.certificate
     if not stored or not rows.blocks:
         return [NOT_CERTIFIED]
-    found = certificate_of(rows)
-    faults = failures_of(found)
+    found = build_certificate(rows)
+    faults = list_failures(found)
     if not faults and not found["passes"]:
         faults.append("The certificate does not pass.")
     if found["fingerprint"] != stored.get("fingerprint"):
         faults.append(CHANGED.format(found=found["fingerprint"][:12], stored=str(stored.get("fingerprint"))[:12]))
     elif found != stored:
         faults.append("The stored certificate is not the one that the rows give. Make the design anew.")
-    missing = {s.utterance for item in rows.items.values() for s in item.samples if not s.has_file}
+    missing = {s.utterance for item in rows.items.values() for s in item.samples.values() if not s.file}
     if missing:
         faults.append(f"{len(missing)} recordings are not prepared yet, such as {min(missing)}. Prepare the stimuli.")
     return faults
 
 
-def fingerprint_of(rows: DesignRows) -> str:
+def compute_fingerprint(rows: DesignRows) -> str:
     """SHA-256 over every trial of every block: position, item, purpose, and what each slot presents from which file."""
     digest = hashlib.sha256()
     for block in rows.blocks:
         for position, key in block.trials:
             item = rows.items.get(key)
-            samples = [[s.slot, s.system, s.utterance, s.source] for s in item.samples] if item else None
+            samples = [[n, s.system, s.utterance, s.source] for n, s in item.samples.items()] if item else None
             told = [item.purpose, item.system, item.is_target, item.expected] if item else None
             line = [block.number, block.wave, position, key, told, samples]
             digest.update(json.dumps(line, sort_keys=True, ensure_ascii=False).encode() + b"\n")
@@ -133,21 +298,21 @@ def _samples(rows: DesignRows) -> dict[str, Any]:
     return _check("samples", "samples of every item that are of its system and of the speakers that it names", faults)
 
 
-def _sample_fault(rows: DesignRows, item: ItemRow) -> str:
-    slots = [sample.slot for sample in item.samples]
+def _sample_fault(rows: DesignRows, item: PresentedItem) -> str:
+    slots, samples = list(item.samples), list(item.samples.values())
     if rows.study.form == Study.Form.LINKABILITY:
         wanted = [str(number) for number in range(1, rows.study.board_samples + 1)]
-        strange = {sample.system for sample in item.samples} - {"", item.system}
+        strange = {sample.system for sample in samples} - {"", item.system}
     else:
         wanted = ["a", "b"] if rows.study.form == Study.Form.RATING and has_pairs(rows.study) else ["a"]
-        strange = {sample.system for sample in item.samples[:1]} - {item.system}
-        strange |= {sample.system for sample in item.samples[1:]} - {""}
+        strange = {sample.system for sample in samples[:1]} - {item.system}
+        strange |= {sample.system for sample in samples[1:]} - {""}
     if slots != wanted:
         return f"the samples {', '.join(slots) or 'none'} instead of {', '.join(wanted)}"
     if strange:
         return f"a sample of {' and '.join(one or 'the originals' for one in sorted(strange))}"
     if wanted == ["a", "b"]:
-        a, b = item.samples
+        a, b = samples
         same = a.speaker == b.speaker
         if same is not item.is_target:
             return f"its speakers are {'one' if same else 'two'}, which it denies"
@@ -159,7 +324,7 @@ def _sources(rows: DesignRows) -> dict[str, Any]:
     """Whether every sample is made from the file that the corpus or the submission holds."""
     pool, faults = rows.pool, set()
     for item in rows.items.values():
-        for sample in item.samples:
+        for sample in item.samples.values():
             held = pool.recordings.get(sample.utterance)
             right = pool.versions.get((sample.system, sample.utterance)) if sample.system else held and held.audio
             if not right or sample.source != right:
@@ -200,12 +365,12 @@ def _control_places(rows: DesignRows) -> dict[str, Any]:
 
 
 def _control_recordings(rows: DesignRows) -> dict[str, Any]:
-    scored = {s.utterance for item in rows.items.values() if item.is_scored for s in item.samples}
+    scored = {s.utterance for item in rows.items.values() if item.is_scored for s in item.samples.values()}
     faults = {
         f"{sample.utterance} of {item.key}"
         for item in rows.items.values()
         if not item.is_scored
-        for sample in item.samples
+        for sample in item.samples.values()
         if sample.utterance in scored
     }
     return _check("recordings of these", "recordings that no scored trial has", sorted(faults))
@@ -217,7 +382,7 @@ def _gold(rows: DesignRows) -> dict[str, Any]:
     for item in rows.items.values():
         if item.purpose != Item.Purpose.GOLD or len(item.samples) != 2:
             continue
-        a, b = item.samples
+        a, b = item.samples.values()
         is_same = a.speaker == b.speaker
         is_sure = a.utterance != b.utterance and (is_same or a.sex != b.sex)
         right = {Task.VERIFIABILITY.value: right_ratings(rows.study.scale_points, is_high=is_same)}

@@ -2,94 +2,206 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Any, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.core.validators import validate_slug
 
-from listening.models import Study, StudyText
-from listening.studies import plans, services
-from listening.studies.own_questions import read_questions
-from listening.studies.pools import set_problems, sets_to_hear, submissions_to_hear
-from listening.studies.selectors import editions_to_study
-from listening.studies.study_defaults import PRESETS, make_study
-from listening.studies.study_fields import (
-    ABSENT,
-    FORM_FIELDS_FIXED_AFTER_LAUNCH,
-    LONGEST_TEXT,
-    MOST_EVALUATORS,
-    MOST_TRIALS,
-    NARROW,
-    OUTCOME_WORDS,
-    PARAMETER_WORDS,
-    SAVED,
-    SCREENED,
-    SECTIONS,
-    SHIPPED_QUESTIONS,
-    FieldGroup,
-    FormSection,
-    StudyNameField,
-    WholeField,
-    in_capitals,
-    initial_of,
-    language_codes,
-)
-from listening.studies.study_rules import (
-    BRIDGE_AT_MOST,
-    GOLD_AT_MOST,
-    LOCKED_AFTER_LAUNCH,
-    PRACTICE_AT_MOST,
-    RATED,
-    RELAXATIONS,
-    StudyProblems,
-    plan_number_problems,
-    tasks_of,
-)
+from listening.analysis.reading.inputs import AnalysisInputError
+from listening.app.models import Study, StudyText
+from listening.app.studies import rules, selectors, services, settings
+from listening.app.studies.designing import extend_design
+from listening.app.studies.services import PRESETS, make_study
+from listening.app.studies.settings import DEFAULT_SCREENING, PlanError
+from listening.design.plan import DesignError
+from listening.tasks import RATED_TASKS
 from portal.challenges.models import DataSet, Edition
 from portal.core.fields import LineField
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
 
+LONGEST_TEXT = 20_000
+MOST_EVALUATORS, MOST_TRIALS = 1000, 200
+NAME_ERRORS = {
+    "required": "Give a short name, such as listening2026.",
+    "invalid": "Use small letters a to z, digits, hyphens and underscores only, such as listening2026.",
+}
+SHIPPED_QUESTIONS = {one["name"]: one for one in settings.DEFAULT_QUESTIONNAIRE}
+CODES = {name: f"code_{name.replace('-', '_')}" for name in settings.OUTCOMES}
+PARAMETERS = {name: f"parameter_{name}" for name in ("person", "study", "session")}
+
+
+class WholeField(forms.IntegerField):
+    """A whole number of a range; every fault is one sentence that names the range."""
+
+    def __init__(self, label: str, lowest: int, highest: int, help_text: str = "", **options: Any) -> None:
+        sentence = f"Give a whole number from {lowest} to {highest}."
+        errors = dict.fromkeys(("required", "invalid", "min_value", "max_value"), sentence)
+        super().__init__(
+            label=label, min_value=lowest, max_value=highest, help_text=help_text, error_messages=errors, **options
+        )
+
+
+class StudyNameField(forms.CharField):
+    def __init__(self) -> None:
+        super().__init__(
+            label="Short name",
+            help_text="Small letters, digits, hyphens and underscores; part of the address of its pages.",
+            max_length=60,
+            validators=[validate_slug],
+            error_messages=NAME_ERRORS,
+        )
+
+    def clean(self, value: Any) -> str:
+        name = super().clean(value)
+        if name != name.lower():
+            raise ValidationError(f"Expected small letters, found {name}.")
+        return cast("str", name)
+
+
+class EditionField(forms.ModelChoiceField):
+    """One of the editions that somebody organises; the form says which ones these are."""
+
+    def __init__(self, help_text: str = "") -> None:
+        errors = dict.fromkeys(("required", "invalid_choice"), "Choose an edition that you organise.")
+        queryset = Edition.objects.none()
+        super().__init__(queryset, label="Edition", empty_label=None, help_text=help_text, error_messages=errors)
+
+
+def in_capitals(choices: Iterable[tuple[Any, Any]]) -> list[tuple[str, str]]:
+    """Choices whose words begin with a capital, as labels do."""
+    return [(str(value), str(words)[:1].upper() + str(words)[1:]) for value, words in choices]
+
+
+def radios(label: str, choices: Any, help_text: str = "", missing: str = "", **options: Any) -> forms.ChoiceField:
+    """One of several, all of them in sight; `missing` is said where none is chosen."""
+    options |= {"error_messages": {"required": missing}} if missing else {}
+    return forms.ChoiceField(
+        label=label, choices=in_capitals(choices), widget=forms.RadioSelect, help_text=help_text, **options
+    )
+
+
+def boxes(label: str, choices: Any, help_text: str = "", missing: str = "") -> forms.MultipleChoiceField:
+    """Any of several, all of them in sight; `missing` is said where none is chosen, if one has to be."""
+    return forms.MultipleChoiceField(
+        label=label,
+        choices=in_capitals(choices),
+        widget=forms.CheckboxSelectMultiple,
+        help_text=help_text,
+        required=bool(missing),
+        error_messages={"required": missing},
+    )
+
+
+# Which fields belong to some forms of a study alone.
+OF_BOARDS = ("board_samples", "board_dimensions", "board_groups")
+OF_RATINGS = (
+    *("tasks", "pages", "scale_points", "practice_trials", "gold_trials", "bridge_trials", "gold_gate"),
+    "relaxations",
+)
+ABSENT = {
+    Study.Form.RATING: OF_BOARDS,
+    Study.Form.LINKABILITY: (*OF_RATINGS, "originals_per_evaluator"),
+    Study.Form.TRANSCRIPTION: (*OF_RATINGS, *OF_BOARDS),
+}
+# Short enough to stand side by side, as are the names of parameters and the codes.
+NARROW = frozenset(
+    {
+        *("scale_points", "plays_at_most", "evaluators", "trials_per_evaluator", "originals_per_evaluator"),
+        *("practice_trials", "gold_trials", "bridge_trials", "board_samples", "seed", "pay_per_hour", "currency"),
+        *PARAMETERS.values(),
+        *CODES.values(),
+    }
+)
+SCREENED = ("sound", "headphones", "headphones_gate", "headphones_attempts", "native_languages", "gold_gate")
+# By the id of its heading each section: its title and its fields.
+SECTIONS = {
+    "study": ("The study", ("title", "name")),
+    "heard": ("What is heard", ("systems", "data_sets")),
+    "asked": ("What is asked", ("tasks", "pages", "scale_points", "plays_at_most", "role_play", "languages")),
+    "plan": (
+        "Evaluators and trials",
+        (
+            *("evaluators", "trials_per_evaluator", "originals_per_evaluator", "practice_trials", "gold_trials"),
+            *("bridge_trials", *OF_BOARDS, "relaxations", "seed", "pay_per_hour", "currency"),
+        ),
+    ),
+    "before": ("Before the trials", ("questions", "own_questions", *SCREENED)),
+    "platform": (
+        "Where evaluators come from",
+        (
+            *("platform", "parameter_person", "parameter_study", "parameter_session", "code_complete"),
+            *("code_screened_out", "code_failed_attention", "code_technical", "confirm_by_api", "lease_minutes"),
+        ),
+    ),
+}
+PLAN_SECTIONS = frozenset({"heard", "asked", "plan"})
+# The fields of a study that its form fills in: its own ones, and those that are made of several.
+_OF_STUDY = {field.name for field in Study._meta.concrete_fields}
+SAVED = (
+    *(name for _, names in SECTIONS.values() for name in names if name in _OF_STUDY),
+    *("questionnaire", "screening", "platform_settings"),
+)
+FORM_FIELDS_FIXED_AFTER_LAUNCH = rules.LOCKED_AFTER_LAUNCH | {"questions", "own_questions", *SCREENED}
+
+
+def read_initial(study: Study) -> dict[str, Any]:
+    """What the form of a study shows."""
+    values: dict[str, Any] = {name: getattr(study, name) for name in SAVED}
+    own = [one for one in study.questionnaire if one.get("name") not in SHIPPED_QUESTIONS]
+    screening = DEFAULT_SCREENING | study.screening
+    parameters, codes = (study.platform_settings.get(name, {}) for name in ("parameters", "codes"))
+    values |= {name: screening[name] for name in SCREENED}
+    values |= {field: parameters.get(name, "") for name, field in PARAMETERS.items()}
+    values |= {field: codes.get(name, "") for name, field in CODES.items()}
+    return values | {
+        "systems": list(study.systems.values_list("submission", flat=True)),
+        "data_sets": list(study.data_sets.values_list("pk", flat=True)),
+        "languages": ", ".join(study.languages),
+        "native_languages": ", ".join(screening["native_languages"]),
+        "board_dimensions": str(study.board_dimensions),
+        "questions": [one["name"] for one in study.questionnaire if one.get("name") in SHIPPED_QUESTIONS],
+        "own_questions": settings.write_questions(own, languages=study.languages),
+        "confirm_by_api": study.platform_settings.get("confirm_by_api", False),
+    }
+
+
+def language_codes(text: str) -> list[str]:
+    """Codes of languages with commas between them, each once."""
+    codes = list(dict.fromkeys(text.lower().replace(";", ",").replace(",", " ").split()))
+    if wrong := [code for code in codes if not settings.LANGUAGE.fullmatch(code) or len(code) > 8]:
+        raise ValidationError([f"Expected a code of a language such as en or fr, found {code}." for code in wrong])
+    return codes
+
 
 class NewStudyForm(forms.Form):
     """What a study begins with; everything else gets a default from what the edition holds, to be changed after."""
 
-    edition: forms.ModelChoiceField[Edition] = forms.ModelChoiceField(
-        label="Edition",
-        queryset=Edition.objects.none(),
-        empty_label=None,
-        error_messages={
-            "required": "Choose an edition that you organise.",
-            "invalid_choice": "Choose an edition that you organise.",
-        },
-    )
+    edition = EditionField()
     title = LineField(label="Title", max_length=120, error_messages={"required": "Give the study a title."})
     name = StudyNameField()
-    form = forms.ChoiceField(
-        label="What evaluators do",
-        choices=in_capitals(Study.Form.choices),
-        widget=forms.RadioSelect,
-        initial=Study.Form.RATING,
-        error_messages={"required": "Choose what evaluators do."},
+    form = radios(
+        "What evaluators do", Study.Form.choices, missing="Choose what evaluators do.", initial=Study.Form.RATING
     )
-    preset = forms.ChoiceField(
-        label="Size to begin with",
-        choices=in_capitals((name, preset.words) for name, preset in PRESETS.items()),
-        widget=forms.RadioSelect,
+    preset = radios(
+        "Size to begin with",
+        [(name, preset["words"]) for name, preset in PRESETS.items()],
+        "Every number can be changed afterwards.",
+        "Choose a size to begin with.",
         initial="2022",
-        help_text="Every number can be changed afterwards.",
-        error_messages={"required": "Choose a size to begin with."},
     )
 
     def __init__(self, data: Any = None, *, user: Any, edition: Edition | None = None) -> None:
         self.user = user
         super().__init__(data, initial={"edition": edition})
-        self.fields["edition"].queryset = editions_to_study(user)  # type: ignore[attr-defined]
+        self.fields["edition"].queryset = selectors.editions_to_study(user)  # type: ignore[attr-defined]
 
     def save(self) -> Study | None:
         """The new study of a valid form; None with errors of the form where it does not hold together."""
-        return _or_errors(self, make_study, by=self.user, **self.cleaned_data)
+        return or_errors(self, make_study, by=self.user, **self.cleaned_data)
 
 
 class StudyForm(forms.Form):
@@ -111,21 +223,17 @@ class StudyForm(forms.Form):
         required=False,
         help_text="Sample A comes from trial sets, sample B, always original, from enrolment sets.",
     )
-    tasks = forms.MultipleChoiceField(
-        label="Tasks",
-        choices=in_capitals((task.value, task.label) for task in RATED),
-        widget=forms.CheckboxSelectMultiple,
-        help_text="They are asked in this order, as in 2022.",
-        error_messages={"required": "Choose at least one task."},
+    tasks = boxes(
+        "Tasks",
+        [(name, task.title) for name, task in RATED_TASKS.items()],
+        "They are asked in this order, as in 2022.",
+        "Choose at least one task.",
     )
-    pages = forms.ChoiceField(label="Pages", choices=in_capitals(Study.Pages.choices), widget=forms.RadioSelect)
+    pages = radios("Pages", Study.Pages.choices)
     scale_points = WholeField("Points of the scale", 2, 10, "From 1 to this number; 10 in 2022.")
     plays_at_most = WholeField("Plays of a sample at most", 1, 20, "Empty: as often as wanted.", required=False)
-    role_play = forms.ChoiceField(
-        label="Role play",
-        choices=in_capitals(Study.RolePlay.choices),
-        widget=forms.RadioSelect,
-        help_text="What evaluators imagine to be; its wording stands on the page of texts.",
+    role_play = radios(
+        "Role play", Study.RolePlay.choices, "What evaluators imagine to be; its wording stands on the page of texts."
     )
     languages = forms.CharField(
         label="Languages",
@@ -136,12 +244,15 @@ class StudyForm(forms.Form):
     evaluators = WholeField("Evaluators", 1, MOST_EVALUATORS)
     trials_per_evaluator = WholeField("Trials of each evaluator", 1, MOST_TRIALS)
     originals_per_evaluator = WholeField("Of which original", 0, MOST_TRIALS)
-    practice_trials = WholeField("Practice trials", 0, PRACTICE_AT_MOST, "Come first and count nowhere.")
+    practice_trials = WholeField("Practice trials", 0, rules.PRACTICE_AT_MOST, "Come first and count nowhere.")
     gold_trials = WholeField(
-        "Control trials", 0, GOLD_AT_MOST, "Original pairs with a known answer; they show who does not listen."
+        "Control trials", 0, rules.GOLD_AT_MOST, "Original pairs with a known answer; they show who does not listen."
     )
     bridge_trials = WholeField(
-        "Bridge trials", 0, BRIDGE_AT_MOST, "Rated by everybody and left out of the scores: how far evaluators agree."
+        "Bridge trials",
+        0,
+        rules.BRIDGE_AT_MOST,
+        "Rated by everybody and left out of the scores: how far evaluators agree.",
     )
     board_samples = WholeField("Samples on a board", 6, 16)
     board_dimensions = forms.TypedChoiceField(
@@ -152,12 +263,10 @@ class StudyForm(forms.Form):
         error_messages={"required": "Choose a line or a plane."},
     )
     board_groups = forms.BooleanField(label="Evaluators draw groups", required=False)
-    relaxations = forms.MultipleChoiceField(
-        label="What may give way where there are too few recordings",
-        choices=in_capitals(RELAXATIONS.items()),
-        widget=forms.CheckboxSelectMultiple,
-        required=False,
-        help_text="The certificate states each of them.",
+    relaxations = boxes(
+        "What may give way where there are too few recordings",
+        rules.RELAXATIONS.items(),
+        "The certificate states each of them.",
     )
     seed = WholeField("Seed", 0, 2**31 - 1, "The same seed and the same recordings give the same design.")
     pay_per_hour = forms.DecimalField(
@@ -178,11 +287,9 @@ class StudyForm(forms.Form):
             "invalid": "Give a code of three capitals, such as EUR.",
         },
     )
-    questions = forms.MultipleChoiceField(
-        label="Questions before the trials",
-        choices=[(name, one["labels"]["en"]) for name, one in SHIPPED_QUESTIONS.items()],
-        widget=forms.CheckboxSelectMultiple,
-        required=False,
+    questions = boxes(
+        "Questions before the trials",
+        [(name, one["labels"]["en"]) for name, one in SHIPPED_QUESTIONS.items()],
     )
     own_questions = forms.CharField(
         label="Own questions",
@@ -193,52 +300,42 @@ class StudyForm(forms.Form):
         "Behind // stands the next language: “Do you sing? // Chantez-vous ? = yes // oui; no // non”.",
     )
     sound = forms.BooleanField(label="Sound test", required=False, help_text="One tap that also lets the browser play.")
-    headphones = forms.ChoiceField(
-        label="Headphone check",
-        choices=[
-            ("none", "None"),
-            ("huggins", "Huggins pitch"),
-            ("woods", "Tones in antiphase (Woods)"),
-            ("both", "Both"),
-        ],
-        widget=forms.RadioSelect,
+    headphones = radios(
+        "Headphone check",
+        [("none", "None"), ("huggins", "Huggins pitch"), ("woods", "Tones in antiphase (Woods)"), ("both", "Both")],
     )
-    headphones_gate = forms.ChoiceField(
-        label="Who fails the headphone check",
-        choices=[("flag", "Goes on and is flagged"), ("gate", "Is turned away")],
-        widget=forms.RadioSelect,
-        help_text="One in five honest people with headphones fails such a check.",
+    headphones_gate = radios(
+        "Who fails the headphone check",
+        [("flag", "Goes on and is flagged"), ("gate", "Is turned away")],
+        "One in five honest people with headphones fails such a check.",
     )
-    headphones_attempts = WholeField("Attempts at the headphone check", 1, plans.ATTEMPTS_AT_MOST)
+    headphones_attempts = WholeField("Attempts at the headphone check", 1, settings.ATTEMPTS_AT_MOST)
     native_languages = forms.CharField(
         label="Native languages that may take part",
         required=False,
         max_length=200,
         help_text="Codes with commas between them, such as en, fr. Empty: everybody.",
     )
-    gold_gate = forms.ChoiceField(
-        label="Who misses the control trials",
-        choices=[("flag", "Is flagged"), ("gate", "Ends with the code for missed control trials")],
-        widget=forms.RadioSelect,
+    gold_gate = radios(
+        "Who misses the control trials",
+        [("flag", "Is flagged"), ("gate", "Ends with the code for missed control trials")],
     )
-    platform = forms.ChoiceField(
-        label="Evaluators come from", choices=in_capitals(Study.Platform.choices), widget=forms.RadioSelect
-    )
+    platform = radios("Evaluators come from", Study.Platform.choices)
     parameter_person = LineField(label="Parameter for the person", required=False, max_length=60)
     parameter_study = LineField(label="Parameter for the study", required=False, max_length=60)
     parameter_session = LineField(label="Parameter for the session", required=False, max_length=60)
-    code_complete = LineField(label=OUTCOME_WORDS["complete"], required=False, max_length=64)
-    code_screened_out = LineField(label=OUTCOME_WORDS["screened-out"], required=False, max_length=64)
-    code_failed_attention = LineField(label=OUTCOME_WORDS["failed-attention"], required=False, max_length=64)
-    code_technical = LineField(label=OUTCOME_WORDS["technical"], required=False, max_length=64)
+    code_complete = LineField(label="Completion code", required=False, max_length=64)
+    code_screened_out = LineField(label="Code for who is screened out", required=False, max_length=64)
+    code_failed_attention = LineField(label="Code for who misses the control trials", required=False, max_length=64)
+    code_technical = LineField(label="Code for a technical fault", required=False, max_length=64)
     confirm_by_api = forms.BooleanField(label="Confirm each submission with Prolific", required=False)
     lease_minutes = WholeField("Minutes without a sign of life until a block is offered to somebody else", 5, 24 * 60)
 
     def __init__(self, data: Any = None, *, study: Study) -> None:
         self.study = study
-        super().__init__(data, initial=initial_of(study))
-        self.fields["systems"].queryset = submissions_to_hear(study.edition, study)  # type: ignore[attr-defined]
-        self.fields["data_sets"].queryset = sets_to_hear(study.edition)  # type: ignore[attr-defined]
+        super().__init__(data, initial=read_initial(study))
+        self.fields["systems"].queryset = selectors.submissions_to_hear(study.edition, study)  # type: ignore[attr-defined]
+        self.fields["data_sets"].queryset = selectors.sets_to_hear(study.edition)  # type: ignore[attr-defined]
         for name in ABSENT[Study.Form(study.form)]:
             del self.fields[name]
         if study.is_launched:
@@ -246,16 +343,16 @@ class StudyForm(forms.Form):
                 self.fields[name].disabled = True
 
     @property
-    def sections(self) -> list[FormSection]:
-        """The parts of the form with their fields; small ones that follow each other stand side by side."""
+    def sections(self) -> list[dict[str, Any]]:
+        """The parts of the form, each with the id of its heading; small fields that follow each other are one group."""
         found = []
-        for name, title, names in SECTIONS:
+        for name, (title, names) in SECTIONS.items():
             fields = [self[field] for field in names if field in self.fields]
             groups = [
-                FieldGroup(is_narrow, list(members))
+                {"is_narrow": is_narrow, "fields": list(members)}
                 for is_narrow, members in groupby(fields, key=lambda one: one.name in NARROW)
             ]
-            found.append(FormSection(name, title, groups))
+            found.append({"name": name, "title": title, "groups": groups})
         return found
 
     def clean_languages(self) -> list[str]:
@@ -270,13 +367,14 @@ class StudyForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         given = cast("dict[str, Any]", super().clean())
         given["form"] = self.study.form
-        given["tasks"] = tasks_of(self.study.form, given.get("tasks", []))
-        for field, sentences in plan_number_problems(given).items():
+        given["tasks"] = rules.tasks_of(self.study.form, given.get("tasks", []))
+        for field, sentences in rules.plan_number_problems(given).items():
             if field in self.fields:
                 self.add_error(field, sentences)
-        if given.get("data_sets") and (problems := set_problems(given["data_sets"])):
+        if given.get("data_sets") and (problems := selectors.set_problems(given["data_sets"])):
             self.add_error("data_sets", problems)
-        self._take("screening", plans.parse_screening, _screening(given), "headphones")
+        screening = DEFAULT_SCREENING | {name: given[name] for name in SCREENED if name in given}
+        self._take("screening", settings.parse_screening, screening, "headphones")
         self._clean_questionnaire(given)
         self._clean_platform(given)
         return given
@@ -285,33 +383,33 @@ class StudyForm(forms.Form):
         languages = given.get("languages") or self.study.languages
         chosen = [SHIPPED_QUESTIONS[name] for name in SHIPPED_QUESTIONS if name in given.get("questions", [])]
         try:
-            own = read_questions(given.get("own_questions", ""), languages=languages, taken=SHIPPED_QUESTIONS)
-        except plans.PlanError as error:
+            own = settings.read_questions(given.get("own_questions", ""), languages=languages, taken=SHIPPED_QUESTIONS)
+        except PlanError as error:
             self.add_error("own_questions", error.problems)
             own = []
-        self._take("questionnaire", plans.parse_questionnaire, [*chosen, *own], "own_questions")
+        self._take("questionnaire", settings.parse_questionnaire, [*chosen, *own], "own_questions")
 
     def _clean_platform(self, given: dict[str, Any]) -> None:
         platform = given.get("platform", self.study.platform)
-        parameters = {name: given.get(f"parameter_{name}", "") for name in PARAMETER_WORDS}
-        codes = {name: given.get(f"code_{name.replace('-', '_')}", "") for name in OUTCOME_WORDS}
+        parameters = {name: given.get(field, "") for name, field in PARAMETERS.items()}
+        codes = {name: given.get(field, "") for name, field in CODES.items()}
         is_prolific = platform == Study.Platform.PROLIFIC
         given_codes = {name: code for name, code in codes.items() if code and is_prolific}
-        settings: dict[str, Any] = {
+        chosen: dict[str, Any] = {
             "parameters": {name: word for name, word in parameters.items() if word and platform != "mturk"},
             "codes": given_codes,
             "confirm_by_api": bool(given.get("confirm_by_api")) and is_prolific,
         }
         # Prolific tells its code once the study stands there, which needs its link: only the launch asks for it.
-        whole = settings | ({"codes": {"complete": "NOT-YET"} | given_codes} if is_prolific else {})
+        whole = chosen | ({"codes": {"complete": "NOT-YET"} | given_codes} if is_prolific else {})
         checked = Study(platform=platform, platform_settings=whole)
-        self._take("platform_settings", lambda _: plans.parse_platform(checked), settings, "platform")
+        self._take("platform_settings", lambda _: settings.parse_platform(checked), chosen, "platform")
 
     def _take(self, name: str, parse: Any, value: Any, field: str) -> None:
         """Put a value among the cleaned ones, with every fault that its parser finds as an error of a field."""
         try:
             parse(value)
-        except plans.PlanError as error:
+        except PlanError as error:
             self.add_error(field, error.problems)
         self.cleaned_data[name] = value
 
@@ -320,9 +418,9 @@ class StudyForm(forms.Form):
         fields = {name: self.cleaned_data[name] for name in SAVED if name in self.cleaned_data}
         relations = {name: self.cleaned_data[name] for name in ("systems", "data_sets")}
         if self.study.is_launched:
-            fields = {name: value for name, value in fields.items() if name not in LOCKED_AFTER_LAUNCH}
+            fields = {name: value for name, value in fields.items() if name not in rules.LOCKED_AFTER_LAUNCH}
             relations = {}
-        return _or_errors(self, services.change_study, study=self.study, by=by, **fields, **relations)
+        return or_errors(self, services.change_study, study=self.study, by=by, **fields, **relations)
 
 
 class TextForm(forms.Form):
@@ -340,7 +438,7 @@ class TextForm(forms.Form):
 
     def __init__(self, data: Any = None, *, study: Study, kind: str, language: str) -> None:
         self.study = study
-        newest = services.newest_text(study, kind, language)
+        newest = selectors.newest_text(study, kind, language)
         initial = {"kind": kind, "language": language, "text": newest.text if newest else ""}
         super().__init__(data, initial=initial, prefix=f"{kind}-{language}")
 
@@ -355,9 +453,7 @@ class TextForm(forms.Form):
 
     def save(self, *, by: Any) -> StudyText | None:
         """The new version of a valid form; None where it says nothing new, or with an error of the form."""
-        return cast(
-            "StudyText | None", _or_errors(self, services.change_text, study=self.study, by=by, **self.cleaned_data)
-        )
+        return or_errors(self, services.change_text, study=self.study, by=by, **self.cleaned_data)
 
 
 class ExtendForm(forms.Form):
@@ -367,20 +463,24 @@ class ExtendForm(forms.Form):
         "More evaluators", 1, 500, "Each gets a block of trials of their own, balanced with the others."
     )
 
-
-def _screening(given: dict[str, Any]) -> dict[str, Any]:
-    """Of the fields that were readable and the form has."""
-    found = {name: given[name] for name in SCREENED if name in given}
-    return plans.DEFAULT_SCREENING | found
+    def save(self, study: Study, by: Any) -> dict[str, Any] | None:
+        """The certificate of the longer study; None with errors of the form where it cannot be extended."""
+        return or_errors(self, extend_design, study=study, blocks=self.cleaned_data["blocks"], by=by)
 
 
-def _or_errors(form: forms.Form, service: Any, /, **arguments: Any) -> Any:
-    """What a service returns; None with errors of the form where it refuses."""
+def or_errors(form: forms.Form, service: Any, /, faulty: str | None = None, **arguments: Any) -> Any:
+    """What a service returns; None with errors of the form where it refuses.
+
+    Args:
+        faulty: the field that a design or an analysis cannot be made of; None for the whole form.
+    """
     try:
         return service(**arguments)
-    except StudyProblems as error:
+    except rules.StudyProblems as error:
         for field, sentences in error.problems.items():
             form.add_error(field if field in form.fields else None, sentences)
+    except (DesignError, AnalysisInputError) as error:
+        form.add_error(faulty, error.problems)
     except NotPossible as reason:
         form.add_error(None, str(reason))
     return None

@@ -1,22 +1,31 @@
-"""What the pages of studies show."""
+"""What the pages of studies show, and the planner: can the numbers be met, how precise, how long, at what cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from math import isnan
 from typing import Any
 
+from django.conf import settings
+from django.conf.locale import LANG_INFO
 from django.db.models import Count, Q
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.text import capfirst
 
-from listening import texts
-from listening.models import Item, Study, StudyText, Task
-from listening.people import prolific
-from listening.studies import designing, designs, plans
-from listening.studies.study_rules import CHANGEABLE, RELAXATIONS
+from common.tables import Cell, Column, Group, Row, Table
+from listening.app.models import Item, Study, StudyText
+from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
+from listening.app.studies.planning import plan_problems
+from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS
+from listening.app.studies.selectors import make_pool, shown_text
+from listening.app.studies.services import DESIGN_JOB
+from listening.app.studies.settings import DEFAULT_PARAMETERS, PlanError, parse_questionnaire, parse_screening
+from listening.design.plan import DesignError
+from listening.design.precision import SystemPrecision, plan_precision
+from listening.tasks import Task
 from portal.jobs.rules import can_cancel
 from portal.jobs.selectors import with_estimates
 
@@ -29,22 +38,14 @@ BADGES = {
     State.PAUSED: "cancelled",
     State.CLOSED: "succeeded",
 }
+COUNTED = (Column("system", "System"), Column("items", "Items", kind="num"), Column("trials", "Trials", kind="num"))
 HEARABLE = (State.PREPARED, State.OPEN, State.PAUSED, State.CLOSED)
 PROLIFIC_PLACES = {"person": "{{%PROLIFIC_PID%}}", "study": "{{%STUDY_ID%}}", "session": "{{%SESSION_ID%}}"}
-TASK_WORDS = {task.value: task.label.lower() for task in Task}
 
 
-@dataclass(frozen=True)
-class StudyRow:
-    """A study in a list; `what`: its tasks in words."""
-
-    study: Study
-    what: str
-    badge: str
-
-
-def study_rows(studies: Iterable[Study]) -> list[StudyRow]:
-    return [StudyRow(study, _tasks(study), BADGES[State(study.state)]) for study in studies]
+def study_rows(studies: Iterable[Study]) -> list[dict[str, Any]]:
+    """Studies of a list, each with its tasks in words."""
+    return [{"study": one, "what": ", ".join(one.tasks), "badge": BADGES[State(one.state)]} for one in studies]
 
 
 def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
@@ -60,8 +61,8 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "may_preview": study.state in HEARABLE and not study.imported,
         "job": study.job,
         "is_busy": is_busy,
-        "plan_problems": designs.plan_problems(study) if is_undesigned and not is_busy else [],
-        "systems": study.systems.select_related("submission__system").annotate(stimulus_count=Count("stimuli")),
+        "plan_problems": plan_problems(study) if is_undesigned and not is_busy else [],
+        "systems": _systems(study),
         "plan": plan_facts(study),
         "before": _before(study),
         "platform": _platform(study),
@@ -81,19 +82,19 @@ def evaluator_link(study: Study, request: HttpRequest) -> tuple[str, str]:
     """The address for evaluators as it is given to the platform of the study, and what to say beside it."""
     address = request.build_absolute_uri(reverse("listen:join", args=[study.link_key]))
     if study.platform == Study.Platform.PROLIFIC:
-        names = plans.DEFAULT_PARAMETERS["prolific"] | study.platform_settings.get("parameters", {})
+        names = DEFAULT_PARAMETERS["prolific"] | study.platform_settings.get("parameters", {})
         query = "&".join(f"{name}={PROLIFIC_PLACES[part]}" for part, name in names.items())
         return f"{address}?{query}", "This is the address to give Prolific, which fills in the parts in braces."
     if study.platform == Study.Platform.MTURK:
         return address, "This is the address of an external question; Mechanical Turk adds its parameters by itself."
-    person = study.platform_settings.get("parameters", {}).get("person") or plans.DEFAULT_PARAMETERS["own"]["person"]
+    person = study.platform_settings.get("parameters", {}).get("person") or DEFAULT_PARAMETERS["own"]["person"]
     return address, f"Whoever sends invitations can tell people apart by adding ?{person}= and a name of their choice."
 
 
 def plan_facts(study: Study) -> list[tuple[str, str]]:
     """The plan of a study in words."""
     is_rating = study.form == Study.Form.RATING
-    facts = [("What evaluators do", capfirst(study.get_form_display())), ("Tasks", _tasks(study))]
+    facts = [("What evaluators do", capfirst(study.get_form_display())), ("Tasks", ", ".join(study.tasks))]
     if is_rating:
         facts += [("Pages", capfirst(study.get_pages_display())), ("Scale", f"1 to {study.scale_points}")]
     if study.form == Study.Form.LINKABILITY:
@@ -121,17 +122,17 @@ def design_page(study: Study) -> dict[str, Any]:
     """The certificate in tables, and how often each system is heard."""
     certificate = study.certificate
     is_busy = _is_busy(study)
-    of_design = study.job if study.job is not None and study.job.kind == designing.KIND else None
+    of_design = study.job if study.job is not None and study.job.kind == DESIGN_JOB else None
     page: dict[str, Any] = {
         "study": study,
         "is_busy": is_busy,
-        "may_design": study.state in designs.DESIGNABLE and not is_busy,
+        "may_design": study.state in DESIGNABLE and not is_busy,
         "job": of_design if of_design is not None and (is_busy or of_design.failure) else None,
         "may_cancel": of_design is not None and can_cancel(of_design),
         "is_secret": study.state != State.CLOSED,
     }
     if not certificate:
-        return page | {"plan_problems": [] if is_busy or study.imported else designs.plan_problems(study)}
+        return page | {"plan_problems": [] if is_busy or study.imported else plan_problems(study)}
     parts = certificate.get("parts", [])
     titles = ["The scored trials"] if len(parts) < 2 else [f"Wave {number}" for number in range(1, len(parts) + 1)]
     groups = [
@@ -139,7 +140,9 @@ def design_page(study: Study) -> dict[str, Any]:
         for title, part in zip(titles, parts, strict=True)
     ]
     groups.append({"title": "Everything around them", "checks": certificate.get("rows", []), "notes": []})
-    counted = study.items.filter(purpose=Item.Purpose.SCORED).values("system__code").order_by("system__code")
+    scored = study.items.filter(purpose=Item.Purpose.SCORED).order_by("system__code")
+    counted = scored.values_list("system__code").annotate(Count("pk", distinct=True), Count("trials"))
+    counts = ((Cell(code or "original speech"), *(Cell(f"{many:,}") for many in counts)) for code, *counts in counted)
     return page | {
         "passes": certificate.get("passes", False),
         "facts": [
@@ -148,17 +151,32 @@ def design_page(study: Study) -> dict[str, Any]:
             ("Fingerprint of the trials", certificate.get("fingerprint", "")),
         ],
         "groups": [group for group in groups if group["checks"]],
-        "counts": [
-            {"name": row["system__code"] or "original speech", "items": row["items"], "trials": row["presented"]}
-            for row in counted.annotate(items=Count("pk", distinct=True), presented=Count("trials"))
-        ],
+        "counts": plain_table("Trials of each system over all evaluators", COUNTED, counts),
     }
+
+
+def plain_table(title: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], **more: Any) -> Table:
+    """A table beneath a heading that says what it is."""
+    told: dict[str, Any] = {"caption": title, "is_caption_hidden": True, "styles": "strip"} | more
+    return Table(tuple(columns), (Group(tuple(Row(tuple(cells)) for cells in rows)),), title, **told)
+
+
+def _systems(study: Study) -> Table | None:
+    """The systems of a study; of an imported one those of the edition among them."""
+    columns = [Column("system", "System"), Column("submission", "Submission", kind="text")]
+    columns += [] if study.imported else [Column("stimuli", "Stimuli", kind="num")]
+    rows = []
+    for one in study.systems.select_related("submission__system").annotate(stimulus_count=Count("stimuli")):
+        named = f"{one.submission.system.title}, version {one.submission.version}"
+        cells = Cell(one.code), Cell(named, link=one.submission.get_absolute_url()), Cell(f"{one.stimulus_count:,}")
+        rows.append(cells[: len(columns)])
+    return plain_table("Systems of the study", columns, rows) if rows else None
 
 
 def _cannot_confirm(study: Study) -> bool:
     """Whether Prolific shall confirm each submission although the portal has no token to ask with."""
     wants = study.platform == Study.Platform.PROLIFIC and study.platform_settings.get("confirm_by_api")
-    return bool(wants) and prolific.configured_api() is None
+    return bool(wants) and not settings.PROLIFIC_TOKEN
 
 
 def _is_busy(study: Study) -> bool:
@@ -170,11 +188,8 @@ def _is_busy(study: Study) -> bool:
 
 
 def extend_page(study: Study) -> dict[str, Any]:
-    is_open = study.state in (State.OPEN, State.PAUSED)
-    refusal = (
-        "" if is_open else f"Its state is “{study.get_state_display()}”; only a launched study gets more evaluators."
-    )
-    return {"blocks": study.blocks.count(), "refusal": refusal}
+    refusal = f"Its state is “{study.get_state_display()}”; only a launched study gets more evaluators."
+    return {"blocks": study.blocks.count(), "refusal": "" if study.state in LAUNCHED else refusal}
 
 
 def chosen_text(study: Study, query: Mapping[str, str]) -> tuple[str, str]:
@@ -202,21 +217,15 @@ def text_page(study: Study, kind: str, language: str) -> dict[str, Any]:
         "language": language,
         "language_label": language_name(language),
         "tabs": tabs,
-        "shown": texts.newest_text(study, kind, language),
+        "shown": shown_text(study, kind, language),
         "versions": study.texts.filter(kind=kind, language=language).select_related("created_by"),
     }
 
 
 def language_name(code: str) -> str:
     """Such as ``English``; the code itself where nobody named it."""
-    from django.conf.locale import LANG_INFO
-
     known: Mapping[str, Any] = LANG_INFO.get(code, {})
     return str(known.get("name", code))
-
-
-def _tasks(study: Study) -> str:
-    return ", ".join(TASK_WORDS.get(task, task) for task in study.tasks)
 
 
 def _trials(study: Study) -> str:
@@ -227,9 +236,9 @@ def _trials(study: Study) -> str:
 
 def _before(study: Study) -> list[tuple[str, str]]:
     try:
-        screening = plans.parse_screening(study.screening)
-        questions = plans.parse_questionnaire(study.questionnaire, screening=screening)
-    except plans.PlanError as error:
+        screening = parse_screening(study.screening)
+        questions = parse_questionnaire(study.questionnaire, screening=screening)
+    except PlanError as error:
         return [("Faults", str(error))]
     heard = {"none": "none", "huggins": "Huggins pitch", "woods": "antiphase", "both": "both"}[screening.headphones]
     gate = " (a gate)" if screening.headphones_gate == "gate" and screening.headphones != "none" else ""
@@ -264,3 +273,102 @@ def _stimuli(study: Study) -> list[tuple[str, str]]:
         ("Form", f"{facts.get('format')}, {facts.get('rate_hz', 0) / 1000:g} kHz, {facts.get('channels')} channels"),
         ("Level", f"{facts.get('level_dbov')} dBov"),
     ]
+
+
+SECONDS_TO_RATE, SECONDS_TO_PLACE, SECONDS_TO_WRITE = 4.0, 6.0, 20.0
+HEARD_ON_A_BOARD = 3
+NOTE = (
+    "Half the width of a 95 % interval, where the EER is near {eer} %, with the likeness of one person's ratings "
+    "counted in. Two systems that lie closer together cannot be told apart."
+)
+
+
+def planner(study: Study, form: StudyForm) -> dict[str, Any]:
+    """What the planner shows: of the form where it was filled in and can be read, else of the study as it is."""
+    faults: list[str] = []
+    tried = copy(study)
+    systems = list(study.systems.select_related("submission__system").order_by("code"))
+    submissions = [one.submission for one in systems]
+    data_sets = list(study.data_sets.all())
+    if form.is_bound:
+        form.is_valid()
+        given = form.cleaned_data
+        faults = _faults(form)
+        for name in SAVED:
+            if name in given and name not in form.errors:
+                setattr(tried, name, given[name])
+        submissions = list(given.get("systems", submissions))
+        data_sets = list(given.get("data_sets", data_sets))
+    problems = faults or plan_problems(tried, systems=submissions, data_sets=data_sets)
+    pool = make_pool(data_sets, {str(one.pk): one for one in submissions})
+    page: dict[str, Any] = {"plan_problems": problems}
+    try:
+        return page | _effort(tried, [str(one.system) for one in submissions], pool.mean_s)
+    except DesignError as error:  # no system, or hardly a rating
+        return page | {"plan_problems": problems or error.problems}
+
+
+def _faults(form: StudyForm) -> list[str]:
+    """What is wrong with the fields that a plan is made of."""
+    names = {name for part in PLAN_SECTIONS for name in SECTIONS[part][1]}
+    return [
+        f"{form.fields[name].label}: {sentence}"
+        for name, sentences in form.errors.items()
+        if name in names
+        for sentence in sentences
+    ]
+
+
+def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
+    """Minutes, hours and cost; and for ratings how precise each system's results will be."""
+    beside = tried.practice_trials + tried.gold_trials + tried.bridge_trials
+    plan = plan_precision(
+        evaluators=tried.evaluators,
+        trials=tried.trials_per_evaluator,
+        originals=min(tried.originals_per_evaluator, tried.trials_per_evaluator),
+        systems=systems,
+        tasks=tried.tasks,
+        scale_points=tried.scale_points,
+        seconds_per_trial=seconds_of_trial(tried, mean_s),
+        other_trials=beside if tried.form == Study.Form.RATING else 0,
+        pay_per_hour=float(tried.pay_per_hour),
+    )
+    notes = [f"A trial counts as {seconds_of_trial(tried, mean_s):.0f} s: its recordings of {mean_s:.1f} s on average."]
+    if plan.rows:
+        notes.insert(0, NOTE.format(eer=round(100 * plan.expected_eer)))
+    return {
+        "stats": [
+            {"label": "One evaluator", "value": f"{plan.minutes:.0f}", "unit": "min"},
+            {"label": "All together", "value": f"{plan.hours:.1f}", "unit": "h"},
+            {"label": "Pay", "value": f"{plan.cost:,.0f}", "unit": tried.currency},
+        ],
+        "tasks": [task for task in tried.tasks if plan.rows],
+        "precision": [_precision_row(name, plan.rows) for name in systems] if plan.rows else [],
+        "notes": notes,
+    }
+
+
+def seconds_of_trial(study: Study, mean_s: float) -> float:
+    """About how long a trial takes: every sample as often as it has to be heard, and some seconds for each answer."""
+    if study.form == Study.Form.LINKABILITY:
+        return study.board_samples * (HEARD_ON_A_BOARD * mean_s + SECONDS_TO_PLACE)
+    if study.form == Study.Form.TRANSCRIPTION:
+        return 2 * mean_s + SECONDS_TO_WRITE
+    samples = 1 + (Task.VERIFIABILITY in study.tasks) + (Task.INTELLIGIBILITY in study.tasks and len(study.tasks) > 1)
+    return samples * mean_s + len(study.tasks) * SECONDS_TO_RATE
+
+
+def _precision_row(name: str, rows: Iterable[SystemPrecision]) -> dict[str, Any]:
+    of_system = {row.task: row for row in rows if row.system == name}
+    any_row = next(iter(of_system.values()))
+    return {
+        "name": name,
+        "ratings": any_row.ratings,
+        # In percentage points; a dash where there is nothing to compare with.
+        "eer": [
+            (task, "–" if isnan(row.eer_half_width) else f"± {100 * row.eer_half_width:.1f}")
+            for task, row in of_system.items()
+        ],
+        "mean": f"± {any_row.raw_mean_half_width:.2f}",
+        "normalised": f"± {any_row.mean_half_width:.3f}",
+    }

@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from listening.models import Study, Task
-from listening.studies import plans
+from listening.app.models import Study
+from listening.app.studies.settings import PlanError, parse_platform, parse_questionnaire, parse_screening
+from listening.tasks import RATED, Task
 
 State = Study.State
 CHANGEABLE = (State.DRAFT, State.PREPARED, State.OPEN, State.PAUSED)
+DESIGNABLE = (State.DRAFT, State.PREPARED)
+LAUNCHED = (State.OPEN, State.PAUSED)
+# The numbers of a plan that can be judged by themselves, whatever recordings there are.
+NUMBERS = (
+    *("form", "tasks", "evaluators", "trials_per_evaluator", "originals_per_evaluator"),
+    *("practice_trials", "gold_trials", "bridge_trials"),
+)
 # A change of one of these takes the design away.
-PLAN_FIELDS = frozenset(
-    {
-        "systems", "data_sets", "form", "tasks", "scale_points", "evaluators", "trials_per_evaluator",
-        "originals_per_evaluator", "practice_trials", "gold_trials", "bridge_trials", "board_samples",
-        "board_dimensions", "board_groups", "relaxations", "seed",
-    }
-)  # fmt: skip
+PLAN_FIELDS = frozenset(NUMBERS) | {
+    *("systems", "data_sets", "scale_points", "board_samples", "board_dimensions", "board_groups"),
+    *("relaxations", "seed"),
+}
 # What evaluators answered rests on these.
 LOCKED_AFTER_LAUNCH = PLAN_FIELDS | {
-    "name", "pages", "plays_at_most", "role_play", "questionnaire", "screening", "platform",
-}  # fmt: skip
-RATED = (Task.VERIFIABILITY, Task.NATURALNESS, Task.INTELLIGIBILITY)
+    *("name", "pages", "plays_at_most", "role_play", "questionnaire", "screening", "platform")
+}
 # Rules of the design that may give way where an organizer says so.
 RELAXATIONS = {
     "sources": "the same utterance may come again in a session, in another form",
@@ -36,12 +40,14 @@ class StudyProblems(ValueError):  # noqa: N818
     """A study that does not hold together: `problems` are sentences by the name of the field, ``""`` of none."""
 
     def __init__(self, problems: Mapping[str, list[str]]) -> None:
-        super().__init__(" ".join(sentence for sentences in problems.values() for sentence in sentences))
         self.problems = dict(problems)
+        self.sentences = [sentence for sentences in problems.values() for sentence in sentences]
+        super().__init__(" ".join(self.sentences))
 
-    @property
-    def sentences(self) -> list[str]:
-        return [sentence for sentences in self.problems.values() for sentence in sentences]
+
+def has_pairs(study: Study) -> bool:
+    """Whether voices are compared, so that a trial has a sample B."""
+    return Task.VERIFIABILITY in study.tasks
 
 
 def tasks_of(form: str, chosen: Iterable[str]) -> list[str]:
@@ -51,7 +57,7 @@ def tasks_of(form: str, chosen: Iterable[str]) -> list[str]:
     if form == Study.Form.TRANSCRIPTION:
         return [Task.TRANSCRIPTION.value]
     held = set(chosen)
-    return [task.value for task in RATED if task in held]
+    return [task for task in RATED if task in held]
 
 
 def right_ratings(scale_points: int, *, is_high: bool) -> list[int]:
@@ -96,13 +102,13 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
 def platform_problems(study: Study) -> list[str]:
     """What is wrong with the settings that are read once evaluators come, as sentences."""
     problems: list[str] = []
-    for read in (
-        lambda: plans.parse_screening(study.screening),
-        lambda: plans.parse_questionnaire(study.questionnaire),
-        lambda: plans.parse_platform(study),
+    for parse, given in (
+        (parse_screening, study.screening),
+        (parse_questionnaire, study.questionnaire),
+        (parse_platform, study),
     ):
         try:
-            read()
-        except plans.PlanError as error:
+            parse(given)
+        except PlanError as error:
             problems += error.problems
     return problems

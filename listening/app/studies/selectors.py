@@ -1,25 +1,90 @@
-"""What a study can be made of: the recordings of its data sets, and which systems handed in an anonymised form of them.
+"""The only door to studies for organizers' pages, what a study can be made of, and the texts that evaluators read.
 
-The data sets of a study belong together: every trial set is compared with every enrolment set in a trial list of the
-corpus. A list that was given names the models and the utterances that may be heard; a product names all of them.
+An organizer sees the studies of the editions they organise; anything else looks exactly like a study that does not
+exist. The data sets of a study belong together: every trial set is compared with every enrolment set in a trial list
+of the corpus. A list that was given names the models and the utterances that may be heard; a product names all.
 """
 
 from __future__ import annotations
 
 import io
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.core.files.storage import default_storage
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+from django.utils.safestring import SafeString, mark_safe
 
 from evaluation.formats.scores import read_trial_table
+from listening import texts
+from listening.app.models import Item, ItemSample, Study, StudyText
 from listening.design.plan import PoolUtterance
-from listening.models import Study
 from portal.challenges.models import DataSet, Edition, Gender, Role, TrialList
+from portal.challenges.selectors import managed_editions_for
+from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission, SubmittedFile
 
 HEARABLE = (Submission.State.ACCEPTED, Submission.State.EVALUATING, Submission.State.EVALUATED)
+
+
+def studies_for(user: Any) -> QuerySet[Study]:
+    """The studies of the editions that this person organises, newest first."""
+    return Study.objects.filter(edition__in=managed_editions_for(user)).select_related("edition", "edition__corpus")
+
+
+def study_for(user: Any, name: str) -> Study:
+    """One of them by the name in its address; Http404 for any other."""
+    return get_object_or_404(studies_for(user).select_related("job"), name=name)
+
+
+def editions_to_study(user: Any) -> QuerySet[Edition]:
+    """The editions with a corpus that this person organises; "not found" for who is no organizer of anything."""
+    managed = managed_editions_for(user)
+    if not user.is_organizer and not managed.exists():
+        raise Http404
+    return managed.filter(corpus__isnull=False)
+
+
+def edition_to_study(user: Any, name: str) -> Edition:
+    """One of them by its name, which may come from anywhere; Http404 for any other."""
+    if "\0" in name:  # which PostgreSQL takes in no text
+        raise Http404
+    return get_object_or_404(editions_to_study(user), name=name)
+
+
+def studies_with_counts(user: Any, edition: Edition | None = None) -> QuerySet[Study]:
+    """The studies for a list: `blocks_made`, `blocks_finished` and `sessions_begun` beside each, in one query."""
+    studies = studies_for(user) if edition is None else studies_for(user).filter(edition=edition)
+    return studies.annotate(
+        blocks_made=Count("blocks", distinct=True),
+        blocks_finished=Count("blocks", filter=Q(blocks__is_finished=True), distinct=True),
+        sessions_begun=Count("sessions", filter=Q(sessions__is_preview=False), distinct=True),
+    ).order_by("-created_at", "-pk")
+
+
+def lock_study(study: Study, states: Iterable[str], action: str) -> Study:
+    """The row of a study, held until the end of the transaction.
+
+    Raises:
+        NotPossible: it is in none of these states.
+    """
+    row = Study.objects.select_for_update(of=("self",)).select_related("edition").get(pk=study.pk)
+    require_state(row, states, action)
+    return row
+
+
+def require_state(study: Study, states: Iterable[str], action: str) -> None:
+    """Refuse an action that the state does not allow.
+
+    Raises:
+        NotPossible: it is in none of these states.
+    """
+    if study.state not in set(states):
+        raise NotPossible(f"A study of the state “{study.get_state_display().lower()}” cannot be {action}.")
 
 
 @dataclass(frozen=True)
@@ -64,6 +129,11 @@ def submissions_to_hear(edition: Edition, study: Study | None = None) -> QuerySe
     if study is not None:
         chosen |= Q(pk__in=study.systems.values("submission"))
     return usable.filter(chosen).select_related("system", "system__team").order_by("system__label", "system__name")
+
+
+def heard_submissions(study: Study) -> dict[str, Submission]:
+    """The submission that is heard of each system of the study, by its code."""
+    return {one.code: one.submission for one in study.systems.select_related("submission__system").order_by("code")}
 
 
 def sets_to_hear(edition: Edition) -> QuerySet[DataSet]:
@@ -142,3 +212,93 @@ def _named_in_lists(data_sets: list[DataSet]) -> dict[int, set[str] | None]:
             if held is not None:
                 held |= {pair[place] for pair in words}
     return named
+
+
+# Items -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """What a slot of an item presents; `system` is empty for the original, `file` until it is prepared."""
+
+    system: str
+    utterance: str
+    speaker: str
+    sex: str
+    transcript: str
+    source: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class PresentedItem:
+    """An item with its samples by slot, in the order of the slots; `system` is empty for original speech."""
+
+    key: str
+    purpose: str
+    system: str
+    is_target: bool | None
+    expected: dict[str, Any]
+    samples: Mapping[str, Presented]
+
+    @property
+    def is_scored(self) -> bool:
+        return self.purpose == Item.Purpose.SCORED
+
+
+def presented_items(study: Study) -> dict[int, PresentedItem]:
+    """The items of a study by their number, as they were made: two queries of plain values, as there are thousands."""
+    speech = "stimulus__utterance"
+    rows = ItemSample.objects.filter(item__study=study).values_list(
+        *("item", "slot", "stimulus__system__code", f"{speech}__name", f"{speech}__speaker__name"),
+        *(f"{speech}__speaker__gender", f"{speech}__transcript", "stimulus__source", "stimulus__file"),
+    )
+    samples: dict[int, dict[str, Presented]] = defaultdict(dict)
+    for item, slot, system, *heard in sorted(rows, key=lambda row: (int(row[1]) if row[1].isdigit() else 0, row[1])):
+        samples[item][slot] = Presented(system or "", *heard)
+    items = study.items.order_by("pk").values_list("pk", "key", "purpose", "system__code", "is_target", "expected")
+    return {
+        pk: PresentedItem(key, purpose, system or "", is_target, expected, samples[pk])
+        for pk, key, purpose, system, is_target, expected in items
+    }
+
+
+# Texts -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ShownText:
+    """A text as a page shows it; `language` may be another one than the page's, `version` 0 is the shipped wording."""
+
+    kind: str
+    language: str
+    version: int
+    body: SafeString
+
+    @property
+    def direction(self) -> str:
+        return texts.direction_of(self.language)
+
+
+def newest_text(study: Study, kind: str, language: str) -> StudyText | None:
+    """The row of what evaluators read now of a kind in a language; None where there is none."""
+    return study.texts.filter(kind=kind, language=language).order_by("-version").first()
+
+
+def shipped_text(study: Study, kind: str, language: str) -> str:
+    """The wording that comes with the portal for a study like this; empty where there is none."""
+    return texts.shipped_text(kind, study.role_play, language, tasks=study.tasks, scale_points=study.scale_points)
+
+
+def shown_text(study: Study, kind: str, language: str) -> ShownText:
+    """The newest version of a study's text in this language, else in its first one, else as it is shipped."""
+    rows = {row.language: row for row in study.texts.filter(kind=kind).order_by("version")}
+    found = next((rows[one] for one in (language, *study.languages, *rows) if one in rows), None)
+    if found is not None:
+        return ShownText(kind, found.language, found.version, _as_html(found.text))
+    shipped_in = language if language in texts.LANGUAGES else "en"
+    return ShownText(kind, shipped_in, 0, _as_html(shipped_text(study, kind, language)))
+
+
+def _as_html(text: str) -> SafeString:
+    return mark_safe(texts.render_markdown(text))  # noqa: S308 - it escapes all HTML of the text

@@ -1,56 +1,55 @@
-"""Everything that an organizer does to a study but its design: make, change, word, launch, pause, close, preview.
+"""Everything that an organizer does to a study: make, change, word, design, prepare, launch, pause, preview.
 
 What belongs to the plan of a study (which recordings are heard, how many, on which scale) can change until the launch,
-and a change takes the design with it, because the certificate would no longer tell the truth.
+and a change takes the design with it, because the certificate would no longer tell the truth. A small design is made at
+once, a large one as a job: what takes long is the order of so many trials, whatever their number of systems. A study
+has one job at a time; one whose stimuli are being made cannot be changed, and how that job ends settles it. A study is
+closed in `listening.app.results.services`, where its analysis starts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from django.db import transaction
 
 from listening import texts
-from listening.models import Session, Study, StudyText
-from listening.signals import study_closed
-from listening.studies import plans
-from listening.studies.design_rows import read_rows
-from listening.studies.design_writing import clear_design
-from listening.studies.row_checks import launch_faults
-from listening.studies.selectors import locked_study
-from listening.studies.study_rules import (
-    CHANGEABLE,
-    LOCKED_AFTER_LAUNCH,
-    PLAN_FIELDS,
-    RATED,
-    StudyProblems,
-    platform_problems,
-    tasks_of,
-)
-from portal.challenges.models import DataSet, Edition
+from listening.app.models import Session, Study, StudyText
+from listening.app.studies import rules, selectors
+from listening.app.studies.certificate import launch_faults, read_rows
+from listening.app.studies.designing import clear_design, make_design
+from listening.app.studies.planning import plan_problems
+from listening.app.studies.selectors import lock_study, newest_text
+from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING
+from listening.tasks import RATED
+from portal.challenges.models import DataSet, Edition, Role, TrialList
 from portal.core import audit
-from portal.jobs.services import NotPossible
+from portal.jobs.models import Job
+from portal.jobs.models import State as JobState
+from portal.jobs.services import NotPossible, create_job
 from portal.submissions.models import Submission
 
-State = Study.State
+State, Form = Study.State, Study.Form
+DESIGN_JOB, PREPARATION_JOB = "design-study", "prepare-study"
 LONGEST_CODE = 40
+MOST_SYSTEMS = 20
+ROOM = 1.5  # recordings of each role for each trial of a session
+DESIGNED_AT_ONCE_AT_MOST = 500  # trials: some seconds on one slow core
+BUSY = "Something is being made for this study already. Wait for it, or cancel it first."
 FIRST_SETTINGS: dict[str, Any] = {
-    "screening": plans.DEFAULT_SCREENING,
-    "questionnaire": plans.DEFAULT_QUESTIONNAIRE,
+    "screening": DEFAULT_SCREENING,
+    "questionnaire": DEFAULT_QUESTIONNAIRE,
     "platform_settings": {"parameters": {}, "codes": {}, "confirm_by_api": False},
 }
 
 
 @transaction.atomic
 def create_study(
-    *,
-    edition: Edition,
-    by: Any,
-    systems: Iterable[Submission],
-    data_sets: Iterable[DataSet],
-    **fields: Any,
+    *, edition: Edition, by: Any, systems: Iterable[Submission], data_sets: Iterable[DataSet], **fields: Any
 ) -> Study:
     """A draft with its systems, its recordings and the shipped wording of every text in its languages.
 
@@ -61,7 +60,7 @@ def create_study(
         StudyProblems: the name is taken or not usable.
     """
     study = Study(edition=edition, created_by=by, **FIRST_SETTINGS | fields)
-    study.tasks = tasks_of(study.form, study.tasks or RATED)
+    study.tasks = rules.tasks_of(study.form, study.tasks or RATED)
     study.languages = study.languages or list(texts.SHIPPED_LANGUAGES)
     check_name(study)
     study.save()
@@ -88,22 +87,28 @@ def change_study(
         NotPossible: the stimuli are being made, or the study is closed.
         StudyProblems: a field cannot change any more, or the name is taken.
     """
-    study = locked_study(study, CHANGEABLE, "changed")
+    study = lock_study(study, rules.CHANGEABLE, "changed")
     changed = {name: value for name, value in fields.items() if getattr(study, name) != value}
     before = {name: getattr(study, name) for name in changed}
-    _note_relation(study, "systems", systems, before, changed)
-    _note_relation(study, "data_sets", data_sets, before, changed)
-    if study.is_launched and (fixed := LOCKED_AFTER_LAUNCH & changed.keys()):
+    relations: dict[str, list[Any]] = {
+        "systems": list(selectors.heard_submissions(study).values()),
+        "data_sets": list(study.data_sets.all()),
+    }
+    wanted: dict[str, Any] = {"systems": systems, "data_sets": data_sets}
+    for name, chosen in wanted.items():
+        if chosen is not None and set(chosen) != set(relations[name]):
+            before[name], changed[name] = sorted(map(str, relations[name])), sorted(map(str, chosen))
+    if study.is_launched and (fixed := rules.LOCKED_AFTER_LAUNCH & changed.keys()):
         sentence = "This is fixed since the launch: answers rest on it."
-        raise StudyProblems({name: [sentence] for name in sorted(fixed)})
+        raise rules.StudyProblems({name: [sentence] for name in sorted(fixed)})
     wordings = _wordings(study)
     for name, value in changed.items():
-        if name not in {"systems", "data_sets"}:
+        if name not in relations:
             setattr(study, name, value)
     check_name(study)
-    if study.is_launched and (problems := platform_problems(study)):  # evaluators may come at any moment
-        raise StudyProblems({"platform": problems})
-    if PLAN_FIELDS & changed.keys():
+    if study.is_launched and (problems := rules.platform_problems(study)):  # evaluators may come at any moment
+        raise rules.StudyProblems({"platform": problems})
+    if rules.PLAN_FIELDS & changed.keys():
         clear_design(study)
         if study.job is not None and study.job.has_ended:
             study.job = None  # what it told was about another plan
@@ -127,11 +132,72 @@ def change_text(*, study: Study, kind: str, language: str, text: str, by: Any) -
     Raises:
         NotPossible: the study is closed.
     """
-    study = locked_study(study, [state for state in State if state != State.CLOSED], "reworded")
+    study = lock_study(study, [state for state in State if state != State.CLOSED], "reworded")
     made = _add_text(study, kind, language, text, by)
     if made is not None:
         audit.record("study.text_changed", study, actor=by, kind=kind, language=language, version=made.version)
     return made
+
+
+def start_design(study: Study, by: Any) -> Job | None:
+    """Make a small design now, which gives None; start the job that makes a large one.
+
+    Raises:
+        DesignError: the plan of a small one cannot be met.
+        NotPossible: the study is launched, or something is being made for it.
+    """
+    trials = study.evaluators * study.trials_per_evaluator
+    with transaction.atomic():
+        now = lock_study(study, rules.DESIGNABLE, "designed anew")
+        if now.job is not None and not now.job.has_ended:
+            raise NotPossible(BUSY)
+        if trials > DESIGNED_AT_ONCE_AT_MOST:
+            now.job = _start_job(DESIGN_JOB, f"Make the design of {study}", now, by)
+            now.save(update_fields=["job"])
+            return now.job
+    make_design(study, by)
+    Study.objects.filter(pk=study.pk, job=study.job_id).update(job=None)  # what it told was about the design before
+    return None
+
+
+@transaction.atomic
+def prepare_study(study: Study, by: Any) -> Job:
+    """Start making the stimulus files that are missing. A study that is open stays open meanwhile.
+
+    Raises:
+        NotPossible: there is no design yet, they are being made, or the study is closed.
+    """
+    study = Study.objects.select_for_update(of=("self",)).select_related("edition", "job").get(pk=study.pk)
+    if study.job is not None and not study.job.has_ended:
+        what = "The stimuli are" if study.job.kind == PREPARATION_JOB else "The design is"
+        raise NotPossible(f"{what} being made already.")
+    if study.state == Study.State.CLOSED:
+        raise NotPossible("The study is closed; nobody listens to it any more.")
+    count = study.stimulus_files.count()
+    if not study.is_designed or not count:
+        raise NotPossible("There is no design yet, so nobody knows which recordings are heard. Make the design first.")
+    study.job = _start_job(PREPARATION_JOB, f"Make the {count} stimuli of {study}", study, by)
+    if study.state not in rules.LAUNCHED:
+        study.state = Study.State.PREPARING
+    study.save(update_fields=["job", "state"])
+    audit.record("study.preparing", study, actor=by, stimuli=count)
+    return study.job
+
+
+def _start_job(kind: str, title: str, study: Study, by: Any) -> Job:
+    parameters = {"study": study.pk}
+    return create_job(kind=kind, title=title[:200], parameters=parameters, by=by, edition=study.edition.name)
+
+
+@transaction.atomic
+def settle_preparation(job: Job) -> None:
+    """Carry the study on in the transaction that ends its job: ready to launch, or a draft again."""
+    study = Study.objects.select_for_update().filter(job=job, state=Study.State.PREPARING).first()
+    if study is not None:
+        is_made = job.state == JobState.SUCCEEDED
+        study.state = Study.State.PREPARED if is_made else Study.State.DRAFT
+        study.save(update_fields=["state"])
+        audit.record("study.prepared" if is_made else "study.not_prepared", study, actor=None)
 
 
 @transaction.atomic
@@ -142,11 +208,11 @@ def launch_study(*, study: Study, by: Any, now: datetime) -> Study:
         NotPossible: it is not ready to launch.
         StudyProblems: the rows are not a balanced design, a stimulus, a text or a setting is missing.
     """
-    study = locked_study(study, [State.PREPARED], "launched")
-    problems = [*launch_faults(read_rows(study)), *text_problems(study), *platform_problems(study)]
-    problems += submission_problems(study)
+    study = lock_study(study, [State.PREPARED], "launched")
+    problems = [*launch_faults(read_rows(study)), *_text_problems(study), *rules.platform_problems(study)]
+    problems += _submission_problems(study)
     if problems:
-        raise StudyProblems({"": problems})
+        raise rules.StudyProblems({"": problems})
     study.state, study.launched_at = State.OPEN, now
     study.save(update_fields=["state", "launched_at"])
     audit.record("study.launched", study, actor=by, certificate=study.certificate["fingerprint"])
@@ -160,7 +226,7 @@ def pause_study(*, study: Study, by: Any) -> Study:
     Raises:
         NotPossible: it is not open.
     """
-    return _to_state(study, [State.OPEN], State.PAUSED, "paused", by)
+    return change_state(study, [State.OPEN], State.PAUSED, "paused", by)
 
 
 @transaction.atomic
@@ -172,20 +238,14 @@ def resume_study(*, study: Study, by: Any) -> Study:
     """
     if missing := study.stimulus_files.filter(file="").count():
         raise NotPossible(f"{missing} recordings are not prepared yet. Prepare the stimuli first.")
-    return _to_state(study, [State.PAUSED], State.OPEN, "resumed", by)
+    return change_state(study, [State.PAUSED], State.OPEN, "resumed", by)
 
 
-@transaction.atomic
-def close_study(*, study: Study, by: Any, now: datetime) -> Study:
-    """End a study for good; its answers stay.
-
-    Raises:
-        NotPossible: it was never launched, or it is closed already.
-    """
-    study = _to_state(study, [State.OPEN, State.PAUSED], State.CLOSED, "closed", by)
-    study.closed_at = now
-    study.save(update_fields=["closed_at"])
-    study_closed.send(sender=Study, study=study)
+def change_state(study: Study, states: Iterable[str], state: str, action: str, by: Any) -> Study:
+    study = lock_study(study, states, action)
+    study.state = state
+    study.save(update_fields=["state"])
+    audit.record(f"study.{action}", study, actor=by)
     return study
 
 
@@ -196,7 +256,7 @@ def preview_session(*, study: Study, by: Any) -> Session:
     Raises:
         NotPossible: there is nothing to hear yet.
     """
-    study = locked_study(study, [State.PREPARED, State.OPEN, State.PAUSED, State.CLOSED], "listened to")
+    study = lock_study(study, [State.PREPARED, State.OPEN, State.PAUSED, State.CLOSED], "listened to")
     block = study.blocks.order_by("number").first()
     if block is None:
         raise NotPossible("There is no design to listen to. Make one first.")
@@ -205,12 +265,22 @@ def preview_session(*, study: Study, by: Any) -> Session:
     return study.sessions.create(participant=participant, block=block, is_preview=True, language=study.languages[0])
 
 
-def newest_text(study: Study, kind: str, language: str) -> StudyText | None:
-    """What evaluators read now of a kind in a language; None where there is none."""
-    return study.texts.filter(kind=kind, language=language).order_by("-version").first()
+def check_name(study: Study) -> None:
+    """Refuse a name that is taken, by a study or by an address.
+
+    Raises:
+        StudyProblems: it is.
+    """
+    if study.name in ("new", "import"):
+        raise rules.StudyProblems({"name": [f"The address of “{study.name}” is taken. Choose another name."]})
+    if Study.objects.filter(name=study.name).exclude(pk=study.pk).exists():
+        raise rules.StudyProblems({"name": [f"Another study is called {study.name}. Choose another name."]})
 
 
-def text_problems(study: Study) -> list[str]:
+# What stands in the way -----------------------------------------------------------------------------
+
+
+def _text_problems(study: Study) -> list[str]:
     """Which texts evaluators would miss, as sentences."""
     newest = {(one.kind, one.language): one.text for one in study.texts.order_by("version")}
     return [
@@ -221,7 +291,7 @@ def text_problems(study: Study) -> list[str]:
     ]
 
 
-def submission_problems(study: Study) -> list[str]:
+def _submission_problems(study: Study) -> list[str]:
     """Which systems may not be heard any more, as sentences."""
     gone = (Submission.State.WITHDRAWN, Submission.State.REFUSED)
     return [
@@ -230,24 +300,78 @@ def submission_problems(study: Study) -> list[str]:
     ]
 
 
-def _to_state(study: Study, states: Iterable[str], state: str, deed: str, by: Any) -> Study:
-    study = locked_study(study, states, deed)
-    study.state = state
-    study.save(update_fields=["state"])
-    audit.record(f"study.{deed}", study, actor=by)
+# What a new study begins with -----------------------------------------------------------------------
+
+
+PRESETS = tomllib.loads(Path(__file__).with_name("presets.toml").read_text(encoding="utf-8"))
+SIZE = ("evaluators", "trials_per_evaluator", "originals_per_evaluator", "board_samples")
+BOARD_SAMPLES = 12
+
+
+def make_study(*, edition: Edition, by: Any, name: str, title: str, form: str, preset: str) -> Study:
+    """A draft with every system that can be heard, the recordings of one subset, and the numbers of a preset.
+
+    Raises:
+        StudyProblems: the name is taken.
+    """
+    systems = list(selectors.submissions_to_hear(edition)[:MOST_SYSTEMS])
+    data_sets = best_sets(edition)
+    study = create_study(
+        edition=edition,
+        by=by,
+        systems=systems,
+        data_sets=data_sets,
+        name=name,
+        title=title,
+        form=form,
+        plays_at_most=2 if form == Form.TRANSCRIPTION else None,
+        **_sizes(form, preset)[0],
+    )
+    for numbers in _sizes(form, preset):
+        for field, value in numbers.items():
+            setattr(study, field, value)
+        if _has_room(study, data_sets) and not plan_problems(study, systems=systems, data_sets=data_sets):
+            break
+    study.save()
     return study
 
 
-def check_name(study: Study) -> None:
-    """Refuse a name that is taken, by a study or by an address.
+def best_sets(edition: Edition) -> list[DataSet]:
+    """An enrolment set and every trial set compared with it: of the test where there is one, else the largest."""
+    heard = {one.pk: one for one in selectors.sets_to_hear(edition)}
+    lists = TrialList.objects.filter(trial_set__in=heard, enrolment_set__in=heard)
+    by_enrolment: dict[int, list[int]] = {}
+    for enrolment, trial in lists.order_by("trial_set__name").values_list("enrolment_set", "trial_set"):
+        by_enrolment.setdefault(enrolment, []).append(trial)
+    if not by_enrolment:
+        return []
+    sizes = {pk: heard[pk].utterances.exclude(audio="").count() for trials in by_enrolment.values() for pk in trials}
+    best = max(
+        by_enrolment,
+        key=lambda pk: (heard[pk].split == "test", sum(sizes[one] for one in by_enrolment[pk]), heard[pk].name),
+    )
+    return [heard[pk] for pk in (best, *by_enrolment[best])]
 
-    Raises:
-        StudyProblems: it is.
-    """
-    if study.name in ("new", "import"):
-        raise StudyProblems({"name": [f"The address of “{study.name}” is taken. Choose another name."]})
-    if Study.objects.filter(name=study.name).exclude(pk=study.pk).exists():
-        raise StudyProblems({"name": [f"Another study is called {study.name}. Choose another name."]})
+
+def _has_room(study: Study, data_sets: Sequence[DataSet]) -> bool:
+    """Whether a session needs so few of the recordings that an allocation is found at once."""
+    if study.form != Form.RATING:
+        return True
+    counts = dict.fromkeys((Role.TRIAL, Role.ENROLMENT), 0)
+    for one in data_sets:
+        counts[Role(one.role)] += one.utterances.exclude(audio="").count()
+    return ROOM * study.trials_per_evaluator <= min(counts.values())
+
+
+def _sizes(form: str, preset: str) -> list[dict[str, Any]]:
+    """Fields of each size of a preset, the largest first."""
+    chosen = PRESETS[preset]
+    extras = chosen["extras"] if form == Form.RATING else dict.fromkeys(chosen["extras"], 0)
+    sizes = ((*size, BOARD_SAMPLES)[: len(SIZE)] for size in chosen["sizes"][form])
+    return [extras | dict(zip(SIZE, size, strict=True)) for size in sizes]
+
+
+# Parts of a study -----------------------------------------------------------------------------------
 
 
 def _set_systems(study: Study, systems: Iterable[Submission]) -> None:
@@ -267,25 +391,6 @@ def _set_systems(study: Study, systems: Iterable[Submission]) -> None:
         study.systems.create(submission=submission, code=code)
 
 
-def _note_relation(
-    study: Study, name: str, chosen: Iterable[Any] | None, before: dict[str, Any], changed: dict[str, Any]
-) -> None:
-    """Put a relation among what changed, where it did."""
-    if chosen is None:
-        return
-    held: list[Any] = list(study.data_sets.all())
-    if name == "systems":
-        held = [one.submission for one in study.systems.select_related("submission__system")]
-    if {one.pk for one in held} != {one.pk for one in chosen}:
-        before[name], changed[name] = sorted(map(str, held)), sorted(map(str, chosen))
-
-
-def _shipped(study: Study, kind: str, language: str) -> str:
-    """The wording that comes with the portal for a study like this; empty where there is none."""
-    tasks, points = list(study.tasks), study.scale_points
-    return texts.shipped_text(kind, study.role_play, language, tasks=tasks, scale_points=points)
-
-
 def _add_text(study: Study, kind: str, language: str, text: str, by: Any) -> StudyText | None:
     """The text as the newest version; None where it says nothing new."""
     newest = newest_text(study, kind, language)
@@ -298,7 +403,7 @@ def _add_text(study: Study, kind: str, language: str, text: str, by: Any) -> Stu
 def _wordings(study: Study) -> dict[tuple[str, str], str]:
     """The shipped wording of each kind and language of a study."""
     return {
-        (kind, language): _shipped(study, kind, language)
+        (kind, language): selectors.shipped_text(study, kind, language)
         for kind in StudyText.Kind.values
         for language in study.languages
     }

@@ -19,14 +19,19 @@ from typing import BinaryIO, NoReturn, Protocol, cast
 
 import zstandard
 
-from evaluation.formats.sizes import size_words
-from portal.submissions.intake.refusals import READ_BYTES, refuse, refuse_damaged, refuse_truncated
+from common.memory import format_size
+from portal.intake.archives.limits import (
+    BYTES_PER_STREAM,
+    FREE_STREAMS,
+    LARGEST_DICTIONARY_BYTES,
+    READ_BYTES,
+    refuse,
+    refuse_damaged,
+    refuse_truncated,
+)
 
 UNPACK_BYTES = 2**17  # unpacked at a time
-LARGEST_DICTIONARY = 2**26  # as much as `xz -9` uses
-_MEMORY_LIMIT = LARGEST_DICTIONARY + 2**23
-_FREE_STREAMS = 1000
-_BYTES_PER_STREAM = 1024
+_MEMORY_LIMIT = LARGEST_DICTIONARY_BYTES + 2**23
 _STREAM_START = 6  # bytes that tell whether another stream follows
 _ZSTANDARD = 0xFD2FB528
 _SKIPPABLE = 0x184D2A50
@@ -127,7 +132,25 @@ class PlainReader:
         return data
 
 
-class StreamReader:
+class Buffered:
+    """Gives out in any sizes what `_unpack` makes in its own."""
+
+    _unpacked, _taken = b"", 0
+
+    def _unpack(self) -> bytes:
+        """The next unpacked bytes; none at the end."""
+        raise NotImplementedError
+
+    def read(self, size: int) -> bytes:
+        """At least one byte, at most as many as asked for; none at the end."""
+        if self._taken == len(self._unpacked):
+            self._unpacked, self._taken = self._unpack(), 0
+        data = self._unpacked[self._taken : self._taken + size]
+        self._taken += len(data)
+        return data
+
+
+class StreamReader(Buffered):
     """A gzip, bzip2 or xz file of one stream or several in a row.
 
     Raises (from `read`):
@@ -140,15 +163,7 @@ class StreamReader:
         self._file, self._packing, self._name = file, packing, name
         self._new, self._decompressor = packing.decompressor, packing.decompressor()
         self._waiting = b""  # packed, not yet handed to the decompressor
-        self._unpacked, self._taken = b"", 0
         self._streams = 1
-
-    def read(self, size: int) -> bytes:
-        if self._taken == len(self._unpacked):
-            self._unpacked, self._taken = self._unpack(), 0
-        data = self._unpacked[self._taken : self._taken + size]
-        self._taken += len(data)
-        return data
 
     def _unpack(self) -> bytes:
         while True:
@@ -193,7 +208,7 @@ class StreamReader:
         refuse_damaged(self._name, f"{self._packing.title} data without faults", "damaged data")
 
 
-class ZstandardReader:
+class ZstandardReader(Buffered):
     """A Zstandard file of one frame or several in a row.
 
     The library's reader says nothing of a file that was cut, and opens a window of any size that it may: so the frames
@@ -202,28 +217,24 @@ class ZstandardReader:
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._source = _FollowedFile(file, name)
-        decompressor = zstandard.ZstdDecompressor(max_window_size=LARGEST_DICTIONARY)
+        decompressor = zstandard.ZstdDecompressor(max_window_size=LARGEST_DICTIONARY_BYTES)
         self._reader = decompressor.stream_reader(
             cast("BinaryIO", self._source), read_size=READ_BYTES, read_across_frames=True, closefd=False
         )
-        self._unpacked, self._taken = b"", 0
         self._name = name
 
     @property
     def position(self) -> int:
         return self._source.position
 
-    def read(self, size: int) -> bytes:
-        if self._taken == len(self._unpacked):
-            try:
-                self._unpacked, self._taken = self._reader.read(UNPACK_BYTES), 0
-            except DAMAGE:
-                refuse_damaged(self._name, "Zstandard data without faults", "damaged data")
-            if not self._unpacked:
-                self._source.check_end()
-        data = self._unpacked[self._taken : self._taken + size]
-        self._taken += len(data)
-        return data
+    def _unpack(self) -> bytes:
+        try:
+            unpacked = self._reader.read(UNPACK_BYTES)
+        except DAMAGE:
+            refuse_damaged(self._name, "Zstandard data without faults", "damaged data")
+        if not unpacked:
+            self._source.check_end()
+        return unpacked
 
 
 class _FollowedFile:
@@ -273,8 +284,8 @@ class _FollowedFile:
         yield from self._skip((0, 1, 2, 4)[descriptor & 3])
         content = yield from self._take((1 if is_single else 0, 2, 4, 8)[descriptor >> 6])
         window = int.from_bytes(content, "little") if is_single else window
-        if window > LARGEST_DICTIONARY:
-            refuse_dictionary(self._name, f"one of {size_words(window)}")
+        if window > LARGEST_DICTIONARY_BYTES:
+            refuse_dictionary(self._name, f"one of {format_size(window)}")
         while True:
             block = int.from_bytes((yield from self._take(3)), "little")
             is_last, kind, size = block & 1, block >> 1 & 3, block >> 3
@@ -306,19 +317,15 @@ class _FollowedFile:
 
 def check_streams(streams: int, position: int, name: str) -> None:
     """Refuse a file of very many streams, each of which takes time and gives nothing."""
-    if streams > _FREE_STREAMS + position // _BYTES_PER_STREAM:
-        found = f"{streams:,} of them in {position:,} bytes"
-        refuse("too-many-streams", name, "streams of some size", found, "Pack again in one go, with tar or zip.")
+    if streams > FREE_STREAMS + position // BYTES_PER_STREAM:
+        refuse("too-many-streams", name, streams=streams, position=position)
 
 
 def refuse_dictionary(name: str, found: str) -> NoReturn:
     """Refuse what needs more memory to unpack than any archive should."""
-    expected = f"a dictionary of at most {size_words(LARGEST_DICTIONARY)}"
-    remedy = "Pack again with at most “xz -9” or “zstd -19”, without “--long” or “--ultra”."
-    refuse("huge-dictionary", name, expected, found, remedy)
+    refuse("huge-dictionary", name, limit=format_size(LARGEST_DICTIONARY_BYTES), found=found)
 
 
 def refuse_trailing(name: str, what: str) -> NoReturn:
     """Refuse a file that goes on after its end."""
-    remedy = "Pack again, or send the file as it was made, with nothing added."
-    refuse("trailing-data", name, f"nothing after the end of {what}", "other data", remedy)
+    refuse("trailing-data", name, what=what)

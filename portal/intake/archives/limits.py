@@ -1,4 +1,4 @@
-"""What an archive may hold, and how it is refused: the limits, the exception and the meter that counts while streaming.
+"""What an archive may hold, and how it is refused: every limit, the exception, and the meter that counts.
 
 Conventions: bytes are counted as delivered, never as declared, and a declaration that breaks a limit refuses at once.
 *Packed* is what lies in the archive, *delivered* what comes out of it.
@@ -7,17 +7,35 @@ Conventions: bytes are counted as delivered, never as declared, and a declaratio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from evaluation.formats.problems import Problem
-from evaluation.formats.sizes import size_words
+from common.memory import format_size
+from common.problems import Problem
+from portal.intake.sentences import describe
 
 MEGABYTE = 10**6
 GIGABYTE = 10**9
 READ_BYTES = 2**16  # of the archive at a time; what is read ahead of a member cannot be more
+ARCHIVE_ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tzst")
+ARCHIVE_FORMATS = ".zip, .tar, .tar.gz, .tar.bz2, .tar.xz or .tar.zst"
+LARGEST_TAR_HEADER_BYTES = 2**18
+LARGEST_DICTIONARY_BYTES = 2**26  # as much as `xz -9` uses
+FREE_STREAMS = 1000  # of a packed file, each of which takes time and may give nothing; beyond, one for so many bytes:
+BYTES_PER_STREAM = 1024
+UNPACKED_BYTES_FOR_PACKED = 4  # where an edition takes larger archives than usual
+LARGEST_SPEECH_BYTES = 64 * MEGABYTE
+# By `portal.intake.contents.Content`.
+LARGEST_DOCUMENT_BYTES = {
+    "results": 16 * MEGABYTE,
+    "scores": 256 * MEGABYTE,
+    "hypotheses": 256 * MEGABYTE,
+    "similarity": 64 * MEGABYTE,
+    "description": 64 * MEGABYTE,
+    "targets": 64 * MEGABYTE,
+}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Limits:
     """What an archive may hold.
 
@@ -38,6 +56,11 @@ class Limits:
     ratio_floor_bytes: int = 32 * MEGABYTE
     depth: int = 24
     path_characters: int = 400
+
+    @classmethod
+    def for_archives(cls, largest_bytes: int) -> Limits:
+        """What is usual, or as much more as an edition takes archives of up to `largest_bytes`."""
+        return cls(total_bytes=max(cls.total_bytes, UNPACKED_BYTES_FOR_PACKED * largest_bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +86,23 @@ class ArchiveRefused(Exception):  # noqa: N818 (the name tells what happened to 
         self.problem = problem
 
 
-def refuse(code: str, file: str, expected: str, found: str, remedy: str) -> NoReturn:
-    """Refuse the whole archive.
+def refuse(kind: str, file: str, /, **values: Any) -> NoReturn:
+    """Refuse the whole archive; `kind` and `values` as in `portal.intake.sentences`.
 
     Raises:
         ArchiveRefused: always.
     """
-    raise ArchiveRefused(Problem(code, file, expected, found, remedy))
+    raise ArchiveRefused(describe(kind, file, **values))
 
 
 def refuse_truncated(file: str, expected: str) -> NoReturn:
     """Refuse an archive that ends too early."""
-    refuse("truncated-archive", file, expected, "the end of the file", "Send the whole file; it was cut on its way.")
+    refuse("truncated-archive", file, expected=expected)
 
 
 def refuse_damaged(file: str, expected: str, found: str) -> NoReturn:
     """Refuse an archive whose bytes contradict themselves."""
-    refuse("damaged-archive", file, expected, found, "Test the archive at your side, make it again and send that.")
+    refuse("damaged-archive", file, expected=expected, found=found)
 
 
 class Meter:
@@ -112,10 +135,8 @@ class Meter:
             packed: bytes of the archive that were read so far.
         """
         self._member, self._member_delivered, self._packed_before = path, 0, packed
-        if size > self.limits.member_bytes:
-            _refuse_large("member-too-large", path, self.limits.member_bytes, size)
-        if self.delivered + size > self.limits.total_bytes:
-            _refuse_large("archive-too-large", self.name, self.limits.total_bytes, self.delivered + size)
+        check_size("member-too-large", path, self.limits.member_bytes, size)
+        check_size("archive-too-large", self.name, self.limits.total_bytes, self.delivered + size)
 
     def count_overhead(self, delivered: int, packed: int) -> None:
         """Bytes came out of the archive that belong to no file: headers and padding. Arguments as `count`."""
@@ -131,8 +152,7 @@ class Meter:
         """
         self.delivered += delivered
         self._member_delivered += delivered
-        if self.delivered > self.limits.total_bytes:
-            _refuse_large("archive-too-large", self.name, self.limits.total_bytes, self.delivered)
+        check_size("archive-too-large", self.name, self.limits.total_bytes, self.delivered)
         check_ratio(self.name, self.delivered, packed, self.limits)
         check_ratio(self._member, self._member_delivered, packed - self._packed_before + READ_BYTES, self.limits)
 
@@ -140,19 +160,17 @@ class Meter:
 def check_member_count(name: str, members: int, limits: Limits) -> None:
     """Refuse an archive of too many members."""
     if members > limits.members:
-        expected, found = f"at most {limits.members:,} members", f"at least {members:,}"
-        refuse("too-many-members", name, expected, found, "Pack the files of the submission only.")
+        refuse("too-many-members", name, limit=limits.members, members=members)
 
 
 def check_ratio(file: str, delivered: int, packed: int, limits: Limits) -> None:
     """Refuse what unpacks to far more than speech and text ever do."""
     if delivered > limits.ratio_floor_bytes and delivered > limits.ratio * packed:
-        expected = f"at most {limits.ratio:g} times its packed size once unpacked"
-        found = f"{size_words(delivered)} out of {size_words(max(packed, 0))}"
-        remedy = "Leave out files of zeros or of one repeated value; speech and text never pack so well."
-        refuse("compression-bomb", file, expected, found, remedy)
+        sizes = {"delivered": format_size(delivered), "packed": format_size(max(packed, 0))}
+        refuse("compression-bomb", file, ratio=limits.ratio, **sizes)
 
 
-def _refuse_large(code: str, file: str, limit: int, found: int) -> NoReturn:
-    remedy = "Leave out what the edition does not ask for, or ask its organizers to raise the limit."
-    refuse(code, file, f"at most {size_words(limit)} unpacked", f"at least {size_words(found)}", remedy)
+def check_size(kind: str, file: str, limit: int, size: int) -> None:
+    """Refuse what unpacks to more bytes than `limit`."""
+    if size > limit:
+        refuse(kind, file, limit=format_size(limit), found=format_size(size))

@@ -1,4 +1,4 @@
-"""Names of archive members: decoded, checked and compared.
+"""Members of archives: their names, checked and compared, and the streams of their bytes.
 
 Nothing is ever extracted under these names. They are checked all the same, since they stand in reports and tables, and
 since an archive with such names was made by somebody who hopes that it will be extracted.
@@ -7,15 +7,19 @@ since an archive with such names was made by somebody who hopes that it will be 
 from __future__ import annotations
 
 import hashlib
+import io
 import re
+import stat
 import unicodedata
 from dataclasses import dataclass
+from typing import BinaryIO, cast
 
-from evaluation.formats.problems import Problem
-from portal.submissions.intake.refusals import Limits, refuse
+from common.problems import Problem
+from portal.intake.archives.limits import Limits, refuse
+from portal.intake.sentences import describe
 
+DRAIN_BYTES = 2**18
 FALLBACK = "cp437"  # of the zip format; it knows every byte and makes no control characters of those above 127
-
 _DROPPING_FILES = {".DS_Store", ".AppleDouble", ".LSOverride", "Thumbs.db", "ehthumbs.db", "desktop.ini"}
 _DROPPING_FOLDERS = {"__MACOSX", ".AppleDouble", ".Spotlight-V100", ".Trashes", ".fseventsd", "$RECYCLE.BIN"}
 _DROPPINGS_LOWER = {name.lower() for name in _DROPPING_FILES}
@@ -23,6 +27,111 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _CONTROLS = {"Cc", "Cs", "Zl", "Zp"}
 _SHOWN_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file of an archive on its way out of it.
+
+    Attributes:
+        path: safe (`names.safe_path`).
+        is_guessed: whether the name was not UTF-8.
+        size: as declared, and as `stream` delivers.
+        position: bytes of the archive that were read when it began.
+    """
+
+    path: str
+    is_guessed: bool
+    size: int
+    position: int
+    stream: MemberStream
+
+
+class MemberStream(io.BufferedIOBase):
+    """The bytes of one file, forwards only; the readers of zip and tar say where they come from.
+
+    Args:
+        size: how many bytes there are.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self._is_finished = False
+        self._head = b""
+
+    def take(self, size: int) -> bytes:
+        """The next bytes, at least one and at most as many as asked for.
+
+        Raises:
+            ArchiveRefused: there are none.
+        """
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Called once, as soon as the last byte was given."""
+
+    def peek(self, size: int) -> bytes:
+        """The next bytes, which the next `read` gives again; fewer where the file is shorter."""
+        if len(self._head) < size:
+            self._head += self._next(size - len(self._head))
+        return self._head
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if self.closed:
+            raise ValueError("the archive went on to its next file: read a file before you ask for the next")
+        size = len(self._head) + self._left if size is None or size < 0 else size
+        head, self._head = self._head[:size], self._head[size:]
+        if not head:
+            return self._next(size)
+        return head + self._next(size - len(head))
+
+    def read1(self, size: int = -1, /) -> bytes:
+        return self.read(DRAIN_BYTES if size < 0 else size)
+
+    def readable(self) -> bool:
+        return True
+
+    def drain(self) -> None:
+        """Read what is left and forget it."""
+        self._head = b""
+        while self._next(DRAIN_BYTES):
+            pass
+
+    def as_file(self) -> BinaryIO:
+        """Itself, as the type that callers know."""
+        return cast("BinaryIO", self)
+
+    def _next(self, size: int) -> bytes:
+        size = min(size, self._left)
+        parts = []
+        while size:
+            part = self.take(size)
+            parts.append(part)
+            size -= len(part)
+            self._left -= len(part)
+        if not self._left and not self._is_finished:
+            self._is_finished = True
+            self.finish()
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def refuse_special(kind: int, path: str) -> None:
+    """Refuse what is neither a file nor a folder; 0 tells nothing.
+
+    Args:
+        kind: as `stat.S_IFMT` gives it.
+    """
+    if kind in (0, stat.S_IFREG, stat.S_IFDIR):
+        return
+    if kind == stat.S_IFLNK:
+        refuse("symbolic-link", path)
+    titles = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+    refuse("special-file", path, kind=titles.get(kind, "something else"))
+
+
+def refuse_filled_folder(path: str, size: int) -> None:
+    """Refuse a folder with bytes of its own."""
+    refuse("size-contradiction", path, expected="a folder without bytes of its own", found=f"{size:,} bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,32 +162,22 @@ def safe_path(text: str, limits: Limits) -> str:
         ArchiveRefused: the name leaves the archive, hides something or is beyond the limits.
     """
     shown = shown_name(text)
-    remedy = (
-        "Pack again from inside the folder of the submission, with relative names such as exp/results-…/results.txt."
-    )
     if len(text) > limits.path_characters:
-        expected, found = f"names of at most {limits.path_characters} characters", f"{len(text):,}"
-        refuse("long-name", shown, expected, found, "Shorten the names of the folders and pack again.")
+        refuse("long-name/archive", shown, limit=limits.path_characters, found=len(text))
     if not text.isprintable() and any(unicodedata.category(character) in _CONTROLS for character in text):
-        found = "a control character or a zero byte"
-        refuse("control-character-in-name", shown, "a printable name", found, "Rename the file and pack again.")
+        refuse("control-character-in-name", shown)
     if _DIRECTIONS.search(text):
-        found = "a sign that changes the direction of writing"
-        refuse(
-            "direction-character-in-name", shown, "a name that reads as it is", found, "Rename the file and pack again."
-        )
+        refuse("direction-character-in-name", shown)
     parts = re.split(r"[/\\]", text)
     if ".." in parts:
-        refuse("path-traversal", shown, "a name inside of the archive", "one that leads out of it (..)", remedy)
+        refuse("path-traversal", shown)
     if text.startswith(("/", "\\")) or _DRIVE.match(text):
-        refuse("absolute-path", shown, "a name inside of the archive", "an absolute one", remedy)
+        refuse("absolute-path", shown)
     if "\\" in text:
-        remedy = "Pack again with a program that writes forward slashes, such as 7-Zip, or rename the file."
-        refuse("backslash-in-name", shown, "forward slashes between folders", "a backslash", remedy)
+        refuse("backslash-in-name", shown)
     parts = [part for part in parts if part not in ("", ".")]
     if len(parts) > limits.depth:
-        expected, found = f"at most {limits.depth} folders in one another", f"{len(parts)}"
-        refuse("deep-path", shown, expected, found, "Pack again with fewer folders in one another.")
+        refuse("deep-path", shown, limit=limits.depth, found=len(parts))
     return "/".join(parts)
 
 
@@ -114,8 +213,7 @@ class KnownPaths:
         if (earlier := self._files.get(key)) is not None:
             return _collision(path, earlier)
         if key in self._folders or any(folder in self._files for folder in folders):
-            remedy = "Rename the file or the folder and pack again."
-            return Problem("file-and-folder", shown_name(path), "a file or a folder of this name", "both", remedy)
+            return describe("file-and-folder", shown_name(path))
         self._files[key] = path
         self._folders.update(folders)
         return None
@@ -130,18 +228,12 @@ class KnownPaths:
 
 
 def _collision(path: str, earlier: str) -> Problem:
-    shown = shown_name(path)
     if path == earlier:
-        remedy = "Keep the right one and pack again; the first one was used."
-        return Problem("duplicate-member", shown, "one file of this name", "another one", remedy)
+        return describe("duplicate-member", shown_name(path))
     folded, earlier_folded = (unicodedata.normalize("NFC", name) for name in (path, earlier))
     is_unicode = folded == earlier_folded or folded.casefold() != earlier_folded.casefold()
-    found = f"another spelling of “{shown_name(earlier)}”"
-    if is_unicode:
-        remedy = "Rename one: they look the same and differ in their Unicode form only; the first one was used."
-        return Problem("unicode-collision", shown, "a name of its own", found, remedy)
-    remedy = "Rename one: they differ in capitals only; the first one was used."
-    return Problem("case-collision", shown, "a name of its own", found, remedy)
+    kind = "unicode-collision" if is_unicode else "case-collision"
+    return describe(kind, shown_name(path), earlier=shown_name(earlier))
 
 
 def _key(path: str) -> bytes:

@@ -20,29 +20,38 @@ for all that macOS and Windows left behind.
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from evaluation.formats.problems import Problem, Severity
-from portal.submissions.intake.members import Entry
-from portal.submissions.intake.names import FALLBACK, KnownPaths, is_dropping
-from portal.submissions.intake.refusals import ArchiveRefused, Limits, Member, Meter, refuse
-from portal.submissions.intake.tars import BLOCK, TarReader, is_tar_header
-from portal.submissions.intake.unpacking import PACKINGS, UNPACK_BYTES, PlainReader, Reader, open_packed
-from portal.submissions.intake.zips import zip_entries
+from common.problems import Problem, Severity
+from portal.intake.archives.decompression import PACKINGS, UNPACK_BYTES, PlainReader, Reader, open_packed
+from portal.intake.archives.limits import ArchiveRefused, Limits, Member, Meter, refuse
+from portal.intake.archives.members import FALLBACK, Entry, KnownPaths, is_dropping, safe_path
+from portal.intake.archives.tars import BLOCK, TarReader, is_tar_header
+from portal.intake.archives.zips import zip_entries
+from portal.intake.sentences import describe
 
 __all__ = ["ArchiveRefused", "Limits", "Member", "read_archive"]
-
-_SHAPES = "a zip, tar, tar.gz, tar.bz2, tar.xz or tar.zst archive"
 _ZIP, _EMPTY_ZIP, _SPLIT_ZIP = b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"
 # First bytes of archives and packed files, by the name that a sentence gives them.
 _SIGNATURES = {
-    _ZIP: "zip", _EMPTY_ZIP: "zip", _SPLIT_ZIP: "zip", b"\x1f\x8b\x08": "gzip", b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "Zstandard", b"7z\xbc\xaf\x27\x1c": "7z", b"Rar!\x1a\x07": "RAR", b"MSCF\0\0\0\0": "cabinet",
-    b"!<arch>\n": "ar", b"LZIP\x01": "lzip", b"\x04\x22\x4d\x18": "LZ4", b"\x1f\x9d\x90": "compress",
-}  # fmt: skip
+    _ZIP: "zip",
+    _EMPTY_ZIP: "zip",
+    _SPLIT_ZIP: "zip",
+    b"\x1f\x8b\x08": "gzip",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"Rar!\x1a\x07": "RAR",
+    b"MSCF\0\0\0\0": "cabinet",
+    b"!<arch>\n": "ar",
+    b"LZIP\x01": "lzip",
+    b"\x04\x22\x4d\x18": "LZ4",
+    b"\x1f\x9d\x90": "compress",
+}
 _BZIP2_BLOCKS = (bytes.fromhex("314159265359"), bytes.fromhex("177245385090"))
 _HEAD_BYTES = BLOCK
 
@@ -57,7 +66,7 @@ def read_archive(
 
     Args:
         name: of the archive as its owner knows it, for sentences.
-        report: is called with each fault of a single file, and with one note of droppings at the end.
+        report: is called with each problem of a single file, and with one note of droppings at the end.
 
     Raises:
         ArchiveRefused: while iterating, from the first step or from reading a stream.
@@ -80,22 +89,18 @@ def read_archive(
                 entry.stream.drain()
             entry.stream.close()
     if not file_count:
-        remedy = "Pack the files of the submission and send that archive."
-        refuse("empty-archive", name, "the files of a submission", "an archive without files", remedy)
+        refuse("empty-archive", name)
     if dropping_count:
-        found = f"{dropping_count:,} that macOS or Windows left behind, such as {first_dropping}"
-        remedy = "Nothing needs to be done; they were passed over."
-        report(Problem("droppings", name, "files of the submission only", found, remedy, Severity.NOTE))
+        report(describe("droppings", name, number=dropping_count, first=first_dropping))
 
 
 def _opened(source: Path, name: str) -> BinaryIO:
-    remedy = "Name the archive itself, and let the account read it."
     try:
         if not stat.S_ISREG(source.stat().st_mode):
-            refuse("not-readable", name, _SHAPES, "a folder, pipe or device", remedy)
+            refuse("not-readable/archive", name, found="a folder, pipe or device")
         return source.open("rb", buffering=UNPACK_BYTES)
     except OSError as error:
-        refuse("not-readable", name, _SHAPES, f"“{error.strerror}”", remedy)
+        refuse("not-readable/archive", name, found=f"“{error.strerror}”")
 
 
 def _entries(file: BinaryIO, listing: BinaryIO, meter: Meter) -> Iterator[Entry]:
@@ -106,20 +111,13 @@ def _entries(file: BinaryIO, listing: BinaryIO, meter: Meter) -> Iterator[Entry]
     if head.startswith((_ZIP, _EMPTY_ZIP)):
         return zip_entries(file, listing, size, meter)
     if head.startswith(_SPLIT_ZIP):
-        refuse(
-            "split-archive",
-            meter.name,
-            "the whole archive in one file",
-            "one part of several",
-            "Pack again as one file.",
-        )
+        refuse("split-archive", meter.name)
     for packing in PACKINGS:
         if head.startswith(packing.start):
             reader = open_packed(file, packing, meter.name)
             return _tar_entries(reader, meter, f"a {packing.title} file that holds no tar")
     if (kind := _packed_kind(head)) not in ("", "tar"):
-        remedy = "Pack again as zip or tar.gz."
-        refuse("unsupported-archive", meter.name, _SHAPES, _article(kind), remedy)
+        refuse("unsupported-archive", meter.name, kind=_article(kind))
     return _tar_entries(PlainReader(file), meter, "something else" if head else "an empty file")
 
 
@@ -129,10 +127,8 @@ def _tar_entries(reader: Reader, meter: Meter, otherwise: str) -> Iterator[Entry
         first += more
     if len(first) < BLOCK or (first.strip(b"\0") and not is_tar_header(first)):
         if kind := _packed_kind(first):
-            remedy = "Unpack once and send the archive that was inside."
-            refuse("nested-archive", meter.name, _SHAPES, f"{_article(kind)} inside of a packed file", remedy)
-        remedy = "Pack the files of the submission and send the archive."
-        refuse("not-an-archive", meter.name, _SHAPES, otherwise, remedy)
+            refuse("nested-archive/packed", meter.name, kind=_article(kind))
+        refuse("not-an-archive", meter.name, found=otherwise)
     return TarReader(reader, first, meter).entries()
 
 
@@ -141,13 +137,8 @@ def _check_entry(entry: Entry, known: KnownPaths) -> list[Problem]:
     if collision := known.add(entry.path):
         return [collision]
     if kind := _packed_kind(entry.stream.peek(_HEAD_BYTES)):
-        remedy = "Pack its files themselves, or leave it out; archives in archives are not opened."
-        return [Problem("nested-archive", entry.path, "a file of the submission", _article(kind), remedy)]
-    if not entry.is_guessed:
-        return []
-    found = f"another encoding, read as {FALLBACK}"
-    remedy = "Rename the file with plain letters, or pack with a program that writes UTF-8."
-    return [Problem("name-not-utf8", entry.path, "a name in UTF-8", found, remedy, Severity.WARNING)]
+        return [describe("nested-archive/file", entry.path, kind=_article(kind))]
+    return [describe("name-not-utf8", entry.path, encoding=FALLBACK)] if entry.is_guessed else []
 
 
 def _packed_kind(head: bytes) -> str:
@@ -164,3 +155,43 @@ def _packed_kind(head: bytes) -> str:
 
 def _article(kind: str) -> str:
     return f"{'an' if kind in ('ar', 'xz', 'LZ4') else 'a'} {kind} archive"
+
+
+def read_folder(
+    source: Path, *, limits: Limits, report: Callable[[Problem], None]
+) -> Iterator[tuple[Member, BinaryIO]]:
+    """Each file below a folder with a stream of its bytes, by path, as `read_archive` does for an archive.
+
+    Args:
+        report: is called with each file that cannot be read.
+
+    Raises:
+        ArchiveRefused: a name that no archive may hold.
+    """
+    for path in _files(source):
+        name = path.relative_to(source).as_posix()
+        if is_dropping(name):
+            continue
+        safe_path(name, limits)
+        if not path.is_file():
+            report(describe("not-a-file", name))
+            continue
+        try:
+            size, stream = path.stat().st_size, path.open("rb")
+        except OSError as error:
+            report(describe("not-readable/file", name, reason=error.strerror))
+            continue
+        with stream:
+            yield Member(name, size), stream
+
+
+def _files(source: Path) -> Iterator[Path]:
+    seen: set[str] = set()  # a link to a folder above would lead round for ever
+    for place, folders, names in os.walk(source, followlinks=True):
+        real = os.path.realpath(place)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        folders.sort()
+        yield from (Path(place) / name for name in sorted(names))

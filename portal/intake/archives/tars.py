@@ -14,18 +14,23 @@ import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evaluation.formats.sizes import size_words
-from portal.submissions.intake.members import Entry, MemberStream, refuse_link, refuse_special
-from portal.submissions.intake.names import RawName, decode, safe_path, shown_name
-from portal.submissions.intake.refusals import Meter, refuse, refuse_damaged, refuse_truncated
-from portal.submissions.intake.unpacking import Reader, refuse_trailing
+from common.memory import format_size
+from portal.intake.archives.decompression import Reader, refuse_trailing
+from portal.intake.archives.limits import LARGEST_TAR_HEADER_BYTES, Meter, refuse, refuse_damaged, refuse_truncated
+from portal.intake.archives.members import (
+    Entry,
+    MemberStream,
+    RawName,
+    decode,
+    refuse_filled_folder,
+    refuse_special,
+    safe_path,
+    shown_name,
+)
 
 BLOCK = 512
-LARGEST_HEADER = 2**18
 _ZEROS = bytes(BLOCK)
-_SPECIAL = {
-    tarfile.CHRTYPE: stat.S_IFCHR, tarfile.BLKTYPE: stat.S_IFBLK, tarfile.FIFOTYPE: stat.S_IFIFO
-}  # fmt: skip
+_SPECIAL = {tarfile.CHRTYPE: stat.S_IFCHR, tarfile.BLKTYPE: stat.S_IFBLK, tarfile.FIFOTYPE: stat.S_IFIFO}
 _FILES = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
 _EXTENDED = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE)
 _LONGEST_NUMBER = 18
@@ -123,51 +128,40 @@ class TarReader:
         size = header.size if extended.size is None else extended.size
         if is_folder:
             if size:
-                expected, found = "a folder without bytes of its own", f"{size:,} bytes"
-                _refuse_size(shown_name(name.text), expected, found)
+                refuse_filled_folder(shown_name(name.text), size)
             return None
         if not path:
-            refuse(
-                "empty-name", self._meter.name, "a name for each file", "an empty one", "Name the file and pack again."
-            )
+            refuse("empty-name", self._meter.name)
         return self._open(RawName(path, name.is_guessed), size)
 
     def _check_kind(self, header: tarfile.TarInfo, shown: str) -> None:
         if header.type == tarfile.SYMTYPE:
-            refuse_link("symbolic-link", "a symbolic link", shown)
+            refuse("symbolic-link", shown)
         if header.type == tarfile.LNKTYPE:
-            refuse_link("hard-link", "a hard link", shown)
+            refuse("hard-link", shown)
         if header.type == tarfile.GNUTYPE_SPARSE:
-            _refuse_sparse(shown)
+            refuse("sparse-file", shown)
         refuse_special(_SPECIAL.get(header.type, 0), shown)
         if header.type not in (*_FILES, *_SPECIAL, tarfile.DIRTYPE):
-            found = f"a member of the kind “{shown_name(header.type.decode('latin-1'))}”"
-            refuse("unknown-member", shown, "files and folders only", found, "Pack again with a plain “tar -c”.")
+            refuse("unknown-member", shown, kind=shown_name(header.type.decode("latin-1")))
 
     def _open(self, name: RawName, size: int) -> Entry:
-        meter, reader = self._meter, self._reader
-        position = reader.position
-        meter.begin(name.text, size, position)
+        position = self._reader.position
+        self._meter.begin(name.text, size, position)
+        return Entry(name.text, name.is_guessed, size, position, _TarMember(self, name.text, size))
 
-        def take(wanted: int) -> bytes:
-            data = self._take_some(wanted)
-            if not data:
-                refuse_truncated(name.text, f"all {size:,} bytes of it")
-            meter.count(len(data), reader.position)
-            return data
-
-        return Entry(name.text, name.is_guessed, size, position, MemberStream(size, take, lambda: None))
+    def take_of_member(self, path: str, size: int, wanted: int) -> bytes:
+        """The next bytes of a file of `size` bytes, at most as many as wanted."""
+        data = self._take_some(wanted)
+        if not data:
+            refuse_truncated(path, f"all {size:,} bytes of it")
+        self._meter.count(len(data), self._reader.position)
+        return data
 
     def _header_data(self, header: tarfile.TarInfo) -> bytes:
-        if header.size > LARGEST_HEADER:
-            expected, found = f"headers of at most {size_words(LARGEST_HEADER)}", f"one of {size_words(header.size)}"
-            refuse(
-                "huge-header",
-                self._meter.name,
-                expected,
-                found,
-                "Pack again without extended attributes (“--no-xattrs”).",
-            )
+        if header.size > LARGEST_TAR_HEADER_BYTES:
+            sizes = {"limit": format_size(LARGEST_TAR_HEADER_BYTES), "found": format_size(header.size)}
+            refuse("huge-header", self._meter.name, **sizes)
         data = self._take(header.size)
         if len(data) < header.size:
             refuse_truncated(self._meter.name, "the whole header of a file")
@@ -177,7 +171,7 @@ class TarReader:
     def _extend(self, extended: _Extended, data: bytes, *, is_global: bool) -> None:
         for key, value in self._records(data):
             if key.startswith(_SPARSE_KEYS):
-                _refuse_sparse(self._meter.name)
+                refuse("sparse-file", self._meter.name)
             if is_global and key in ("path", "size", "linkpath"):
                 found = f"one with the {key} of all"
                 refuse_damaged(self._meter.name, "a common header without what is different for each file", found)
@@ -227,12 +221,12 @@ class TarReader:
         return self._reader.read(size) if size else b""
 
 
-def _refuse_sparse(file: str) -> None:
-    remedy = "Pack again without “--sparse”."
-    refuse(
-        "sparse-file", file, "files with all their bytes", "a sparse file, which declares more than it holds", remedy
-    )
+class _TarMember(MemberStream):
+    """The bytes of one file of a tar."""
 
+    def __init__(self, tar: TarReader, path: str, size: int) -> None:
+        super().__init__(size)
+        self._tar, self._path, self._size = tar, path, size
 
-def _refuse_size(file: str, expected: str, found: str) -> None:
-    refuse("size-contradiction", file, expected, found, "Make the archive again with a common program and send that.")
+    def take(self, size: int) -> bytes:
+        return self._tar.take_of_member(self._path, self._size, size)

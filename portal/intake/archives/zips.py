@@ -1,40 +1,61 @@
-"""Reads the list of contents of a zip archive (APPNOTE 6.3.10, sections 4.3.12 to 4.3.16), record by record.
+"""Reads the files of a zip archive (APPNOTE 6.3.10) in their order, each checked against the list of contents.
 
 ``zipfile`` is not safe enough for strangers' files: it reads the whole list into the memory as objects (a million empty
 files take 600 MB), takes what the list says for true where the file before the data says something else, and reads
 entries that lie over one another. Here the list is walked twice and only three numbers of each entry are kept.
 
-Conventions: the list is what counts, and everything else must agree with it to the byte: no bytes before the first
-file, between files, or between the list and the end record.
+Methods: stored, deflate, bzip2, LZMA. Conventions: the list is what counts, and everything else must agree with it to
+the byte: no bytes before the first file, between files, or between the list and the end record.
 """
 
 from __future__ import annotations
 
+import bz2
+import lzma
 import stat
 import struct
 import zlib
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
-from evaluation.formats.sizes import size_words
-from portal.submissions.intake.members import refuse_link, refuse_special
-from portal.submissions.intake.names import RawName, decode, safe_path, shown_name
-from portal.submissions.intake.refusals import (
+from common.memory import format_size
+from portal.intake.archives.decompression import (
+    DAMAGE,
+    UNPACK_BYTES,
+    Decompressor,
+    Inflater,
+    refuse_dictionary,
+    refuse_trailing,
+)
+from portal.intake.archives.limits import (
+    LARGEST_DICTIONARY_BYTES,
+    READ_BYTES,
     Limits,
+    Meter,
     check_member_count,
     check_ratio,
+    check_size,
     refuse,
     refuse_damaged,
     refuse_truncated,
-)  # fmt: skip
-from portal.submissions.intake.unpacking import refuse_trailing
+)
+from portal.intake.archives.members import (
+    Entry,
+    MemberStream,
+    RawName,
+    decode,
+    refuse_filled_folder,
+    refuse_special,
+    safe_path,
+    shown_name,
+)
 
-RECORD = struct.Struct("<4s6H3L5H2L")
+RECORD = struct.Struct("<4xH2x2H4x3L4H2x2L")  # what is of no use here is skipped
 _RECORD_MARK, _END_MARK = b"PK\x01\x02", b"PK\x05\x06"
-_END = struct.Struct("<4s4H2LH")
-_END64_LOCATOR = struct.Struct("<4sLQL")
+_END = struct.Struct("<4x4H2LH")
+_END64_LOCATOR = struct.Struct("<8xQL")
 _END64 = struct.Struct("<4sQ2H2L4Q")
 _LONGEST_COMMENT = 0xFFFF
 _FULL16, _FULL32 = 0xFFFF, 0xFFFFFFFF
@@ -44,7 +65,19 @@ _ZIP64, _UNICODE_PATH = 0x0001, 0x7075
 _AES = 99
 _REPARSE_POINT = 0x400
 _WINDOWS_SYSTEMS = (0, 10, 14)
-REPACK = "Make the archive again with a common program and send that."
+_HEADER = struct.Struct("<4x2x2H4x3L2H")
+_HEADER_MARK, _DESCRIPTOR_MARK = b"PK\x03\x04", b"PK\x07\x08"
+_HAS_DESCRIPTOR = 0x0008
+_COMPARED_FLAGS = 0x0001 | _HAS_DESCRIPTOR | 0x0040 | 0x2000
+_STORED, _DEFLATED, _BZIP2, _LZMA = 0, 8, 12, 14
+_METHODS = {
+    1: "shrinking",
+    6: "imploding",
+    9: "Deflate64, which Windows uses for large files",
+    93: "Zstandard",
+    95: "xz",
+    98: "PPMd",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +144,10 @@ class ZipDirectory:
 
     def _walk(self) -> None:
         at, total_size, total_packed = self._place.start, 0, 0
+        expected = f"as many entries as the end record says ({self._place.entries:,})"
         while at < self._place.end:
             if len(self._records) == self._place.entries:
-                refuse_contradiction(
-                    self._name, f"as many entries as the end record says ({self._place.entries:,})", "more"
-                )
+                refuse_contradiction(self._name, expected, "more")
             record = self._read(at)
             total_size, total_packed = total_size + record.size, total_packed + record.packed
             self._check_amounts(record, total_size, total_packed)
@@ -124,17 +156,11 @@ class ZipDirectory:
             self._records.append(at)
             at += record.length
         if len(self._records) != self._place.entries or at != self._place.end:
-            expected = f"as many entries as the end record says ({self._place.entries:,})"
             refuse_contradiction(self._name, expected, f"{len(self._records):,}")
 
     def _check_amounts(self, record: Record, total_size: int, total_packed: int) -> None:
-        remedy = "Leave out what the edition does not ask for, or ask its organizers to raise the limit."
-        for code, file, limit, found in (
-            ("member-too-large", record.path, self._limits.member_bytes, record.size),
-            ("archive-too-large", self._name, self._limits.total_bytes, total_size),
-        ):
-            if found > limit:
-                refuse(code, file, f"at most {size_words(limit)} unpacked", f"at least {size_words(found)}", remedy)
+        check_size("member-too-large", record.path, self._limits.member_bytes, record.size)
+        check_size("archive-too-large", self._name, self._limits.total_bytes, total_size)
         check_ratio(record.path, record.size, record.packed, self._limits)
         check_ratio(self._name, total_size, total_packed + RECORD.size * len(self._records), self._limits)
 
@@ -142,9 +168,7 @@ class ZipDirectory:
         limit = self._place.start
         for entry in reversed(self._order()):
             if self._ends[entry] > limit:
-                shown = self._read(self._records[entry]).path or self._name
-                expected = "each file in a place of its own"
-                refuse("overlapping-entries", shown, expected, "one that lies over another", REPACK)
+                refuse("overlapping-entries", self._read(self._records[entry]).path or self._name)
             limit = self._starts[entry]
         if limit:
             refuse_contradiction(self._name, "the first file at the beginning of the zip", f"{limit:,} bytes before it")
@@ -157,8 +181,8 @@ class ZipDirectory:
         fixed = self._file.read(RECORD.size)
         if len(fixed) < RECORD.size or not fixed.startswith(_RECORD_MARK):
             refuse_damaged(self._name, "a record of the list of contents", "something else")
-        (_, made_by, _, flags, method, _, _, crc, packed, size, name_length, extra_length, comment_length, disk, _,
-         attributes, start) = RECORD.unpack(fixed)  # fmt: skip
+        made_by, flags, method, crc, packed, size, *lengths, disk, attributes, start = RECORD.unpack(fixed)
+        name_length, extra_length, comment_length = lengths
         raw = self._file.read(name_length)
         extra = self._file.read(extra_length)
         length = RECORD.size + name_length + extra_length + comment_length
@@ -169,16 +193,15 @@ class ZipDirectory:
         shown = shown_name(name.text)
         size, packed, start, disk = _wide((size, packed, start, disk), fields.get(_ZIP64, b""), shown)
         if flags & _ENCRYPTED or method == _AES:
-            remedy = "Pack again without a password."
-            refuse("encrypted-archive", shown, "a zip that can be read", "an encrypted file", remedy)
+            refuse("encrypted-archive", shown)
         if disk:
-            _refuse_split(self._name)
+            refuse("split-archive", self._name)
         is_folder = _check_kind(name.text, attributes, made_by >> 8, shown)
         path = safe_path(name.text, self._limits)
         if not path and not is_folder:
-            refuse("empty-name", self._name, "a name for each file", "an empty one", "Name the file and pack again.")
+            refuse("empty-name", self._name)
         if is_folder and size:
-            refuse("size-contradiction", shown, "a folder without bytes of its own", f"{size:,} bytes", REPACK)
+            refuse_filled_folder(shown, size)
         return Record(raw, path, name.is_guessed, is_folder, flags, method, crc, packed, size, start, length)
 
 
@@ -199,7 +222,7 @@ def extra_fields(extra: bytes, name: str) -> dict[int, bytes]:
 
 def refuse_contradiction(file: str, expected: str, found: str) -> NoReturn:
     """Refuse a zip whose parts tell different things, so that two programs would see two archives."""
-    refuse("zip-contradiction", file, expected, found, REPACK)
+    refuse("zip-contradiction", file, expected=expected, found=found)
 
 
 def _find(file: BinaryIO, size: int, name: str) -> _Place:
@@ -215,7 +238,7 @@ def _find(file: BinaryIO, size: int, name: str) -> _Place:
     if len(found) > 1:
         refuse_contradiction(name, "one end record", f"{len(found)}, one in the comment of the other")
     at = size - window + found[0]
-    _, disk, first_disk, here, entries, length, start, _ = _END.unpack_from(tail, found[0])
+    disk, first_disk, here, entries, length, start, _ = _END.unpack_from(tail, found[0])
     file.seek(max(at - _END64_LOCATOR.size, 0))
     locator = file.read(_END64_LOCATOR.size)
     end = at
@@ -223,7 +246,7 @@ def _find(file: BinaryIO, size: int, name: str) -> _Place:
         narrow = (disk, first_disk, here, entries, length, start)
         end, (disk, first_disk, here, entries, length, start) = _find_wide(file, at, locator, narrow, name)
     if disk or first_disk or here != entries:
-        _refuse_split(name)
+        refuse("split-archive", name)
     if start + length != end:
         found_text = f"{length:,} bytes from byte {start:,} on"
         refuse_contradiction(name, f"a list of contents up to the end record at byte {end:,}", found_text)
@@ -233,9 +256,9 @@ def _find(file: BinaryIO, size: int, name: str) -> _Place:
 def _find_wide(
     file: BinaryIO, at: int, locator: bytes, narrow: tuple[int, ...], name: str
 ) -> tuple[int, tuple[int, int, int, int, int, int]]:
-    _, _, place, disks = _END64_LOCATOR.unpack(locator)
+    place, disks = _END64_LOCATOR.unpack(locator)
     if disks > 1:
-        _refuse_split(name)
+        refuse("split-archive", name)
     if place > at - _END64_LOCATOR.size - _END64.size:
         refuse_contradiction(name, "the zip64 end record before its locator", f"it at byte {place:,}")
     file.seek(place)
@@ -258,10 +281,6 @@ def _places(tail: bytes) -> Iterator[int]:
 
 def _is_complete(tail: bytes, at: int) -> bool:
     return at + _END.size + int.from_bytes(tail[at + 20 : at + 22], "little") < len(tail)
-
-
-def _refuse_split(name: str) -> NoReturn:
-    refuse("split-archive", name, "the whole archive in one file", "one part of several", "Pack again as one file.")
 
 
 def _name(raw: bytes, flags: int, stated: bytes) -> RawName:
@@ -295,5 +314,158 @@ def _check_kind(name: str, attributes: int, system: int, shown: str) -> bool:
     kind = stat.S_IFMT(attributes >> 16)
     refuse_special(kind, shown)
     if attributes & _REPARSE_POINT and system in _WINDOWS_SYSTEMS:
-        refuse_link("symbolic-link", "a symbolic link", shown)
+        refuse("symbolic-link", shown)
     return name.endswith("/") or kind == stat.S_IFDIR
+
+
+def zip_entries(file: BinaryIO, listing: BinaryIO, size: int, meter: Meter) -> Iterator[Entry]:
+    """Each file of a zip; a step further reads what is left of the file before.
+
+    Args:
+        file: the archive.
+        listing: the archive opened once more, for its list of contents.
+        size: of the archive in bytes.
+
+    Raises:
+        ArchiveRefused: at the first thing that is hostile or not readable.
+    """
+    directory = ZipDirectory(listing, size, meter.name, meter.limits)
+    for record, following in directory.in_order():
+        meter.count_member()
+        zipped = _ZippedFile(file, record, following, meter)
+        if not record.is_folder:
+            yield Entry(record.path, record.is_guessed, record.size, record.start, zipped)
+        zipped.drain()
+
+
+class _ZippedFile(MemberStream):
+    """The bytes of one entry, with its header before them and what follows them."""
+
+    def __init__(self, file: BinaryIO, record: Record, following: int, meter: Meter) -> None:
+        super().__init__(record.size)
+        self._file, self._record, self._following, self._meter = file, record, following, meter
+        self._shown = record.path or meter.name
+        self._position = self._check_header()
+        self._packed_left = record.packed
+        self._end = self._position + record.packed
+        if self._end > following:
+            refuse("overlapping-entries", self._shown)
+        self._crc = 0
+        self._decompressor = self._new_decompressor()
+        self._unpacked, self._taken = b"", 0
+        meter.begin(self._shown, record.size, self._position)
+
+    def _check_header(self) -> int:
+        """Hold the header before the data against the list of contents; where the data begin."""
+        record = self._record
+        self._file.seek(record.start)
+        fixed = self._file.read(_HEADER.size)
+        if len(fixed) < _HEADER.size or not fixed.startswith(_HEADER_MARK):
+            refuse_contradiction(self._shown, "its header at the place that the list of contents names", "none")
+        flags, method, crc, packed, size, name_length, extra_length = _HEADER.unpack(fixed)
+        raw_name, extra = self._file.read(name_length), self._file.read(extra_length)
+        if raw_name != record.raw_name:
+            refuse_contradiction(self._shown, "the same name before the data as in the list of contents", "another")
+        if method != record.method or (flags ^ record.flags) & _COMPARED_FLAGS:
+            refuse_contradiction(self._shown, "the same method before the data as in the list of contents", "another")
+        wide = extra_fields(extra, self._shown).get(_ZIP64, b"")
+        if _FULL32 in (size, packed) and len(wide) >= 16:
+            size, packed = struct.unpack_from("<2Q", wide)
+        stated, listed = (crc, packed, size), (record.crc, record.packed, record.size)
+        is_left_open = flags & _HAS_DESCRIPTOR and crc in (0, record.crc) and {packed, size} <= {0, *listed}
+        if stated != listed and not is_left_open:
+            refuse_contradiction(self._shown, "the same size before the data as in the list of contents", "another")
+        return record.start + _HEADER.size + len(raw_name) + len(extra)
+
+    def _new_decompressor(self) -> Decompressor | None:
+        method = self._record.method
+        if method == _DEFLATED:
+            return Inflater(-zlib.MAX_WBITS)
+        if method == _BZIP2:
+            return bz2.BZ2Decompressor()
+        if method == _LZMA:
+            return self._new_lzma()
+        if method != _STORED:
+            refuse("unsupported-compression", self._shown, method=_METHODS.get(method, f"method {method}"))
+        if self._record.packed != self._record.size:
+            refuse_contradiction(self._shown, "as many bytes packed as unpacked, as nothing is packed", "others")
+        return None
+
+    def _new_lzma(self) -> Decompressor:
+        """The data begin with two bytes of version, two of length and five of properties."""
+        start = self._read_packed(9)
+        if len(start) < 9 or start[2:4] != b"\x05\x00" or start[4] >= 9 * 5 * 5:
+            refuse_damaged(self._shown, "the properties of LZMA", "something else")
+        dictionary = int.from_bytes(start[5:], "little")
+        if dictionary > LARGEST_DICTIONARY_BYTES:
+            refuse_dictionary(self._shown, f"one of {format_size(dictionary)}")
+        rest, low = divmod(start[4], 9)
+        filters: list[dict[str, Any]] = [
+            {"id": lzma.FILTER_LZMA1, "dict_size": dictionary, "lc": low, "lp": rest % 5, "pb": rest // 5}
+        ]
+        try:
+            return lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=filters)
+        except DAMAGE:
+            refuse_damaged(self._shown, "the properties of LZMA", "some that are not allowed")
+
+    def take(self, size: int) -> bytes:
+        if self._taken == len(self._unpacked):
+            self._unpacked, self._taken = self._unpack(), 0
+            if not self._unpacked:
+                self._refuse_size("fewer")
+        data = self._unpacked[self._taken : self._taken + size]
+        self._taken += len(data)
+        self._crc = zlib.crc32(data, self._crc)
+        self._meter.count(len(data), self._position)
+        return data
+
+    def _unpack(self) -> bytes:
+        """The next unpacked bytes; none at the end."""
+        if self._decompressor is None:
+            return self._read_packed(UNPACK_BYTES)
+        while not self._decompressor.eof:
+            packed = self._read_packed(READ_BYTES) if self._decompressor.needs_input else b""
+            is_end = self._decompressor.needs_input and not packed
+            try:
+                unpacked = self._decompressor.decompress(packed, UNPACK_BYTES)
+            except DAMAGE:
+                refuse_damaged(self._shown, "data without faults", "damaged data")
+            if unpacked or is_end:
+                return unpacked
+        return b""
+
+    def _read_packed(self, size: int) -> bytes:
+        data = self._file.read(min(size, self._packed_left))
+        if not data and self._packed_left and size:
+            refuse_truncated(self._shown, "the rest of its data")
+        self._packed_left -= len(data)
+        self._position += len(data)
+        return data
+
+    def finish(self) -> None:
+        """The last byte was given: is it the last one, are they right, and does the next entry follow at once?"""
+        if self._taken < len(self._unpacked) or self._unpack() or self._packed_left:
+            self._refuse_size("more")
+        if self._record.method in (_DEFLATED, _BZIP2) and self._decompressor and not self._decompressor.eof:
+            refuse_damaged(self._shown, "the end of its packed data", "data that are cut")
+        if self._decompressor is not None and self._decompressor.unused_data:
+            refuse_contradiction(self._shown, "nothing after its packed data", "other bytes")
+        if self._crc != self._record.crc:
+            refuse_damaged(self._shown, f"the checksum {self._record.crc:08x}", f"{self._crc:08x}")
+        gap = self._following - self._end
+        descriptor = self._file.read(gap) if 0 <= gap <= 24 else b""
+        if len(descriptor) != gap or (gap and not self._is_descriptor(descriptor)):
+            found = f"{gap:,} bytes that belong to none"
+            refuse_contradiction(self._shown, "the next file right after its data", found)
+
+    def _refuse_size(self, found: str) -> NoReturn:
+        refuse("size-contradiction", self._shown, expected=f"{self._record.size:,} bytes as declared", found=found)
+
+    def _is_descriptor(self, data: bytes) -> bool:
+        if not self._record.flags & _HAS_DESCRIPTOR:
+            return False
+        data = data.removeprefix(_DESCRIPTOR_MARK) if len(data) in (16, 24) else data
+        if len(data) not in (12, 20):
+            return False
+        crc, packed, size = struct.unpack("<3L" if len(data) == 12 else "<L2Q", data)
+        return (crc, packed, size) == (self._record.crc, self._record.packed, self._record.size)

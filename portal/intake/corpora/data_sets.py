@@ -1,8 +1,8 @@
-"""Data sets and trial lists where no file gives them, and the checks of both.
+"""Data sets and trial lists of a corpus: those of files, those made where no file gives them, and the checks of both.
 
 Names follow the challenge: ``<corpus>_enrolls``, ``<corpus>_trials_f``, ``<corpus>_trials_m``,
-``<corpus>_trials_f_common``, ``<corpus>_train``. A trial set belongs to the enrolment set whose
-name is the same up to ``_enrolls`` or ``_trials``.
+``<corpus>_trials_f_common``, ``<corpus>_train``. A trial set belongs to the enrolment set whose name is the same up to
+``_enrolls`` or ``_trials``.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from evaluation.formats.problem_list import ProblemList
-from evaluation.formats.problems import Problem, Severity
-from portal.challenges.readers.draft import (
+from common.problems import ProblemList
+from evaluation.formats.kaldi import Parsed, Trial
+from portal.intake.corpora.draft import (
     CorpusDraft,
     DraftDataSet,
     DraftSpeaker,
@@ -22,9 +24,10 @@ from portal.challenges.readers.draft import (
     DraftUtterance,
     Gender,
     Layout,
+    Origin,
+    Place,
     Role,
 )
-from portal.challenges.readers.rows import Place
 
 FEWEST_TO_ENROL = 4
 # Errors that leave a row its identifier, speaker, gender and role.
@@ -97,7 +100,7 @@ def _chosen(names: Sequence[str], share: float) -> list[str]:
     return sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())[:count]
 
 
-def enrolment_set_of(trial_set: str, enrolment_sets: Collection[str]) -> str | None:
+def find_enrolment_set(trial_set: str, enrolment_sets: Collection[str]) -> str | None:
     """The enrolment set that a trial set is compared with.
 
     Names decide where they follow the challenge; another name goes with the only enrolment set.
@@ -109,103 +112,91 @@ def enrolment_set_of(trial_set: str, enrolment_sets: Collection[str]) -> str | N
     return next(iter(enrolment_sets)) if len(enrolment_sets) == 1 else None
 
 
-def product_trial_list(
-    enrolment: DraftDataSet,
-    trial: DraftDataSet,
-    speakers: Mapping[str, str],
-    genders: Mapping[str, Gender],
-) -> DraftTrialList:
-    """Every enrolled speaker against every trial utterance of the same gender, counted only.
+@dataclass(frozen=True, slots=True)
+class _TrialLists:
+    """Makes and checks the trial lists of a corpus; what is wrong is added to `problems`.
 
-    Args:
+    Attributes:
         speakers: speaker of every utterance.
-        genders: gender of every speaker; those without one take no part.
+        genders: gender of every speaker; those without one take no part in products.
+        listing: what to name where no other file states a data set.
     """
-    models = {speakers[name] for name in enrolment.utterances}
-    models_of_gender = Counter(genders[model] for model in models if model in genders)
-    trial_speakers = [speakers[name] for name in trial.utterances if speakers[name] in genders]
-    pairs = sum(models_of_gender[genders[speaker]] for speaker in trial_speakers)
-    targets = sum(speaker in models for speaker in trial_speakers)
-    return DraftTrialList(
-        f"{enrolment.name}-{trial.name}",
-        enrolment.name,
-        trial.name,
-        "same-gender-product",
-        targets,
-        pairs - targets,
-        None,
-    )
+
+    speakers: Mapping[str, str]
+    genders: Mapping[str, Gender]
+    listing: Place
+    problems: ProblemList
+
+    def product(self, enrolment: DraftDataSet, trial: DraftDataSet) -> DraftTrialList:
+        """Every enrolled speaker against every trial utterance of the same gender, counted only."""
+        models = {self.speakers[name] for name in enrolment.utterances}
+        models_of_gender = Counter(self.genders[model] for model in models if model in self.genders)
+        trial_speakers = [self.speakers[name] for name in trial.utterances if self.speakers[name] in self.genders]
+        pairs = sum(models_of_gender[self.genders[speaker]] for speaker in trial_speakers)
+        targets = sum(speaker in models for speaker in trial_speakers)
+        return _trial_list(enrolment, trial, "same-gender-product", targets, pairs - targets, None)
+
+    def given(
+        self, enrolment: DraftDataSet, trial: DraftDataSet, parsed: Parsed[tuple[Trial, ...]], file: str
+    ) -> DraftTrialList:
+        """A trial list from a file, its trials checked against speakers, genders and both sets.
+
+        A model or utterance that is not known is one problem, however many lines name it.
+        """
+        models = {self.speakers[name] for name in enrolment.utterances}
+        utterances = frozenset(trial.utterances)
+        unknown_models: dict[str, list[int]] = defaultdict(list)
+        unknown_utterances: dict[str, list[int]] = defaultdict(list)
+        crossed: dict[str, list[int]] = defaultdict(list)
+        for each, line in zip(parsed.content, parsed.lines, strict=True):
+            if each.model not in models:
+                unknown_models[each.model].append(line)
+            if each.utterance not in utterances:
+                unknown_utterances[each.utterance].append(line)
+                continue
+            speaker = self.speakers[each.utterance]
+            if each.target is not (speaker == each.model):
+                right, stated = ("nontarget", "target") if each.target else ("target", "nontarget")
+                named = each._asdict() | {"speaker": speaker, "right": right, "stated": stated}
+                self.problems.add(Place(file, line).problem("contradicting-target", **named))
+            elif each.model in models and self.genders.get(each.model) != self.genders.get(speaker):
+                crossed[f"{each.model} against {speaker}"].append(line)
+        for kind, tally in (("unknown-model", unknown_models), ("unknown-utterance/trials", unknown_utterances)):
+            for name, lines in tally.items():
+                told = f"{len(lines)} line{'s' if len(lines) > 1 else ''}"
+                here = Place(file, lines[0])
+                self.problems.add(here.problem(kind, enrolment_set=enrolment.name, name=name, lines=told))
+        if crossed:
+            pair, lines = next(iter(crossed.items()))
+            number = sum(map(len, crossed.values()))
+            self.problems.add(Place(file, lines[0]).problem("mixed-gender-trials", number=number, pair=pair))
+        targets = sum(each.target for each in parsed.content)
+        return _trial_list(enrolment, trial, "given", targets, len(parsed.content) - targets, parsed.content)
+
+    def check(self, data_sets: Iterable[DraftDataSet], lists: Iterable[DraftTrialList]) -> None:
+        """What deserves a look in data sets and trial lists of any origin."""
+        sets = {each.name: each for each in data_sets}
+        for name in sets:
+            if not _SET_NAME.fullmatch(name):
+                self._tell("bad-name/data-set", name=name[:80])
+        for each in lists:
+            enrolment, trial = sets[each.enrolment_set], sets[each.trial_set]
+            for count, kind in ((each.target_count, "target"), (each.nontarget_count, "nontarget")):
+                if not count:
+                    self._tell("one-sided-trials", trials=each.name, kind=kind)
+            names = {"enrolment": enrolment.name, "trial": trial.name}
+            if both := sorted(set(enrolment.utterances) & set(trial.utterances)):
+                self._tell("enrolled-trial", number=len(both), first=both[0], **names)
+            models = {self.speakers[name] for name in enrolment.utterances}
+            if unenrolled := sorted({self.speakers[name] for name in trial.utterances} - models):
+                self._tell("not-enrolled", number=len(unenrolled), first=unenrolled[0], **names)
+
+    def _tell(self, kind: str, /, **values: Any) -> None:
+        self.problems.add(self.listing.problem(kind, **values))
 
 
-def product_trial_lists(
-    data_sets: Sequence[DraftDataSet],
-    speakers: Mapping[str, str],
-    genders: Mapping[str, Gender],
-    listing: Place,
-    problems: ProblemList,
-) -> list[DraftTrialList]:
-    """One product per trial set; a trial set without an enrolment set is an error."""
-    enrolment = {each.name: each for each in data_sets if each.role == "enrolment"}
-    lists = []
-    for trial in (each for each in data_sets if each.role == "trial"):
-        name = enrolment_set_of(trial.name, enrolment)
-        if name is None:
-            problems.add(no_enrolment_set(trial.name, enrolment, listing))
-        else:
-            lists.append(product_trial_list(enrolment[name], trial, speakers, genders))
-    return lists
-
-
-def no_enrolment_set(trial_set: str, enrolment_sets: Iterable[str], listing: Place) -> Problem:
-    found = ", ".join(enrolment_sets) or "no enrolment set"
-    prefix = trial_set.partition("_trial")[0]
-    return listing.problem(
-        "no-enrolment-set",
-        f"an enrolment set for {trial_set}, such as {prefix}_enrolls",
-        found,
-        "Add the enrolment set, or rename one so that the names agree.",
-    )
-
-
-def rows_are_sound(genders: Mapping[str, Gender], utterances: Iterable[DraftUtterance], problems: ProblemList) -> bool:
-    """Whether every row came into its set; where one did not, its fault explains what the sets lack."""
-    return problems.error_codes() <= _BESIDE_SETS and all(each.speaker in genders for each in utterances)
-
-
-def check_data_sets(
-    data_sets: Iterable[DraftDataSet],
-    lists: Iterable[DraftTrialList],
-    speakers: Mapping[str, str],
-    listing: Place,
-    problems: ProblemList,
-) -> None:
-    """What deserves a look in data sets and trial lists of any origin."""
-    sets = {each.name: each for each in data_sets}
-    for name in sets:
-        if not _SET_NAME.fullmatch(name):
-            expected = "a data set name of at most 80 letters a to z, digits, - and _"
-            problems.add(listing.problem("bad-name", expected, f"“{name[:80]}”", "Rename the data set."))
-    for each in lists:
-        enrolment, trial = sets[each.enrolment_set], sets[each.trial_set]
-        for count, kind in ((each.target_count, "target"), (each.nontarget_count, "nontarget")):
-            if not count:
-                found = f"no {kind} trial"
-                remedy = "No equal error rate exists for it; more speakers or sessions are needed."
-                expected = f"target and nontarget trials in {each.name}"
-                problems.add(listing.problem("one-sided-trials", expected, found, remedy, Severity.WARNING))
-        both = sorted(set(enrolment.utterances) & set(trial.utterances))
-        if both:
-            expected = f"no utterance in both {enrolment.name} and {trial.name}"
-            found = f"{len(both)}, such as {both[0]}"
-            remedy = "A recording compared with itself is no trial; take it out of one."
-            problems.add(listing.problem("enrolled-trial", expected, found, remedy, Severity.WARNING))
-        models = {speakers[name] for name in enrolment.utterances}
-        unenrolled = sorted({speakers[name] for name in trial.utterances} - models)
-        if unenrolled:
-            expected = f"speakers of {trial.name} that are enrolled in {enrolment.name}"
-            found = f"{len(unenrolled)} that are not, such as {unenrolled[0]}"
-            remedy = "They take part as nontargets only, as in the challenge."
-            problems.add(listing.problem("not-enrolled", expected, found, remedy, Severity.NOTE))
+def _trial_list(enrolment: DraftDataSet, trial: DraftDataSet, origin: Origin, *counted: Any) -> DraftTrialList:
+    return DraftTrialList(f"{enrolment.name}-{trial.name}", enrolment.name, trial.name, origin, *counted)
 
 
 def finish_draft(
@@ -217,22 +208,35 @@ def finish_draft(
     licence: str,
     problems: ProblemList,
     synthetic: bool = False,
+    given: Mapping[str, tuple[Place, Parsed[tuple[Trial, ...]] | None]] | None = None,
 ) -> CorpusDraft:
-    """The draft of a corpus whose trial lists are products; where `rows_are_sound` says no, none are made."""
+    """The draft of a corpus with its trial lists.
+
+    Where a row did not come into its set, its problem explains what the sets lack, and no products are made.
+
+    Args:
+        given: of each trial set the file that defines it, and its trials where a file has some; products else. None
+            for a layout that states no trials.
+    """
     speakers, utterances = checked
-    speaker_of = {each.name: each.speaker for each in utterances}
     genders = {each.name: each.gender for each in speakers}
+    maker = _TrialLists({each.name: each.speaker for each in utterances}, genders, listing, problems)
+    enrolment = {each.name: each for each in data_sets if each.role == "enrolment"}
+    is_sound = problems.error_codes() <= _BESIDE_SETS and all(each.speaker in genders for each in utterances)
     lists: list[DraftTrialList] = []
-    if rows_are_sound(genders, utterances, problems):
-        lists = product_trial_lists(data_sets, speaker_of, genders, listing, problems)
-    check_data_sets(data_sets, lists, speaker_of, listing, problems)
+    for trial in (each for each in data_sets if each.role == "trial" and (is_sound or given is not None)):
+        place, trials = given[trial.name] if given is not None else (listing, None)
+        name = find_enrolment_set(trial.name, enrolment)
+        if name is None:
+            if is_sound:
+                found = ", ".join(enrolment) or "no enrolment set"
+                wanted = {"trial_set": trial.name, "prefix": trial.name.partition("_trial")[0]}
+                problems.add(place.problem("no-enrolment-set", found=found, **wanted))
+        elif trials is None:
+            lists.append(maker.product(enrolment[name], trial))
+        else:
+            lists.append(maker.given(enrolment[name], trial, trials, place.file))
+    maker.check(data_sets, lists if is_sound else ())
     return CorpusDraft(
-        layout,
-        speakers,
-        utterances,
-        tuple(data_sets),
-        tuple(lists),
-        synthetic,
-        licence,
-        problems.report(),
+        layout, speakers, utterances, tuple(data_sets), tuple(lists), synthetic, licence, problems.report()
     )

@@ -1,25 +1,143 @@
-"""From rows of listings to speakers and utterances, with every check that needs no audio.
+"""A corpus as it was read: plain data, not yet in any database, and the checks of it that need no audio.
 
-A layout's reader only finds rows; what holds for any corpus is checked here, once: one speaker and
-one gender each, one file per utterance, names that can be file names, transcripts.
+A layout's reader only finds rows; what holds for any corpus is checked here, once: one speaker and one gender each, one
+file per utterance, names that can be file names, transcripts. Every reader ends in a `CorpusDraft`. A draft with an
+error among its problems must not be imported; its other parts are then as complete as the files allowed, for the
+report. Conventions: durations in seconds; genders ``f`` and ``m``.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from evaluation.formats.problem_list import ProblemList
-from evaluation.formats.problems import Problem, Severity
-from evaluation.formats.transcripts import normalise_transcript
-from portal.challenges.readers.draft import DraftSpeaker, DraftUtterance, Gender
+from common.problems import Problem, ProblemList, has_errors
+from evaluation.formats.kaldi import Trial
+from evaluation.metrics.word_errors import normalise_transcript
+from portal.intake.sentences import describe
 
+Gender = Literal["f", "m"]
+Role = Literal["enrolment", "trial", "training"]
+Origin = Literal["given", "same-gender-product"]
 GENDERS: Mapping[str, Gender] = {"f": "f", "female": "f", "m": "m", "male": "m"}
 _NAME = re.compile(r"\w[\w.+=@-]{0,119}")
+
+
+class Layout(StrEnum):
+    """How the files of a corpus are arranged."""
+
+    LIBRISPEECH = "librispeech"
+    VCTK = "vctk"
+    KALDI = "kaldi"
+    MANIFEST = "manifest"
+
+
+@dataclass(frozen=True, slots=True)
+class DraftSpeaker:
+    name: str
+    gender: Gender
+
+
+@dataclass(frozen=True, slots=True)
+class DraftUtterance:
+    """One recording.
+
+    Attributes:
+        name: the utterance's identifier, unique in the draft.
+        speaker: name of its speaker.
+        transcript: normalised (`normalise_transcript`); empty where there is none.
+        audio: the file to open; None where it is missing or the draft was read without audio.
+        duration_s: what a listing states; None where none does (the audio was not opened).
+        file: the audio as its owner knows it, for reports.
+    """
+
+    name: str
+    speaker: str
+    transcript: str
+    audio: Path | None
+    duration_s: float | None
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftDataSet:
+    """Utterances used together; `split`, read off the name, is dev, test, train or empty."""
+
+    name: str
+    role: Role
+    split: str
+    utterances: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftTrialList:
+    """The comparisons of one trial set with one enrolment set.
+
+    Attributes:
+        name: ``<enrolment set>-<trial set>``.
+        origin: ``given`` in a file, or every model against every utterance of its gender.
+        target_count, nontarget_count: number of pairs of the same speaker, and of different ones.
+        trials: the given pairs in file order; None for a product (`trial_pairs` makes them).
+    """
+
+    name: str
+    enrolment_set: str
+    trial_set: str
+    origin: Origin
+    target_count: int
+    nontarget_count: int
+    trials: tuple[Trial, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusDraft:
+    """Everything read from one folder.
+
+    Attributes:
+        layout: the layout it was read as; None where none fits.
+        synthetic: whether any of the speech is made by a machine.
+        licence: as stated by the owner, several joined by ``; ``; empty where nothing was found.
+        problems: all problems, grouped by cause.
+    """
+
+    layout: Layout | None
+    speakers: tuple[DraftSpeaker, ...]
+    utterances: tuple[DraftUtterance, ...]
+    data_sets: tuple[DraftDataSet, ...]
+    trial_lists: tuple[DraftTrialList, ...]
+    synthetic: bool
+    licence: str
+    problems: tuple[Problem, ...]
+
+    @property
+    def is_usable(self) -> bool:
+        return bool(self.utterances) and not has_errors(self.problems)
+
+
+def empty_draft(layout: Layout | None, problems: tuple[Problem, ...]) -> CorpusDraft:
+    """A draft of a folder that could not be read at all."""
+    return CorpusDraft(layout, (), (), (), (), synthetic=False, licence="", problems=problems)
+
+
+def trial_pairs(draft: CorpusDraft, trial_list: DraftTrialList) -> Iterator[Trial]:
+    """The trials of a list, one by one: as given, or the product model by model."""
+    if trial_list.trials is not None:
+        yield from trial_list.trials
+        return
+    gender_of = {speaker.name: speaker.gender for speaker in draft.speakers}
+    speaker_of = {utterance.name: utterance.speaker for utterance in draft.utterances}
+    sets = {data_set.name: data_set for data_set in draft.data_sets}
+    models = sorted({speaker_of[name] for name in sets[trial_list.enrolment_set].utterances})
+    trials = [(name, speaker_of[name]) for name in sets[trial_list.trial_set].utterances]
+    for model in models:
+        for name, speaker in trials:
+            if gender_of[model] == gender_of[speaker]:
+                yield Trial(model, name, model == speaker)
 
 
 class Place(NamedTuple):
@@ -28,16 +146,9 @@ class Place(NamedTuple):
     file: str
     line: int | None = None
 
-    def problem(
-        self,
-        code: str,
-        expected: str,
-        found: str,
-        remedy: str,
-        severity: Severity = Severity.ERROR,
-    ) -> Problem:
-        """A fault at this place."""
-        return Problem(code, self.file, expected, found, remedy, severity, self.line)
+    def problem(self, kind: str, /, **values: Any) -> Problem:
+        """A problem at this place, as `portal.intake.sentences` describes it."""
+        return describe(kind, self.file, line=self.line, **values)
 
     def __str__(self) -> str:
         return self.file if self.line is None else f"{self.file}, line {self.line}"
@@ -70,7 +181,7 @@ class SourceRow:
 
 @dataclass(slots=True)
 class SpeakerList:
-    """What a file of speakers states: gender and place of each, and of whom a fault of the file was told.
+    """What a file of speakers states: gender and place of each, and of whom a problem of the file was told.
 
     Attributes:
         is_read: whether the file could be read at all.
@@ -101,7 +212,8 @@ def check_rows(
     of_speaker: dict[str, list[SourceRow]] = defaultdict(list)
     for row in rows:
         if row.utterance in seen:
-            problems.add(_repeated(row, seen[row.utterance]))
+            earlier = seen[row.utterance].place
+            problems.add(row.place.problem("duplicate-utterance", utterance=row.utterance, first=earlier))
             continue
         if row.utterance:
             seen[row.utterance] = row
@@ -111,9 +223,13 @@ def check_rows(
             of_speaker[row.speaker].append(row)
         _check_transcript(row, problems)
         if row.audio is not None:
-            _check_file(row, files.setdefault(row.audio, row), problems)
+            if (first := files.setdefault(row.audio, row)) is not row:
+                both = {"first": first.utterance, "second": row.utterance}
+                problems.add(row.place.problem("file-listed-twice", path=row.file, **both))
         elif not without_audio and "audio" not in row.told:
-            problems.add(_missing(row, audio_remedy))
+            found = f"no file {row.file}" if row.file else "no path of a file"
+            missing = {"utterance": row.utterance, "found": found, "remedy": audio_remedy}
+            problems.add(row.place.problem("missing-file/audio", **missing))
     genders = {name: _gender(name, of_speaker[name], problems) for name in sorted(of_speaker)}
     speakers = tuple(DraftSpeaker(name, gender) for name, gender in genders.items() if gender)
     return speakers, tuple(_utterance(seen[name]) for name in sorted(seen))
@@ -124,103 +240,52 @@ def _utterance(row: SourceRow) -> DraftUtterance:
     return DraftUtterance(row.utterance, row.speaker, transcript, row.audio, row.duration_s, row.file)
 
 
-def _repeated(row: SourceRow, first: SourceRow) -> Problem:
-    return row.place.problem(
-        "duplicate-utterance",
-        "each utterance once",
-        f"{row.utterance} again (first in {first.place})",
-        "Give it another identifier, or remove it.",
-    )
-
-
-def _missing(row: SourceRow, remedy: str) -> Problem:
-    found = f"no file {row.file}" if row.file else "no path of a file"
-    return row.place.problem("missing-file", f"the audio of {row.utterance}", found, remedy)
-
-
 def check_name(kind: str, name: str, place: Place, problems: ProblemList) -> None:
     """Names become names of files and parts of addresses."""
     if not name:
-        expected = f"the name of the {kind}"
-        problems.add(place.problem(f"no-{kind}", expected, "none", "Fill in the name."))
+        problems.add(place.problem(f"no-{kind}"))
     elif not _NAME.fullmatch(name):
-        expected = f"a {kind} name of at most 120 letters, digits and . _ - + = @"
-        problems.add(place.problem("bad-name", expected, f"“{_short(name)}”", "Rename it everywhere."))
+        problems.add(place.problem("bad-name/row", kind=kind, name=_short(name)))
 
 
 def _gender(speaker: str, rows: list[SourceRow], problems: ProblemList) -> Gender | None:
-    """The gender that most places give, the first of as many; every other place is the one at fault."""
-    expected = f"f or m as gender of speaker {speaker}"
+    """The gender that most places give, the first of as many; every other place is the one that is wrong."""
     places: dict[Gender, dict[Place, str]] = {}
     for row in rows:
         gender = GENDERS.get(row.gender.lower())
         if gender:
             places.setdefault(gender, {})[row.gender_place] = row.gender
         elif row.gender:
-            problems.add(row.gender_place.problem("unknown-gender", expected, f"“{row.gender}”", "Correct the gender."))
+            problems.add(row.gender_place.problem("unknown-gender", speaker=speaker, gender=row.gender))
         elif "gender" not in row.told:
-            problems.add(row.gender_place.problem("no-gender", expected, "none", "Add the speaker's gender."))
+            problems.add(row.gender_place.problem("no-gender", speaker=speaker))
     if not places:
         return None
     right = max(places, key=lambda gender: len(places[gender]))
     like, written = next(iter(places[right].items()))
+    more = f" and {len(places[right]) - 1} more" if len(places[right]) > 1 else ""
+    stated = {"speaker": speaker, "right": written, "place": like, "more": more}
     for gender, wrong in places.items():
         for place, other in wrong.items() if gender != right else ():
-            found = f"“{other}”, but “{written}” in {like}{_and_more(len(places[right]) - 1)}"
-            remedy = "Correct one of the two."
-            problems.add(place.problem("contradicting-gender", f"one gender for speaker {speaker}", found, remedy))
+            problems.add(place.problem("contradicting-gender/places", found=other, **stated))
     return right
-
-
-def _and_more(count: int) -> str:
-    return f" and {count} more" if count else ""
 
 
 def _check_transcript(row: SourceRow, problems: ProblemList) -> None:
     if "transcript" in row.told:
         return
     if not row.transcript.strip():
-        problems.add(
-            row.transcript_place.problem(
-                "no-transcript",
-                f"a transcript of {row.utterance}",
-                "none",
-                "Word errors cannot be counted for it; add the transcript if there is one.",
-                Severity.WARNING,
-            )
-        )
+        problems.add(row.transcript_place.problem("no-transcript", utterance=row.utterance))
     elif normalise_transcript(row.transcript) != row.transcript:
-        problems.add(
-            row.transcript_place.problem(
-                "transcript-not-normalised",
-                "capitals, single spaces and no , ! ? .",
-                f"“{_short(row.transcript)}”",
-                "It was normalised as in the challenge; nothing to do.",
-                Severity.NOTE,
-            )
-        )
-
-
-def _check_file(row: SourceRow, first: SourceRow, problems: ProblemList) -> None:
-    if first is not row:
-        found = f"{row.file} for {first.utterance} and {row.utterance}"
-        remedy = "Correct the path of one of them."
-        problems.add(row.place.problem("file-listed-twice", "one utterance per file", found, remedy))
+        transcript = _short(row.transcript)
+        problems.add(row.transcript_place.problem("transcript-not-normalised", transcript=transcript))
 
 
 def note_stray_files(stray: Iterable[str], listing: Place, problems: ProblemList) -> None:
     """One note on audio that lies in the folder but is in no listing."""
     names = list(stray)
     if names:
-        problems.add(
-            listing.problem(
-                "not-listed",
-                "every audio file of the folder",
-                f"{len(names)} not listed, such as {', '.join(names[:3])}",
-                "They are left out; list them if they belong to the corpus.",
-                Severity.NOTE,
-            )
-        )
+        problems.add(listing.problem("not-listed", number=len(names), names=", ".join(names[:3])))
 
 
 def _short(text: str) -> str:

@@ -15,24 +15,21 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from evaluation.formats.problem_list import ProblemList
-from evaluation.formats.problems import Severity
-from evaluation.formats.text_files import read_text_file
-from portal.challenges.readers.data_sets import data_set, finish_draft, split_into_sets
-from portal.challenges.readers.draft import (
+from common.folders import audio_files, is_file
+from common.problems import ProblemList
+from common.text_files import read_text_file
+from portal.intake.corpora.data_sets import data_set, finish_draft, split_into_sets
+from portal.intake.corpora.draft import (
     CorpusDraft,
     DraftDataSet,
     DraftUtterance,
     Gender,
     Layout,
-    Role,
-    empty_draft,
-)
-from portal.challenges.readers.folders import audio_files, is_file
-from portal.challenges.readers.rows import (
     Place,
+    Role,
     SourceRow,
     check_rows,
+    empty_draft,
     note_stray_files,
 )
 
@@ -40,16 +37,13 @@ REQUIRED = ("utterance_id", "speaker", "gender", "transcript", "path")
 OPTIONAL = ("corpus", "data_set", "role", "duration_s", "licence", "synthetic")
 SHAPE = f"a manifest (utterances.csv with the columns {', '.join(REQUIRED)})"
 USUAL_NAMES = ("utterances.csv", "manifest.csv")
-_ROLES: Mapping[str, Role] = {
-    "enrolment": "enrolment",
-    "enrollment": "enrolment",
-    "enrolls": "enrolment",
-    "enroll": "enrolment",
-    "trial": "trial",
-    "trials": "trial",
-    "training": "training",
-    "train": "training",
+_WORDS: Mapping[Role, str] = {
+    "enrolment": "enrolment enrollment enrolls enroll",
+    "trial": "trial trials",
+    "training": "training train",
 }
+_MARKS: Mapping[str, Role] = {"_enrol": "enrolment", "_trial": "trial", "_train": "training"}
+_ROLES = {word: role for role, words in _WORDS.items() for word in words.split()}
 _TRUTHS = {"": False, "no": False, "false": False, "0": False, "yes": True, "true": True, "1": True}
 
 Line = tuple[Place, Mapping[str, str]]
@@ -68,7 +62,7 @@ def read_manifest(folder: Path, *, enrolment_share: float) -> CorpusDraft:
     """Read the manifest of `folder` without opening any audio."""
     path = find_manifest(folder)
     if path is None:
-        problem = Place(".").problem("no-manifest", SHAPE, "none", "Add the file.")
+        problem = Place(".").problem("no-manifest", shape=SHAPE)
         return empty_draft(Layout.MANIFEST, (problem,))
     problems = ProblemList()
     lines = _read_lines(path, problems)
@@ -104,16 +98,13 @@ def _read_lines(path: Path, problems: ProblemList) -> list[Line]:
             if not _check_header(place, header, problems):
                 return []
         elif len(fields) != len(header):
-            expected, found = f"{len(header)} fields as in the heading", f"{len(fields)}"
-            remedy = "Put a transcript that holds a comma into quotes."
-            problems.add(place.problem("malformed-line", expected, found, remedy))
+            problems.add(place.problem("malformed-line/fields", expected=len(header), found=len(fields)))
         else:
             values = dict.fromkeys(OPTIONAL, "")
             values.update(zip(header, (field.strip() for field in fields), strict=True))
             lines.append((place, values))
     if not lines and not faults:
-        expected, remedy = "at least one utterance", "Fill the file."
-        problems.add(Place(path.name).problem("empty-file", expected, "none", remedy))
+        problems.add(Place(path.name).problem("empty-file"))
     return lines
 
 
@@ -127,28 +118,21 @@ def _records(name: str, text: str, problems: ProblemList) -> Iterator[tuple[Plac
                 yield Place(name, begin), fields
             begin = reader.line_num + 1
     except csv.Error as error:
-        expected, remedy = "comma-separated values", "Close every quoted field."
-        problems.add(Place(name, begin).problem("malformed-line", expected, f"{error}", remedy))
+        problems.add(Place(name, begin).problem("malformed-line/csv", error=error))
 
 
 def _check_header(place: Place, header: Sequence[str], problems: ProblemList) -> bool:
     missing = [column for column in REQUIRED if column not in header]
     twice = sorted({column for column in header if header.count(column) > 1})
     if missing:
-        expected = f"the columns {', '.join(REQUIRED)}"
-        found = f"no {', '.join(missing)} among “{', '.join(header)[:80]}”"
-        remedy = "Add the columns; fields are separated by commas."
-        problems.add(place.problem("missing-column", expected, found, remedy))
+        columns = {"columns": ", ".join(REQUIRED), "header": ", ".join(header)[:80]}
+        problems.add(place.problem("missing-column", missing=", ".join(missing), **columns))
     if twice:
-        found = f"{', '.join(twice)} twice"
-        remedy = "Remove one."
-        problems.add(place.problem("repeated-column", "each column once", found, remedy))
+        problems.add(place.problem("repeated-column", columns=", ".join(twice)))
     unknown = [column for column in header if column not in (*REQUIRED, *OPTIONAL)]
     if unknown:
-        expected = f"only the columns {', '.join((*REQUIRED, *OPTIONAL))}"
-        found = f"also {', '.join(unknown)}"
-        remedy = "They were ignored; nothing to do."
-        problems.add(place.problem("unknown-column", expected, found, remedy, Severity.NOTE))
+        known = ", ".join((*REQUIRED, *OPTIONAL))
+        problems.add(place.problem("unknown-column", columns=known, unknown=", ".join(unknown)))
     return not missing and not twice
 
 
@@ -158,36 +142,19 @@ def _row(folder: Path, audio: set[str], line: Line, problems: ProblemList) -> So
     found: Path | None = None
     told: frozenset[str] = frozenset()
     if stated and _leaves_folder(stated):
-        expected = "a path below the manifest's folder"
-        remedy = "Write it relative to that folder, with forward slashes."
-        problems.add(place.problem("path-outside", expected, f"“{stated}”", remedy))
+        problems.add(place.problem("path-outside", path=stated))
         told = frozenset({"audio"})
     elif stated in audio or (stated and is_file(folder / stated)):
         found = folder / stated
-    return SourceRow(
-        values["utterance_id"],
-        values["speaker"],
-        values["gender"],
-        values["transcript"],
-        found,
-        stated,
-        place,
-        place,
-        place,
-        _duration(place, values["duration_s"], problems),
-        told,
-    )
+    named = (values["utterance_id"], values["speaker"], values["gender"], values["transcript"])
+    duration_s = _duration(place, values["duration_s"], problems)
+    return SourceRow(*named, found, stated, place, place, place, duration_s, told)
 
 
 def _leaves_folder(stated: str) -> bool:
     path = PurePosixPath(stated)
-    return (
-        path.is_absolute()
-        or ".." in path.parts
-        or "\\" in stated
-        or "://" in stated
-        or bool(PureWindowsPath(stated).drive)
-    )
+    is_of_windows = "\\" in stated or bool(PureWindowsPath(stated).drive)
+    return is_of_windows or "://" in stated or path.is_absolute() or ".." in path.parts
 
 
 def _duration(place: Place, written: str, problems: ProblemList) -> float | None:
@@ -199,15 +166,13 @@ def _duration(place: Place, written: str, problems: ProblemList) -> float | None
         seconds = math.nan
     if math.isfinite(seconds) and seconds > 0:
         return seconds
-    remedy = "Correct the duration, or leave it empty."
-    problems.add(place.problem("wrong-duration", "seconds above 0", f"“{written}”", remedy))
+    problems.add(place.problem("wrong-duration", written=written))
     return None
 
 
 def _is_synthetic(place: Place, written: str, problems: ProblemList) -> bool:
     if written.lower() not in _TRUTHS:
-        expected = "yes or no in the column synthetic"
-        problems.add(place.problem("unknown-word", expected, f"“{written}”", "Write yes or no."))
+        problems.add(place.problem("unknown-word", written=written))
         return True
     return _TRUTHS[written.lower()]
 
@@ -251,10 +216,8 @@ def _one_of_each_name(
     for each in sets:
         before = merged.setdefault(each.name, each)
         if before.role != each.role:  # one was split off, the other has its role from the manifest
-            expected = f"one role for data set {each.name}"
-            remedy = "Give the data set another name."
-            place = roles[each.name][1]
-            problems.add(place.problem("contradicting-role", expected, f"{each.role} and {before.role}", remedy))
+            both = {"data_set": each.name, "role": each.role, "other": before.role}
+            problems.add(roles[each.name][1].problem("contradicting-role/split", **both))
         elif before is not each:
             merged[each.name] = data_set(each.name, each.role, {*before.utterances, *each.utterances})
     return list(merged.values())
@@ -283,27 +246,19 @@ def _given_sets(
         name = values["data_set"] or _usual_name(corpus, role, gender)
         first_role, first_place = roles.setdefault(name, (role, place))
         if role != first_role:
-            expected = f"one role for data set {name}"
-            found = f"{role} after {first_role} in {first_place}"
-            problems.add(place.problem("contradicting-role", expected, found, "Correct one of the two."))
+            both = {"data_set": name, "role": role, "other": first_role, "place": first_place}
+            problems.add(place.problem("contradicting-role/line", **both))
         names[name].append(values["utterance_id"])
     return [data_set(name, roles[name][0], names[name]) for name in sorted(names)]
 
 
 def _role(place: Place, values: Mapping[str, str], problems: ProblemList) -> Role | None:
     written = values["role"].lower()
-    if written in _ROLES:
-        return _ROLES[written]
-    guesses = {"_enrol": "enrolment", "_trial": "trial", "_train": "training"}
-    if not written:
-        for mark, role in guesses.items():
-            if mark in values["data_set"].lower():
-                return _ROLES[role]
-    expected = "the role enrolment, trial or training"
-    found = f"“{values['role']}”" if written else "none"
-    remedy = "Fill in the column role for every utterance of this corpus."
-    problems.add(place.problem("unknown-role", expected, found, remedy))
-    return None
+    guessed = (role for mark, role in _MARKS.items() if mark in values["data_set"].lower())
+    role = _ROLES.get(written) if written else next(guessed, None)
+    if role is None:
+        problems.add(place.problem("unknown-role", found=f"“{values['role']}”" if written else "none"))
+    return role
 
 
 def _usual_name(corpus: str, role: Role, gender: Gender) -> str:

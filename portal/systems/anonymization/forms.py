@@ -1,36 +1,40 @@
-"""The form that runs an anonymiser on a corpus."""
+"""The form that runs an anonymiser on a corpus: its methods with their options, its data sets, its edition.
+
+An option is a field of its own, named after method and option, so that the form works without JavaScript; those of the
+methods that were not chosen are not looked at. A field that is left out has the default of its option. A method whose
+voices are those of target speakers has two fields more: whose speech lends them, and who gets which.
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
-from typing import Any, cast
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from django import forms
 from django.db import IntegrityError
+from django.db.models import QuerySet
+from django.forms.boundfield import BoundField, BoundWidget
 from django.utils.functional import cached_property
 
-from anonymization.methods.contract import Anonymizer, takes_targets
-from anonymization.methods.errors import MethodError
-from anonymization.models import AnonymizationRun
-from anonymization.trials import start_trials
-from anonymization.voices import BY_ROLE
+from anonymization.app.models import AnonymizationRun
+from anonymization.app.selectors import Pace, label_of, list_paces, list_unfinished_trials
+from anonymization.app.services import start_trials
+from anonymization.app.voices import BY_ROLE, TargetRequest
+from anonymization.methods.contract import Anonymizer, MethodError, Option, OptionValue, takes_targets
+from anonymization.methods.registry import explain_missing, methods
+from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS
 from portal.challenges.models import Corpus, DataSet, Edition, Role
-from portal.challenges.selectors import DataSetRow
+from portal.challenges.selectors import DataSetRow, data_set_table, managed_editions_for
+from portal.core.fields import RadioField, RowField, RowsField, disable
+from portal.core.labels import extent
 from portal.jobs.models import Job
-from portal.results.baseline_offer import editions_for, offer_on
-from portal.results.method_fields import (
-    MethodCard,
-    chosen_options,
-    chosen_targets,
-    option_fields,
-    option_name,
-    target_field_names,
-    target_fields,
-)
-from portal.results.services import start_baseline, start_edition_baseline
 from portal.submissions.models import System
-from portal.submissions.services import LONGEST_LABEL, baseline_refusal
+from portal.submissions.requirements import asks_for
+from portal.submissions.services import LONGEST_LABEL, baseline_problem
+from portal.systems.pages import measuring_per_second
+from portal.systems.services import start_baseline, start_edition_baseline
 
 LEVELS = (
     (BY_ROLE, "As the role of each set asks"),
@@ -38,24 +42,189 @@ LEVELS = (
     (AnonymizationRun.Level.UTTERANCE.value, "Utterance level"),
 )
 NO_EDITION = "No edition"
+YES, NO = "yes", "no"
 
 
-class _OfThisList(forms.ModelChoiceField):
-    """A choice of rows that also refuses numbers that no database can hold."""
+@dataclass(frozen=True)
+class Offer:
+    """Read once for a page.
 
-    def clean(self, value: Any) -> Any:
+    Attributes:
+        rows: the data sets of the corpus.
+        known: the methods by name; missing: what each lacks here, empty where nothing.
+        paces: of the methods of which anything tells one.
+        measuring: seconds of work to measure a second of speech, None where nothing tells.
+        editions: those of the corpus that this person organises.
+        trials: of methods, under way.
+    """
+
+    rows: list[DataSetRow]
+    known: dict[str, Anonymizer]
+    missing: dict[str, str]
+    paces: dict[str, Pace]
+    measuring: float | None
+    editions: list[Edition]
+    trials: list[Job]
+
+    @property
+    def ready(self) -> list[DataSetRow]:
+        """The data sets that can be anonymised."""
+        return [row for row in self.rows if 0 < row.utterances == row.with_audio]
+
+    @property
+    def without_audio(self) -> list[DataSetRow]:
+        """The data sets that lack audio."""
+        return [row for row in self.rows if not 0 < row.utterances == row.with_audio]
+
+    @property
+    def untried(self) -> list[str]:
+        """The methods that could run here, of whose pace nothing is known and that are not being tried."""
+        tried = {name for job in self.trials for name in job.parameters["methods"]}
+        return [name for name, missing in self.missing.items() if not missing and name not in {*self.paces, *tried}]
+
+    def asked_by(self, edition: Edition) -> list[str]:
+        """The data sets of an edition's lists."""
+        return [row.data_set.name for row in self.rows if asks_for(edition, row.data_set)]
+
+    def cost_of(self, method: str) -> float | None:
+        """Seconds that anonymising and measuring a second of speech take; None where nothing tells one of the two."""
+        pace = self.paces.get(method)
+        return None if pace is None or self.measuring is None else pace.work_per_second + self.measuring
+
+    def extent(self, wanted: Container[str], cost: float | None) -> str:
+        """How much the ready data sets of these keys are, and how long it takes at so many seconds for a second."""
+        return extent([row.seconds for row in self.ready if str(row.data_set.pk) in wanted], cost)
+
+
+def editions_for(corpus: Corpus, by: Any) -> QuerySet[Edition]:
+    """The editions of a corpus that this person organises, the newest first."""
+    return managed_editions_for(by).filter(corpus=corpus).order_by("-created_at", "-pk")
+
+
+def make_offer(corpus: Corpus, by: Any) -> Offer:
+    """What this person may choose from on this corpus."""
+    known = {method.name: method for method in methods()}
+    return Offer(
+        rows=data_set_table(corpus),
+        known=known,
+        missing={name: explain_missing(method) for name, method in known.items()},
+        paces=list_paces(),
+        measuring=measuring_per_second(),
+        editions=list(editions_for(corpus, by)),
+        trials=list_unfinished_trials(corpus),
+    )
+
+
+@dataclass(frozen=True)
+class MethodCard:
+    """A method as the form offers it: its radio button, what it lacks here, its pace, and the fields of its options."""
+
+    button: BoundWidget
+    method: Anonymizer
+    missing: str
+    pace: Pace | None
+    cost: float | None
+    options: list[BoundField]
+
+    @property
+    def pace_text(self) -> str:
+        """How many seconds of speech a second of work anonymises here, and what tells so; empty where nothing does."""
+        if self.pace is None:
+            return ""
+        ratio = 1 / self.pace.work_per_second if self.pace.work_per_second else float("inf")
+        source = "a trial" if self.pace.source == "trial" else f"{self.pace.n} run{'s' if self.pace.n > 1 else ''}"
+        return f"{ratio:,.3g} s of speech in a second, by {source} here"
+
+
+def option_name(method: Anonymizer, option: Option) -> str:
+    """Name of the field of an option."""
+    return f"{method.name}__{option.name}"
+
+
+def option_fields(known: Iterable[Anonymizer]) -> dict[str, forms.Field]:
+    """The fields of all options of these methods, by name."""
+    return {option_name(method, option): _field(option) for method in known for option in method.options}
+
+
+def target_field_names(method: Anonymizer) -> tuple[str, str]:
+    """Names of the fields of a method with targets: their data set and their selection."""
+    return f"{method.name}__target_set", f"{method.name}__target_selection"
+
+
+def target_fields(known: Iterable[Anonymizer], data_sets: Sequence[DataSet]) -> dict[str, forms.Field]:
+    """The fields of all methods with targets, by name. data_sets: what may lend them."""
+    fields: dict[str, forms.Field] = {}
+    for method in filter(takes_targets, known):
+        of_set, of_selection = target_field_names(method)
+        fields[of_set] = forms.ChoiceField(
+            label="Targets come from",
+            choices=[("", "Choose a data set"), *((str(one.pk), one.name) for one in data_sets)],
+            required=False,
+            error_messages={"invalid_choice": "Choose a data set of this list."},
+            help_text="Its speakers lend their voices; people who are not anonymised themselves are best.",
+        )
+        fields[of_selection] = forms.ChoiceField(
+            label="Who gets which target",
+            choices=[(one.name, one.title) for one in SELECTIONS.values()],
+            required=False,
+            initial=DEFAULT_SELECTION,
+            error_messages={"invalid_choice": "Choose a selection of this list."},
+            help_text=" ".join(f"{one.title}: {one.meaning}" for one in SELECTIONS.values()),
+        )
+    return fields
+
+
+def chosen_targets(
+    method: Anonymizer, cleaned: Mapping[str, Any], data_sets: Iterable[DataSet]
+) -> tuple[TargetRequest | None, dict[str, str]]:
+    """The targets that a cleaned form chose for a method, and by field what is wrong."""
+    if not takes_targets(method):
+        return None, {}
+    of_set, of_selection = target_field_names(method)
+    chosen = next((one for one in data_sets if str(one.pk) == cleaned.get(of_set)), None)
+    if chosen is None:
+        return None, {of_set: "Choose the data set whose speakers lend their voices."} if of_set in cleaned else {}
+    return TargetRequest(chosen, cleaned.get(of_selection) or DEFAULT_SELECTION), {}
+
+
+def _field(option: Option) -> forms.Field:
+    label, text = label_of(option.name), f"{option.meaning[:1].upper()}{option.meaning[1:]}."
+    if option.choices:
+        choices = [(choice, label_of(choice)) for choice in option.choices]
+        return forms.ChoiceField(label=label, choices=choices, required=False, initial=option.default, help_text=text)
+    if isinstance(option.default, bool):
+        initial = YES if option.default else NO
+        return forms.ChoiceField(
+            label=label, choices=[(YES, "Yes"), (NO, "No")], required=False, initial=initial, help_text=text
+        )
+    unit = f", {option.unit.strip()}" if option.unit else ""
+    return forms.FloatField(
+        label=f"{label}{unit}",
+        required=False,
+        initial=option.default,
+        min_value=option.low,
+        max_value=option.high,
+        help_text=text,
+        widget=forms.NumberInput(attrs={"step": "any"}),
+    )
+
+
+def chosen_options(method: Anonymizer, cleaned: Mapping[str, Any]) -> tuple[dict[str, OptionValue], dict[str, str]]:
+    """The options that a cleaned form chose for a method, and by field what is wrong with others."""
+    options: dict[str, OptionValue] = {}
+    wrong: dict[str, str] = {}
+    for option in method.options:
+        name = option_name(method, option)
+        value = cleaned.get(name)
+        if value in (None, ""):
+            continue
+        if isinstance(option.default, bool):
+            value = value == YES
         try:
-            return super().clean(value)
-        except OverflowError:
-            raise forms.ValidationError(str(self.error_messages["invalid_choice"])) from None
-
-
-class _DataSetsField(_OfThisList, forms.ModelMultipleChoiceField):
-    pass
-
-
-class _EditionField(_OfThisList):
-    pass
+            options[option.name] = option.validate(value)
+        except MethodError as error:
+            wrong[name] = str(error)
+    return options, wrong
 
 
 class BaselineForm(forms.Form):
@@ -64,30 +233,16 @@ class BaselineForm(forms.Form):
     `offer`: what there is to choose from.
     """
 
-    method = forms.ChoiceField(
-        label="Method",
-        widget=forms.RadioSelect,
-        error_messages=dict.fromkeys(("required", "invalid_choice"), "Choose a method of this list."),
-    )
-    data_sets = _DataSetsField(
-        label="Data sets",
-        queryset=DataSet.objects.none(),
-        widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": "Choose at least one data set."}
-        | dict.fromkeys(("invalid_choice", "invalid_pk_value"), "Choose data sets of this list."),
+    method = RadioField("Method", "a method")
+    data_sets = RowsField(
+        "Data sets",
+        "data set",
         help_text="Each becomes two jobs: one anonymises, the next measures. Trial sets are what the protocol judges.",
     )
-    level = forms.ChoiceField(
-        label="Who gets a voice",
-        widget=forms.RadioSelect,
-        choices=LEVELS,
-        initial=BY_ROLE,
-        required=False,
-        error_messages={"invalid_choice": "Choose a level of this list."},
-    )
-    edition = _EditionField(
+    level = RadioField("Who gets a voice", "a level", choices=LEVELS, initial=BY_ROLE, required=False)
+    edition = RowField(
         label="Edition",
-        queryset=Edition.objects.none(),
+        queryset=None,
         widget=forms.RadioSelect,
         required=False,
         blank=True,
@@ -130,16 +285,14 @@ class BaselineForm(forms.Form):
     def __init__(self, *args: Any, corpus: Corpus, by: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.corpus, self.by = corpus, by
-        self.offer = offer_on(corpus, by)
+        self.offer = make_offer(corpus, by)
         ready = [row.data_set.pk for row in self.offer.ready]
-        method_field = cast("forms.ChoiceField", self.fields["method"])
-        method_field.choices = [(method.name, method.title) for method in self.offer.known.values()]
-        method_field.initial = next((name for name, missing in self.offer.missing.items() if not missing), None)
-        sets_field = cast("forms.ModelMultipleChoiceField", self.fields["data_sets"])
-        sets_field.queryset = corpus.data_sets.filter(pk__in=ready).select_related("corpus")
-        sets_field.initial = ready
-        edition_field = cast("forms.ModelChoiceField", self.fields["edition"])
-        edition_field.queryset = editions_for(corpus, by)
+        fields: Any = self.fields
+        fields["method"].choices = [(method.name, method.title) for method in self.offer.known.values()]
+        fields["method"].initial = next((name for name, missing in self.offer.missing.items() if not missing), None)
+        fields["data_sets"].queryset = corpus.data_sets.filter(pk__in=ready).select_related("corpus")
+        fields["data_sets"].initial = ready
+        fields["edition"].queryset = editions_for(corpus, by)
         self.fields["seed"].initial = secrets.randbelow(10**9)
         self.fields |= option_fields(self.offer.known.values())
         self.fields |= target_fields(self.offer.known.values(), self._lenders)
@@ -156,17 +309,17 @@ class BaselineForm(forms.Form):
         for button, method in zip(self["method"], self.offer.known.values(), strict=True):
             missing = self.offer.missing[method.name]
             if missing:
-                button.data["attrs"] = button.data["attrs"] | {"disabled": True}
+                disable(button)
             pace = self.offer.paces.get(method.name)
             fields = [self[name] for name in _field_names(method)]
             yield MethodCard(button, method, missing, pace, self.offer.cost_of(method.name), fields)
 
-    def data_set_choices(self) -> Iterator[tuple[forms.boundfield.BoundWidget, DataSetRow]]:
+    def data_set_choices(self) -> Iterator[tuple[BoundWidget, DataSetRow]]:
         """Each ready data set's checkbox with its numbers, in the order of the corpus page."""
         buttons = {int(str(button.data["value"])): button for button in self["data_sets"]}
         yield from ((buttons[row.data_set.pk], row) for row in self.offer.ready)
 
-    def edition_choices(self) -> Iterator[tuple[forms.boundfield.BoundWidget, Edition | None, str]]:
+    def edition_choices(self) -> Iterator[tuple[BoundWidget, Edition | None, str]]:
         """Each edition's radio button, none first, with the names of the data sets that its teams anonymise."""
         for button, edition in zip(self["edition"], [None, *self.offer.editions], strict=True):
             yield button, edition, ", ".join(self.offer.asked_by(edition)) if edition else ""
@@ -193,13 +346,10 @@ class BaselineForm(forms.Form):
             raise forms.ValidationError(missing)
         return name
 
-    def clean_level(self) -> str:
-        return self.cleaned_data["level"] or BY_ROLE
-
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
         if System.objects.filter(name=name).exists():
-            raise forms.ValidationError(_taken(name))
+            raise forms.ValidationError(_say_taken(name))
         return name
 
     def clean(self) -> dict[str, Any]:
@@ -235,7 +385,7 @@ class BaselineForm(forms.Form):
         edition: Edition = cleaned["edition"]
         self.errors.pop("name", None)  # the system is named after its title
         cleaned["name"] = ""
-        if "label" in cleaned and (refusal := baseline_refusal(edition, cleaned["label"])):
+        if "label" in cleaned and (refusal := baseline_problem(edition, cleaned["label"])):
             self.add_error("label", refusal)
         if self.missing_sets and not cleaned.get("incomplete") and "data_sets" in cleaned:
             names = ", ".join(self.missing_sets)
@@ -268,10 +418,10 @@ class BaselineForm(forms.Form):
         except MethodError as error:
             self.add_error("method", str(error))
         except IntegrityError:
-            if edition is not None and (refusal := baseline_refusal(edition, label)):
+            if edition is not None and (refusal := baseline_problem(edition, label)):
                 self.add_error("label", refusal)
             elif edition is None and System.objects.filter(name=name).exists():
-                self.add_error("name", _taken(name))
+                self.add_error("name", _say_taken(name))
             else:
                 raise
         return None
@@ -289,7 +439,7 @@ def _field_names(method: Anonymizer) -> list[str]:
     return [*targets, *(option_name(method, option) for option in method.options)]
 
 
-def _taken(name: str) -> str:
+def _say_taken(name: str) -> str:
     return f"There is a system {name} already. {_free_name(name)} is free."
 
 

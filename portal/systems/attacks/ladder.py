@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from evaluation.formats.claims import AttackModel
-from portal.core.wording import decimals
+from evaluation.formats.results import AttackModel
+from portal.core.labels import decimals
 
 ORDER = (AttackModel.IGNORANT, AttackModel.LAZY_INFORMED, AttackModel.SEMI_INFORMED)
 CHANCE = 50.0

@@ -1,31 +1,158 @@
-"""What the attackers of this portal found, as tables: own and uploaded attackers side by side, and all other numbers.
+"""What the page of the attackers of the portal evaluation shows, and what the page of a system says of them.
 
-A row is an attack model on one data set and gender, a column an attacker, so that no number stands without the name of
-whoever reached it.
+Its numbers stand beside those of the uploaded scores and never in their place: a row is an attack model on one data set
+and gender, a column an attacker, so that no number stands without the name of whoever reached it. They are public when
+the other numbers of the system are; score files, which name speakers and utterances, are its own people's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from typing import Any
 
-from evaluation.formats.claims import AttackModel, ClaimIdentity, Gender, Speech
+from django.http import Http404, HttpRequest
+
+from anonymization.app.models import AnonymizationRun
+from common.tables import Cell, Row, Table
+from evaluation.app.attacks.selectors import AttackValues, VoiceFigures, list_attacks
+from evaluation.app.objective.selectors import estimator_of
+from evaluation.app.runs.kinds import ATTACK, ENGINE_KINDS, RECOGNITION
+from evaluation.app.runs.selectors import group_unfinished, list_runs
+from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
 from evaluation.metrics.catalogue import find_metric
-from evaluation.metrics.linkability import FEW_TARGETS
-from evaluation.models import ScoreSet
-from evaluation.objective.values import ATTACKS, AVERAGE, Basis, Number
-from evaluation.objective.voice_extras import CHANCE, GENDER, RECOVERY
-from portal.core.wording import decimals
-from portal.results.attack_ladder import ORDER, Ladder, Rung
-from portal.results.objective_tables import FEW, INTERVAL_DIGITS, Cell, Group, Row, Table
+from evaluation.scoring.values import ATTACKS, AVERAGE, Basis, Number, ObjectiveValues
+from evaluation.scoring.voice_extras import CHANCE, GENDER, RECOVERY, WORTH
+from portal.systems.attacks.ladder import ORDER, Ladder, LadderReading, Rung, read_ladders
+from portal.systems.engines.forms import list_unfinished
+from portal.systems.objective import tables
+from portal.systems.objective.pages import det_figures, numbers_of
+from portal.systems.objective.tables import metric_label, number_cell, number_group, number_row, number_table
+from portal.systems.pages import Figure, sign_figure
+from portal.systems.recognition.pages import recognised
+from portal.systems.selectors import View
 
+USUAL_ESTIMATOR = "kaldi"
 GENDER_TEXTS = {Gender.FEMALE: "female", Gender.MALE: "male", Gender.MIXED: "mixed"}
 UPLOADED = "Uploaded scores"
 FURTHER = (
-    ("eer", "kaldi"), ("eer", "rocch"), ("min_cllr", "pav"), ("cllr", ""), ("linkability", ""),
-    ("zebra_population", ""), ("zebra_individual", ""),
-)  # fmt: skip
+    ("eer", "kaldi"),
+    ("eer", "rocch"),
+    ("min_cllr", "pav"),
+    ("cllr", ""),
+    ("linkability", ""),
+    ("zebra_population", ""),
+    ("zebra_individual", ""),
+)
 VOICES = (("gain_of_voice_distinctiveness", "official"), ("de_identification", "official"))
+
+
+def attack_page(request: HttpRequest, view: View) -> dict[str, Any]:
+    """Everything about the attacks on a submission; whoever may not see its jobs meets numbers only."""
+    found = list_attacks(view.submission, as_of=view.as_of)
+    runs = list_unfinished(view, ATTACK)
+    if not found and not view.is_own:
+        raise Http404
+    uploaded = numbers_of(view) if view.system.edition else None
+    attackers, estimator = attackers_of(found, uploaded), estimator_for(view)
+    further, voices, extras = further_table(attackers, estimator), voices_table(attackers), extras_table(attackers)
+    return view.context | {
+        "runs": runs,
+        "attacks": found,
+        "table": eer_table(attackers, estimator) if found else None,
+        "reading": _reading(view, attackers, estimator),
+        "has_uploaded": any(not attacker.is_own for attacker in attackers),
+        "further": further if further.groups else None,
+        "voices": voices if voices.groups else None,
+        "extras": extras if extras.groups else None,
+        "extras_worth": [(find_metric(metric).label, sentence) for metric, sentence in WORTH.items()],
+        "det_figures": [
+            figure
+            for one in found
+            for figure in det_figures(request, one.values, estimator, one.score_sets, one.engine.title)
+        ],
+        "voice_figures": [
+            _voice_figure(request, one, voice)
+            for one in found
+            for voice in sorted(one.voices, key=lambda voice: voice.data_set)
+        ],
+    }
+
+
+def portal_evaluation_sections(view: View, uploaded: ObjectiveValues | None) -> dict[str, Any]:
+    """What the page of a system says of the portal evaluation (systems/_portal_evaluation.html).
+
+    A section is left out where there is nothing to say to this reader.
+
+    Args:
+        uploaded: the numbers of the submission's own files, where it belongs to an edition.
+    """
+    every = list_runs(view.submission, *(one.kind for one in ENGINE_KINDS))
+    found = {ATTACK.kind: partial(_attacked, view, uploaded), RECOGNITION.kind: partial(recognised, view)}
+    sections: dict[str, Any] = {}
+    for name, kind in (("attack_section", ATTACK.kind), ("recognition_section", RECOGNITION.kind)):
+        of_kind = [run for run in every if run.kind == kind]
+        shown = found[kind]() if of_kind else {}
+        runs = group_unfinished(of_kind) if of_kind and view.is_own else None
+        if shown or runs is not None or view.is_organizer:
+            sections[name] = shown | {"runs": runs, "is_organizer": view.is_organizer}
+    return sections
+
+
+def _attacked(view: View, uploaded: ObjectiveValues | None) -> dict[str, Any]:
+    """The short form for the page of a system."""
+    found = list_attacks(view.submission, as_of=view.as_of)
+    if not found:
+        return {}
+    attackers, estimator = attackers_of(found, uploaded), estimator_for(view)
+    return {"table": eer_table(attackers, estimator), "reading": _reading(view, attackers, estimator)}
+
+
+def _reading(view: View, attackers: list[Attacker], estimator: str) -> LadderReading:
+    """What the order of the attack models says. Of a method run here it is known who shares a voice."""
+    own = [attacker for attacker in attackers if attacker.is_own]
+    by_speaker = AnonymizationRun.Level.SPEAKER
+    apart = bool(own) and view.submission.anonymization_runs.filter(level=by_speaker).exists()
+    return read_ladders(ladders_of(own, estimator, drawn_apart=apart))
+
+
+def attackers_of(found: list[AttackValues], uploaded: ObjectiveValues | None) -> list[Attacker]:
+    """The own attackers, and first the one whose scores the team uploaded, where it did for something they measured."""
+    own = [
+        Attacker(
+            title=one.engine.title,
+            numbers=one.numbers,
+            is_trained=one.engine.training is Speech.ANONYMISED,
+            targets={(of.data_set, of.attack_model): of.target_count for of in one.score_sets},
+            speakers=one.speakers,
+        )
+        for one in found
+    ]
+    sets = {identity.data_set for attacker in own for identity in attacker.numbers}
+    metrics = {metric for metric, _ in VOICES}
+    numbers = {
+        identity: number
+        for identity, number in (uploaded.numbers.items() if uploaded else ())
+        if identity.data_set in sets and (identity.attack_model is not None or number.metric.key in metrics)
+    }
+    return [Attacker(UPLOADED, numbers, is_own=False), *own] if numbers else own
+
+
+def estimator_for(view: View) -> str:
+    """Whose equal error rate is shown: that of the edition."""
+    edition = view.system.edition
+    return estimator_of(edition.recipe) if edition else USUAL_ESTIMATOR
+
+
+def _voice_figure(request: HttpRequest, one: AttackValues, voice: VoiceFigures) -> Figure:
+    engine = one.engine.title
+    alt = f"Voice similarity matrices of {voice.data_set} by {engine}. {voice.alt}"
+    return sign_figure(request, voice.figure_key, title=voice.data_set, alt=alt, engine=engine)
+
+
+# Numbers of attackers as tables ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -42,7 +169,7 @@ class Attacker:
     """
 
     title: str
-    numbers: Mapping[ClaimIdentity, Number]
+    numbers: Mapping[NumberIdentity, Number]
     is_own: bool = True
     is_trained: bool = False
     targets: Mapping[tuple[str, str], int] | None = None
@@ -50,7 +177,7 @@ class Attacker:
 
     def number(self, place: Place, metric: str, estimator: str, attack: AttackModel | None = None) -> Number | None:
         """The number of a data set and gender; of verification that of an attack model, by the evaluator it names."""
-        named = ClaimIdentity(place.data_set, place.gender, metric, estimator)
+        named = NumberIdentity(place.data_set, place.gender, metric, estimator)
         found = [named]
         if attack is not None:
             _, enrolment, speech = ATTACKS[attack]
@@ -59,19 +186,12 @@ class Attacker:
         return next((self.numbers[one] for one in found if one in self.numbers), None)
 
 
-def targets_of(score_sets: Sequence[ScoreSet]) -> dict[tuple[str, str], int]:
-    """Target trials by data set and attack model."""
-    return {(one.data_set, one.attack_model): one.target_count for one in score_sets}
-
-
 def _evaluators(attack: AttackModel) -> tuple[Speech, ...]:
     """On which speech the evaluator of an attack model may have been trained, the averaged one first."""
     first = ATTACKS[attack][0]
-    return (first,) if attack in {AttackModel.LAZY_INFORMED, AttackModel.SEMI_INFORMED} else (first, _other(first))
-
-
-def _other(speech: Speech) -> Speech:
-    return Speech.ANONYMISED if speech is Speech.ORIGINAL else Speech.ORIGINAL
+    if attack in {AttackModel.LAZY_INFORMED, AttackModel.SEMI_INFORMED}:
+        return (first,)
+    return (first, *(speech for speech in Speech if speech is not first))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -106,90 +226,90 @@ def places_of(attackers: Sequence[Attacker], metric: str = "eer") -> list[Place]
 
 def eer_table(attackers: Sequence[Attacker], estimator: str) -> Table:
     """EERs side by side: a row for each attack model, a column for each attacker."""
-    heads = tuple(attacker.title for attacker in attackers)
     groups = []
     for place in places_of(attackers):
         rows = []
         for attack in AttackModel:
             numbers = [attacker.number(place, "eer", estimator, attack) for attacker in attackers]
             if any(numbers):
-                n = max(number.n for number in numbers if number)
-                rows.append(Row(str(attack), heads, tuple(cell_of(number) for number in numbers), n))
+                rows.append(number_row(str(attack), map(_cell, numbers), _count(numbers)))
         if rows:
-            groups.append(Group(_title_of(place), tuple(rows)))
+            groups.append(number_group(_title_of(place), rows))
     metric = find_metric("eer", estimator)
     caption = (
         f"{metric.label}, {metric.unit}, by trial set and attack model; a higher one is better, {50:g} % is a guess. n "
         "counts trials, of an average data sets. Small figures: 95 % interval over speakers."
     )
-    return Table("own-attackers", "Equal error rates", caption, heads, tuple(groups))
+    heads = [attacker.title for attacker in attackers]
+    return number_table("own-attackers", "Equal error rates", caption, heads, groups)
 
 
 def further_table(attackers: Sequence[Attacker], estimator: str) -> Table:
     """All other numbers of speaker verification of the own attackers: a row for each attack model and attacker."""
-    columns = [
-        (metric, by) for metric, by in FURTHER if not (metric == "eer" and by == estimator)
-    ]  # fmt: skip
-    heads = tuple(_head(metric, by) for metric, by in columns)
+    columns = [(metric, by) for metric, by in FURTHER if (metric, by) != ("eer", estimator)]
+    own = [attacker for attacker in attackers if attacker.is_own]
     groups = []
     for place in places_of(attackers):
         rows = []
-        for attack, attacker in _tests(attackers):
+        for attack, attacker in product(AttackModel, own):
             numbers = [attacker.number(place, metric, by, attack) for metric, by in columns]
             if any(numbers):
-                cells = tuple(_with_few(cell_of(number), number, attacker, place, attack) for number in numbers)
-                n = max(number.n for number in numbers if number)
-                rows.append(Row(f"{attack}, {attacker.title}", heads, cells, n))
+                cells = (_with_few(number, attacker, place, attack) for number in numbers)
+                rows.append(number_row(f"{attack}, {attacker.title}", cells, _count(numbers)))
         if rows:
-            groups.append(Group(_title_of(place), tuple(rows)))
-    return Table("further", "Further measures", "By trial set, attack model and attacker.", heads, tuple(groups))
+            groups.append(number_group(_title_of(place), rows))
+    caption = "By trial set, attack model and attacker."
+    return number_table("further", "Further measures", caption, [metric_label(*one) for one in columns], groups)
 
 
 def voices_table(attackers: Sequence[Attacker]) -> Table:
     """Voice distinctiveness and de-identification by the vectors of each attacker."""
-    columns = [(metric, by, attacker) for metric, by in VOICES for attacker in attackers]
     known = [
         (metric, by, attacker)
-        for metric, by, attacker in columns
+        for metric, by in VOICES
+        for attacker in attackers
         if any((one.metric, one.estimator) == (metric, by) for one in attacker.numbers)
     ]
-    heads = tuple(f"{_head(metric, by)}: {attacker.title}" for metric, by, attacker in known)
-    rows = []
+    groups = []
     for place in places_of(attackers, VOICES[0][0]):
         numbers = [attacker.number(place, metric, by) for metric, by, attacker in known]
         if any(numbers):
-            n = max(number.n for number in numbers if number)
             of = "data sets" if place.is_average else "speakers"
-            rows.append(Group(_title_of(place), (Row(of, heads, tuple(map(cell_of, numbers)), n),)))
+            groups.append(number_group(_title_of(place), [number_row(of, map(_cell, numbers), _count(numbers))]))
     caption = (
         "By trial set; n counts speakers, of an average data sets. G_VD is 0 dB where anonymised voices are as "
         "distinct as the original ones, below where they lose distinctiveness; de-identification is 1 where no voice "
         "leads back to its speaker."
     )
-    return Table("own-voices", "Voices", caption, heads, tuple(rows))
+    heads = [f"{metric_label(metric, by)}: {attacker.title}" for metric, by, attacker in known]
+    return number_table("own-voices", "Voices", caption, heads, groups)
 
 
 def extras_table(attackers: Sequence[Attacker]) -> Table:
     """Gender preservation and the inversion attack, each beside what bounds it: a row for each attacker."""
-    columns = ((GENDER, Speech.ANONYMISED), (GENDER, Speech.ORIGINAL), (RECOVERY, Speech.ANONYMISED),
-               (CHANCE, Speech.ANONYMISED))  # fmt: skip
-    heads = ("Gender preservation, %", "Same of the originals, %", "Inversion attack, %", "Same by chance, %")
-    groups: dict[str, list[Row]] = {}
+    columns = {
+        (GENDER, Speech.ANONYMISED): "Gender preservation, %",
+        (GENDER, Speech.ORIGINAL): "Same of the originals, %",
+        (RECOVERY, Speech.ANONYMISED): "Inversion attack, %",
+        (CHANCE, Speech.ANONYMISED): "Same by chance, %",
+    }
+    rows: dict[str, list[Row]] = {}
     for attacker in attackers:
         by_set: dict[str, dict[tuple[str, Speech], Number]] = {}
         for identity, number in attacker.numbers.items():
             if attacker.is_own and identity.gender is Gender.ALL and identity.metric in (GENDER, RECOVERY, CHANCE):
                 by_set.setdefault(identity.data_set, {})[identity.metric, identity.speech] = number
         for data_set, numbers in by_set.items():
-            cells = tuple(cell_of(numbers.get(column)) for column in columns)
-            n = max(number.n for number in numbers.values())
-            groups.setdefault(data_set, []).append(Row(attacker.title, heads, cells, n))
+            row = number_row(attacker.title, (_cell(numbers.get(one)) for one in columns), _count(numbers.values()))
+            rows.setdefault(data_set, []).append(row)
     caption = (
         "By enrolment set, pooled with the trial sets attacked with it; n counts utterances. Gender preservation can "
         "reach what the originals reach; of the inversion attack a lower rate is better, down to chance."
     )
-    found = tuple(Group(data_set, tuple(groups[data_set])) for data_set in sorted(groups))
-    return Table("own-extras", "Gender preservation and inversion attack", caption, heads, found)
+    groups = [number_group(data_set, rows[data_set]) for data_set in sorted(rows)]
+    return number_table(
+        "own-extras", "Gender preservation and inversion attack", caption, list(columns.values()), groups
+    )
 
 
 def ladders_of(attackers: Sequence[Attacker], estimator: str, *, drawn_apart: bool = False) -> list[Ladder]:
@@ -230,11 +350,8 @@ def _rung(attacker: Attacker, place: Place, estimator: str, attack: AttackModel)
     return Rung(attack, attacker.title, number.value, number.low, number.high, attacker.is_trained)
 
 
-def _tests(attackers: Sequence[Attacker]) -> Iterator[tuple[AttackModel, Attacker]]:
-    for attack in AttackModel:
-        for attacker in attackers:
-            if attacker.is_own:
-                yield attack, attacker
+def _count(numbers: Iterable[Number | None]) -> int:
+    return max(number.n for number in numbers if number)
 
 
 def _title_of(place: Place) -> str:
@@ -243,29 +360,15 @@ def _title_of(place: Place) -> str:
     return place.title
 
 
-def _head(metric: str, estimator: str) -> str:
-    described = find_metric(metric, estimator)
-    return f"{described.label}, {described.unit}" if described.unit else described.label
+def _cell(number: Number | None) -> Cell:
+    """A number as it is read; one that is nothing but a reported number says so."""
+    if number is None or number.basis is not Basis.REPORTED:
+        return number_cell(number)
+    return number_cell(number, note="from claims" if number.is_average else "claimed")
 
 
-def cell_of(number: Number | None) -> Cell:
-    """A number as it is read; one that is nothing but a claim says so."""
-    if number is None:
-        return Cell()
-    digits = number.metric.decimals
-    interval = ""
-    if number.low is not None and number.high is not None:
-        few = min(digits, INTERVAL_DIGITS)
-        interval = f"{decimals(number.low, few)} to {decimals(number.high, few)}"
-    note = ("from claims" if number.is_average else "claimed") if number.basis is Basis.CLAIM else ""
-    return Cell(number.letter or decimals(number.value, digits), interval, note)
-
-
-def _with_few(cell: Cell, number: Number | None, attacker: Attacker, place: Place, attack: AttackModel) -> Cell:
-    """Linkability with a note where few target trials make it unreliable."""
+def _with_few(number: Number | None, attacker: Attacker, place: Place, attack: AttackModel) -> Cell:
+    cell = _cell(number)
     if number is None or number.identity.metric != "linkability":
         return cell
-    targets = (attacker.targets or {}).get((place.data_set, str(attack)))
-    if targets is None or targets >= FEW_TARGETS:
-        return cell
-    return Cell(cell.text, cell.interval, f"{FEW}: {targets} target trials")
+    return tables.mark_few_targets(cell, (attacker.targets or {}).get((place.data_set, str(attack))))

@@ -1,44 +1,38 @@
-"""The forms that let an attacker or a recogniser of this portal loose on a submission."""
+"""Which runs of the portal's attackers and recognisers a visitor sees, and the forms that start them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any
 
 from django import forms
 from django.forms.boundfield import BoundWidget
+from django.shortcuts import get_object_or_404
 
-from anonymization.estimates import seconds_of
-from evaluation.attackers import registry as attackers
-from evaluation.models import EvaluationRun
-from evaluation.recognizers import registry as recognizers
-from evaluation.selectors_attack import seconds_per_second, trial_sets_of
-from evaluation.selectors_recognition import spoken_sets_of
-from evaluation.services_attack import start_attack
-from evaluation.services_recognition import start_recognition
-from portal.core.wording import roughly
+from anonymization.app.selectors import sum_speech
+from evaluation.app.attacks.services import start_attack
+from evaluation.app.models import EvaluationRun
+from evaluation.app.recognition.services import start_recognition
+from evaluation.app.runs.context import EvaluationContext, SetState
+from evaluation.app.runs.kinds import ATTACK, ENGINE_KINDS, RECOGNITION, EngineRunKind
+from evaluation.app.runs.selectors import EngineRuns, group_unfinished, list_runs, measure_pace
+from portal.core.fields import RadioField, disable
+from portal.core.labels import extent
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
+from portal.systems.selectors import View
 
 
-class Described(Protocol):
-    """What attackers and recognisers say of themselves."""
+def organized_run(view: View, run: int) -> EvaluationRun:
+    """A run of an attacker or recogniser on a system, or "not found"."""
+    kinds = [one.kind for one in ENGINE_KINDS]
+    return get_object_or_404(EvaluationRun, submission__system=view.system, kind__in=kinds, pk=run)
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def version(self) -> str: ...
-    @property
-    def key(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def description(self) -> str: ...
-    @property
-    def source(self) -> str: ...
-    @property
-    def licence(self) -> str: ...
+
+def list_unfinished(view: View, kind: EngineRunKind) -> EngineRuns | None:
+    """The runs under way or stopped, for the system's own people."""
+    return group_unfinished(list_runs(view.submission, kind.kind)) if view.is_own else None
 
 
 @dataclass(frozen=True)
@@ -46,7 +40,7 @@ class EngineCard:
     """An engine as the form offers it. cost: seconds of work for a second of speech, None where nothing tells."""
 
     button: BoundWidget
-    engine: Described
+    engine: Any
     missing: str
     cost: float | None
 
@@ -72,13 +66,20 @@ class SetRow:
     note: str
 
 
+def list_rows(states: Iterable[SetState], note: Callable[[SetState], str]) -> list[SetRow]:
+    """Data sets with their speech, which counts twice: original and anonymised."""
+    parts = {one: [part.pk for part in (one.data_set, one.enrolment) if part] for one in states}
+    seconds = sum_speech({key for keys in parts.values() for key in keys})
+    return [
+        SetRow(one.name, 2 * sum(seconds.get(key, 0.0) for key in keys), one.refusal, note(one))
+        for one, keys in parts.items()
+    ]
+
+
 class EngineForm(forms.Form):
     """Which engine goes over which data sets of a submission."""
 
-    engine = forms.ChoiceField(
-        widget=forms.RadioSelect,
-        error_messages=dict.fromkeys(("required", "invalid_choice"), "Choose one of this list."),
-    )
+    engine = RadioField("", "one")
     data_sets = forms.MultipleChoiceField(
         label="Data sets",
         widget=forms.CheckboxSelectMultiple,
@@ -87,37 +88,27 @@ class EngineForm(forms.Form):
             "invalid_choice": "Choose data sets of this list.",
         },
     )
-    heading = ""
-    engine_label = ""
-    sets_help = ""
-    submit = ""
+    kind: EngineRunKind
+    heading = engine_label = sets_help = submit = ""
 
     def __init__(self, *args: Any, submission: Submission, by: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.submission, self.by = submission, by
-        self.engines = self.known_engines()
-        self.missing = self.missing_engines()
-        self.costs = {name: seconds_per_second(engine.key) for name, engine in self.engines.items()}
+        registry = self.kind.engines
+        self.engines: Mapping[str, Any] = registry.engines()
+        self.missing = {name: registry.explain_missing(engine) for name, engine in self.engines.items()}
+        self.costs = {name: measure_pace(engine.key) for name, engine in self.engines.items()}
         self.rows = sorted(self.offered_sets(), key=lambda row: row.name)
         self.ready = [row for row in self.rows if not row.refusal]
-        engine_field = cast("forms.ChoiceField", self.fields["engine"])
-        engine_field.label = self.engine_label
-        engine_field.choices = [(name, engine.title) for name, engine in self.engines.items()]
-        engine_field.initial = next((name for name, missing in self.missing.items() if not missing), None)
-        sets_field = cast("forms.MultipleChoiceField", self.fields["data_sets"])
-        sets_field.choices = [(row.name, row.name) for row in self.ready]
-        sets_field.initial = [row.name for row in self.ready]
-        sets_field.help_text = self.sets_help
+        fields: Any = self.fields
+        fields["engine"].label = self.engine_label
+        fields["engine"].choices = [(name, engine.title) for name, engine in self.engines.items()]
+        fields["engine"].initial = next((name for name, missing in self.missing.items() if not missing), None)
+        fields["data_sets"].choices = [(row.name, row.name) for row in self.ready]
+        fields["data_sets"].initial = [row.name for row in self.ready]
+        fields["data_sets"].help_text = self.sets_help
 
-    # What there is, of each kind of engine -----------------------------------------------------------
-
-    def known_engines(self) -> Mapping[str, Described]:
-        """By name, the usual one first."""
-        raise NotImplementedError
-
-    def missing_engines(self) -> Mapping[str, str]:
-        """Why an engine cannot run here, by name; empty where it can."""
-        raise NotImplementedError
+    # Of each kind of engine --------------------------------------------------------------------------
 
     def offered_sets(self) -> Sequence[SetRow]:
         """The data sets of the submission."""
@@ -134,7 +125,7 @@ class EngineForm(forms.Form):
         for button, (name, engine) in zip(self["engine"], self.engines.items(), strict=True):
             missing = self.missing[name]
             if missing:
-                button.data["attrs"] = button.data["attrs"] | {"disabled": True}
+                disable(button)
             yield EngineCard(button, engine, missing, self.costs[name])
 
     def set_choices(self) -> Iterator[tuple[BoundWidget, SetRow]]:
@@ -150,12 +141,7 @@ class EngineForm(forms.Form):
         """How much the chosen data sets are; app.js keeps it true while boxes are ticked."""
         wanted = set(self["data_sets"].value() or [])
         chosen = [row for row in self.ready if row.name in wanted]
-        if not chosen:
-            return "No data set chosen."
-        seconds = sum(row.seconds for row in chosen)
-        sets = f"{len(chosen)} data set{'s' if len(chosen) > 1 else ''}, {roughly(seconds)} of speech"
-        cost = self.costs.get(str(self["engine"].value() or ""))
-        return f"{sets}; the work takes {roughly(seconds * cost)}." if cost else f"{sets}."
+        return extent([row.seconds for row in chosen], self.costs.get(str(self["engine"].value() or "")))
 
     # What it takes -----------------------------------------------------------------------------------
 
@@ -177,6 +163,7 @@ class EngineForm(forms.Form):
 class AttackForm(EngineForm):
     """Attack a submission with a speaker encoder."""
 
+    kind = ATTACK
     heading = "Attack this system"
     engine_label = "Attacker"
     sets_help = (
@@ -185,25 +172,9 @@ class AttackForm(EngineForm):
     )
     submit = "Attack this system"
 
-    def known_engines(self) -> Mapping[str, Described]:
-        return attackers.engines()
-
-    def missing_engines(self) -> Mapping[str, str]:
-        return {name: attackers.missing_of(engine) for name, engine in attackers.engines().items()}
-
     def offered_sets(self) -> Sequence[SetRow]:
-        states = trial_sets_of(self.submission)
-        parts = {one.name: [part.pk for part in (one.data_set, one.enrolment) if part] for one in states}
-        speech = seconds_of({key for keys in parts.values() for key in keys})
-        return [
-            SetRow(
-                name=one.name,
-                seconds=2 * sum(speech.get(key, 0.0) for key in parts[one.name]),
-                refusal=one.refusal,
-                note=f"enrolment: {one.enrolled}",
-            )
-            for one in states
-        ]
+        states = [one for one in EvaluationContext(self.submission).trial_sets() if one.data_set is not None]
+        return list_rows(states, lambda one: f"enrolment: {one.enrolled}")
 
     def start_run(self, engine: str, data_sets: Sequence[str]) -> EvaluationRun:
         return start_attack(submission=self.submission, engine=engine, data_sets=data_sets, by=self.by)
@@ -212,6 +183,7 @@ class AttackForm(EngineForm):
 class RecognitionForm(EngineForm):
     """Let a recogniser write down what a submission says."""
 
+    kind = RECOGNITION
     heading = "Recognise the speech of this system"
     engine_label = "Recogniser"
     sets_help = (
@@ -220,24 +192,9 @@ class RecognitionForm(EngineForm):
     )
     submit = "Recognise speech"
 
-    def known_engines(self) -> Mapping[str, Described]:
-        return recognizers.engines()
-
-    def missing_engines(self) -> Mapping[str, str]:
-        return {name: recognizers.missing_of(engine) for name, engine in recognizers.engines().items()}
-
     def offered_sets(self) -> Sequence[SetRow]:
-        states = spoken_sets_of(self.submission)
-        speech = seconds_of({one.data_set.pk for one in states})
-        return [
-            SetRow(
-                name=one.data_set.name,
-                seconds=2 * speech.get(one.data_set.pk, 0.0),
-                refusal=one.refusal,
-                note=str(one.data_set.get_role_display()).lower(),
-            )
-            for one in states
-        ]
+        states = EvaluationContext(self.submission).spoken_sets()
+        return list_rows(states, lambda one: str(one.data_set.get_role_display()).lower() if one.data_set else "")
 
     def start_run(self, engine: str, data_sets: Sequence[str]) -> EvaluationRun:
         return start_recognition(submission=self.submission, engine=engine, data_sets=data_sets, by=self.by)

@@ -1,4 +1,4 @@
-"""What the page of the portal's own recognisers shows: word error rates, and the utterances that lost most words.
+"""What the page of the recognisers of the portal shows: word error rates, and the utterances that lost most words.
 
 Rates are public when the other numbers of the system are; texts and recordings of single utterances are its own
 people's.
@@ -6,39 +6,36 @@ people's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from django.core.paginator import Page, Paginator
 from django.http import Http404, HttpRequest
 
-from evaluation.encoders import EngineText
-from evaluation.formats.claims import Speech
-from evaluation.metrics.word_errors import AlignedWord
-from evaluation.models import EvaluationRun
-from evaluation.objective.values import AVERAGE, ObjectiveValues
-from evaluation.selectors_attack import runs_of
-from evaluation.selectors_recognition import (
+from common.tables import Cell, Group, Row, Table
+from evaluation.app.recognition.selectors import (
     RecognitionValues,
     SpokenRow,
     WordDifference,
     WordRow,
-    alignment_of,
-    recognitions_of,
-    utterances_of,
+    align_texts,
+    list_recognitions,
+    read_utterances,
 )
-from portal.core.media import signed_address
-from portal.core.wording import decimals
-from portal.results.attack_pages import as_of, own_section
-from portal.results.engine_runs import CANCELLABLE, EngineRuns, is_organizer, unfinished_runs
-from portal.results.objective_tables import SPEECHES, Cell, Group, Row, Table
-from portal.results.shown import View
+from evaluation.app.runs.kinds import RECOGNITION
+from evaluation.formats.results import Speech
+from evaluation.metrics.word_errors import AlignedWord
+from evaluation.scoring.values import AVERAGE
+from portal.core.labels import decimals
+from portal.core.media import voice_sources
 from portal.submissions.models import SubmittedFile
+from portal.systems.engines.forms import list_unfinished
+from portal.systems.objective.tables import SPEECHES, interval_in_words, number_group, number_row, number_table
+from portal.systems.selectors import View
 
-RECOGNITION = EvaluationRun.Kind.RECOGNITION
 PAGE_SIZE = 25
 RATE_DIGITS = 2
 GENDERS = {"all": "", "f": "female", "m": "male"}
@@ -97,78 +94,24 @@ class SpokenUtterance:
 # The page ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Heard:
-    """What one recogniser understood, as the page shows it."""
-
-    engine: EngineText
-    run: EvaluationRun
-    finished_at: datetime | None
-    rule: str
-    table: Table
-    notes: Sequence[str]
-
-
 def recognition_page(request: HttpRequest, view: View) -> dict[str, Any]:
     """Word error rates of each recogniser; for the system's own people the utterances of the one that is chosen."""
-    found = recognitions_of(view.submission, as_of=as_of(view))
+    found = list_recognitions(view.submission, as_of=view.as_of)
     if not found and not view.is_own:
         raise Http404
-    runs = unfinished_recognitions(view)
-    system = view.system
-    return {
-        "system": system,
-        "edition": system.edition,
-        "corpus": system.corpus,
-        "submission": view.submission,
-        "is_own": view.is_own,
-        "is_organizer": is_organizer(view),
-        "version_query": view.query,
-        "runs": runs,
-        "heard": [_heard(one) for one in found],
+    return view.context | {
+        "runs": list_unfinished(view, RECOGNITION),
+        "heard": [(one, words_table(one)) for one in found],
         **(_utterance_list(request, found) if found and view.is_own else {}),
     }
 
 
-@dataclass(frozen=True)
-class HeardSection:
-    """What the page of a system says of this portal's own recognisers."""
-
-    tables: list[Table]
-    runs: EngineRuns | None
-    is_organizer: bool
-    has_utterances: bool
-
-
-def heard_section(view: View, every: list[EvaluationRun]) -> HeardSection | None:
-    """The short form for the page of a system; None where there is nothing to say to this reader.
-
-    Args:
-        every: all recognitions of the submission, the newest first, whatever became of them.
-    """
-    organizes = is_organizer(view)
-    found = recognitions_of(view.submission, as_of=as_of(view)) if every else []
-    runs = unfinished_runs(every) if view.is_own and every else None
-    if not found and runs is None:
-        return HeardSection([], None, organizes, has_utterances=False) if organizes else None
-    return HeardSection([words_table(one, short=True) for one in found], runs, organizes, has_utterances=view.is_own)
-
-
-def own_sections(view: View, uploaded: ObjectiveValues | None) -> dict[str, Any]:
-    """What the page of a system says of this portal's own attackers and recognisers (systems/_own.html)."""
-    runs = EvaluationRun.objects.filter(submission=view.submission, kind__in=CANCELLABLE)
-    every = list(runs.select_related("job").order_by("-pk"))
-    attacks, recognitions = ([run for run in every if run.kind == kind] for kind in CANCELLABLE)
-    return {"own": own_section(view, uploaded, attacks), "heard": heard_section(view, recognitions)}
-
-
-def unfinished_recognitions(view: View) -> EngineRuns | None:
-    """The recognitions under way or stopped, for the system's own people."""
-    return unfinished_runs(runs_of(view.submission, RECOGNITION)) if view.is_own else None
-
-
-def _heard(one: RecognitionValues) -> Heard:
-    return Heard(one.engine, one.run, one.finished_at, one.rule, words_table(one), one.notes)
+def recognised(view: View) -> dict[str, Any]:
+    """The short form for the page of a system."""
+    found = list_recognitions(view.submission, as_of=view.as_of)
+    if not found:
+        return {}
+    return {"tables": [words_table(one, short=True) for one in found], "has_utterances": view.is_own}
 
 
 # Rates ---------------------------------------------------------------------------------------------
@@ -186,9 +129,9 @@ def words_table(one: RecognitionValues, *, short: bool = False) -> Table:
     for data_set, found in groupby(one.rows, key=lambda row: row.data_set):
         rows = sorted(found, key=lambda row: (GENDER_ORDER.index(row.gender), SPEECH_ORDER.index(row.speech)))
         shown = [row for row in rows if row.gender == rows[0].gender] if short else rows
-        cells = (Row(_title_of(row), heads, _cells(row, differences, short=short), row.words) for row in shown)
-        groups.append(Group(data_set, tuple(cells)))
-    groups += _averages(one, heads)
+        cells = (number_row(_title_of(row), _cells(row, differences, short=short), row.words) for row in shown)
+        groups.append(number_group(data_set, cells))
+    groups += _averages(one, len(heads))
     caption = (
         f"{one.engine.title}. Word error rate; n counts the words of the transcripts, of an average data sets. Small "
         "figures: 95 % interval over speakers."
@@ -198,18 +141,18 @@ def words_table(one: RecognitionValues, *, short: bool = False) -> Table:
             " Honest: what was not recognised at all counts as deleted. Clipped: no utterance counts more errors than "
             "it has words."
         )
-    return Table(f"words-{one.run.pk}", f"Word error rates by {one.engine.title}", caption, heads, tuple(groups))
+    return number_table(f"words-{one.run.pk}", f"Word error rates by {one.engine.title}", caption, heads, groups)
 
 
-def _averages(one: RecognitionValues, heads: tuple[str, ...]) -> list[Group]:
+def _averages(one: RecognitionValues, width: int) -> list[Group]:
     """The averages by the weights of the edition, a group for each split."""
-    empty = (Cell(),) * (len(heads) - 1)
+    empty = (Cell(),) * (width - 1)
     found: dict[str, list[Row]] = {}
     for number in sorted(one.averages, key=lambda number: SPEECH_ORDER.index(number.identity.speech)):
         split = number.identity.data_set.removeprefix(AVERAGE)
-        row = Row(SPEECHES[number.identity.speech], heads, (_percent(number.value), *empty), number.n)
+        row = number_row(SPEECHES[number.identity.speech], (_percent(number.value), *empty), number.n)
         found.setdefault(split, []).append(row)
-    return [Group(f"Weighted average, {split}", tuple(rows)) for split, rows in found.items()]
+    return [number_group(f"Weighted average, {split}", rows) for split, rows in found.items()]
 
 
 def _title_of(row: WordRow) -> str:
@@ -217,9 +160,7 @@ def _title_of(row: WordRow) -> str:
     return f"{speech}, {gender}" if gender else speech
 
 
-def _cells(
-    row: WordRow, differences: dict[tuple[str, str], WordDifference], *, short: bool
-) -> tuple[Cell, ...]:  # fmt: skip
+def _cells(row: WordRow, differences: dict[tuple[str, str], WordDifference], *, short: bool) -> tuple[Cell, ...]:
     rate = _percent(row.error_rate, row.low, row.high)
     difference = differences.get((row.data_set, row.gender)) if row.speech == Speech.ANONYMISED else None
     worse = _percent(difference.value, difference.low, difference.high) if difference else Cell()
@@ -233,10 +174,7 @@ def _cells(
 def _percent(value: float | None, low: float | None = None, high: float | None = None) -> Cell:
     if value is None:
         return Cell()
-    interval = ""
-    if low is not None and high is not None:
-        interval = f"{decimals(low, RATE_DIGITS)} to {decimals(high, RATE_DIGITS)}"
-    return Cell(decimals(value, RATE_DIGITS), interval)
+    return Cell(decimals(value, RATE_DIGITS), interval_in_words(low, high, RATE_DIGITS), value=value)
 
 
 # Utterances ----------------------------------------------------------------------------------------
@@ -248,7 +186,9 @@ def _utterance_list(request: HttpRequest, found: list[RecognitionValues]) -> dic
     names: list[str] = chosen.run.parameters["data_sets"]
     asked = request.GET.get("data_set", "")
     data_set = asked if asked in names else ""
-    page: Page[SpokenRow] = Paginator(utterances_of(chosen.run, data_set), PAGE_SIZE).get_page(request.GET.get("page"))
+    page: Page[SpokenRow] = Paginator(read_utterances(chosen.run, data_set), PAGE_SIZE).get_page(
+        request.GET.get("page")
+    )
     return {
         "chosen": chosen.engine,
         "data_sets": names,
@@ -263,7 +203,7 @@ def _spoken(request: HttpRequest, rows: list[SpokenRow], rule: str) -> list[Spok
     wanted = [row.file for row in rows if row.file]
     files = {file.pk: file for file in SubmittedFile.objects.filter(pk__in=wanted).select_related("utterance")}
     return [
-        SpokenUtterance(row, steps_of(alignment_of(row, rule)), _sources(request, files.get(row.file or 0)))
+        SpokenUtterance(row, steps_of(align_texts(row, rule)), _sources(request, files.get(row.file or 0)))
         for row in rows
     ]
 
@@ -271,53 +211,45 @@ def _spoken(request: HttpRequest, rows: list[SpokenRow], rule: str) -> list[Spok
 def _sources(request: HttpRequest, file: SubmittedFile | None) -> list[dict[str, str]]:
     if file is None:
         return []
-    audio = {"original": file.utterance.audio, "anonymised": file.audio}
-    return [
-        {"url": signed_address(request, key), "name": voice.capitalize(), "voice": voice}
-        for voice, key in audio.items()
-        if key
-    ]
+    return voice_sources(request, {"original": file.utterance.audio, "anonymised": file.audio})
 
 
 # Files ---------------------------------------------------------------------------------------------
 
+_RATES = (
+    *("data_set", "gender", "speech", "utterances", "speakers", "words", "insertions", "deletions", "substitutions"),
+    *("error_rate", "low", "high", "honest", "clipped"),
+)
 RATE_COLUMNS = (
-    "system", "version", "recogniser", "text_rule", "data_set", "gender", "speech", "utterances", "speakers", "words",
-    "insertions", "deletions", "substitutions", "error_rate", "low", "high", "honest_error_rate", "clipped_error_rate",
-)  # fmt: skip
-UTTERANCE_COLUMNS = (
-    "system", "version", "recogniser", "data_set", "utterance", "speaker", "gender", "words", "errors", "insertions",
-    "deletions", "substitutions", "errors_of_original", "is_runaway", "reference", "hypothesis",
-    "hypothesis_of_original",
-)  # fmt: skip
+    *("system", "version", "recogniser", "text_rule"),
+    *(f"{name}_error_rate" if name in ("honest", "clipped") else name for name in _RATES),
+)
+_UTTERANCES = (
+    *("data_set", "utterance", "speaker", "gender", "words", "errors", "insertions", "deletions", "substitutions"),
+    *("original_errors", "is_runaway", "reference", "hypothesis", "original"),
+)
+_RENAMED = {"original_errors": "errors_of_original", "original": "hypothesis_of_original"}
+UTTERANCE_COLUMNS = ("system", "version", "recogniser", *(_RENAMED.get(name, name) for name in _UTTERANCES))
 
 
 def rate_rows(view: View) -> Iterable[tuple[Any, ...]]:
     """A header, then every word error rate of every recogniser, in per cent."""
     yield RATE_COLUMNS
     for one in _found(view):
-        for row in one.rows:
-            yield (
-                view.system.name, view.submission.version, one.engine.key, one.rule, row.data_set, row.gender,
-                row.speech, row.utterances, row.speakers, row.words, row.insertions, row.deletions,
-                row.substitutions, row.error_rate, row.low, row.high, row.honest, row.clipped,
-            )  # fmt: skip
+        start = (view.system.name, view.submission.version, one.engine.key, one.rule)
+        yield from ((*start, *attrgetter(*_RATES)(row)) for row in one.rows)
 
 
 def utterance_rows(view: View) -> Iterable[tuple[Any, ...]]:
     """A header, then every utterance of every recogniser, the worst of each first."""
     yield UTTERANCE_COLUMNS
     for one in _found(view):
-        for row in utterances_of(one.run, ""):
-            yield (
-                view.system.name, view.submission.version, one.engine.key, row.data_set, row.utterance, row.speaker,
-                row.gender, row.words, row.errors, row.insertions, row.deletions, row.substitutions,
-                row.original_errors, row.is_runaway, row.reference, row.hypothesis, row.original,
-            )  # fmt: skip
+        start = (view.system.name, view.submission.version, one.engine.key)
+        yield from ((*start, *attrgetter(*_UTTERANCES)(row)) for row in read_utterances(one.run, ""))
 
 
 def _found(view: View) -> list[RecognitionValues]:
-    found = recognitions_of(view.submission, as_of=as_of(view))
+    found = list_recognitions(view.submission, as_of=view.as_of)
     if not found:
         raise Http404
     return found

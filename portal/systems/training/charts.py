@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 WIDTH, HEIGHT = 360, 240
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 12, 36
@@ -32,11 +32,12 @@ class Series:
 
 @dataclass(frozen=True)
 class Level:
-    """A horizontal line that says what a value would be by chance; its words stand in the legend."""
+    """A horizontal line that says what a value would be by chance; its words stand in the legend. `y`: once drawn."""
 
     label: str
     kind: str
     value: float
+    y: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,6 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class DrawnLevel:
-    label: str
-    kind: str
-    y: float
-
-
-@dataclass(frozen=True)
 class Chart:
     """A chart with all that its template needs; `rows` are its numbers, the first column is that of the x axis."""
 
@@ -74,7 +68,7 @@ class Chart:
     y_label: str
     alt: str
     lines: list[Drawn]
-    levels: list[DrawnLevel]
+    levels: list[Level]
     x_ticks: list[Mark]
     y_ticks: list[Mark]
     columns: list[str]
@@ -94,16 +88,14 @@ class Chart:
 def draw_chart(
     series: Sequence[Series],
     *,
-    name: str,
     title: str,
-    caption: str,
     x_label: str,
-    y_label: str,
     x_extent: tuple[float, float] | None = None,
     y_extent: tuple[float, float] | None = None,
     levels: Sequence[Level] = (),
     legend: Mapping[str, str] | None = None,
     digits: int = 1,
+    **words: str,
 ) -> Chart | None:
     """Place the lines on their axes; None where no line has a point.
 
@@ -112,6 +104,7 @@ def draw_chart(
         y_extent: the same of the ordinates.
         legend: words for each kind of line.
         digits: of the numbers in the table beneath the chart.
+        words: `name`, `caption` and `y_label` of the `Chart`.
     """
     drawn = [one for one in series if one.points]
     if not drawn:
@@ -120,14 +113,12 @@ def draw_chart(
     y_low, y_high = y_extent or _extent(y for one in drawn for _, y in one.points)
     axes = _Axes(x_low, x_high, y_low, y_high)
     return Chart(
-        name=name,
+        **words,
         title=title,
-        caption=caption,
         x_label=x_label,
-        y_label=y_label,
         alt=f"{title}. {_in_words(drawn, levels, digits)}",
         lines=[_line(one, axes, digits) for one in drawn],
-        levels=[DrawnLevel(level.label, level.kind, axes.y(level.value)) for level in levels],
+        levels=[replace(level, y=axes.y(level.value)) for level in levels],
         x_ticks=[Mark(axes.x(value), HEIGHT - BOTTOM, f"{value:g}") for value in ticks(x_low, x_high, whole=True)],
         y_ticks=[Mark(LEFT, axes.y(value), f"{value:g}") for value in ticks(y_low, y_high)],
         columns=[x_label.partition(" (")[0], *(one.label for one in drawn)],

@@ -10,20 +10,25 @@ from django import forms
 from django.forms.boundfield import BoundWidget
 from django.utils.functional import cached_property
 
-from anonymization.methods.errors import MethodError
-from evaluation.attackers.contract import Device
-from evaluation.attackers.training.presets import PRESETS, SEEDS, VARIANTS, Variant, with_variant
-from evaluation.attackers.training.recipe import TrainingRecipe
-from evaluation.metrics.errors import MetricInputError
-from evaluation.models import EvaluationRun
-from evaluation.selectors_training import Material, material_of
-from evaluation.services_training import LARGEST_SEED, MOST_SEEDS, missing_here, refusal_of, start_chain
-from evaluation.training_estimates import TrainingCost, cost_of
+from anonymization.methods.contract import MethodError
+from common.errors import MetricInputError
+from evaluation.app.models import EvaluationRun
+from evaluation.app.training.selectors import Material, TrainingCost, estimate_cost, list_material
+from evaluation.app.training.services import (
+    LARGEST_SEED,
+    MOST_SEEDS,
+    find_missing_libraries,
+    find_refusal,
+    train_and_attack,
+)
+from evaluation.attackers.training.recipe import PRESETS, SEEDS, VARIANTS, TrainingRecipe, Variant, with_variant
 from portal.challenges.models import DataSet
-from portal.core.wording import roughly
+from portal.core.fields import RadioField, RowsField, disable
+from portal.core.labels import roughly
 from portal.jobs.selectors import queue_states
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
+from speech.encoders.contract import Device
 
 USUAL_PRESET, USUAL_VARIANT = "small", "none"
 PRESET_TEXTS = {
@@ -63,27 +68,13 @@ class PresetCard:
 class TrainingForm(forms.Form):
     """`material`: the training sets with what the submission has of each."""
 
-    data_sets = forms.ModelMultipleChoiceField(
-        label="Training data",
-        queryset=DataSet.objects.none(),
-        widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": "Choose at least one training set."}
-        | dict.fromkeys(("invalid_choice", "invalid_pk_value"), "Choose training sets of this list."),
+    data_sets = RowsField(
+        "Training data",
+        "training set",
         help_text="The attacker learns from the anonymised speech of these sets who speaks, whatever the voice.",
     )
-    preset = forms.ChoiceField(
-        label="Recipe",
-        widget=forms.RadioSelect,
-        initial=USUAL_PRESET,
-        error_messages=dict.fromkeys(("required", "invalid_choice"), "Choose a recipe of this list."),
-    )
-    variant = forms.ChoiceField(
-        label="Target classifier",
-        widget=forms.RadioSelect,
-        required=False,
-        initial=USUAL_VARIANT,
-        error_messages={"invalid_choice": "Choose a variant of this list."},
-    )
+    preset = RadioField("Recipe", "a recipe", initial=USUAL_PRESET)
+    variant = RadioField("Target classifier", "a variant", required=False, initial=USUAL_VARIANT)
     zero_epochs = forms.IntegerField(
         label="Epochs before the gradient is reversed, E",
         required=False,
@@ -108,36 +99,20 @@ class TrainingForm(forms.Form):
         "is luck.",
         error_messages={"required": f"Give 1 to {MOST_SEEDS} seeds, such as 1, 2, 3."},
     )
-    device = forms.ChoiceField(
-        label="Where",
-        widget=forms.RadioSelect,
-        choices=DEVICES,
-        initial="cpu",
-        required=False,
-        error_messages={"invalid_choice": "Choose a place of this list."},
-    )
-    attack = forms.BooleanField(
-        label="Attack the trial sets with each seed afterwards",
-        required=False,
-        initial=True,
-    )
+    device = RadioField("Where", "a place", choices=DEVICES, initial="cpu", required=False)
+    attack = forms.BooleanField(label="Attack the trial sets with each seed afterwards", required=False, initial=True)
 
     def __init__(self, *args: Any, submission: Submission, by: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.submission, self.by = submission, by
-        self.material = material_of(submission)
-        self.missing = missing_here()
-        sets = cast("forms.ModelMultipleChoiceField", self.fields["data_sets"])
-        sets.queryset = DataSet.objects.filter(pk__in=[one.data_set.pk for one in self.material]).select_related(
-            "corpus"
-        )
-        sets.initial = [one.data_set.pk for one in self.usable]
-        cast("forms.ChoiceField", self.fields["preset"]).choices = [
-            (name, text[0]) for name, text in PRESET_TEXTS.items()
-        ]
-        cast("forms.ChoiceField", self.fields["variant"]).choices = [
-            (name, one.title) for name, one in VARIANTS.items()
-        ]
+        self.material = list_material(submission)
+        self.missing = find_missing_libraries()
+        held = [one.data_set.pk for one in self.material]
+        fields: Any = self.fields
+        fields["data_sets"].queryset = DataSet.objects.filter(pk__in=held).select_related("corpus")
+        fields["data_sets"].initial = [one.data_set.pk for one in self.usable]
+        fields["preset"].choices = [(name, title) for name, (title, _) in PRESET_TEXTS.items()]
+        fields["variant"].choices = [(name, one.title) for name, one in VARIANTS.items()]
 
     # What the page shows -----------------------------------------------------------------------------
 
@@ -169,28 +144,23 @@ class TrainingForm(forms.Form):
         for one in self.material:
             button = buttons[one.data_set.pk]
             if one not in self.usable:
-                button.data["attrs"] = button.data["attrs"] | {"disabled": True}
+                disable(button)
             yield button, one
 
     def preset_choices(self) -> Iterator[PresetCard]:
         speech_s = sum(one.seconds or one.corpus_seconds for one in self.usable)
         device = cast("Device", self["device"].value() or "cpu")
         for button, (name, (title, text)) in zip(self["preset"], PRESET_TEXTS.items(), strict=True):
-            yield PresetCard(button, title, text, cost_of(PRESETS[name], speech_s, seeds=len(SEEDS), device=device))
+            cost = estimate_cost(PRESETS[name], speech_s, seeds=len(SEEDS), device=device)
+            yield PresetCard(button, title, text, cost)
 
     def variant_choices(self) -> Iterator[tuple[BoundWidget, Variant]]:
         for button, variant in zip(self["variant"], VARIANTS.values(), strict=True):
             if variant.values["target_head"] != "none" and not self.knows_targets:
-                button.data["attrs"] = button.data["attrs"] | {"disabled": True}
+                disable(button)
             yield button, variant
 
     # What it takes -----------------------------------------------------------------------------------
-
-    def clean_variant(self) -> str:
-        return self.cleaned_data["variant"] or USUAL_VARIANT
-
-    def clean_device(self) -> Device:
-        return cast("Device", self.cleaned_data["device"] or "cpu")
 
     def clean_seeds(self) -> list[int]:
         parts = self.cleaned_data["seeds"].replace(",", " ").split()
@@ -210,9 +180,8 @@ class TrainingForm(forms.Form):
         """The recipe that was asked for, and what speaks against it."""
         changes = {"epochs": cleaned["epochs"]} if cleaned.get("epochs") is not None else {}
         try:
-            self.recipe: TrainingRecipe = with_variant(
-                PRESETS[cleaned["preset"]].changed(**changes), cleaned["variant"]
-            )
+            preset = PRESETS[cleaned["preset"]].changed(**changes)
+            self.recipe: TrainingRecipe = with_variant(preset, cleaned["variant"])
             names = ("zero_epochs", "largest_weight") if self.recipe.largest_weight else ()
             chosen = {name: cleaned[name] for name in names if cleaned.get(name) is not None}
             self.recipe = self.recipe.changed(**chosen)
@@ -223,21 +192,18 @@ class TrainingForm(forms.Form):
         will_be_made = self.can_make and bool(incomplete)
         if self.recipe.target_head != "none" and will_be_made and not self.knows_targets:
             raise forms.ValidationError("The method that makes the training data has no targets to classify.")
-        if refusal := refusal_of(
-            self.submission, chosen_sets, self.recipe, cleaned["seeds"], is_made_first=will_be_made
-        ):
+        refusal = find_refusal(self.submission, chosen_sets, self.recipe, cleaned["seeds"], is_made_first=will_be_made)
+        if refusal:
             raise forms.ValidationError(refusal)
 
     # What comes of it --------------------------------------------------------------------------------
 
     def start(self) -> EvaluationRun | None:
         """Start what a valid form asks for; None with an error of the form where it became impossible meanwhile."""
-        cleaned = self.cleaned_data
+        names = ("data_sets", "seeds", "variant", "device")
+        asked = {name: self.cleaned_data[name] for name in names} | {"with_attack": self.cleaned_data["attack"]}
         try:
-            return start_chain(
-                submission=self.submission, data_sets=cleaned["data_sets"], recipe=self.recipe, seeds=cleaned["seeds"],
-                variant=cleaned["variant"], device=cleaned["device"], with_attack=cleaned["attack"], by=self.by,
-            )  # fmt: skip
+            return train_and_attack(submission=self.submission, recipe=self.recipe, by=self.by, **asked)
         except (NotPossible, MethodError) as error:
             self.add_error(None, str(error))
         return None

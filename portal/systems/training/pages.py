@@ -9,109 +9,59 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from django.http import Http404, HttpRequest
-
-from evaluation.attackers.training.presets import VARIANTS
-from evaluation.attackers.training.published import PUBLISHED_TABLE_1, PublishedRow
-from evaluation.attackers.training.recipe import TrainingRecipe
-from evaluation.attackers.training.report import Spread, spread
-from evaluation.attackers.training.schedules import target_weights
-from evaluation.models import EvaluationRun, MetricValue, TrainingEpoch
-from evaluation.selectors_training import (
+from evaluation.app.attacks.trained import engine_key, list_seeds
+from evaluation.app.models import EvaluationRun, MetricValue, TrainingEpoch
+from evaluation.app.runs.kinds import TRAINING
+from evaluation.app.runs.selectors import list_runs
+from evaluation.app.training.selectors import (
     TrainingReport,
-    epochs_of,
+    count_tested_speakers,
+    find_training,
+    list_epochs,
+    list_training_sets,
+    make_report,
     recipe_of,
-    report_of,
-    seeds_of,
-    tested_speakers,
-    told_of_tested,
-    training_for,
-    training_sets_of,
-    trainings_of,
+    warn_of_tested,
 )
-from evaluation.services_training import engine_key
-from portal.core.wording import MISSING, decimals, duration
+from evaluation.attackers.training.recipe import VARIANTS, TrainingRecipe, target_weights
+from evaluation.attackers.training.report import PUBLISHED_TABLE_1, PublishedRow, Spread, spread
+from portal.core.labels import MISSING, decimals, duration
 from portal.jobs.models import State
 from portal.jobs.rules import can_cancel, can_run_again
 from portal.jobs.selectors import with_estimates
-from portal.results.shown import View, view_of
-from portal.results.training_charts import Chart, Level, Series, draw_chart
-from portal.submissions.models import System
-from portal.submissions.visibility import Relation
+from portal.systems.selectors import View
+from portal.systems.training.charts import Chart, Level, Series, draw_chart
 
 PERCENT_DIGITS = 1
 LEGEND = {"source": "speakers (source)", "target": "targets"}
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A number of the report: mean and deviation over the seeds, per cent, and what a guess would reach."""
-
-    label: str
-    text: str
-    chance: str
-
-
-@dataclass(frozen=True)
-class TrainingRow:
-    """A training in the list of a system."""
-
-    run: EvaluationRun
-    variant: str
-    seeds: int
-    trained: int
-    source: str
-    target: str
-    probe: str
-    state: str
-
-
-def own_view(request: HttpRequest, system: System) -> View:
-    """The submission for its team or the organizers; for others there is nothing."""
-    view = view_of(request, system)
-    if not view.is_own:
-        raise Http404
-    return view
-
-
-def organized_view(request: HttpRequest, system: System) -> View:
-    view = view_of(request, system)
-    if view.relation is not Relation.ORGANIZER:
-        raise Http404
-    return view
-
-
 # All trainings of a system -------------------------------------------------------------------------
 
 
-def list_page(request: HttpRequest, system: System) -> dict[str, Any]:
-    view = own_view(request, system)
-    runs = trainings_of(view.submission)
-    epochs = epochs_of(runs)
-    reports = {run.pk: report_of(epochs[run.pk]) for run in runs}
-    return {
-        **_of_view(view),
+def list_page(view: View) -> dict[str, Any]:
+    runs = list_runs(view.submission, TRAINING.kind)
+    epochs = list_epochs(runs)
+    reports = {run.pk: make_report(epochs[run.pk]) for run in runs}
+    return view.context | {
         "rows": [_row(run, reports[run.pk]) for run in runs],
         "sweep": sweep_chart(runs, reports),
-        "material": training_sets_of(view.submission),
+        "material": list_training_sets(view.submission),
         "published_rows": [_published(row) for row in PUBLISHED_TABLE_1],
     }
 
 
-def _row(run: EvaluationRun, report: TrainingReport) -> TrainingRow:
-    return TrainingRow(
-        run=run,
-        variant=VARIANTS[run.parameters["variant"]].title,
-        seeds=len(seeds_of(run)),
-        trained=len(report.seeds),
-        source=spread_text(report.spread("source_error")),
-        target=spread_text(report.spread("target_error")),
-        probe=spread_text(report.spread("target_probe")),
-        state=run.job.state if run.job else "",
-    )
+def _row(run: EvaluationRun, report: TrainingReport) -> dict[str, Any]:
+    names = {"source": "source_error", "target": "target_error", "probe": "target_probe"}
+    return {name: spread_text(report.spread(of)) for name, of in names.items()} | {
+        "run": run,
+        "variant": VARIANTS[run.parameters["variant"]].title,
+        "seeds": len(list_seeds(run)),
+        "trained": len(report.seeds),
+        "state": run.job.state if run.job else "",
+    }
 
 
 def sweep_chart(runs: Iterable[EvaluationRun], reports: Mapping[int, TrainingReport]) -> Chart | None:
@@ -152,23 +102,21 @@ def sweep_chart(runs: Iterable[EvaluationRun], reports: Mapping[int, TrainingRep
 # One training --------------------------------------------------------------------------------------
 
 
-def training_page(request: HttpRequest, system: System, training: int) -> dict[str, Any]:
-    view = own_view(request, system)
-    run = training_for(view.submission, training)
+def training_page(view: View, training: int) -> dict[str, Any]:
+    run = find_training(view.submission, training)
     recipe = recipe_of(run)
-    is_organizer = view.relation is Relation.ORGANIZER
     live = live_part(run, recipe)
     report: TrainingReport = live["report"]
     job = run.job
     return {
-        **_of_view(view),
+        **view.context,
         **live,
-        "can_cancel": is_organizer and job is not None and can_cancel(job),
-        "can_run_again": is_organizer and job is not None and can_run_again(job),
+        "can_cancel": view.is_organizer and job is not None and can_cancel(job),
+        "can_run_again": view.is_organizer and job is not None and can_run_again(job),
         "settings": _settings(run, recipe),
         "cells": report_cells(report, _error_rates(run, report)),
         "seed_rows": _seed_rows(report),
-        "warnings": _warnings(report, tested_speakers(run)),
+        "warnings": _warnings(report, count_tested_speakers(run)),
         "published_rows": [_published(row) for row in PUBLISHED_TABLE_1],
         "ended": job is not None and job.has_ended,
     }
@@ -177,18 +125,18 @@ def training_page(request: HttpRequest, system: System, training: int) -> dict[s
 def live_part(run: EvaluationRun, recipe: TrainingRecipe | None = None) -> dict[str, Any]:
     """What is renewed while a training runs: how far it is, and its curves."""
     recipe = recipe or recipe_of(run)
-    epochs = epochs_of([run])[run.pk]
+    epochs = list_epochs([run])[run.pk]
     if run.job is not None:
         with_estimates([run.job])
     done = sum(len(found) for found in epochs.values())
-    total = recipe.epochs * len(seeds_of(run))
+    total = recipe.epochs * len(list_seeds(run))
     took = [epoch.seconds for found in epochs.values() for epoch in found]
     return {
         "run": run,
         "job": run.job,
         "variant": VARIANTS[run.parameters["variant"]],
         "charts": charts_of(epochs, recipe),
-        "report": report_of(epochs),
+        "report": make_report(epochs),
         "epochs_done": done,
         "epochs_total": total,
         "epoch_took": duration(statistics.fmean(took)) if took else "",
@@ -261,19 +209,22 @@ def spread_text(found: Spread | None) -> str:
     return mean if found.deviation is None else f"{mean} ± {decimals(100 * found.deviation, PERCENT_DIGITS)}"
 
 
-def report_cells(report: TrainingReport, error_rates: Mapping[str, Spread]) -> list[Cell]:
-    """The row of the report: error rates of the attack by trial set, then what the recogniser knows."""
+def report_cells(report: TrainingReport, error_rates: Mapping[str, Spread]) -> list[tuple[str, str, str]]:
+    """The row of the report: error rates of the attack by trial set, then what the recogniser knows.
+
+    Each is a label, mean and deviation over the seeds, per cent, and what a guess would reach.
+    """
     first = report.first
     if first is None:
         return []
-    cells = [Cell(f"EER, {name}", spread_text(found), "50.0") for name, found in error_rates.items()]
-    cells.append(Cell("VER_S", spread_text(report.spread("source_error")), _chance(first.source_chance)))
-    if first.target_error is not None:
-        cells.append(Cell("VER_T", spread_text(report.spread("target_error")), _chance(first.target_chance)))
-    if first.target_probe is not None:
-        probe = spread_text(report.spread("target_probe"))
-        cells.append(Cell("Fresh probe of targets", probe, _chance(first.target_chance)))
-    return cells
+    cells = [(f"EER, {name}", spread_text(found), "50.0") for name, found in error_rates.items()]
+    known = [("VER_S", "source_error", first.source_chance), ("VER_T", "target_error", first.target_chance)]
+    known.append(("Fresh probe of targets", "target_probe", first.target_chance))
+    return cells + [
+        (label, spread_text(report.spread(name)), _chance(chance))
+        for label, name, chance in known
+        if getattr(first, name) is not None
+    ]
 
 
 def _chance(share: float | None) -> str:
@@ -284,9 +235,13 @@ def _error_rates(run: EvaluationRun, report: TrainingReport) -> dict[str, Spread
     """The EERs of the attacks with these attackers, shares, over the seeds of each trial set."""
     engines = [engine_key(run, one.seed) for one in report.seeds]
     values = MetricValue.objects.filter(
-        run__submission=run.submission_id, run__kind=EvaluationRun.Kind.ATTACK, run__engine__in=engines,
-        run__job__state=State.SUCCEEDED, metric="eer", estimator="kaldi",
-    )  # fmt: skip
+        run__submission=run.submission_id,
+        run__kind=EvaluationRun.Kind.ATTACK,
+        run__engine__in=engines,
+        run__job__state=State.SUCCEEDED,
+        metric="eer",
+        estimator="kaldi",
+    )
     newest: dict[tuple[str, str], dict[str, float]] = {}
     columns = ("data_set", "gender", "run__engine", "value")
     for name, gender, engine, value in values.order_by("run").values_list(*columns):
@@ -311,22 +266,26 @@ def _seed_rows(report: TrainingReport) -> list[tuple[int, list[str]]]:
 
 def _warnings(report: TrainingReport, tested: int) -> list[tuple[str, str]]:
     """What a reader must know before they believe the report: title and text."""
-    found = [("The attacker has learnt people that it is to find", told_of_tested(tested))] if tested else []
+    found = [("The attacker has learnt people that it is to find", warn_of_tested(tested))] if tested else []
     first = report.first
     if first is not None and report.is_anti_prediction:
-        found.append((
-            "VER_T is above chance: that is anti-prediction, not removal",
-            f"A guess errs in {_chance(first.target_chance)} % of all cases. A classifier that errs more often knows "
-            "the target and names another one, so the vectors still hold it. Only the fresh probe tells whether "
-            "target information is gone.",
-        ))  # fmt: skip
+        found.append(
+            (
+                "VER_T is above chance: that is anti-prediction, not removal",
+                f"A guess errs in {_chance(first.target_chance)} % of all cases. A classifier that errs more often "
+                "knows the target and names another one, so the vectors still hold it. Only the fresh probe tells "
+                "whether target information is gone.",
+            )
+        )
     if report.probe_finds_more:
-        found.append((
-            "A fresh probe finds more targets than VER_T suggests",
-            f"Trained afterwards on the finished vectors it errs in {spread_text(report.spread('target_probe'))} % of "
-            f"all cases, the classifier that the recogniser was trained against in "
-            f"{spread_text(report.spread('target_error'))} %. The recogniser misleads that one classifier.",
-        ))  # fmt: skip
+        found.append(
+            (
+                "A fresh probe finds more targets than VER_T suggests",
+                f"Trained afterwards on the finished vectors it errs in {spread_text(report.spread('target_probe'))} % "
+                f"of all cases, the classifier that the recogniser was trained against in "
+                f"{spread_text(report.spread('target_error'))} %. The recogniser misleads that one classifier.",
+            )
+        )
     return found
 
 
@@ -347,7 +306,7 @@ def _settings(run: EvaluationRun, recipe: TrainingRecipe) -> list[tuple[str, str
         ("Recogniser", f"{recipe.network_title}, {recipe.width} channels, vectors of {recipe.embedding} numbers"),
         ("Learning", f"{recipe.epochs} epochs, {recipe.batch} pieces of {recipe.crop_s:g} s a step"),
         ("Target classifier", VARIANTS[run.parameters["variant"]].title),
-        ("Seeds", ", ".join(map(str, seeds_of(run)))),
+        ("Seeds", ", ".join(map(str, list_seeds(run)))),
         ("Where", "graphics card" if run.parameters["device"] == "cuda" else "processors"),
         ("Code", run.code_version),
     ]
@@ -355,13 +314,3 @@ def _settings(run: EvaluationRun, recipe: TrainingRecipe) -> list[tuple[str, str
         text = f"reversed from epoch {recipe.zero_epochs + 1} on, weight up to {recipe.largest_weight:g}"
         facts.insert(5, ("Gradient of the targets", text))
     return facts
-
-
-def _of_view(view: View) -> dict[str, Any]:
-    return {
-        "system": view.system,
-        "submission": view.submission,
-        "corpus": view.system.corpus,
-        "is_organizer": view.relation is Relation.ORGANIZER,
-        "version_query": view.query,
-    }

@@ -1,23 +1,32 @@
-"""What the pages of a data set and of one anonymised utterance show."""
+"""What the pages of a data set and of one anonymised utterance show, one instant of it explained and drawn."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
+from django.conf import settings
 from django.core.paginator import Page, Paginator
 from django.db.models import F, OrderBy
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
-from anonymization.methods.contract import Parameter
-from anonymization.methods.errors import MethodError
-from anonymization.models import AnonymizationRun
-from anonymization.selectors import method_of
-from anonymization.voices import parameters_with_values, pseudo_speaker_of
-from evaluation import selectors
-from evaluation.faults import fault_of
+from anonymization.app.models import AnonymizationRun
+from anonymization.app.voices import pair_parameters
+from anonymization.explanation.drawing import request_drawing
+from anonymization.explanation.explain import Explanation
+from anonymization.methods.contract import MethodError
+from anonymization.methods.pitch_shift.method import has_marks
+from common.tables import DataTable, Value
+from evaluation.app.measures import selectors
+from evaluation.app.measures.selectors import find_problem_code, group_correlations_by_gender, load_f0
+from evaluation.app.models import EvaluationRun, UtteranceMeasure
+from evaluation.app.runs.context import pitch_minimum
+from evaluation.figures.explanation import describe, explanation_curves, explanation_numbers, size_of, title_of
 from evaluation.figures.histogram import Threshold
+from evaluation.figures.style import ImageFormat, Theme
+from evaluation.metrics.averages import distribute
 from evaluation.metrics.catalogue import (
     DURATION_DIFFERENCE,
     LEVEL_CHANGE,
@@ -25,74 +34,59 @@ from evaluation.metrics.catalogue import (
     PITCH_CORRELATION_VOICED,
     Metric,
 )
-from evaluation.metrics.f0 import STEP_S
-from evaluation.metrics.summary import distribute
-from evaluation.models import EvaluationRun, UtteranceMeasure
-from evaluation.selectors_objective import pitch_minimum
-from evaluation.services import figure_key, load_f0, rho_by_gender
-from portal.core.media import signed_address
-from portal.core.wording import decimals
-from portal.results.explanation_pages import explanation_of
-from portal.results.pages import PAGE_SIZE, set_figure
-from portal.results.shown import View
+from portal.core.drawing import DrawingError, draughtsman
+from portal.core.exports import csv_response
+from portal.core.labels import decimals
+from portal.core.media import CONTENT_TYPES, secured, voice_sources
 from portal.submissions.models import SubmittedFile
-from portal.submissions.selectors import relation_to
-from portal.submissions.visibility import Relation
+from portal.systems.pages import PAGE_SIZE, set_figure
+from portal.systems.selectors import View
+from portal.systems.utterances.selectors import (
+    Making,
+    UnreadableError,
+    explain_pair,
+    find_instant,
+    find_making,
+    load_pair,
+)
+from speech.pitch.estimators import STEP_S
 
 DEFAULT_ORDER = "lowest"
+_VOICED = "pitch correlation over voiced frames first"
 
 
 @dataclass(frozen=True)
 class Order:
-    """An order of utterances: its words, the column of the table it belongs to, and which way that column runs."""
+    """An order of utterances: its words, the column of the table it belongs to, and the field, falling with a minus."""
 
     text: str
     column: str
-    direction: str
-    by: OrderBy
+    field: str
 
+    @property
+    def is_falling(self) -> bool:
+        return self.field.startswith("-")
 
-def _orders(column: str, field: str, rising: tuple[str, str], falling: tuple[str, str]) -> dict[str, Order]:
-    """Both ways through a column; missing values always come last."""
-    return {
-        rising[0]: Order(rising[1], column, "ascending", F(field).asc(nulls_last=True)),
-        falling[0]: Order(falling[1], column, "descending", F(field).desc(nulls_last=True)),
-    }
+    @property
+    def by(self) -> OrderBy:
+        """Missing values come last, both ways."""
+        return OrderBy(F(self.field.removeprefix("-")), descending=self.is_falling, nulls_last=True)
 
 
 # By the name of an order in an address.
-MEASURE_ORDERS: dict[str, Order] = {
-    **_orders(
-        "pitch",
-        "pitch_correlation",
-        ("lowest", "lowest pitch correlation first"),
-        ("highest", "highest pitch correlation first"),
-    ),
-    **_orders(
-        "voiced",
-        "voiced_pitch_correlation",
-        ("voiced-lowest", "lowest pitch correlation over voiced frames first"),
-        ("voiced-highest", "highest pitch correlation over voiced frames first"),
-    ),
-    **_orders(
-        "duration",
-        "duration_difference_ms",
-        ("shorter", "shorter than the original first"),
-        ("longer", "longer than the original first"),
-    ),
-    **_orders(
-        "level",
-        "level_change_db",
-        ("softer", "softer than the original first"),
-        ("louder", "louder than the original first"),
-    ),
-    **_orders("name", "file__utterance__name", ("name", "by name"), ("name-reversed", "by name, reversed")),
-    **_orders(
-        "speaker",
-        "file__utterance__speaker__name",
-        ("speaker", "by speaker"),
-        ("speaker-reversed", "by speaker, reversed"),
-    ),
+MEASURE_ORDERS = {
+    "lowest": Order("lowest pitch correlation first", "pitch", "pitch_correlation"),
+    "highest": Order("highest pitch correlation first", "pitch", "-pitch_correlation"),
+    "voiced-lowest": Order(f"lowest {_VOICED}", "voiced", "voiced_pitch_correlation"),
+    "voiced-highest": Order(f"highest {_VOICED}", "voiced", "-voiced_pitch_correlation"),
+    "shorter": Order("shorter than the original first", "duration", "duration_difference_ms"),
+    "longer": Order("longer than the original first", "duration", "-duration_difference_ms"),
+    "softer": Order("softer than the original first", "level", "level_change_db"),
+    "louder": Order("louder than the original first", "level", "-level_change_db"),
+    "name": Order("by name", "name", "file__utterance__name"),
+    "name-reversed": Order("by name, reversed", "name", "-file__utterance__name"),
+    "speaker": Order("by speaker", "speaker", "file__utterance__speaker__name"),
+    "speaker-reversed": Order("by speaker, reversed", "speaker", "-file__utterance__speaker__name"),
 }
 # Both voices as they are: the level is part of what an anonymiser does.
 PLAYER_NOTE = "Neither level is changed."
@@ -106,30 +100,41 @@ MEASURE_COLUMNS = (
 )
 
 
+THEMES: dict[str, Theme] = {"light": "light", "dark": "dark"}
+IMAGES: dict[str, ImageFormat] = {"svg": "svg", "png": "png", "pdf": "pdf"}
+TABLES = {"csv": explanation_numbers, "curves": explanation_curves}
+DOWNLOADS = {"svg": "SVG", "png": "PNG", "pdf": "PDF", "csv": "numbers (CSV)", "curves": "curves (CSV)"}
+SHAPES = ("", "narrow")
+REFUSED = 422
+_AGAIN_S = 10
+READING = (
+    "Thin lines are the spectra of 40 ms, thick ones their envelopes; a dot is a resonance of the original, a triangle "
+    "one of the anonymised voice."
+)
+
+
 # A data set of a system ----------------------------------------------------------------------------
 
 
-def run_of(view: View, data_set: str) -> EvaluationRun:
+def find_run(view: View, data_set: str) -> EvaluationRun:
     """The finished run of a system on a data set, or "not found"."""
-    for run in selectors.finished_runs(view.submission):
+    for run in selectors.list_finished_runs(view.submission):
         if run.measured_set.name == data_set:
             return run
     raise Http404
 
 
 def data_set_page(request: HttpRequest, view: View, data_set: str) -> dict[str, Any]:
-    system, run = view.system, run_of(view, data_set)
-    order = _order_of(request)
-    values = selectors.values_of([run])
-    counts = selectors.counts_of(run.submission_id)
+    run = find_run(view, data_set)
+    order = _read_order(request)
+    values = selectors.read_values([run])
+    counts = selectors.count_files(run.submission_id)
     page = _measure_page(request, run, order)
-    return {
-        "system": system,
+    return view.context | {
         "corpus": run.measured_set.corpus,
-        "version_query": view.query,
         "run": run,
-        "table": selectors.result_table([run], values, counts),
-        "figure": _whole_figure(request, run, values, pitch_minimum(system.edition)),
+        "table": selectors.make_result_table([run], values, counts),
+        "figure": _whole_figure(request, run, values, pitch_minimum(view.system.edition)),
         "page": page,
         "rows": [_measure_row(measure) for measure in page.object_list],
         "order": order,
@@ -138,32 +143,29 @@ def data_set_page(request: HttpRequest, view: View, data_set: str) -> dict[str, 
     }
 
 
-def _order_of(request: HttpRequest) -> str:
+def _read_order(request: HttpRequest) -> str:
     order = request.GET.get("order", DEFAULT_ORDER)
     return order if order in MEASURE_ORDERS else DEFAULT_ORDER
 
 
 def _measure_page(request: HttpRequest, run: EvaluationRun, order: str) -> Page[UtteranceMeasure]:
-    measures = selectors.measures_of(run).order_by(MEASURE_ORDERS[order].by, "pk")
+    measures = selectors.select_measures(run).order_by(MEASURE_ORDERS[order].by, "pk")
     return Paginator(measures, PAGE_SIZE).get_page(request.GET.get("page"))
 
 
 def _measure_row(measure: UtteranceMeasure) -> dict[str, Any]:
-    numbers = [selectors.number_text(number, metric) for metric, number in _numbers_of(measure)]
+    numbers = [selectors.format_number(number, metric) for metric, number in _list_numbers(measure)]
     return {
         "measure": measure,
         "texts": [*numbers, lag_text(measure)],
-        "faults": ", ".join(fault_of(code).title for code in measure.faults),
+        "faults": ", ".join(find_problem_code(code).title for code in measure.faults),
     }
 
 
-def _numbers_of(measure: UtteranceMeasure) -> tuple[tuple[Metric, float | None], ...]:
-    return (
-        (PITCH_CORRELATION, measure.pitch_correlation),
-        (PITCH_CORRELATION_VOICED, measure.voiced_pitch_correlation),
-        (DURATION_DIFFERENCE, measure.duration_difference_ms),
-        (LEVEL_CHANGE, measure.level_change_db),
-    )
+def _list_numbers(measure: UtteranceMeasure) -> list[tuple[Metric, float | None]]:
+    """The measures of the columns, whose orders name their fields."""
+    fields = {order.column: order.field.removeprefix("-") for order in MEASURE_ORDERS.values()}
+    return [(metric, getattr(measure, fields[key])) for key, _, metric in MEASURE_COLUMNS if metric]
 
 
 def lag_text(measure: UtteranceMeasure) -> str:
@@ -180,8 +182,8 @@ def _column(key: str, label: str, metric: Metric | None, order: str) -> dict[str
     return {
         "label": label,
         "metric": metric,
-        "next": falling if sorts and current.direction == "ascending" else rising,
-        "sorted": current.direction if sorts else "",
+        "next": falling if sorts and not current.is_falling else rising,
+        "sorted": ("descending" if current.is_falling else "ascending") if sorts else "",
     }
 
 
@@ -193,19 +195,14 @@ def _line_in_words(minimum: Threshold | None) -> str:
 
 def _whole_figure(
     request: HttpRequest, run: EvaluationRun, values: selectors.RunValues, minimum: Threshold | None
-) -> dict[str, Any] | None:  # fmt: skip
+) -> dict[str, Any] | None:
     """The histogram as the component `figure.html` takes it, its numbers and files beside."""
     drawn = set_figure(request, run, values, minimum)
     if drawn is None:
         return None
-    distribution = distribute(rho_by_gender(run))
+    distribution = distribute(group_correlations_by_gender(run))
     groups = zip(distribution.groups, distribution.summaries, strict=True)
-    files = {kind.upper(): signed_address(request, figure_key(run, "light", kind)) for kind in ("png", "pdf")}
-    return {
-        "image": drawn.image,
-        "dark": drawn.dark,
-        "size": drawn.size,
-        "alt": drawn.alt,
+    return vars(drawn) | {
         "title": "Pitch correlation of each utterance",
         "caption": (
             f"Histogram of ρF0, official form: the share of the utterances of {run.measured_set} in each interval. "
@@ -213,7 +210,6 @@ def _whole_figure(
         ),
         "columns": ["From", "to below", *(f"{group} (n = {summary.n})" for group, summary in groups)],
         "rows": [[f"{each.lower:.2f}", f"{each.upper:.2f}", *each.counts] for each in distribution.bins],
-        "downloads": [{"url": url, "label": label} for label, url in {"SVG": drawn.image, **files}.items()],
     }
 
 
@@ -221,19 +217,19 @@ def _whole_figure(
 
 
 def compare_page(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
-    order = _order_of(request)
-    measure = selectors.measure_of(file)
+    order = _read_order(request)
+    measure, making = selectors.find_measure(file), find_making(request, file)
     return {
         "file": file,
         "system": file.submission.system,
         "corpus": file.data_set.corpus,
         "measure": measure,
         "measures": _measured(measure),
-        "faults": [fault_of(code) for code in measure.faults] if measure else [],
+        "faults": [find_problem_code(code) for code in measure.faults] if measure else [],
         "lag": lag_text(measure) if measure else "",
         "player": _player(request, file, measure),
-        "voice": _voice_of(request, file),
-        "explanation": explanation_of(request, file, measure),
+        "voice": _voice(making, file),
+        "explanation": _explanation(request, file, measure, making),
         "order": order,
         "order_text": MEASURE_ORDERS[order].text,
         "neighbours": _neighbours(file, measure, order),
@@ -243,16 +239,9 @@ def compare_page(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
 def _player(request: HttpRequest, file: SubmittedFile, measure: UtteranceMeasure | None) -> dict[str, Any]:
     """What the component `player.html` takes: the same instant of both voices, each with its F0."""
     f0 = reverse("systems:f0", args=[file.submission.system.name, file.pk]) if measure and measure.f0_original else ""
-    audio = {"original": file.utterance.audio, "anonymised": file.audio}
-    sources = [
-        {
-            "url": signed_address(request, key),
-            "name": voice.capitalize(),
-            "voice": voice,
-            "f0_url": f"{f0}?side={voice}" if f0 else "",
-        }
-        for voice, key in audio.items()
-    ]
+    sources = voice_sources(request, {"original": file.utterance.audio, "anonymised": file.audio})
+    for source in sources:
+        source["f0_url"] = f"{f0}?side={source['voice']}" if f0 else ""
     return {"title": "Original against anonymised.", "note": PLAYER_NOTE, "sources": sources}
 
 
@@ -260,39 +249,24 @@ def _measured(measure: UtteranceMeasure | None) -> list[dict[str, Any]]:
     """The measures of an utterance beside the mean of its gender in the data set."""
     if measure is None:
         return []
-    means = selectors.values_of([measure.run]).of(measure.run, measure.file.utterance.speaker.gender)
+    means = selectors.read_values([measure.run]).of(measure.run, measure.file.utterance.speaker.gender)
     return [
         {
             "metric": metric,
-            "text": selectors.number_text(number, metric),
+            "text": selectors.format_number(number, metric),
             "mean": selectors.ResultCell(metric, means.get(metric.key)),
         }
-        for metric, number in _numbers_of(measure)
+        for metric, number in _list_numbers(measure)
     ]
 
 
-@dataclass(frozen=True)
-class Voice:
-    """The pseudo-speaker of a file: its parameters with value and effect, and which utterances share the voice."""
-
-    parameters: list[tuple[Parameter, float, str]]
-    shared_by: str
-
-
-def _voice_of(request: HttpRequest, file: SubmittedFile) -> Voice | None:
-    """The voice that the portal's own method gave this file, for organizers; None for files made elsewhere."""
-    run = AnonymizationRun.objects.filter(submission=file.submission, data_set=file.data_set).first()
-    method = method_of(run) if run else None
-    if run is None or method is None or relation_to(request.user, file.submission.system) is not Relation.ORGANIZER:
+def _voice(making: Making, file: SubmittedFile) -> dict[str, Any] | None:
+    """The pseudo-speaker of a file, with the value and the effect of each parameter, and who shares its voice."""
+    if making.run is None or making.method is None or making.voice is None:
         return None
-    run.data_set = file.data_set
-    try:
-        speaker = pseudo_speaker_of(run, file.utterance)
-    except MethodError:  # somebody who came into the corpus after the voices were planned
-        return None
-    found = parameters_with_values(speaker, method.parameters)
+    found = pair_parameters(making.voice, making.method.parameters)
     parameters = [(parameter, value, parameter.effect) for parameter, value in found]
-    return Voice(parameters, _shared_by(run, file.utterance.speaker.name))
+    return {"parameters": parameters, "shared_by": _shared_by(making.run, file.utterance.speaker.name)}
 
 
 def _shared_by(run: AnonymizationRun, speaker: str) -> str:
@@ -334,3 +308,119 @@ def f0_as_json(measure: UtteranceMeasure, side: str) -> dict[str, Any]:
 def _track_as_json(key: str) -> dict[str, Any]:
     track = load_f0(key)
     return {"start_s": track.start_s, "step_s": track.step_s, "hz": [round(hz, 1) for hz in track.hz.tolist()]}
+
+
+# One instant of it, explained ----------------------------------------------------------------------
+
+
+def _explanation(
+    request: HttpRequest, file: SubmittedFile, measure: UtteranceMeasure | None, making: Making
+) -> dict[str, Any]:
+    """What compare.html shows: the instant asked for by `at`, in seconds, or the loudest voiced one.
+
+    `problem`: why there is nothing to show; `error`: why the instant that was asked for is not shown.
+    """
+    asked = request.GET.get("at", "")
+    try:
+        pair = load_pair(file)
+    except UnreadableError as found:
+        return {"problem": str(found)}
+    try:
+        at_s, error = find_instant(pair, asked), ""
+    except MethodError as refused:
+        at_s, error = find_instant(pair, ""), str(refused)
+    explanation = explain_pair(pair, at_s, making, measure)
+    return {
+        "error": error,
+        "asked": asked if error else f"{explanation.at_s:.2f}",
+        "order": request.GET.get("order", ""),
+        "latest": f"{pair.latest_s:.2f}",
+        "is_known": bool(explanation.title),
+        "figure": _figure(file, explanation),
+    }
+
+
+def explanation_file(request: HttpRequest, file: SubmittedFile) -> HttpResponse:
+    """The picture of an instant as `format` (svg, png, pdf) in `theme` and `shape`, or its numbers (csv, curves).
+
+    Not found where the recordings cannot be read; an instant that they do not have is refused by a sentence, and 503
+    by one says that nothing could be drawn now.
+    """
+    theme, kind, shape = (request.GET.get(name, "") for name in ("theme", "format", "shape"))
+    kind = kind or "svg"
+    if (theme or "light") not in THEMES or kind not in IMAGES.keys() | TABLES.keys() or shape not in SHAPES:
+        raise Http404
+    try:
+        pair = load_pair(file)
+        at_s = find_instant(pair, request.GET.get("at", ""))
+    except UnreadableError as found:
+        raise Http404(str(found)) from found
+    except MethodError as refused:
+        return _sentence(refused, REFUSED)
+    making = find_making(request, file)
+    explanation = explain_pair(pair, at_s, making, selectors.find_measure(file))
+    name = f"{file.submission.system.name}-{file.utterance.name}-{explanation.at_s:.2f}s"
+    if kind in TABLES:
+        table = TABLES[kind](explanation)
+        return csv_response(f"{name}{'-curves' if kind == 'curves' else ''}.csv", (table.columns, *table.rows))
+    line = request_drawing(
+        explanation,
+        theme=THEMES[theme or "light"],
+        image_format=IMAGES[kind],
+        narrow=shape == "narrow",
+        to_mark=(pair.samples, pair.output) if making.method and has_marks(making.method) else None,
+    )
+    try:
+        drawn = draughtsman.draw(line)
+    except DrawingError as found:
+        response = _sentence(found, 503)
+        response["Retry-After"] = str(_AGAIN_S)
+        return response
+    response = HttpResponse(drawn, content_type=CONTENT_TYPES[f".{kind}"])
+    response["Content-Disposition"] = f'inline; filename="{name}.{kind}"'
+    return secured(response, settings.AUDIO_LINK_S)
+
+
+def _sentence(words: Exception, status: int) -> HttpResponse:
+    return HttpResponse(str(words), status=status, content_type="text/plain; charset=utf-8")
+
+
+def _figure(file: SubmittedFile, explanation: Explanation) -> dict[str, Any]:
+    """As the component `figure.html` takes it."""
+    at = f"{explanation.at_s:.2f}"
+    address = reverse("systems:explanation", args=[file.submission.system.name, file.pk])
+
+    def link(**words: str) -> str:
+        return f"{address}?{urlencode({'at': at} | words)}"
+
+    return {
+        "title": title_of(explanation),
+        "caption": f"{describe(explanation)} {READING}",
+        "alt": f"{title_of(explanation)}. {describe(explanation)}",
+        "image": link(theme="light"),
+        "dark": link(theme="dark"),
+        "size": size_of(),
+        "narrow": {
+            "image": link(theme="light", shape="narrow"),
+            "dark": link(theme="dark", shape="narrow"),
+            "size": size_of(narrow=True),
+        },
+        **_table(explanation_numbers(explanation)),
+        "downloads": [{"label": label, "url": link(format=kind)} for kind, label in DOWNLOADS.items()],
+    }
+
+
+def _table(numbers: DataTable) -> dict[str, Any]:
+    """Columns and rows for people: units beside quantities, no more digits than mean something, a row for each pole."""
+    rows: list[list[str]] = []
+    for quantity, unit, before, after in numbers.rows:
+        if str(quantity).endswith(", radius"):  # which no method changes
+            rows[-1][0] += f" (radius {_text(before, unit)})"
+        else:
+            rows.append([f"{quantity}, {unit}", _text(before, unit), _text(after, unit)])
+    return {"columns": ["At this instant", "Original", "Anonymised"], "rows": rows}
+
+
+def _text(value: Value, unit: Value) -> str:
+    decimals = {"Hz": 0, "dBFS": 1}.get(str(unit), 3)
+    return "none" if value is None else f"{value:.{decimals}f}".replace("-", "−")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from anonymization.commands.main import main
+from anonymization.cli.main import main
 from tests.evaluation.commands import Answer
 
 ROOT = Path(__file__).resolve().parents[3]

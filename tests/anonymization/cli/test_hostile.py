@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.anonymization.commands.shell import B2, RATE_HZ, ROOT, buzz, contents, start, write_speech
+from tests.anonymization.cli.shell import B2, RATE_HZ, ROOT, buzz, contents, start, write_speech
 from tests.evaluation.commands import refusal
 
 

@@ -10,18 +10,18 @@ import sys
 
 import pytest
 
-from anonymization.commands.listing import value_words
+from anonymization.cli.listing import describe_values
 from anonymization.methods.contract import Option
 from anonymization.methods.registry import FOLDER_VARIABLE, methods
-from tests.anonymization.commands.shell import B2, DEMO, ROOT, start, write_speech
+from tests.anonymization.cli.shell import B2, DEMO, ROOT, start, write_speech
 from tests.evaluation.commands import refusal
 
 HEAVY = ("django", "matplotlib", "numba", "pandas", "parselmouth", "pyworld", "scipy", "soundfile", "torch")
 ONE = DEMO / "d01" / "d01-0006.flac"
 IMPORT_ALL = """
 import importlib, pkgutil, sys
-import anonymization.commands, anonymization.__main__
-for _, name, _ in pkgutil.iter_modules(anonymization.commands.__path__, "anonymization.commands."):
+import anonymization.cli, anonymization.__main__
+for _, name, _ in pkgutil.iter_modules(anonymization.cli.__path__, "anonymization.cli."):
     importlib.import_module(name)
 print(*sorted(sys.modules))
 """
@@ -30,7 +30,7 @@ print(*sorted(sys.modules))
 def test_the_command_line_imports_nothing_heavy():
     command = [sys.executable, "-c", IMPORT_ALL]
     loaded = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    assert "anonymization.commands.run" in loaded
+    assert "anonymization.cli.run" in loaded
     assert [name for name in loaded if name in HEAVY] == []
 
 
@@ -100,7 +100,7 @@ def test_list_names_every_method_with_parameters_and_options(shell):
     ],
 )
 def test_list_names_both_bounds_of_an_option(low, high, words):
-    assert value_words(Option("gain", -20.0, "how loud", low=low, high=high, unit="dB")) == words
+    assert describe_values(Option("gain", -20.0, "how loud", low=low, high=high, unit="dB")) == words
 
 
 def test_list_tells_broken_commands(shell, tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from anonymization.commands.progress import Progress, duration_words
+from anonymization.cli.progress import Progress, format_duration
 
 
 class Terminal(io.StringIO):
@@ -17,13 +17,16 @@ class Terminal(io.StringIO):
 def test_bar_is_drawn_on_a_terminal_and_ends_full(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLORTERM", "truecolor")
     with Progress(3, "utterances") as progress:
         for _ in range(3):
             progress.add(is_new=True, speech_s=2.0)
     drawn = terminal.getvalue().split("\r")
-    assert "░" * 30 + " 0/3 utterances" in drawn[1]
-    assert "█" * 30 + " 3/3 utterances" in drawn[-1]
-    assert drawn[-1].endswith("\n")
+    finished = "\x1b[38;2;114;156;31m" + "━" * 30 + "\x1b[0m"
+    assert drawn[1].endswith("━" * 30 + "\x1b[0m 0/3 utterances")
+    assert finished not in drawn[1]
+    assert f"{finished} 3/3 utterances\n" in drawn[-1]
 
 
 def test_bar_estimates_from_what_is_new(monkeypatch):
@@ -51,4 +54,4 @@ def test_file_gets_no_line_of_a_short_command(monkeypatch):
     ("seconds", "words"), [(0.2, "0 s"), (89, "89 s"), (120, "2 min"), (5000, "83 min"), (9000, "2.5 h")]
 )
 def test_duration_in_words(seconds, words):
-    assert duration_words(seconds) == words
+    assert format_duration(seconds) == words

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from anonymization.commands import records
-from evaluation.formats.audio import inspect_audio
-from tests.anonymization.commands.shell import B2, DEMO, ROOT, contents, start, write_speech
+from anonymization.cli import records
+from speech.audio.files import inspect_audio
+from tests.anonymization.cli.shell import B2, DEMO, ROOT, contents, start, write_speech
 from tests.evaluation.commands import refusal
 
 # More than a quick machine anonymises before the test looks; the second is never anonymised whole.
-LINKS, MORE_LINKS = 1200, 6000
+LINKS, MORE_LINKS = 500, 2000
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ def test_folder_is_not_free_before_the_workers_of_a_killed_run_ended(shell, tmp_
     arguments = ("run", *B2, source, tmp_path / "out", "--seed", 2)
     shell(*arguments)
     code = (
-        "import sys; from pathlib import Path; from anonymization.commands.records import hold_as_worker\n"
+        "import sys; from pathlib import Path; from anonymization.cli.records import hold_as_worker\n"
         "lock = hold_as_worker(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "out")]

@@ -6,14 +6,14 @@ import os
 
 import pytest
 
-from anonymization.methods.pseudo_speakers import plan_voices
 from anonymization.methods.registry import get_method
+from anonymization.methods.voices.pseudo_speakers import plan_voices
+from common.problems import has_errors
 from evaluation.formats import kaldi
-from evaluation.formats.audio import read_pcm16
 from evaluation.formats.audio_pairs import match_audio
-from evaluation.formats.problems import has_errors
-from portal.challenges.readers.kaldi_directories import read_kaldi_directories
-from tests.anonymization.commands.shell import B2, ROOT, write_kaldi, write_speech
+from portal.intake.corpora.kaldi_directories import read_kaldi_directories
+from speech.audio.files import read_pcm16
+from tests.anonymization.cli.shell import B2, ROOT, write_kaldi, write_speech
 from tests.evaluation.commands import refusal
 
 ENROLLED = {"s1-1": "s1", "s1-2": "s1", "s2-1": "s2"}

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from anonymization.commands.targeting import read_pool
-from anonymization.methods.conformance_inputs import make_vowel
+from anonymization.cli.voices import read_pool
+from anonymization.conformance import make_vowel
 from anonymization.methods.registry import get_method
-from tests.anonymization.commands.shell import RATE_HZ, contents, write_speech
+from tests.anonymization.cli.shell import RATE_HZ, contents, write_speech
 from tests.evaluation.commands import refusal
 
 KNN = ("--method", "knn-world")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.formats.claims import Claim, ClaimIdentity, Gender, Speech
+from evaluation.formats.results import Gender, NumberIdentity, ReportedNumber, Speech
 
 SHARED = Path("../shared")
 R2022, R2024, R2026 = (SHARED / f"vpc{year}" / "results" for year in (2022, 2024, 2026))
@@ -35,27 +35,27 @@ def table(year: int, system: str) -> dict[tuple[str, str, str], str]:
     return {(row["dataset"], row["gender"], row["metric"]): row["value"] for row in rows}
 
 
-def table_rows(claim: Claim) -> dict[tuple[str, str, str], str]:
-    """The rows of the table of 2020 or 2022 that a claim should be found in."""
-    one, where = claim.identity, _where(claim.identity)
+def table_rows(reported: ReportedNumber) -> dict[tuple[str, str, str], str]:
+    """The rows of the table of 2020 or 2022 that a reported number should be found in."""
+    one, where = reported.identity, _where(reported.identity)
     if one.metric == "wer":
         end = f"{SHORT[one.training]}.{LETTER[one.speech]}.{one.estimator}"
-        rows = {"percent": claim.written}
-        if claim.counts:
-            weight, penalty = claim.decoding.rpartition("/wer_")[2].split("_")
-            counts = claim.counts
+        rows = {"percent": reported.written}
+        if reported.counts:
+            weight, penalty = reported.decoding.rpartition("/wer_")[2].split("_")
+            counts = reported.counts
             rows |= {
                 "errors": counts.errors, "ref_words": counts.words, "ins": counts.insertions, "del": counts.deletions,
                 "sub": counts.substitutions, "lmwt": weight, "wip": penalty,
             }  # fmt: skip
         return {(*where, f"wer_{key}.{end}"): str(value) for key, value in rows.items()}
     if one.metric in OTHERS:
-        return {(*where, OTHERS[one.metric]): claim.written}
+        return {(*where, OTHERS[one.metric]): reported.written}
     metric = DETECTION[one.metric, one.estimator]
-    return {(*where, f"{metric}.{SHORT[one.training]}.{LETTER[one.enrolment]}-{LETTER[one.speech]}"): claim.written}
+    return {(*where, f"{metric}.{SHORT[one.training]}.{LETTER[one.enrolment]}-{LETTER[one.speech]}"): reported.written}
 
 
-def _where(identity: ClaimIdentity) -> tuple[str, str]:
+def _where(identity: NumberIdentity) -> tuple[str, str]:
     name = identity.data_set.removesuffix("_asr")
     if "_trials_" in name:
         corpus, _, rest = name.partition("_trials_")

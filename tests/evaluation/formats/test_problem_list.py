@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.formats.problem_list import ROWS_PER_CAUSE, ProblemList, shorten
-from evaluation.formats.problems import Problem, Severity
+from common.problems import ROWS_PER_CAUSE, Problem, ProblemList, Severity, shorten
 
 
 def fault(code="wrong", file="a/text", line=1, severity=Severity.ERROR):

@@ -1,6 +1,6 @@
 """What a fault says of a stranger's file: short enough for a page, and nothing that a terminal would obey."""
 
-from evaluation.formats.problems import SHOWN_CHARACTERS, Problem
+from common.problems import SHOWN_CHARACTERS, Problem
 
 
 def found(text):

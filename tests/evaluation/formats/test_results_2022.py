@@ -12,15 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.formats.claims import AttackModel, Gender, Speech
-from evaluation.formats.expected_results import ResultKind
-from evaluation.formats.problems import Severity
-from evaluation.formats.result_lines import print_zebra, zebra_category
-from evaluation.formats.results import read_results, track_average
-from evaluation.formats.results_2022 import ResultWriteError, new_claim, read_result_file, write_result_file
+from common.problems import Severity
+from evaluation.formats.results import AttackModel, Gender, Speech, print_zebra, zebra_category
 from evaluation.metrics.averages import AverageError
 from evaluation.protocols.recipes import load_recipe
-from tests.formats.published import R2022, SHARED, needs_results, table, table_rows
+from evaluation.scoring.results.expected import ResultKind
+from evaluation.scoring.results.folders import read_results, track_average
+from evaluation.scoring.results.results_2022 import (
+    ResultWriteError,
+    make_reported_number,
+    read_result_file,
+    write_result_file,
+)
+from tests.evaluation.formats.published import R2022, SHARED, needs_results, table, table_rows
 
 pytestmark = needs_results
 
@@ -46,7 +50,7 @@ def test_every_line_of_a_published_file_is_read(system):
     counts = {"RESULTS_summary": (68, 80), "results.anon": (324, 352), "results.orig": (276, 304)}
     for part, expected in counts.items():
         file = read_result_file(R2022 / f"{part}_{SYSTEMS[system]}")
-        assert (file.lines, len(file.claims)) == expected
+        assert (file.lines, len(file.reported_numbers)) == expected
         assert (file.edition, file.repeated) == ("2022", ())
         codes = [problem.code for problem in file.problems]
         assert codes == (["copied-asr"] if part == "results.orig" else [])
@@ -56,8 +60,8 @@ def test_every_line_of_a_published_file_is_read(system):
 def test_claims_are_the_rows_of_the_published_table(system):
     found: dict[tuple[str, str, str], str] = {}
     for part in ("RESULTS_summary", "results.anon", "results.orig"):
-        for claim in read_result_file(R2022 / f"{part}_{SYSTEMS[system]}").claims:
-            for row, value in table_rows(claim).items():
+        for reported in read_result_file(R2022 / f"{part}_{SYSTEMS[system]}").reported_numbers:
+            for row, value in table_rows(reported).items():
                 assert found.setdefault(row, value) == value
     assert found == table(2022, system)
 
@@ -66,15 +70,15 @@ def test_claims_are_the_rows_of_the_published_table(system):
 def test_every_printed_average_follows_from_its_lines(system):
     """With decimal arithmetic of its own, to all digits printed."""
     file = read_result_file(R2022 / f"RESULTS_summary_{system}")
-    averages = [claim for claim in file.claims if claim.identity.data_set.startswith("average_")]
+    averages = [reported for reported in file.reported_numbers if reported.identity.data_set.startswith("average_")]
     assert len(averages) == 12
-    for claim in averages:
-        split = claim.identity.data_set.removeprefix("average_")
+    for reported in averages:
+        split = reported.identity.data_set.removeprefix("average_")
         total = Decimal(0)
-        for other in file.claims:
+        for other in file.reported_numbers:
             same = (
-                other.identity.metric == claim.identity.metric
-                and other.identity.speech is claim.identity.speech
+                other.identity.metric == reported.identity.metric
+                and other.identity.speech is reported.identity.speech
                 and other.identity.data_set.split("_")[1] == split
                 and other not in averages
             )
@@ -87,7 +91,7 @@ def test_every_printed_average_follows_from_its_lines(system):
             else:
                 weight = "0.05" if other.identity.data_set.endswith("common") else "0.20"
             total += Decimal(weight) * Decimal(other.written)
-        assert str(total.quantize(Decimal("0.001"), ROUND_HALF_EVEN)) == claim.written
+        assert str(total.quantize(Decimal("0.001"), ROUND_HALF_EVEN)) == reported.written
 
 
 @pytest.mark.parametrize(
@@ -96,28 +100,28 @@ def test_every_printed_average_follows_from_its_lines(system):
 )
 def test_ranked_averages_are_those_of_the_protocol(system, eer, wer):
     (results,) = [one for one in read_results(R2022) if one.system == system]
-    assert round(track_average(results.claims, RECIPE, "eer", "test").value, 3) == eer
-    assert round(track_average(results.claims, RECIPE, "wer", "test").value, 3) == wer
+    assert round(track_average(results.reported_numbers, RECIPE, "eer", "test").value, 3) == eer
+    assert round(track_average(results.reported_numbers, RECIPE, "wer", "test").value, 3) == wer
 
 
 def test_average_of_a_whole_result_is_of_the_model_that_the_edition_or_the_caller_names():
     """Original speech was tested with both models: published is the average by the original one."""
     (results,) = [one for one in read_results(R2022) if one.system == "mcadams"]
-    claims = results.claims
+    reported_numbers = results.reported_numbers
 
     def average(metric, **which):
-        return round(track_average(claims, RECIPE, metric, "dev", **which).value, 3)
+        return round(track_average(reported_numbers, RECIPE, metric, "dev", **which).value, 3)
 
     written = {
         (one.identity.metric, one.identity.training): one.value
-        for one in claims
+        for one in reported_numbers
         if one.identity.data_set == "average_dev"
     }
     assert average("eer", attack_model=AttackModel.UNPROTECTED) == written["eer", Speech.ORIGINAL] == 3.539
     assert average("eer", attack_model=AttackModel.UNPROTECTED, training=Speech.ORIGINAL) == 3.539
     retrained = {
         one.identity.data_set: one.value
-        for one in read_result_file(RETRAINED).claims
+        for one in read_result_file(RETRAINED).reported_numbers
         if one.identity.attack_model is AttackModel.UNPROTECTED and one.identity.estimator == "kaldi"
     }
     weights = {"libri": 0.25, "vctk": 0.2, "common": 0.05}
@@ -142,12 +146,12 @@ def test_published_systems_are_told_apart_and_agree_with_themselves():
     for one in results:
         assert len(one.files) == 3
         assert [problem.code for problem in one.problems] == ["copied-asr"]
-        assert len({claim.identity for claim in one.claims}) == len(one.claims) == 656
+        assert len({reported.identity for reported in one.reported_numbers}) == len(one.reported_numbers) == 656
 
 
 def test_a_claim_knows_what_it_measures_and_where_it_stands():
-    claim = read_result_file(RETRAINED).claims[4 * 8]
-    one = claim.identity
+    reported = read_result_file(RETRAINED).reported_numbers[4 * 8]
+    one = reported.identity
     assert (one.data_set, one.gender, one.metric, one.estimator) == (
         "libri_dev_trials_f",
         Gender.FEMALE,
@@ -155,17 +159,21 @@ def test_a_claim_knows_what_it_measures_and_where_it_stands():
         "kaldi",
     )
     assert (one.training, one.attack_model) == (Speech.ANONYMISED, AttackModel.SEMI_INFORMED)
-    assert (claim.value, claim.unit, claim.written, claim.file, claim.line) == (
+    assert (reported.value, reported.unit, reported.written, reported.file, reported.line) == (
         11.36, "%", "11.36", "results.anon_mcadams", 30,
     )  # fmt: skip
-    models = {claim.identity.attack_model for claim in read_result_file(ORIGINAL).claims if claim.identity.enrolment}
+    models = {
+        reported.identity.attack_model
+        for reported in read_result_file(ORIGINAL).reported_numbers
+        if reported.identity.enrolment
+    }
     assert models == {AttackModel.UNPROTECTED, AttackModel.IGNORANT, AttackModel.LAZY_INFORMED}
 
 
 def test_copied_recognition_is_not_taken_for_that_of_the_original_model():
     file = read_result_file(ORIGINAL)
-    words = [claim for claim in file.claims if claim.counts]
-    assert {claim.identity.training for claim in words} == {Speech.ANONYMISED}
+    words = [reported for reported in file.reported_numbers if reported.counts]
+    assert {reported.identity.training for reported in words} == {Speech.ANONYMISED}
     (problem,) = file.problems
     assert (problem.code, problem.severity, problem.line) == ("copied-asr", Severity.WARNING, 254)
     assert problem.found.startswith("16 lines")
@@ -179,22 +187,26 @@ def test_written_results_are_the_published_file(path):
     file = read_text(text, path.name)
     assert {problem.code for problem in file.problems} <= {"unlike-baseline"}  # the copies are still of another model
     written = io.StringIO()
-    write_result_file(file.claims, file.kind, RECIPE, written)
+    write_result_file(file.reported_numbers, file.kind, RECIPE, written)
     assert written.getvalue() == text
 
 
 def test_averages_are_written_from_the_lines():
     file = read_result_file(SUMMARY)
     written = io.StringIO()
-    claims = [claim for claim in reversed(file.claims) if not claim.identity.data_set.startswith("average_")]
-    write_result_file(claims, ResultKind.SUMMARY, RECIPE, written)
+    reported_numbers = [
+        reported
+        for reported in reversed(file.reported_numbers)
+        if not reported.identity.data_set.startswith("average_")
+    ]
+    write_result_file(reported_numbers, ResultKind.SUMMARY, RECIPE, written)
     assert written.getvalue() == SUMMARY.read_text()
 
 
 def test_own_numbers_are_written_as_the_official_scripts_print_them():
     again = [
-        new_claim(one.identity, one.value, counts=one.counts, decoding=one.decoding)
-        for one in read_result_file(RETRAINED).claims
+        make_reported_number(one.identity, one.value, counts=one.counts, decoding=one.decoding)
+        for one in read_result_file(RETRAINED).reported_numbers
     ]
     written = io.StringIO()
     write_result_file(again, ResultKind.RETRAINED, RECIPE, written)
@@ -202,12 +214,12 @@ def test_own_numbers_are_written_as_the_official_scripts_print_them():
 
 
 def test_incomplete_or_contradicting_claims_are_not_written():
-    claims = read_result_file(RETRAINED).claims
+    reported_numbers = read_result_file(RETRAINED).reported_numbers
     with pytest.raises(ResultWriteError, match="missing: ASV-libri_dev_enrolls-libri_dev_trials_f"):
-        write_result_file(claims[1:], ResultKind.RETRAINED, RECIPE, io.StringIO())
-    other = new_claim(claims[0].identity, 20.31)
+        write_result_file(reported_numbers[1:], ResultKind.RETRAINED, RECIPE, io.StringIO())
+    other = make_reported_number(reported_numbers[0].identity, 20.31)
     with pytest.raises(ResultWriteError, match=r"found 14\.91, 20\.31"):
-        write_result_file([*claims, other], ResultKind.RETRAINED, RECIPE, io.StringIO())
+        write_result_file([*reported_numbers, other], ResultKind.RETRAINED, RECIPE, io.StringIO())
 
 
 @pytest.mark.parametrize(
@@ -283,7 +295,7 @@ def replace_line(path: Path, number: int, old: str, new: str) -> str:
 )  # fmt: skip
 def test_planted_defect_is_found_and_nothing_else(path, line, old, new, expected):
     found = faults(replace_line(path, line, old, new), path.name)
-    if path is SUMMARY and old == "models/asr_eval":  # the claim moved to the other model; its line is there
+    if path is SUMMARY and old == "models/asr_eval":  # the reported number moved to the other model; its line is there
         found = [fault for fault in found if fault[0] != "missing-result"]
         expected = expected[1:]
     assert found == expected
@@ -332,7 +344,7 @@ def test_repeated_line_is_found_with_its_average():
 def test_a_second_run_appended_is_found():
     text = RETRAINED.read_text()
     file = read_text(text + text, RETRAINED.name)
-    assert len(file.repeated) == len(file.claims) == 352
+    assert len(file.repeated) == len(file.reported_numbers) == 352
     assert {problem.code for problem in file.problems} == {"repeated-result"}
     assert file.problems[0].line == 324 + 2
     assert len(file.problems) == 268
@@ -406,12 +418,12 @@ def test_results_of_2020_are_read_and_written(system):
     file = read_text(text, "results.txt")
     assert (file.edition, file.kind, file.lines, file.problems) == ("2020", ResultKind.ORIGINAL, 168, ())
     found: dict[tuple[str, str, str], str] = {}
-    for claim in file.claims:
-        found |= table_rows(claim)
+    for reported in file.reported_numbers:
+        found |= table_rows(reported)
     assert found == table(2020, system)
     written = io.StringIO()
-    write_result_file(file.claims, file.kind, load_recipe("2020"), written)
-    assert read_text(written.getvalue(), "results.txt").claims == file.claims
+    write_result_file(file.reported_numbers, file.kind, load_recipe("2020"), written)
+    assert read_text(written.getvalue(), "results.txt").reported_numbers == file.reported_numbers
 
 
 STAMP = "results-2022-05-01-10-20-30"
@@ -471,7 +483,7 @@ def test_whole_submission_is_read(submission):
     assert directory_faults(submission) == []
     assert (results.system, results.edition, len(results.files), len(results.scores)) == (STAMP, "2022", 3, 72)
     # the recognizer trained on original speech stands in the single files alone: 4 more sets, 2 language models
-    assert len(results.claims) == 656 + 12
+    assert len(results.reported_numbers) == 656 + 12
     assert {one.training for one in results.scores} == set(Speech)
     for folder in (STAMP, f"{STAMP}.orig"):  # one of the two finds its partner
         assert read_results(submission / folder) == (results,)
@@ -532,7 +544,7 @@ def test_damaged_files_never_raise():
             for place in random.integers(0, len(letters), 4):
                 letters[place] = str(random.choice(list("0 .-%eA\n[")))
             file = read_text("".join(letters), path.name)
-            assert file.claims
+            assert file.reported_numbers
 
 
 def test_tables_of_the_editions_are_here():

@@ -7,11 +7,11 @@ import shutil
 
 import pytest
 
-from evaluation.formats.problems import Severity
-from evaluation.formats.results import read_published, read_results
-from evaluation.formats.results_2022 import read_result_file
+from common.problems import Severity
+from evaluation.scoring.results.folders import read_published, read_results
+from evaluation.scoring.results.results_2022 import read_result_file
 from tests.evaluation.commands import RANK_FILE
-from tests.formats.published import R2022, needs_results
+from tests.evaluation.formats.published import R2022, needs_results
 
 PARTS = ("RESULTS_summary", "results.anon", "results.orig")
 

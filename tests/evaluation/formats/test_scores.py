@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from common.errors import MetricInputError
+from common.problems import Severity
 from evaluation.formats import scores as module
-from evaluation.formats.problems import Severity
-from evaluation.formats.score_measures import join_files, measure_scores
 from evaluation.formats.scores import join_scores, read_scores, read_trial_table, write_scores
-from evaluation.metrics.errors import MetricInputError
+from evaluation.scoring.recomputation import join_files, measure_scores
 
 REAL = Path("../shared/vpc-librispeech")
 needs_real = pytest.mark.skipif(not REAL.is_dir(), reason=f"{REAL} is not here")
@@ -156,7 +156,6 @@ def test_inverted_scores_are_a_warning():
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=14))
-@settings(max_examples=150, deadline=None)
 def test_scores_are_inverted_as_defined(rows):
     """More than half of the targets, by 1.5 standard errors, below the median nontarget; equal ones count half."""
     joined = join(
@@ -174,7 +173,6 @@ def test_scores_are_inverted_as_defined(rows):
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=26), min_size=1, max_size=12, unique=True))
-@settings(max_examples=60, deadline=None)
 def test_names_of_any_length_join(names):
     """Names end before, at and after the ends of words."""
     trials = "".join(f"{name} u{name} {'target' if i % 2 else 'nontarget'}\n" for i, name in enumerate(names))
@@ -245,7 +243,6 @@ def test_measuring_names_the_first_faults_of_a_kind_and_counts_the_others(tmp_pa
     assert "found 193 more" in lines[-1]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.tuples(

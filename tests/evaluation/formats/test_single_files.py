@@ -6,12 +6,19 @@ import io
 
 import pytest
 
-from evaluation.formats.expected_results import ResultKind
-from evaluation.formats.problem_list import ProblemList
-from evaluation.formats.results_2022 import ResultWriteError, new_claim, read_result_file
-from evaluation.formats.single_files import read_single_file, single_files, write_single_file, write_single_files
+from common.problems import ProblemList
 from evaluation.protocols.recipes import load_recipe
-from tests.formats.published import R2022, needs_results
+from evaluation.scoring.results.expected import ResultKind
+from evaluation.scoring.results.results_2022 import (
+    ResultWriteError,
+    make_reported_number,
+    read_result_file,
+    read_single_file,
+    single_files,
+    write_single_file,
+    write_single_files,
+)
+from tests.evaluation.formats.published import R2022, needs_results
 
 RECIPE = load_recipe("2022")
 NAMES = ("EER", "Cllr", "linkability_log", "zebra", "DeIDentification", "gain_of_voice_distinctiveness")
@@ -35,8 +42,11 @@ OFFICIAL = {
 }  # fmt: skip
 
 
-def meaning(claims):
-    return [(one.identity, one.value, one.unit, one.written, one.counts, one.decoding, one.partial) for one in claims]
+def meaning(reported_numbers):
+    return [
+        (one.identity, one.value, one.unit, one.written, one.counts, one.decoding, one.partial)
+        for one in reported_numbers
+    ]
 
 
 def read(text, file):
@@ -44,9 +54,9 @@ def read(text, file):
     return read_single_file(io.StringIO(text), file, problems, file.path), problems.report()
 
 
-def written(claims, file):
+def written(reported_numbers, file):
     out = io.StringIO()
-    write_single_file(claims, file, out)
+    write_single_file(reported_numbers, file, out)
     return out.getvalue()
 
 
@@ -63,46 +73,49 @@ def test_directory_of_a_model_has_every_file_of_the_protocol():
 @pytest.mark.parametrize("path", OFFICIAL)
 def test_official_file_is_read_and_written_to_the_byte(path):
     [file] = [one for one in single_files(RECIPE, ResultKind.RETRAINED) if one.path == path]
-    claims, problems = read(OFFICIAL[path], file)
+    reported_numbers, problems = read(OFFICIAL[path], file)
     assert problems == ()
-    assert len(claims) == sum(len(line.identities) for line in file.lines)
-    assert written(claims, file) == OFFICIAL[path]
-    again = [new_claim(one.identity, one.value, counts=one.counts, decoding=one.decoding) for one in claims]
+    assert len(reported_numbers) == sum(len(line.identities) for line in file.lines)
+    assert written(reported_numbers, file) == OFFICIAL[path]
+    again = [
+        make_reported_number(one.identity, one.value, counts=one.counts, decoding=one.decoding)
+        for one in reported_numbers
+    ]
     assert written(again, file) == OFFICIAL[path]
 
 
 @needs_results
 @pytest.mark.parametrize("system", ["mcadams", "tts_old_c", "tts_joint_nsf_hifigan"])
 def test_written_directory_is_read_as_the_same_claims(system, tmp_path):
-    claims = read_result_file(R2022 / f"results.anon_{system}").claims
-    paths = write_single_files(tmp_path, claims, RECIPE, ResultKind.RETRAINED)
+    reported_numbers = read_result_file(R2022 / f"results.anon_{system}").reported_numbers
+    paths = write_single_files(tmp_path, reported_numbers, RECIPE, ResultKind.RETRAINED)
     files = single_files(RECIPE, ResultKind.RETRAINED)
     assert paths == tuple(tmp_path / file.path for file in files)
     found, problems = [], ProblemList()
     for file in files:
         found += read_single_file(tmp_path / file.path, file, problems)
     assert problems.report() == ()
-    pitch = [one for one in claims if one.identity.metric.startswith("pitch")]
+    pitch = [one for one in reported_numbers if one.identity.metric.startswith("pitch")]
     assert len(pitch) == 24
-    assert sorted(map(repr, meaning([*found, *pitch]))) == sorted(map(repr, meaning(claims)))
+    assert sorted(map(repr, meaning([*found, *pitch]))) == sorted(map(repr, meaning(reported_numbers)))
 
 
 def test_minimum_costs_are_passed_over_and_anything_else_is_named():
     file = single_files(RECIPE, ResultKind.RETRAINED)[0]
     text = "EER: 8.665%\nminDCF(p-target=0.01): 0.4321\nminDCF(p-target=0.001): \nsurprise\n"
-    claims, problems = read(text, file)
-    assert [one.written for one in claims] == ["8.665"]
+    reported_numbers, problems = read(text, file)
+    assert [one.written for one in reported_numbers] == ["8.665"]
     assert [(one.code, one.line) for one in problems] == [("unknown-line", 4)]
-    claims, problems = read("minDCF(p-target=0.01): 0.4321\n", file)
-    assert (claims, [one.code for one in problems]) == ([], ["missing-result"])
+    reported_numbers, problems = read("minDCF(p-target=0.01): 0.4321\n", file)
+    assert (reported_numbers, [one.code for one in problems]) == ([], ["missing-result"])
 
 
 def test_incomplete_or_contradicting_claims_are_not_written(tmp_path):
     file = next(one for one in single_files(RECIPE, ResultKind.RETRAINED) if one.path == f"{TEST}/Cllr")
-    claims, _ = read(OFFICIAL[file.path], file)
+    reported_numbers, _ = read(OFFICIAL[file.path], file)
     with pytest.raises(ResultWriteError, match=rf"every number of {TEST}/Cllr; missing: pav min_cllr\."):
-        written(claims[1:], file)
+        written(reported_numbers[1:], file)
     with pytest.raises(ResultWriteError, match=r"found 0\.466, 0\.467"):
-        written([*claims, new_claim(claims[0].identity, 0.467)], file)
-    assert write_single_files(tmp_path, claims[1:], RECIPE, ResultKind.RETRAINED) == ()
+        written([*reported_numbers, make_reported_number(reported_numbers[0].identity, 0.467)], file)
+    assert write_single_files(tmp_path, reported_numbers[1:], RECIPE, ResultKind.RETRAINED) == ()
     assert list(tmp_path.iterdir()) == []

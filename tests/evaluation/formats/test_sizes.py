@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluation.formats.sizes import size_words
+from common.memory import format_size
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from evaluation.formats.sizes import size_words
     ],
 )
 def test_sizes_are_powers_of_ten(count, words):
-    assert size_words(count) == words
+    assert format_size(count) == words

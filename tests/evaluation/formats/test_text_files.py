@@ -2,7 +2,7 @@
 
 import os
 
-from evaluation.formats.text_files import read_text_file
+from common.text_files import read_text_file
 
 
 def test_pipe_is_refused_without_waiting_for_it(tmp_path):

@@ -6,11 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from evaluation.attackers.networks.classifier import CosineClassifier
-from evaluation.attackers.training.adversary import Heads, losses, reverse_gradient
-from evaluation.attackers.training.presets import PRESETS, with_variant
-from evaluation.attackers.training.stepping import Batch, Trainer
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
+from evaluation.attackers.training.fitting import Batch, Trainer
+from evaluation.attackers.training.heads import CosineClassifier, Heads, losses, reverse_gradient
+from evaluation.attackers.training.recipe import PRESETS, with_variant
 
 SMALL = PRESETS["small"]
 SOURCES = torch.arange(12) % 4
@@ -72,7 +71,7 @@ def test_reversed_loss_is_the_negated_loss_of_autograd():
 
 
 def _target_loss_of(heads: Heads, vectors: torch.Tensor, variant: str) -> torch.Tensor:
-    from evaluation.attackers.training.adversary import target_loss
+    from evaluation.attackers.training.heads import target_loss
 
     return target_loss(heads.target, vectors, TARGETS, with_variant(SMALL, variant))
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from common.lock import lock_folder
 from evaluation.attackers.training.loop import train
 from evaluation.attackers.training.trained import load_trained
-from evaluation.commands.alone import alone_in
-from evaluation.formats.audio import write_flac16
-from evaluation.objective.vector_files import read_vectors
+from evaluation.scoring.vector_files import read_vectors
+from speech.audio.files import write_flac16
 from tests.evaluation.commands import Shell, refusal
 from tests.evaluation.training.toys import TINY as PRESET
 from tests.evaluation.training.toys import utterances
@@ -87,7 +87,7 @@ def test_command_keeps_one_recipe_to_a_folder(shell, corpus, tmp_path):
 
 def test_command_shares_no_folder_with_another_process(shell, corpus, tmp_path):
     options = ("train-attacker", tmp_path / "out", "--data", corpus, "--device", "cpu", "--seeds", 1, "--set", *TINY)
-    with alone_in(tmp_path / "out", ".seed-1.lock"):
+    with lock_folder(tmp_path / "out", ".seed-1.lock"):
         assert "expected to be alone" in refusal(shell(*options))
     assert shell(*options).code == 0
 

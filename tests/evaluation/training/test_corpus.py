@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.attackers.training.corpus import TrainingUtterance, read_corpus
-from evaluation.attackers.training.presets import PRESETS
-from evaluation.attackers.training.segments import cut
-from evaluation.attackers.training.values import chance_levels
-from evaluation.formats.audio import write_flac16
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
+from evaluation.attackers.training.corpus import TrainingUtterance, cut, read_corpus
+from evaluation.attackers.training.recipe import PRESETS
+from evaluation.attackers.training.trained import chance_levels
+from speech.audio.files import write_flac16
 from tests.evaluation.training.toys import utterances
 
 SMALL = PRESETS["small"]
@@ -21,7 +20,7 @@ SECOND = 16_000
 
 def spoken(identifier: str, source: str, seconds: float, **more: str) -> TrainingUtterance:
     samples = np.full(round(seconds * SECOND), 1000, dtype=np.int16)
-    return TrainingUtterance.of_samples(identifier, source, samples, **more)
+    return TrainingUtterance(identifier, source, lambda: (samples, SECOND), **more)
 
 
 def write(folder: Path) -> None:
@@ -115,7 +114,7 @@ def test_pieces_follow_the_recipe():
 
 
 def test_quiet_pieces_are_left_out():
-    quiet = TrainingUtterance.of_samples("q", "b", np.full(3 * SECOND, 16, dtype=np.int16))
+    quiet = TrainingUtterance("q", "b", lambda: (np.full(3 * SECOND, 16, dtype=np.int16), SECOND))
     data = [spoken("1", "a", 3.0), spoken("2", "b", 3.0), quiet]
     assert cut(data, PRESETS["vpc24"], 1).row_piece.size == 2
     assert cut(data, PRESETS["spane"], 1).row_piece.size == 3
@@ -170,10 +169,10 @@ def test_chance_knows_genders_where_targets_follow_them():
         for n in range(8)
     ]
     chance = chance_levels(cut(data, SMALL, 1))
-    assert (chance.source, chance.target) == (0.5, 1 - 1 / 6)
-    assert chance.target_known_gender == pytest.approx((0.5 + 0.75) / 2)
+    assert (chance["source_chance"], chance["target_chance"]) == (0.5, 1 - 1 / 6)
+    assert chance["target_chance_known_gender"] == pytest.approx((0.5 + 0.75) / 2)
     unknown = chance_levels(cut([spoken("1", "a", 6.0), spoken("2", "b", 6.0)], SMALL, 1))
-    assert (unknown.target, unknown.target_known_gender) == (None, None)
+    assert (unknown["target_chance"], unknown["target_chance_known_gender"]) == (None, None)
 
 
 def test_fingerprint_changes_with_labels_and_with_the_sound():

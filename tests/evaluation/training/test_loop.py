@@ -13,18 +13,25 @@ import numpy as np
 import pytest
 import torch
 
-from evaluation.attackers.checkpoints import read_state
+from common.errors import MetricInputError
+from common.progress import ignore_progress
 from evaluation.attackers.training import features
-from evaluation.attackers.training.corpus import TrainingUtterance
-from evaluation.attackers.training.files import CHECKPOINT, DESCRIPTION, MODEL, VALUES
+from evaluation.attackers.training.corpus import TrainingUtterance, cut
 from evaluation.attackers.training.loop import plan_training, train
-from evaluation.attackers.training.presets import PRESETS, with_variant
-from evaluation.attackers.training.segments import cut
-from evaluation.attackers.training.telling import untold
-from evaluation.attackers.training.trained import attacking_encoder, load_trained
-from evaluation.attackers.training.values import MEASURES, EpochRecord, Estimate
-from evaluation.attackers.utterances import UtteranceError
-from evaluation.metrics.errors import MetricInputError
+from evaluation.attackers.training.recipe import PRESETS, with_variant
+from evaluation.attackers.training.trained import (
+    CHECKPOINT,
+    DESCRIPTION,
+    MEASURES,
+    MODEL,
+    VALUES,
+    EpochRecord,
+    Estimate,
+    attacking_encoder,
+    load_trained,
+)
+from speech.encoders.contract import UtteranceError
+from speech.model_files.checkpoints import read_state
 from tests.evaluation.training.toys import RESUMED, TINY, utterances
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -69,9 +76,7 @@ def test_attacker_embeds_each_utterance_by_itself(tmp_path):
     shorter = [sounds[0], sounds[1][:6_000], sounds[2]]
     alone = [attacker.embed([sound], 16_000)[0] for sound in shorter]
     assert np.allclose(attacker.embed(shorter, 16_000), alone, atol=1e-4 * np.abs(vectors).max())
-    engine = attacker.engine()
-    assert (engine.dimension, engine.weights) == (8, ())
-    assert np.array_equal(engine.load("cpu").embed(sounds, 16_000), vectors - attacker.training_mean)
+    assert np.array_equal(attacking_encoder(attacker).embed(sounds, 16_000), vectors - attacker.training_mean)
     with pytest.raises(UtteranceError, match=r"Utterance 2 of 2: expected at least 0\.1 s") as short:
         attacker.embed([sounds[0], sounds[0][:100]], 16_000)
     assert short.value.position == 1
@@ -175,7 +180,7 @@ def test_every_rule_of_cropping_and_validation_trains(tmp_path, crop, validation
     attacker = train(utterances(sources=2, each=10), recipe, 1, tmp_path)
     assert attacker.summary.held_out_segments > 0
     assert 0 <= attacker.summary.source_error <= 1
-    assert attacker.targets == ()
+    assert attacker.description.targets == ()
 
 
 def test_best_epoch_is_kept(tmp_path):
@@ -210,8 +215,8 @@ def test_features_that_do_not_fit_are_computed_for_each_batch(monkeypatch):
     data = utterances(sources=2, each=2)
     segments = cut(data, recipe, 1)
     device = torch.device("cpu")
-    kept = features.make_store(data, segments, device, untold)
-    read = features.make_store(data, segments, device, untold, limit_bytes=0)
+    kept = features.make_store(data, segments, device, ignore_progress)
+    read = features.make_store(data, segments, device, ignore_progress, limit_bytes=0)
     assert isinstance(read, features.ReadFeatures)
     pieces, starts = np.array([0, 3, 2]), np.array([0, 40, 80])
     for frames in (20, 51):
@@ -239,7 +244,7 @@ def test_corpora_without_anything_to_learn_are_refused(tmp_path):
         train(untargeted, with_variant(TINY, "literal"), 1, tmp_path)
     with pytest.raises(MetricInputError, match="found only t1"):
         train([replace(one, target="t1") for one in data], with_variant(TINY, "literal"), 1, tmp_path)
-    slow = TrainingUtterance.of_samples("slow", "s9", np.zeros(16_000, dtype=np.int16), 8_000)
+    slow = TrainingUtterance("slow", "s9", lambda: (np.zeros(16_000, dtype=np.int16), 8_000))
     with pytest.raises(MetricInputError, match="slow: expected one channel at 16000 Hz, found"):
         train([*data, slow], TINY, 1, tmp_path)
     with pytest.raises(MetricInputError, match="s0-0 more than once"):
@@ -274,7 +279,7 @@ def test_damaged_attackers_are_refused(tmp_path):
 def test_plan_counts_what_a_training_does():
     plan = plan_training([1.1] * 12, TINY, 3)
     segments = cut(utterances(), TINY, 1)
-    assert (plan.segments, plan.validation_segments) == (segments.source.size, segments.validation_rows.size)
+    assert plan.segments == segments.source.size
     assert (plan.steps_per_epoch, plan.steps) == (2, 6)
     spane = plan_training([10.0] * 1000, PRESETS["spane"], 40)
     assert round(spane.parameters / 1e6, 1) == 20.8

@@ -6,9 +6,16 @@ import json
 
 import pytest
 
-from evaluation.attackers.training.presets import PRESETS, VARIANTS, TrainingRecipe, find_preset, with_variant
-from evaluation.attackers.training.schedules import learning_rate, target_weights
-from evaluation.metrics.errors import MetricInputError
+from common.errors import MetricInputError
+from evaluation.attackers.training.recipe import (
+    PRESETS,
+    VARIANTS,
+    TrainingRecipe,
+    find_preset,
+    learning_rate,
+    target_weights,
+    with_variant,
+)
 
 SPANE = PRESETS["spane"]
 

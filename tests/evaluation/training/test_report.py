@@ -1,39 +1,26 @@
-"""The report over seeds, the probe and the figures of a training."""
+"""The report over seeds and the probe of a training."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 
-from evaluation.attackers.training.probe import fresh_probe, other_sources
-from evaluation.attackers.training.published import PUBLISHED_TABLE_1
+from common.errors import MetricInputError
+from evaluation.attackers.training.loop import fresh_probe, other_sources
 from evaluation.attackers.training.report import (
     COLUMNS,
+    PUBLISHED_TABLE_1,
     AttackTrials,
     ReportRow,
     SeedResult,
     attack_measures,
-    curves,
     spread,
-    sweep,
     table_cells,
 )
-from evaluation.attackers.training.values import EpochRecord, FinalValues, ProbeResult, epochs_csv, epochs_of_csv
-from evaluation.figures.training import (
-    Curve,
-    describe_learning_curves,
-    describe_sweep,
-    draw_learning_curves,
-    draw_sweep,
-    learning_curve_numbers,
-    sweep_numbers,
-)
+from evaluation.attackers.training.trained import EpochRecord, FinalValues, ProbeResult, epochs_csv, epochs_of_csv
 from evaluation.metrics.detection import kaldi_eer
-from evaluation.metrics.errors import MetricInputError
-from tests.evaluation.svg import assert_sound, texts, title_and_description
 
 FINAL = FinalValues(
     source_error=0.8, target_error=0.9, source_chance=0.99, target_chance=0.95, target_chance_known_gender=0.9,
@@ -137,46 +124,3 @@ def test_epochs_read_back_the_same():
     again = epochs_of_csv(epochs_csv(records), "values.csv")
     assert [one.values["source_error"] for one in again] == [0.1 + 0.2, None]
     assert [(one.epoch, one.seconds) for one in again] == [(1, 1.5), (2, 1.5)]
-
-
-def test_curves_and_sweep_take_what_exists():
-    points = curves({1: [record(1, 0.5), record(2, 0.3)], 2: [record(1, 0.7)]}, "source_error")
-    assert [(one.epoch, one.spread.values) for one in points] == [(1, (0.5, 0.7)), (2, (0.3,))]
-    assert curves({1: [record(1, None)]}, "source_error") == ()
-    swept = sweep({10: row(0.4), 6: row(0.2, 0.3)})
-    assert [(one.zero_epochs, one.spread.mean) for one in swept] == [(6, 0.25), (10, 0.4)]
-    assert sweep({6: row(0.2)}, "eer") == ()
-
-
-def learning_curves() -> list[Curve]:
-    seeds = {seed: [record(epoch, 0.9 - 0.05 * epoch + 0.01 * seed) for epoch in range(1, 11)] for seed in (1, 2)}
-    return [Curve("VER_S", curves(seeds, "source_error"), 0.99), Curve("VER_T", curves(seeds, "source_error"))]
-
-
-def test_learning_curves_are_a_sound_figure():
-    lines = learning_curves()
-    assert_sound(partial(draw_learning_curves, lines))
-    svg = draw_learning_curves(lines)
-    assert title_and_description(svg) == ("Errors by epoch of training", describe_learning_curves(lines))
-    assert "VER_S: 86.5 ± 0.7 % after epoch 1, 41.5 ± 0.7 % after epoch 10; guessing gives 99.0 %." in (
-        describe_learning_curves(lines)
-    )
-    assert {"VER_S", "VER_T", "Epoch", "chance: guessing"} <= set(texts(svg))
-    assert learning_curve_numbers(lines).rows[0][:2] == ("VER_S", 1)
-    assert "chance: guessing" not in texts(draw_learning_curves(lines[1:]))
-
-
-def test_sweep_is_a_sound_figure():
-    series = {"random": sweep({10: row(0.4, 0.5), 6: row(0.2, 0.3)}), "same gender": sweep({6: row(0.1)})}
-    assert_sound(partial(draw_sweep, series))
-    assert "random: VER_S 25.0 ± 7.1 % at E = 6, 45.0 ± 7.1 % at E = 10; lowest at E = 6." in describe_sweep(series)
-    assert [one[1] for one in sweep_numbers(series).rows] == [6, 10, 6]
-
-
-def test_figures_refuse_what_they_cannot_draw():
-    with pytest.raises(MetricInputError, match="1 to 4 lines"):
-        draw_learning_curves([])
-    with pytest.raises(MetricInputError, match="a label of its own"):
-        draw_learning_curves([learning_curves()[0]] * 2)
-    with pytest.raises(MetricInputError, match="none of x"):
-        draw_sweep({"x": ()})

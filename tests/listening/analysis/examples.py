@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from listening.analysis.contents import BY_SCORES, COMMON
-from listening.analysis.inputs import ORIGINAL, RATED, StudyFacts
-from listening.analysis.settings import Settings
-from listening.analysis.tables import Results
+from listening.analysis.reading.inputs import ORIGINAL, Settings, StudyFacts
+from listening.analysis.tables import BY_SCORES, COMMON, Results, make_table
+from listening.tasks import RATED
 
 SYSTEMS = ("T01-p1", "T02-p1", "T02-c1", "T11-p1")
 LISTENERS = tuple(f"listener-{number:02}" for number in range(1, 13))
@@ -14,13 +13,13 @@ PAIRS = ("original-original", "anonymised-anonymised", "original-anonymised")
 
 
 def made_up_results(systems=SYSTEMS, tasks=RATED, is_simulated=True, seed=1):
-    """Each table of `contents` with plausible rows; forms are mixed, which no study does."""
+    """Each table with plausible rows; forms are mixed, which no study does."""
     numbers = np.random.default_rng(seed)
     tables = {}
     for scores, contents in (("raw", BY_SCORES), ("normalised", BY_SCORES), ("common", COMMON)):
         for content in contents:
             rows = [_row(content, numbers, scores, fixed) for fixed in _fixed(content.name, systems, tasks)]
-            tables[f"{scores}/{content.name}"] = content.table(rows)
+            tables[f"{scores}/{content.name}"] = make_table(content.name, rows)
     facts = StudyFacts(
         "made-up", "A made-up study", "rating", tuple(tasks), dict.fromkeys(tasks, (1, 10)), is_simulated
     )
@@ -119,22 +118,22 @@ def _row(content, numbers, scores, fixed):
     """Numbers for what is not fixed; limits of an interval around their value."""
     row = dict(fixed)
     for column in content.columns:
-        if column.name in row:
+        if column.key in row:
             continue
-        base = column.name.removesuffix("_low").removesuffix("_high")
-        if base != column.name and base in row:
-            row[column.name] = row[base] - 0.04 if column.name.endswith("_low") else row[base] + 0.04
-        elif column.name == "group":
-            row[column.name] = str(numbers.choice(["a", "ab", "b"]))
+        base = column.key.removesuffix("_low").removesuffix("_high")
+        if base != column.key and base in row:
+            row[column.key] = row[base] - 0.04 if column.key.endswith("_low") else row[base] + 0.04
+        elif column.key == "group":
+            row[column.key] = str(numbers.choice(["a", "ab", "b"]))
         elif column.digits is not None:
-            is_rating = scores == "raw" and column.name in ("mean", "median", "naturalness", "intelligibility", "score")
-            row[column.name] = float(1 + 9 * numbers.random() if is_rating else numbers.random())
-        elif column.name in ("n", "listeners", "items", "count", "words", "utterances", "boards", "n_target"):
-            row[column.name] = int(numbers.integers(10, 60))
-        elif column.name in ("n_nontarget", "n_first", "n_second", "n_before", "n_after", "samples", "is_caught"):
-            row[column.name] = int(numbers.integers(0, 2)) if column.name == "is_caught" else 52
-        elif column.name == "speaker":
-            row[column.name] = f"speaker-{int(numbers.integers(0, 4))}"
-        elif column.name == "utterance":
-            row[column.name] = UTTERANCES[int(numbers.integers(0, len(UTTERANCES)))]
+            is_rating = scores == "raw" and column.key in ("mean", "median", "naturalness", "intelligibility", "score")
+            row[column.key] = float(1 + 9 * numbers.random() if is_rating else numbers.random())
+        elif column.key in ("n", "listeners", "items", "count", "words", "utterances", "boards", "n_target"):
+            row[column.key] = int(numbers.integers(10, 60))
+        elif column.key in ("n_nontarget", "n_first", "n_second", "n_before", "n_after", "samples", "is_caught"):
+            row[column.key] = int(numbers.integers(0, 2)) if column.key == "is_caught" else 52
+        elif column.key == "speaker":
+            row[column.key] = f"speaker-{int(numbers.integers(0, 4))}"
+        elif column.key == "utterance":
+            row[column.key] = UTTERANCES[int(numbers.integers(0, len(UTTERANCES)))]
     return row

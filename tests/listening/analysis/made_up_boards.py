@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from listening.analysis.inputs import ORIGINAL, Placements
+from listening.analysis.reading.inputs import ORIGINAL, Placements
 
 
 def placements_of(rows):

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from listening.analysis.inputs import ORIGINAL, SCORED, Ratings
-from listening.analysis.scoring import scored_ratings
-from listening.analysis.settings import Settings
+from listening.analysis.reading.inputs import ORIGINAL, SCORED, Ratings, Settings
+from listening.analysis.scoring.scores import score_ratings
 
 SCALE = {"verifiability": (1.0, 10.0), "naturalness": (1.0, 10.0), "intelligibility": (1.0, 10.0)}
 QUICK = Settings(resamples=200, permutations=200)
@@ -36,7 +35,7 @@ def joined(*parts):
 
 
 def scored_of(ratings, kind="raw", settings=QUICK, **how):
-    return scored_ratings(ratings, SCALE, settings, kind, **how)
+    return score_ratings(ratings, SCALE, settings, kind, **how)
 
 
 def drawn(

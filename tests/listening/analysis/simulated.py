@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from listening.analysis.inputs import ORIGINAL, RATED, Ratings
-from listening.analysis.scoring import scored_ratings
-from listening.analysis.settings import Settings
+from listening.analysis.reading.inputs import ORIGINAL, Ratings, Settings
+from listening.analysis.scoring.scores import score_ratings
 from listening.analysis.simulation import ORIGINAL_SPEECH, ListenerModel, RatedTrial, SystemModel, simulate_ratings
+from listening.tasks import RATED
 
 SCALE = dict.fromkeys(RATED, (1.0, 10.0))
 SETTINGS = Settings(resamples=300)
@@ -50,4 +50,4 @@ def ratings_of(seed=0, listeners=20, count=3, each=4, utterances=24, model=None,
 
 
 def scored_of(kind="raw", settings=SETTINGS, **study):
-    return scored_ratings(ratings_of(**study), SCALE, settings, kind)
+    return score_ratings(ratings_of(**study), SCALE, settings, kind)

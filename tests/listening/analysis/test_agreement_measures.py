@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
-from listening.analysis.agreement_measures import (
+from listening.analysis.agreement.reliability import (
     Votes,
     krippendorff_alpha,
     mean_raters,

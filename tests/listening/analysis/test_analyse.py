@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 
 from listening.analysis.analyse import analyse
-from listening.analysis.contents import BY_SCORES, COMMON, CONTENTS
-from listening.analysis.errors import AnalysisInputError
-from listening.analysis.inputs import ORIGINAL, Inputs, Placements, Transcripts
-from listening.analysis.settings import Settings
-from listening.analysis.tables import Results
+from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Inputs, Placements, Settings, Transcripts
+from listening.analysis.tables import BY_SCORES, COMMON, CONTENTS, Results
 from tests.listening.analysis.made_ratings import made_inputs
 
 SETTINGS = Settings(resamples=200, permutations=200)
@@ -59,7 +56,7 @@ def test_ratings_give_each_of_their_tables_for_both_scores(results):
     expected = {f"{scores}/{name}" for scores in ("raw", "normalised") for name in of_ratings} | {"common/screening"}
     assert set(results.tables) == expected
     for path, table in results.tables.items():
-        assert table.columns == tuple(column.name for column in CONTENTS[path.split("/")[1]].columns)
+        assert table.columns == tuple(column.key for column in CONTENTS[path.split("/")[1]].columns)
     for name in ("summary", "detection", "differences", "utterances", "correlations", "listeners", "model_effects"):
         assert results.table("raw", name).rows != results.table("normalised", name).rows
 

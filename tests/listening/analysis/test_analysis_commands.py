@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from listening.analysis.commands import main
+from listening.analysis.cli import main
 from tests.listening.analysis.made_ratings import made_inputs
 
 QUICK = ["--resamples", "200", "--permutations", "200", "--no-figures"]
@@ -156,7 +156,7 @@ def test_describe_says_what_columns_mean(capsys):
 def test_it_runs_without_django():
     code = (
         "import sys; sys.modules['django'] = None; sys.modules['celery'] = None\n"
-        "from listening.analysis.commands import main\nsys.exit(main(['describe', 'summary']))"
+        "from listening.analysis.cli import main\nsys.exit(main(['describe', 'summary']))"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (answer.returncode, answer.stderr) == (0, "")

@@ -14,16 +14,19 @@ import numpy as np
 import pytest
 
 from listening.analysis import bundle as bundle_module
-from listening.analysis import text_tables
 from listening.analysis.analyse import analyse
-from listening.analysis.bundle import bundle, fingerprint, read_inputs, result_files, write_inputs
-from listening.analysis.data_dictionary import INPUTS
-from listening.analysis.errors import AnalysisInputError
-from listening.analysis.input_files import EXCLUSION_COLUMNS, PARTS
-from listening.analysis.inputs import Inputs, Placements, Transcripts
-from listening.analysis.reproducing import reproduce
-from listening.analysis.settings import Settings
-from listening.analysis.tables import Results
+from listening.analysis.bundle import (
+    compute_fingerprint,
+    read_inputs,
+    reproduce,
+    write_bundle,
+    write_inputs,
+    write_results,
+)
+from listening.analysis.reading import text_tables
+from listening.analysis.reading.input_files import PARTS, Exclusions
+from listening.analysis.reading.inputs import AnalysisInputError, Inputs, Placements, Settings, Transcripts
+from listening.analysis.tables import DICTIONARY, Results
 from tests.listening.analysis.made_ratings import columns_of, made_inputs
 from tests.listening.analysis.made_up_boards import placements_of
 
@@ -71,17 +74,17 @@ def test_equal_inputs_give_equal_bytes_also_after_reading():
     written = write_inputs(inputs, SETTINGS)
     back, settings = read_inputs(written)
     assert write_inputs(inputs, SETTINGS) == written == write_inputs(back, settings)
-    assert fingerprint(inputs, SETTINGS) == fingerprint(back, settings)
+    assert compute_fingerprint(inputs, SETTINGS) == compute_fingerprint(back, settings)
 
 
 def test_a_changed_rating_or_setting_changes_the_fingerprint():
     inputs = made_inputs()
     ratings = replace(inputs.ratings, rating=inputs.ratings.rating + (np.arange(len(inputs.ratings)) == 5) * 0.5)
     prints = {
-        fingerprint(inputs, SETTINGS),
-        fingerprint(replace(inputs, ratings=ratings), SETTINGS),
-        fingerprint(inputs, replace(SETTINGS, seed=7)),
-        fingerprint(replace(inputs, objective=None), SETTINGS),
+        compute_fingerprint(inputs, SETTINGS),
+        compute_fingerprint(replace(inputs, ratings=ratings), SETTINGS),
+        compute_fingerprint(inputs, replace(SETTINGS, seed=7)),
+        compute_fingerprint(replace(inputs, objective=None), SETTINGS),
     }
     assert len(prints) == 4
 
@@ -220,7 +223,7 @@ def test_a_damaged_zip_is_told():
         except AnalysisInputError:
             continue
         # Dates and the like may change; whatever is read is as it was.
-        assert fingerprint(*read_inputs(bytes(damaged))) == fingerprint(made_inputs(), SETTINGS)
+        assert compute_fingerprint(*read_inputs(bytes(damaged))) == compute_fingerprint(made_inputs(), SETTINGS)
 
 
 def test_files_that_belong_to_no_inputs_are_told():
@@ -235,8 +238,8 @@ def test_files_that_belong_to_no_inputs_are_told():
 
 def test_the_data_dictionary_has_every_column_of_the_inputs():
     for name, of in PARTS.items():
-        assert list(INPUTS[name]) == [column.name for column in fields(of)]
-    assert tuple(INPUTS["exclusions.csv"]) == EXCLUSION_COLUMNS
+        assert list(DICTIONARY["inputs"][name]) == [column.name for column in fields(of)]
+    assert tuple(DICTIONARY["inputs"]["exclusions.csv"]) == tuple(one.name for one in fields(Exclusions))
 
 
 # The whole bundle ----------------------------------------------------------------------------------
@@ -247,7 +250,7 @@ def made():
     inputs = made_inputs(texts={"role-play-en-1.md": "# Listen\n"})
     results = analyse(inputs, SETTINGS)
     figures = {"raw/det-naturalness.svg": b"<svg/>", "normalised/det-naturalness.png": b"png"}
-    return inputs, results, b"".join(bundle(write_inputs(inputs, SETTINGS), results, figures))
+    return inputs, results, b"".join(write_bundle(write_inputs(inputs, SETTINGS), results, figures))
 
 
 def test_a_bundle_holds_everything_and_says_what_it_is(made):
@@ -274,7 +277,7 @@ def test_a_bundle_holds_everything_and_says_what_it_is(made):
 def test_a_bundle_is_the_same_bytes_again(made):
     inputs, results, content = made
     figures = {"normalised/det-naturalness.png": b"png", "raw/det-naturalness.svg": b"<svg/>"}
-    assert b"".join(bundle(write_inputs(inputs, SETTINGS), results, figures)) == content
+    assert b"".join(write_bundle(write_inputs(inputs, SETTINGS), results, figures)) == content
 
 
 def test_a_bundle_that_was_packed_again_is_read(made):
@@ -283,7 +286,7 @@ def test_a_bundle_that_was_packed_again_is_read(made):
     with zipfile.ZipFile(io.BytesIO(content)) as before, zipfile.ZipFile(stream, "w") as after:
         for name in before.namelist():
             after.writestr(f"my download/{name}", before.read(name))
-    assert fingerprint(*read_inputs(stream.getvalue())) == fingerprint(inputs, SETTINGS)
+    assert compute_fingerprint(*read_inputs(stream.getvalue())) == compute_fingerprint(inputs, SETTINGS)
     again = reproduce(stream.getvalue(), "bundle.zip")
     assert (again.differing, again.damaged) == ((), ())
 
@@ -292,7 +295,7 @@ def test_reproducing_gives_the_same_tables_byte_for_byte(made):
     _, results, content = made
     again = reproduce(content, "bundle.zip")
     assert (again.equal, again.differing, again.damaged) == (len(results.tables), (), ())
-    assert result_files(again.results) == result_files(results)
+    assert write_results(again.results) == write_results(results)
 
 
 @pytest.mark.parametrize("machine", [{}, {"OPENBLAS_CORETYPE": "Nehalem"}, {"OPENBLAS_NUM_THREADS": "2"}])
@@ -306,7 +309,7 @@ def test_a_process_of_its_own_gives_the_same_tables_byte_for_byte(made, tmp_path
     )
     assert (answer.returncode, answer.stderr) == (0, "")
     assert f"{len(results.tables)} tables are the same byte for byte, 0 differ." in answer.stdout
-    for name, one in result_files(results).items():
+    for name, one in write_results(results).items():
         assert (tmp_path / "out" / name).read_bytes() == one
 
 

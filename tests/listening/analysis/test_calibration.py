@@ -6,7 +6,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from evaluation.metrics.calibration import cllr, min_cllr, rocch_eer
-from listening.analysis.calibration import Judgements, best_cost, cross_validated_cost, fit, folds_of
+from listening.analysis.scoring.calibration import Judgements, best_cost, cross_validated_cost, deal_folds, fit
 
 
 def judgements(seed=0, n=600, listeners=20, gap=1.0, share=0.4):
@@ -36,7 +36,7 @@ def test_fit_is_the_balanced_logistic_regression_of_scikit_learn():
 
 def test_cost_is_the_cllr_of_ratios_that_other_listeners_gave():
     given = judgements()
-    folds = folds_of(20, seed=1)
+    folds = deal_folds(20, seed=1)
     ratios = np.empty(given.score.size)
     for fold in range(10):
         inside = folds[given.listener] == fold
@@ -59,7 +59,7 @@ def test_cost_knows_nothing_of_the_listeners_it_judges():
 
 
 def test_resampled_costs_are_near_those_of_fits_made_anew():
-    given, folds = judgements(), folds_of(20, seed=1)
+    given, folds = judgements(), deal_folds(20, seed=1)
     draws = np.random.default_rng(4).multinomial(20, np.full(20, 1 / 20), size=30).astype(float)
     found = cross_validated_cost(given, given, folds, draws)
     for row, times in enumerate(draws):
@@ -70,23 +70,23 @@ def test_resampled_costs_are_near_those_of_fits_made_anew():
 
 
 def test_one_of_each_listener_is_the_point_itself():
-    given, folds = judgements(), folds_of(20, seed=1)
+    given, folds = judgements(), deal_folds(20, seed=1)
     found = cross_validated_cost(given, given, folds, np.ones((1, 20)))
     assert found.resampled[0] == pytest.approx(found.value, abs=1e-9)
 
 
 def test_changed_voices_read_as_originals_can_cost_more_than_nothing_known():
     originals, turned = judgements(gap=2.5), judgements(seed=1, gap=-1.0)
-    folds = folds_of(20, seed=1)
+    folds = deal_folds(20, seed=1)
     assert cross_validated_cost(originals, originals, folds).value < 0.6
     assert cross_validated_cost(originals, turned, folds).value > 1.2
 
 
 def test_ratings_that_say_nothing_cost_one_bit():
     flat = Judgements(np.full(40, 3.0), np.arange(40) % 2 == 0, np.arange(40) % 10)
-    assert cross_validated_cost(flat, flat, folds_of(10, 1), np.ones((2, 10))).value == pytest.approx(1, abs=1e-6)
+    assert cross_validated_cost(flat, flat, deal_folds(10, 1), np.ones((2, 10))).value == pytest.approx(1, abs=1e-6)
     upside_down = judgements(gap=-2.0)
-    assert cross_validated_cost(upside_down, upside_down, folds_of(20, 1)).value == pytest.approx(1, abs=1e-3)
+    assert cross_validated_cost(upside_down, upside_down, deal_folds(20, 1)).value == pytest.approx(1, abs=1e-3)
 
 
 def test_separate_classes_stay_finite_and_within_what_was_seen():
@@ -96,11 +96,11 @@ def test_separate_classes_stay_finite_and_within_what_was_seen():
     assert ratios[0] == pytest.approx(-np.log(21))
     assert ratios[-1] == pytest.approx(np.log(41))
     assert (np.diff(ratios) >= 0).all()
-    assert 0 < cross_validated_cost(given, given, folds_of(12, 1)).value < 0.1
+    assert 0 < cross_validated_cost(given, given, deal_folds(12, 1)).value < 0.1
 
 
 def test_a_class_that_is_missing_gives_no_cost():
-    given, folds = judgements(), folds_of(20, 1)
+    given, folds = judgements(), deal_folds(20, 1)
     assert cross_validated_cost(given, subset(given, given.is_target), folds) is None
     assert cross_validated_cost(subset(given, ~given.is_target), given, folds) is None
     one_person = subset(given, given.listener == 0)
@@ -136,7 +136,7 @@ def test_all_tied_is_chance():
 
 
 def test_folds_are_equal_seeded_and_of_listeners():
-    folds = folds_of(52, seed=7)
-    assert folds.tolist() == folds_of(52, seed=7).tolist() != folds_of(52, seed=8).tolist()
+    folds = deal_folds(52, seed=7)
+    assert folds.tolist() == deal_folds(52, seed=7).tolist() != deal_folds(52, seed=8).tolist()
     assert set(np.bincount(folds).tolist()) == {5, 6}
-    assert sorted(folds_of(4, seed=7).tolist()) == [0, 1, 2, 3]
+    assert sorted(deal_folds(4, seed=7).tolist()) == [0, 1, 2, 3]

@@ -6,14 +6,14 @@ import statsmodels.api as sm
 from scipy.stats import norm, t
 from statsmodels.stats.sandwich_covariance import cov_cluster, cov_cluster_2groups
 
-from listening.analysis.clustered import (
-    item_numbers,
+from listening.analysis.models.intervals import (
+    cluster_two_way,
     mean_influence,
     median_influence,
+    number_items,
     small_sample_stretch,
     stretched_interval,
     t_limits,
-    two_way,
 )
 
 
@@ -28,7 +28,7 @@ def _ratings():
 
 def test_variance_of_a_mean_is_the_two_way_sandwich_of_statsmodels(ratings):
     score, listener, item, _ = ratings
-    ours = two_way([mean_influence(np.arange(500), score, listener, item)], listener, item)
+    ours = cluster_two_way([mean_influence(np.arange(500), score, listener, item)], listener, item)
     fitted = sm.OLS(score, np.ones((500, 1))).fit()
     both, by_listener, by_item = cov_cluster_2groups(fitted, listener, item)
     assert ours.variances()[0] == pytest.approx(both[0, 0], rel=1e-10)
@@ -40,7 +40,7 @@ def test_variance_of_a_mean_is_the_two_way_sandwich_of_statsmodels(ratings):
 def test_variance_of_a_difference_is_the_sandwich_of_a_regression_on_the_system(ratings):
     score, listener, item, is_second = ratings
     influences = [mean_influence(np.flatnonzero(side), score, listener, item) for side in (~is_second, is_second)]
-    ours = two_way(influences, listener, item)
+    ours = cluster_two_way(influences, listener, item)
     fitted = sm.OLS(score, np.column_stack([np.ones(500), is_second])).fit()
     # Without corrections, which the regression makes for two parameters and ours for each mean.
     for matrix, cluster, groups in ((ours.listener, listener, 30), (ours.item, item, 17)):
@@ -52,7 +52,7 @@ def test_variance_of_a_difference_is_the_sandwich_of_a_regression_on_the_system(
 def test_utterances_never_make_a_difference_surer(ratings):
     score, listener, item, is_second = ratings
     influences = [mean_influence(np.flatnonzero(side), score, listener, item) for side in (~is_second, is_second)]
-    ours = two_way(influences, listener, item)
+    ours = cluster_two_way(influences, listener, item)
     alone = ours.listener[0, 0] + ours.listener[1, 1] - 2 * ours.listener[0, 1]
     for share in (-0.9, 0.0, 2.0):
         changed = ours.with_missed(share * ours.listener)
@@ -63,7 +63,7 @@ def test_utterances_never_make_a_difference_surer(ratings):
 def test_items_rated_once_leave_the_listener_variance(ratings):
     score, listener, _, _ = ratings
     item = np.arange(500)
-    ours = two_way([mean_influence(item, score, listener, item)], listener, item)
+    ours = cluster_two_way([mean_influence(item, score, listener, item)], listener, item)
     assert ours.variances()[0] == pytest.approx(ours.listener[0, 0], rel=1e-12)
     assert ours.stretches()[0] == pytest.approx(1, abs=1e-12)
     assert ours.degrees().tolist() == [29]
@@ -72,23 +72,27 @@ def test_items_rated_once_leave_the_listener_variance(ratings):
 def test_stretch_is_the_ratio_of_standard_errors_and_never_below_one(ratings):
     score, listener, item, _ = ratings
     everything = np.arange(500)
-    ours = two_way([of(everything, score, listener, item) for of in (mean_influence, median_influence)], listener, item)
+    ours = cluster_two_way(
+        [of(everything, score, listener, item) for of in (mean_influence, median_influence)], listener, item
+    )
     assert ours.stretches()[0] == pytest.approx(np.sqrt(ours.variances()[0] / ours.listener[0, 0]))
     assert (ours.stretches() > 1.1).all()
     # Utterances that cancel each other within themselves only narrow: the interval stays that of listeners.
     sign = np.where(everything % 2, 1.0, -1.0)
-    paired = two_way([mean_influence(everything, sign, listener, everything // 2)], listener, everything // 2)
+    paired = cluster_two_way([mean_influence(everything, sign, listener, everything // 2)], listener, everything // 2)
     assert paired.stretches().tolist() == [1.0]
 
 
 def test_one_utterance_leaves_the_degrees_to_listeners(ratings):
     score, listener, _, _ = ratings
     alone = np.zeros(500, int)
-    assert two_way([mean_influence(np.arange(500), score, listener, alone)], listener, alone).degrees().tolist() == [29]
+    assert cluster_two_way(
+        [mean_influence(np.arange(500), score, listener, alone)], listener, alone
+    ).degrees().tolist() == [29]
 
 
 def test_unknown_utterances_are_items_of_their_own():
-    numbers = item_numbers(np.array(["b", "", "a", "", "b"]))
+    numbers = number_items(np.array(["b", "", "a", "", "b"]))
     assert numbers[0] == numbers[4]
     assert np.unique(numbers).size == 4
     assert sorted(set(numbers.tolist())) == [0, 1, 2, 3]

@@ -6,9 +6,15 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist
 from sklearn.metrics import adjusted_rand_score
 
-from listening.analysis.clusters import MEASURES, cut_groups, drawn_groups, grouping_measures, grouping_table
-from listening.analysis.placed_boards import filled_boards
-from listening.analysis.settings import Settings
+from listening.analysis.boards.linkability import (
+    MEASURES,
+    cut_groups,
+    drawn_groups,
+    make_grouping_table,
+    measure_grouping,
+    read_boards,
+)
+from listening.analysis.reading.inputs import Settings
 from tests.listening.analysis.made_up_boards import made_up_placements, placements_of
 
 SETTINGS = Settings(resamples=200, permutations=200)
@@ -16,7 +22,7 @@ SETTINGS = Settings(resamples=200, permutations=200)
 
 def measures_of(groups, speakers):
     numbers = [np.unique(list(one), return_inverse=True)[1] for one in (groups, speakers)]
-    return dict(zip(MEASURES, grouping_measures(numbers[0], numbers[1][None, :])[0].tolist(), strict=True))
+    return dict(zip(MEASURES, measure_grouping(numbers[0], numbers[1][None, :])[0].tolist(), strict=True))
 
 
 def plain_measures(groups, speakers):
@@ -89,7 +95,7 @@ def test_adjusted_rand_of_trivial_groups_is_that_of_scikit_learn(groups, speaker
 
 
 def test_cut_agrees_with_scipy_where_nothing_is_tied():
-    for board in filled_boards(made_up_placements(listeners=10, samples=12, speakers=3)):
+    for board in read_boards(made_up_placements(listeners=10, samples=12, speakers=3)):
         expected = fcluster(linkage(pdist(board.place), "average"), board.declared, "maxclust")
         assert adjusted_rand_score(expected, cut_groups(board)) == 1
         assert set(cut_groups(board)) == set(range(board.declared))
@@ -99,23 +105,23 @@ def test_cut_gives_as_many_groups_as_were_declared_even_if_all_distances_are_equ
     corners = [
         {"slot": str(n), "x": x, "y": y, "declared": 2} for n, (x, y) in enumerate(itertools.product((0, 1), (0, 1)))
     ]
-    board = filled_boards(placements_of(corners))[0]
+    board = read_boards(placements_of(corners))[0]
     assert len(set(cut_groups(board).tolist())) == 2
-    together = filled_boards(placements_of([{"slot": str(n), "declared": 3} for n in range(5)]))[0]
+    together = read_boards(placements_of([{"slot": str(n), "declared": 3} for n in range(5)]))[0]
     assert len(set(cut_groups(together).tolist())) == 3
 
 
 @pytest.mark.parametrize("declared", [0, 9])
 def test_boards_without_a_usable_number_of_speakers_are_not_cut(declared):
     rows = [{"slot": str(n), "x": n / 10, "declared": declared} for n in range(8)]
-    board = filled_boards(placements_of(rows))[0]
+    board = read_boards(placements_of(rows))[0]
     assert cut_groups(board) is None
     assert drawn_groups(board) is None
-    assert grouping_table(placements_of(rows), SETTINGS).rows == ()
+    assert make_grouping_table(placements_of(rows), SETTINGS).rows == ()
 
 
 def test_clear_boards_are_perfect_and_beyond_chance():
-    table = grouping_table(made_up_placements(spread=0.0, lost=0.0), SETTINGS)
+    table = make_grouping_table(made_up_placements(spread=0.0, lost=0.0), SETTINGS)
     assert {(row["source"], row["samples"]) for row in table.records()} == {
         *itertools.product(("drawn", "cut"), ("all", "original", "anonymised"))
     }
@@ -136,11 +142,11 @@ def test_chance_line_of_groups_that_know_nothing_holds_the_value():
         for n in range(60)
         for slot in range(12)
     ]  # fmt: skip
-    for row in grouping_table(placements_of(rows), SETTINGS).records(samples="all"):
+    for row in make_grouping_table(placements_of(rows), SETTINGS).records(samples="all"):
         assert row["value_low"] < row["chance"] < row["value_high"]
         assert row["p"] > 0.02
     # Permuted labels agree with fixed groups as often as chance lets them: the index is corrected for just that.
-    rand = grouping_table(placements_of(rows), SETTINGS).records(samples="all", measure="adjusted Rand index")[0]
+    rand = make_grouping_table(placements_of(rows), SETTINGS).records(samples="all", measure="adjusted Rand index")[0]
     assert abs(rand["chance"]) < 0.01
 
 
@@ -151,14 +157,14 @@ def test_p_counts_permutations_that_reach_the_value():
         for n, (x, speaker, group) in enumerate(((0, "A", "1"), (0.1, "A", "1"), (0.9, "B", "2"), (1, "B", "2")))
     ]
     settings = Settings(permutations=6000)
-    row = grouping_table(placements_of(rows), settings).records(measure="adjusted Rand index", samples="all")[0]
+    row = make_grouping_table(placements_of(rows), settings).records(measure="adjusted Rand index", samples="all")[0]
     assert row["p"] == pytest.approx(1 / 3, abs=0.02)
     assert row["remark"] == "Fewer than 10 listeners: no interval."
-    assert grouping_table(placements_of(rows), settings).records(samples="anonymised") == []
+    assert make_grouping_table(placements_of(rows), settings).records(samples="anonymised") == []
 
 
 def test_one_speaker_only_is_chance_itself():
-    table = grouping_table(made_up_placements(speakers=1, listeners=3), SETTINGS)
+    table = make_grouping_table(made_up_placements(speakers=1, listeners=3), SETTINGS)
     for row in table.records():
         assert row["value"] == row["chance"] == row["chance_high"]
         assert row["p"] == 1
@@ -167,9 +173,9 @@ def test_one_speaker_only_is_chance_itself():
 def test_interval_is_that_of_resampled_listeners():
     placements = made_up_placements(listeners=12, spread=0.2, boards=3)
     settings = Settings(resamples=300, seed=4, permutations=200)
-    row = grouping_table(placements, settings).records(source="cut", samples="all", measure="purity")[0]
+    row = make_grouping_table(placements, settings).records(source="cut", samples="all", measure="purity")[0]
     of_listener = {}
-    for board in filled_boards(placements):
+    for board in read_boards(placements):
         found = measures_of(cut_groups(board).tolist(), board.speaker.tolist())["purity"]
         of_listener.setdefault(board.listener, []).append(found)
     values = np.array([of_listener[name] for name in sorted(of_listener)])
@@ -184,7 +190,7 @@ def test_boards_left_out_are_named():
         {"slot": str(n), "x": n / 10, "speaker": "AB"[n % 2], "group": "XY"[n % 2], "declared": 2} for n in range(4)
     ]
     rows += [one | {"board": "b2", "group": ""} for one in rows]
-    table = grouping_table(placements_of(rows), SETTINGS)
+    table = make_grouping_table(placements_of(rows), SETTINGS)
     drawn, cut = (table.records(source=source, samples="all")[0] for source in ("drawn", "cut"))
     assert (drawn["boards"], cut["boards"]) == (1, 2)
     assert "1 board left out: groups were not drawn" in drawn["remark"]
@@ -194,4 +200,4 @@ def test_boards_left_out_are_named():
 def test_order_of_rows_changes_nothing():
     placements = made_up_placements(spread=0.2)
     shuffled = placements.rows(np.random.default_rng(0).permutation(len(placements)))
-    assert grouping_table(shuffled, SETTINGS).csv() == grouping_table(placements, SETTINGS).csv()
+    assert make_grouping_table(shuffled, SETTINGS).csv() == make_grouping_table(placements, SETTINGS).csv()

@@ -7,13 +7,13 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from listening.analysis.comparisons import comparison_tables, listener_differences, mann_whitney, pairs_of
-from listening.analysis.settings import Settings
+from listening.analysis.models.comparisons import list_pairs, listener_differences, make_comparison_tables, mann_whitney
+from listening.analysis.reading.inputs import Settings
 from tests.listening.analysis.rated import QUICK, drawn, joined, ratings_of, scored_of
 
 
 def tables(ratings, settings=QUICK, kind="raw"):
-    return comparison_tables(scored_of(ratings, kind), settings)
+    return make_comparison_tables(scored_of(ratings, kind), settings)
 
 
 def test_differences_are_means_within_listeners():
@@ -36,7 +36,7 @@ def test_verifiability_is_compared_class_by_class():
         is_target=[1, 1, 1, 0, 1, 0, 1, 0],
     )
     scored = scored_of(ratings)
-    found = listener_differences(scored, pairs_of(scored, "verifiability"))[:, 0]
+    found = listener_differences(scored, list_pairs(scored, "verifiability"))[:, 0]
     assert found.tolist() == [8 - 6, (2 + 1) / 2]
 
 
@@ -64,7 +64,7 @@ def test_p_values_are_corrected_over_all_pairs_of_a_task():
 @pytest.mark.parametrize("points", [5, None])
 def test_mann_whitney_agrees_with_scipy(kind, points):
     scored = scored_of(drawn(seed=3, points=points), kind)
-    rows = comparison_tables(scored, QUICK)[1].records()
+    rows = make_comparison_tables(scored, QUICK)[1].records()
     of = {system: scored.score[scored.ratings.system == system] for system in scored.systems("naturalness")}
     for row in rows:
         first, second = of[row["first"]], of[row["second"]]
@@ -93,8 +93,8 @@ def test_an_interval_holds_the_difference_and_covers_the_truth():
 
 def test_resampling_listeners_gives_the_standard_error_of_their_mean():
     scored = scored_of(drawn(listeners=60, seed=6))
-    differences = listener_differences(scored, pairs_of(scored, "naturalness"))[:, 0]
-    row = comparison_tables(scored, Settings())[0].records()[0]
+    differences = listener_differences(scored, list_pairs(scored, "naturalness"))[:, 0]
+    row = make_comparison_tables(scored, Settings())[0].records()[0]
     wide = 2 * stats.norm.ppf(0.975) * differences.std(ddof=1) / np.sqrt(60)
     assert row["difference_high"] - row["difference_low"] == pytest.approx(wide, rel=0.1)
 
@@ -145,6 +145,6 @@ def test_equal_inputs_give_equal_tables():
 def test_sixty_two_systems_are_quick():
     ratings = drawn(listeners=119, systems=62, utterances=98, each=4, points=5, step=0.05)
     start = time.perf_counter()
-    found = comparison_tables(scored_of(ratings, "normalised"), Settings())
+    found = make_comparison_tables(scored_of(ratings, "normalised"), Settings())
     assert time.perf_counter() - start < 90
     assert [len(table.rows) for table in found] == [1891, 1891]

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from listening.analysis.analyse import analyse
-from listening.analysis.contents import BY_SCORES, COMMON, CONTENTS
-from listening.analysis.inputs import BRIDGE, ORIGINAL, Inputs, Objective, StudyFacts
-from listening.analysis.settings import Settings
-from listening.analysis.tables import Results
+from listening.analysis.reading.inputs import BRIDGE, ORIGINAL, Inputs, Objective, Settings, StudyFacts
+from listening.analysis.tables import BY_SCORES, COMMON, CONTENTS, Results
 from tests.listening.analysis.made_ratings import made_inputs
 from tests.listening.analysis.made_up_boards import made_up_placements
 from tests.listening.analysis.test_transcription import made_up_transcripts
@@ -119,7 +117,7 @@ def test_every_table_of_the_form_is_there_with_its_declared_columns(form, result
         *(f"common/{name}" for name in OF_FORM[form] & common),
     }
     for table in results.tables.values():
-        assert table.columns == tuple(column.name for column in CONTENTS[table.name].columns)
+        assert table.columns == tuple(column.key for column in CONTENTS[table.name].columns)
         assert table.rows, table.name
         assert all(len(row) == len(table.columns) for row in table.rows)
 
@@ -134,7 +132,7 @@ def test_every_column_is_filled_somewhere(form, results):
 
 
 def test_shares_and_bounded_measures_are_within_their_bounds(results):
-    share_of = {(one.name, column.name): column.is_share for one in CONTENTS.values() for column in one.columns}
+    share_of = {(one.name, column.key): column.is_share for one in CONTENTS.values() for column in one.columns}
     for path, table, name, value in cells(results):
         base = name.removesuffix("_low").removesuffix("_high")
         low, high = WITHIN.get(base, (-math.inf, math.inf))

@@ -6,12 +6,11 @@ The experiment at full size, with its results, is `benchmarks.coverage`.
 import numpy as np
 import pytest
 
-from listening.analysis.contents import DIFFERENCES
-from listening.analysis.detection import detection_tables
-from listening.analysis.points import points_of
-from listening.analysis.settings import Settings
+from listening.analysis.reading.inputs import Settings
+from listening.analysis.scoring.detection import estimate_points, make_detection_tables
+from listening.analysis.scoring.summary import make_summary_tables
 from listening.analysis.simulation import ListenerModel
-from listening.analysis.summary import summary_tables
+from listening.analysis.tables import make_table
 from tests.listening.analysis.simulated import scored_of
 
 STUDIES = 60
@@ -23,7 +22,7 @@ MODEL = ListenerModel(speaker_sd=0.0, utterance_sd=0.1)
 @pytest.fixture(name="truth", scope="module")
 def _truth():
     """Mean and rate of the system over as many listeners and utterances as 300 studies have."""
-    points = [points_of(scored_of(seed=seed, model=MODEL, **STUDY)) for seed in range(1000, 1300)]
+    points = [estimate_points(scored_of(seed=seed, model=MODEL, **STUDY)) for seed in range(1000, 1300)]
     of_system = [one["naturalness", "T01-p1"] for one in points]
     return np.mean([one.mean for one in of_system]), np.mean([one.eer for one in of_system])
 
@@ -33,8 +32,8 @@ def test_intervals_cover_and_naive_ones_do_not(truth):
     covered = {"mean": 0, "eer": 0, "naive": 0}
     for seed in range(STUDIES):
         scored = scored_of(seed=seed, model=MODEL, **STUDY)
-        summary = summary_tables(scored, SETTINGS, DIFFERENCES.table([]))[0].records(system="T01-p1")[0]
-        detection = detection_tables(scored, SETTINGS)[0].records(system="T01-p1")[0]
+        summary = make_summary_tables(scored, SETTINGS, make_table("differences", []))[0].records(system="T01-p1")[0]
+        detection = make_detection_tables(scored, SETTINGS)[0].records(system="T01-p1")[0]
         covered["mean"] += summary["mean_low"] <= mean <= summary["mean_high"]
         covered["eer"] += detection["eer_low"] <= rate <= detection["eer_high"]
         covered["naive"] += abs(summary["mean"] - mean) <= 1.96 * summary["se_naive"]

@@ -5,20 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from evaluation.metrics.detection import auc
-from listening.analysis import detection
-from listening.analysis.clustered import Influence, TwoWay, item_numbers, two_way
-from listening.analysis.detection import class_histograms, detection_tables, find
-from listening.analysis.draws import listener_draws
-from listening.analysis.eer_pairs import Rate, compare_rates
-from listening.analysis.inputs import ORIGINAL
-from listening.analysis.points import points_of
-from listening.analysis.scoring import scored_ratings
-from listening.analysis.settings import Settings
-from listening.analysis.weighted_histograms import equal_error_rates
+from evaluation.metrics.detection import auc, interpolated_eers
+from listening.analysis.models.intervals import Influence, TwoWay, cluster_two_way, draw_listeners, number_items
+from listening.analysis.reading.inputs import ORIGINAL, Settings
+from listening.analysis.scoring import detection
+from listening.analysis.scoring.detection import (
+    Rate,
+    compare_rates,
+    count_by_class,
+    estimate_points,
+    make_detection_tables,
+    measure_test,
+)
+from listening.analysis.scoring.scores import score_ratings
 from tests.listening.analysis.simulated import SCALE, SETTINGS, ratings_of, scored_of
 from tests.listening.analysis.test_weighted_histograms import eer_by_root
 
@@ -26,7 +27,7 @@ from tests.listening.analysis.test_weighted_histograms import eer_by_root
 @pytest.fixture(name="tables", scope="module")
 def _tables():
     scored = scored_of()
-    return scored, detection_tables(scored, SETTINGS)
+    return scored, make_detection_tables(scored, SETTINGS)
 
 
 def scores(scored, task, system, is_target=None):
@@ -83,7 +84,7 @@ def test_det_curve_has_a_point_for_each_distinct_score_and_both_ends(tables):
 
 def test_points_are_those_of_the_tables(tables):
     scored, (rates, _, _) = tables
-    points = points_of(scored)
+    points = estimate_points(scored)
     for row in rates.records():
         point = points[row["task"], row["system"]]
         assert point.eer == pytest.approx(row["eer"], abs=1e-9)
@@ -95,13 +96,15 @@ def test_points_are_those_of_the_tables(tables):
 def test_originals_are_drawn_jointly(tables):
     """The difference of two systems varies less than if each had a pool of its own."""
     scored, (_, _, differences) = tables
-    draws = listener_draws(scored.listeners.size, SETTINGS).astype(float)
-    item = item_numbers(scored.ratings.utterance)
-    found = [find(scored, test, None, SETTINGS, draws, item) for test in detection.tests_of(scored, "naturalness")]
+    draws = draw_listeners(scored.listeners.size, SETTINGS)
+    item = number_items(scored.ratings.utterance)
+    found = [
+        measure_test(scored, test, None, SETTINGS, draws, item) for test in detection.list_tests(scored, "naturalness")
+    ]
     first, second = found[0].eer, found[1].eer
     for row, histograms in zip(first.resampled[:20], draws[:20], strict=True):
-        _, target, nontarget = class_histograms(scored, found[0].test)
-        assert row == equal_error_rates(histograms[None] @ target, histograms[None] @ nontarget)[0]
+        _, target, nontarget = count_by_class(scored, found[0].test)
+        assert row == interpolated_eers(histograms[None] @ target, histograms[None] @ nontarget)[0]
     apart = differences.records(task="naturalness", first="T01-p1", second="T02-p1")[0]
     assert apart["difference"] == pytest.approx(first.value - second.value, abs=1e-9)
     assert apart["difference_low"] < apart["difference"] < apart["difference_high"]
@@ -109,14 +112,14 @@ def test_originals_are_drawn_jointly(tables):
 
 def test_systems_far_apart_are_told_apart_and_equal_ones_are_not():
     scored = scored_of(count=2, each=8, listeners=30)
-    rates, _, differences = detection_tables(scored, SETTINGS)
+    rates, _, differences = make_detection_tables(scored, SETTINGS)
     assert [row["is_told_apart"] for row in differences.records(task="naturalness")] == [1]
     groups = [row["group"] for row in rates.records(task="naturalness")]
     assert groups == ["b", "a"]
     twice = replace(scored, ratings=replace(scored.ratings, system=np.where(
         (scored.ratings.system == "T02-p1") & (scored.ratings.position % 4 < 2), "T03-p1", scored.ratings.system
     )))  # fmt: skip
-    rates, _, differences = detection_tables(twice, SETTINGS)
+    rates, _, differences = make_detection_tables(twice, SETTINGS)
     assert differences.records(task="naturalness", first="T02-p1", second="T03-p1")[0]["is_told_apart"] == 0
     assert [row["group"] for row in rates.records(task="naturalness")] == ["b", "a", "a"]
 
@@ -129,10 +132,10 @@ def test_limit_over_all_pairs_is_the_quantile_of_the_largest_deviation():
     value[0] = 0.3 + 0.02 * np.sqrt(2) * 2.4  # beyond 1.96 standard errors, within those of 66 pairs
     item = np.arange(24)
     influences = [Influence(np.array([2 * k, 2 * k + 1]), np.array([0.01, -0.01]), 1000, 1000) for k in range(12)]
-    clustering = two_way(influences, item, item)
+    clustering = cluster_two_way(influences, item, item)
     resampled[0] += value[0] - 0.3
     rates = [Rate(f"s{k}", float(value[k]), resampled[k]) for k in range(12)]
-    _, pair = compare_rates(rates[:2], two_way(influences[:2], item, item), Settings())
+    _, pair = compare_rates(rates[:2], cluster_two_way(influences[:2], item, item), Settings())
     assert pair[0]["is_told_apart"] == 1
     letters, pairs = compare_rates(rates, clustering, Settings())
     assert len(pairs) == 66
@@ -142,7 +145,7 @@ def test_limit_over_all_pairs_is_the_quantile_of_the_largest_deviation():
 
 def test_few_listeners_give_points_without_intervals():
     scored = scored_of(listeners=9)
-    rates, det, differences = detection_tables(scored, SETTINGS)
+    rates, det, differences = make_detection_tables(scored, SETTINGS)
     for row in rates.records():
         assert 0 <= row["eer"] <= 1
         assert row["eer_low"] is row["auc_high"] is row["cllr_low"] is row["group"] is None or row["group"] == ""
@@ -155,7 +158,7 @@ def test_few_listeners_give_points_without_intervals():
 def test_a_system_that_few_heard_has_no_interval_beside_others_that_have():
     ratings = ratings_of(listeners=20, tasks=("naturalness",))
     few = (ratings.system != "T02-p1") | (ratings.listener < "listener-06")
-    rates, _, differences = detection_tables(scored_ratings(ratings.rows(few), SCALE, SETTINGS, "raw"), SETTINGS)
+    rates, _, differences = make_detection_tables(score_ratings(ratings.rows(few), SCALE, SETTINGS, "raw"), SETTINGS)
     rows = {row["system"]: row for row in rates.records()}
     assert rows["T02-p1"]["eer_low"] is None
     assert "6 listeners" in rows["T02-p1"]["remark"]
@@ -167,20 +170,20 @@ def test_a_system_that_few_heard_has_no_interval_beside_others_that_have():
 
 def test_one_class_gives_a_remark_and_no_rate():
     ratings = ratings_of(tasks=("verifiability",))
-    scored = scored_ratings(
+    scored = score_ratings(
         ratings.rows((ratings.system != "T01-p1") | (ratings.is_target == 1)), SCALE, SETTINGS, "raw"
     )
-    row = detection_tables(scored, SETTINGS)[0].records(system="T01-p1")[0]
+    row = make_detection_tables(scored, SETTINGS)[0].records(system="T01-p1")[0]
     assert row["eer"] is None
     assert (row["n_target"], row["n_nontarget"]) == (40, 0)
     assert row["remark"] == "No rate: there are no ratings of pairs of two speakers."
-    assert points_of(scored)["verifiability", "T01-p1"].eer is None
+    assert estimate_points(scored)["verifiability", "T01-p1"].eer is None
 
 
 def test_without_originals_there_is_nothing_to_detect_and_nothing_to_calibrate_on():
     ratings = ratings_of()
-    scored = scored_ratings(ratings.rows(ratings.system != ORIGINAL), SCALE, SETTINGS, "raw")
-    rates, _, _ = detection_tables(scored, SETTINGS)
+    scored = score_ratings(ratings.rows(ratings.system != ORIGINAL), SCALE, SETTINGS, "raw")
+    rates, _, _ = make_detection_tables(scored, SETTINGS)
     for row in rates.records(task="naturalness"):
         assert row["remark"] == "No rate: there are no ratings of original speech."
     for row in rates.records(task="verifiability"):
@@ -191,7 +194,7 @@ def test_without_originals_there_is_nothing_to_detect_and_nothing_to_calibrate_o
 
 def test_normalised_tables_are_computed_alike():
     scored = scored_of("normalised")
-    rates, _, _ = detection_tables(scored, SETTINGS)
+    rates, _, _ = make_detection_tables(scored, SETTINGS)
     row = rates.records(task="naturalness", system="T01-p1")[0]
     expected = eer_by_root(scores(scored, "naturalness", ORIGINAL), scores(scored, "naturalness", "T01-p1"))
     assert row["eer"] == pytest.approx(expected, abs=1e-9)
@@ -200,23 +203,22 @@ def test_normalised_tables_are_computed_alike():
 def test_order_of_rows_and_names_of_listeners_change_nothing_but_draws():
     ratings = ratings_of()
     turned = ratings.rows(np.random.default_rng(1).permutation(len(ratings)))
-    tables = [detection_tables(scored_ratings(one, SCALE, SETTINGS, "raw"), SETTINGS) for one in (ratings, turned)]
+    tables = [make_detection_tables(score_ratings(one, SCALE, SETTINGS, "raw"), SETTINGS) for one in (ratings, turned)]
     assert tables[0] == tables[1]
 
 
-@hypothesis_settings(deadline=None, max_examples=10)
 @given(st.integers(0, 1000))
 def test_monotone_transforms_leave_rates_alone(seed):
     scored = scored_of(seed=seed, count=2, tasks=("naturalness",))
     changed = replace(scored, score=scored.score**3 / 7)
-    for before, after in zip(points_of(scored).values(), points_of(changed).values(), strict=True):
+    for before, after in zip(estimate_points(scored).values(), estimate_points(changed).values(), strict=True):
         assert before.eer == after.eer
 
 
 @pytest.mark.parametrize("kind", ["raw", "normalised"])
 def test_a_single_listener_and_a_single_system_are_no_trouble(kind):
     scored = scored_of(kind, listeners=1, count=1)
-    rates, det, differences = detection_tables(scored, SETTINGS)
+    rates, det, differences = make_detection_tables(scored, SETTINGS)
     assert [row["eer"] is not None for row in rates.records()] == [True] * 4
     assert (det.rows != (), differences.records(task="naturalness")) == (True, [])
     assert all(row["cllr"] is None for row in rates.records(task="naturalness"))
@@ -225,7 +227,7 @@ def test_a_single_listener_and_a_single_system_are_no_trouble(kind):
 def test_equal_ratings_everywhere_are_chance():
     scored = scored_of(count=2)
     flat = replace(scored, score=np.full(scored.score.size, 7.0))
-    rates, _, differences = detection_tables(flat, SETTINGS)
+    rates, _, differences = make_detection_tables(flat, SETTINGS)
     for row in rates.records():
         assert (row["eer"], row["auc"], row["eer_low"], row["eer_high"]) == (0.5, 0.5, 0.5, 0.5)
         assert (row["cllr"], row["min_cllr"], row["rocch_eer"]) == pytest.approx((1, 1, 0.5))

@@ -11,16 +11,16 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from evaluation.figures.style import PALETTES, drawing
-from listening.analysis.contents import MAP
-from listening.analysis.figures import draw_all, draw_files, figures_of
-from listening.analysis.figures.det import Curve, dealt
-from listening.analysis.figures.sheet import SIMULATED, SMALL, Sheet
+from common.tables import DataTable
+from evaluation.figures.det import Curve, spread_curves
+from evaluation.figures.style import PALETTES, SMALL, draw_formats
+from listening.analysis.boards.maps import make_map_tables
+from listening.analysis.figures import draw_files, figures_of
+from listening.analysis.figures.view import SIMULATED
 from listening.analysis.figures.words import number, short_group, short_names, slug
-from listening.analysis.maps import map_tables
-from listening.analysis.settings import Settings
-from listening.analysis.tables import Results, Table
-from tests.evaluation.svg import SVG, assert_sound, texts, title_and_description
+from listening.analysis.reading.inputs import Settings
+from listening.analysis.tables import Results, make_table
+from tests.evaluation.svg import SVG, assert_sound, assert_sound_for_print, texts, title_and_description
 from tests.listening.analysis.examples import LISTENERS, made_up_results
 from tests.listening.analysis.made_up_boards import made_up_placements
 
@@ -45,15 +45,23 @@ def overviews(results):
 
 
 def painted(figure):
-    """What is drawn, with the box that it covers, in pixels: texts of the sheet, and axes with their own; the sheet."""
-    from matplotlib.figure import Figure as Canvas
+    """What is drawn, with the box that it covers, in pixels: words of keys, axes with theirs; the sheet; the SVG."""
+    boxes, sheets = [], []
 
-    with drawing("light") as palette:
-        sheet = Sheet(Canvas(figsize=figure.size.inches), palette, figure.size, is_simulated=figure.is_simulated)
-        figure.paint(sheet)
-        sheet.figure.draw_without_rendering()
-        boxes = [(one.get_text(), one.get_window_extent()) for one in sheet.figure.texts]
-        return boxes + [("axes", one.get_tightbbox()) for one in sheet.figure.axes], sheet.figure.bbox
+    class Measured:
+        size = figure.plot.size
+
+        def paint(self, canvas, palette):
+            figure.plot.paint(canvas, palette)
+            sheets.append(canvas)
+
+    stamp = SIMULATED if figure.is_simulated else ""
+    svg = draw_formats(Measured(), ["svg"], title="", description="", stamp=stamp)["svg"]
+    [canvas] = sheets
+    for legend in [*canvas.legends, *(axes.get_legend() for axes in canvas.axes if axes.get_legend())]:
+        boxes += [(text.get_text(), text.get_window_extent()) for text in [legend.get_title(), *legend.get_texts()]]
+    texts = [(text.get_text(), text.get_window_extent()) for text in canvas.texts]
+    return boxes + texts + [("axes", one.get_tightbbox()) for one in canvas.axes], canvas.bbox, svg
 
 
 def without(results, *paths):
@@ -66,11 +74,8 @@ def without_scores(results, scores):
 
 def emptied(table, *columns):
     places = {table.columns.index(column) for column in columns}
-    return Table(
-        table.name,
-        table.columns,
-        tuple(tuple(None if place in places else cell for place, cell in enumerate(row)) for row in table.rows),
-    )
+    rows = (tuple(None if place in places else cell for place, cell in enumerate(row)) for row in table.rows)
+    return replace(table, rows=tuple(rows))
 
 
 def test_figures_are_those_of_a_challenge(figures):
@@ -118,13 +123,13 @@ def test_every_figure_is_drawn_for_few_and_many_systems_without_a_warning(system
 @pytest.mark.parametrize("systems", [MANY[:1], MANY[:9], LONG], ids=["1", "9", "long"])
 def test_no_text_lies_outside_of_its_figure_and_none_is_too_small(systems):
     for figure in overviews(without_scores(made_up_results(systems, ("verifiability",)), "normalised")):
-        found, sheet = painted(figure)
+        found, sheet, svg = painted(figure)
         assert found
         for text, box in found:
             inside = box.x0 >= -1 and box.x1 <= sheet.width + 1 and box.y0 >= -1 and box.y1 <= sheet.height + 1
             assert inside, (figure.name, text, box, sheet.width, sheet.height)
         sizes = {float(one.get("font-size").removesuffix("px"))
-                 for one in ElementTree.fromstring(figure.draw("light", "svg")).iter(f"{SVG}text")}  # fmt: skip
+                 for one in ElementTree.fromstring(svg).iter(f"{SVG}text")}  # fmt: skip
         assert min(sizes) >= SMALL, figure.name
 
 
@@ -134,14 +139,16 @@ def test_no_text_lies_outside_of_its_figure_and_none_is_too_small(systems):
 )  # fmt: skip
 def test_figure_is_sound_and_gives_the_same_bytes_each_time(figures, name):
     figure = figures["raw", name]
-    assert_sound(lambda theme, image_format: figure.draw(theme, image_format))
+    assert_sound(figure.draw)
+    if name == "violin-naturalness":
+        assert_sound_for_print(figure.draw)
     assert title_and_description(figure.draw("dark", "svg")) == (figure.title, figure.alt)
 
 
 def test_formats_drawn_together_are_those_drawn_alone(figures):
     figure = figures["raw", "eer-naturalness"]
-    together = figure.draw_formats("light", ("svg", "pdf", "png"))
-    assert together == {one: figure.draw("light", one) for one in ("svg", "pdf", "png")}
+    files = figure.files()
+    assert figure.draw_files(files) == {file.path: figure.draw(file.theme, file.image_format) for file in files}
 
 
 def test_equal_results_read_back_give_the_same_figures(few):
@@ -296,7 +303,7 @@ def test_figure_of_a_system_is_of_that_system_and_only_svg(figures):
 
 def test_results_without_tables_give_no_figure(few):
     assert figures_of(replace(few, tables={})) == []
-    empty = {path: Table(table.name, table.columns, ()) for path, table in few.tables.items()}
+    empty = {path: DataTable(table.columns, (), table.name) for path, table in few.tables.items()}
     assert figures_of(replace(few, tables=empty)) == []
 
 
@@ -340,14 +347,14 @@ def test_figures_of_systems_with_like_names_have_addresses_of_their_own():
     assert {"det-naturalness-of-a-b", "det-naturalness-of-a-b-2"} <= {name for _, name in names}
 
 
-def test_draw_all_writes_every_file_and_tells_its_progress(tmp_path):
+def test_every_file_is_drawn_and_its_progress_told():
     results = without_scores(made_up_results(("T01-p1", "T02-p1"), (TASK,)), "normalised")
     told = []
-    written = draw_all(results, tmp_path, ("svg",), lambda *step: told.append(step))
+    drawn = dict(draw_files(figures_of(results), ("svg",), lambda *step: told.append(step)))
     expected = {file.path for figure in figures_of(results) for file in figure.files(("svg",))}
-    assert {path.relative_to(tmp_path).as_posix() for path in written} == expected
+    assert set(drawn) == expected
     assert {"raw/det-naturalness-light.svg", "raw/det-naturalness-dark.svg", "common/grouping-light.svg"} < expected
-    assert all(path.read_bytes().startswith(b"<?xml") for path in written)
+    assert all(content.startswith(b"<?xml") for content in drawn.values())
     figures = len(figures_of(results))
     assert [done for _, done, _ in told] == list(range(figures + 1))
     assert {total for *_, total in told} == {figures}
@@ -373,10 +380,10 @@ def test_themes_differ_in_colours_only(figures):
 def test_det_curve_ends_where_trials_end_and_bends_between_operating_points():
     from scipy.special import ndtri
 
-    from listening.analysis.figures.det import _drawable
+    from evaluation.figures.det import _thin_out
 
     curve = Curve("x", np.array([0.0, 0.0, 0.25, 1.0]), np.array([1.0, 0.5, 0.0, 0.0]), 0.2, (0.01, 0.02))
-    x, y = _drawable(curve, 1 / 100)
+    x, y = _thin_out(curve, 1 / 100)
     assert (y[0], x[-1]) == pytest.approx((ndtri(0.01), ndtri(0.02)))
     assert x[0] == pytest.approx(ndtri(0.5))
     inner = (y > y[0] + 0.05) & (x > x[-1] + 0.05)
@@ -387,8 +394,8 @@ def test_det_curve_ends_where_trials_end_and_bends_between_operating_points():
 
 
 @pytest.mark.parametrize("count", [1, 6, 7, 13, 62])
-def test_curves_are_dealt_to_panels_that_hold_few(count):
-    panels = dealt(count)
+def test_curves_are_spread_over_panels_that_hold_few(count):
+    panels = spread_curves(count)
     assert [place for panel in panels for place in panel] == list(range(count))
     assert max(map(len, panels)) <= 6
     assert max(map(len, panels)) - min(map(len, panels)) <= 1
@@ -418,7 +425,7 @@ def test_numbers_have_a_true_minus_and_no_negative_zero():
 @pytest.mark.parametrize("dimensions", [1, 2])
 def test_map_of_all_boards_of_a_system_shows_voices(few, dimensions):
     placements = made_up_placements(listeners=12, samples=16, speakers=4, dimensions=dimensions)
-    voices, fit = map_tables(placements, Settings())
+    voices, fit = make_map_tables(placements, Settings())
     results = replace(few, tables={**few.tables, "common/map": voices, "common/map_fit": fit})
     figures = {figure.name: figure for figure in figures_of(results)}
     assert {name for name in figures if name.startswith("map")} == {"map-all-boards-of-T01", "map-all-boards-of-T02"}
@@ -429,8 +436,8 @@ def test_map_of_all_boards_of_a_system_shows_voices(few, dimensions):
     assert figure.alt.startswith("8 voices of 4 speakers")
     assert "slot" not in figure.numbers.columns
     assert len(figure.numbers.rows) == 8
-    assert_sound(lambda theme, image_format: figure.draw(theme, image_format))
-    boxes, sheet = painted(figure)
+    assert_sound(figure.draw)
+    boxes, sheet, _ = painted(figure)
     for text, box in boxes:
         assert box.x0 >= sheet.x0, text
         assert box.x1 <= sheet.x1, text
@@ -440,7 +447,7 @@ def test_maps_of_boards_with_like_names_have_addresses_of_their_own(few):
     """The second “a/b” would be called like the third board."""
     row = few.tables["common/map"].records()[0]
     names = ("a b 3", "a/b", "a b", "a-b")
-    table = MAP.table([row | {"board": board, "slot": slot} for board in names for slot in ("1", "2")])
+    table = make_table("map", [row | {"board": board, "slot": slot} for board in names for slot in ("1", "2")])
     results = replace(few, tables={"common/map": table})
     found = [figure.name for figure in figures_of(results) if figure.name.startswith("map")]
     assert len(found) == len(set(found)) == 4

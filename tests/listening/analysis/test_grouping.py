@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from listening.analysis import grouping
-from listening.analysis.grouping import groups_of, letter
+from listening.analysis.models import grouping
+from listening.analysis.models.grouping import assign_letters, letter
 
 
 def always(first, second):
@@ -36,32 +36,32 @@ def random_apart(names, share, seed):
 def test_letters_of_a_worked_example():
     """Told apart where means are more than 1 apart: A and C are, A and B and B and C are not."""
     means = {"A": 9.0, "B": 8.2, "C": 7.9, "D": 6.0, "E": 5.9}
-    assert groups_of(list(means), lambda a, b: abs(means[a] - means[b]) > 1) == {
+    assert assign_letters(list(means), lambda a, b: abs(means[a] - means[b]) > 1) == {
         "A": "a", "B": "ab", "C": "b", "D": "c", "E": "c",
     }  # fmt: skip
 
 
 def test_nothing_told_apart_is_one_letter_and_everything_told_apart_one_each():
     names = [f"T{number:02}" for number in range(30)]
-    assert set(groups_of(names, never).values()) == {"a"}
-    alone = groups_of(names, always)
+    assert set(assign_letters(names, never).values()) == {"a"}
+    alone = assign_letters(names, always)
     assert list(alone.values()) == [letter(number) for number in range(30)]
     assert (alone["T25"], alone["T26"], alone["T27"]) == ("z", "aa", "ab")
 
 
 def test_no_system_and_one_system():
-    assert groups_of([], always) == {}
-    assert groups_of(["T01"], always) == {"T01": "a"}
+    assert assign_letters([], always) == {}
+    assert assign_letters(["T01"], always) == {"T01": "a"}
 
 
 def test_a_name_twice_is_refused():
     with pytest.raises(ValueError, match="found one twice"):
-        groups_of(["T01", "T01"], always)
+        assign_letters(["T01", "T01"], always)
 
 
 def test_each_pair_is_asked_once_the_earlier_first():
     asked = []
-    groups_of(["C", "A", "B"], lambda a, b: bool(asked.append((a, b))))
+    assign_letters(["C", "A", "B"], lambda a, b: bool(asked.append((a, b))))
     assert asked == [("C", "A"), ("C", "B"), ("A", "B")]
 
 
@@ -69,7 +69,7 @@ def test_each_pair_is_asked_once_the_earlier_first():
 def test_sharing_a_letter_is_not_being_told_apart(count, share, seed):
     names = [f"T{number}" for number in range(count)]
     apart = random_apart(names, share, seed)
-    groups = groups_of(names, lambda a, b: (a, b) in apart)
+    groups = assign_letters(names, lambda a, b: (a, b) in apart)
     assert list(groups) == names
     assert shares(groups) == {pair: pair not in apart for pair in itertools.combinations(names, 2)}
 
@@ -80,14 +80,14 @@ def test_the_bounded_way_means_the_same(count, share, seed):
     apart = random_apart(names, share, seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "MOST_COLUMNS", 1)
-        groups = groups_of(names, lambda a, b: (a, b) in apart)
+        groups = assign_letters(names, lambda a, b: (a, b) in apart)
     assert shares(groups) == {pair: pair not in apart for pair in itertools.combinations(names, 2)}
 
 
 def test_means_on_a_line_need_no_more_letters_than_systems():
     numbers = np.random.default_rng(3)
     means = dict(zip((f"T{n:02}" for n in range(62)), np.sort(numbers.normal(size=62))[::-1], strict=True))
-    groups = groups_of(list(means), lambda a, b: abs(means[a] - means[b]) > 0.3)
+    groups = assign_letters(list(means), lambda a, b: abs(means[a] - means[b]) > 0.3)
     assert shares(groups) == {(a, b): abs(means[a] - means[b]) <= 0.3 for a, b in itertools.combinations(means, 2)}
     assert len({one for text in groups.values() for one in text.split()}) <= 62
 
@@ -97,7 +97,7 @@ def test_sixty_two_systems_are_quick_in_disorder(share):
     names = [f"T{number:02}" for number in range(62)]
     apart = random_apart(names, share, 7)
     start = time.perf_counter()
-    groups = groups_of(names, lambda a, b: (a, b) in apart)
+    groups = assign_letters(names, lambda a, b: (a, b) in apart)
     assert time.perf_counter() - start < 30
     assert shares(groups) == {pair: pair not in apart for pair in itertools.combinations(names, 2)}
 
@@ -107,6 +107,6 @@ def test_the_worst_case_is_quick():
     names = [f"T{number:02}" for number in range(60)]
     place = {name: number for number, name in enumerate(names)}
     start = time.perf_counter()
-    groups = groups_of(names, lambda a, b: place[a] // 3 == place[b] // 3)
+    groups = assign_letters(names, lambda a, b: place[a] // 3 == place[b] // 3)
     assert time.perf_counter() - start < 30
     assert shares(groups) == {(a, b): place[a] // 3 != place[b] // 3 for a, b in itertools.combinations(names, 2)}

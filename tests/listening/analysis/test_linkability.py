@@ -4,18 +4,15 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from listening.analysis.errors import AnalysisInputError
-from listening.analysis.inputs import ORIGINAL
-from listening.analysis.linkability import PAIRS, linkability_tables, scored_pairs
-from listening.analysis.placed_boards import filled_boards
-from listening.analysis.settings import Settings
+from listening.analysis.boards.linkability import PAIRS, make_linkability_tables, read_boards, score_pairs
+from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Settings
 from tests.listening.analysis.made_up_boards import made_up_placements, placements_of
 
 SETTINGS = Settings(resamples=200)
 
 
 def detection_of(placements, kind="raw", settings=SETTINGS, **equal):
-    return linkability_tables(placements, settings, kind)[0].records(**equal)
+    return make_linkability_tables(placements, settings, kind)[0].records(**equal)
 
 
 def independent_pairs(placements, kind):
@@ -85,7 +82,9 @@ def test_a_stretched_board_changes_raw_closeness_and_not_normalised_ranks():
     half = made_up_placements(listeners=3)
     half.x[:], half.y[:] = half.x / 4, half.y / 4  # a power of two keeps every tie
     assert detection_of(placements, "normalised") == detection_of(half, "normalised")
-    curve, smaller = (linkability_tables(one, SETTINGS, "raw")[1].records(system="all") for one in (placements, half))
+    curve, smaller = (
+        make_linkability_tables(one, SETTINGS, "raw")[1].records(system="all") for one in (placements, half)
+    )
     assert smaller[0]["threshold"] == pytest.approx(curve[0]["threshold"] / 4)
 
 
@@ -93,7 +92,7 @@ def test_interval_is_that_of_resampled_listeners():
     placements = made_up_placements(listeners=12)
     settings = Settings(resamples=400, seed=5)
     row = detection_of(placements, "raw", settings, pairs="original-anonymised", system="all")[0]
-    pairs = scored_pairs(filled_boards(placements), settings, "raw")
+    pairs = score_pairs(read_boards(placements), settings, "raw")
     chosen = pairs.kind == PAIRS.index("original-anonymised")
     draws = np.random.default_rng(5).multinomial(12, [1 / 12] * 12, size=400)
     areas = []
@@ -108,7 +107,7 @@ def test_few_listeners_and_one_speaker_give_points_and_a_remark():
     assert row["eer"] is not None
     assert (row["eer_low"], row["remark"]) == (None, "Fewer than 10 listeners: no interval.")
     alone = made_up_placements(listeners=2, speakers=1)
-    table, curve = linkability_tables(alone, SETTINGS, "raw")
+    table, curve = make_linkability_tables(alone, SETTINGS, "raw")
     assert {row["remark"] for row in table.records()} == {"No pair of two speakers, so there is nothing to tell apart."}
     assert all(row["eer"] is None and row["n_nontarget"] == 0 for row in table.records())
     assert curve.rows == ()
@@ -138,7 +137,7 @@ def test_pairs_by_two_systems_count_for_all_of_them_only():
 
 def test_det_points_start_at_accepting_all_end_at_none_and_are_not_too_many():
     placements = made_up_placements(listeners=40, boards=4, samples=16, speakers=4)
-    curve = linkability_tables(placements, SETTINGS, "raw")[1]
+    curve = make_linkability_tables(placements, SETTINGS, "raw")[1]
     for pairs in PAIRS:
         points = curve.records(pairs=pairs, system="all")
         assert 50 < len(points) <= 302
@@ -151,8 +150,8 @@ def test_det_points_start_at_accepting_all_end_at_none_and_are_not_too_many():
 def test_order_of_rows_changes_nothing():
     placements = made_up_placements(listeners=11)
     shuffled = placements.rows(np.random.default_rng(0).permutation(len(placements)))
-    expected = [table.csv() for table in linkability_tables(placements, SETTINGS, "normalised")]
-    assert [table.csv() for table in linkability_tables(shuffled, SETTINGS, "normalised")] == expected
+    expected = [table.csv() for table in make_linkability_tables(placements, SETTINGS, "normalised")]
+    assert [table.csv() for table in make_linkability_tables(shuffled, SETTINGS, "normalised")] == expected
 
 
 def test_excluded_sessions_are_left_out():
@@ -174,11 +173,11 @@ def test_excluded_sessions_are_left_out():
 )
 def test_boards_that_cannot_be_read_are_refused_in_a_sentence(rows, words):
     with pytest.raises(AnalysisInputError) as problem:
-        linkability_tables(placements_of(rows), SETTINGS, "raw")
+        make_linkability_tables(placements_of(rows), SETTINGS, "raw")
     assert words in " ".join(problem.value.problems)
     assert "Board b1" in problem.value.problems[0]
 
 
 def test_no_boards_at_all_give_empty_tables():
     nothing = placements_of([])
-    assert [table.rows for table in linkability_tables(nothing, SETTINGS, "raw")] == [(), ()]
+    assert [table.rows for table in make_linkability_tables(nothing, SETTINGS, "raw")] == [(), ()]

@@ -4,21 +4,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from listening.analysis.inputs import BRIDGE
-from listening.analysis.listener_measures import agreement, deviations, rated_of
-from listening.analysis.listeners import listener_tables
-from listening.analysis.screening import screening_table
+from listening.analysis.reading.inputs import BRIDGE
+from listening.analysis.screening.listeners import (
+    make_listener_tables,
+    measure_agreement,
+    measure_deviations,
+    select_rated,
+)
+from listening.analysis.screening.rules import make_screening_table
 from tests.listening.analysis.rated import QUICK, SCALE, drawn, joined, ratings_of, scored_of
 
 
 def rows_of(ratings, kind="raw", **equal):
-    screening = screening_table(ratings, SCALE, QUICK)
+    screening = make_screening_table(ratings, SCALE, QUICK)
     counted, everyone = scored_of(ratings, kind), scored_of(ratings, kind, with_excluded=True)
-    return listener_tables(ratings, counted, everyone, QUICK, screening)[0].records(**equal)
+    return make_listener_tables(ratings, counted, everyone, QUICK, screening)[0].records(**equal)
 
 
 def row_of(ratings, listener, **how):
@@ -35,7 +39,7 @@ def test_level_and_spread():
 @pytest.mark.parametrize("kind", ["raw", "normalised"])
 def test_agreement_is_with_the_system_means_of_the_others(kind):
     scored = scored_of(drawn(listeners=8, systems=6, seed=2, points=10), kind)
-    found, cells = agreement(rated_of(scored, "naturalness"))
+    found, cells = measure_agreement(select_rated(scored, "naturalness"))
     for listener in range(8):
         own = scored.listener == listener
         others = {
@@ -54,7 +58,7 @@ def test_agreement_in_verifiability_is_class_by_class():
         names, ["original", "original", "T1", "T1"] * 4, [9, 1, 5, 4, 10, 2, 6, 5, 8, 1, 5, 4, 1, 9, 5, 5],
         task="verifiability", is_target=[1, 0, 1, 0] * 4,
     )  # fmt: skip
-    found, cells = agreement(rated_of(scored_of(ratings), "verifiability"))
+    found, cells = measure_agreement(select_rated(scored_of(ratings), "verifiability"))
     assert cells.tolist() == [4] * 4
     assert (found[:3] > 0.9).all()
     assert found[3] < -0.9
@@ -62,17 +66,17 @@ def test_agreement_in_verifiability_is_class_by_class():
 
 def test_agreement_needs_three_systems_and_something_that_varies():
     two = ratings_of(list("AABB"), ["T1", "T2"] * 2, [1, 5, 2, 6])
-    assert np.isnan(agreement(rated_of(scored_of(two), "naturalness"))[0]).all()
+    assert np.isnan(measure_agreement(select_rated(scored_of(two), "naturalness"))[0]).all()
     flat = ratings_of(list("AAABBB"), ["T1", "T2", "T3"] * 2, [3, 3, 3, 1, 5, 9])
-    assert np.isnan(agreement(rated_of(scored_of(flat), "naturalness"))[0]).all()
+    assert np.isnan(measure_agreement(select_rated(scored_of(flat), "naturalness"))[0]).all()
     alone = ratings_of(list("AAA"), ["T1", "T2", "T3"], [3, 5, 8])
-    assert np.isnan(agreement(rated_of(scored_of(alone), "naturalness"))[0]).all()
+    assert np.isnan(measure_agreement(select_rated(scored_of(alone), "naturalness"))[0]).all()
 
 
 def test_bias_and_inconsistency_by_hand():
     """x is rated by both (mean 4): −1 and +1; y and z by one each, so T1 (mean 5) and T2 (mean 6) stand for them."""
     ratings = ratings_of(list("ABAB"), ["T1", "T1", "T1", "T2"], [3, 5, 7, 6], item=list("xxyz"))
-    found = deviations(rated_of(scored_of(ratings), "naturalness"))
+    found = measure_deviations(select_rated(scored_of(ratings), "naturalness"))
     assert found.bias.tolist() == pytest.approx([(-1 + 2) / 2, (1 + 0) / 2])
     assert found.inconsistency.tolist() == pytest.approx([np.std([-1, 2], ddof=1), np.std([1, 0], ddof=1)])
 
@@ -85,22 +89,21 @@ def test_bias_and_inconsistency_of_a_full_matrix_are_those_of_p913():
     ratings = ratings_of(
         [f"L{n:02}" for n in listener.ravel()], ["T1"] * 480, values.ravel(), item=[f"i{n}" for n in item.ravel()]
     )
-    found = deviations(rated_of(scored_of(ratings), "naturalness"))
+    found = measure_deviations(select_rated(scored_of(ratings), "naturalness"))
     off = values - values.mean(axis=1, keepdims=True)
     np.testing.assert_allclose(found.bias, off.mean(axis=0))
     np.testing.assert_allclose(found.inconsistency, off.std(axis=0, ddof=1))
     assert stats.spearmanr(found.inconsistency, noise)[0] > 0.9
 
 
-@settings(max_examples=30)
 @given(st.integers(0, 500), st.floats(0.5, 3))
 def test_a_listener_who_adds_a_constant_is_biased_by_it_and_no_less_consistent(seed, offset):
     ratings = drawn(listeners=10, seed=seed)
     moved = replace(ratings, rating=np.where(ratings.listener == "L000", ratings.rating + offset, ratings.rating))
-    before, after = (deviations(rated_of(scored_of(one), "naturalness")) for one in (ratings, moved))
+    before, after = (measure_deviations(select_rated(scored_of(one), "naturalness")) for one in (ratings, moved))
     assert 0 < after.bias[0] - before.bias[0] <= offset + 1e-9
-    assert agreement(rated_of(scored_of(moved), "naturalness"))[0][0] == pytest.approx(
-        agreement(rated_of(scored_of(ratings), "naturalness"))[0][0]
+    assert measure_agreement(select_rated(scored_of(moved), "naturalness"))[0][0] == pytest.approx(
+        measure_agreement(select_rated(scored_of(ratings), "naturalness"))[0][0]
     )
 
 

@@ -7,10 +7,17 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.isotonic import IsotonicRegression
 from sklearn.manifold import ClassicalMDS, smacof
 
-from listening.analysis.maps import classical_scaling, map_tables, stress_1, turned_onto
-from listening.analysis.placed_boards import filled_boards
-from listening.analysis.settings import Settings
-from listening.analysis.stress_majorisation import is_connected, majorised, with_shortest_paths
+from listening.analysis.boards.linkability import read_boards
+from listening.analysis.boards.maps import (
+    add_shortest_paths,
+    is_connected,
+    majorise_stress,
+    make_map_tables,
+    scale_classically,
+    stress_1,
+    turn_onto,
+)
+from listening.analysis.reading.inputs import Settings
 from tests.listening.analysis.made_up_boards import made_up_placements, placements_of
 
 SETTINGS = Settings()
@@ -28,14 +35,14 @@ def test_classical_scaling_agrees_with_scikit_learn(dimensions):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             expected = ClassicalMDS(n_components=dimensions, metric="precomputed").fit_transform(away)
-        found = classical_scaling(away, dimensions)
+        found = scale_classically(away, dimensions)
         assert np.abs(found) == pytest.approx(np.abs(expected), abs=1e-9)
         assert pdist(found) == pytest.approx(pdist(expected), abs=1e-9)
 
 
 def test_classical_scaling_finds_points_of_a_plane_again():
     points = np.random.default_rng(1).random((12, 2))
-    found = classical_scaling(squareform(pdist(points)), 2)
+    found = scale_classically(squareform(pdist(points)), 2)
     assert pdist(found) == pytest.approx(pdist(points))
     assert procrustes(points, found)[2] == pytest.approx(0, abs=1e-12)
 
@@ -46,7 +53,7 @@ def test_turning_agrees_with_scipy():
         reference = numbers.random((9, dimensions))
         places = numbers.random((9, dimensions))
         places -= places.mean(0)
-        turned, disparity = turned_onto(places, reference)
+        turned, disparity = turn_onto(places, reference)
         assert disparity == pytest.approx(procrustes(reference, places)[2])
         assert pdist(turned) == pytest.approx(pdist(places))
         centred = reference - reference.mean(0)
@@ -56,7 +63,7 @@ def test_turning_agrees_with_scipy():
 def test_mirrored_places_are_mirrored_back():
     reference = np.random.default_rng(4).random((6, 2))
     centred = reference - reference.mean(0)
-    turned, disparity = turned_onto(centred @ np.array([[0.0, 1.0], [1.0, 0.0]]), reference)
+    turned, disparity = turn_onto(centred @ np.array([[0.0, 1.0], [1.0, 0.0]]), reference)
     assert turned == pytest.approx(centred)
     assert disparity == pytest.approx(0, abs=1e-12)
 
@@ -74,7 +81,7 @@ def test_stress_agrees_with_scikit_learn_regression_and_is_zero_in_order():
 
 def test_averaged_map_resembles_what_everybody_placed():
     placements = made_up_placements(listeners=14, boards=1, shared=True, samples=12, speakers=3, spread=0.03, lost=0)
-    table, fit = map_tables(placements, SETTINGS)
+    table, fit = make_map_tables(placements, SETTINGS)
     row = fit.records()[0]
     assert (row["board"], row["dimensions"], row["samples"], row["listeners"]) == ("board-0", 2, 12, 14)
     assert 0 < row["stress"] < 0.2
@@ -87,16 +94,16 @@ def test_averaged_map_resembles_what_everybody_placed():
 
 def test_map_rests_on_the_mean_of_normalised_ranks():
     placements = made_up_placements(listeners=3, boards=1, shared=True)
-    boards = filled_boards(placements)
+    boards = read_boards(placements)
     averages = np.mean([board.distances_as("normalised", SETTINGS) for board in boards], axis=0)
-    table, fit = map_tables(placements, SETTINGS)
-    places = classical_scaling(squareform(averages), 2)
+    table, fit = make_map_tables(placements, SETTINGS)
+    places = scale_classically(squareform(averages), 2)
     assert pdist(placed(table)) == pytest.approx(pdist(places), abs=1e-8)
     assert fit.records()[0]["stress"] == pytest.approx(stress_1(averages, pdist(places)), abs=1e-6)
 
 
 def test_map_of_one_dimension_has_no_second_coordinate():
-    table, fit = map_tables(made_up_placements(listeners=2, boards=1, shared=True, dimensions=1), SETTINGS)
+    table, fit = make_map_tables(made_up_placements(listeners=2, boards=1, shared=True, dimensions=1), SETTINGS)
     assert {row["y"] for row in table.records()} == {None}
     assert fit.records()[0]["dimensions"] == 1
 
@@ -107,22 +114,22 @@ def test_map_points_the_way_of_the_placing_that_is_most_alike():
         name: np.concatenate([column, np.char.add(column, "+") if name in ("listener", "session") else column])
         for name, column in vars(placements).items()
     })  # fmt: skip
-    board = filled_boards(placements)[0]
-    table, _ = map_tables(twice, SETTINGS)
+    board = read_boards(placements)[0]
+    table, _ = make_map_tables(twice, SETTINGS)
     centred = board.place - board.place.mean(0)
     assert (placed(table) * centred).sum(0).min() > 0
 
 
 def test_equal_input_gives_equal_bytes_whatever_the_order_of_rows_and_names():
     placements = made_up_placements(listeners=5, boards=2, shared=True)
-    expected = [table.csv() for table in map_tables(placements, SETTINGS)]
+    expected = [table.csv() for table in make_map_tables(placements, SETTINGS)]
     shuffled = placements.rows(np.random.default_rng(0).permutation(len(placements)))
-    assert [table.csv() for table in map_tables(shuffled, SETTINGS)] == expected
+    assert [table.csv() for table in make_map_tables(shuffled, SETTINGS)] == expected
     renamed = {name: f"z{9 - number}" for number, name in enumerate(np.unique(placements.listener))}
     other = type(placements)(**{
         **vars(placements), "listener": np.array([renamed[name] for name in placements.listener])
     })  # fmt: skip
-    assert [table.csv() for table in map_tables(other, SETTINGS)] == expected
+    assert [table.csv() for table in make_map_tables(other, SETTINGS)] == expected
 
 
 @pytest.mark.parametrize(
@@ -134,7 +141,7 @@ def test_equal_input_gives_equal_bytes_whatever_the_order_of_rows_and_names():
     ],
 )
 def test_boards_that_say_nothing_are_named_and_not_drawn(rows):
-    table, fit = map_tables(placements_of(rows), SETTINGS)
+    table, fit = make_map_tables(placements_of(rows), SETTINGS)
     assert table.rows == ()
     assert fit.records()[0]["stress"] is None
     assert fit.records()[0]["remark"] == "All distances are equal, so there is nothing to map."
@@ -142,14 +149,14 @@ def test_boards_that_say_nothing_are_named_and_not_drawn(rows):
 
 def test_placings_that_lack_samples_are_left_out():
     rows = [{"slot": str(n), "x": n**2 / 40, "listener": one} for one in ("l1", "l2") for n in range(6)]
-    table, fit = map_tables(placements_of([*rows, {"slot": "1", "listener": "l3", "x": 0.3}]), SETTINGS)
+    table, fit = make_map_tables(placements_of([*rows, {"slot": "1", "listener": "l3", "x": 0.3}]), SETTINGS)
     assert len(table.rows) == 6
     assert fit.records()[0]["listeners"] == 2
     assert fit.records()[0]["remark"] == "1 placing left out that lack samples."
 
 
 def test_samples_stand_in_the_order_of_their_numbers():
-    table, _ = map_tables(made_up_placements(listeners=2, boards=1, samples=12, shared=True), SETTINGS)
+    table, _ = make_map_tables(made_up_placements(listeners=2, boards=1, samples=12, shared=True), SETTINGS)
     assert table.values("slot") == [str(number) for number in range(1, 13)]
 
 
@@ -162,7 +169,7 @@ def raw_stress(asked, places):
 def test_majorisation_finds_places_again_from_their_distances(dimensions):
     points = np.random.default_rng(6).random((12, dimensions))
     asked = squareform(pdist(points))
-    found = majorised(asked, classical_scaling(asked, dimensions))
+    found = majorise_stress(asked, scale_classically(asked, dimensions))
     assert pdist(found) == pytest.approx(pdist(points), abs=1e-9)
     assert procrustes(points, found)[2] == pytest.approx(0, abs=1e-12)
     assert stress_1(squareform(asked), pdist(found)) == pytest.approx(0, abs=1e-6)
@@ -175,7 +182,7 @@ def test_majorisation_finds_places_again_from_some_of_their_distances():
     for first, second in numbers.permutation(np.array(np.triu_indices(15, 1)).T)[:35]:
         asked[first, second] = asked[second, first] = np.nan
     assert is_connected(asked)
-    found = majorised(asked, classical_scaling(with_shortest_paths(asked), 2))
+    found = majorise_stress(asked, scale_classically(add_shortest_paths(asked), 2))
     assert raw_stress(asked, found) == pytest.approx(0, abs=1e-8)
     assert procrustes(points, found)[2] == pytest.approx(0, abs=1e-6)
 
@@ -184,8 +191,8 @@ def test_majorisation_agrees_with_scikit_learn():
     numbers = np.random.default_rng(8)
     for _ in range(5):
         asked = squareform(numbers.random(66) + 0.2)  # no distances of any plane
-        start = classical_scaling(asked, 2)
-        found = majorised(asked, start)
+        start = scale_classically(asked, 2)
+        found = majorise_stress(asked, start)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             expected, stress = smacof(asked, init=start, n_init=1, max_iter=20_000, eps=1e-13, normalized_stress=False)
@@ -198,12 +205,12 @@ def test_majorisation_parts_what_starts_at_one_point():
     points = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
     start = points.copy()
     start[3] = start[0]
-    assert raw_stress(squareform(pdist(points)), majorised(squareform(pdist(points)), start)) < 1e-9
+    assert raw_stress(squareform(pdist(points)), majorise_stress(squareform(pdist(points)), start)) < 1e-9
 
 
 def test_shortest_paths_fill_what_is_not_known():
     asked = np.array([[0, 1, np.nan, np.nan], [1, 0, 0, np.nan], [np.nan, 0, 0, 2.5], [np.nan, np.nan, 2.5, 0]])
-    filled = with_shortest_paths(asked)
+    filled = add_shortest_paths(asked)
     assert filled.tolist() == [[0, 1, 1, 3.5], [1, 0, 0, 2.5], [1, 0, 0, 2.5], [3.5, 2.5, 2.5, 0]]
     asked[2, 3] = asked[3, 2] = np.nan
     assert not is_connected(asked)
@@ -229,7 +236,7 @@ POINTS = dict(zip(VOICES, np.random.default_rng(9).random((6, 2)).round(3).tolis
 
 def test_boards_of_one_listener_each_are_averaged_by_system():
     placements = made_up_placements(listeners=12, boards=2, samples=8, speakers=2)
-    table, fit = map_tables(placements, SETTINGS)
+    table, fit = make_map_tables(placements, SETTINGS)
     assert [row["board"] for row in fit.records()] == ["all boards of T01", "all boards of T02"]
     for row in fit.records():
         system = row["board"].split()[-1]
@@ -249,7 +256,7 @@ def test_boards_of_one_listener_each_are_averaged_by_system():
 def test_distances_of_voices_are_means_of_ranked_distances_of_different_voices():
     placements = voices_of(POINTS, [VOICES[:4], VOICES[2:], VOICES[:2] + VOICES[4:]])
     sums, counts = {}, {}
-    for board in filled_boards(placements):
+    for board in read_boards(placements):
         names = [slot[:-1] for slot in board.slot.tolist()]
         pairs = zip(*np.triu_indices(len(names), 1), strict=True)
         for (first, second), value in zip(pairs, board.distances_as("normalised", SETTINGS), strict=True):
@@ -263,9 +270,9 @@ def test_distances_of_voices_are_means_of_ranked_distances_of_different_voices()
     asked = asked.round(9)  # so that averages that are equal on paper are tied
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        start = classical_scaling(squareform(asked), 2)
+        start = scale_classically(squareform(asked), 2)
         expected, _ = smacof(squareform(asked), init=start, n_init=1, max_iter=50_000, eps=1e-14)
-    table, fit = map_tables(placements, SETTINGS)
+    table, fit = make_map_tables(placements, SETTINGS)
     assert [row["speaker"] for row in table.records()] == ["A", "A", "B", "B", "C", "C"]
     found = placed(table, "all boards of T01")
     assert pdist(found) == pytest.approx(pdist(expected), abs=1e-4)
@@ -274,13 +281,13 @@ def test_distances_of_voices_are_means_of_ranked_distances_of_different_voices()
 
 
 def test_voices_never_placed_together_count_for_nothing():
-    _, fit = map_tables(voices_of(POINTS, [VOICES[:4], VOICES[2:]]), SETTINGS)
+    _, fit = make_map_tables(voices_of(POINTS, [VOICES[:4], VOICES[2:]]), SETTINGS)
     assert fit.records()[0]["remark"] == ("Averaged over 2 boards. 4 of 15 pairs of voices were never on one together.")
     assert fit.records()[0]["stress"] is not None
 
 
 def test_voices_in_parts_that_never_met_have_no_map():
-    table, fit = map_tables(voices_of(POINTS, [("A", "A'", "B"), ("B'", "C", "C'")]), SETTINGS)
+    table, fit = make_map_tables(voices_of(POINTS, [("A", "A'", "B"), ("B'", "C", "C'")]), SETTINGS)
     assert table.rows == ()
     assert fit.records()[0]["stress"] is None
     assert fit.records()[0]["remark"] == (
@@ -294,19 +301,19 @@ def test_boards_of_several_listeners_keep_their_maps_beside_those_of_systems():
     both = type(shared)(**{
         name: np.concatenate([column, getattr(single, name)]) for name, column in vars(shared).items()
     })  # fmt: skip
-    table, fit = map_tables(both, SETTINGS)
+    table, fit = make_map_tables(both, SETTINGS)
     assert [row["board"] for row in fit.records()] == ["board-0", "all boards of T01", "all boards of T02"]
-    assert table.records(board="board-0") == map_tables(shared, SETTINGS)[0].records()
+    assert table.records(board="board-0") == make_map_tables(shared, SETTINGS)[0].records()
 
 
 def test_maps_of_systems_are_equal_whatever_the_order_of_rows_and_names():
     placements = made_up_placements(listeners=9, boards=3, speakers=3, samples=12)
-    expected = [table.csv() for table in map_tables(placements, SETTINGS)]
-    assert [table.csv() for table in map_tables(placements, SETTINGS)] == expected
+    expected = [table.csv() for table in make_map_tables(placements, SETTINGS)]
+    assert [table.csv() for table in make_map_tables(placements, SETTINGS)] == expected
     shuffled = placements.rows(np.random.default_rng(0).permutation(len(placements)))
-    assert [table.csv() for table in map_tables(shuffled, SETTINGS)] == expected
+    assert [table.csv() for table in make_map_tables(shuffled, SETTINGS)] == expected
     renamed = {name: f"z{9 - number}" for number, name in enumerate(np.unique(placements.listener))}
     other = type(placements)(**{
         **vars(placements), "listener": np.array([renamed[name] for name in placements.listener])
     })  # fmt: skip
-    assert [table.csv() for table in map_tables(other, SETTINGS)] == expected
+    assert [table.csv() for table in make_map_tables(other, SETTINGS)] == expected

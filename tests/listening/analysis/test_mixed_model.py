@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
-from listening.analysis import mixed_model
-from listening.analysis.mixed_model import MODEL_EFFECTS, model_tables
-from listening.analysis.settings import Settings
+from listening.analysis.models import mixed_model
+from listening.analysis.models.mixed_model import make_model_tables
+from listening.analysis.reading.inputs import Settings
+from listening.analysis.tables import CONTENTS
 from tests.listening.analysis.rated import QUICK, drawn, joined, ratings_of, scored_of
 
 
 def tables(ratings, kind="raw", settings=QUICK):
-    return model_tables(scored_of(ratings, kind), settings)
+    return make_model_tables(scored_of(ratings, kind), settings)
 
 
 def test_effects_are_against_the_originals_and_shares_add_up():
@@ -125,4 +126,4 @@ def test_normalised_scores_leave_nothing_to_the_listener():
 
 
 def test_columns_are_those_of_the_contents():
-    assert tables(drawn())[0].columns == tuple(column.name for column in MODEL_EFFECTS.columns)
+    assert tables(drawn())[0].columns == tuple(column.key for column in CONTENTS["model_effects"].columns)

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from listening.analysis.normalisation import FORMULAS, normalised_ranks
+from listening.analysis.scoring.scores import FORMULAS, normalise_ranks
 
 RATINGS = st.lists(st.integers(1, 10), min_size=1, max_size=60)
 
 
 def of(ratings, formula="rank01/avg", group=None):
     group = np.zeros(len(ratings), np.int64) if group is None else np.array(group)
-    return normalised_ranks(np.array(ratings, float), group, formula)
+    return normalise_ranks(np.array(ratings, float), group, formula)
 
 
 @pytest.mark.parametrize(

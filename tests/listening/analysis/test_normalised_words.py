@@ -1,12 +1,16 @@
 import pytest
 
-from listening.analysis.function_words import FUNCTION_WORDS
-from listening.analysis.normalised_words import closest_words, readings_of
-from listening.analysis.spelling_variants import _british, british_spelling
+from listening.analysis.transcription.transcripts import (
+    FUNCTION_WORDS,
+    _british,
+    list_readings,
+    match_words,
+    spell_british,
+)
 
 
 def are_alike(reference, heard, language="en"):
-    words = closest_words(reference, heard, language)
+    words = match_words(reference, heard, language)
     return words.reference == words.heard
 
 
@@ -52,27 +56,27 @@ def test_other_words_stay_different(said, written):
 
 
 def test_reference_keeps_its_own_words_where_it_can():
-    words = closest_words("TWENTY ONE MEN DON'T COUNT", "nobody knows")
+    words = match_words("TWENTY ONE MEN DON'T COUNT", "nobody knows")
     assert words.reference == ("twenty", "one", "men", "do", "not", "count")
     for heard in ("", "no", "it was", "was he"):
-        assert " ".join(closest_words("IT WAS 1905", heard).reference[2:]) == "one thousand nine hundred and five"
+        assert " ".join(match_words("IT WAS 1905", heard).reference[2:]) == "one thousand nine hundred and five"
 
 
 def test_every_piece_is_read_for_itself():
-    words = closest_words("IN NINETEEN OH FIVE HE HAD FIVE HUNDRED AND SIX", "in 1905 he'd 506")
+    words = match_words("IN NINETEEN OH FIVE HE HAD FIVE HUNDRED AND SIX", "in 1905 he'd 506")
     assert words.heard == words.reference
 
 
 def test_joining_needs_the_other_side_and_fewer_errors():
-    assert closest_words("A WAY", "a way").reference == ("a", "way")
-    assert closest_words("AWAY", "a way").heard == ("away",)
-    assert closest_words("GO A WAY", "go").reference == ("go", "a", "way")
+    assert match_words("A WAY", "a way").reference == ("a", "way")
+    assert match_words("AWAY", "a way").heard == ("away",)
+    assert match_words("GO A WAY", "go").reference == ("go", "a", "way")
 
 
 def test_normalising_again_changes_nothing():
     for text in ("Don't mind Mr. O'Neill's 21st color, he'd say!", "It's 1905 & the traveler's gone."):
-        once = " ".join(word for piece in readings_of(text) for word in piece[0])
-        assert " ".join(word for piece in readings_of(once) for word in piece[0]) == once
+        once = " ".join(word for piece in list_readings(text) for word in piece[0])
+        assert " ".join(word for piece in list_readings(once) for word in piece[0]) == once
 
 
 @pytest.mark.parametrize("language", ["fr", "de", "ja", "ar"])
@@ -93,24 +97,24 @@ def test_spelling_leaves_other_words_alone():
     same = (
         "four hour your pour tour flour prize size seize water other her never citizen dozen lizard humorous wise rise"
     )
-    assert [british_spelling(word) for word in same.split()] == same.split()
+    assert [spell_british(word) for word in same.split()] == same.split()
 
 
 def test_spelling_is_settled_after_one_step_and_joins_no_two_american_words_by_rule():
     known = _british()
     for american, british in known.items():
         assert american != british
-        assert british_spelling(british) == british, (american, british)
+        assert spell_british(british) == british, (american, british)
     assert len(set(known.values())) == len(known)
 
 
 def test_function_words_are_as_normalised_and_no_content_words():
     for word in FUNCTION_WORDS:
-        assert readings_of(word)[0][0] == (word,), word
+        assert list_readings(word)[0][0] == (word,), word
     assert not FUNCTION_WORDS & {"one", "two", "house", "good", "said", "man", "go", "new"}
 
 
 def test_digits_in_the_reference_are_read_as_they_were_heard():
     for heard in ("two thousand five", "two thousand and five", "twenty oh five", "2005"):
         assert are_alike("IN 2005", f"in {heard}")
-    assert closest_words("IN 1905", "in nineteen oh four").reference == ("in", "nineteen", "oh", "five")
+    assert match_words("IN 1905", "in nineteen oh four").reference == ("in", "nineteen", "oh", "five")

@@ -2,10 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from listening.analysis.errors import AnalysisInputError
-from listening.analysis.inputs import ORIGINAL, Objective
-from listening.analysis.objective import MOST_DISAGREEMENTS, objective_tables
-from listening.analysis.settings import Settings
+from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Objective, Settings
+from listening.analysis.scoring.objective import MOST_DISAGREEMENTS, make_objective_tables
 from tests.listening.analysis.made_ratings import columns_of, made_inputs
 from tests.listening.analysis.rated import scored_of
 
@@ -19,7 +17,7 @@ def objective_of(rows):
 
 
 def tables_of(ratings, objective, kind="raw", settings=SETTINGS):
-    return objective_tables(scored_of(ratings, kind, settings), objective, settings)
+    return make_objective_tables(scored_of(ratings, kind, settings), objective, settings)
 
 
 def plain_join(inputs):

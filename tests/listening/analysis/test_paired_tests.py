@@ -4,11 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from listening.analysis.paired_tests import (
+from listening.analysis.models.comparisons import (
     permutation_p,
     rank_biserial,
     sign_flip_share,
@@ -169,7 +169,6 @@ def test_rank_biserial_by_hand_and_by_ranks():
     assert abs(rank_biserial(one[:, None])[0]) == pytest.approx(1 - 2 * smaller / (25 * 26 / 2))
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(-5, 5), min_size=2, max_size=15))
 def test_the_other_way_round_only_the_sign_of_the_effect_changes(whole):
     differences = np.array(whole, float)[:, None]

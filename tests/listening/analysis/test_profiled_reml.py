@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 
-from listening.analysis import profiled_reml
-from listening.analysis.profiled_reml import fit_reml
+from listening.analysis.models import mixed_model
+from listening.analysis.models.mixed_model import fit_reml
 from tests.listening.analysis.rated import drawn
 
 
@@ -121,13 +121,13 @@ def test_order_of_parts_and_scale_do_not_matter():
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_the_gradient_is_that_of_the_deviance(parts):
     y, x, levels = design_of(drawn(listeners=12, systems=3, utterances=10, seed=6))
-    products = profiled_reml._products((y - y.mean()) / y.std(), x, sorted(levels, key=lambda one: -one.max())[:parts])
+    products = mixed_model._products((y - y.mean()) / y.std(), x, sorted(levels, key=lambda one: -one.max())[:parts])
     theta = np.array([0.7, 0.4, 0.2])[:parts]
-    found = profiled_reml._gradient(products, theta)
+    found = mixed_model._gradient(products, theta)
     for place in range(parts):
         up, down = theta.copy(), theta.copy()
         up[place], down[place] = theta[place] * np.exp(5e-5), theta[place] * np.exp(-5e-5)
-        change = profiled_reml._solve(products, up).deviance - profiled_reml._solve(products, down).deviance
+        change = mixed_model._solve(products, up).deviance - mixed_model._solve(products, down).deviance
         assert found[place] == pytest.approx(change / 2e-4, rel=1e-4, abs=1e-5)
 
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from listening.analysis.errors import AnalysisInputError
-from listening.analysis.inputs import ORIGINAL
-from listening.analysis.reading import read_objective, read_ratings
+from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError
+from listening.analysis.reading.ratings import ReadOptions, read_objective, read_ratings
 
 PLAIN = """listener,task,system,rating
 a,naturalness,original,9
@@ -22,7 +21,7 @@ b,verifiability,T01,2.5
 
 
 def read(text, name="lab.csv", **more):
-    return read_ratings(text if isinstance(text, bytes) else text.encode(), name, **more)
+    return read_ratings(text if isinstance(text, bytes) else text.encode(), name, ReadOptions(**more))
 
 
 def problems(text, **more):
@@ -304,7 +303,7 @@ def test_objective_measures_are_read_and_checked():
 
 
 def test_the_columns_of_the_documentation_are_those_that_are_read():
-    from listening.analysis.rating_columns import COLUMNS
+    from listening.analysis.reading.ratings import COLUMNS
 
     page = (Path(__file__).parents[3] / "docs" / "analysis.md").read_text()
     for column in COLUMNS:

@@ -4,8 +4,7 @@ import krippendorff
 import numpy as np
 import pytest
 
-from listening.analysis.inputs import BRIDGE
-from listening.analysis.reliability import (
+from listening.analysis.agreement.reliability import (
     ALPHA,
     ALPHA_ORDINAL,
     BRIDGE_SET,
@@ -13,15 +12,15 @@ from listening.analysis.reliability import (
     REPEAT_WITHIN_ONE,
     REPEATEDLY_RATED,
     REPEATS,
-    bridge_of,
-    reliability_tables,
+    make_reliability_tables,
+    select_bridge,
 )
-from listening.analysis.settings import Settings
+from listening.analysis.reading.inputs import BRIDGE, Settings
 from tests.listening.analysis.rated import QUICK, drawn, joined, ratings_of, scored_of
 
 
 def rows_of(ratings, kind="raw", settings=QUICK, **equal):
-    return reliability_tables(ratings, scored_of(ratings, kind), settings)[0].records(**equal)
+    return make_reliability_tables(ratings, scored_of(ratings, kind), settings)[0].records(**equal)
 
 
 def row_of(ratings, measure, over, **how):
@@ -88,9 +87,9 @@ def test_normalised_bridge_ratings_are_scores_of_the_listener():
     own = ratings_of(["A"] * 4, ["T1"] * 4, [1, 5, 5, 10], item=list("abcd"))
     bridge = ratings_of(["A"] * 3 + ["B"], ["T1"] * 4, [5, 3, 10, 7], item=list("wxyz"), purpose=BRIDGE)
     ratings = joined(own, bridge)
-    found = bridge_of(ratings, scored_of(ratings, "normalised"), "naturalness")
+    found = select_bridge(ratings, scored_of(ratings, "normalised"), "naturalness")
     assert found.score.tolist() == [0.5, 0.25, 1.0]  # B has no scored rating
-    assert bridge_of(ratings, scored_of(ratings), "naturalness").score.tolist() == [5, 3, 10]
+    assert select_bridge(ratings, scored_of(ratings), "naturalness").score.tolist() == [5, 3, 10]
 
 
 def test_items_rated_by_several_listeners_are_compared_once_a_listener():

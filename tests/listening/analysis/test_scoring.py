@@ -2,9 +2,8 @@
 
 import pytest
 
-from listening.analysis.inputs import BRIDGE, GOLD, ORIGINAL, PRACTICE
-from listening.analysis.scoring import left_out, scored_ratings
-from listening.analysis.settings import Settings
+from listening.analysis.reading.inputs import BRIDGE, GOLD, ORIGINAL, PRACTICE, Settings
+from listening.analysis.scoring.scores import count_left_out, score_ratings
 from tests.listening.analysis.made_ratings import SCALE, columns_of
 
 SETTINGS = Settings(partial_trials=4, partial_of_each_kind=2)
@@ -19,16 +18,16 @@ def rows(listener, originals, others, **more):
 
 
 def listeners_of(ratings, kind, **more):
-    return sorted(set(scored_ratings(ratings, SCALE, SETTINGS, kind, **more).ratings.listener.tolist()))
+    return sorted(set(score_ratings(ratings, SCALE, SETTINGS, kind, **more).ratings.listener.tolist()))
 
 
 def test_only_scored_ratings_count():
     given = columns_of(
         [{"purpose": purpose, "rating": 9.0} for purpose in (PRACTICE, GOLD, BRIDGE)] + [{"rating": 2.0}]
     )
-    scored = scored_ratings(given, SCALE, SETTINGS, "raw")
+    scored = score_ratings(given, SCALE, SETTINGS, "raw")
     assert (scored.score.tolist(), scored.kind, dict(scored.scale)) == ([2.0], "raw", SCALE)
-    told = left_out(given, SETTINGS)
+    told = count_left_out(given, SETTINGS)
     names = ("practice_ratings", "gold_ratings", "bridge_ratings", "ratings", "ratings_read")
     assert [told.counts[name] for name in names] == [1, 1, 1, 1, 4]
     assert "3 ratings of practice (1), control (1) and bridge trials (1) enter no scores." in told.remarks
@@ -39,7 +38,7 @@ def test_excluded_sessions_count_only_when_asked_for():
     for kind in ("raw", "normalised"):
         assert listeners_of(given, kind) == ["a"]
         assert listeners_of(given, kind, with_excluded=True) == ["a", "b"]
-    told = left_out(given, SETTINGS)
+    told = count_left_out(given, SETTINGS)
     assert (told.counts["left_out"], told.counts["excluded_sessions"], told.counts["listeners"]) == (6, 1, 1)
     assert told.remarks == ("1 session of 1 listener with 6 ratings is left out by standing rules.",)
 
@@ -51,7 +50,7 @@ def test_an_unfinished_session_enters_normalised_scores_only_with_enough_of_each
     given = columns_of([*rows("a", 3, 3), *rows("b", originals, others, is_finished=False)])
     assert listeners_of(given, "raw") == ["a", "b"]
     assert listeners_of(given, "normalised") == (["a", "b"] if is_normalised else ["a"])
-    told = left_out(given, SETTINGS)
+    told = count_left_out(given, SETTINGS)
     assert told.counts["partial_sessions"] == 1
     assert told.counts["short_sessions"] == (0 if is_normalised else 1)
     assert told.counts["short_ratings"] == (0 if is_normalised else originals + others)
@@ -68,17 +67,17 @@ def test_where_a_task_has_no_originals_nobody_needs_them():
 
 def test_sessions_of_a_listener_are_judged_one_by_one_and_ranked_together():
     first = columns_of([*rows("a", 2, 2), *rows("a", 1, 1, session="again", is_finished=False)])
-    assert len(scored_ratings(first, SCALE, SETTINGS, "normalised").ratings) == 4
+    assert len(score_ratings(first, SCALE, SETTINGS, "normalised").ratings) == 4
     both = columns_of(
         [{"rating": 1.0, "session": "1"}, {"rating": 2.0, "session": "2"}, {"rating": 3.0, "session": "2"}]
     )
-    assert scored_ratings(both, SCALE, SETTINGS, "normalised").score.tolist() == [0, 0.5, 1]
+    assert score_ratings(both, SCALE, SETTINGS, "normalised").score.tolist() == [0, 0.5, 1]
 
 
 def test_equal_session_names_of_two_listeners_are_two_sessions():
     given = columns_of([*rows("a", 3, 3, session="1"), *rows("b", 1, 1, session="1", is_finished=False)])
     assert listeners_of(given, "normalised") == ["a"]
-    assert left_out(given, SETTINGS).counts["sessions"] == 2
+    assert count_left_out(given, SETTINGS).counts["sessions"] == 2
 
 
 def test_normalised_scores_are_ranked_within_listener_and_task():
@@ -92,7 +91,7 @@ def test_normalised_scores_are_ranked_within_listener_and_task():
             {"listener": "b", "task": "intelligibility", "rating": 9.0},
         ]
     )
-    scored = scored_ratings(given, SCALE, SETTINGS, "normalised")
+    scored = score_ratings(given, SCALE, SETTINGS, "normalised")
     assert scored.score.tolist() == [0, 1, 1, 1, 0, 0]
     assert (scored.listeners.tolist(), scored.listener.tolist()) == (["a", "b"], [1, 0, 1, 1, 0, 1])
     assert set(scored.scale.values()) == {(0.0, 1.0)}
@@ -100,7 +99,7 @@ def test_normalised_scores_are_ranked_within_listener_and_task():
 
 def test_a_listener_with_equal_ratings_is_flagged():
     given = columns_of([*rows("a", 3, 3), *({"listener": "b", "rating": 7.0} for _ in range(5))])
-    told = left_out(given, SETTINGS)
+    told = count_left_out(given, SETTINGS)
     assert told.counts["flat_listeners"] == 1
     assert told.remarks == (
         "1 listener gave one rating, or equal ones only, in a task; normalised they are all 0.5: b.",
@@ -110,5 +109,5 @@ def test_a_listener_with_equal_ratings_is_flagged():
 def test_nothing_that_counts_gives_empty_scores():
     given = columns_of(rows("a", 2, 2, excluded="all"))
     for kind in ("raw", "normalised"):
-        assert len(scored_ratings(given, SCALE, SETTINGS, kind).ratings) == 0
-    assert left_out(given, SETTINGS).counts["ratings"] == 0
+        assert len(score_ratings(given, SCALE, SETTINGS, kind).ratings) == 0
+    assert count_left_out(given, SETTINGS).counts["ratings"] == 0

@@ -6,19 +6,24 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from listening.analysis.comparisons import comparison_tables
-from listening.analysis.inputs import BRIDGE, GOLD
-from listening.analysis.listeners import listener_tables
-from listening.analysis.mixed_model import model_tables
-from listening.analysis.points import points_of
-from listening.analysis.reliability import reliability_tables
-from listening.analysis.screening import RULES, effect_tables, right_answers, screening_table
-from listening.analysis.screening_rules import bt500_counts
+from listening.analysis.agreement.reliability import make_reliability_tables
+from listening.analysis.models.comparisons import make_comparison_tables
+from listening.analysis.models.mixed_model import make_model_tables
+from listening.analysis.reading.inputs import BRIDGE, GOLD
+from listening.analysis.scoring.detection import estimate_points
+from listening.analysis.screening.listeners import make_listener_tables
+from listening.analysis.screening.rules import (
+    RULES,
+    bt500_counts,
+    make_effect_tables,
+    make_screening_table,
+    read_right_answers,
+)
 from tests.listening.analysis.rated import QUICK, SCALE, drawn, joined, ratings_of, scored_of
 
 
 def found(ratings, rule, gold=None, **equal):
-    return screening_table(ratings, SCALE, QUICK, gold).records(rule=rule, **equal)
+    return make_screening_table(ratings, SCALE, QUICK, gold).records(rule=rule, **equal)
 
 
 def caught(ratings, rule, gold=None):
@@ -45,7 +50,7 @@ def test_every_rule_says_where_it_comes_from():
 
 
 def test_every_rule_has_a_row_for_every_listener_and_a_plain_panel_is_not_caught():
-    table = screening_table(panel(seed=1), SCALE, QUICK)
+    table = make_screening_table(panel(seed=1), SCALE, QUICK)
     for rule in RULES:
         rows = table.records(rule=rule.name)
         assert [row["listener"] for row in rows] == [f"L{n:03}" for n in range(15)]
@@ -59,7 +64,7 @@ def test_nearly_equal_ratings_are_caught_by_the_limit_of_p808_carried_to_the_sca
     row = found(ratings, "low-variance", listener="L000")[0]
     assert row["limit"] == pytest.approx(0.1 * (9 / 4) ** 2)
     assert row["value"] == pytest.approx(0.45 * 0.55)
-    five = screening_table(ratings, dict.fromkeys(SCALE, (1.0, 5.0)), QUICK)
+    five = make_screening_table(ratings, dict.fromkeys(SCALE, (1.0, 5.0)), QUICK)
     assert five.records(rule="low-variance")[0]["limit"] == pytest.approx(0.1)
 
 
@@ -72,7 +77,7 @@ def test_of_several_sessions_the_one_that_varies_least_is_looked_at():
 
 def test_few_ratings_are_not_judged():
     ratings = ratings_of(list("AABB"), ["T1", "T2"] * 2, [1, 1, 2, 2])
-    for row in screening_table(ratings, SCALE, QUICK).records():
+    for row in make_screening_table(ratings, SCALE, QUICK).records():
         assert (row["value"], row["is_caught"]) == (None, 0)
         assert row["remark"]
 
@@ -121,8 +126,8 @@ def test_one_known_answer_has_a_slack_of_one_point_of_five():
 
 def test_right_answers_come_from_the_design():
     design = {"seed": 1, "gold": {"gold-1": {"naturalness": [9, 10]}, "gold-2": {"naturalness": "high"}, "gold-3": 4}}
-    assert right_answers(design) == {"gold-1": {"naturalness": [9, 10]}, "gold-2": {}}
-    assert right_answers({}) == right_answers({"gold": None}) == {}
+    assert read_right_answers(design) == {"gold-1": {"naturalness": [9, 10]}, "gold-2": {}}
+    assert read_right_answers({}) == read_right_answers({"gold": None}) == {}
 
 
 def test_without_known_answers_the_median_of_the_others_stands_for_them():
@@ -251,11 +256,11 @@ def test_who_is_left_out_is_judged_and_judges_nobody():
 @pytest.mark.parametrize("kind", ["raw", "normalised"])
 def test_effects_are_points_before_and_after(kind):
     ratings = with_one(panel(seed=2), lambda values: 11 - values)
-    screening = screening_table(ratings, SCALE, QUICK)
-    rows = effect_tables(ratings, SCALE, QUICK, kind, screening)[0].records()
+    screening = make_screening_table(ratings, SCALE, QUICK)
+    rows = make_effect_tables(ratings, SCALE, QUICK, kind, screening)[0].records()
     assert {row["rule"] for row in rows} == {"disagrees"}
-    before = points_of(scored_of(ratings, kind))
-    after = points_of(scored_of(ratings.rows(ratings.listener != "L000"), kind))
+    before = estimate_points(scored_of(ratings, kind))
+    after = estimate_points(scored_of(ratings.rows(ratings.listener != "L000"), kind))
     assert len(rows) == 5
     for row in rows:
         for when, points in (("before", before), ("after", after)):
@@ -268,7 +273,7 @@ def test_effects_are_points_before_and_after(kind):
 def test_standing_exclusions_have_their_own_rows():
     ratings = panel(seed=2)
     out = replace(ratings, excluded=np.where(ratings.listener == "L004", "asked for it", ""))
-    rows = effect_tables(out, SCALE, QUICK, "raw", screening_table(out, SCALE, QUICK))[0].records()
+    rows = make_effect_tables(out, SCALE, QUICK, "raw", make_screening_table(out, SCALE, QUICK))[0].records()
     assert {row["rule"] for row in rows} == {"standing"}
     assert {(row["listeners_before"], row["listeners_after"]) for row in rows} == {(15, 14)}
     assert rows[0]["mean_before"] == pytest.approx(ratings.rating[ratings.system == rows[0]["system"]].mean())
@@ -276,12 +281,12 @@ def test_standing_exclusions_have_their_own_rows():
 
 def test_nothing_left_out_and_nobody_caught_is_an_empty_table():
     ratings = panel(seed=1)
-    assert effect_tables(ratings, SCALE, QUICK, "raw", screening_table(ratings, SCALE, QUICK))[0].rows == ()
+    assert make_effect_tables(ratings, SCALE, QUICK, "raw", make_screening_table(ratings, SCALE, QUICK))[0].rows == ()
 
 
 def test_a_rule_that_takes_everybody_leaves_empty_cells():
     ratings = ratings_of([f"L{n}" for n in range(3) for _ in range(10)], ["original", "T1"] * 15, [5] * 30)
-    rows = effect_tables(ratings, SCALE, QUICK, "raw", screening_table(ratings, SCALE, QUICK))[0].records()
+    rows = make_effect_tables(ratings, SCALE, QUICK, "raw", make_screening_table(ratings, SCALE, QUICK))[0].records()
     assert {(row["listeners_before"], row["listeners_after"], row["mean_after"]) for row in rows} == {(3, 0, None)}
 
 
@@ -291,11 +296,11 @@ def test_sections_about_ratings_stand_with_nothing_that_counts(kind):
     out = ratings_of(["A"] * 3, ["original", "T1", "T2"], [3, 4, 5], excluded="why")
     for ratings in (golden([9]), out, joined(out, golden([9]))):
         counted, everyone = scored_of(ratings, kind), scored_of(ratings, kind, with_excluded=True)
-        screening = screening_table(ratings, SCALE, QUICK)
+        screening = make_screening_table(ratings, SCALE, QUICK)
         assert screening.records(is_caught=1) == []
-        assert [table.rows for table in comparison_tables(counted, QUICK)] == [(), ()]
-        assert [table.rows for table in model_tables(counted, QUICK)] == [(), ()]
-        assert reliability_tables(ratings, counted, QUICK)[0].rows == ()
-        told = listener_tables(ratings, counted, everyone, QUICK, screening)[0].values("listener")
+        assert [table.rows for table in make_comparison_tables(counted, QUICK)] == [(), ()]
+        assert [table.rows for table in make_model_tables(counted, QUICK)] == [(), ()]
+        assert make_reliability_tables(ratings, counted, QUICK)[0].rows == ()
+        told = make_listener_tables(ratings, counted, everyone, QUICK, screening)[0].values("listener")
         assert told == (["A"] if "A" in ratings.listener else [])
-        assert effect_tables(ratings, SCALE, QUICK, kind, screening)[0].records(rule="disagrees") == []
+        assert make_effect_tables(ratings, SCALE, QUICK, kind, screening)[0].records(rule="disagrees") == []

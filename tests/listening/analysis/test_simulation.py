@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from listening.analysis.inputs import ORIGINAL
+from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.simulation import (
     ORIGINAL_SPEECH,
     HeardSentence,
@@ -15,7 +15,7 @@ from listening.analysis.simulation import (
     simulate_ratings,
     simulate_transcripts,
 )
-from listening.trials.boards import GROUPS
+from listening.app.sessions.payloads import GROUPS
 from tests.listening.analysis.simulated import SCALE, systems_of, trials_of
 
 SYSTEMS = {

@@ -8,24 +8,22 @@ import statsmodels.api as sm
 from scipy.stats import bootstrap, t
 from statsmodels.stats.sandwich_covariance import cov_cluster_2groups
 
-from listening.analysis.clustered import item_numbers
-from listening.analysis.comparisons import comparison_tables
-from listening.analysis.contents import DIFFERENCES
-from listening.analysis.inputs import ORIGINAL
-from listening.analysis.rank_influence import missed_by_listeners
-from listening.analysis.scoring import scored_ratings
-from listening.analysis.settings import Settings
+from listening.analysis.models.comparisons import make_comparison_tables
+from listening.analysis.models.intervals import number_items
+from listening.analysis.reading.inputs import ORIGINAL, Settings
+from listening.analysis.scoring.scores import score_ratings
+from listening.analysis.scoring.summary import cells_of, estimate_missed, make_summary_tables
 from listening.analysis.simulation import ListenerModel
-from listening.analysis.summary import cells_of, summary_tables
+from listening.analysis.tables import make_table
 from tests.listening.analysis.simulated import SCALE, SETTINGS, ratings_of, scored_of
 
-NO_DIFFERENCES = DIFFERENCES.table([])
+NO_DIFFERENCES = make_table("differences", [])
 
 
 @pytest.fixture(name="study", scope="module")
 def _study():
     scored = scored_of()
-    return scored, summary_tables(scored, SETTINGS, NO_DIFFERENCES)
+    return scored, make_summary_tables(scored, SETTINGS, NO_DIFFERENCES)
 
 
 def chosen(scored, task="naturalness", system="T02-p1"):
@@ -53,7 +51,7 @@ def test_whiskers_are_those_of_matplotlib():
     from matplotlib.cbook import boxplot_stats
 
     scored = scored_of(each=8, listeners=30, model=ListenerModel(noise_sd=0.3))
-    for row in summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records(kind="all"):
+    for row in make_summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records(kind="all"):
         stats = boxplot_stats(scored.score[chosen(scored, row["task"], row["system"])])[0]
         assert (row["low_whisker"], row["high_whisker"]) == (stats["whislo"], stats["whishi"])
 
@@ -76,7 +74,7 @@ def test_bootstrap_errors_are_those_of_scipy(column, cluster):
     """scipy draws clusters as pairs of (sum, count)."""
     settings = Settings(resamples=4000)
     scored = scored_of(settings=settings)
-    row = summary_tables(scored, settings, NO_DIFFERENCES)[0].records(task="naturalness", system="T02-p1")[0]
+    row = make_summary_tables(scored, settings, NO_DIFFERENCES)[0].records(task="naturalness", system="T02-p1")[0]
     rating = chosen(scored)
     # Utterances are drawn from those of the whole study: some say nothing of this system.
     names = np.unique(getattr(scored.ratings, cluster))
@@ -100,7 +98,7 @@ def test_intervals_hold_their_points_and_grow_with_shared_utterances():
     ratings = ratings_of(listeners=25, utterances=10, model=model, tasks=("naturalness",))
     own = replace(ratings, utterance=np.arange(len(ratings)).astype(str))
     rows = [
-        summary_tables(scored_ratings(one, SCALE, SETTINGS, "raw"), SETTINGS, NO_DIFFERENCES)[0].records()
+        make_summary_tables(score_ratings(one, SCALE, SETTINGS, "raw"), SETTINGS, NO_DIFFERENCES)[0].records()
         for one in (ratings, own)
     ]
     for shared, alone in zip(*rows, strict=True):
@@ -124,7 +122,7 @@ def test_targets_and_nontargets_stand_beside_all_where_voices_are_compared(study
 
 def test_few_listeners_give_points_without_intervals():
     scored = scored_of(listeners=9)
-    for row in summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records(kind="all"):
+    for row in make_summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records(kind="all"):
         assert row["mean"] is not None
         assert row["mean_low"] is row["median_high"] is row["se_listener"] is row["se_two_way"] is None
         assert row["remark"] == "No intervals: 9 listeners, 10 are needed."
@@ -133,8 +131,8 @@ def test_few_listeners_give_points_without_intervals():
 
 def test_unknown_utterances_leave_intervals_of_listeners():
     ratings = ratings_of(tasks=("naturalness",))
-    scored = scored_ratings(replace(ratings, utterance=np.full(len(ratings), "")), SCALE, SETTINGS, "raw")
-    for row in summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records():
+    scored = score_ratings(replace(ratings, utterance=np.full(len(ratings), "")), SCALE, SETTINGS, "raw")
+    for row in make_summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records():
         assert row["items"] == 0
         assert row["se_item"] is None
         assert row["mean_low"] < row["mean"] < row["mean_high"]
@@ -142,7 +140,7 @@ def test_unknown_utterances_leave_intervals_of_listeners():
 
 
 def test_few_utterances_are_remarked_on():
-    for row in summary_tables(scored_of(utterances=6), SETTINGS, NO_DIFFERENCES)[0].records(task="naturalness"):
+    for row in make_summary_tables(scored_of(utterances=6), SETTINGS, NO_DIFFERENCES)[0].records(task="naturalness"):
         assert row["items"] <= 6
         assert row["se_item"] is None
         assert row["remark"].startswith("Few utterances (")
@@ -151,13 +149,14 @@ def test_few_utterances_are_remarked_on():
 def test_letters_follow_the_adjusted_permutation_test(study):
     scored, (alone, _) = study
     pairs = [(ORIGINAL, "T01-p1"), (ORIGINAL, "T02-p1"), ("T01-p1", "T02-p1"), ("T02-p1", "T03-p1")]
-    differences = DIFFERENCES.table(
+    differences = make_table(
+        "differences",
         [
             {"task": "naturalness", "first": first, "second": second, "permutation_adjusted": value}
             for (first, second), value in zip(pairs, (0.01, 0.049, 0.05, 0.2), strict=True)
-        ]
+        ],
     )
-    summary, _ = summary_tables(scored, SETTINGS, differences)
+    summary, _ = make_summary_tables(scored, SETTINGS, differences)
     letters = {row["system"]: row["group"] for row in summary.records(task="naturalness")}
     assert not set(letters[ORIGINAL]) & set(letters["T01-p1"])
     assert not set(letters[ORIGINAL]) & set(letters["T02-p1"])
@@ -174,7 +173,7 @@ def test_letters_follow_the_adjusted_permutation_test(study):
 @pytest.mark.parametrize("kind", ["raw", "normalised"])
 def test_histograms_hold_every_rating_once(kind):
     scored = scored_of(kind)
-    _, histogram = summary_tables(scored, SETTINGS, NO_DIFFERENCES)
+    _, histogram = make_summary_tables(scored, SETTINGS, NO_DIFFERENCES)
     bins = histogram.records(task="naturalness", system="T02-p1")
     score = scored.score[chosen(scored)]
     assert sum(one["count"] for one in bins) == score.size
@@ -193,8 +192,8 @@ def test_histograms_hold_every_rating_once(kind):
 def test_fine_ratings_get_twenty_bins():
     ratings = ratings_of(tasks=("naturalness",))
     sliding = replace(ratings, rating=ratings.rating * 10 + 0.5)
-    scored = scored_ratings(sliding, {"naturalness": (0.0, 101.0)}, SETTINGS, "raw")
-    _, histogram = summary_tables(scored, SETTINGS, NO_DIFFERENCES)
+    scored = score_ratings(sliding, {"naturalness": (0.0, 101.0)}, SETTINGS, "raw")
+    _, histogram = make_summary_tables(scored, SETTINGS, NO_DIFFERENCES)
     assert len(histogram.records(system="T01-p1")) == 20
 
 
@@ -203,7 +202,7 @@ def test_order_of_rows_changes_nothing():
     turned = ratings.rows(np.random.default_rng(1).permutation(len(ratings)))
     for kind in ("raw", "normalised"):
         tables = [
-            summary_tables(scored_ratings(one, SCALE, SETTINGS, kind), SETTINGS, NO_DIFFERENCES)
+            make_summary_tables(score_ratings(one, SCALE, SETTINGS, kind), SETTINGS, NO_DIFFERENCES)
             for one in (ratings, turned)
         ]
         assert tables[0] == tables[1]
@@ -212,10 +211,10 @@ def test_order_of_rows_changes_nothing():
 def test_what_listeners_miss_in_ranks_is_the_covariance_of_listeners_who_share_utterances():
     """By hand, for three listeners with three ratings each, from the definition with its double sum."""
     ratings = ratings_of(listeners=12, count=2, each=3, utterances=7, tasks=("naturalness",))
-    scored = scored_ratings(ratings, SCALE, SETTINGS, "normalised")
-    item = item_numbers(scored.ratings.utterance)
+    scored = score_ratings(ratings, SCALE, SETTINGS, "normalised")
+    item = number_items(scored.ratings.utterance)
     members = [one.rating for one in cells_of(scored)[:2]]
-    found = missed_by_listeners(scored, members, item, "rank01/avg")
+    found = estimate_missed(scored, members, item, "rank01/avg")
     added = [added_by_hand(scored, rating) for rating in members]
     items = np.unique(item)
     pairs = {(one, two) for one, two in zip(item, scored.listener, strict=True)}
@@ -255,33 +254,33 @@ def test_systems_that_no_listener_rated_both_are_told_apart_by_the_other_test(ki
     ratings = ratings_of(listeners=40, count=2, each=6, tasks=("naturalness",))
     first_half = ratings.listener < "listener-20"
     kept = ratings.rows((ratings.system == ORIGINAL) | (first_half == (ratings.system == "T01-p1")))
-    scored = scored_ratings(kept, SCALE, SETTINGS, kind)
-    differences = comparison_tables(scored, SETTINGS)[0]
+    scored = score_ratings(kept, SCALE, SETTINGS, kind)
+    differences = make_comparison_tables(scored, SETTINGS)[0]
     (pair,) = differences.records(first="T01-p1", second="T02-p1")
     assert pair["permutation_adjusted"] is None
-    letters = {row["system"]: row["group"] for row in summary_tables(scored, SETTINGS, differences)[0].records()}
+    letters = {row["system"]: row["group"] for row in make_summary_tables(scored, SETTINGS, differences)[0].records()}
     assert not set(letters["T01-p1"]) & set(letters["T02-p1"])
 
 
 def test_one_listener_gives_no_letters():
     scored = scored_of(listeners=1, tasks=("naturalness",))
-    differences = comparison_tables(scored, SETTINGS)[0]
-    assert {row["group"] for row in summary_tables(scored, SETTINGS, differences)[0].records()} == {""}
+    differences = make_comparison_tables(scored, SETTINGS)[0]
+    assert {row["group"] for row in make_summary_tables(scored, SETTINGS, differences)[0].records()} == {""}
 
 
 def test_systems_of_one_utterance_are_told_apart_within_listeners_alone():
     scored = scored_of(utterances=1, tasks=("naturalness",))
-    rows = summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records()
+    rows = make_summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records()
     assert {row["group"] for row in rows} == {""}
-    rows = summary_tables(scored, SETTINGS, comparison_tables(scored, SETTINGS)[0])[0].records()
+    rows = make_summary_tables(scored, SETTINGS, make_comparison_tables(scored, SETTINGS)[0])[0].records()
     assert len({row["group"] for row in rows}) > 1
 
 
 def test_equal_scores_have_no_spread_and_one_letter():
     """3.3 has no exact binary form, so sums of it are rounded."""
     ratings = ratings_of(tasks=("naturalness",))
-    scored = scored_ratings(replace(ratings, rating=np.full(len(ratings), 3.3)), SCALE, SETTINGS, "raw")
-    for row in summary_tables(scored, SETTINGS, comparison_tables(scored, SETTINGS)[0])[0].records():
+    scored = score_ratings(replace(ratings, rating=np.full(len(ratings), 3.3)), SCALE, SETTINGS, "raw")
+    for row in make_summary_tables(scored, SETTINGS, make_comparison_tables(scored, SETTINGS)[0])[0].records():
         assert row["sd"] == row["se_naive"] == row["se_listener"] == row["se_item"] == 0
         assert row["group"] == "a"
 
@@ -293,7 +292,7 @@ def test_ranks_of_originals_carry_the_utterances_of_systems():
     own = np.char.add("own-", np.arange(len(ratings)).astype(str))
     ratings = replace(ratings, utterance=np.where(ratings.system == ORIGINAL, own, ratings.utterance))
     tables = {
-        kind: summary_tables(scored_ratings(ratings, SCALE, SETTINGS, kind), SETTINGS, NO_DIFFERENCES)[0]
+        kind: make_summary_tables(score_ratings(ratings, SCALE, SETTINGS, kind), SETTINGS, NO_DIFFERENCES)[0]
         for kind in ("raw", "normalised")
     }
     of = {kind: table.records(system=ORIGINAL)[0] for kind, table in tables.items()}
@@ -304,15 +303,15 @@ def test_ranks_of_originals_carry_the_utterances_of_systems():
 @pytest.mark.parametrize("kind", ["raw", "normalised"])
 def test_a_single_rating_is_a_mean_without_spread(kind):
     ratings = ratings_of(tasks=("naturalness",))
-    scored = scored_ratings(ratings.rows(np.array([0])), SCALE, SETTINGS, kind)
-    (row,) = summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records()
+    scored = score_ratings(ratings.rows(np.array([0])), SCALE, SETTINGS, kind)
+    (row,) = make_summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records()
     assert (row["n"], row["listeners"], row["items"], row["sd"], row["se_naive"]) == (1, 1, 1, None, None)
     assert row["mean"] == row["median"] == row["low_whisker"] == scored.score[0]
 
 
 def test_ratings_of_one_utterance_have_an_interval_of_listeners_only():
     scored = scored_of(utterances=1, tasks=("naturalness",))
-    for row in summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records():
+    for row in make_summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records():
         assert row["mean_low"] < row["mean"] < row["mean_high"]
         assert row["se_two_way"] is None
         assert row["remark"] == "One utterance: intervals and letters hold for other listeners only."

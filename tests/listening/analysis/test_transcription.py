@@ -1,10 +1,8 @@
 import numpy as np
 import pytest
 
-from listening.analysis.errors import AnalysisInputError
-from listening.analysis.inputs import ORIGINAL, Objective, Transcripts
-from listening.analysis.settings import Settings
-from listening.analysis.transcription import count_transcripts, transcription_tables
+from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Objective, Settings, Transcripts
+from listening.analysis.transcription.transcripts import count_transcripts, make_transcription_tables
 
 SETTINGS = Settings(resamples=300)
 SAID = {
@@ -65,7 +63,7 @@ def plain_distance(said, heard):
 
 def test_errors_agree_with_an_independent_count():
     transcripts = made_up_transcripts()
-    table, each = transcription_tables(transcripts, None, SETTINGS)
+    table, each = make_transcription_tables(transcripts, None, SETTINGS)
     expected = {}
     for row in range(len(transcripts)):
         said, heard = SAID[str(transcripts.utterance[row])].lower().split(), str(transcripts.text[row]).split()
@@ -87,7 +85,7 @@ def test_errors_agree_with_an_independent_count():
 
 
 def test_kinds_of_errors_keywords_and_empty_answers_by_hand():
-    table, each = transcription_tables(
+    table, each = make_transcription_tables(
         transcripts_of([
             {"utterance": "u1", "text": "after early night the yellow lamps would light up up"},  # 1 sub, 1 ins of 9
             {"utterance": "u2", "text": "the squalid of town"},  # 2 del of 6
@@ -116,10 +114,10 @@ def test_recogniser_is_weighted_as_listeners_are():
         [{"system": "T01", "utterance": "u1", "text": "after"}] * 3 + [{"system": "T01", "utterance": "u2"}]
     )
     objective = objective_of([("T01", "u1", 2, 9), ("T01", "u2", 6, 6), (ORIGINAL, "u1", 9, 9), ("T02", "u2", 0, 6)])
-    row = transcription_tables(transcripts, objective, SETTINGS)[0].records()[0]
+    row = make_transcription_tables(transcripts, objective, SETTINGS)[0].records()[0]
     assert row["recogniser_wer"] == pytest.approx((3 * 2 + 6) / (3 * 9 + 6))
     partly = objective_of([("T01", "u1", 2, 9), ("T01", "u2", np.nan, np.nan)])
-    row = transcription_tables(transcripts, partly, SETTINGS)[0].records()[0]
+    row = make_transcription_tables(transcripts, partly, SETTINGS)[0].records()[0]
     assert row["recogniser_wer"] == pytest.approx(2 / 9)
     assert "The recogniser's result is known for 3 of 4 transcripts." in row["remark"]
 
@@ -129,12 +127,12 @@ def test_two_results_of_one_utterance_are_refused():
     with pytest.raises(
         AnalysisInputError, match="expected one row for each utterance of a system, found 1 with more: u1"
     ):
-        transcription_tables(transcripts_of([{"text": "after"}]), twice, SETTINGS)
+        make_transcription_tables(transcripts_of([{"text": "after"}]), twice, SETTINGS)
 
 
 def test_interval_is_that_of_resampled_listeners():
     transcripts = made_up_transcripts()
-    row = transcription_tables(transcripts, None, SETTINGS)[0].records(system="T01")[0]
+    row = make_transcription_tables(transcripts, None, SETTINGS)[0].records(system="T01")[0]
     by_listener = {}
     for one in count_transcripts(transcripts):
         if one.system == "T01":
@@ -148,11 +146,11 @@ def test_interval_is_that_of_resampled_listeners():
 
 def test_one_system_alone_is_not_pooled():
     rows = [{"system": "T01", "text": "after"}, {"text": "after"}]
-    assert transcription_tables(transcripts_of(rows), None, SETTINGS)[0].values("system") == [ORIGINAL, "T01"]
+    assert make_transcription_tables(transcripts_of(rows), None, SETTINGS)[0].values("system") == [ORIGINAL, "T01"]
 
 
 def test_transcripts_without_a_reference_or_excluded_are_left_out():
-    table, each = transcription_tables(
+    table, each = make_transcription_tables(
         transcripts_of([
             {"system": "T01", "utterance": "u1", "text": "after"},
             {"system": "T01", "utterance": "u9", "text": "what was it"},
@@ -168,23 +166,25 @@ def test_transcripts_without_a_reference_or_excluded_are_left_out():
 
 def test_nothing_to_count_gives_empty_tables():
     for rows in ([], [{"utterance": "u9", "text": "words"}]):
-        assert [table.rows for table in transcription_tables(transcripts_of(rows), None, SETTINGS)] == [(), ()]
+        assert [table.rows for table in make_transcription_tables(transcripts_of(rows), None, SETTINGS)] == [(), ()]
 
 
 def test_reference_of_signs_only_has_no_rate():
-    row = transcription_tables(transcripts_of([{"reference": "...", "text": "words"}]), None, SETTINGS)[0].records()[0]
+    row = make_transcription_tables(transcripts_of([{"reference": "...", "text": "words"}]), None, SETTINGS)[
+        0
+    ].records()[0]
     assert (row["words"], row["wer"], row["keyword_accuracy"]) == (0, None, None)
 
 
 def test_other_languages_have_no_keywords():
     rows = [{"reference": "L'ÉTÉ À PARIS", "text": "l’été a Paris"}]
-    row = transcription_tables(transcripts_of(rows), None, SETTINGS, "fr")[0].records()[0]
+    row = make_transcription_tables(transcripts_of(rows), None, SETTINGS, "fr")[0].records()[0]
     assert (row["words"], row["wer"], row["keyword_accuracy"]) == (4, 0.25, None)
 
 
 def test_order_of_rows_changes_nothing():
     transcripts = made_up_transcripts()
     shuffled = transcripts.rows(np.random.default_rng(0).permutation(len(transcripts)))
-    assert [table.csv() for table in transcription_tables(shuffled, None, SETTINGS)] == [
-        table.csv() for table in transcription_tables(transcripts, None, SETTINGS)
+    assert [table.csv() for table in make_transcription_tables(shuffled, None, SETTINGS)] == [
+        table.csv() for table in make_transcription_tables(transcripts, None, SETTINGS)
     ]

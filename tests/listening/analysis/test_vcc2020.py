@@ -12,9 +12,8 @@ import pandas as pd
 import pytest
 
 from listening.analysis.analyse import analyse
-from listening.analysis.inputs import ORIGINAL
-from listening.analysis.reading import read_ratings
-from listening.analysis.settings import Settings
+from listening.analysis.reading.inputs import ORIGINAL, Settings
+from listening.analysis.reading.ratings import read_ratings
 
 PATH = Path(__file__).resolve().parents[4] / "shared" / "vcc2020" / "ratings-english.csv.gz"
 pytestmark = pytest.mark.skipif(not PATH.is_file(), reason="the folder ../shared/vcc2020 with real ratings is not here")
@@ -28,7 +27,7 @@ def inputs():
 
 @pytest.fixture(scope="module")
 def results(inputs):
-    return analyse(inputs, Settings(resamples=400, permutations=200))
+    return analyse(inputs, Settings(resamples=100, permutations=100))
 
 
 @pytest.fixture(scope="module")

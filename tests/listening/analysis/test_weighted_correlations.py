@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, rankdata, spearmanr
 
-from listening.analysis.weighted_correlations import weighted_pearson, weighted_ranks, weighted_spearman
+from listening.analysis.scoring.resampled import weighted_pearson, weighted_ranks, weighted_spearman
 
 
 def test_weights_of_one_give_what_scipy_gives():

@@ -2,20 +2,19 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from sklearn.metrics import roc_auc_score
 
-from evaluation.metrics.detection import auc, det_curve
-from listening.analysis.calibration import best_cost
-from listening.analysis.weighted_histograms import (
-    areas,
-    equal_error_rates,
-    in_chunks,
-    listener_histograms,
-    medians,
-    of_resamples,
+from evaluation.metrics.detection import auc, det_curve, interpolated_eers
+from listening.analysis.scoring.calibration import best_cost
+from listening.analysis.scoring.resampled import (
+    count_by_listener,
+    find_medians,
+    measure_areas,
+    measure_resamples,
+    split_resamples,
 )
 
 RATINGS = st.lists(st.integers(1, 10), min_size=1, max_size=40)
@@ -30,7 +29,7 @@ def histograms(target, nontarget):
 
 
 def eer(target, nontarget):
-    return float(equal_error_rates(*histograms(target, nontarget))[0])
+    return float(interpolated_eers(*histograms(target, nontarget))[0])
 
 
 def eer_by_root(target, nontarget):
@@ -44,38 +43,33 @@ def eer_by_root(target, nontarget):
     return float(np.interp(brentq(gap, 0, 2, xtol=1e-14), length, curve.miss_rate))
 
 
-@settings(deadline=None, max_examples=50)
 @given(RATINGS, RATINGS)
 def test_equal_error_rate_is_the_crossing_of_the_polygon(target, nontarget):
     assert eer(target, nontarget) == pytest.approx(eer_by_root(target, nontarget), abs=1e-9)
 
 
-@settings(deadline=None, max_examples=50)
 @given(RATINGS, RATINGS)
 def test_area_is_that_of_scikit_learn_and_of_the_evaluation(target, nontarget):
-    area = float(areas(*histograms(target, nontarget))[0])
+    area = float(measure_areas(*histograms(target, nontarget))[0])
     labels = [1] * len(target) + [0] * len(nontarget)
     assert area == pytest.approx(roc_auc_score(labels, target + nontarget), abs=1e-12)
     assert area == pytest.approx(auc(target, nontarget), abs=1e-12)
 
 
-@settings(deadline=None, max_examples=50)
 @given(RATINGS, RATINGS)
 def test_monotone_transforms_and_order_leave_rates_alone(target, nontarget):
     changed = [value**3 - 7.5 for value in reversed(target)], [value**3 - 7.5 for value in reversed(nontarget)]
     assert eer(*changed) == eer(target, nontarget)
-    assert areas(*histograms(*changed)) == areas(*histograms(target, nontarget))
+    assert measure_areas(*histograms(*changed)) == measure_areas(*histograms(target, nontarget))
 
 
-@settings(deadline=None, max_examples=50)
 @given(RATINGS, RATINGS)
 def test_swapped_labels_mirror_rates(target, nontarget):
     assert eer(nontarget, target) == pytest.approx(1 - eer(target, nontarget), abs=1e-12)
-    swapped = areas(*histograms(nontarget, target))[0]
-    assert swapped == pytest.approx(1 - areas(*histograms(target, nontarget))[0], abs=1e-12)
+    swapped = measure_areas(*histograms(nontarget, target))[0]
+    assert swapped == pytest.approx(1 - measure_areas(*histograms(target, nontarget))[0], abs=1e-12)
 
 
-@settings(deadline=None, max_examples=50)
 @given(RATINGS, RATINGS)
 def test_convex_hull_is_never_above_the_polygon_nor_above_one_half(target, nontarget):
     hull = best_cost(*(side[0] for side in histograms(target, nontarget)))
@@ -99,7 +93,7 @@ def test_known_equal_error_rates(target, nontarget, expected):
 
 def test_a_missing_class_gives_no_rate():
     some, none = np.array([[1.0, 2.0]]), np.zeros((1, 2))
-    for measure in (equal_error_rates, areas):
+    for measure in (interpolated_eers, measure_areas):
         assert np.isnan(measure(some, none)[0])
         assert np.isnan(measure(none, some)[0])
 
@@ -108,11 +102,9 @@ def test_resamples_equal_ratings_repeated_and_sorted_again():
     numbers = np.random.default_rng(3)
     listener, value, is_target = numbers.integers(0, 12, 400), numbers.integers(0, 7, 400), numbers.random(400) < 0.5
     draws = numbers.multinomial(12, np.full(12, 1 / 12), size=25).astype(float)
-    sides = [
-        listener_histograms(listener[side], value[side], listeners=12, values=7) for side in (is_target, ~is_target)
-    ]
-    rates, surfaces = of_resamples(draws, *sides, equal_error_rates, areas)
-    middles = medians(draws @ (sides[0] + sides[1]), np.arange(7.0))
+    sides = [count_by_listener(listener[side], value[side], listeners=12, values=7) for side in (is_target, ~is_target)]
+    rates, surfaces = measure_resamples(draws, *sides, interpolated_eers, measure_areas)
+    middles = find_medians(draws @ (sides[0] + sides[1]), np.arange(7.0))
     for row, times in enumerate(draws):
         chosen = np.repeat(np.arange(400), times[listener].astype(int))
         target, nontarget = value[chosen][is_target[chosen]], value[chosen][~is_target[chosen]]
@@ -121,15 +113,14 @@ def test_resamples_equal_ratings_repeated_and_sorted_again():
         assert middles[row] == np.median(value[chosen])
 
 
-@settings(deadline=None, max_examples=50)
 @given(RATINGS)
 def test_median_of_a_histogram_is_that_of_its_ratings(ratings):
     values, counts = np.unique(ratings, return_counts=True)
-    assert medians(counts[None].astype(float), values.astype(float))[0] == np.median(ratings)
+    assert find_medians(counts[None].astype(float), values.astype(float))[0] == np.median(ratings)
 
 
 def test_chunks_cover_every_resample_once():
-    parts = list(in_chunks(2000, 100_000))
+    parts = list(split_resamples(2000, 100_000))
     assert len(parts) > 1
     assert [row for part in parts for row in range(2000)[part]] == list(range(2000))
 
@@ -141,6 +132,6 @@ def test_hull_is_biased_near_chance_and_the_polygon_is_not():
     for trials, on_hull in ((52, 0.466), (104, 0.476)):
         sides = np.digitize(numbers.standard_normal((2, 800, trials)), cuts)
         counts = np.stack([(sides == level).sum(2) for level in range(10)], axis=2).astype(float)
-        assert equal_error_rates(*counts).mean() == pytest.approx(0.5, abs=0.008)
+        assert interpolated_eers(*counts).mean() == pytest.approx(0.5, abs=0.008)
         hulls = [best_cost(target, nontarget).rocch_eer for target, nontarget in zip(*counts, strict=True)]
         assert np.mean(hulls) == pytest.approx(on_hull, abs=0.008)

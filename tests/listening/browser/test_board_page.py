@@ -5,8 +5,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from listening.models import Session
-from listening.trials.boards import MOVES_AT_MOST
+from listening.app.models import Session
+from listening.app.sessions.payloads import MOVES_AT_MOST
+from tests.browsing import wait_until
 from tests.listening.browser.trials import expect_number, expect_saved, open_trials
 from tests.listening.factories import make_session
 from tests.listening.form_factories import make_board_study
@@ -24,7 +25,8 @@ def row(page, slot):
 
 
 def board_of(session, position=1):
-    return session.answers.get(trial__position=position).data
+    """The board of a trial, once the portal has it."""
+    return wait_until(session.answers.filter(trial__position=position).first, "a board").data
 
 
 def hear(page, slots=SLOTS):
@@ -32,7 +34,24 @@ def hear(page, slots=SLOTS):
     for slot in slots:
         expect(token(page, slot)).not_to_have_attribute("data-state", "loading")
         token(page, slot).click()
-        expect(token(page, slot)).to_have_attribute("data-state", "heard")
+        expect_heard(page, slot)
+
+
+def expect_heard(page, slot):
+    """The page itself waits for it, which knows at once."""
+    page.evaluate(
+        """(slot) => new Promise((resolve, reject) => {
+          const end = performance.now() + 60_000;
+          const look = () => {
+            const { state } = document.querySelector(`.board-token[data-slot="${slot}"]`).dataset;
+            if (state === "heard") resolve();
+            else if (performance.now() > end) reject(new Error(state));
+            else setTimeout(look, 15);
+          };
+          look();
+        })""",
+        slot,
+    )
 
 
 def go_to(page, target, *, most=80):
@@ -72,8 +91,8 @@ def test_board_is_placed_by_dragging_and_every_move_and_play_is_stored(page, fau
     page.get_by_label("How many different speakers").select_option("3")
     page.locator("#next").click()
     expect_number(page, 2)
-    expect_saved(page)
     board = board_of(session)
+    expect_saved(page)
     assert board["speakers"] == 3
     assert [(move["slot"], move["by"]) for move in board["moves"]] == [(slot, "drag") for slot in [*SLOTS, "1"]]
     first = board["samples"]["1"]
@@ -95,11 +114,11 @@ def test_criterion_21_board_is_done_without_drag_by_choosing_and_tapping(new_pag
     for number, slot in enumerate(SLOTS):
         expect(token(page, slot)).not_to_have_attribute("data-state", "loading")
         token(page, slot).tap()
-        expect(token(page, slot)).to_have_attribute("data-state", "heard")
-        assert token(page, slot).get_attribute("aria-pressed") == "true"
+        expect_heard(page, slot)
+        expect(token(page, slot)).to_have_attribute("aria-pressed", "true")
         page.locator(".board-map").scroll_into_view_if_needed()
         page.touchscreen.tap(*in_map(page, 0.19 * number, 0.5))
-        assert page.locator(".board-map").locator(f'[data-slot="{slot}"]').count() == 1
+        expect(page.locator(".board-map").locator(f'[data-slot="{slot}"]')).to_have_count(1)
     page.get_by_label("How many different speakers").select_option("2")
     page.locator("#next").tap()
     expect(page.locator("#trials")).to_have_count(0)
@@ -115,7 +134,7 @@ def test_criterion_21_board_is_done_by_keyboard_alone(page, faults):
         expect(token(page, slot)).not_to_have_attribute("data-state", "loading")
         go_to(page, token(page, slot))
         page.keyboard.press("Enter")
-        expect(token(page, slot)).to_have_attribute("data-state", "heard")
+        expect_heard(page, slot)
         page.keyboard.press("ArrowUp")
         for _ in range(number):
             page.keyboard.press("ArrowRight")
@@ -145,7 +164,7 @@ def test_criterion_21_board_is_done_by_the_list_with_coordinates(page, faults):
         expect(token(page, slot)).not_to_have_attribute("data-state", "loading")
         go_to(page, row(page, slot).get_by_role("button", name=f"Play sample {slot}"))
         page.keyboard.press("Enter")
-        expect(token(page, slot)).to_have_attribute("data-state", "heard")
+        expect_heard(page, slot)
         go_to(page, row(page, slot).get_by_label(f"Sample {slot} across, 0 to 100"))
         page.keyboard.type(str(10 * number))
         go_to(page, row(page, slot).get_by_label(f"Sample {slot} down, 0 to 100"))
@@ -283,7 +302,7 @@ def test_dropped_beside_the_board_a_sample_goes_back(page):
     page.mouse.move(5, box["y"], steps=3)
     page.mouse.up()
     expect(token(page, "1")).to_have_accessible_name("Sample 1, 50 across, 50 down, not heard yet")
-    assert token(page, "1").bounding_box() == box
+    wait_until(lambda: token(page, "1").bounding_box() == box, "its place")
 
 
 @pytest.mark.parametrize(("dimensions", "samples"), [(2, 16), (1, 12)])
@@ -303,5 +322,5 @@ def test_criterion_21_board_page_passes_at_every_width_and_scheme(page, check_pa
             field.press("Enter")
         row(page, str(number)).locator("select").select_option("ABCDEFG"[number % 7])
     token(page, "1").click()
-    expect(token(page, "1")).to_have_attribute("data-state", "heard")
+    expect_heard(page, "1")
     check_page(page, f"board-{dimensions}")

@@ -1,12 +1,13 @@
-"""What listeners said, in a browser: on the board, on the page of a system and on that of the edition."""
+"""What listeners said, in a browser: on the leaderboard, on the page of a system and on that of the edition."""
 
 import pytest
 from django.utils import timezone
+from playwright.sync_api import expect
 
 from portal.submissions.models import Submission
 from tests.listening.results.published import make_heard_study
-from tests.portal.boards import make_board, put_on_board
 from tests.portal.factories import make_organizer
+from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -19,12 +20,12 @@ def organizer():
 @pytest.fixture
 def edition(organizer):
     """A board with a study of each form, one of which is not published yet, and a system that was heard earlier."""
-    edition = make_board(organizers=[organizer], published_at=timezone.now(), is_listed=True, name="vpc")
+    edition = make_leaderboard(organizers=[organizer], published_at=timezone.now(), is_listed=True, name="vpc")
     submissions = list(Submission.objects.filter(system__edition=edition).select_related("system"))
     make_heard_study(edition, submissions, title="Ratings of simulated listeners", is_simulated=True)
     make_heard_study(edition, submissions, title="A voice map", form="linkability")
     make_heard_study(edition, submissions, title="Words written down", form="transcription", is_published=False)
-    put_on_board(edition.systems.get(label="T01-p1"), eer=23.0, wer=8.0)
+    put_on_leaderboard(edition.systems.get(label="T01-p1"), eer=23.0, wer=8.0)
     return edition
 
 
@@ -32,21 +33,21 @@ def test_panels_are_readable_by_everybody_on_every_screen(edition, new_page, che
     for who, user in (("visitor", None), ("organizer", organizer)):
         page = new_page(user)
         for name, address in (
-            ("board", "/editions/vpc/board/"),
+            ("leaderboard", "/editions/vpc/leaderboard/"),
             ("system", f"/systems/{edition.systems.get(label='T01-p1').name}/"),
             ("edition", "/editions/vpc/"),
         ):
             page.goto(address)
-            assert page.locator("#listeners").is_visible(), f"{who}: {name}"
-            check_page(page, f"listeners-{name}-{who}")
+            expect(page.locator("#listeners")).to_be_visible()
+            check_page(page, f"listeners-{name}-{who}", with_axe=user is None)
 
 
 def test_switch_leads_to_raw_ratings_and_back(edition, page):
-    page.goto("/editions/vpc/board/")
+    page.goto("/editions/vpc/leaderboard/")
     page.get_by_role("link", name="Raw ratings").first.click()
-    page.wait_for_url("**/board/?scores=raw#listeners")
+    page.wait_for_url("**/leaderboard/?scores=raw#listeners")
     table = page.locator("table.beside").first
-    assert "raw ratings" in table.locator("caption").inner_text()
+    expect(table.locator("caption")).to_contain_text("raw ratings")
     page.get_by_role("link", name="Normalised ranks").first.click()
-    page.wait_for_url("**/board/?scores=normalised#listeners")
-    assert "normalised ranks" in table.locator("caption").inner_text()
+    page.wait_for_url("**/leaderboard/?scores=normalised#listeners")
+    expect(table.locator("caption")).to_contain_text("normalised ranks")

@@ -7,13 +7,13 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import expect
 
-from listening.models import Session
+from listening.app.models import Session
 from tests.listening.browser.trials import answer, events_of, expect_number, expect_saved, open_trials, stored
 from tests.listening.factories import make_session, make_study
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SCRIPTS = settings.BASE_DIR / "static" / "listening"
-TEMPLATES = settings.BASE_DIR / "templates" / "listening"
+TEMPLATES = settings.BASE_DIR / "templates" / "listening" / "sessions"
 
 
 def test_session_by_pointer_is_stored_trial_by_trial(page, faults):
@@ -22,42 +22,34 @@ def test_session_by_pointer_is_stored_trial_by_trial(page, faults):
     expect_number(page, 1)
     answer(page, 3)
     expect_number(page, 2)
+    assert set(stored(session, 3).values()) == {3}
     expect_saved(page)
     expect(page.locator("#done")).to_have_js_property("value", 1)
-    assert set(stored(session).values()) == {3}
     answer(page, 8)
     expect(page.locator("#trials")).to_have_count(0)
+    assert sorted(stored(session, 6).values()) == [3, 3, 3, 8, 8, 8]
     session.refresh_from_db()
     assert session.state == Session.State.FINISHED
-    assert sorted(stored(session).values()) == [3, 3, 3, 8, 8, 8]
     assert session.plays.filter(is_whole=True).count() == 4
     assert [event["state"] for event in events_of(session, "audio")] == ["running"]
     assert faults[page] == []
     assert page.evaluate("() => Object.keys(localStorage)") == []
 
 
-def test_time_left_follows_the_pace_of_the_person(page):
+def test_practice_is_told_from_the_trials_that_count_and_time_left_follows_the_pace(page):
     page.clock.install()
     session = make_session(make_study(trials=4))
-    open_trials(page, session)
-    expect(page.locator("#time-left")).to_have_text("about a minute left")
-    page.clock.fast_forward("10:00")
-    answer(page)
-    expect_number(page, 2)
-    expect(page.locator("#time-left")).to_have_text(re.compile(r"about \d min left"))
-
-
-def test_practice_is_told_from_the_trials_that_count(page):
-    study = make_study(trials=2)
-    session = make_session(study)
     first = session.block.trials.get(position=1).item
     first.purpose = "practice"
     first.save()
     open_trials(page, session)
     expect(page.locator("#practice")).to_be_visible()
+    expect(page.locator("#time-left")).to_have_text("about a minute left")
+    page.clock.fast_forward("10:00")
     answer(page)
     expect_number(page, 2)
     expect(page.locator("#practice")).to_be_hidden()
+    expect(page.locator("#time-left")).to_have_text(re.compile(r"about \d min left"))
 
 
 def test_study_of_single_recordings_shows_and_fetches_one_of_them(page):
@@ -68,9 +60,9 @@ def test_study_of_single_recordings_shows_and_fetches_one_of_them(page):
     expect(page.locator("#players button")).to_have_count(1)
     answer(page, tasks=["naturalness", "intelligibility"], slots="a")
     expect_number(page, 2)
+    stored(session, 2)
     expect_saved(page)
     assert len(set(fetched)) == 2
-    assert len(stored(session)) == 2
 
 
 def test_page_tells_nothing_of_study_system_or_recording(client):

@@ -19,9 +19,8 @@ from django.conf import settings
 from django.core.management import call_command
 from django.test import Client
 
-from listening.models import Session, Study
-from listening.studies.design_rows import read_rows
-from listening.studies.row_checks import certificate_of
+from listening.app.models import Session, Study
+from listening.app.studies.certificate import build_certificate, read_rows
 from tests.listening.browser.evaluators import Evaluator, KeyboardEvaluator, TroubledEvaluator
 from tests.listening.browser.trials import RATED
 from tests.listening.browser.whole_study import make_whole_study
@@ -31,7 +30,7 @@ from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
 TIME_LIMIT_S = 3600
-LOOK_EVERY_S = 3
+LOOK_EVERY_S = 2
 
 
 @dataclass
@@ -143,7 +142,7 @@ def note(held):
     )
     held.design = {(block, position): (key, system or "original") for block, position, key, system in trials}
     held.blocks = {block.number: block for block in held.study.blocks.all()}
-    held.recomputed = certificate_of(read_rows(held.study))
+    held.recomputed = build_certificate(read_rows(held.study))
 
 
 def require_whole_session(held, name):

@@ -1,8 +1,13 @@
-"""What tests do on the page of the trials: open it, listen, rate, go on, and look at what is stored."""
+"""What tests do on the page of the trials: open it, listen, rate, go on, and look at what is stored.
+
+The page goes on at once and sends behind it: what the portal has of an answer is waited for, never just read.
+"""
 
 import re
 
 from playwright.sync_api import expect
+
+from tests.browsing import wait_until
 
 RATED = ("verifiability", "naturalness", "intelligibility")
 
@@ -14,36 +19,55 @@ EAR = """() => {
     if (target instanceof AudioDestinationNode) {
       const { context } = this;
       if (!ear.contexts.includes(context)) ear.contexts.push(context);
+      // As the loudspeakers do it: one channel goes to both sides.
+      const { channelCount, channelCountMode, channelInterpretation } = context.destination;
+      const mixed = new GainNode(context, { channelCount, channelCountMode, channelInterpretation });
       const splitter = new ChannelSplitterNode(context, { numberOfOutputs: 2 });
-      connect.call(this, splitter);
-      ["left", "right"].forEach((side, index) => {
+      connect.call(this, mixed);
+      connect.call(mixed, splitter);
+      const analysers = [0, 1].map((index) => {
         const analyser = new AnalyserNode(context, { fftSize: 2048 });
         connect.call(splitter, analyser, index);
-        const samples = new Float32Array(2048);
-        const timer = setInterval(() => {
-          analyser.getFloatTimeDomainData(samples);
-          ear[side] += samples.reduce((sum, sample) => sum + sample * sample, 0);
-        }, 20);
-        this.addEventListener("ended", () => setTimeout(() => clearInterval(timer), 200));
+        return analyser;
       });
+      const samples = new Float32Array(2048);
+      const energy = (analyser) => {
+        analyser.getFloatTimeDomainData(samples);
+        return samples.reduce((sum, sample) => sum + sample * sample, 0);
+      };
+      const timer = setInterval(() => {
+        const [left, right] = analysers.map(energy); // both at the same time
+        ear.left += left;
+        ear.right += right;
+      }, 20);
+      this.addEventListener("ended", () => setTimeout(() => clearInterval(timer), 200));
     }
     return connect.call(this, target, ...rest);
   };
 }"""
 
 
-def open_trials(page, session, *, with_ear=False):
+# Waits until a sample was heard to its end, or does not play any more.
+HEARD = """(slot) => new Promise((resolve) => {
+  const find = () => document.querySelector(`#players [data-slot="${slot}"]`);
+  const end = performance.now() + 60_000;
+  const look = () => {
+    const { state, heard } = find()?.dataset ?? {};
+    if (heard !== undefined && state !== "playing") return resolve("heard");
+    if (document.getElementById("notice").hidden === false && state === "ready") return resolve("held back");
+    return performance.now() > end ? resolve(state ?? "gone") : setTimeout(look, 15);
+  };
+  look();
+})"""
+
+
+def open_trials(page, session):
     """The page of the session, once its first trial is on show."""
-    if with_ear:
-        page.add_init_script(f"({EAR})()")
+    page.clips = set()
+    page.on("requestfinished", lambda request: "/clips/" in request.url and page.clips.add(request.url))
     page.goto(session.get_absolute_url())
     expect(page.locator("#trial-panel")).to_be_visible()
     return page
-
-
-def number_of(page):
-    """The number of the trial on show."""
-    return int(re.search(r"\d+", page.locator("#trial-heading").inner_text()).group())
 
 
 def player(page, slot):
@@ -55,7 +79,16 @@ def listen(page, slots="ab"):
     for slot in slots:
         expect(player(page, slot)).to_have_attribute("data-state", re.compile("ready|playing"))
         player(page, slot).locator("button").click()
-        expect(player(page, slot)).to_have_attribute("data-heard", "", timeout=30_000)
+        expect_heard(page, slot)
+
+
+def expect_heard(page, slot):
+    """Wait in the page itself, which knows at once; a machine whose sound began too late is asked to play again."""
+    heard = page.evaluate(HEARD, slot)
+    while heard == "held back":
+        player(page, slot).locator("button").click()
+        heard = page.evaluate(HEARD, slot)
+    assert heard == "heard", f"{slot} is {heard}"
 
 
 def rate(page, rating=7, tasks=RATED):
@@ -82,13 +115,39 @@ def expect_number(page, number, **options):
     expect(page.locator("#trial-heading")).to_contain_text(re.compile(rf"\b{number} of \d+"), **options)
 
 
-def stored(session):
-    """By position of the trial and task the stored ratings; fails if something is there twice."""
+def stored(session, count):
+    """By position of the trial and task the stored ratings, once they are so many; fails if one is there twice."""
+    wait_until(lambda: session.answers.count() >= count, f"{count} answers")
     rows = list(session.answers.values_list("trial__position", "task", "rating"))
     found = {(position, task): rating for position, task, rating in rows}
-    assert len(found) == len(rows)
+    assert len(found) == len(rows) == count
     return found
 
 
-def events_of(session, kind):
-    return list(session.events.filter(kind=kind).values_list("data", flat=True))
+def events_of(session, kind, count=1):
+    """What is told of the events of a kind, once they are so many."""
+    events = session.events.filter(kind=kind).order_by("pk")
+    wait_until(lambda: events.count() >= count, f"{count} events of the kind {kind}")
+    found = list(events.values_list("data", flat=True))
+    assert len(found) == count
+    return found
+
+
+def plays_of(session, *fields):
+    """These fields of each playback in its order, without the remark that the machine was too slow for its sound."""
+    rows = list(session.plays.order_by("pk").values(*fields))
+    for row in rows:
+        if "underrun" in row.get("remarks", ()):
+            row["remarks"].remove("underrun")
+    return [tuple(row.values()) for row in rows]
+
+
+def draft_of(page):
+    """What the device keeps of the trial on show; None where that is nothing."""
+    found = "Object.keys(localStorage).find((key) => key.endsWith('draft'))"
+    return page.evaluate(f"() => JSON.parse(localStorage[{found}] ?? 'null')")
+
+
+def expect_clips(page, count):
+    """So many recordings of the trials ahead have come."""
+    wait_until(lambda: len(page.clips) >= count, f"{count} recordings")

@@ -1,10 +1,10 @@
 """A whole study as in 2022 on real speech, behind a served portal: from recordings on disk to the link for evaluators.
 
-With `../shared/speech`: 52 evaluators with 52 scored trials each, 26 of them original; eleven systems: the six
-published ones, which have 8 utterances of each of 4 speakers (three men, one woman), and five runs of our own B2.
-Originals are of all 27 speakers. So few anonymised recordings cannot be half of women, and their speakers' enrolment
-utterances come twice in a session: the study says that these two rules give way. Without that folder: a small study on
-the demo corpus.
+With TEST_LOOKS=all and `../shared/speech`: 52 evaluators with 52 scored trials each, 26 of them original; eleven
+systems: the six published ones, which have 8 utterances of each of 4 speakers (three men, one woman), and five runs of
+our own B2. Originals are of all 27 speakers. So few anonymised recordings cannot be half of women, and their speakers'
+enrolment utterances come twice in a session: the study says that these two rules give way. Else: a small study on the
+demo corpus.
 
 A session takes as long as its sound. Of every recording only the loudest part is imported, the same part of every
 version of it, so that 52 trials last minutes; `WHOLE_STUDY_SECONDS=full` imports whole recordings.
@@ -21,18 +21,18 @@ import soundfile
 from django.conf import settings
 from django.utils import timezone
 
-from anonymization.services import start_anonymization
-from evaluation.formats.audio import write_flac16
-from listening.models import Study
-from listening.studies.designs import make_design
-from listening.studies.preparing import prepare_study
-from listening.studies.services import create_study, launch_study
-from portal.challenges.importing import start_import
+from anonymization.app.services import start_anonymization
+from listening.app.models import Study
+from listening.app.studies.designing import make_design
+from listening.app.studies.services import create_study, launch_study, prepare_study
 from portal.challenges.models import Corpus, Role
-from portal.core.audio import keep_audio
+from portal.challenges.services import start_import
+from portal.core.storage import keep_audio
 from portal.jobs.models import State
 from portal.submissions.models import Submission
 from portal.submissions.services import change_state, create_baseline
+from speech.audio.files import write_flac16
+from tests.browsing import EVERY_LOOK
 from tests.portal.factories import make_edition
 from tests.portal.processes.programs import wait_for_end
 
@@ -62,14 +62,14 @@ class Size:
 
 
 AS_IN_2022 = Size(52, 52, 26, 1, 2, (2022, 2023, 2024, 2025, 2026), ("sexes", "enrolments"))
-SMALL = Size(6, 24, 12, 1, 1, (2022, 2023, 2024))
+SMALL = Size(6, 12, 6, 1, 1, (2022, 2023, 2024))
 
 
 class Material:
     """Recordings as they lie on disk: `rows` of utterances, and by system and utterance the published versions."""
 
     def __init__(self):
-        self.is_published = SPEECH.is_dir()
+        self.is_published = EVERY_LOOK and SPEECH.is_dir()
         self.folder = SPEECH if self.is_published else DEMO
         self.size = AS_IN_2022 if self.is_published else SMALL
         self.versions = defaultdict(dict)

@@ -2,15 +2,16 @@
 
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from listening.design.allocation import allocate
 from listening.design.certificate import certify
-from listening.design.plan import DesignError, required
+from listening.design.plan import DesignError, compute_requirements
 from tests.listening.design.pools import layout_2022, make_pool, make_request
 
 
@@ -115,7 +116,7 @@ def test_small_studies(evaluators, trials, originals, systems, speakers):
     request = make_request(evaluators, trials, originals, systems, pool=make_pool(speakers, speakers, 7, 5, names))
     certificate = certify(request, allocate(request))
     assert certificate.passes
-    assert required(request).source == required(request).enrolment == 1
+    assert compute_requirements(request).source == compute_requirements(request).enrolment == 1
 
 
 def test_the_seed_makes_the_design_and_another_one_another():
@@ -178,7 +179,7 @@ NUMBERS = {
     "male": st.integers(2, 8),
     "as_in_pool": st.booleans(),
 }
-QUICKLY = settings(max_examples=25, deadline=None, derandomize=True, phases=[Phase.generate])
+NAMES = ("S0", "S1", "S2", "S3", "S4")
 
 
 def drawn_request(*, part, female, male, trial, enrolment, as_in_pool, **numbers):
@@ -187,16 +188,51 @@ def drawn_request(*, part, female, male, trial, enrolment, as_in_pool, **numbers
     return make_request(originals=originals, pool=pool, sexes_as_in_pool=as_in_pool, **numbers)
 
 
-@QUICKLY
+TWO_BY_FOUR = {
+    "evaluators": 2, "trials": 4, "systems": 5, "seed": 0, "part": Fraction(0), "female": 2, "male": 2,
+    "as_in_pool": False,
+}  # fmt: skip
+
+
 @given(numbers=st.fixed_dictionaries(NUMBERS))
+@example(numbers=TWO_BY_FOUR)
+@example(numbers={**TWO_BY_FOUR, "female": 8, "male": 3, "as_in_pool": True, "seed": 2**32})
 def test_any_request_with_many_utterances_has_a_passing_design(numbers):
-    request = drawn_request(trial=3 * numbers["trials"], enrolment=2 * numbers["trials"], **numbers)
-    certificate = certify(request, allocate(request))
+    """With room for less than both classes of both sexes of each system it may be refused, with what would do."""
+    try:
+        request = drawn_request(trial=3 * numbers["trials"], enrolment=2 * numbers["trials"], **numbers)
+        design = allocate(request)
+    except DesignError as error:
+        refused = error.problems
+    else:
+        refused = []
+    if refused:
+        originals = min(int(numbers["trials"] * numbers["part"]), numbers["trials"] - 1)
+        ratings = numbers["evaluators"] * (numbers["trials"] - originals) // numbers["systems"]
+        assert ratings in (0, 2, 3), refused
+        assert all(" would " in sentence for sentence in refused)
+        return
+    certificate = certify(request, design)
     assert certificate.passes, [check.sentence for check in certificate.failures]
     assert not any("utterance" in sentence for sentence in certificate.relaxed)
 
 
-@QUICKLY
+def test_default_number_of_trials_of_a_system_fits_what_can_be_rated():
+    request = make_request(evaluators=2, trials=4, originals=0, systems=5, pool=make_pool(2, 2, 12, 8, NAMES))
+    assert Counter(one.system for one in request.candidates) == dict.fromkeys(NAMES, 1)
+    assert {one.sex for one in request.candidates} == {"f", "m"}
+    assert certify(request, allocate(request)).passes
+
+
+def test_fewer_ratings_than_systems_are_refused_with_what_would_do():
+    with pytest.raises(DesignError) as refused:
+        make_request(evaluators=2, trials=4, originals=2, systems=5, pool=make_pool(2, 2, 12, 8, NAMES))
+    assert refused.value.problems == [
+        "Coverage: 5 systems with 1 trials each are 5, but 2 evaluators × 2 anonymised trials rate 4. 3 evaluators, "
+        "3 anonymised trials each (5 trials with 2 originals), or 4 systems would do."
+    ]
+
+
 @given(numbers=st.fixed_dictionaries({**NUMBERS, "trial": st.integers(1, 6), "enrolment": st.integers(1, 4)}))
 def test_any_request_with_few_utterances_has_a_passing_design_or_a_refusal_with_what_would_do(numbers):
     try:

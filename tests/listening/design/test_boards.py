@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from listening.design.board_certificate import certify_boards
-from listening.design.boards import Board, BoardRequest, BoardSample, plan_boards
+from listening.design.forms import Board, BoardRequest, BoardSample, plan_boards
 from listening.design.plan import DesignError, PoolUtterance
 
 

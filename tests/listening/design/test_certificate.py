@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from listening.design.allocation import allocate
-from listening.design.certificate import certify, digest
-from listening.design.plan import Extension, required
+from listening.design.certificate import certify, compute_digest
+from listening.design.plan import Extension, compute_requirements
 from tests.listening.design.pools import make_pool, make_request, with_block, with_candidate
 
 CHECKS = [
@@ -141,8 +141,8 @@ def test_a_trial_twice_in_a_session_fails_even_where_utterances_may_repeat():
     request = make_request(
         evaluators=8, trials=16, originals=8, systems=2, per_system=24, pool=make_pool(2, 2, 3, 3), **relaxed
     )
-    assert required(request).source > 1
-    assert required(request).enrolment > 1
+    assert compute_requirements(request).source > 1
+    assert compute_requirements(request).enrolment > 1
     broken = first_failing_alone(request, "trial once", doubled)
     assert "2 times" in certify(request, broken).failures[0].sentence
 
@@ -258,7 +258,7 @@ def test_criterion_17_the_certificate_is_the_same_whenever_it_is_made(request_, 
 
 
 def test_the_fingerprint_tells_any_change(request_, design):
-    fingerprint = digest(request_, design)
+    fingerprint = compute_digest(request_, design)
     assert len(fingerprint) == 64
-    assert digest(replace(request_, enrolments_may_repeat=True), design) != fingerprint
-    assert digest(request_, with_block(design, 0, reversed(design.blocks[0]))) != fingerprint
+    assert compute_digest(replace(request_, enrolments_may_repeat=True), design) != fingerprint
+    assert compute_digest(request_, with_block(design, 0, reversed(design.blocks[0]))) != fingerprint

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from listening.design.commands import main
-from listening.design.saving import COLUMNS
+from listening.design.commands import COLUMNS, main
 from tests.listening.design.pools import make_request
 
 NUMBERS = ["--evaluators", "6", "--trials", "12", "--originals", "6"]

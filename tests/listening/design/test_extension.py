@@ -5,10 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from listening.design.allocation import allocate
+from listening.design.allocation import allocate, extend
 from listening.design.certificate import certify
-from listening.design.extension import extend
-from listening.design.insertion import insert_controls
+from listening.design.ordering import insert_controls
 from listening.design.plan import DesignError, Extension
 from tests.listening.design.pools import layout_2022, make_request
 

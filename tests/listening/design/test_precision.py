@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from evaluation.metrics.detection import interpolated_eers
 from listening.design.plan import DesignError
-from listening.design.precision import interpolated_eer, interval_width, plan_precision
+from listening.design.precision import interval_width, plan_precision
 
 RATES = (0.05, 0.25, 0.40, 0.45, 0.50)
 # Half-widths in percentage points from 1,500 simulated studies, good to about 5 % themselves.
@@ -40,7 +41,7 @@ def test_a_large_reference_narrows_the_interval_and_likeness_widens_it():
 
 def test_the_interpolated_rate_of_known_ratings():
     targets, nontargets = np.array([[0, 0, 4], [4, 0, 0], [1, 2, 1]]), np.array([[4, 0, 0], [0, 0, 4], [1, 2, 1]])
-    assert interpolated_eer(targets, nontargets) == pytest.approx([0.0, 1.0, 0.5])
+    assert interpolated_eers(targets, nontargets) == pytest.approx([0.0, 1.0, 0.5])
 
 
 @pytest.mark.parametrize(("trials", "rate"), [(1, 0.4), (52, 0.0), (52, 1.0)])

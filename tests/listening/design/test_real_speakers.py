@@ -7,7 +7,7 @@ import pytest
 
 from listening.design.allocation import allocate
 from listening.design.certificate import certify
-from listening.design.plan import DesignRequest, PoolUtterance, required
+from listening.design.plan import DesignRequest, PoolUtterance, compute_requirements
 from listening.design.selection import choose_candidates
 from tests.listening.stimuli.speech import SPEECH, needs_speech
 
@@ -37,6 +37,6 @@ def test_criterion_17_2022_layout_on_27_real_speakers_needs_no_rule_to_give_way(
     certificate = certify(request, allocate(request))
     assert [check.sentence for check in certificate.checks if not check.passed] == []
     assert certificate.passes
-    assert required(request).relaxed == ()
+    assert compute_requirements(request).relaxed == ()
     sizes = Counter(one.system for one in candidates)
     assert sizes == dict.fromkeys(systems, 104) | {"": 52 * 26}

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from listening.design.board_certificate import certify_transcription
+from listening.design.forms import TranscriptionRequest, plan_transcription
 from listening.design.plan import DesignError
-from listening.design.transcription import TranscriptionRequest, plan_transcription
 from tests.listening.design.test_boards import make_pool
 
 

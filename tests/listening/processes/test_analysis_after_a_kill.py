@@ -4,15 +4,16 @@ import os
 import signal
 
 from django.core.files.storage import default_storage
+from django.db import transaction
 
 from listening.analysis.analyse import analyse
 from listening.analysis.bundle import read_inputs
 from listening.analysis.figures import figures_of
-from listening.models import Analysis
-from listening.results.analysing import start_analysis
+from listening.app.models import Analysis
+from listening.app.results.services import start_analysis
 from portal.jobs.models import State
 from tests.listening.results.answered import CHOSEN, make_answered
-from tests.portal.processes.programs import wait_for_end, wait_until
+from tests.portal.processes.programs import processes_of, wait_for_end, wait_until
 
 
 def stored(key):
@@ -20,15 +21,17 @@ def stored(key):
         return file.read()
 
 
-def test_analysis_continues_after_a_kill_and_is_what_it_would_have_been(standing):
-    study = make_answered(evaluators=10, trials=4, systems=1)
-    analysis = start_analysis(study, None, CHOSEN)
+def test_analysis_continues_after_a_kill_and_is_what_it_would_have_been(standing, tmp_path):
+    processes = processes_of(standing.worker, tmp_path)
+    with transaction.atomic():  # the scheduler would otherwise find a closed study and have it analysed, too
+        study = make_answered(evaluators=10, trials=4, systems=1)
+        analysis = start_analysis(study, None, CHOSEN)
 
     def drawn():
         return Analysis.objects.values_list("figures", flat=True).get(pk=analysis.pk)
 
     wait_until(lambda: len(drawn()) >= 8, "two figures")
-    for pid in set(standing.worker.family()) - {standing.worker.pid}:
+    for pid in processes:
         os.kill(pid, signal.SIGKILL)
     kept = drawn()
     before = Analysis.objects.values_list("inputs", "results", "fingerprint").get(pk=analysis.pk)

@@ -4,18 +4,16 @@ import io
 import os
 import signal
 
-from evaluation.formats.audio import write_flac16
-from listening.models import Stimulus, Study
-from listening.stimuli.flac import USUAL_FRAME_BYTES
+from listening.app.models import Stimulus, Study
+from listening.app.studies.services import prepare_study
 from listening.stimuli.making import make_stimulus
-from listening.studies.preparing import prepare_study
-from portal.core.audio import load_audio
-from portal.core.storage import default_storage, store_bytes
+from portal.core.storage import default_storage, load_audio, store_bytes
 from portal.jobs.models import State
+from speech.audio.files import write_flac16
 from tests.listening.factories import make_study
 from tests.listening.stimuli.speech import demo_recordings
 from tests.portal.factories import make_organizer
-from tests.portal.processes.programs import wait_for_end, wait_until
+from tests.portal.processes.programs import processes_of, wait_for_end, wait_until
 
 
 def store(samples):
@@ -24,17 +22,18 @@ def store(samples):
     return store_bytes(file.getvalue(), ".flac")
 
 
-def test_stimuli_continue_after_a_kill_and_are_what_they_would_have_been(standing):
+def test_stimuli_continue_after_a_kill_and_are_what_they_would_have_been(standing, tmp_path):
     study = make_study(trials=40, systems=3, state=Study.State.DRAFT, launched_at=None)
     recordings = demo_recordings()
     for place, stimulus in enumerate(study.stimulus_files.all()):
         Stimulus.objects.filter(pk=stimulus.pk).update(
             source=store(recordings[place % len(recordings)]), file="", bytes=0, duration_s=0
         )
+    processes = processes_of(standing.worker, tmp_path)
     job = prepare_study(study, make_organizer())
     made = study.stimulus_files.exclude(file="")
     wait_until(lambda: made.count() >= 3, "three stimuli")
-    for pid in set(standing.worker.family()) - {standing.worker.pid}:
+    for pid in processes:
         os.kill(pid, signal.SIGKILL)
     kept, total = made.count(), study.stimulus_files.count()
     assert 3 <= kept < total
@@ -46,4 +45,4 @@ def test_stimuli_continue_after_a_kill_and_are_what_they_would_have_been(standin
     assert ended.events.filter(text=note).count() == 1
     for stimulus in study.stimulus_files.all():
         with default_storage.open(stimulus.file) as file:
-            assert file.read() == make_stimulus(*load_audio(stimulus.source), USUAL_FRAME_BYTES).content
+            assert file.read() == make_stimulus(*load_audio(stimulus.source)).content

@@ -5,7 +5,7 @@ import hashlib
 from django.utils import timezone
 
 from listening.analysis.tables import Results
-from listening.models import Study
+from listening.app.models import Study
 from portal.core.storage import store_bytes
 from portal.submissions.models import SubmittedFile
 from tests.listening.analysis.examples import SYSTEMS, UTTERANCES, made_up_results
@@ -41,11 +41,11 @@ def make_analysed(*, results=None, organizer=None, publish=False, figures=(), he
 
 def add_analysis(study, results, figures=()):
     """A finished analysis of a study with these results."""
-    from listening.results.collecting import basis_of
+    from listening.app.results.inputs import compute_basis
 
     text = results.as_json()
     return study.analyses.create(
-        basis=basis_of(study),
+        basis=compute_basis(study),
         fingerprint=hashlib.sha256(text.encode()).hexdigest(),
         chosen=dict(results.settings),
         results=store_bytes(text.encode(), ".json"),

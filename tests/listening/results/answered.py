@@ -5,8 +5,8 @@ from datetime import timedelta
 import numpy as np
 from django.utils import timezone
 
-from listening.models import Answer, Session, Study
-from listening.studies.services import close_study
+from listening.app.models import Answer, Session, Study
+from listening.app.results.services import close_study
 from portal.jobs.models import Job
 from portal.jobs.runner import execute
 from tests.listening.factories import make_session, make_study

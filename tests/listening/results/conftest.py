@@ -1,27 +1,43 @@
 """What tests of results share."""
 
 from dataclasses import replace
+from xml.sax.saxutils import escape
 
 import pytest
 
+from evaluation.figures.style import PALETTES
 from listening.analysis import figures
-from listening.results.selectors import figures_in
+from listening.analysis.figures import view
+from listening.app.results import handlers, selectors
+from listening.app.results.selectors import figures_in
 
+SVG = "http://www.w3.org/2000/svg"
 KEPT = ("violin-naturalness", "listeners-naturalness", "scatter-naturalness-intelligibility")
 
 
-@pytest.fixture
-def quick_analyses(monkeypatch, settings):
-    """Analyses that draw few figures, and those for pages only: drawing takes longer than all the rest.
+def draw_plainly(_, formats, *, title, description, **__):
+    """In place of a figure its title and what it shows, in one colour of the light palette."""
+    ink = PALETTES["light"].ink
+    svg = f'<svg xmlns="{SVG}" fill="{ink}"><title>{escape(title)}</title><desc>{escape(description)}</desc></svg>'
+    return dict.fromkeys(formats, svg.encode())
 
-    No sign of life is written either, which would wait for the transaction of the test.
+
+@pytest.fixture
+def quick_analyses(request, monkeypatch, settings):
+    """Analyses that have few figures, and those for pages only; they are drawn in the test whose name speaks of them.
+
+    Drawing takes longer than all the rest. No sign of life is written either, which would wait for the transaction of
+    the test.
     """
     real = figures.figures_of
 
     def few(results):
         return [replace(one, formats=("svg",)) for one in real(results) if one.name in KEPT]
 
-    monkeypatch.setattr(figures, "figures_of", few)
+    for reader in (handlers, selectors):
+        monkeypatch.setattr(reader, "figures_of", few)
+    if "tables_and_figures" not in request.node.name:
+        monkeypatch.setattr(view, "draw_formats", draw_plainly)
     settings.JOB_HEARTBEAT_S = 3600
     figures_in.cache_clear()
     yield

@@ -4,7 +4,7 @@ from itertools import count
 
 from django.utils import timezone
 
-from listening.models import Study
+from listening.app.models import Study
 from portal.core.storage import store_bytes
 from tests.listening.analysis.examples import made_up_results
 

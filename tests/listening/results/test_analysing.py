@@ -7,16 +7,16 @@ from django.core.files.storage import default_storage
 from django.utils import timezone
 
 from listening.analysis.bundle import read_inputs
-from listening.analysis.errors import AnalysisInputError
-from listening.analysis.settings import settings_from
+from listening.analysis.reading.inputs import AnalysisInputError, parse_settings
 from listening.analysis.tables import Results
-from listening.chores import analyse_closed_studies
-from listening.models import Analysis, Session, Study
-from listening.monitor.exclusions import create_rule, revoke_rule
-from listening.results import analysing
-from listening.results.analysing import start_analysis
-from listening.results.erasing import erase_answers
-from listening.results.selectors import current_analysis, is_outdated, parsed_results, running_job
+from listening.app.erasure.services import erase_answers
+from listening.app.models import Analysis, Session, Study
+from listening.app.monitor.services import create_rule, revoke_rule
+from listening.app.periodic_tasks import analyse_closed_studies
+from listening.app.results import handlers
+from listening.app.results import services as analysing
+from listening.app.results.selectors import current_analysis, is_outdated, parsed_results, running_job
+from listening.app.results.services import start_analysis
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.jobs.runner import JobContext, JobReleased, execute
@@ -35,10 +35,8 @@ def study():
 @pytest.fixture
 def computed(monkeypatch):
     """How often the numbers of a study were computed."""
-    from listening.analysis import analyse as module
-
-    calls, real = [], module.analyse
-    monkeypatch.setattr(module, "analyse", lambda *args: calls.append(args) or real(*args))
+    calls, real = [], handlers.analyse
+    monkeypatch.setattr(handlers, "analyse", lambda *args: calls.append(args) or real(*args))
     return calls
 
 
@@ -51,9 +49,9 @@ def test_analysis_keeps_inputs_tables_and_figures(study):
     by = study.edition.organizers.first()
     analysis = analysed(start_analysis(study, by, CHOSEN))
     assert analysis.is_ready
-    assert (analysis.created_by, analysis.chosen) == (by, settings_from(CHOSEN).as_data())
+    assert (analysis.created_by, analysis.chosen) == (by, parse_settings(CHOSEN).as_data())
     inputs, settings = read_inputs(stored(analysis.inputs))
-    assert (len(inputs.ratings), settings) == (12 * 8 * 3, settings_from(CHOSEN))
+    assert (len(inputs.ratings), settings) == (12 * 8 * 3, parse_settings(CHOSEN))
     results = Results.from_json(stored(analysis.results))
     assert results.counts["ratings"] == 12 * 8 * 3
     assert results.table("raw", "summary").records(task="naturalness", system="original")[0]["mean"] > 7
@@ -120,7 +118,8 @@ def test_equal_analysis_is_not_computed_again(study, computed):
 
 def test_analysis_that_is_taken_again_brings_its_flags(study, monkeypatch):
     written = []
-    monkeypatch.setattr(analysing, "write_flags", lambda _, results: written.append(results) or 0)
+    for module in (analysing, handlers):
+        monkeypatch.setattr(module, "write_flags", lambda _, results: written.append(results) or 0)
     first = analysed(start_analysis(study, None, CHOSEN))
     analysed(start_analysis(study, None, CHOSEN | {"seed": 1}))
     start_analysis(study, None, CHOSEN)
@@ -172,7 +171,7 @@ def test_interrupted_analysis_continues_with_what_it_kept(study, computed, monke
 
     def stop(self, stage, done, total):
         real(self, stage, done, total)
-        if stage == analysing.DRAWING and done == 2:
+        if stage == handlers.DRAWING and done == 2:
             raise JobReleased
 
     monkeypatch.setattr(JobContext, "progress", stop)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
-from listening.analysis.bundle import fingerprint
-from listening.analysis.screening import right_answers
-from listening.analysis.settings import Settings
-from listening.models import Answer, Item, Session, Study
-from listening.monitor.exclusions import create_rule, revoke_rule
-from listening.results.collecting import basis_of, has_answers, inputs_of, keys_of_sessions, session_key
+from listening.analysis.bundle import compute_fingerprint
+from listening.analysis.reading.inputs import Settings
+from listening.analysis.screening.rules import read_right_answers
+from listening.app.models import Answer, Item, Session, Study
+from listening.app.monitor.services import create_rule, revoke_rule
+from listening.app.results.inputs import collect_inputs, compute_basis, has_answers, keys_of_sessions, session_key
 from tests.listening.factories import make_session, make_study
 from tests.listening.results.answered import answer, make_answered
 
@@ -19,7 +19,7 @@ QUERIES = 10
 
 def test_ratings_are_those_of_the_answers_in_their_order():
     study = make_answered(evaluators=3, trials=4)
-    ratings = inputs_of(study).ratings
+    ratings = collect_inputs(study).ratings
     keys = keys_of_sessions(study)
     stored = Answer.objects.order_by("session", "pk").values_list(
         "session", "task", "rating", "trial__item__key", "trial__position", "trial__item__system__code"
@@ -44,7 +44,7 @@ def test_ratings_are_those_of_the_answers_in_their_order():
 
 def test_voices_and_sample_b_belong_to_verifiability_alone():
     study = make_answered(evaluators=1, trials=4)
-    ratings = inputs_of(study).ratings
+    ratings = collect_inputs(study).ratings
     compares = ratings.task == "verifiability"
     targets = dict(study.items.values_list("key", "is_target"))
     expected = [int(targets[item]) for item in ratings.item[compares].tolist()]
@@ -74,7 +74,7 @@ def test_sessions_that_count(fields, finished):
     study = make_study(evaluators=1, trials=2)
     answer(make_session(study))
     Session.objects.update(**fields)
-    assert sorted(set(inputs_of(study).ratings.is_finished.tolist())) == finished
+    assert sorted(set(collect_inputs(study).ratings.is_finished.tolist())) == finished
     assert has_answers(study) is bool(finished)
 
 
@@ -83,12 +83,12 @@ def test_practice_is_left_out_and_controls_are_marked():
     expected = {"verifiability": [9, 10]}
     for item, purpose in zip(study.items.order_by("pk"), ("practice", "gold", "bridge"), strict=False):
         Item.objects.filter(pk=item.pk).update(purpose=purpose, expected=expected)
-    purposes = inputs_of(study).ratings.purpose.tolist()
+    purposes = collect_inputs(study).ratings.purpose.tolist()
     assert {one: purposes.count(one) for one in purposes} == {"gold": 3, "bridge": 3, "scored": 3}
     gold = study.items.get(purpose="gold")
-    assert right_answers(inputs_of(study).study.design) == {gold.key: expected}
+    assert read_right_answers(collect_inputs(study).study.design) == {gold.key: expected}
     study.items.update(purpose="practice")
-    assert len(inputs_of(study).ratings) == 0
+    assert len(collect_inputs(study).ratings) == 0
     assert not has_answers(study)
 
 
@@ -97,42 +97,42 @@ def test_sessions_of_one_person_are_one_listener_and_nobody_is_named():
     first = answer(make_session(study))
     second = answer(make_session(study))
     Session.objects.filter(pk=second.pk).update(participant=first.participant)
-    ratings = inputs_of(study).ratings
+    ratings = collect_inputs(study).ratings
     assert len(set(ratings.listener.tolist())) == 1
     assert set(ratings.session.tolist()) == {session_key(study, one.pk) for one in (first, second)}
     person = first.participant.person_key
     assert person not in "".join(ratings.listener.tolist())
     other = make_answered(evaluators=1, trials=2)
     other.participants.update(person_key=person)
-    assert not set(inputs_of(other).ratings.listener.tolist()) & set(ratings.listener.tolist())
+    assert not set(collect_inputs(other).ratings.listener.tolist()) & set(ratings.listener.tolist())
 
 
 def test_excluded_sessions_are_told_with_their_reason_while_the_rule_stands():
     study = make_answered(evaluators=2, trials=2)
     session = study.sessions.first()
-    before, basis = inputs_of(study), basis_of(study)
+    before, basis = collect_inputs(study), compute_basis(study)
     rule = create_rule(study=study, by=None, reason="listened on a train", session=session)
-    inputs = inputs_of(study)
+    inputs = collect_inputs(study)
     excluded = inputs.ratings.excluded[inputs.ratings.session == session_key(study, session.pk)]
     assert set(excluded.tolist()) == {"listened on a train"}
     assert (inputs.ratings.excluded != "").sum() == len(excluded) == 6
     assert inputs.exclusions == (("session", session_key(study, session.pk), "listened on a train", True),)
-    assert basis_of(study) != basis
+    assert compute_basis(study) != basis
     revoke_rule(rule=rule, by=None, now=timezone.now())
-    again = inputs_of(study)
+    again = collect_inputs(study)
     assert np.array_equal(again.ratings.excluded, before.ratings.excluded)
     assert again.exclusions[0][3] is False
-    assert basis_of(study) == basis
+    assert compute_basis(study) == basis
 
 
 def test_design_seed_texts_and_scale_stand_with_the_inputs():
     study = make_answered(evaluators=1, trials=2, title="Voices", is_simulated=True)
     study.texts.create(kind="consent", language="en", version=1, text="I take part.")
-    facts = inputs_of(study).study
+    facts = collect_inputs(study).study
     assert (facts.name, facts.title, facts.form, facts.is_simulated) == (study.name, "Voices", "rating", True)
     assert facts.scale == dict.fromkeys(("verifiability", "naturalness", "intelligibility"), (1.0, 10.0))
     assert (facts.design["seed"], facts.design["certificate"]) == (2022, {"passes": True})
-    assert inputs_of(study).texts == {"consent-en-1.md": "I take part."}
+    assert collect_inputs(study).texts == {"consent-en-1.md": "I take part."}
     assert set(facts.labels) == set(study.systems.values_list("code", flat=True))
 
 
@@ -150,14 +150,14 @@ def test_boards_become_placements():
     now = timezone.now()
     session.answers.create(trial=session.block.trials.get(), task="linkability", data=data, received_at=now)
     Session.objects.update(state="finished")
-    found = inputs_of(study).placements
+    found = collect_inputs(study).placements
     assert found.slot.tolist() == ["1", "2"]
     assert (found.x.tolist(), found.y.tolist()) == ([0.25, 1.0], [0.5, 0.0])
     assert (found.group.tolist(), found.declared.tolist()) == (["A", "B"], [3, 3])
     assert set(found.board.tolist()) == {item.key}
     data["samples"]["1"]["at"] = [0.75]
     Answer.objects.update(data=data)
-    line = inputs_of(study).placements
+    line = collect_inputs(study).placements
     assert line.x[0] == 0.75
     assert np.isnan(line.y[0])
 
@@ -169,12 +169,12 @@ def test_transcriptions_stand_beside_what_was_said():
     session.answers.create(trial=first, task="transcription", text="a sentence", received_at=now)
     session.answers.create(trial=second, task="transcription", data={"nothing": True}, received_at=now)
     Session.objects.update(state="finished")
-    found = inputs_of(study).transcripts
+    found = collect_inputs(study).transcripts
     said = [one.item.samples.get(slot="a").stimulus.utterance.transcript for one in (first, second)]
     assert all(said)
     assert (found.text.tolist(), found.reference.tolist()) == (["a sentence", ""], said)
     assert found.nothing.tolist() == [False, True]
-    assert inputs_of(study).ratings is None
+    assert collect_inputs(study).ratings is None
 
 
 @pytest.mark.parametrize("evaluators", [1, 3])
@@ -183,9 +183,9 @@ def test_queries_do_not_grow_with_the_study(evaluators, django_assert_num_querie
     create_rule(study=study, by=None, reason="test", session=study.sessions.first())
     study = Study.objects.select_related("edition__corpus").get(pk=study.pk)
     with django_assert_num_queries(QUERIES):
-        inputs_of(study)
+        collect_inputs(study)
     with django_assert_num_queries(6):
-        basis_of(study)
+        compute_basis(study)
 
 
 def test_basis_changes_with_whatever_changes_the_inputs():
@@ -194,7 +194,7 @@ def test_basis_changes_with_whatever_changes_the_inputs():
 
     def state():
         fresh = Study.objects.get(pk=study.pk)
-        return basis_of(fresh), fingerprint(inputs_of(fresh), settings)
+        return compute_basis(fresh), compute_fingerprint(collect_inputs(fresh), settings)
 
     seen = [state()]
     assert state() == seen[0]

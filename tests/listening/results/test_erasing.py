@@ -7,15 +7,14 @@ from django.core.files.storage import default_storage
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.analysis.contents import ABOUT_LISTENERS, ABOUT_UTTERANCES
-from listening.chores import erase_withdrawn_answers
-from listening.models import Analysis
-from listening.people.withdrawals import withdraw
-from listening.results import erasing
-from listening.results.analysing import start_analysis
-from listening.results.collecting import inputs_of, session_key
-from listening.results.publishing import publication_problems, publish_results
-from listening.results.selectors import current_analysis, is_outdated, parsed_results, shown_analysis_for
+from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES
+from listening.app.erasure import services
+from listening.app.erasure.services import withdraw
+from listening.app.models import Analysis
+from listening.app.periodic_tasks import erase_withdrawn_answers
+from listening.app.results.inputs import collect_inputs, session_key
+from listening.app.results.selectors import current_analysis, is_outdated, parsed_results, shown_analysis_for
+from listening.app.results.services import delete_unused_files, publication_problems, publish_results, start_analysis
 from portal.core.models import AuditEvent
 from portal.core.storage import store_bytes
 from portal.jobs.runner import JobContext, execute
@@ -64,14 +63,14 @@ def test_withdrawal_deletes_answers_from_analyses_and_keeps_figures_over_many(st
     after = parsed_results(analysis.results)
     assert names_of(after) == names_of(results) - SINGLES
     assert after.table("raw", "summary") == results.table("raw", "summary")
-    assert erasing.REMARK in after.remarks
+    assert services.REMARK in after.remarks
     gone = before - files_of(analysis)
     assert gone == before - set(kept.values())
     assert not any(map(default_storage.exists, gone))
     assert all(map(default_storage.exists, files_of(analysis)))
     receipt = AuditEvent.objects.get(action="study.analysis_erased")
     assert (receipt.data["analysis"], set(receipt.data["files"])) == (analysis.pk, gone)
-    inputs = inputs_of(study)
+    inputs = collect_inputs(study)
     assert session_key(study, session.pk) not in set(inputs.ratings.session.tolist())
 
 
@@ -118,7 +117,7 @@ def test_withdrawal_while_the_study_is_analysed_ends_the_job_and_leaves_no_file(
     analysis = start_analysis(study, None, CHOSEN)
     real, session, stored = JobContext.progress, study.sessions.first(), []
     monkeypatch.setattr(
-        "listening.results.analysing.store_bytes", lambda *a: stored.append(store_bytes(*a)) or stored[-1]
+        "listening.app.results.handlers.store_bytes", lambda *a: stored.append(store_bytes(*a)) or stored[-1]
     )
 
     def withdraw_meanwhile(self, stage, done, total):
@@ -171,7 +170,7 @@ def test_every_analysis_of_the_study_is_erased_and_none_of_another(study, leave)
 
 
 def test_nothing_of_single_people_is_shown_while_files_are_still_there(study, client, monkeypatch):
-    monkeypatch.setattr(erasing, "finish_erasing", lambda _: 0)
+    monkeypatch.setattr(services, "finish_erasing", lambda _: 0)
     analysis = analysed(start_analysis(study, None, CHOSEN))
     organizer = study.edition.organizers.first()
     client.force_login(organizer)
@@ -199,7 +198,7 @@ def test_flags_that_an_analysis_wrote_for_who_withdraws_are_deleted(study):
     withdraw(gone, timezone.now())
     for session in (gone, kept):  # as an analysis writes them that ends at this moment
         session.flags.create(kind="disagrees", data={"holds": True})
-    erasing.erase_answers(study)
+    services.erase_answers(study)
     assert (gone.flags.count(), kept.flags.count()) == (0, 1)
 
 
@@ -208,7 +207,7 @@ def test_files_that_another_analysis_holds_are_kept():
     key = store_bytes(b"shared", ".zip")
     study.analyses.create(basis="", inputs=key)
     lost = store_bytes(b"held by nobody", ".zip")
-    assert erasing.delete_unused([key, lost]) == [lost]
+    assert delete_unused_files([key, lost]) == [lost]
     assert default_storage.exists(key)
 
 
@@ -221,5 +220,5 @@ def test_remarks_that_name_listeners_go_with_their_tables(study, leave):
     leave(study.sessions.first())
     analysis.refresh_from_db()
     kept = parsed_results(analysis.results).remarks
-    assert erasing.REMARK in kept
+    assert services.REMARK in kept
     assert not any(token in one for one in kept)

@@ -17,15 +17,15 @@ from django.urls import reverse
 from django.utils import timezone
 
 from listening.analysis.bundle import read_inputs
-from listening.analysis.errors import AnalysisInputError
-from listening.models import Participant, Session, Study
-from listening.monitor.exclusions import create_rule, revoke_rule
-from listening.results import importing
-from listening.results.analysing import start_analysis
-from listening.results.collecting import basis_of, inputs_of, keys_of_sessions
-from listening.results.importing import import_study
-from listening.results.selectors import is_outdated, parsed_results
-from listening.studies.study_rules import StudyProblems
+from listening.analysis.reading.inputs import AnalysisInputError
+from listening.app.models import Participant, Session, Study
+from listening.app.monitor.services import create_rule, revoke_rule
+from listening.app.results import importing
+from listening.app.results.importing import import_study
+from listening.app.results.inputs import collect_inputs, compute_basis, keys_of_sessions
+from listening.app.results.selectors import is_outdated, parsed_results
+from listening.app.results.services import start_analysis
+from listening.app.studies.rules import StudyProblems
 from portal.core.models import AuditEvent
 from tests.listening.results.answered import CHOSEN, analysed
 from tests.portal.factories import make_corpus, make_edition, make_organizer
@@ -100,16 +100,16 @@ def test_sessions_can_be_left_out_and_counted_again(edition):
     made = bring(edition)
     study, first = made.study, analysed(made.analysis)
     session = study.sessions.get(participant__platform_id="worker-3")
-    basis = basis_of(study)
+    basis = compute_basis(study)
     rule = create_rule(study=study, by=None, reason="slept", session=session)
     assert is_outdated(first, study)
-    excluded = inputs_of(study).ratings.excluded
+    excluded = collect_inputs(study).ratings.excluded
     assert excluded.tolist().count("slept") == 12
     second = analysed(start_analysis(study, None, CHOSEN))
     assert parsed_results(second.results).counts["listeners"] == 11
     revoke_rule(rule=rule, by=None, now=timezone.now())
-    assert not inputs_of(study).ratings.excluded.any()
-    assert basis_of(study) == basis
+    assert not collect_inputs(study).ratings.excluded.any()
+    assert compute_basis(study) == basis
 
 
 def test_gzipped_files_and_simulated_ratings(edition):
@@ -117,7 +117,7 @@ def test_gzipped_files_and_simulated_ratings(edition):
     assert made.ratings == 144
     assert made.study.is_simulated
     assert set(Session.objects.values_list("is_simulated", flat=True)) == {True}
-    assert inputs_of(made.study).study.is_simulated
+    assert collect_inputs(made.study).study.is_simulated
 
 
 def test_systems_called_as_in_the_edition_are_taken_for_these(edition):
@@ -130,14 +130,14 @@ def test_systems_called_as_in_the_edition_are_taken_for_these(edition):
     assert made.matched == ("t01-P1",)
     heard = made.study.systems.get()
     assert (heard.code, heard.submission.version) == ("t01-P1", newest.version)
-    assert inputs_of(made.study).objective is None
+    assert collect_inputs(made.study).objective is None
 
 
 def test_scale_and_original_can_be_named_otherwise(edition):
     content = csv_of(systems=("natural", "A")).replace(b",naturalness,", b",mos,")
     study = bring(edition, content, original="natural").study
-    assert set(inputs_of(study).ratings.system.tolist()) == {"original", "A"}
-    assert set(inputs_of(study).ratings.task.tolist()) == {"naturalness"}
+    assert set(collect_inputs(study).ratings.system.tolist()) == {"original", "A"}
+    assert set(collect_inputs(study).ratings.task.tolist()) == {"naturalness"}
 
 
 def test_every_fault_of_a_file_is_said_at_once(edition):
@@ -330,7 +330,7 @@ def test_real_ratings_of_2020_become_a_study(edition):
             edition=edition, by=None, name="vcc2020", title="VCC 2020", file=file, file_name=VCC2020.name
         )
     assert made.ratings > 50_000
-    inputs = inputs_of(made.study)
+    inputs = collect_inputs(made.study)
     assert len(inputs.ratings) == made.ratings
     assert "CC BY 4.0" in inputs.study.attribution
     assert len(np.unique(inputs.ratings.system)) > 30

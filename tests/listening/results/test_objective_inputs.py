@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from evaluation.formats.claims import Speech
+from evaluation.app.measures.selectors import count_utterance_errors, read_pitch_correlations
+from evaluation.app.models import EvaluationRun, UtteranceMeasure
+from evaluation.formats.results import Speech
 from evaluation.metrics.word_errors import count_word_errors
-from evaluation.models import EvaluationRun, UtteranceMeasure
-from evaluation.objective.words import hypothesis_identity
 from evaluation.protocols.recipes import load_recipe
-from evaluation.selectors_utterances import pitch_correlations_of, word_errors_of
-from listening.results.collecting import inputs_of
+from evaluation.scoring.words import hypothesis_identity
+from listening.app.results.inputs import collect_inputs
 from portal.core.storage import store_bytes
 from portal.submissions.models import SubmittedDocument
 from tests.listening.results.answered import make_answered
@@ -67,7 +67,7 @@ def test_word_errors_are_those_of_the_challenge(study):
     submission = study.systems.first().submission
     heard = {"u1": "THE HAT SAT DOWN", "u2": "A DOG", "u3": "SOMETHING", "unknown": "A"}
     add(submission, "hypotheses/libri_dev_asr_anon.txt", heard)
-    found = word_errors_of([submission], TEXTS, RECIPE)
+    found = count_utterance_errors([submission], TEXTS, RECIPE)
     assert found == {(submission.pk, Speech.ANONYMISED): {"u1": (2, 3), "u2": (0, 2)}}
     expected = count_word_errors({"u1": "THE CAT SAT", "u2": "A DOG"}, heard)
     counts = {one.utterance: (one.counts.errors, one.counts.reference_words) for one in expected.utterances}
@@ -79,7 +79,7 @@ def test_the_recogniser_whose_rates_are_averaged_comes_first(study):
     for number, folder in enumerate(("results-1.orig", "results-1")):
         add(first, f"{folder}/libri_dev_asr_anon.hyp.txt", {"u2": "A" if number else "NO WORD AT ALL"})
     add(second, "results-1.orig/libri_dev_asr_anon.hyp.txt", {"u2": "A CAT"})
-    found = word_errors_of([first, second], TEXTS, RECIPE)
+    found = count_utterance_errors([first, second], TEXTS, RECIPE)
     assert found[first.pk, Speech.ANONYMISED] == {"u2": (1, 2)}
     assert found[second.pk, Speech.ANONYMISED] == {"u2": (1, 2)}
 
@@ -87,11 +87,11 @@ def test_the_recogniser_whose_rates_are_averaged_comes_first(study):
 def test_pitch_is_that_of_the_newest_finished_run_on_trials(study):
     submission = study.systems.first().submission
     names = measure(submission, 0.25)
-    assert set(pitch_correlations_of([submission], names).values()) == {0.25}
+    assert set(read_pitch_correlations([submission], names).values()) == {0.25}
     measure(submission, 0.75)
     measure(submission, 0.5, state="failed")
     measure(submission, 0.125, role="enrolment")
-    assert pitch_correlations_of([submission], [*names, "unknown"]) == {(submission.pk, one): 0.75 for one in names}
+    assert read_pitch_correlations([submission], [*names, "unknown"]) == {(submission.pk, one): 0.75 for one in names}
 
 
 def test_inputs_hold_what_was_computed_on_the_utterances_heard(study):
@@ -106,7 +106,7 @@ def test_inputs_hold_what_was_computed_on_the_utterances_heard(study):
     add(submission, "hypotheses/libri_dev_asr_anon.txt", recognised)
     add(submission, "hypotheses/libri_dev_asr.txt", texts)
     measured = set(measure(submission, 0.5))
-    found = inputs_of(study).objective
+    found = collect_inputs(study).objective
     rows = {
         (system, name): (errors, words, pitch)
         for system, name, errors, words, pitch in zip(
@@ -126,4 +126,4 @@ def test_inputs_hold_what_was_computed_on_the_utterances_heard(study):
 
 
 def test_nothing_computed_gives_nothing(study):
-    assert inputs_of(study).objective is None
+    assert collect_inputs(study).objective is None

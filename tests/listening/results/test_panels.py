@@ -1,4 +1,4 @@
-"""What listeners said, on the pages of a board, a system and an edition: what stands there, and for whom."""
+"""What listeners said, on the pages of a leaderboard, a system and an edition: what stands there, and for whom."""
 
 import csv
 import io
@@ -10,16 +10,16 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from listening.models import Study
-from listening.results.beside import Heard, beside_of
+from listening.app.models import Study
+from listening.app.results.panels import Heard, compare_with_objective
 from portal.core import panels
 from portal.core.storage import store_bytes
-from portal.results.board import board_of
+from portal.leaderboard.selectors import build_leaderboard
 from portal.submissions.models import Submission, System
 from tests.listening.analysis.examples import made_up_results
 from tests.listening.results.published import make_heard_study
-from tests.portal.boards import make_board, put_on_board
 from tests.portal.factories import make_organizer, make_team, make_team_system, make_user
+from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +31,7 @@ def organizer():
 
 @pytest.fixture
 def edition(organizer):
-    return make_board(organizers=[organizer], published_at=timezone.now(), is_listed=True)
+    return make_leaderboard(organizers=[organizer], published_at=timezone.now(), is_listed=True)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def client_of(user):
     return client
 
 
-def page_of(user, edition, path="board/", **query):
+def page_of(user, edition, path="leaderboard/", **query):
     return client_of(user).get(f"/editions/{edition.name}/{path}", query)
 
 
@@ -62,19 +62,19 @@ def cells(row):
 # What stands there ---------------------------------------------------------------------------------
 
 
-def test_board_shows_numbers_of_listeners_beside_computed_ones(edition, submissions):
+def test_leaderboard_shows_numbers_of_listeners_beside_computed_ones(edition, submissions):
     study = make_heard_study(edition, submissions)
     [shown] = panel_of(page_of(None, edition)).context["studies"]
     assert (shown.study, shown.is_preview) == (study, False)
-    assert [one.key for one in shown.beside.quantities] == [
+    assert [one.key for one in shown.comparison.quantities] == [
         "eer", "verifiability_eer", "wer", "intelligibility", "naturalness", "pitch_correlation",
     ]  # fmt: skip
     results = made_up_results(systems=[one.system.label for one in submissions], is_simulated=False)
     detection = {row["system"]: row for row in results.table("normalised", "detection").records(task="verifiability")}
     summary = results.table("normalised", "summary").records(task="naturalness", kind="all")
     natural = {row["system"]: row for row in summary}
-    entries = {entry.label: entry for entry in board_of(edition).entries}
-    for row in shown.beside.rows:
+    entries = {entry.label: entry for entry in build_leaderboard(edition).entries}
+    for row in shown.comparison.rows:
         found, heard = cells(row), "original" if row.label == "Original speech" else row.label
         assert found["verifiability_eer"].value == pytest.approx(100 * detection[heard]["eer"])
         assert found["verifiability_eer"].low == pytest.approx(100 * detection[heard]["eer_low"])
@@ -88,7 +88,7 @@ def test_board_shows_numbers_of_listeners_beside_computed_ones(edition, submissi
 def test_rows_stand_by_the_attackers_rate_after_the_original(edition, submissions):
     make_heard_study(edition, submissions)
     [shown] = panel_of(page_of(None, edition)).context["studies"]
-    assert [row.label for row in shown.beside.rows] == [
+    assert [row.label for row in shown.comparison.rows] == [
         "Original speech", "T02-p1", "T01-p1", "T01-c1", "B2", "T03-p1",
     ]  # fmt: skip
 
@@ -96,7 +96,7 @@ def test_rows_stand_by_the_attackers_rate_after_the_original(edition, submission
 def test_raw_and_normalised_are_one_switch_apart_and_never_in_one_table(edition, submissions):
     make_heard_study(edition, submissions)
     shown = {
-        scores: panel_of(page_of(None, edition, **query)).context["studies"][0].beside
+        scores: panel_of(page_of(None, edition, **query)).context["studies"][0].comparison
         for scores, query in (("normalised", {}), ("raw", {"scores": "raw"}))
     }
     assert {scores: one.scores for scores, one in shown.items()} == {"normalised": "normalised", "raw": "raw"}
@@ -111,7 +111,7 @@ def test_every_study_of_an_edition_has_its_table_by_its_form(edition, submission
     studies = [make_heard_study(edition, submissions, form=form) for form in Study.Form.values]
     shown = panel_of(page_of(None, edition)).context["studies"]
     assert [one.study for one in shown] == studies
-    keys = {one.study.form: [quantity.key for quantity in one.beside.quantities] for one in shown}
+    keys = {one.study.form: [quantity.key for quantity in one.comparison.quantities] for one in shown}
     assert keys["linkability"] == ["eer", "linkability_eer"]
     assert keys["transcription"] == ["wer", "listeners_wer", "keyword_accuracy", "pitch_correlation"]
     assert [one.is_scored for one in shown] == [True, True, False]
@@ -124,7 +124,7 @@ def test_anchor_of_linking_are_pairs_of_originals(edition, submissions):
     table = results.table("normalised", "pair_detection")
     [anchor] = table.records(pairs="original-original", system="all")
     [linked] = table.records(pairs="original-anonymised", system="T01-p1")
-    found = {row.label: cells(row)["linkability_eer"].value for row in shown.beside.rows}
+    found = {row.label: cells(row)["linkability_eer"].value for row in shown.comparison.rows}
     assert found["Original speech"] == pytest.approx(100 * anchor["eer"])
     assert found["T01-p1"] == pytest.approx(100 * linked["eer"])
 
@@ -132,17 +132,17 @@ def test_anchor_of_linking_are_pairs_of_originals(edition, submissions):
 def test_simulated_ratings_are_called_so_wherever_they_stand(edition, submissions):
     make_heard_study(edition, submissions, is_simulated=True)
     system = submissions[1].system
-    for path in (f"/editions/{edition.name}/board/", f"/systems/{system.name}/", f"/editions/{edition.name}/"):
+    for path in (f"/editions/{edition.name}/leaderboard/", f"/systems/{system.name}/", f"/editions/{edition.name}/"):
         page = Client().get(path).content.decode()
         assert "simulated ratings" in page, path
-    [row, *_] = Client().get(f"/editions/{edition.name}/board/board.json").json()["listeners"]
+    [row, *_] = Client().get(f"/editions/{edition.name}/leaderboard/leaderboard.json").json()["listeners"]
     assert row["is_simulated"] is True
 
 
 def test_system_that_is_shown_by_a_later_version_than_was_heard_says_so(edition, submissions):
     make_heard_study(edition, submissions)
-    put_on_board(System.objects.get(label="T01-p1"), eer=23.0, wer=8.0)
-    rows = panel_of(page_of(None, edition)).context["studies"][0].beside.rows
+    put_on_leaderboard(System.objects.get(label="T01-p1"), eer=23.0, wer=8.0)
+    rows = panel_of(page_of(None, edition)).context["studies"][0].comparison.rows
     assert {row.label: row.remark for row in rows if row.remark} == {"T01-p1": "An earlier version of it was heard."}
 
 
@@ -151,20 +151,20 @@ def test_withdrawn_version_is_neither_listed_nor_linked(edition, submissions):
     heard = next(one for one in submissions if one.system.label == "T01-p1")
     heard.state = "withdrawn"
     heard.save()
-    put_on_board(heard.system, eer=23.0, wer=8.0)
+    put_on_leaderboard(heard.system, eer=23.0, wer=8.0)
     results = made_up_results(systems=[one.system.label for one in submissions if one != heard])
     study.analyses.update(results=store_bytes(results.as_json().encode(), ".json"))
-    rows = panel_of(page_of(None, edition)).context["studies"][0].beside.rows
+    rows = panel_of(page_of(None, edition)).context["studies"][0].comparison.rows
     assert "T01-p1" not in {row.label for row in rows}
     assert panel_of(Client().get(f"/systems/{heard.system.name}/")) is None
 
 
-def test_frozen_board_knows_no_later_version(edition, submissions):
+def test_frozen_leaderboard_knows_no_later_version(edition, submissions):
     make_heard_study(edition, submissions)
     edition.frozen_at = timezone.now()
     edition.save()
-    put_on_board(System.objects.get(label="T01-p1"), eer=23.0, wer=8.0)
-    rows = panel_of(page_of(None, edition)).context["studies"][0].beside.rows
+    put_on_leaderboard(System.objects.get(label="T01-p1"), eer=23.0, wer=8.0)
+    rows = panel_of(page_of(None, edition)).context["studies"][0].comparison.rows
     assert [row.remark for row in rows if row.remark] == []
 
 
@@ -173,9 +173,9 @@ def test_system_page_shows_its_row_beside_the_original_and_leads_to_its_results(
     study = make_heard_study(edition, [heard])
     page = Client().get(f"/systems/{heard.system.name}/")
     [shown] = panel_of(page).context["studies"]
-    assert [row.label for row in shown.beside.rows] == ["Original speech", heard.system.label]
+    assert [row.label for row in shown.comparison.rows] == ["Original speech", heard.system.label]
     assert f"/studies/{study.name}/results/systems/{heard.system.label}/" in page.content.decode()
-    assert (heard.system.label, cells(shown.beside.rows[1])["wer"].value) == ("T01-c1", 7.75)
+    assert (heard.system.label, cells(shown.comparison.rows[1])["wer"].value) == ("T01-c1", 7.75)
     assert panel_of(Client().get(f"/systems/{missing.system.name}/")) is None
 
 
@@ -197,21 +197,21 @@ def test_correlations_stand_in_one_line(edition, submissions):
     assert f"naturalness and 1 − WER {first['pearson']:.2f} (" in shown.correlations.replace("\u2212", "−")
 
 
-def test_study_of_which_no_system_stands_on_the_board_is_left_out(edition):
-    other = make_board(name="other")
+def test_study_of_which_no_system_stands_on_the_leaderboard_is_left_out(edition):
+    other = make_leaderboard(name="other")
     make_heard_study(edition, list(Submission.objects.filter(system__edition=other).select_related("system")[:1]))
     assert panel_of(page_of(None, edition)) is None
 
 
 def test_empty_cells_stay_empty_where_nothing_was_rated(submissions, edition):
-    board = board_of(edition)
-    entry = next(entry for entry in board.entries if entry.label == "T01-p1")
+    leaderboard = build_leaderboard(edition)
+    entry = next(entry for entry in leaderboard.entries if entry.label == "T01-p1")
     results = made_up_results(systems=["T01-p1"], tasks=("naturalness",))
-    beside = beside_of(results, "raw", board.columns, [Heard("T01-p1", entry)])
+    beside = compare_with_objective(results, "raw", leaderboard.averages, [Heard("T01-p1", entry)])
     assert [one.key for one in beside.quantities] == ["eer", "wer", "naturalness", "pitch_correlation"]
     assert beside.intervals == "95 % interval"
     wider = replace(results, settings={**results.settings, "level": 0.9})
-    assert "90 % of listeners" in beside_of(wider, "raw", board.columns, []).intervals
+    assert "90 % of listeners" in compare_with_objective(wider, "raw", leaderboard.averages, []).intervals
     [original, _] = beside.rows
     assert cells(original)["eer"].text == ""
 
@@ -222,7 +222,7 @@ def test_empty_cells_stay_empty_where_nothing_was_rated(submissions, edition):
 def test_unpublished_results_are_a_preview_for_organizers_and_nothing_for_others(edition, organizer, submissions):
     study = make_heard_study(edition, submissions, is_published=False, title="Not to be told")
     member = submissions[1].system.team.memberships.first().user
-    addresses = ("board/", "board/board.json", "board/listeners.csv", "")
+    addresses = ("leaderboard/", "leaderboard/leaderboard.json", "leaderboard/listeners.csv", "")
     for user in (None, make_user(), member, make_organizer(), make_user(is_staff=True, is_superuser=True)):
         for path in addresses:
             text = page_of(user, edition, path).content.decode()
@@ -234,7 +234,7 @@ def test_unpublished_results_are_a_preview_for_organizers_and_nothing_for_others
     page = page_of(organizer, edition)
     assert panel_of(page).context["studies"][0].is_preview is True
     assert "preview, not published" in page.content.decode()
-    assert page_of(organizer, edition, "board/board.json").json()["listeners"][0]["is_preview"] is True
+    assert page_of(organizer, edition, "leaderboard/leaderboard.json").json()["listeners"][0]["is_preview"] is True
 
 
 def test_study_that_recruits_shows_nothing_to_anybody(edition, organizer, submissions):
@@ -243,19 +243,19 @@ def test_study_that_recruits_shows_nothing_to_anybody(edition, organizer, submis
     assert panel_of(page_of(organizer, edition)) is None
 
 
-def test_results_of_a_board_that_is_taken_back_are_for_its_organizers(edition, organizer, submissions):
+def test_results_of_a_leaderboard_that_is_taken_back_are_for_its_organizers(edition, organizer, submissions):
     make_heard_study(edition, submissions)
     edition.published_at = None
     edition.save()
     assert panel_of(page_of(organizer, edition)).context["studies"][0].is_preview is True
     assert page_of(None, edition, "").context["panels"] == []
-    assert page_of(make_user(), edition, "board/listeners.csv").status_code == 404
+    assert page_of(make_user(), edition, "leaderboard/listeners.csv").status_code == 404
 
 
 def test_no_utterance_and_no_listener_stands_on_any_of_these_pages(edition, submissions):
     make_heard_study(edition, submissions)
     names = ("1089-134686", "listener-0", "speaker-")
-    for path in ("board/", "board/board.json", "board/listeners.csv", ""):
+    for path in ("leaderboard/", "leaderboard/leaderboard.json", "leaderboard/listeners.csv", ""):
         text = page_of(None, edition, path).content.decode()
         assert [name for name in names if name in text] == [], path
 
@@ -265,10 +265,10 @@ def test_no_utterance_and_no_listener_stands_on_any_of_these_pages(edition, subm
 
 def test_csv_has_a_row_for_each_number(edition, submissions):
     study = make_heard_study(edition, submissions)
-    response = page_of(None, edition, "board/listeners.csv", scores="raw")
+    response = page_of(None, edition, "leaderboard/listeners.csv", scores="raw")
     assert response["Content-Disposition"].endswith(f'"{edition.name}-listeners-raw.csv"')
     rows = list(csv.DictReader(io.StringIO(response.content.decode())))
-    shown = panel_of(page_of(None, edition, scores="raw")).context["studies"][0].beside
+    shown = panel_of(page_of(None, edition, scores="raw")).context["studies"][0].comparison
     assert len(rows) == sum(one.value is not None for row in shown.rows for one in row.numbers)
     assert {row["study"] for row in rows} == {study.name}
     assert {row["scores"] for row in rows if row["by"] == "listeners"} == {"raw"}
@@ -278,13 +278,13 @@ def test_csv_has_a_row_for_each_number(edition, submissions):
     assert (float(rate["value"]), rate["group"], rate["unit"]) == (expected.value, expected.group, "%")
 
 
-def test_json_of_a_board_without_studies_has_no_part_for_them(edition):
-    assert "listeners" not in page_of(None, edition, "board/board.json").json()
+def test_json_of_a_leaderboard_without_studies_has_no_part_for_them(edition):
+    assert "listeners" not in page_of(None, edition, "leaderboard/leaderboard.json").json()
 
 
-def test_json_of_the_board_holds_the_table(edition, submissions):
+def test_json_of_the_leaderboard_holds_the_table(edition, submissions):
     study = make_heard_study(edition, submissions)
-    [found] = page_of(None, edition, "board/board.json").json()["listeners"]
+    [found] = page_of(None, edition, "leaderboard/leaderboard.json").json()["listeners"]
     assert (found["study"], found["scores"], found["is_preview"]) == (study.name, "normalised", False)
     [system] = [one for one in found["systems"] if one["label"] == "T01-p1"]
     assert system["numbers"]["eer"]["value"] == 22.5
@@ -295,27 +295,29 @@ def test_json_of_the_board_holds_the_table(edition, submissions):
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_board_takes_the_same_queries_for_any_number_of_studies(edition, submissions, django_assert_num_queries, count):
+def test_leaderboard_takes_the_same_queries_for_any_number_of_studies(
+    edition, submissions, django_assert_num_queries, count
+):
     for _ in range(count):
         make_heard_study(edition, submissions)
     client = Client()
-    client.get(f"/editions/{edition.name}/board/")
+    client.get(f"/editions/{edition.name}/leaderboard/")
     with django_assert_num_queries(6):
-        client.get(f"/editions/{edition.name}/board/")
+        client.get(f"/editions/{edition.name}/leaderboard/")
 
 
-def test_organizers_board_of_forty_systems_with_three_studies_is_within_its_budget(
+def test_organizers_leaderboard_of_forty_systems_with_three_studies_is_within_its_budget(
     organizer, django_assert_num_queries
 ):
-    edition = make_board(organizers=[organizer], name="large")
+    edition = make_leaderboard(organizers=[organizer], name="large")
     for number in range(18):
         team = make_team(edition)
         for label in ("p1", "c1"):
-            put_on_board(make_team_system(team, label), eer=10 + number, wer=6 + number * 0.2)
+            put_on_leaderboard(make_team_system(team, label), eer=10 + number, wer=6 + number * 0.2)
     submissions = list(Submission.objects.filter(system__edition=edition).select_related("system"))
     for is_published in (True, True, False):
         make_heard_study(edition, submissions, is_published=is_published)
-    client, address = client_of(organizer), f"/editions/{edition.name}/board/"
+    client, address = client_of(organizer), f"/editions/{edition.name}/leaderboard/"
     client.get(address)
     with django_assert_num_queries(13):
         client.get(address)
@@ -341,10 +343,10 @@ def _panel(request, subject):
 def test_panels_come_in_the_order_of_their_adding_and_none_where_there_is_nothing(monkeypatch):
     monkeypatch.setattr(panels, "_makers", {})
     for name in ("_panel", "_no_panel", "_panel"):
-        panels.add_panel("board", f"{__name__}.{name}")
-    assert [one.name for one in panels.panels_of("board", "asked", "board")] == ["one", "one"]
-    assert panels.panel_data("board", "asked", "board") == {"one": ["asked", "board"]}
-    assert panels.panels_of("system", "asked", "system") == []
+        panels.add_panel("leaderboard", f"{__name__}.{name}")
+    assert [one.name for one in panels.make_panels("leaderboard", "asked", "leaderboard")] == ["one", "one"]
+    assert panels.panel_data("leaderboard", "asked", "leaderboard") == {"one": ["asked", "leaderboard"]}
+    assert panels.make_panels("system", "asked", "system") == []
 
 
 def test_links_of_the_panels_lead_somewhere(edition, submissions):

@@ -3,10 +3,10 @@
 import pytest
 from django.utils import timezone
 
-from listening.models import Analysis, Study
-from listening.monitor.exclusions import create_rule
-from listening.results.publishing import publication_problems, publish_results, unpublish_results
-from portal.accounts.notice_kinds import NoticeKind
+from listening.app.models import Analysis, Study
+from listening.app.monitor.services import create_rule
+from listening.app.results.services import publication_problems, publish_results, unpublish_results
+from portal.accounts.rules import NotificationKind
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
@@ -39,7 +39,7 @@ def test_publication_shows_the_newest_analysis_and_is_written_down(study):
     assert event.actor == study.edition.organizers.first()
 
 
-def test_results_are_published_after_the_board(study):
+def test_results_are_published_after_the_leaderboard(study):
     study.edition.published_at = None
     study.edition.save()
     with pytest.raises(NotPossible, match="is not published yet"):
@@ -117,7 +117,7 @@ def test_teams_that_were_heard_are_told_once_a_day(study):
     unpublish_results(study=study, by=None)
     publish(study)
     notice = Job.objects.get(kind="send-notice").parameters
-    assert (notice["team"], notice["kind"]) == (heard.pk, NoticeKind.HEARD)
+    assert (notice["team"], notice["kind"]) == (heard.pk, NotificationKind.HEARD)
     assert notice["url"] == f"/studies/{study.name}/results/"
     assert other.pk != heard.pk
 

@@ -11,11 +11,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from listening.analysis.contents import ABOUT_LISTENERS, ABOUT_UTTERANCES, BY_SCORES, COMMON
-from listening.analysis.inputs import ORIGINAL
-from listening.models import Study
-from listening.results import result_shown
-from listening.results.selectors import parsed_results
+from listening.analysis.reading.inputs import ORIGINAL
+from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, BY_SCORES, COMMON
+from listening.app.models import Study
+from listening.app.results import context as result_shown
+from listening.app.results.selectors import parsed_results
 from portal.jobs.models import Job, State
 from tests.listening.analysis.examples import LISTENERS, SYSTEMS, UTTERANCES, made_up_results
 from tests.listening.factories import make_study
@@ -27,6 +27,7 @@ from tests.listening.results.analysed import (
     publish_study,
     without_tables,
 )
+from tests.pages import read_page
 from tests.portal.factories import make_job, make_operator, make_organizer, make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -87,7 +88,7 @@ def place():
 
 def page_of(response):
     assert response.status_code == 200
-    return response.content.decode()
+    return read_page(response)
 
 
 def rows_of(response):
@@ -375,7 +376,7 @@ def test_a_study_without_answers_has_nothing_to_analyse():
 
 
 def test_a_study_with_answers_can_be_analysed(monkeypatch):
-    monkeypatch.setattr("listening.results.result_doings.has_answers", lambda _: True)
+    monkeypatch.setattr("listening.app.results.pages.has_answers", lambda _: True)
     assert "Not analysed yet" in page_of(results_of(make_closed()))
 
 
@@ -438,7 +439,7 @@ def test_an_organizer_publishes_and_takes_back(place):
     client, address = place.client("organizer"), lambda name: reverse(f"studies:{name}", args=[study.name])
     refused = client.post(address("publish-results"))
     assert refused.status_code == 409
-    assert "is not published yet. Publish it first." in refused.content.decode()
+    assert "is not published yet. Publish it first." in read_page(refused)
     study.edition.published_at = study.closed_at
     study.edition.save()
     asked = page_of(client.get(address("publish-results")))

@@ -8,8 +8,9 @@ from django.test import Client
 from django.urls import reverse
 
 from listening.analysis.tables import Results
-from listening.models import Session
+from listening.app.models import Session
 from tests.listening.results.answered import CHOSEN, analysed, make_answered
+from tests.pages import read_page
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
 SETTINGS = {
@@ -36,7 +37,7 @@ def address(study, name="results", *parts):
 
 def page_of(response):
     assert response.status_code == 200
-    return response.content.decode()
+    return read_page(response)
 
 
 def run_from_page(client, study):

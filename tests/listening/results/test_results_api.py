@@ -6,13 +6,13 @@ import io
 import pytest
 from django.utils import timezone
 
-from listening.analysis.contents import ABOUT_LISTENERS, ABOUT_UTTERANCES, BY_SCORES, COMMON
-from listening.models import Study
+from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, BY_SCORES, COMMON
+from listening.app.models import Study
 from portal.submissions.models import Submission
 from tests.listening.results.published import make_heard_study
 from tests.portal.api import Api
-from tests.portal.boards import make_board
 from tests.portal.factories import make_operator, make_organizer, make_user
+from tests.portal.leaderboards import make_leaderboard
 
 pytestmark = pytest.mark.django_db
 PUBLIC = {one.name for one in (*BY_SCORES, *COMMON)} - ABOUT_LISTENERS - ABOUT_UTTERANCES
@@ -25,7 +25,7 @@ def organizer():
 
 @pytest.fixture
 def edition(organizer):
-    return make_board(organizers=[organizer], published_at=timezone.now(), is_listed=True, name="vpc")
+    return make_leaderboard(organizers=[organizer], published_at=timezone.now(), is_listed=True, name="vpc")
 
 
 @pytest.fixture
@@ -109,11 +109,11 @@ def test_table_comes_with_the_meaning_of_its_columns_and_as_csv(edition, submiss
     assert [float(row["eer"]) for row in rows] == [row[place] for row in content["rows"]]
 
 
-def test_board_holds_what_listeners_said(edition, organizer, submissions):
+def test_leaderboard_holds_what_listeners_said(edition, organizer, submissions):
     make_heard_study(edition, submissions, name="heard")
     make_heard_study(edition, submissions, name="hidden", is_published=False)
-    assert [one["study"] for one in Api(None).get("editions/vpc/board").json()["listeners"]] == ["heard"]
-    found = Api(organizer).get("editions/vpc/board?scores=raw").json()["listeners"]
+    assert [one["study"] for one in Api(None).get("editions/vpc/leaderboard").json()["listeners"]] == ["heard"]
+    found = Api(organizer).get("editions/vpc/leaderboard?scores=raw").json()["listeners"]
     assert [(one["study"], one["is_preview"], one["scores"]) for one in found] == [
         ("heard", False, "raw"), ("hidden", True, "raw"),
     ]  # fmt: skip

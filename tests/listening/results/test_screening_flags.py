@@ -5,17 +5,14 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.analysis.contents import CONTENTS
-from listening.analysis.screening import RULES
-from listening.analysis.tables import Results
-from listening.models import Analysis, Answer, Flag
-from listening.monitor.exclusions import apply_standing_rules, effect_of, revoke_rule
-from listening.monitor.flagging import flag_sessions
-from listening.monitor.flags import sentence
-from listening.results.analysing import start_analysis
-from listening.results.collecting import listener_key, session_key
-from listening.results.screening_flags import FLAG_OF_RULE, screen_out, write_flags
-from listening.results.selectors import parsed_results
+from listening.analysis.screening.rules import RULES
+from listening.analysis.tables import Results, make_table
+from listening.app.models import Analysis, Answer, Flag
+from listening.app.monitor.rules import sentence
+from listening.app.monitor.services import apply_standing_rules, flag_sessions, preview_effect, revoke_rule
+from listening.app.results.inputs import listener_key, session_key
+from listening.app.results.selectors import parsed_results
+from listening.app.results.services import FLAG_OF_RULE, screen_out, start_analysis, write_flags
 from portal.jobs.services import NotPossible
 from tests.listening.factories import make_session
 from tests.listening.results.answered import CHOSEN, analysed, make_answered
@@ -25,7 +22,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
 
 def results_of(study, *rows):
     """Results in which a rule looked at sessions: rule, session, whether it was caught."""
-    table = CONTENTS["screening"].table(
+    rows = [
         {
             "rule": rule,
             "listener": listener_key(study, session.participant.person_key),
@@ -35,7 +32,8 @@ def results_of(study, *rows):
             "is_caught": caught,
         }
         for rule, session, caught in rows
-    )
+    ]
+    table = make_table("screening", rows)
     return Results({}, {}, {}, [], {}, {"common/screening": table})
 
 
@@ -124,7 +122,7 @@ def test_a_listener_who_agrees_with_nobody_is_left_out_with_what_that_changes():
     before = analysed(start_analysis(study, None, CHOSEN))
     assert flags(study)[session.pk, "disagrees"] is True
     assert [pk for (pk, kind), holds in flags(study).items() if kind == "disagrees" and holds] == [session.pk]
-    effect = effect_of(study, flag="disagrees")
+    effect = preview_effect(study, flag="disagrees")
     assert (effect.sessions, effect.answers) == ((session.pk,), 8)
     rule, after = screen_out(study=study, by=None, rule="disagrees", reason="agrees with nobody")
     assert after.chosen == before.chosen

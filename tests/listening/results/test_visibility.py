@@ -7,15 +7,15 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import Http404
 from django.utils import timezone
 
-from listening.analysis.contents import ABOUT_LISTENERS, ABOUT_UTTERANCES, CONTENTS
-from listening.models import Study
-from listening.results.collecting import basis_of
-from listening.results.publishing import publish_results, unpublish_results
-from listening.results.result_shown import visible_results
-from listening.results.result_visibility import Part, may_see, part_of_table
-from listening.results.selectors import parsed_results, shown_analyses_of, shown_analysis_for
+from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, CONTENTS
+from listening.app.models import Study
+from listening.app.results.context import visible_results
+from listening.app.results.inputs import compute_basis
+from listening.app.results.rules import Part, may_see, part_of_table
+from listening.app.results.selectors import list_shown_analyses, parsed_results, shown_analysis_for
+from listening.app.results.services import publish_results, unpublish_results
 from portal.core.storage import store_bytes
-from portal.submissions.visibility import Relation
+from portal.submissions.rules import Relation
 from tests.listening.analysis.examples import made_up_results
 from tests.listening.results.analysed import add_analysis, make_analysed
 from tests.portal.factories import make_operator, make_organizer, make_team, make_user
@@ -39,7 +39,7 @@ class Place:
         system.save()
         make_team(edition, owner=self.rival)
         self.code = heard.code
-        self.study.analyses.update(basis=basis_of(self.study))
+        self.study.analyses.update(basis=compute_basis(self.study))
 
     @property
     def others(self):
@@ -89,7 +89,7 @@ def test_before_publication_only_organizers_of_the_edition_see_results(place):
     assert {who for who, user in place.others.items() if is_shown(user, place.study)} == set()
 
 
-def test_published_results_are_everybodys_while_the_board_is(place):
+def test_published_results_are_everybodys_while_the_leaderboard_is(place):
     place.publish()
     assert all(is_shown(user, place.study) for user in place.others.values())
     place.study.edition.published_at = None
@@ -118,7 +118,7 @@ def test_while_a_study_recruits_its_organizers_see_no_results(place):
     assert (shown.analysis, shown.is_ready, shown.is_organizer) == (None, False, True)
     with pytest.raises(Http404):
         _ = shown.results
-    assert shown_analyses_of(place.organizer, place.study.edition) == []
+    assert list_shown_analyses(place.organizer, place.study.edition) == []
 
 
 def test_teams_see_the_utterances_of_their_own_systems_alone(place):
@@ -156,14 +156,14 @@ def test_public_sees_what_was_published_and_organizers_the_newest(place):
     mine, theirs = (shown_analysis_for(user, place.study.name) for user in (place.organizer, place.rival))
     assert (mine.analysis, mine.is_published) == (newest, False)
     assert (theirs.analysis, theirs.is_published) == (published, True)
-    around = shown_analyses_of(place.organizer, place.study.edition)
+    around = list_shown_analyses(place.organizer, place.study.edition)
     assert [(one.analysis, one.is_published) for one in around] == [(published, True)]
 
 
 def test_pages_around_show_unpublished_studies_to_organizers_only(place):
-    assert [one.study for one in shown_analyses_of(place.organizer, place.study.edition)] == [place.study]
+    assert [one.study for one in list_shown_analyses(place.organizer, place.study.edition)] == [place.study]
     for user in place.others.values():
-        assert shown_analyses_of(user, place.study.edition) == []
+        assert list_shown_analyses(user, place.study.edition) == []
 
 
 def test_results_are_read_with_few_queries_and_parsed_once(place, django_assert_num_queries, monkeypatch):
@@ -180,7 +180,7 @@ def test_studies_of_an_edition_are_found_in_as_many_queries_however_many(place, 
     for _ in range(studies - 1):
         make_analysed(edition=place.study.edition)
     with django_assert_num_queries(2):
-        assert len(shown_analyses_of(place.organizer, place.study.edition)) == studies
+        assert len(list_shown_analyses(place.organizer, place.study.edition)) == studies
 
 
 def test_right_answers_and_certificate_of_a_design_stay_with_organizers(place):

@@ -9,12 +9,11 @@ from django.http import Http404
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.analysis.inputs import ORIGINAL
-from listening.results.analysing import start_analysis
-from listening.results.collecting import basis_of, inputs_of
-from listening.results.importing import import_study
-from listening.results.publishing import publication_problems, publish_results
-from listening.results.selectors import current_analysis, is_outdated, shown_analyses_of, shown_analysis_for
+from listening.analysis.reading.inputs import ORIGINAL
+from listening.app.results.importing import import_study
+from listening.app.results.inputs import collect_inputs, compute_basis
+from listening.app.results.selectors import current_analysis, is_outdated, list_shown_analyses, shown_analysis_for
+from listening.app.results.services import publication_problems, publish_results, start_analysis
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
 from tests.listening.results.answered import CHOSEN, analysed, make_answered
@@ -58,7 +57,7 @@ def test_results_that_name_a_withdrawn_system_are_hidden_until_others_are_publis
     assert heard_by_all(study) == {kept, gone}
     withdraw(study, gone)
     assert heard_by_all(study) == set()
-    assert shown_analyses_of(AnonymousUser(), study.edition) == []
+    assert list_shown_analyses(AnonymousUser(), study.edition) == []
     assert is_outdated(current_analysis(study), study)
     assert any("changed" in one for one in publication_problems(study))
     analysed(start_analysis(study, None, CHOSEN))
@@ -89,11 +88,11 @@ def test_pages_are_not_found_and_organizers_are_told_why(client, study):
 
 def test_nothing_about_a_withdrawn_system_enters_an_analysis(study):
     kept, gone = codes_of(study)
-    before, basis = inputs_of(study), basis_of(study)
+    before, basis = collect_inputs(study), compute_basis(study)
     assert set(before.ratings.system.tolist()) == {ORIGINAL, kept, gone}
     withdraw(study, gone)
-    inputs = inputs_of(study)
-    assert basis_of(study) != basis
+    inputs = collect_inputs(study)
+    assert compute_basis(study) != basis
     assert set(inputs.ratings.system.tolist()) == {ORIGINAL, kept}
     assert len(inputs.ratings) == (before.ratings.system != gone).sum()
     assert set(inputs.study.labels) == {kept}
@@ -102,9 +101,9 @@ def test_nothing_about_a_withdrawn_system_enters_an_analysis(study):
 
 def test_other_states_change_nothing(study):
     _, code = codes_of(study)
-    basis = basis_of(study)
+    basis = compute_basis(study)
     Submission.objects.filter(pk=study.systems.get(code=code).submission_id).update(state="evaluating")
-    assert basis_of(study) == basis
+    assert compute_basis(study) == basis
     assert code in heard_by_all(study)
 
 
@@ -130,4 +129,4 @@ def test_imported_ratings_of_a_withdrawn_system_are_left_out():
     )
     assert made.matched == ("T01-p1",)
     withdraw(made.study, "T01-p1")
-    assert set(inputs_of(made.study).ratings.system.tolist()) == {ORIGINAL, "T02-p1"}
+    assert set(collect_inputs(made.study).ratings.system.tolist()) == {ORIGINAL, "T02-p1"}

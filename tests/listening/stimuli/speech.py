@@ -53,8 +53,8 @@ def demo_versions():
 
 
 def _b2(samples, speaker):
-    from anonymization.methods.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
     from anonymization.methods.registry import get_method
+    from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
 
     method = get_method("mcadams-2022")
     key = pseudo_speaker_key(seed=2022, role="trial", split="test", speaker=speaker)
@@ -80,12 +80,15 @@ HEADER_SHOWN = 128
 def file_properties(content):
     """What a file tells without its sound being decoded: its size, what its header states, and its first bytes."""
     info = soundfile.info(io.BytesIO(content))
-    is_last, sound = False, 4
-    while not is_last:
-        is_last = bool(content[sound] & 0x80)
-        sound += 4 + int.from_bytes(content[sound + 1 : sound + 4], "big")
-    frame_sizes = [int.from_bytes(content[place : place + 3], "big") for place in (12, 15)]
-    bits = 1 + (int.from_bytes(content[18:26], "big") >> 36 & 31)
+    if info.format == "WAV":
+        sound, frame_sizes, bits = content.index(b"data") + 8, [0, 0], int.from_bytes(content[34:36], "little")
+    else:
+        is_last, sound = False, 4
+        while not is_last:
+            is_last = bool(content[sound] & 0x80)
+            sound += 4 + int.from_bytes(content[sound + 1 : sound + 4], "big")
+        frame_sizes = [int.from_bytes(content[place : place + 3], "big") for place in (12, 15)]
+        bits = 1 + (int.from_bytes(content[18:26], "big") >> 36 & 31)
     of_sound = len(content) - sound
     sizes = [
         len(content),
@@ -107,7 +110,7 @@ def beside_each_other(features, groups):
     return features
 
 
-def chance_of(features, labels, groups, *, permutations=200, seed=0):
+def chance_of(features, labels, groups, *, permutations=100, seed=0):
     """Cross-validated accuracy of a linear discriminant, and the share of permutations that do at least as well.
 
     `groups`: what stays together in a fold, and within which labels are permuted: the utterance.

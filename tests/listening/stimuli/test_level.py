@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from listening.stimuli.errors import StimulusError
-from listening.stimuli.level import active_speech_level
+from speech.audio.files import AudioError
+from speech.audio.level import active_speech_level
 from tests.listening.stimuli.speech import demo_recordings
 
 RATE_HZ = 16000
@@ -85,5 +85,5 @@ def by_sample(signal):
 
 @pytest.mark.parametrize("signal", [np.zeros(0), np.zeros(1600), np.full(16000, 1e-6)])
 def test_silence_has_no_level(signal):
-    with pytest.raises(StimulusError, match="expected speech"):
+    with pytest.raises(AudioError, match="expected speech"):
         active_speech_level(signal, RATE_HZ)

@@ -6,7 +6,7 @@ import wave
 import numpy as np
 import pytest
 
-from listening.stimuli.screening import counting_tones, huggins_round, wav_bytes, woods_round
+from listening.stimuli.sound_checks import counting_tones, huggins_round, woods_round, write_sound
 
 RATE_HZ = 16000
 ANSWERS = [1, 2, 3]
@@ -18,7 +18,7 @@ def rng(seed=0):
 
 def heard(sound):
     """Both channels of the WAV file, full scale 1.0."""
-    with wave.open(io.BytesIO(wav_bytes(sound))) as file:
+    with wave.open(io.BytesIO(write_sound(sound))) as file:
         assert (file.getnchannels(), file.getsampwidth(), file.getframerate()) == (2, 2, RATE_HZ)
         samples = np.frombuffer(file.readframes(file.getnframes()), "<i2").reshape(-1, 2)
     return samples / 32768
@@ -88,14 +88,14 @@ def test_tones_can_be_counted_in_both_ears(counts):
 
 @pytest.mark.parametrize("make", [huggins_round, woods_round])
 def test_files_of_a_test_are_equally_long_and_seeded(make):
-    files = [wav_bytes(make(answer, rng(7))) for answer in ANSWERS]
+    files = [write_sound(make(answer, rng(7))) for answer in ANSWERS]
     assert len({len(file) for file in files}) == 1
-    assert files[0] == wav_bytes(make(1, rng(7)))
+    assert files[0] == write_sound(make(1, rng(7)))
     assert len(set(files)) == 3
 
 
 def test_length_of_counted_tones_does_not_tell_the_counts():
-    assert len(wav_bytes(counting_tones([2, 2]))) == len(wav_bytes(counting_tones([5, 4])))
+    assert len(write_sound(counting_tones([2, 2]))) == len(write_sound(counting_tones([5, 4])))
 
 
 def test_levels_are_those_of_stimuli():

@@ -5,11 +5,9 @@ import csv
 import numpy as np
 import pytest
 
-from evaluation.formats.audio import resample
-from listening.stimuli.errors import StimulusError
-from listening.stimuli.flac import FRAME_SAMPLES, LARGEST_FRAME_BYTES, USUAL_FRAME_BYTES, frame_bytes_needed, kbit_per_s
-from listening.stimuli.level import active_speech_level
-from listening.stimuli.uniform import GRID_SAMPLES, make_uniform, padded_samples
+from listening.stimuli.making import GRID_SAMPLES, KBIT_PER_S, SILENCE_SAMPLES, make_uniform, padded_samples
+from speech.audio.files import AudioError, resample
+from speech.audio.level import active_speech_level
 from tests.listening.stimuli.speech import SPEECH, demo_recordings, needs_speech, read
 
 LINE_KBIT_PER_S = 400
@@ -44,10 +42,10 @@ def test_duration_is_on_the_grid_between_a_silent_frame_and_another():
         assert uniform.samples.size % GRID_SAMPLES == 0
         assert uniform.speech_samples == uniform.speech.size == samples.size
         before, behind = np.flatnonzero(uniform.samples)[[0, -1]]
-        assert before >= FRAME_SAMPLES
-        assert behind < FRAME_SAMPLES + samples.size
-        silence = uniform.samples.size - FRAME_SAMPLES - uniform.speech_samples
-        assert FRAME_SAMPLES <= silence < FRAME_SAMPLES + GRID_SAMPLES
+        assert before >= SILENCE_SAMPLES
+        assert behind < SILENCE_SAMPLES + samples.size
+        silence = uniform.samples.size - SILENCE_SAMPLES - uniform.speech_samples
+        assert SILENCE_SAMPLES <= silence < SILENCE_SAMPLES + GRID_SAMPLES
         assert uniform.padded_s == uniform.samples.size / 16000
 
 
@@ -79,20 +77,14 @@ def test_other_rates_are_converted():
     ],
 )
 def test_what_is_no_speech_is_refused_with_a_sentence(samples, found):
-    with pytest.raises(StimulusError, match=found):
+    with pytest.raises(AudioError, match=found):
         make_uniform(samples, 16000)
 
 
-def test_noise_of_the_common_level_fits_into_the_largest_size():
-    noise = np.random.default_rng(0).normal(0, 1640, 60 * 16000)
-    needed = frame_bytes_needed(make_uniform(np.rint(noise).astype(np.int16), 16000).samples)
-    assert 200 < kbit_per_s(needed) <= kbit_per_s(LARGEST_FRAME_BYTES)
-
-
 @needs_speech
-def test_all_real_speech_fits_into_the_usual_size_and_two_clips_of_it_through_a_slow_line():
+def test_two_clips_of_real_speech_fit_through_a_slow_line():
     """At 400 kbit/s two clips of the usual length come in the 8 s of a trial, with 0.3 s of delay for each."""
-    seconds, needed, guarded = [], [], 0
+    seconds, guarded = [], 0
     paths = []
     for table in ("utterances.csv", "anonymised.csv"):
         with (SPEECH / table).open() as file:
@@ -100,9 +92,7 @@ def test_all_real_speech_fits_into_the_usual_size_and_two_clips_of_it_through_a_
     for path in paths[::4]:
         uniform = make_uniform(read(SPEECH / path), 16000)
         seconds.append(uniform.padded_s)
-        needed.append(frame_bytes_needed(uniform.samples))
         guarded += uniform.is_guarded
-    assert max(needed) <= USUAL_FRAME_BYTES
-    assert guarded <= 0.02 * len(needed)
-    pair_s = 2 * np.median(seconds) * kbit_per_s(USUAL_FRAME_BYTES) / LINE_KBIT_PER_S + 2 * 0.3
+    assert guarded <= 0.02 * len(seconds)
+    pair_s = 2 * np.median(seconds) * KBIT_PER_S / LINE_KBIT_PER_S + 2 * 0.3
     assert pair_s < 8

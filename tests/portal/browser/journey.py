@@ -14,10 +14,9 @@ from pathlib import Path
 import requests
 from django.conf import settings
 
-from portal.challenges.recipe_checks import read_recipe_text
+from portal.challenges.rules import read_recipe_text
 from portal.demo import archives
-from tests.portal.processes.programs import Portal, end_all_programs, wait_until
-from tests.portal.processes.uploading import free_port
+from tests.portal.processes.programs import Portal, end_all_programs, free_port, wait_until
 
 DEMO = settings.BASE_DIR / "demo"
 SPEAKERS_OF_A_GENDER = 3
@@ -26,14 +25,14 @@ STAMP = "2026-11-01-12-00-00"
 PATIENT = {"PORTAL_JOB_HEARTBEAT_S": "5", "PORTAL_JOB_LOST_AFTER_S": "60", "PORTAL_SWEEP_EVERY_S": "5"}
 
 
-def copy_speech(folder):
+def copy_speech(folder, speakers_of_a_gender=SPEAKERS_OF_A_GENDER):
     """Part of the demo corpus in a folder of its own, with a manifest."""
     with (DEMO / "corpus" / "utterances.csv").open(encoding="utf-8", newline="") as file:
         table = csv.DictReader(file)
         rows, columns = list(table), table.fieldnames
     genders = {row["speaker"]: row["gender"] for row in rows}
     met = Counter()
-    chosen = {name for name, gender in genders.items() if met.update(gender) or met[gender] <= SPEAKERS_OF_A_GENDER}
+    chosen = {name for name, gender in genders.items() if met.update(gender) or met[gender] <= speakers_of_a_gender}
     rows = [row for row in rows if row["speaker"] in chosen]
     folder.mkdir(parents=True)
     with (folder / "utterances.csv").open("w", encoding="utf-8", newline="") as file:
@@ -91,7 +90,7 @@ class ServedPortal:
         self.url = f"http://{address}"
         environment = PATIENT | {"PORTAL_ADDRESS": address, "PORTAL_IMPORT_ROOTS": str(imports)}
         self.program = self.portal.start("serve", "manage.py", "serve", **environment)
-        wait_until(self._is_ready, "the portal is ready", seconds=120)
+        wait_until(self._is_ready, "the portal is ready")
 
     def _is_ready(self):
         try:

@@ -4,9 +4,11 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from evaluation.services_attack import start_attack
+from evaluation.app.attacks.services import start_attack
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
+from speech.encoders import registry
+from tests.browsing import expect_drawn
 from tests.portal.attacked import attacked, recognised
 from tests.portal.factories import make_submission, make_team, make_team_system
 from tests.portal.objective import add_audio, make_objective_run, number, tones_edition
@@ -14,8 +16,7 @@ from tests.portal.objective import add_audio, make_objective_run, number, tones_
 LONG_TITLE = "An encoder whose name is longer than any column of a table can be (residual, 34 layers)"
 
 
-@pytest.fixture
-def system(transactional_db):
+def attacked_system():
     """Audio and uploaded scores, attacked by the attacker that needs no model, by real jobs."""
     edition = tones_edition(speakers=8)
     system = make_team_system(make_team(edition))
@@ -27,7 +28,12 @@ def system(transactional_db):
     return system
 
 
-def test_team_reads_attacks_side_by_side(new_page, check_page, system):
+@pytest.fixture
+def system(once):
+    return once(attacked_system)
+
+
+def test_team_reads_attacks_side_by_side(system, new_page, check_page):
     page = new_page(system.team.memberships.get().user)
     page.goto(f"/systems/{system.name}/attacks/")
     expect(page.get_by_role("columnheader", name="Uploaded scores").first).to_be_visible()
@@ -35,7 +41,7 @@ def test_team_reads_attacks_side_by_side(new_page, check_page, system):
     expect(page.get_by_role("columnheader", name="Same by chance, %")).to_be_visible()
     check_page(page, "attacks-team")
     for name in ("DET curves of tones_trials_f", "Voice similarity matrices of tones_trials_m"):
-        assert page.get_by_role("img", name=name).evaluate("image => image.naturalWidth > 100")
+        expect_drawn(page, name)
     page.locator("summary", has_text="Score files").click()
     with page.expect_download() as download:
         page.get_by_role("link", name="tones_trials_f, ignorant").click()
@@ -45,8 +51,9 @@ def test_team_reads_attacks_side_by_side(new_page, check_page, system):
     check_page(page, "system-attacked")
 
 
-def test_organizer_starts_and_cancels_an_attack(new_page, check_page, system):
+def test_organizer_starts_and_cancels_an_attack(system, new_page, check_page):
     page = new_page(system.edition.organizers.get())
+    page.clock.install()
     page.goto(f"/systems/{system.name}/attacks/new/")
     check_page(page, "attack-new")
     page.get_by_role("radio", name="Long-term spectrum").check()
@@ -61,25 +68,26 @@ def test_organizer_starts_and_cancels_an_attack(new_page, check_page, system):
     check_page(page, "attacks-running")
     page.get_by_role("button", name="Cancel").click()
     for _ in range(2):  # whoever thinks about it for longer finds the live part renewed behind the question
-        page.wait_for_event("response", lambda response: "attacks/progress" in response.url)
+        with page.expect_response(lambda response: "attacks/progress" in response.url):
+            page.clock.fast_forward(2100)
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     expect(page.get_by_text("was cancelled")).to_be_visible()
     check_page(page, "attacks-cancelled")
 
 
-def test_public_reads_numbers_and_no_word(new_page, check_page, system):
+def test_public_reads_numbers_and_no_word(system, new_page, check_page):
     recognised(system.submissions.get())
     type(system.edition).objects.update(published_at=timezone.now())
     page = new_page()
     page.goto(f"/systems/{system.name}/attacks/")
-    check_page(page, "attacks-public")
+    check_page(page, "attacks-public", with_axe=False)
     page.goto(f"/systems/{system.name}/recognition/")
     expect(page.get_by_role("heading", name="Word error rates")).to_be_visible()
-    assert page.get_by_role("heading", name="The worst utterances").count() == 0
+    expect(page.get_by_role("heading", name="The worst utterances")).to_have_count(0)
     check_page(page, "recognition-public")
 
 
-def test_team_reads_the_worst_utterances_and_hears_them(new_page, check_page, system):
+def test_team_reads_the_worst_utterances_and_hears_them(system, new_page, check_page):
     recognised(system.submissions.get(), sets=["tones_trials_f", "tones_trials_m"])
     page = new_page(system.team.memberships.get().user)
     page.goto(f"/systems/{system.name}/recognition/")
@@ -92,9 +100,7 @@ def test_team_reads_the_worst_utterances_and_hears_them(new_page, check_page, sy
     expect(page.get_by_text("tones_trials_f, speaker")).to_have_count(0)
 
 
-def test_pages_bear_what_is_missing_failed_or_long(new_page, check_page, system, monkeypatch):
-    from evaluation import encoders
-
+def test_pages_bear_what_is_missing_failed_or_long(system, new_page, check_page, monkeypatch):
     submission = system.submissions.get()
     page = new_page(system.edition.organizers.get())
     page.goto(f"/systems/{system.name}/recognition/")
@@ -103,9 +109,9 @@ def test_pages_bear_what_is_missing_failed_or_long(new_page, check_page, system,
     failed = attacked(submission, "wespeaker-resnet34", state="failed")
     Job.objects.filter(parameters__run=failed.pk).update(failure="The weights are missing.", failure_remedy="Fetch.")
     recognised(submission, state="failed")
-    engine = encoders.registry.find_engine("ge2e")
+    engine = registry.find_engine("ge2e")
     longer = type(engine)(**vars(engine) | {"title": LONG_TITLE})
-    monkeypatch.setattr(encoders.registry, "engines", lambda: {"ge2e": longer, "wespeaker-resnet34": longer})
+    monkeypatch.setattr(registry, "engines", lambda: {"ge2e": longer, "wespeaker-resnet34": longer})
     page.goto(f"/systems/{system.name}/attacks/")
     expect(page.get_by_text("The weights are missing.").first).to_be_visible()
     check_page(page, "attacks-long-and-failed")

@@ -2,8 +2,10 @@
 
 import pytest
 from django.utils import timezone
+from playwright.sync_api import expect
 
 from portal.submissions.models import Submission
+from tests.browsing import expect_drawn
 from tests.portal.factories import make_submission, make_team, make_team_system, make_user
 from tests.portal.objective import (
     TEST,
@@ -17,8 +19,7 @@ from tests.portal.objective import (
 )
 
 
-@pytest.fixture
-def system(transactional_db):
+def evaluated_system():
     """Everything handed in, one claim that does not agree, and a newer version under way."""
     edition = tones_edition()
     system = make_team_system(make_team(edition))
@@ -31,42 +32,47 @@ def system(transactional_db):
     return system
 
 
-def test_team_reads_numbers_claims_and_figures(new_page, check_page, system):
+@pytest.fixture
+def system(once):
+    return once(evaluated_system)
+
+
+def test_team_reads_numbers_claims_and_figures(system, new_page, check_page):
     page = new_page(system.team.memberships.get().user)
     page.goto(f"/systems/{system.name}/")
-    assert page.get_by_role("heading", name="T01-p1").is_visible()
-    assert page.get_by_text("disagrees: claimed 12.3").count() == 1
-    assert page.get_by_text("1 number is claimed otherwise than the files give").is_visible()
+    expect(page.get_by_role("heading", name="T01-p1")).to_be_visible()
+    expect(page.get_by_text("disagrees: claimed 12.3")).to_have_count(1)
+    expect(page.get_by_text("1 number is claimed otherwise than the files give")).to_be_visible()
     check_page(page, "system-evaluated-team")
-    assert page.get_by_role("img", name="DET curves of tones_trials_f").evaluate("image => image.naturalWidth > 100")
+    expect_drawn(page, "DET curves of tones_trials_f")
     with page.expect_download() as download:
         page.get_by_role("link", name="LaTeX").click()
     assert download.value.suggested_filename == f"{system.name}-objective.tex"
 
 
-def test_public_reads_numbers_of_a_published_board(new_page, check_page, system):
+def test_public_reads_numbers_of_a_published_leaderboard(system, new_page, check_page):
     type(system.edition).objects.update(published_at=timezone.now())
     page = new_page()
     page.goto(f"/systems/{system.name}/")
-    assert page.get_by_role("heading", name="Privacy: speaker verification").is_visible()
-    assert page.get_by_text("claimed 12.3").count() == 0
+    expect(page.get_by_role("heading", name="Privacy: speaker verification")).to_be_visible()
+    expect(page.get_by_text("claimed 12.3")).to_have_count(0)
     check_page(page, "system-evaluated-public")
-    assert page.get_by_role("img", name="DET curves of tones_trials_m").evaluate("image => image.naturalWidth > 100")
+    expect_drawn(page, "DET curves of tones_trials_m")
 
 
-def test_home_of_visitor_team_and_organizer(new_page, check_page, system):
+def test_home_of_visitor_team_and_organizer(system, new_page, check_page):
     type(system.edition).objects.update(published_at=timezone.now())
     page = new_page()
     page.goto("/")
-    assert page.get_by_role("link", name=f"Board of {system.edition}").is_visible()
+    expect(page.get_by_role("link", name=f"Board of {system.edition}")).to_be_visible()
     check_page(page, "home-visitor")
     page = new_page(system.team.memberships.get().user)
     page.goto("/")
-    assert page.get_by_role("link", name="T01-p1 version 2").is_visible()
+    expect(page.get_by_role("link", name="T01-p1 version 2")).to_be_visible()
     check_page(page, "home-team")
     page = new_page(system.edition.organizers.get())
     page.goto("/")
-    assert page.get_by_role("heading", name="Teams waiting for your approval").is_visible()
+    expect(page.get_by_role("heading", name="Teams waiting for your approval")).to_be_visible()
     check_page(page, "home-organizer")
     page.goto("/systems/")
     check_page(page, "systems-of-editions")

@@ -1,19 +1,19 @@
 """The documentation in a browser."""
 
-import pytest
+from playwright.sync_api import expect
 
-from portal.results.manual import PAGES
+from portal.site.manual import PAGES
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_page_of_the_documentation_passes_the_check(page, check_page, name):
-    page.goto(f"/docs/{name}/")
-    check_page(page, f"docs-{name}")
+def test_pages_of_the_documentation_pass_the_check(page, check_page):
+    for name in PAGES:
+        page.goto(f"/docs/{name}/")
+        check_page(page, f"docs-{name}")
 
 
 def test_footer_leads_to_the_documentation_and_its_contents_to_a_section(page):
     page.goto("/")
     page.get_by_role("link", name="For teams").click()
     page.get_by_role("link", name="What to pack").click()
-    assert page.url.endswith("/docs/teams/#what-to-pack")
-    assert page.get_by_role("heading", name="What to pack").is_visible()
+    page.wait_for_url("**/docs/teams/#what-to-pack")
+    expect(page.get_by_role("heading", name="What to pack")).to_be_visible()

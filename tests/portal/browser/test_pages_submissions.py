@@ -2,11 +2,13 @@
 
 import pytest
 from django.urls import reverse
+from playwright.sync_api import expect
 
 from portal.jobs.models import State
+from portal.submissions import services
 from portal.submissions.models import Submission
 from portal.submissions.services import change_state
-from portal.submissions.signals import submission_accepted
+from tests.browsing import leap_until
 from tests.portal.archives import DESCRIPTION, anonymised, hand_in, submit, wav
 from tests.portal.factories import (
     make_corpus,
@@ -21,13 +23,9 @@ from tests.portal.factories import (
 
 
 @pytest.fixture(autouse=True)
-def nothing_evaluates():
+def nothing_evaluates(monkeypatch):
     """What is accepted here stays accepted, so that pages show that state."""
-    receivers, submission_accepted.receivers = submission_accepted.receivers, []
-    submission_accepted.sender_receivers_cache.clear()
-    yield
-    submission_accepted.receivers = receivers
-    submission_accepted.sender_receivers_cache.clear()
+    monkeypatch.setattr(services, "start_objective", lambda **_: None)
 
 
 @pytest.fixture
@@ -72,7 +70,8 @@ def test_refused_submission_shows_its_whole_report(new_page, check_page, owner, 
     text = page.inner_text("main")
     for shown in ("errors keep this archive from being evaluated", "Cut off", "Missing utterances", "Silent"):
         assert shown in text
-    assert page.locator(".problems details[open]").count() == page.locator('.problems [data-severity="error"]').count()
+    errors = page.locator('.problems [data-severity="error"]').count()
+    expect(page.locator(".problems details[open]")).to_have_count(errors)
     page.get_by_role("link", name="Submit a corrected archive").wait_for()
     check_page(page, "submission-refused")
     with page.expect_download() as download:
@@ -86,10 +85,10 @@ def test_corrected_submission_and_what_differs(new_page, check_page, owner, memb
     assert second.state == Submission.State.ACCEPTED
     page = new_page(owner)
     page.goto(second.get_absolute_url())
-    assert "What the archive did not hold comes from version 1" in page.inner_text("main")
+    expect(page.locator("main")).to_contain_text("What the archive did not hold comes from version 1")
     check_page(page, "submission-accepted")
     page.get_by_role("link", name="What differs from version 1").click()
-    assert page.inner_text("h1") == "What differs"
+    expect(page.locator("h1")).to_have_text("What differs")
     check_page(page, "submission-diff")
 
 
@@ -97,18 +96,19 @@ def test_running_check_renews_itself_and_then_shows_the_report(new_page, check_p
     job = make_job("running", kind="intake", stage="Reading the archive", done=310, total=16_000)
     submission = make_submission(faulty.system, state=Submission.State.CHECKING, job=job)
     page = new_page(owner)
+    page.clock.install()
     page.goto(submission.get_absolute_url())
-    assert "310 of 16000" in page.inner_text("#progress")
+    expect(page.locator("#progress")).to_contain_text("310 of 16000")
     check_page(page, "submission-checking")
     job.done = 900
     job.save()
-    page.get_by_text("900 of 16000").wait_for()
+    leap_until(page, page.get_by_text("900 of 16000").is_visible)
     job.state = State.SUCCEEDED
     job.save()
     submission.report, submission.report_summary, submission.errors = faulty.report, faulty.report_summary, 3
     submission.save()
     change_state(submission=submission, state=Submission.State.REFUSED)
-    page.get_by_role("heading", name="Report").wait_for()
+    leap_until(page, page.get_by_role("heading", name="Report").is_visible)
 
 
 def test_list_of_the_organizer_is_filtered_without_script(new_page, check_page, organizer, team, faulty):
@@ -116,13 +116,13 @@ def test_list_of_the_organizer_is_filtered_without_script(new_page, check_page, 
     submit(team, {"system.pdf": DESCRIPTION}, system=faulty.system)
     page = new_page(organizer)
     page.goto(reverse("submissions:list", args=[team.edition.name]))
-    assert page.locator("tbody tr").count() == 3
+    expect(page.locator("tbody tr")).to_have_count(3)
     check_page(page, "submission-list")
     plain = new_page(organizer, java_script_enabled=False)
     plain.goto(reverse("submissions:list", args=[team.edition.name]))
     plain.get_by_label("State", exact=True).select_option("refused")
     plain.get_by_role("button", name="Show").click()
-    assert plain.locator("tbody tr").count() == 1
+    expect(plain.locator("tbody tr")).to_have_count(1)
 
 
 def test_submission_is_withdrawn_after_a_question(new_page, owner, faulty):

@@ -3,20 +3,25 @@
 import pytest
 from playwright.sync_api import expect
 
-from evaluation.attackers.training.presets import PRESETS, with_variant
+from evaluation.attackers.training.recipe import PRESETS, with_variant
 from portal.jobs.models import Job, State
+from tests.browsing import leap_until
 from tests.portal.trainings import epoch_values, final_values, make_trained_on, make_training, needs_torch
 
 LIST = "/systems/b2-voices/trainings/"
 
 
-@pytest.fixture
-def submission(transactional_db):
+def trained_on():
     return make_trained_on(targets=("t1", "t2"))
 
 
+@pytest.fixture
+def submission(once):
+    return once(trained_on)
+
+
 @needs_torch
-def test_organizer_starts_a_training(organizer_page, check_page, submission):
+def test_organizer_starts_a_training(submission, organizer_page, check_page):
     page = organizer_page
     page.goto(LIST)
     check_page(page, "trainings-empty")
@@ -34,19 +39,20 @@ def test_organizer_starts_a_training(organizer_page, check_page, submission):
     expect(page.get_by_text("The curves appear with the first epoch")).to_be_visible()
 
 
-def test_curves_grow_without_reloading_until_the_report_stands(organizer_page, check_page, submission):
+def test_curves_grow_without_reloading_until_the_report_stands(submission, organizer_page, check_page):
     recipe = with_variant(PRESETS["small"], "literal")
     run = make_training(submission, recipe=recipe, variant="literal", epochs={1: 4})
     page = organizer_page
+    page.clock.install()
     page.goto(f"{LIST}{run.pk}/")
     errors = page.get_by_role("img", name="Validation errors")
     expect(errors).to_be_visible()
     page.evaluate("window.kept = true")
     check_page(page, "training-running")
-    assert errors.locator("circle").count() == 8
+    expect(errors.locator("circle")).to_have_count(8)
     run.epochs.create(seed=1, epoch=5, seconds=2.0, values=epoch_values(5, 1, recipe))
-    expect(page.get_by_text("5 of 20 epochs are trained, one took")).to_be_visible()
-    assert errors.locator("circle").count() == 10
+    leap_until(page, page.get_by_text("5 of 20 epochs are trained, one took").is_visible)
+    expect(errors.locator("circle")).to_have_count(10)
     assert page.evaluate("window.kept") is True
     for seed in (1, 2):
         for epoch in range(6 if seed == 1 else 1, 11):
@@ -55,7 +61,7 @@ def test_curves_grow_without_reloading_until_the_report_stands(organizer_page, c
         last.values |= {"report": final_values(0.81 + seed / 50, 0.97 + seed / 100, 0.3 + seed / 10)}
         last.save()
     Job.objects.filter(pk=run.job_id).update(state=State.SUCCEEDED, claim=None)
-    expect(page.get_by_role("heading", name="Report")).to_be_visible()
+    leap_until(page, page.get_by_role("heading", name="Report").is_visible)
     expect(page.get_by_text("VER_T is above chance: that is anti-prediction, not removal")).to_be_visible()
     check_page(page, "training-report")
     page.get_by_text("What the paper reports for other anonymisers").click()
@@ -66,7 +72,7 @@ def test_curves_grow_without_reloading_until_the_report_stands(organizer_page, c
     assert download.value.suggested_filename == f"b2-voices-training-{run.pk}.csv"
 
 
-def test_list_compares_trainings(organizer_page, check_page, submission):
+def test_list_compares_trainings(submission, organizer_page, check_page):
     for zero_epochs in (2, 6, 8):
         recipe = with_variant(PRESETS["small"], "literal").changed(zero_epochs=zero_epochs)
         ended = {1: final_values(0.8 + zero_epochs / 100, 0.97, 0.4)}

@@ -5,16 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.formats.audio import AudioFacts, inspect_audio
-from evaluation.formats.problems import Severity
-from portal.challenges.readers.audio_checks import (
-    check_audio,
-    check_duplicates,
-    check_utterance_audio,
-)
-from portal.challenges.readers.corpus import read_corpus
-from portal.challenges.readers.draft import DraftUtterance
-from tests.challenges import corpora
+from common.problems import Severity
+from portal.intake.corpora.draft import DraftUtterance
+from portal.intake.corpora.reading import check_audio, check_duplicates, check_utterance_audio, read_corpus
+from speech.audio.files import AudioFacts, inspect_audio
+from tests.portal.challenges import corpora
 
 SPEECH = Path("../shared/speech")
 UTTERANCE = DraftUtterance("a_0", "a", "HE SAID SO", Path("a/a_0.flac"), None, "a/a_0.flac")

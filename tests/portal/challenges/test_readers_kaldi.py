@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.formats.problems import Severity
-from portal.challenges.readers.corpus import detect_layout, read_corpus
-from portal.challenges.readers.draft import Layout, trial_pairs
-from tests.challenges import corpora
-from tests.challenges.corpora import found, sentence, sizes
+from common.problems import Severity
+from portal.intake.corpora.draft import Layout, trial_pairs
+from portal.intake.corpora.reading import detect_layout, read_corpus
+from tests.portal.challenges import corpora
+from tests.portal.challenges.corpora import found, sentence, sizes
 
 DATA = Path("../shared/vpc-librispeech/data")
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not here")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.formats.problems import Severity
-from portal.challenges.readers.corpus import detect_layout, read_corpus
-from portal.challenges.readers.draft import Layout, trial_pairs
-from tests.challenges import corpora
-from tests.challenges.corpora import found, sentence, sizes
+from common.problems import Severity
+from portal.intake.corpora.draft import Layout, trial_pairs
+from portal.intake.corpora.reading import detect_layout, read_corpus
+from tests.portal.challenges import corpora
+from tests.portal.challenges.corpora import found, sentence, sizes
 
 SPEECH = Path("../shared/speech")
 needs_speech = pytest.mark.skipif(not SPEECH.is_dir(), reason=f"{SPEECH} is not here")
@@ -395,7 +395,7 @@ def test_a_corpus_of_the_challenges_size_is_read_quickly(tmp_path, monkeypatch):
     lines = [f"{line}{row['path']}" for line, row in zip(text.split("\n")[1:-1], rows, strict=True)]
     (tmp_path / "utterances.csv").write_text("\n".join([text.split("\n")[0], *lines]) + "\n")
     files = [row["path"] for row in rows]
-    monkeypatch.setattr("portal.challenges.readers.manifest.audio_files", lambda _folder: files)
+    monkeypatch.setattr("portal.intake.corpora.manifest.audio_files", lambda _folder: files)
     begin = time.perf_counter()
     draft = read_corpus(tmp_path)
     assert time.perf_counter() - begin < 30

@@ -2,10 +2,10 @@
 
 import pytest
 
-from portal.challenges.readers.corpus import detect_layout, read_corpus
-from portal.challenges.readers.draft import Layout
-from tests.challenges import corpora
-from tests.challenges.corpora import found, sentence, sizes
+from portal.intake.corpora.draft import Layout
+from portal.intake.corpora.reading import detect_layout, read_corpus
+from tests.portal.challenges import corpora
+from tests.portal.challenges.corpora import found, sentence, sizes
 
 
 def test_librispeech_is_read(tmp_path):

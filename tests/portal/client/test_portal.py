@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from portal.accounts.tokens import create_token, revoke_token
+from portal.accounts.services import create_token, revoke_token
 from portal.client import api
 from portal.client.main import main
 from portal.submissions.models import Submission, Upload
@@ -244,10 +244,10 @@ def test_status_of_a_refused_submission_ends_with_one(vp, team):
 
 def test_results_show_claims_beside_and_end_with_one_where_one_disagrees(vp, team):
     system = make_team_system(team)
-    claim = {"claimed": 12.3, "claimed_text": "12.3", "claimed_in": "results.txt, line 2", "agrees": False}
-    unlike = number(team.edition, "eer", "kaldi", "libri_test_trials_f", 14.1, low=12.0, high=16.5, **claim)
+    reported = {"reported": 12.3, "reported_text": "12.3", "reported_in": "results.txt, line 2", "agrees": False}
+    unlike = number(team.edition, "eer", "kaldi", "libri_test_trials_f", 14.1, low=12.0, high=16.5, **reported)
     category = number(
-        team.edition, "zebra_category", "", "libri_test_trials_f", 2.0, claimed=2.0, claimed_text="B", agrees=True
+        team.edition, "zebra_category", "", "libri_test_trials_f", 2.0, reported=2.0, reported_text="B", agrees=True
     )
     numbers = {one.identity: one for one in ranked_numbers(team.edition, eer=16.0, wer=8.5)}
     numbers |= {one.identity: one for one in (unlike, category)}
@@ -284,7 +284,7 @@ def test_label_of_two_editions_has_to_be_told_apart(vp, team, owner):
             "import portal.client.upload, portal.client.status, portal.client.results, portal.client.login, httpx",
             "django torch pandas matplotlib",
         ),
-        ("import portal.client.verify, portal.client.follow", "django torch pandas matplotlib"),
+        ("import portal.client.verify, portal.client.status", "django torch pandas matplotlib"),
     ],
     ids=["help", "commands", "verify"],
 )

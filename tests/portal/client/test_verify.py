@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from portal.client.main import main
-from portal.submissions.intake.report import CSV_HEADER, IntakeReport
+from portal.intake.report import CSV_HEADER, IntakeReport
 from tests.evaluation.commands import Answer
-from tests.intake.packing import expect, flac, pack_tar, pack_zip, tone, unpack, wav
+from tests.portal.intake.packing import expect, flac, pack_tar, pack_zip, tone, unpack, wav
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ORIGINALS = {f"u{number}": tone(0.5 + number / 10, seed=number) for number in range(12)}
 SPOKEN = {name: tone(0.5 + number / 10, seed=100 + number) for number, name in enumerate(ORIGINALS)}
 SETS = {"dev": ("u0", "u1", "u2"), "test": tuple(f"u{number}" for number in range(3, 12))}
@@ -189,7 +189,7 @@ def test_console_script_names_the_same_function():
 def test_start_is_light():
     heavy = ("torch", "pandas", "matplotlib", "django", "celery", "numba", "scipy", "pyworld", "parselmouth")
     program = (
-        "import sys, portal.client.main as m, portal.submissions.intake.check\n"
+        "import sys, portal.client.main as m, portal.intake.check\n"
         "assert m.main(['verify', '/nowhere', '--expected', '/nowhere']) == 2\n"
         f"print([name for name in {heavy!r} if name in sys.modules])"
     )

@@ -14,7 +14,7 @@ import soundfile
 
 from demo import make_corpus
 
-CORPUS = Path(__file__).parents[2] / "demo" / "corpus"
+CORPUS = Path(__file__).parents[3] / "demo" / "corpus"
 HEADER = "utterance_id,speaker,gender,corpus,data_set,role,duration_s,transcript,licence,synthetic,path"
 
 

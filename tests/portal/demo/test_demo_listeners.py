@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
-from listening.analysis.inputs import ORIGINAL
-from listening.models import Answer, Block, Flag, Session, Study, Task
-from listening.monitor.flagging import flag_sessions
+from listening.analysis.reading.inputs import ORIGINAL
+from listening.app.models import Answer, Block, Flag, Session, Study
+from listening.app.monitor.services import flag_sessions
+from listening.tasks import Task
 from portal.demo import listeners
-from portal.demo.heard import PLANS
+from portal.demo.studies import PLANS
 from tests.listening.factories import make_study
 
 pytestmark = pytest.mark.django_db
@@ -70,7 +71,7 @@ def test_careless_listener_rates_at_random():
 
 
 def test_better_numbers_sound_better():
-    good, bad = listeners.sound_of(0.9, 0.0), listeners.sound_of(0.3, 0.4)
+    good, bad = listeners.model_sound(0.9, 0.0), listeners.model_sound(0.3, 0.4)
     assert good.naturalness > bad.naturalness
     assert good.intelligibility > bad.intelligibility
     assert good.voice_kept > bad.voice_kept
@@ -81,7 +82,7 @@ def test_better_numbers_sound_better():
 def test_latent_numbers_stay_in_range_whatever_was_measured():
     for rho in (-1.0, 0.0, 1.0, 1.5):
         for words in (0.0, 1.0, 3.0):
-            model = listeners.sound_of(rho, words)
+            model = listeners.model_sound(rho, words)
             assert all(0 <= value <= 1 for value in (model.naturalness, model.intelligibility, model.voice_kept))
 
 
@@ -90,7 +91,7 @@ def test_ratings_follow_what_was_measured_on_the_utterance(monkeypatch):
     codes = list(study.systems.order_by("code"))
     utterances = study.edition.corpus.utterances.values_list("name", flat=True)
     known = {(one.submission_id, name): 0.75 - 0.6 * place for place, one in enumerate(codes) for name in utterances}
-    monkeypatch.setattr(listeners, "pitch_correlations_of", lambda *_: known)
+    monkeypatch.setattr(listeners, "read_pitch_correlations", lambda *_: known)
     listeners.answer_study(study, timezone.now())
     means = [mean(ratings(study, task=Task.NATURALNESS, trial__item__system=one)) for one in codes]
     original = mean(ratings(study, task=Task.NATURALNESS, trial__item__system=None))

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from portal.demo import network
+from portal.demo import terminal
 
 
 @pytest.fixture
@@ -23,17 +23,17 @@ def environment(monkeypatch):
 
 
 def test_own_address_of_a_server_that_listens_everywhere_is_the_loopback():
-    assert network.own_address("0.0.0.0:8000") == "127.0.0.1:8000"
-    assert network.own_address("[::]:8001") == "127.0.0.1:8001"
-    assert network.own_address("10.1.2.3:80") == "10.1.2.3:80"
+    assert terminal.own_address("0.0.0.0:8000") == "127.0.0.1:8000"
+    assert terminal.own_address("[::]:8001") == "127.0.0.1:8001"
+    assert terminal.own_address("10.1.2.3:80") == "10.1.2.3:80"
 
 
 def test_network_address_is_that_of_this_machine_for_others(in_a_network):
-    assert network.network_address("0.0.0.0:8000") == "192.168.7.20:8000"
+    assert terminal.network_address("0.0.0.0:8000") == "192.168.7.20:8000"
 
 
 def test_network_address_is_empty_for_a_server_that_listens_to_this_machine_only(in_a_network):
-    assert network.network_address("127.0.0.1:8000") == ""
+    assert terminal.network_address("127.0.0.1:8000") == ""
 
 
 def test_network_address_is_empty_without_a_network(monkeypatch):
@@ -41,16 +41,16 @@ def test_network_address_is_empty_without_a_network(monkeypatch):
         raise OSError("Network is unreachable")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    assert network.network_address("0.0.0.0:8000") == ""
+    assert terminal.network_address("0.0.0.0:8000") == ""
 
 
 def test_answer_to_network_admits_the_address_that_a_phone_uses(in_a_network, environment):
-    network.answer_to_network("0.0.0.0:8000")
+    terminal.answer_to_network("0.0.0.0:8000")
     assert environment["PORTAL_SITE_URL"] == "http://127.0.0.1:8000"
     assert environment["PORTAL_ALLOWED_HOSTS"].split(",")[-1] == "192.168.7.20"
     assert "127.0.0.1" in environment["PORTAL_ALLOWED_HOSTS"].split(",")
 
 
 def test_answer_to_network_admits_nobody_else_on_a_loopback_address(in_a_network, environment):
-    network.answer_to_network("127.0.0.1:8000")
+    terminal.answer_to_network("127.0.0.1:8000")
     assert environment["PORTAL_ALLOWED_HOSTS"] == "localhost"

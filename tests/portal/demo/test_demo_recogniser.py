@@ -5,7 +5,7 @@ import numpy as np
 from demo import make_corpus
 from evaluation.metrics.word_errors import count_word_errors
 from evaluation.protocols.recipes import read_recipe
-from portal.demo import recogniser
+from portal.demo import archives
 from portal.demo.archives import DemoSubmission, DemoUtterance, add_hypotheses
 
 RECIPE = make_corpus.SENTENCES.parent / "edition.toml"
@@ -14,7 +14,7 @@ TEXTS = {f"d01-{number:04d}": f"THE QUICK BROWN FOX NUMBER {number} JUMPS OVER D
 
 def rate(alpha, seed=1):
     """Word error rate of every text by a system with one McAdams coefficient."""
-    lines = recogniser.hypotheses(TEXTS, dict.fromkeys(TEXTS, alpha), seed).decode().splitlines()
+    lines = archives.hypotheses(TEXTS, dict.fromkeys(TEXTS, alpha), seed).decode().splitlines()
     found = {name: " ".join(words) for name, *words in map(str.split, lines)}
     assert set(found) == set(TEXTS)
     return count_word_errors(TEXTS, found).present.error_rate
@@ -29,14 +29,14 @@ def test_more_distortion_makes_more_errors():
 
 def test_equal_input_gives_equal_hypotheses_and_another_system_other_ones():
     alphas = dict.fromkeys(TEXTS, 0.6)
-    assert recogniser.hypotheses(TEXTS, alphas, 1) == recogniser.hypotheses(TEXTS, alphas, 1)
-    assert recogniser.hypotheses(TEXTS, alphas, 1) != recogniser.hypotheses(TEXTS, alphas, 2)
+    assert archives.hypotheses(TEXTS, alphas, 1) == archives.hypotheses(TEXTS, alphas, 1)
+    assert archives.hypotheses(TEXTS, alphas, 1) != archives.hypotheses(TEXTS, alphas, 2)
 
 
 def test_errors_are_of_every_kind():
     counts = count_word_errors(
         {"all": " ".join(f"W{number}" for number in range(3000))},
-        {"all": " ".join(recogniser.recognise([f"W{n}" for n in range(3000)], 0.3, ["X"], np.random.default_rng(1)))},
+        {"all": " ".join(archives.recognise([f"W{n}" for n in range(3000)], 0.3, ["X"], np.random.default_rng(1)))},
     ).present
     assert abs(counts.error_rate - 0.3) < 0.05
     assert min(counts.substitutions, counts.deletions, counts.insertions) > 60

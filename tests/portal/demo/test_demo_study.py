@@ -2,9 +2,9 @@
 
 import pytest
 
-from listening.studies.plans import parse_screening
+from listening.app.studies.settings import parse_screening
 from portal.demo.challenge import ENTRIES, TEAMS
-from portal.demo.study import PLAN, heard_submissions
+from portal.demo.studies import PLAN, heard_submissions
 from portal.submissions.models import System
 from tests.portal.factories import make_corpus, make_edition, make_submission, make_team, make_team_system
 
@@ -22,9 +22,9 @@ def test_only_what_the_demo_handed_in_gets_simulated_ratings():
     visitors = make_team(edition)
     theirs = [make_team_system(visitors, "p1"), make_team_system(visitors, "p2", title=entry.title)]
     baseline = System.objects.create(name="demo-b2", label="B2", title="B2", edition=edition, is_baseline=True)
-    handed_in = [make_submission(one) for one in (own, baseline)]
+    select_demo_submissions = [make_submission(one) for one in (own, baseline)]
     for system in theirs:
         make_submission(system)
     make_submission(own)  # a second version, by whoever tries the demo as this team
     make_submission(make_team_system(own.team, "c1", title=ENTRIES[3].title), state="refused")
-    assert heard_submissions(edition) == handed_in
+    assert heard_submissions(edition) == select_demo_submissions

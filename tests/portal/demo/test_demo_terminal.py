@@ -1,6 +1,6 @@
 """What the demo leaves out of the terminal: mails to its own people, while it is at work."""
 
-from portal.demo.telling import QuietMail
+from portal.demo.terminal import QuietMail
 
 HEAD = "Mail to wide@demo.example: Demo challenge: T01-p1 version 1 was accepted"
 

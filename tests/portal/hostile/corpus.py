@@ -19,8 +19,8 @@ from pathlib import Path
 
 import zstandard
 
-from portal.submissions.intake.archives import Limits
-from tests.hostile.packing import (
+from portal.intake.archives.reading import Limits
+from tests.portal.hostile.packing import (
     BLOCK,
     WAV,
     ZipEntry,

@@ -1,7 +1,7 @@
 """Reads archives in a process of its own for each, and measures what that costs.
 
-``python -m tests.hostile.reading`` answers lines of JSON on the standard input by lines on the standard output. Every
-archive is read in a child made by `fork`, whose peak of memory begins anew; the parent has everything imported.
+``python -m tests.portal.hostile.reading`` answers lines of JSON on the standard input by lines on the standard output.
+Every archive is read in a child made by `fork`, whose peak of memory begins anew; the parent has everything imported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from portal.submissions.intake.archives import ArchiveRefused, Limits, read_archive
+from portal.intake.archives.reading import ArchiveRefused, Limits, read_archive
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class ReadingProcess:
     """The other end of the process that reads."""
 
     def __init__(self, folder: Path) -> None:
-        command = [sys.executable, "-m", "tests.hostile.reading", str(folder)]
+        command = [sys.executable, "-m", "tests.portal.hostile.reading", str(folder)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def read(self, path: Path, limits: Limits) -> Reading:

@@ -13,16 +13,16 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from anonymization.methods.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
 from anonymization.methods.registry import get_method
-from evaluation.formats.audio import read_pcm16
+from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
 from evaluation.protocols.recipes import FOLDER
-from portal.submissions.intake.archives import Limits
-from portal.submissions.intake.check import KeepNothing, check_archive
-from portal.submissions.intake.expected import ExpectedSubmission, ExpectedUtterance, pcm_sha256
+from portal.intake.archives.reading import Limits
+from portal.intake.check import ArchiveCheck, FoundSpeech
+from portal.intake.expectation import ExpectedSubmission, ExpectedUtterance, pcm_sha256
+from speech.audio.files import read_pcm16
 
 RATE = 16_000
-SPEECH = Path(__file__).resolve().parents[3] / "shared" / "speech"
+SPEECH = Path(__file__).resolve().parents[4] / "shared" / "speech"
 RECIPE_2022 = (FOLDER / "2022.toml").read_text()
 
 
@@ -49,8 +49,9 @@ def pack_zip(path: Path, files: Iterable[tuple[str, bytes]]) -> Path:
 
 
 def pack_tar(path: Path, files: Iterable[tuple[str, bytes]], mode: str = "w:gz") -> Path:
-    """A tar archive of the files."""
-    with tarfile.open(path, mode) as archive:
+    """A tar archive of the files, packed quickly rather than well."""
+    level = {"w:xz": {"preset": 0}, "w": {}}.get(mode, {"compresslevel": 1})
+    with tarfile.open(path, mode, **level) as archive:
         for name, content in files:
             member = tarfile.TarInfo(name)
             member.size = len(content)
@@ -84,12 +85,17 @@ def expect(originals: Mapping[str, np.ndarray], data_sets=None, **changes) -> Ex
     return ExpectedSubmission(**(given | changes))
 
 
-def check(source: Path, expected: ExpectedSubmission, documents: Path, keeper=None, **more):
-    """The report on an archive or a folder."""
+def check(
+    source: Path, expected: ExpectedSubmission, documents: Path, keeper=None, inherited=None, beside=None, progress=None
+):
+    """The report on an archive or a folder; `beside` gets the paths of the documents that came and names others."""
     documents.mkdir(exist_ok=True)
-    return check_archive(
-        source, name=source.name, expected=expected, keeper=keeper or KeepNothing(), documents=documents, **more
-    )
+    archive = ArchiveCheck(source.name, expected, documents, progress or (lambda *_: None))
+    for found in archive.read(source):
+        if keeper is not None:
+            (keeper.keep_speech if isinstance(found, FoundSpeech) else keeper.keep_document)(found)
+    others = beside(archive.paths) if beside is not None and archive.refusal is None else ()
+    return archive.report(inherited or {}, others)
 
 
 def faults(report):

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.formats.problems import Problem
-from portal.submissions.intake.archives import ArchiveRefused, Limits, Member, read_archive
-from tests.hostile.packing import WAV, ZipEntry, pax_header, tar, tar_file, tar_header, zip_of
+from common.problems import Problem
+from portal.intake.archives.reading import ArchiveRefused, Limits, Member, read_archive
+from tests.portal.hostile.packing import WAV, ZipEntry, pax_header, tar, tar_file, tar_header, zip_of
 
 Tree = Mapping[str, bytes]
 
@@ -140,7 +140,6 @@ def trees(draw: st.DrawFn) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tree=trees())
 def test_healthy_tree_comes_out_byte_for_byte(form: str, tree: dict[str, bytes], tmp_path: Path) -> None:
     path = tmp_path / "team.archive"
@@ -268,7 +267,6 @@ def test_archive_cut_anywhere_is_refused_as_cut(form: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@settings(max_examples=60, deadline=5000, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     faults=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), min_size=1, max_size=6),
     cut=st.floats(0, 1),
@@ -290,7 +288,6 @@ def test_damage_raises_nothing_but_refusals(
     assert not sentence or sentence.isprintable()
 
 
-@settings(max_examples=200, deadline=5000, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     start=st.sampled_from(
         [b"", b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"]

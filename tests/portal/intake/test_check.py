@@ -7,15 +7,14 @@ import os
 import numpy as np
 import pytest
 
-from evaluation.formats.problems import Severity
-from portal.submissions.intake import speech
-from portal.submissions.intake.archives import Limits
-from portal.submissions.intake.check import MEBIBYTE, _in_order
-from portal.submissions.intake.contents import Content
-from portal.submissions.intake.expected import ExpectedError, ExpectedSubmission, pcm_sha256
-from portal.submissions.intake.speech import Inspection
-from portal.submissions.intake.utterances import Placed
-from tests.intake.packing import RATE, check, expect, faults, flac, pack_tar, pack_zip, tone, unpack, wav
+from common.problems import Severity
+from portal.intake.archives.limits import LARGEST_SPEECH_BYTES, Limits
+from portal.intake.check import _in_order
+from portal.intake.contents import Content
+from portal.intake.expectation import ExpectedError, ExpectedSubmission, pcm_sha256
+from portal.intake.speech import Inspection
+from portal.intake.utterances import Placed
+from tests.portal.intake.packing import RATE, check, expect, faults, flac, pack_tar, pack_zip, tone, unpack, wav
 
 ORIGINALS = {f"u{number}": tone(0.5 + number / 10, seed=number) for number in range(6)}
 SPOKEN = {name: tone(0.5 + number / 10, seed=100 + number) for number, name in enumerate(ORIGINALS)}
@@ -28,25 +27,25 @@ class Kept:
     def __init__(self):
         self.speech, self.documents = {}, {}
 
-    def keep_speech(self, utterance, data_sets, speech, path):
-        for data_set in data_sets:
-            assert (data_set, utterance) not in self.speech
-            self.speech[data_set, utterance] = speech.pcm_sha256, path
+    def keep_speech(self, found):
+        for data_set in found.data_sets:
+            assert (data_set, found.utterance) not in self.speech
+            self.speech[data_set, found.utterance] = found.speech.pcm_sha256, found.path
 
-    def keep_document(self, path, content, stream):
-        self.documents[path] = content, stream.read()
+    def keep_document(self, found):
+        self.documents[found.path] = found.content, found.place.read_bytes()
 
 
 def whole(**changes):
     return {f"wav/{name}.wav": wav(samples) for name, samples in SPOKEN.items()} | changes
 
 
-def checked(tmp_path, files, *, sets=SETS, keeper=None, inherited=None, hand_down=None, progress=None, **changes):
+def checked(tmp_path, files, *, sets=SETS, keeper=None, inherited=None, beside=None, progress=None, **changes):
     source = pack_zip(tmp_path / "T1.zip", files.items())
     expected = expect(ORIGINALS, sets, **changes)
     return check(
         source, expected, tmp_path / "documents", keeper,
-        inherited=inherited, hand_down=hand_down, progress=progress,
+        inherited=inherited, beside=beside, progress=progress,
     )  # fmt: skip
 
 
@@ -190,13 +189,13 @@ def test_required_parts_are_missed_and_inherited_ones_are_not(tmp_path):
 def test_documents_that_are_handed_down_count_as_if_they_had_come(tmp_path):
     told = []
 
-    def hand_down(paths):
+    def add_others(paths):
         told.extend(paths)
         unpack(tmp_path / "documents", [("old.pdf", b"%PDF-1.7"), ("hypotheses/two.txt", b"u3 A\n")])
         return ["old.pdf", "hypotheses/two.txt"]
 
     files = whole(**{"hypotheses/one.txt": b"u0 A\n"})
-    assert checked(tmp_path, files, hand_down=hand_down, description_required=True).findings == ()
+    assert checked(tmp_path, files, beside=add_others, description_required=True).findings == ()
     assert told == ["hypotheses/one.txt"]
 
 
@@ -206,7 +205,7 @@ def test_inherited_documents_that_are_not_here_are_neither_read_nor_missed(tmp_p
     alone = {code for _, code in faults(checked(tmp_path, files))}
     there = [f"{stamp}.orig/results.txt", f"{stamp}.orig/ASV-a-b/scores", "old.pdf"]
     required = {"scores_required": True, "description_required": True}
-    beside = {code for _, code in faults(checked(tmp_path, files, hand_down=lambda _: there, **required))}
+    beside = {code for _, code in faults(checked(tmp_path, files, beside=lambda _: there, **required))}
     assert "missing-directory" in alone
     assert not beside & {"missing-directory", "missing-scores", "missing-description", "not-a-pdf"}
 
@@ -274,12 +273,12 @@ def test_limits_of_the_edition_hold(tmp_path):
 
 
 def test_speech_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("portal.submissions.intake.check.LARGEST_BYTES", 20_000)
+    monkeypatch.setattr("portal.intake.check.LARGEST_SPEECH_BYTES", 20_000)
     report = checked(
         tmp_path, {"u0.wav": wav(SPOKEN["u0"][:8000]), "u1.wav": wav(SPOKEN["u4"])}, sets={"a": ("u0", "u1")}
     )
     assert faults(report) == [("u1", "too-large")]
-    assert speech.LARGEST_BYTES >= 60 * RATE * 4
+    assert LARGEST_SPEECH_BYTES >= 60 * RATE * 4
 
 
 def test_progress_goes_up_to_the_total(tmp_path):
@@ -301,7 +300,7 @@ def test_speech_in_memory_stays_bounded_and_in_order():
         handed.append(placed.utterance)
         most = max(most, len(read) - len(handed))
     assert handed == read
-    assert most * 100_000 < 12 * MEBIBYTE
+    assert most * 100_000 < 12 * 2**20
 
 
 def test_folder_and_archives_have_the_same_report(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.submissions.intake.contents import Content, classify, results_directories, results_directory
+from portal.intake.contents import Content, classify, results_directories, results_directory
 
 STAMP = "results-2022-07-01-10-00-00"
 TEST = "ASV-libri_dev_enrolls_anon-libri_dev_trials_f_anon"

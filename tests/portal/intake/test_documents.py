@@ -6,14 +6,13 @@ import io
 
 import pytest
 
-from evaluation.formats.claims import Speech
-from evaluation.formats.expected_results import ResultKind, detection_name
-from evaluation.formats.results_2022 import read_result_file
-from evaluation.formats.single_files import write_single_files
+from evaluation.formats.results import Speech
 from evaluation.protocols.recipes import load_recipe
-from portal.submissions.intake.documents import read_submitted_results
-from tests.formats.published import R2022
-from tests.intake.packing import check, expect, pack_zip, unpack
+from evaluation.scoring.results.expected import ResultKind, detection_name
+from evaluation.scoring.results.results_2022 import read_result_file, write_single_files
+from portal.intake.documents import read_submitted_results
+from tests.evaluation.formats.published import R2022
+from tests.portal.intake.packing import check, expect, pack_zip, unpack
 
 pytestmark = pytest.mark.skipif(not R2022.is_dir(), reason=f"the published results in {R2022} are not here")
 
@@ -42,8 +41,8 @@ def published_files(system, root):
         (root / folder).mkdir()
         (root / folder / "config.info").write_text("as published\n")
         (root / folder / "results.txt").write_text(text)
-        claims = read_result_file(io.StringIO(text), name=name, kind=kind).claims
-        write_single_files(root / folder, claims, RECIPE, kind)
+        reported_numbers = read_result_file(io.StringIO(text), name=name, kind=kind).reported_numbers
+        write_single_files(root / folder, reported_numbers, RECIPE, kind)
     (root / STAMP / "results_summary.txt").write_bytes((R2022 / f"RESULTS_summary_{system}").read_bytes())
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
@@ -131,6 +130,6 @@ def test_results_outside_of_their_folder_are_an_error(b2, tmp_path):
 def test_submitted_results_are_named_by_their_path_in_the_archive(b2, tmp_path):
     unpack(tmp_path, [(f"a/b/{path}", content) for path, content in b2.items()])
     [system] = read_submitted_results(tmp_path, [f"a/b/{path}" for path in b2], RECIPE)
-    assert all(claim.file.startswith("a/b/results-") for claim in system.claims)
+    assert all(reported.file.startswith("a/b/results-") for reported in system.reported_numbers)
     assert {file.name for file in system.files} <= {f"a/b/{path}" for path in b2}
     assert read_submitted_results(tmp_path, [], RECIPE) == ()

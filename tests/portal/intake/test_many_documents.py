@@ -2,8 +2,8 @@
 
 import pytest
 
-from portal.submissions.intake.documents import MOST_SYSTEMS
-from tests.intake.packing import check, expect, pack_zip
+from portal.intake.documents import MOST_SYSTEMS
+from tests.portal.intake.packing import check, expect, pack_zip
 
 
 def checked(tmp_path, paths):

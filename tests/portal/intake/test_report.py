@@ -8,16 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.formats.problems import Problem, Severity
-from portal.submissions.intake.report import (
-    TITLES,
-    WHOLE_SUBMISSION,
-    Counts,
-    Finding,
-    FindingList,
-    IntakeReport,
-    title_of,
-)
+from common.problems import Problem, Severity
+from portal.intake.report import TITLES, WHOLE_SUBMISSION, Counts, Finding, FindingList, IntakeReport, title_of
 
 
 def problem(number, code="empty", severity=Severity.ERROR, count=1):
@@ -96,7 +88,7 @@ def test_the_same_finding_twice_is_one():
 
 
 def test_every_fault_with_a_title_is_explained_to_teams():
-    page = (Path(__file__).resolve().parents[2] / "docs" / "teams.md").read_text()
+    page = (Path(__file__).resolve().parents[3] / "docs" / "teams.md").read_text()
     explained = {
         code for line in page.splitlines() if line.startswith("| `") for code in re.findall(r"`([a-z-]+)`", line)
     }

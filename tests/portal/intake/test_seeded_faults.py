@@ -10,9 +10,9 @@ import struct
 import numpy as np
 import pytest
 
-from evaluation.formats.audio import resample
-from evaluation.formats.problems import Severity
-from tests.intake.packing import (
+from common.problems import Severity
+from speech.audio.files import resample
+from tests.portal.intake.packing import (
     RATE,
     SPEECH,
     anonymised,
@@ -223,11 +223,12 @@ def test_the_order_of_files_changes_no_finding(seeded, tmp_path):
     assert reports[0] == reports[1] == sorted(seeded.found)
 
 
-def test_b2_of_every_utterance_has_no_fault(tmp_path):
-    names = list(listed_speech())
+def test_b2_of_real_speech_has_no_fault(tmp_path):
+    """Of every fourth utterance."""
+    names = list(listed_speech())[::4]
     source = pack_zip(tmp_path / "b2.zip", [(f"{name}.wav", wav(anonymised(name))) for name in names])
     report = check(source, expect({name: original(name) for name in names}), tmp_path / "documents")
-    assert len(names) == report.counts.received == 402
+    assert len(names) == report.counts.received == 101
     assert report.findings == ()
 
 

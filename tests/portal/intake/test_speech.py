@@ -6,15 +6,14 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.formats.audio import decode_audio, resample
-from evaluation.formats.problems import Severity
-from portal.submissions.intake.expected import ExpectedUtterance, pcm_sha256
-from portal.submissions.intake.speech import LONGER_FACTOR, MAX_DIFFERENCE_S, inspect_speech, length_problem
-from portal.submissions.intake.wav import read_header
-from tests.intake.packing import RATE, flac, tone, wav
+from common.problems import Severity
+from portal.intake.expectation import ExpectedUtterance, pcm_sha256
+from portal.intake.speech import LONGER_FACTOR, MAX_DIFFERENCE_S, inspect_speech, length_problem, read_header
+from speech.audio.files import decode_audio, resample
+from tests.portal.intake.packing import RATE, flac, tone, wav
 
 SPEECH = tone(2.0, seed=1)
 UTTERANCE = ExpectedUtterance("u1", 2 * RATE, RATE, pcm_sha256(tone(2.0, seed=2)))
@@ -133,7 +132,6 @@ def test_hours_of_silence_in_a_small_file_are_not_decoded():
 
 
 @given(content=st.binary(max_size=300), cut=st.integers(0, 200), place=st.integers(0, 60))
-@settings(max_examples=200, deadline=None)
 def test_any_bytes_give_a_report(content, cut, place):
     whole = wav(SPEECH[:3000])
     for one in (content, whole[:cut], b"RIFF\0\0\0\0WAVE" + content, whole[:place] + content + whole[place:]):
@@ -142,7 +140,6 @@ def test_any_bytes_give_a_report(content, cut, place):
 
 
 @given(samples=st.lists(st.integers(-32768, 32767), min_size=1, max_size=400), rate=st.integers(1, 200_000))
-@settings(max_examples=100, deadline=None)
 def test_plain_files_are_read_as_libsndfile_reads_them(samples, rate, tmp_path_factory):
     samples = np.array(samples, np.int16)
     content = wav(samples, rate=rate)

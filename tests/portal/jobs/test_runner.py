@@ -7,7 +7,7 @@ import pytest
 from billiard.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError
 
-from evaluation.formats.problems import Problem
+from common.problems import Problem
 from portal.jobs import kinds, runner, services
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Job, JobEvent, Queue, State
@@ -17,7 +17,7 @@ from tests.portal.factories import make_organizer
 @pytest.fixture
 def run(transactional_db, monkeypatch):
     """Runs a function as the body of a job and gives the job as it ended."""
-    monkeypatch.setattr(kinds._registry, "kinds", dict(kinds._registry.kinds))
+    monkeypatch.setattr(kinds, "_kinds", dict(kinds._kinds))
     monkeypatch.setattr(services, "send", bool)
 
     def run(body):

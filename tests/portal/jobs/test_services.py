@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from evaluation.formats.problems import Problem
+from common.problems import Problem
 from portal.core.models import AuditEvent
 from portal.jobs import services
 from portal.jobs.kinds import JobFailure
@@ -20,10 +20,8 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def sent(monkeypatch):
     """Primary keys of the jobs for which a message was sent, in order; the queue takes all."""
-    from portal.jobs.tasks import run_job
-
     keys = []
-    monkeypatch.setattr(run_job, "apply_async", lambda arguments, **_: keys.append(arguments[0]))
+    monkeypatch.setattr(services.current_app, "send_task", lambda _, arguments, **__: keys.append(arguments[0]))
     return keys
 
 
@@ -63,12 +61,10 @@ def test_job_of_an_unknown_kind_is_refused_with_the_known_ones():
 
 
 def test_queue_that_fails_leaves_the_job_waiting(monkeypatch):
-    from portal.jobs.tasks import run_job
-
     def refuse(*_, **__):
         raise ConnectionRefusedError("nobody listens")
 
-    monkeypatch.setattr(run_job, "apply_async", refuse)
+    monkeypatch.setattr(services.current_app, "send_task", refuse)
     job = make()
     assert not services.send(job)
     job.refresh_from_db()

@@ -2,11 +2,11 @@
 
 import pytest
 
-from anonymization.services import PREPARING
+from anonymization.app.job import PREPARING
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
-from portal.results.services import start_baseline
 from portal.submissions.models import SubmittedFile
+from portal.systems.services import start_baseline
 from tests.portal.factories import make_corpus
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -10,7 +10,6 @@ from portal.core.health import last_pulse
 from portal.jobs import services
 from portal.jobs.models import Job, State
 from portal.jobs.sweeper import sweep
-from portal.jobs.tasks import run_job
 
 pytestmark = pytest.mark.django_db
 
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.django_db
 def sent(monkeypatch):
     """Primary keys of the jobs for which a message was sent, in order; the queue takes all."""
     keys = []
-    monkeypatch.setattr(run_job, "apply_async", lambda arguments, **_: keys.append(arguments[0]))
+    monkeypatch.setattr(services.current_app, "send_task", lambda _, arguments, **__: keys.append(arguments[0]))
     return keys
 
 
@@ -107,11 +106,11 @@ def test_follower_of_a_failed_job_is_cancelled_should_nobody_have_told_it(sent):
 def test_queue_that_is_down_is_tried_once_in_a_round(monkeypatch):
     tries = []
 
-    def refuse(arguments, **_):
+    def refuse(_, arguments, **__):
         tries.append(arguments)
         raise ConnectionRefusedError("nobody listens")
 
-    monkeypatch.setattr(run_job, "apply_async", refuse)
+    monkeypatch.setattr(services.current_app, "send_task", refuse)
     for _ in range(5):
         make()
     assert (sweep(), len(tries)) == (0, 1)

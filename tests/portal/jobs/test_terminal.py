@@ -2,15 +2,12 @@
 
 from datetime import timedelta
 
-import pytest
 from django.utils import timezone
 
-from portal.jobs import services
 from portal.jobs.models import Job, State
 from portal.jobs.terminal import (
     ProgressPrinter,
     failure_report,
-    follow,
     problem_lines,
     progress_line,
     report_lines,
@@ -46,17 +43,6 @@ def test_printer_prints_each_stage_and_end_and_little_between():
     job.state = State.SUCCEEDED
     show(job)
     assert [line.split(": ")[1].split()[0] for line in lines] == ["Anonymising", "Measuring", "Succeeded"]
-
-
-@pytest.mark.django_db
-def test_follow_gives_the_jobs_in_order_when_all_have_ended():
-    jobs = [services.create_job(kind="test-fault", title=title, parameters={}) for title in "ab"]
-    services.finish_job(services.claim_job(jobs[1].pk), State.SUCCEEDED)
-    services.finish_job(services.claim_job(jobs[0].pk), State.FAILED, failure="No.")
-    lines = []
-    ended = follow(jobs, lines.append, every_s=0.01)
-    assert [(job.title, job.state) for job in ended] == [("a", State.FAILED), ("b", State.SUCCEEDED)]
-    assert lines == ["a: Failed", "b: Succeeded"]
 
 
 def test_report_tells_what_failed_what_to_do_and_each_problem_by_cause():

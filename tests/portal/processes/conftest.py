@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from portal.jobs.models import Job, State
-from tests.portal.processes.programs import Portal, empty_queue
+from tests.portal.processes.programs import Portal, empty_queue, end_all_programs
 
 
 def pytest_collection_modifyitems(items):
@@ -24,6 +24,7 @@ def all_programs(django_db_setup, tmp_path_factory):
 @pytest.fixture
 def portal(all_programs, transactional_db):
     """The test's programs; those that a test leaves behind with a job are killed."""
+    end_all_programs(but=all_programs)
     empty_queue()
     standing = {all_programs.worker, all_programs.scheduler}
     yield all_programs

@@ -3,9 +3,11 @@
 Everything here polls with a limit of its own, so that a fault shows as a failure and never as a test that hangs.
 """
 
+import itertools
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,15 +21,27 @@ from django.db import connection
 from portal.config.celery import app
 from portal.jobs.models import Job, State
 from portal.jobs.services import create_job
-from tests.jobkit.handlers import read_lines
+from tests.jobkit.handlers import hold_file, read_lines
 
-PATIENCE_S = 120.0  # a busy machine starves workers, which run at low priority
+PATIENCE_S = 180.0  # a busy machine starves workers, which run at low priority
 MARK = "TEST_PORTAL_MARK"
 QUICK = {
     "PORTAL_JOB_HEARTBEAT_S": "1",
     "PORTAL_JOB_LOST_AFTER_S": "3",
     "PORTAL_SWEEP_EVERY_S": "1",
 }
+
+
+_ports = itertools.count(os.getpid() * 16)
+
+
+def free_port():
+    """A port that nobody uses, outside of those that the system gives to whoever asks for any one."""
+    while True:
+        port = 10_000 + next(_ports) % 20_000
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def wait_until(condition, what, *, seconds=PATIENCE_S):
@@ -162,10 +176,11 @@ class Portal:
         self.worker = self.scheduler = None
 
 
-def end_all_programs():
-    """Whatever a test has left standing: it would take the jobs and mails of a portal that begins now."""
+def end_all_programs(*, but=None):
+    """What tests of another folder left standing: it would take the jobs and mails of a portal that begins now."""
     for portal in Portal.made:
-        portal.kill_all()
+        if portal is not but:
+            portal.kill_all()
 
 
 def empty_queue():
@@ -194,10 +209,24 @@ def lose_queue():
         empty_queue()
 
 
-def make_steps(file, *, items=12, pause_s=0.1, **fields):
-    """A job that writes one line for each item."""
+def make_steps(file, *, items=12, pause_s=0.05, held_at=None, **fields):
+    """A job that writes one line for each item, and waits after so many where it is held."""
+    if held_at is not None:
+        hold(file, held_at)
     parameters = {"file": str(file), "items": items, "pause_s": pause_s}
     return create_job(kind="test-steps", title=f"Steps to {file.name}", parameters=parameters, **fields)
+
+
+def hold(file, items):
+    """Let the job of this file write so many lines and then wait, so that whatever happens to it meets it at work."""
+    fresh = file.with_name(f"{file.name}.fresh")
+    fresh.write_text(str(items))
+    fresh.replace(hold_file(file))
+
+
+def let_go(*files):
+    for file in files:
+        hold_file(file).unlink()
 
 
 def wait_for_end(job, *, seconds=PATIENCE_S):
@@ -207,6 +236,12 @@ def wait_for_end(job, *, seconds=PATIENCE_S):
         f"the end of {job}",
         seconds=seconds,
     )
+
+
+def processes_of(worker, folder):
+    """Pids of the processes that do a worker's jobs, known beforehand so that a kill meets a quick job at work."""
+    wait_for_end(make_steps(folder / "first", items=1))
+    return set(worker.family()) - {worker.pid}
 
 
 def wait_for_items(file, count):

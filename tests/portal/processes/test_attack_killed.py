@@ -6,13 +6,13 @@ from collections import Counter
 import pytest
 from django.conf import settings
 
-from evaluation.attackers import registry
-from evaluation.formats.claims import AttackModel
-from evaluation.models import SpeakerVector
-from evaluation.selectors_attack import attacks_of
-from evaluation.services_attack import start_attack
-from evaluation.services_speech import job_chain
+from evaluation.app.attacks.selectors import list_attacks
+from evaluation.app.attacks.services import start_attack
+from evaluation.app.models import SpeakerVector
+from evaluation.app.runs.selectors import list_jobs
+from evaluation.formats.results import AttackModel
 from portal.jobs.models import State
+from speech.encoders import registry
 from tests.portal.attacking import SPECTRUM, unprotected
 from tests.portal.objective import tones_edition
 from tests.portal.processes.programs import wait_for_end, wait_until
@@ -31,7 +31,7 @@ import time, uuid
 from hashlib import sha256
 from pathlib import Path
 
-from evaluation.attackers.long_term_spectrum import LongTermSpectrum
+from speech.encoders.long_term_spectrum import LongTermSpectrum
 from tests.settings import *
 
 HERE = Path(__file__).parent
@@ -88,12 +88,12 @@ def test_vectors_are_made_once_although_their_worker_is_killed(alone, held):
     alone.start_worker(**held.environment)
     ended = wait_for_end(run.job)
     assert ended.state == State.SUCCEEDED, ended.failure
-    assert [(job.kind, job.attempt) for job in job_chain(run)] == [("vectors", 2), ("vectors", 1), ("attack", 1)]
+    assert [(job.kind, job.attempt) for job in list_jobs(run)] == [("vectors", 2), ("vectors", 1), ("attack", 1)]
     after = dict(vectors.values_list("audio", "pk"))
     assert before.items() <= after.items()
     assert len(after) == 16 + 8  # every enrolment utterance, and the trials of the women
     worked_on = held.worked_on()
     assert len(worked_on) == len(after)
     assert set(worked_on.values()) == {1}
-    [found] = attacks_of(submission)
+    [found] = list_attacks(submission)
     assert found.values.number("eer", "kaldi", data_set=TRIALS, attack_model=AttackModel.IGNORANT) is not None

@@ -6,7 +6,7 @@ import signal
 import pytest
 from django.conf import settings
 
-from portal.core.audio import load_audio
+from portal.core.storage import load_audio
 from portal.jobs.models import State
 from portal.submissions.models import Submission
 from tests.portal.archives import anonymised, submit

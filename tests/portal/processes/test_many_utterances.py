@@ -11,8 +11,8 @@ import pytest
 import soundfile
 from django.conf import settings
 
-from anonymization.models import AnonymizationRun
-from anonymization.services import start_anonymization
+from anonymization.app.models import AnonymizationRun
+from anonymization.app.services import start_anonymization
 from portal.challenges.models import Corpus, DataSet
 from portal.core.storage import store_bytes
 from portal.jobs.models import Job, State

@@ -1,6 +1,5 @@
 """The row is the truth and the queue a hint: messages may come twice, get lost, or find nobody to take them."""
 
-import time
 from datetime import timedelta
 
 import pytest
@@ -10,6 +9,7 @@ from portal.jobs.models import Job, JobEvent, State
 from portal.jobs.tasks import run_job
 from tests.portal.processes.programs import (
     items_of,
+    let_go,
     lose_queue,
     make_steps,
     wait_for_end,
@@ -47,16 +47,17 @@ def test_jobs_are_done_once_when_two_workers_race_for_them(standing, tmp_path):
 
 def test_running_and_waiting_jobs_survive_the_loss_of_the_queue(standing, tmp_path):
     files = [tmp_path / f"steps-{number}" for number in range(8)]
-    jobs = [make_steps(file, items=10) for file in files]
+    jobs = [make_steps(file, items=5, held_at=2) for file in files]
     wait_for_items(files[0], 2)
     lose_queue()
     waiting = Job.objects.filter(state=State.WAITING)
     assert waiting.count() >= 4
     # As if the time had passed after which the scheduler takes a message for lost.
     waiting.update(sent_at=timezone.now() - timedelta(hours=2))
+    let_go(*files)
     ended = [wait_for_end(job) for job in jobs]
     assert [(job.state, job.attempt) for job in ended] == [(State.SUCCEEDED, 1)] * 8
-    assert [items_of(file) for file in files] == [list(range(10))] * 8
+    assert [items_of(file) for file in files] == [list(range(5))] * 8
     assert standing.worker.is_running
 
 
@@ -82,10 +83,8 @@ print(make_steps(Path(sys.argv[1]), items=2).pk)
 
 def test_job_made_while_the_queue_is_down_waits_and_runs_later(alone, tmp_path):
     file = tmp_path / "steps"
-    started = time.monotonic()
     maker = alone.start("maker", "-c", CREATE, str(file), PORTAL_BROKER_URL="redis://127.0.0.1:1/0")
-    assert maker.wait(60) == 0, maker.output()
-    assert time.monotonic() - started < 45
+    assert maker.wait() == 0, maker.output()
     job = Job.objects.get()
     assert (job.state, job.sent_at, job.times_sent) == (State.WAITING, None, 0)
     assert "The queue did not take job" in maker.output()

@@ -12,16 +12,17 @@ import pytest
 from django.conf import settings
 from django.core.files.storage import default_storage
 
+from anonymization.app.models import AnonymizationRun
+from anonymization.app.services import start_anonymization
+from anonymization.app.voices import pseudo_speaker_of
 from anonymization.methods import registry
 from anonymization.methods.registry import get_method
-from anonymization.models import AnonymizationRun
-from anonymization.services import pseudo_speaker_of, start_anonymization
-from evaluation.formats.audio import read_pcm16, write_flac16
-from portal.challenges.importing import start_import
 from portal.challenges.models import Corpus
+from portal.challenges.services import start_import
 from portal.jobs.models import JobEvent, State
 from portal.submissions.models import SubmittedFile
 from portal.submissions.services import create_baseline
+from speech.audio.files import read_pcm16, write_flac16
 from tests.portal.processes.programs import wait_for_end, wait_until
 
 SPEECH = [settings.BASE_DIR / "demo" / "corpus", settings.BASE_DIR.parent / "shared" / "speech"]
@@ -84,7 +85,7 @@ class Held:
 import time, uuid
 from dataclasses import fields
 from pathlib import Path
-from anonymization.methods import mcadams
+from anonymization.methods.mcadams import method as mcadams
 from anonymization.methods.contract import Method
 
 HERE = Path(__file__).parent

@@ -1,8 +1,8 @@
 """A worker that is killed while it trains an attacker loses the epoch under way and nothing else."""
 
-from evaluation.models import TrainingEpoch
-from evaluation.selectors_training import trained_seeds
-from evaluation.services_training import start_training
+from evaluation.app.attacks.trained import list_trained_seeds
+from evaluation.app.models import TrainingEpoch
+from evaluation.app.training.services import start_training
 from portal.jobs.models import Job, State
 from tests.portal.processes.programs import wait_for_end, wait_until
 from tests.portal.trainings import make_trained_on, needs_torch, tiny, training_set
@@ -24,6 +24,6 @@ def test_training_goes_on_after_kill_of_its_worker(standing):
     epochs = list(TrainingEpoch.objects.filter(run=run).order_by("epoch").values_list("epoch", "created_at"))
     assert [epoch for epoch, _ in epochs] == list(range(1, recipe.epochs + 1))
     assert set(kept) <= set(epochs)  # what had ended was not trained again
-    assert trained_seeds(run) == [1]
+    assert list_trained_seeds(run) == [1]
     texts = ended.events.values_list("text", flat=True)
     assert [text for text in texts if text.startswith("Seed 1 goes on after epoch ")]

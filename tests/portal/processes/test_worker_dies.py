@@ -6,13 +6,14 @@ import signal
 from portal.jobs.models import State
 from portal.jobs.services import create_job
 from tests.jobkit.handlers import read_lines
-from tests.portal.processes.programs import items_of, make_steps, wait_for_end, wait_for_items, wait_until
+from tests.portal.processes.programs import items_of, let_go, make_steps, wait_for_end, wait_for_items, wait_until
 
 
 def test_job_goes_on_after_kill_of_its_process(standing, tmp_path):
     file = tmp_path / "steps"
-    job = make_steps(file)
+    job = make_steps(file, held_at=3)
     os.kill(wait_for_items(file, 3), signal.SIGKILL)
+    let_go(file)
     ended = wait_for_end(job)
     assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 2, list(range(12)))
     assert len({process for _, process in read_lines(file)}) == 2
@@ -23,10 +24,11 @@ def test_job_goes_on_after_kill_of_its_process(standing, tmp_path):
 
 def test_job_goes_on_after_kill_of_the_whole_worker(standing, tmp_path):
     file = tmp_path / "steps"
-    job = make_steps(file)
+    job = make_steps(file, held_at=3)
     wait_for_items(file, 3)
     standing.worker.kill()
     assert standing.worker.family() == {}
+    let_go(file)
     standing.stand()
     ended = wait_for_end(job)
     assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 2, list(range(12)))
@@ -34,14 +36,15 @@ def test_job_goes_on_after_kill_of_the_whole_worker(standing, tmp_path):
 
 def test_job_is_done_once_after_kill_of_the_parent_process_alone(standing, tmp_path):
     file = tmp_path / "steps"
-    job = make_steps(file, items=20)
+    job = make_steps(file, held_at=3)
     wait_for_items(file, 3)
     orphaned = standing.worker
     orphaned.send(signal.SIGKILL)
     orphaned.wait()
+    let_go(file)
     standing.stand()
     ended = wait_for_end(job)
-    assert (ended.state, items_of(file)) == (State.SUCCEEDED, list(range(20)))
+    assert (ended.state, items_of(file)) == (State.SUCCEEDED, list(range(12)))
     wait_until(lambda: orphaned.family() == {}, "the end of the orphaned processes")
 
 
@@ -56,18 +59,19 @@ def test_worker_goes_on_after_kill_of_idle_processes(standing, tmp_path):
 
 def test_job_goes_back_without_losing_an_attempt_when_its_worker_is_stopped(standing, tmp_path):
     file = tmp_path / "steps"
-    job = make_steps(file, items=30)
+    job = make_steps(file, held_at=3)
     wait_for_items(file, 3)
     standing.scheduler.kill()
     standing.worker.send(signal.SIGTERM)
-    assert standing.worker.wait(10) == 0
+    assert standing.worker.wait() == 0
     assert standing.worker.family() == {}
     job.refresh_from_db()
     assert (job.state, job.attempt, job.claim) == (State.WAITING, 0, None)
-    assert len(items_of(file)) < 30
+    assert len(items_of(file)) == 3
+    let_go(file)
     standing.stand()
     ended = wait_for_end(job)
-    assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 1, list(range(30)))
+    assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 1, list(range(12)))
 
 
 def test_job_that_kills_three_processes_fails_with_a_sentence(standing):

@@ -12,10 +12,10 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import reverse
 
-from listening.analysis.errors import AnalysisInputError
-from listening.results.importing import Imported, import_study
-from listening.studies.study_fields import StudyNameField
-from listening.studies.study_rules import StudyProblems
+from listening.analysis.reading.inputs import AnalysisInputError
+from listening.app.results.importing import Imported, import_study
+from listening.app.studies.forms import StudyNameField
+from listening.app.studies.rules import StudyProblems
 from portal.challenges.models import Edition
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
@@ -56,17 +56,11 @@ class Command(BaseCommand):
         try:
             name = StudyNameField().clean(options["name"])
             with options["file"].open("rb") as file:
+                told = {key: options[key] for key in ("original", "attribution")}
+                told |= {"is_simulated": options["simulated"], "run_here": not options["queue"]}
+                title = (options["title"] or name)[:120]
                 return import_study(
-                    edition=edition,
-                    by=None,
-                    name=name,
-                    title=(options["title"] or name)[:120],
-                    file=file,
-                    file_name=options["file"].name,
-                    original=options["original"],
-                    attribution=options["attribution"],
-                    is_simulated=options["simulated"],
-                    run_here=not options["queue"],
+                    edition=edition, by=None, name=name, title=title, file=file, file_name=options["file"].name, **told
                 )
         except OSError as error:
             raise CommandError(f"{options['file']} cannot be read: {error.strerror}.") from None

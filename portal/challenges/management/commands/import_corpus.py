@@ -11,10 +11,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from portal.challenges.importing import start_import
-from portal.challenges.readers.corpus import detect_layout
-from portal.challenges.readers.draft import Layout
-from portal.challenges.saving import GAINED
+from portal.challenges.handlers import GAINED
+from portal.challenges.services import start_import
+from portal.intake.corpora.draft import Layout
+from portal.intake.corpora.reading import detect_layout
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
@@ -27,11 +27,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("folder", type=Path, help="the folder that holds the corpus")
         parser.add_argument("--name", help="name of the corpus; the folder's name where not given")
-        parser.add_argument(
-            "--layout",
-            choices=[layout.value for layout in Layout],
-            help="found out where not given",
-        )
+        parser.add_argument("--layout", choices=[layout.value for layout in Layout], help="found out where not given")
         parser.add_argument("--audio-root", type=Path, help="where the audio of Kaldi directories lies")
         parser.add_argument("--without-audio", action="store_true", help="import the lists only; audio can follow")
         parser.add_argument("--resample", action="store_true", help="convert audio that is not 16 kHz")
@@ -55,17 +51,12 @@ class Command(BaseCommand):
         self.stdout.write(f"The corpus {name} gained {gained}.")
 
     def _run(self, folder: Path, name: str, options: dict[str, Any]) -> Job:
+        wanted = {name: options[name] for name in ("without_audio", "resample")}
+        wanted |= {"layout": options["layout"] or "", "is_synthetic": options["synthetic"]}
+        if options["audio_root"]:
+            wanted["audio_root"] = str(options["audio_root"].absolute())
         try:
-            job = start_import(
-                folder=str(folder),
-                name=name,
-                layout=options["layout"] or "",
-                audio_root=str(options["audio_root"].absolute()) if options["audio_root"] else "",
-                without_audio=options["without_audio"],
-                resample=options["resample"],
-                is_synthetic=options["synthetic"],
-                run_here=True,
-            )
+            job = start_import(folder=str(folder), name=name, run_here=True, **wanted)
         except NotPossible as error:
             raise CommandError(str(error)) from None
         finished = execute(job.pk, ProgressPrinter(self.stdout.write))

@@ -7,8 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from portal.core.processes import Supervisor, portal_processes
-from portal.core.starting import hold, prepare, require_free
+from portal.core.processes import Supervisor, hold, portal_processes, prepare, require_free
 
 
 class Command(BaseCommand):

@@ -2,7 +2,7 @@
 
 On the demo corpus a challenge with three simulated teams follows: uploads, checks, recomputed numbers and a board; then
 a listening test on their systems, open to whoever follows its link, and closed ones whose listeners are simulated, with
-their results beside the board.
+their results beside the leaderboard.
 
 Everything runs as it would for an organizer: the web server, the worker and the scheduler are started, the jobs go
 through the queue, and their progress is printed here. A second run keeps what the first one made.
@@ -28,21 +28,17 @@ from django.db import connection
 from django.urls import reverse
 from django.utils.text import slugify
 
-from listening.models import Study
+from listening.app.models import Study
 from portal.accounts.models import User
-from portal.challenges.importing import start_import
 from portal.challenges.models import Corpus, Edition
-from portal.core.processes import Supervisor, portal_processes
-from portal.core.starting import hold, prepare, require_free
+from portal.challenges.services import start_import
+from portal.core.processes import Supervisor, hold, portal_processes, prepare, require_free
 from portal.demo.challenge import TEAMS, run_demo_challenge, submission_of
-from portal.demo.heard import begin_simulated_studies, finish_simulated_studies
-from portal.demo.network import answer_to_network, network_address, own_address
-from portal.demo.study import evaluator_link, run_demo_study
-from portal.demo.telling import QuietMail, wait_for_jobs, wait_for_mails
+from portal.demo.studies import begin_simulated_studies, evaluator_link, finish_simulated_studies, run_demo_study
+from portal.demo.terminal import QuietMail, answer_to_network, finish_jobs, network_address, own_address, wait_for_mails
 from portal.jobs.models import Job, State
-from portal.jobs.terminal import failure_report
-from portal.results.services import start_baseline
 from portal.submissions.models import System
+from portal.systems.services import start_baseline
 
 DEMO_CORPUS = settings.BASE_DIR / "demo" / "corpus"
 METHOD, SEED = "mcadams-2022", 2022
@@ -56,16 +52,8 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--speech",
-            type=Path,
-            help="a folder of real speech with a manifest instead of the demo",
-        )
-        parser.add_argument(
-            "--and-exit",
-            action="store_true",
-            help="end when the job is done, with 0 if it succeeded",
-        )
+        parser.add_argument("--speech", type=Path, help="a folder of real speech with a manifest instead of the demo")
+        parser.add_argument("--and-exit", action="store_true", help="end when the job is done, with 0 if it succeeded")
 
     def handle(self, **options: Any) -> None:
         folder: Path = (options["speech"] or DEMO_CORPUS).absolute()
@@ -86,9 +74,7 @@ class Command(BaseCommand):
         answer_to_network(settings.ADDRESS)
         threading.Thread(target=guide.run, name="guide", daemon=True).start()
         processes = portal_processes(
-            settings.ADDRESS,
-            web_threads=settings.WEB_THREADS,
-            worker_processes=settings.WORKER_PROCESSES,
+            settings.ADDRESS, web_threads=settings.WEB_THREADS, worker_processes=settings.WORKER_PROCESSES
         )
         Supervisor(processes, guide.tell).run()
 
@@ -151,7 +137,7 @@ class _Guide:
         job = _newest("import-corpus", self.name) or start_import(
             folder=str(self.folder), name=self.name, is_synthetic=self.synthetic, by=organizer
         )
-        self._finish([job])
+        finish_jobs([job], self.say)
         return Corpus.objects.get(name=self.name)
 
     def _anonymize(self, corpus: Corpus, organizer: User) -> System:
@@ -160,31 +146,16 @@ class _Guide:
         if system is None:
             self.say(f"Anonymising the corpus {corpus.name} with B2, then measuring the result")
             system = start_baseline(
-                name=name,
-                corpus=corpus,
-                data_sets=corpus.data_sets.all(),
-                method=METHOD,
-                seed=SEED,
-                by=organizer,
+                name=name, corpus=corpus, data_sets=corpus.data_sets.all(), method=METHOD, seed=SEED, by=organizer
             )
         jobs = Job.objects.filter(anonymization_run__submission__system=system)
         jobs |= Job.objects.filter(evaluation_run__submission__system=system)
-        self._finish(list(jobs.order_by("created_at")))
+        finish_jobs(jobs.order_by("created_at"), self.say)
         return system
 
-    def _finish(self, jobs: list[Job]) -> None:
-        for job in wait_for_jobs(jobs, self.say):
-            if job.state != State.SUCCEEDED:
-                raise CommandError(failure_report(job))
-
     def _challenge(self, corpus: Corpus, people: dict[str, User]) -> Edition:
-        return run_demo_challenge(
-            corpus=corpus,
-            folder=self.folder,
-            recipe_text=RECIPE.read_text(encoding="utf-8"),
-            people=people,
-            say=self.say,
-        )
+        text = RECIPE.read_text(encoding="utf-8")
+        return run_demo_challenge(corpus=corpus, folder=self.folder, recipe_text=text, people=people, say=self.say)
 
     def _listen(self, edition: Edition, organizer: User) -> tuple[Study, list[Study]]:
         """The open listening test, and the closed ones; their recordings are made at the same time."""
@@ -220,7 +191,7 @@ class _Guide:
 
 def _pages_of(edition: Edition) -> dict[str, tuple[str, str]]:
     """What is worth seeing in the challenge of the demo: address and words by name."""
-    pages = {"board": (reverse("boards:detail", args=[edition.name]), "the ranking, for everybody")}
+    pages = {"board": (reverse("leaderboard:detail", args=[edition.name]), "the ranking, for everybody")}
     if refused := submission_of(edition, "spoiled"):
         pages["report"] = (refused.get_absolute_url(), "faults of an archive, for hasty and organizer")
     if overstated := submission_of(edition, "overstated"):

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class AnonymizationConfig(AppConfig):
+    name = "anonymization.app"
+    label = "anonymization"

@@ -1,0 +1,147 @@
+"""Starts anonymisers over data sets and trials of their speed, and settles what follows when a job ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import transaction
+
+from anonymization.app import voices
+from anonymization.app.models import AnonymizationRun
+from anonymization.app.selectors import TRIAL, TRIAL_GPU, TRIAL_KINDS, list_unfinished_trials
+from anonymization.methods.contract import Anonymizer, MethodError, Options, complete_options
+from anonymization.methods.registry import explain_missing, get_method
+from anonymization.methods.voices.pseudo_speakers import VoicePlan
+from portal.challenges.models import Corpus, DataSet
+from portal.core import audit
+from portal.core.version import code_version
+from portal.jobs.models import Job, State
+from portal.jobs.services import create_job
+from portal.submissions.models import Submission
+from portal.submissions.services import accept_submission, change_state
+
+
+@transaction.atomic
+def start_anonymization(
+    *,
+    submission: Submission,
+    data_sets: Iterable[DataSet],
+    method: str,
+    seed: int,
+    level: str = voices.BY_ROLE,
+    options: Options | None = None,
+    targets: voices.TargetRequest | None = None,
+    by: Any = None,
+) -> list[AnonymizationRun]:
+    """One run and one job for each data set; runs at speaker level that share role and split share their voices.
+
+    Args:
+        level: speaker, utterance, or role: at utterance level for training sets, at speaker level for others.
+        options: of the method; what is not named has its default.
+        targets: for a method whose voices are those of target speakers, and for no other.
+
+    Raises:
+        MethodError: there is no such method, it lacks something here, or has no such option; training data at
+            speaker level; or targets are missing, not wanted, or cannot be given as asked.
+    """
+    recipe = get_method(method)
+    if missing := explain_missing(recipe):
+        raise MethodError(missing)
+    settled = complete_options(recipe, options)
+    voices.require_targets(recipe, targets)
+    plans: dict[tuple[str, str], VoicePlan] = {}
+    runs = []
+    for data_set in data_sets:
+        run = AnonymizationRun(
+            submission=submission,
+            data_set=data_set,
+            method=recipe.name,
+            recipe_version=recipe.version,
+            code_version=code_version(),
+            seed=seed,
+            level=voices.choose_level(data_set, level),
+            options=settled,
+        )
+        if targets is not None:
+            voices.give_targets(run, targets, settled)
+        elif run.level == AnonymizationRun.Level.SPEAKER:
+            shared = (data_set.role, data_set.split)
+            plans[shared] = plans.get(shared) or voices.plan_split_voices(recipe, data_set, seed)
+            voices.give_voices(run, plans[shared])
+        run.save()
+        run.job = _create_job(run, recipe, by)
+        run.save(update_fields=["job"])
+        audit.record("anonymization.started", run, actor=by, method=recipe.name, seed=seed)
+        runs.append(run)
+    return runs
+
+
+def _create_job(run: AnonymizationRun, method: Anonymizer, by: Any) -> Job:
+    system = run.submission.system
+    return create_job(
+        kind="anonymize-gpu" if method.needs_gpu else "anonymize",
+        title=f"Anonymise {run.data_set} · {system}",
+        parameters={"run": run.pk},
+        edition=system.edition_name,
+        by=by,
+    )
+
+
+@transaction.atomic
+def settle_anonymization(job: Job) -> None:
+    """Accept a submission to an edition once all its runs have succeeded, or tell its timeline what ended otherwise.
+
+    The submission is locked, so that of two runs that end at once the second sees the first.
+    """
+    run = AnonymizationRun.objects.select_related("submission__system__edition", "data_set").filter(job=job).first()
+    if run is None or run.submission.system.edition_id is None:
+        return
+    submission = run.submission
+    Submission.objects.select_for_update().filter(pk=submission.pk).first()
+    submission.refresh_from_db(fields=["state"])
+    if submission.state != Submission.State.RECEIVED:  # withdrawn, or accepted before
+        return
+    if job.state != State.SUCCEEDED:
+        ended = "was cancelled." if job.state == State.CANCELLED else f"failed: {job.failure}"
+        note = f"The run on {run.data_set} {ended} It can be run again; what was finished is kept."
+        change_state(submission=submission, state=Submission.State.RECEIVED, note=note)
+        return
+    runs = submission.anonymization_runs.all()
+    if runs.exclude(job__state=State.SUCCEEDED).exists():
+        return
+    files = submission.files.count()
+    note = f"{files:,} utterances of {len(runs)} data sets were anonymised by {run.method}."
+    accept_submission(submission=submission, note=note)
+
+
+@transaction.atomic
+def start_trials(*, corpus: Corpus, methods: list[str], by: Any = None) -> Job:
+    """A job that tries these methods on one utterance of the corpus, and one for those that need a graphics card.
+
+    Returns:
+        The first of them; of each kind the one under way, where there is one.
+    """
+    by_kind: dict[str, list[str]] = {}
+    for name in methods:
+        by_kind.setdefault(_kind_for(name), []).append(name)
+    under_way = {job.kind: job for job in list_unfinished_trials(corpus)}
+    jobs = [
+        under_way.get(kind)
+        or create_job(
+            kind=kind,
+            title=f"Trial of anonymisers on one utterance of {corpus}",
+            parameters={"corpus": corpus.name, "methods": by_kind[kind]},
+            by=by,
+        )
+        for kind in TRIAL_KINDS
+        if kind in by_kind
+    ]
+    return jobs[0]
+
+
+def _kind_for(name: str) -> str:
+    try:
+        return TRIAL_GPU if get_method(name).needs_gpu else TRIAL
+    except MethodError:  # its trial tells
+        return TRIAL

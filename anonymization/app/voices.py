@@ -1,0 +1,346 @@
+"""Which voice each utterance of a run gets, drawn or that of a target speaker, and whether the voices are in order.
+
+At speaker level the voices of all speakers of a split are planned together when the runs begin, so that any two differ
+by a stated distance, and each run keeps the plan. At utterance level, and in runs of before plans were kept, a voice
+follows from the seed and the names. Targets are settled when a run begins: a data set of the run's corpus lends its
+speakers, each with the first recordings by name that hold as much speech as the method uses. An uploaded system tells
+its targets by a file `targets.csv` in its archive.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+from django.core.files.storage import default_storage
+from django.db.models import Value
+
+from anonymization.app.models import AnonymizationRun
+from anonymization.checks.voices import VoiceReport, check_voices_of_method
+from anonymization.methods.contract import (
+    Anonymizer,
+    MethodError,
+    Options,
+    Parameter,
+    PseudoSpeaker,
+    Samples,
+    Target,
+    TargetPool,
+    takes_targets,
+)
+from anonymization.methods.registry import get_method
+from anonymization.methods.voices import pseudo_speakers
+from anonymization.methods.voices.files import TARGETS_FILE, TargetFile, read_targets
+from anonymization.methods.voices.targets import DEFAULT_SELECTION, Source, plan_targets, target_voice
+from common.problems import Problem, shorten
+from portal.challenges.models import Corpus, DataSet, Speaker, Utterance
+from portal.challenges.models import Role as SetRole
+from portal.core.storage import load_audio
+from portal.submissions.models import Submission
+from speech.audio.files import AudioError
+
+# The level that the role of each data set asks for.
+BY_ROLE = "role"
+# The split of data sets that have none, as keys hold it.
+UNDIVIDED = "undivided"
+# What stands for the meaning of a number that only another version of a method knows.
+FORGOTTEN = "a parameter of another version of the method"
+# Of the same fault so many are named in the report of a run; the others are counted.
+EXAMPLES = 20
+_CHUNK = 2000
+# Pauses are left out of a pool: so many times the seconds that a method uses are kept ready for each target.
+_SPARE = 2.5
+_USUAL_POOL_S = 60.0
+_MOST_RECORDINGS = 200
+
+
+def split_of(data_set: DataSet) -> str:
+    """The name of a data set's split as keys hold it."""
+    return data_set.split or UNDIVIDED
+
+
+def choose_level(data_set: DataSet, wanted: str) -> str:
+    """The level at which a data set is anonymised where `wanted` is asked for: a level, or what its role asks for."""
+    return pseudo_speakers.usual_level(cast("pseudo_speakers.Role", data_set.role)) if wanted == BY_ROLE else wanted
+
+
+def _place(data_set: DataSet) -> tuple[pseudo_speakers.Role, str]:
+    """Role and split as keys hold them."""
+    return cast("pseudo_speakers.Role", data_set.role), split_of(data_set)
+
+
+def plan_split_voices(method: Anonymizer, data_set: DataSet, seed: int) -> pseudo_speakers.VoicePlan:
+    """The voices of all speakers of the data set's split in its role, whatever data sets they are in."""
+    role, split = _place(data_set)
+    speakers = list_speakers(data_set.corpus, data_set.split).keys()
+    return pseudo_speakers.plan_voices(method.parameters, seed=seed, role=role, split=split, speakers=speakers)
+
+
+def list_speakers(corpus: Corpus, split: str) -> dict[str, str]:
+    """Name and gender of everybody who enrols or is tried in a split, by name."""
+    sets = corpus.data_sets.filter(split=split, role__in=[SetRole.ENROLMENT, SetRole.TRIAL])
+    members = DataSet.utterances.through.objects.filter(dataset__in=sets).values("utterance__speaker")
+    return dict(Speaker.objects.filter(pk__in=members).order_by("name").values_list("name", "gender"))
+
+
+def give_voices(run: AnonymizationRun, plan: pseudo_speakers.VoicePlan) -> None:
+    """Settle the voices of a run at speaker level; the run is not saved."""
+    run.voices, run.voice_distance = describe_plan(plan), plan.distance
+
+
+def describe_plan(plan: pseudo_speakers.VoicePlan) -> dict[str, Any]:
+    """A plan as a run keeps it."""
+    return {speaker: voice.as_dict() for speaker, voice in plan.voices.items()}
+
+
+def list_planned_voices(run: AnonymizationRun) -> Iterator[tuple[str, PseudoSpeaker]]:
+    """The voices that a run at speaker level keeps, by speaker."""
+    for speaker, stored in sorted(run.voices.items()):
+        yield speaker, PseudoSpeaker(**stored)
+
+
+def parameters_of(run: AnonymizationRun, method: Anonymizer | None) -> list[Parameter]:
+    """The parameters that the voices of a run have: of its plan where it keeps one, else of the method.
+
+    A plan may come from a version of the method with other parameters than the one at hand: what that does not know
+    has no extent, and stands last.
+    """
+    known = method.parameters if method else ()
+    stored = next((voice["parameters"] for voice in run.voices.values()), None)
+    return list(known) if stored is None else _described(stored, known)
+
+
+def pair_parameters(voice: PseudoSpeaker, known: Sequence[Parameter]) -> list[tuple[Parameter, float]]:
+    """Each number of a voice beside what it is, as `parameters_of` has it."""
+    return [(one, voice.parameters[one.name]) for one in _described(voice.parameters, known)]
+
+
+def _described(stored: Mapping[str, float], known: Sequence[Parameter]) -> list[Parameter]:
+    names = {parameter.name for parameter in known}
+    forgotten = [Parameter(name, "", 0.0, 0.0, FORGOTTEN) for name in stored if name not in names]
+    return [*(parameter for parameter in known if parameter.name in stored), *forgotten]
+
+
+def pseudo_speaker_of(run: AnonymizationRun, utterance: Utterance) -> PseudoSpeaker:
+    """The voice that this utterance gets in this run. Raises MethodError as `find_voice`."""
+    return find_voice(run, speaker=utterance.speaker.name, utterance=utterance.name)
+
+
+def find_voice(
+    run: AnonymizationRun, *, speaker: str, utterance: str, method: Anonymizer | None = None
+) -> PseudoSpeaker:
+    """The voice of an utterance by its name and its speaker's; `method`: of the run, where it is at hand.
+
+    Raises:
+        MethodError: the plan of the run has no voice for the speaker, who came later; one that was drawn apart could be
+            near another's. Or there is no such method.
+    """
+    if run.target_selection:
+        return find_target_voice(run, speaker=speaker, utterance=utterance)
+    if run.voices and not run.is_by_utterance:
+        if speaker not in run.voices:
+            raise MethodError(
+                f"The run on {run.data_set} has no voice for speaker {speaker}, who was not in the corpus when the "
+                f"voices of its {len(run.voices)} speakers were planned."
+            )
+        return PseudoSpeaker(**run.voices[speaker])
+    role, split = _place(run.data_set)
+    own = utterance if run.is_by_utterance else ""
+    key = pseudo_speakers.pseudo_speaker_key(seed=run.seed, role=role, split=split, speaker=speaker, utterance=own)
+    return pseudo_speakers.draw_pseudo_speaker(key, (method or get_method(run.method)).parameters)
+
+
+# Targets --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TargetRequest:
+    """Where the targets of a run come from, and by which rule they are given (`target_selection.SELECTIONS`)."""
+
+    data_set: DataSet
+    selection: str = DEFAULT_SELECTION
+
+
+def require_targets(method: Anonymizer, targets: TargetRequest | None) -> None:
+    """Raise MethodError where a method that takes targets gets none, or one that draws its voices gets some."""
+    if takes_targets(method) and targets is None:
+        raise MethodError(f"{method.name} gives the voices of target speakers: choose the data set they come from.")
+    if targets is not None and not takes_targets(method):
+        raise MethodError(f"{method.name} draws its voices and takes no targets; found {targets.data_set}.")
+
+
+def give_targets(run: AnonymizationRun, targets: TargetRequest, options: Options) -> None:
+    """Settle the pool of a run and who gets whom; the run is not saved.
+
+    Raises:
+        MethodError: no speech in the data set of the targets, or what `plan_targets` refuses.
+    """
+    genders, recordings = _pool(targets.data_set, float(cast("float", options.get("pool_s", _USUAL_POOL_S))))
+    run.target_set, run.target_selection, run.target_recordings = targets.data_set, targets.selection, recordings
+    sources = list(_sources(run))
+    assigned = plan_targets(
+        sources,
+        [Target(name, genders[name]) for name in recordings],
+        targets.selection,
+        seed=run.seed,
+        population={split_of(run.data_set): list_speakers(run.data_set.corpus, run.data_set.split)},
+    )
+    run.targets = {each.utterance if run.is_by_utterance else each.speaker: each.voice.target for each in assigned}
+
+
+def _pool(data_set: DataSet, pool_s: float) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Gender and recordings of each speaker of a data set."""
+    rows = data_set.utterances.exclude(audio="").order_by("name")
+    columns = ("speaker__name", "speaker__gender", "audio", "duration_s")
+    genders: dict[str, str] = {}
+    recordings: dict[str, list[str]] = {}
+    held_s: dict[str, float] = {}
+    for speaker, gender, audio, duration_s in rows.values_list(*columns).iterator(chunk_size=_CHUNK):
+        if held_s.get(speaker, 0.0) < _SPARE * pool_s and len(recordings.get(speaker, ())) < _MOST_RECORDINGS:
+            genders[speaker] = gender
+            recordings.setdefault(speaker, []).append(audio)
+            held_s[speaker] = held_s.get(speaker, 0.0) + (duration_s or 0.0)
+    if not recordings:
+        raise MethodError(f"The data set {data_set} has no audio, so that nobody in it can be a target.")
+    return genders, recordings
+
+
+def _sources(run: AnonymizationRun) -> Iterator[Source]:
+    """The utterances of a run at utterance level, else its speakers."""
+    place, level = _place(run.data_set), cast("pseudo_speakers.Level", run.level)
+    rows: Any = run.data_set.utterances.order_by("name").values_list("name", "speaker__name", "speaker__gender")
+    if not run.is_by_utterance:
+        speakers = Speaker.objects.filter(utterances__data_sets=run.data_set).distinct().order_by("name")
+        rows = speakers.values_list(Value(""), "name", "gender")
+    for name, speaker, gender in rows.iterator(chunk_size=_CHUNK):
+        yield Source(name, speaker, gender, *place, level)
+
+
+def find_target_voice(run: AnonymizationRun, *, speaker: str, utterance: str) -> PseudoSpeaker:
+    """The voice of an utterance of a run with targets.
+
+    Raises:
+        MethodError: it came into the corpus after the targets were planned.
+    """
+    name = utterance if run.is_by_utterance else speaker
+    if name not in run.targets:
+        raise MethodError(
+            f"The run on {run.data_set} has no target for {name}, which was not in the corpus when the targets of its "
+            f"{len(run.targets)} {run.level}s were planned."
+        )
+    return target_voice(run.targets[name])
+
+
+def prepare_targets(run: AnonymizationRun, method: Anonymizer) -> Anonymizer:
+    """The method of a run with its targets, where it takes some.
+
+    Raises:
+        MethodError: a run without a pool.
+    """
+    if not takes_targets(method):
+        return method
+    return method.prepare(
+        TargetPool(
+            Target(name, "", tuple(partial(_read_recording, key) for key in keys))
+            for name, keys in run.target_recordings.items()
+        )
+    )
+
+
+def _read_recording(key: str) -> tuple[Samples, int]:
+    """A stored recording. Raises MethodError where it is lost."""
+    try:
+        return load_audio(key)
+    except AudioError as error:
+        raise MethodError(str(error)) from error
+
+
+def targets_of(submission: Submission, data_set: DataSet) -> dict[str, str]:
+    """The target of each utterance of a data set by name; empty where nobody knows targets.
+
+    Of a run of ours, else of the file `targets.csv` of an uploaded archive, as far as it names utterances of the set.
+
+    Raises:
+        MethodError: a file of targets that cannot be used.
+    """
+    run = submission.anonymization_runs.filter(data_set=data_set).first()
+    if run is not None:
+        return _targets_of_run(run)
+    file = _uploaded(submission)
+    if file is None:
+        return {}
+    told = file.require().targets_in(data_set.name)
+    names = data_set.utterances.order_by("name").values_list("name", flat=True)
+    return {name: told[name] for name in names.iterator(chunk_size=_CHUNK) if name in told}
+
+
+def _targets_of_run(run: AnonymizationRun) -> dict[str, str]:
+    targets: dict[str, str] = run.targets
+    if not targets or run.is_by_utterance:
+        return dict(targets)
+    rows = Utterance.objects.filter(data_sets=run.data_set_id).order_by("name").values_list("name", "speaker__name")
+    return {name: targets[speaker] for name, speaker in rows.iterator(chunk_size=_CHUNK) if speaker in targets}
+
+
+def _uploaded(submission: Submission) -> TargetFile | None:
+    """The file of targets of an archive, the one nearest to its top."""
+    documents = [each for each in submission.documents.all() if each.path.rpartition("/")[2] == TARGETS_FILE]
+    if not documents:
+        return None
+    document = min(documents, key=lambda each: (each.path.count("/"), each.path))
+    with TemporaryDirectory() as folder:
+        copy = Path(folder, TARGETS_FILE)
+        with default_storage.open(document.key) as stored, copy.open("wb") as file:
+            shutil.copyfileobj(stored, file)
+        return read_targets(copy, document.path)
+
+
+# Checks ---------------------------------------------------------------------------------------------
+
+
+def check_voices_of(run: AnonymizationRun) -> tuple[VoiceReport, tuple[Problem, ...]]:
+    """The voices of this run, and at speaker level beside those of the other runs of its submission on its split.
+
+    With as many problems of a cause as a page shows.
+
+    At utterance level each voice follows from the name of the utterance: those of other runs need not be compared.
+    """
+    method = get_method(run.method)
+    others: list[AnonymizationRun] = []
+    if not run.is_by_utterance:
+        of_split = run.submission.anonymization_runs.filter(data_set__split=run.data_set.split, level=run.level)
+        others = list(of_split.exclude(pk=run.pk).select_related("data_set"))
+        others = [one for one in others if _names(one, method) == _names(run, method)]  # others are of another version
+    found = check_voices_of_method(
+        method,
+        [each for one in (run, *others) for each in list_assignments(one)],
+        distance=min(one.voice_distance for one in (run, *others)),
+        file=run.data_set.name,
+    )
+    return found, shorten(found.problems, EXAMPLES)
+
+
+def _names(run: AnonymizationRun, method: Anonymizer) -> set[str]:
+    return {parameter.name for parameter in parameters_of(run, method)}
+
+
+def list_assignments(run: AnonymizationRun) -> Iterator[pseudo_speakers.Assignment]:
+    """Which voice each speaker of a run got, or each utterance; speakers of other data sets of the split included."""
+    place, level = _place(run.data_set), cast("pseudo_speakers.Level", run.level)
+    if run.voices:
+        for speaker, voice in list_planned_voices(run):
+            yield pseudo_speakers.Assignment(*place, level, speaker, "", voice)
+        return
+    method = get_method(run.method)
+    members = run.data_set.utterances.order_by("name").values_list("speaker__name", "name")
+    if not run.is_by_utterance:  # a run with targets, or of before plans were kept: as many voices as speakers
+        members = run.data_set.utterances.order_by("speaker__name").values_list("speaker__name", "speaker__name")
+        members = members.distinct()
+    for speaker, name in members.iterator(chunk_size=_CHUNK):
+        voice = find_voice(run, speaker=speaker, utterance=name, method=method)
+        yield pseudo_speakers.Assignment(*place, level, speaker, name if run.is_by_utterance else "", voice)

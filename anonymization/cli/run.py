@@ -1,0 +1,345 @@
+"""``run``: anonymise everything in a folder, check it, and say what became of it."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from anonymization.checks.voices import VoiceReport, check_voices_of_method
+from anonymization.cli import arguments, records
+from anonymization.cli import voices as voices_of
+from anonymization.cli.progress import Progress, counted, format_duration, interruption
+from anonymization.cli.records import OutputFolder, Row, write_text
+from anonymization.cli.sources import DataSet, Source, Utterance, read_source
+from anonymization.cli.work import Settings, Task, outcomes
+from anonymization.methods.contract import Anonymizer
+from anonymization.methods.voices.files import write_targets_csv
+from common.errors import CommandError
+from common.problems import Problem, ProblemList, Severity
+from common.terminal import PROBLEMS, print_json, print_message, print_problems, print_text, problem_rows
+from evaluation.formats import kaldi
+from speech.model_files.store import sha256_of
+
+DESCRIPTION = (
+    "Anonymise a folder of WAV or FLAC files (any depth), a Kaldi data directory, or a folder of such directories. "
+    "The output folder keeps a record of the run: the same command goes on where an earlier call ended, and does "
+    "nothing twice."
+)
+
+
+_COPIED = ("enrolls", "trials")
+# So many failures without one success are no matter of single files.
+_HOPELESS = 50
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    arguments.add_method(parser)
+    parser.add_argument("source", type=Path, metavar="IN", help="folder of audio, Kaldi directory, or folder of those")
+    parser.add_argument("out", type=Path, metavar="OUT", help="new folder, or that of an earlier call to continue")
+    seed_help = "what the voices are drawn from; needed unless --voices is given"
+    parser.add_argument("--seed", type=arguments.seed, help=seed_help)
+    parser.add_argument("--voices", type=Path, metavar="FILE.csv", help="voices of your own instead of drawn ones")
+    voices_of.add_targets(parser)
+    arguments.add_reading(parser)
+    arguments.add_options(parser)
+    jobs_help = "processes (default 1; 0: one for each core)"
+    parser.add_argument("--jobs", type=arguments.jobs, default=1, metavar="N", help=jobs_help)
+    parser.add_argument("--strict", action="store_true", help="refuse audio that is not mono, 16 bits, 16 kHz")
+    parser.add_argument("--format", choices=("wav", "flac"), help="of the output (default wav)")
+    suffix_help = "for the names of Kaldi directories, such as _anon"
+    parser.add_argument("--suffix", default="", metavar="TEXT", help=suffix_help)
+    parser.add_argument("--limit", type=arguments.count, metavar="N", help="only the first N utterances")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Anonymise; the exit code."""
+    method = arguments.find_named_method(options.method)
+    arguments.require_usable(method)
+    settings = arguments.read_options(method, options.option)
+    if options.seed is None and options.voices is None:
+        raise CommandError("--seed: expected a whole number, from which the voices are drawn; found none.")
+    if options.voices and (options.seed is not None or options.level):
+        said = "--seed" if options.seed is not None else "--level"
+        raise CommandError(f"--voices: expected the voices of a file alone, found {said}, too, which draws others.")
+    _refuse_nested(options.source, options.out)
+    targeting = voices_of.read_targeting(method, options)
+    reading = arguments.read_reading(options)
+    source = read_source(options.source, reading)
+    if options.voices:
+        voices = voices_of.voices_from_file(method, source.utterances, options.voices)
+    else:
+        voices = voices_of.plan_source_voices(method, source, targeting, seed=options.seed, level=options.level)
+    work = Settings(options.method, settings, options.out, reading.container, options.strict, options.targets)
+    record = _record(method, options, work) | voices_of.describe_targets(targeting)
+    with closing(OutputFolder(options.out, record)) as folder:
+        if not options.json:
+            print_text(f"{method.title}, {counted(len(source.utterances), 'utterance')}.")
+            for remark in source.remarks:
+                print_text(f"  {remark}")
+            sys.stdout.flush()
+        started = _Run(options, method, source, voices, folder, source.utterances[: options.limit])
+        started.anonymize(work)
+        return started.finish()
+
+
+def _refuse_nested(source: Path, out: Path) -> None:
+    inside, outside = source.resolve(), out.resolve()
+    if inside == outside:
+        raise CommandError(f"{out}: expected an output folder apart from the input, found the input. Name another one.")
+    if outside.is_relative_to(inside):
+        raise CommandError(
+            f"{out}: expected an output folder outside the input, found one inside, which the next call would take for "
+            f"input. Name another one."
+        )
+    if inside.is_relative_to(outside):
+        raise CommandError(f"{out}: expected an output folder of its own, found one that holds the input.")
+
+
+def _record(method: Anonymizer, options: argparse.Namespace, work: Settings) -> dict[str, Any]:
+    """What decides the output of a run, for `OutputFolder`.
+
+    voices: ``planned`` from the seed, or the SHA-256 of the file that they are from. description: SHA-256 of the file
+    that describes an external command; empty for others. role, split, level, speaker_from: as said, None where they
+    were inferred.
+    """
+    description = arguments.find_description(options.method)
+    return {
+        "method": method.name,
+        "version": method.version,
+        "description": sha256_of(description) if description else "",
+        "options": work.options,
+        "seed": None if options.voices else options.seed,
+        "voices": sha256_of(options.voices) if options.voices else "planned",
+        "source": str(options.source.resolve()),
+        "container": work.container,
+        "suffix": options.suffix,
+        "is_strict": options.strict,
+        **{name: getattr(options, name) for name in ("role", "split", "level", "speaker_from")},
+    }
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run under way: what was asked for, and what became of the utterances of this call."""
+
+    options: argparse.Namespace
+    method: Anonymizer
+    source: Source
+    voices: voices_of.Voices
+    folder: OutputFolder
+    chosen: list[Utterance]
+    done: int = 0
+    kept: int = 0
+    failed: int = 0
+    speech_s: float = 0.0
+    notes: Counter[str] = field(default_factory=Counter)
+
+    @contextmanager
+    def _keeping(self) -> Iterator[None]:
+        """Where the run cannot go on, says so, and what of it is kept.
+
+        Raises:
+            NoSpaceError: the disk of the output folder is full.
+        """
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in records.FULL:
+                raise
+            raise records.NoSpaceError.of(self.folder.folder, error) from error
+        except KeyboardInterrupt:
+            kept = counted(len(self.folder.rows), "finished utterance")
+            print_message(f"{self.folder.folder}: {kept} kept. Repeat the command to go on.")
+            raise
+
+    def anonymize(self, work: Settings) -> None:
+        """Everything that is chosen and not finished."""
+        with self._keeping():
+            self._remove_parts()
+            rows, total = self.folder.rows, len(self.chosen)
+            tasks = [Task(each.audio, each.output, self.voices.of(each), rows.get(each.output)) for each in self.chosen]
+            with (
+                interruption() as is_interrupted,
+                Progress(total, "utterances") as progress,
+                closing(outcomes(tasks, work, min(self.options.jobs, total), is_interrupted)) as finished,
+            ):
+                for outcome in finished:
+                    speech_s = 0.0
+                    self.notes.update(outcome.notes)
+                    if outcome.problem:
+                        self.folder.forget(outcome.task.output)
+                        self.source.problems.add(outcome.problem)
+                        self.failed += 1
+                    elif outcome.row:
+                        speech_s = outcome.row.samples / outcome.row.rate_hz
+                        self.source.problems.keep(outcome.row.problems)
+                        self.kept += outcome.is_kept
+                        self.done += not outcome.is_kept
+                        self.speech_s += speech_s
+                        if not outcome.is_kept:
+                            self.folder.add(outcome.row)
+                    progress.add(is_new=not outcome.is_kept, speech_s=speech_s)
+                    if self.failed >= _HOPELESS and not self.done + self.kept:
+                        break
+
+    def _remove_parts(self) -> None:
+        """Take away what a killed process did not finish; only this process writes here."""
+        out = self.options.out
+        for place in {(out / each.output).parent for each in self.chosen} | {out}:
+            for path in place.glob(f".*{records.PART}"):
+                path.unlink()
+
+    def finish(self) -> int:
+        """Write lists and report, and say what became of it; the exit code."""
+        source, folder, problems = self.source, self.folder, self.source.problems
+        with self._keeping():
+            for data_set in (each for each in source.data_sets if each.is_kaldi):
+                members = [each for each in source.utterances if each.data_set == data_set.name]
+                problems.keep(write_lists(folder.folder, data_set, members, folder.rows))
+        problems.keep(self._left_over())
+        problems.keep(self._other_voices())
+        checked = check_voices_of_method(
+            self.method,
+            self.voices.assignments,
+            distance=self.voices.distance,
+            file=f"voices of {self.method.name}",
+        )
+        report = self._report(checked)
+        with self._keeping():
+            if self.options.targets:
+                finished = [each for each in source.utterances if each.output in folder.rows]
+                rows = voices_of.list_target_rows(finished, source.data_sets, self.voices)
+                write_text(folder.folder / records.TARGETS, write_targets_csv(rows))
+            folder.finish((each.output for each in source.utterances), report)
+        if self.options.json:
+            print_json(report)
+        else:
+            self._say_summary(report, checked)
+        return max(print_problems([*problems.report(), *checked.problems]), PROBLEMS if self.failed else 0)
+
+    def _left_over(self) -> Iterator[Problem]:
+        known = {each.output for each in self.source.utterances}
+        if found := [output for output in self.folder.rows if output not in known]:
+            yield Problem(
+                "left-over",
+                str(self.folder.folder),
+                "anonymised versions of what is in the input",
+                f"{len(found):,} of earlier calls whose originals are not there any more, such as {found[0]}",
+                "Remove them, or put the originals back.",
+                Severity.WARNING,
+            )
+
+    def _other_voices(self) -> Iterator[Problem]:
+        """Utterances of earlier calls that this one did not reach, and which other names or lists gave other voices."""
+        for each in self.source.utterances:
+            row = self.folder.rows.get(each.output)
+            if row and not row.has_voice(self.voices.of(each)):
+                expected, found = f"the voice that {each.speaker} has now", "another one, of an earlier call"
+                remedy = "Repeat the command without --limit."
+                yield Problem("other-voice", str(self.folder.folder / each.output), expected, found, remedy)
+
+    def _report(self, checked: VoiceReport) -> dict[str, Any]:
+        rows = [self.folder.rows[each.output] for each in self.chosen if each.output in self.folder.rows]
+        changed = Counter(remark for row in rows for remark in row.remarks)
+        found = problem_rows(self.source.problems.report())
+        return {
+            "utterances": len(self.source.utterances),
+            "finished": self.done + self.kept,
+            "finished_now": self.done,
+            "failed": self.failed,
+            "not_tried": len(self.source.utterances) - self.done - self.kept - self.failed,
+            "speech_s": sum(row.samples / row.rate_hz for row in rows),
+            "inferred": self.source.remarks,
+            "changed_before": dict(sorted(changed.items())),
+            "remarks_of_the_method": dict(sorted(self.notes.items())),
+            "voices": asdict(checked) | {"problems": problem_rows(checked.problems)},
+            "problems": sorted(found, key=lambda row: (str(row["code"]), str(row["file"]))),
+        }
+
+    def _say_summary(self, report: dict[str, Any], checked: VoiceReport) -> None:
+        parts = [f"{report['finished']:,} finished ({format_duration(self.speech_s)} of speech)"]
+        parts += [f"{self.kept:,} of them by an earlier call"] if self.kept else []
+        parts += [f"{self.failed:,} failed"] if self.failed else []
+        if report["not_tried"]:
+            why = "as the first ones all failed" if self.failed >= _HOPELESS else "--limit"
+            parts += [f"{report['not_tried']:,} not tried ({why})"]
+        print_text(", ".join(parts) + ".")
+        for remark, times in report["changed_before"].items():
+            print_text(f"  changed before, of {counted(times, 'utterance')}: {remark}")
+        for note, times in report["remarks_of_the_method"].items():
+            print_text(f"  {f'{times:,} × ' if times > 1 else ''}{note}")
+        print_text(checked.sentence())
+        files = f"each utterance in {records.JOURNAL}, everything found in {records.REPORT}"
+        print_text(f"In {self.options.out}; {files}.")
+
+
+# Lists of Kaldi --------------------------------------------------------------------------------------
+
+
+def write_lists(
+    folder: Path, data_set: DataSet, utterances: Iterable[Utterance], rows: Mapping[str, Row]
+) -> tuple[Problem, ...]:
+    """Write the lists of an anonymised Kaldi data directory, from the files that are really there.
+
+    ``wav.scp`` has a line for each finished utterance, whichever call finished it; its paths start where the output
+    folder was named from, as Kaldi's do. Lists that describe the original sound, such as features, are not copied.
+
+    Args:
+        folder: the output folder of the run.
+        utterances: of the data set; those without a row are left out of what is written.
+        rows: finished utterances by output.
+
+    Returns:
+        What is wrong with the lists that are copied. Of a list that is no UTF-8 the lines are copied as they are.
+    """
+    done = [each for each in utterances if each.output in rows]
+    if not done:
+        return ()
+    problems = ProblemList()
+    target = folder / data_set.output
+    speakers = {each.name: each.speaker for each in done}
+    by_speaker: dict[str, list[str]] = defaultdict(list)
+    for name, speaker in speakers.items():
+        by_speaker[speaker].append(name)
+    durations = {each.name: rows[each.output].samples / rows[each.output].rate_hz for each in done}
+    written = {
+        "wav.scp": _format_list(kaldi.write_listing, {each.name: (folder / each.output).as_posix() for each in done}),
+        "utt2spk": _format_list(kaldi.write_listing, speakers),
+        "spk2utt": _format_list(kaldi.write_spk2utt, by_speaker),
+        "utt2dur": _format_list(kaldi.write_utt2dur, durations),
+    }
+    of_original = (("spk2gender", kaldi.read_spk2gender, by_speaker), ("text", kaldi.read_text, speakers))
+    for name, read, keys in of_original:
+        path = data_set.folder / name
+        if path.is_file():
+            parsed = read(path, str(path))
+            problems.keep(parsed.problems)
+            content = parsed.content or _read_raw_lines(path)
+            own = {key: value for key, value in content.items() if key in keys}
+            written[name] = _format_list(kaldi.write_listing, own)
+    for path in sorted(data_set.folder.iterdir()):
+        if path.name.startswith(_COPIED) and "." not in path.name and path.is_file():
+            written[path.name] = path.read_text(encoding="utf-8", errors="surrogateescape")
+    for name, text in written.items():
+        write_text(target / name, text)
+    return problems.report()
+
+
+def _read_raw_lines(path: Path) -> dict[str, str]:
+    """Key and value of each line of a list that is no text, its bytes kept (``surrogateescape``)."""
+    lines = path.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
+    return {key: "".join(value).rstrip() for key, *value in (line.split(None, 1) for line in lines if line.strip())}
+
+
+def _format_list(write: Callable[[Any, TextIO], None], content: object) -> str:
+    file = io.StringIO()
+    write(content, file)
+    return file.getvalue()

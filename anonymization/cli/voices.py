@@ -1,0 +1,388 @@
+"""Which voice each utterance of a source gets, and the command ``voices``, which says so without anonymising.
+
+Voices are planned from a seed, taken from a file of voices, or those of target speakers. Those of a split are planned
+together over everybody who enrols or is tried in it, so that the directories of a challenge belong in one call: another
+population may give other voices. A pool of targets is read as a source is (a folder, a Kaldi data directory, or a
+folder of those); genders stand in a file ``spk2gender`` of the folder or data directory, for pool and input alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from anonymization.checks.voices import VoiceReport, check_voices, check_voices_of_method
+from anonymization.cli.arguments import add_method, add_reading, find_named_method, read_reading, seed
+from anonymization.cli.records import write_text
+from anonymization.cli.sources import DataSet, Reading, Source, Utterance, read_source
+from anonymization.methods.audio_conversion import convert_file
+from anonymization.methods.contract import (
+    Anonymizer,
+    MethodError,
+    PseudoSpeaker,
+    Samples,
+    Target,
+    TargetPool,
+    takes_targets,
+    validate_voice,
+)
+from anonymization.methods.voices.files import TargetRow, read_voices, write_targets_csv, write_voices
+from anonymization.methods.voices.pseudo_speakers import (
+    Assignment,
+    Level,
+    Role,
+    VoicePlan,
+    draw_pseudo_speaker,
+    plan_voices,
+    pseudo_speaker_key,
+    usual_level,
+)
+from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS, plan_targets
+from anonymization.methods.voices.targets import Source as Planned
+from common.errors import CommandError
+from common.problems import has_errors
+from common.terminal import print_json, print_problems, print_text, problem_rows
+from evaluation.formats.kaldi import read_spk2gender
+from speech.model_files.store import sha256_of
+
+DESCRIPTION = (
+    "The voices that run would give to a folder, as CSV on standard output or in a file; with --check, whether a file "
+    "of voices fulfils rule (d) of the task: one voice for a speaker, others for others and for enrolment."
+)
+GENDERS = "spk2gender"
+
+Place = tuple[Role, str, str, str]  # role, split, speaker, utterance (empty at speaker level)
+
+
+# The command --------------------------------------------------------------------------------------
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument("source", type=Path, nargs="?", metavar="IN", help="as for run; not needed with --check")
+    add_method(parser)
+    parser.add_argument("--seed", type=seed, help="what the voices are drawn from")
+    add_targets(parser)
+    add_reading(parser)
+    parser.add_argument("--out", type=Path, metavar="FILE.csv", help="write them there")
+    parser.add_argument("--check", type=Path, metavar="FILE.csv", help="look at the voices of a file instead")
+    distance_help = "that any two must keep, for --check, 0 to 1 (default 0)"
+    parser.add_argument("--distance", type=float, default=0.0, metavar="D", help=distance_help)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write or check voices; the exit code."""
+    method = find_named_method(options.method)
+    if options.check:
+        return _check(method, options)
+    if options.source is None:
+        raise CommandError("voices: expected a folder whose speakers get voices, or --check FILE.csv; found neither.")
+    if options.seed is None:
+        raise CommandError("--seed: expected a whole number, from which the voices are drawn; found none.")
+    targeting = read_targeting(method, options)
+    source = read_source(options.source, read_reading(options))
+    voices = plan_source_voices(method, source, targeting, seed=options.seed, level=options.level)
+    report = check_voices_of_method(method, voices.assignments, distance=voices.distance)
+    if options.out:
+        _write(options.out, method, source, voices)
+    if options.json:
+        print_json(_content(report) | {"inferred": source.remarks, "assignments": _list_rows(voices)})
+    elif options.out:
+        for remark in source.remarks:
+            print_text(remark)
+        print_text(report.sentence())
+        print_text(f"Written: {options.out}")
+    else:
+        _write(None, method, source, voices)
+    return print_problems([*source.problems.report(), *report.problems])
+
+
+def _write(path: Path | None, method: Anonymizer, source: Source, voices: Voices) -> None:
+    """The voices, or for a method with targets the target of each utterance; without a path to standard output."""
+    if not takes_targets(method):
+        names = [parameter.name for parameter in method.parameters]
+        write_voices(path or sys.stdout, voices.assignments, names)
+        return
+    text = write_targets_csv(list_target_rows(source.utterances, source.data_sets, voices))
+    if path is None:
+        sys.stdout.write(text)
+    else:
+        write_text(path, text)
+
+
+def _check(method: Anonymizer, options: argparse.Namespace) -> int:
+    if not 0 <= options.distance <= 1:
+        raise CommandError(f"--distance: expected a number from 0 to 1, found {options.distance:g}.")
+    file = read_voices(options.check, str(options.check))
+    if not file.assignments:
+        file.require()
+    report = check_voices(file.assignments, method.parameters, distance=options.distance, file=str(options.check))
+    if options.json:
+        print_json(_content(report))
+    else:
+        print_text(report.sentence())
+    return print_problems([*file.problems, *report.problems])
+
+
+def _content(report: VoiceReport) -> dict[str, object]:
+    return asdict(report) | {"holds": report.voices_differ, "problems": problem_rows(report.problems)}
+
+
+def _list_rows(voices: Voices) -> list[dict[str, object]]:
+    columns = ("role", "split", "level", "speaker", "utterance")
+    return [{name: getattr(row, name) for name in columns} | row.voice.as_dict() for row in voices.assignments]
+
+
+# Voices drawn or of a file -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Voices:
+    """The voices of a source. distance: what any two speakers' differ by at least; 0 where nothing was promised."""
+
+    assignments: tuple[Assignment, ...]
+    distance: float
+    by_place: Mapping[Place, PseudoSpeaker]
+
+    def of(self, utterance: Utterance) -> PseudoSpeaker:
+        """The voice of an utterance: its own, else its speaker's."""
+        own = self.by_place.get((utterance.role, utterance.split, utterance.speaker, utterance.name))
+        return own or self.by_place[utterance.role, utterance.split, utterance.speaker, ""]
+
+
+def plan_drawn_voices(method: Anonymizer, utterances: Sequence[Utterance], *, seed: int, level: Level | None) -> Voices:
+    """Voices drawn from a seed.
+
+    Args:
+        level: None for what is usual: training data at utterance level, all else at speaker level.
+
+    Raises:
+        MethodError: training data at speaker level, which has no voices there.
+    """
+    plans = _plans(method, utterances, seed, level)
+    assignments: dict[Place, Assignment] = {}
+    for each in utterances:
+        at_level = level or usual_level(each.role)
+        place = (each.role, each.split, each.speaker, each.name if at_level == "utterance" else "")
+        if place in assignments:
+            continue
+        if at_level == "speaker":
+            voice = plans[each.role, each.split].voices[each.speaker]
+        else:
+            key = pseudo_speaker_key(
+                seed=seed, role=each.role, split=each.split, speaker=each.speaker, utterance=each.name
+            )
+            voice = draw_pseudo_speaker(key, method.parameters)
+        assignments[place] = Assignment(each.role, each.split, at_level, each.speaker, place[3], voice)
+    return make_voices(assignments.values(), min((plan.distance for plan in plans.values()), default=0.0))
+
+
+def _plans(
+    method: Anonymizer, utterances: Sequence[Utterance], seed: int, level: Level | None
+) -> dict[tuple[str, str], VoicePlan]:
+    speakers: dict[str, set[str]] = defaultdict(set)
+    for each in utterances:
+        if each.role != "training":
+            speakers[each.split].add(each.speaker)
+    wanted = {(each.role, each.split) for each in utterances if (level or usual_level(each.role)) == "speaker"}
+    if any(role == "training" for role, _ in wanted):
+        raise MethodError("Training data is anonymised at utterance level; found --level speaker. Leave it out.")
+    return {
+        (role, split): plan_voices(method.parameters, seed=seed, role=role, split=split, speakers=speakers[split])
+        for role, split in sorted(wanted)
+    }
+
+
+def voices_from_file(method: Anonymizer, utterances: Sequence[Utterance], path: Path) -> Voices:
+    """The voices that a file states, for every utterance of the source.
+
+    Raises:
+        MethodError: a file of voices with faults; a voice that the method cannot take.
+        CommandError: an utterance that has none in the file, or a speaker that has two at speaker level.
+    """
+    rows = read_voices(path, str(path)).require()
+    _refuse_second_voices(rows, path)
+    voices = make_voices(rows, 0.0)
+    for row in voices.assignments:
+        try:
+            validate_voice(method, row.voice)
+        except MethodError as error:
+            raise MethodError(f"{path}, the voice of {row.utterance or row.speaker}: {error}") from error
+    for each in utterances:
+        try:
+            voices.of(each)
+        except KeyError:
+            raise CommandError(
+                f"{path}: expected a voice for the speaker {each.speaker} ({each.role}, {each.split}), found none. "
+                f"Make the file from the same folder, role and split."
+            ) from None
+    return voices
+
+
+def _refuse_second_voices(rows: Iterable[Assignment], path: Path) -> None:
+    first: dict[Place, Assignment] = {}
+    for row in rows:
+        earlier = first.setdefault(_place(row), row)
+        if earlier.voice != row.voice:
+            raise CommandError(
+                f"{path}, line {row.line}: expected one voice for {row.speaker} at level {row.level} ({row.role}, "
+                f"{row.split}), found another one than in line {earlier.line}. Keep the line that is meant, or set "
+                f"the level to utterance."
+            )
+
+
+def _place(row: Assignment) -> Place:
+    return row.role, row.split, row.speaker, row.utterance if row.level == "utterance" else ""
+
+
+def make_voices(assignments: Iterable[Assignment], distance: float) -> Voices:
+    """Assignments as the voices of a source."""
+    rows = tuple(assignments)
+    return Voices(rows, distance, {_place(row): row.voice for row in rows})
+
+
+# Voices of targets -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Targeting:
+    """What was said about targets. genders: of the speakers of the input by name, from a file that was named."""
+
+    selection: str
+    pool: TargetPool
+    genders: dict[str, str]
+
+
+def add_targets(parser: argparse._ActionsContainer) -> None:
+    """The arguments about targets."""
+    targets_help = "speech of the target speakers, for methods that need some"
+    parser.add_argument("--targets", type=Path, metavar="FOLDER", help=targets_help)
+    selection_help = f"who gets which target (default {DEFAULT_SELECTION})"
+    parser.add_argument("--target-selection", choices=tuple(SELECTIONS), help=selection_help)
+    genders_help = f"{GENDERS} of the input (default: the file of that name in it)"
+    parser.add_argument("--genders", type=Path, metavar="FILE", help=genders_help)
+
+
+def read_targeting(method: Anonymizer, options: argparse.Namespace) -> Targeting | None:
+    """What was said, the pool read; None for methods without targets.
+
+    Raises:
+        CommandError: targets that the method does not take, or none where it needs some.
+    """
+    if not takes_targets(method):
+        for said in ("targets", "target_selection", "genders"):
+            if getattr(options, said):
+                raise CommandError(
+                    f"--{said.replace('_', '-')}: expected a method whose voices are those of targets, such as "
+                    f"knn-world; found {method.name}, which draws its voices."
+                )
+        return None
+    if options.targets is None:
+        raise CommandError(f"--targets: expected a folder of speech of target speakers for {method.name}; found none.")
+    if getattr(options, "voices", None):
+        raise CommandError(f"--voices: expected drawn voices; {method.name} gives those of --targets.")
+    genders = _read_genders(options.genders) if options.genders else {}
+    return Targeting(options.target_selection or DEFAULT_SELECTION, read_pool(options.targets), genders)
+
+
+def read_pool(folder: Path) -> TargetPool:
+    """The target speakers of a folder, each with its recordings in the order of their names.
+
+    Raises:
+        CommandError: no such folder, or nobody in it.
+        MethodError: a file of genders with faults.
+    """
+    source = read_source(folder, Reading(role="trial"))
+    genders = _find_genders(source)
+    recordings: dict[str, list[partial[tuple[Samples, int]]]] = defaultdict(list)
+    for each in sorted(source.utterances, key=lambda each: each.name):
+        recordings[each.speaker].append(partial(_read_recording, each.audio))
+    return TargetPool(Target(name, genders.get(name, ""), tuple(found)) for name, found in recordings.items())
+
+
+def prepare_method(method: Anonymizer, folder: Path | None) -> Anonymizer:
+    """The method with the targets of a folder, where it takes some; for worker processes, too."""
+    return method.prepare(read_pool(folder)) if takes_targets(method) and folder is not None else method
+
+
+def plan_source_voices(
+    method: Anonymizer, source: Source, targeting: Targeting | None, *, seed: int, level: Level | None
+) -> Voices:
+    """The voices of all utterances of a source, drawn or those of targets.
+
+    Raises:
+        MethodError: what `plan_targets` or `plan_drawn_voices` refuses.
+    """
+    if targeting is None:
+        return plan_drawn_voices(method, source.utterances, seed=seed, level=level)
+    genders = targeting.genders or _find_genders(source)
+    planned = []
+    for each in source.utterances:
+        gender, at_level = genders.get(each.speaker, ""), level or usual_level(each.role)
+        planned.append(Planned(each.name, each.speaker, gender, each.role, each.split, at_level))
+    assigned = plan_targets(planned, targeting.pool.targets, targeting.selection, seed=seed)
+    voices = {_place(each): each.voice for each in assigned}
+    return make_voices(
+        (
+            Assignment(role, split, "utterance" if utterance else "speaker", speaker, utterance, voice)
+            for (role, split, speaker, utterance), voice in voices.items()
+        ),
+        0.0,
+    )
+
+
+def list_target_rows(
+    utterances: Sequence[Utterance], data_sets: Sequence[DataSet], voices: Voices
+) -> Iterator[TargetRow]:
+    """The lines of a file of targets; data sets are named where there are several."""
+    several = len(data_sets) > 1
+    for each in utterances:
+        yield each.data_set if several else "", each.name, voices.of(each).target
+
+
+def describe_targets(targeting: Targeting | None) -> dict[str, str]:
+    """What decides the targets of a run, for its record; nothing for methods without targets.
+
+    targets: SHA-256 of names, genders and recordings of the targets; genders: that of a file that was named.
+    """
+    if targeting is None:
+        return {}
+    digest = hashlib.sha256()
+    for target in targeting.pool.targets:
+        digest.update(f"{target.name}\0{target.gender}\0".encode("utf-8", "surrogateescape"))
+        for recording in target.recordings:
+            assert isinstance(recording, partial)  # noqa: S101 - as `read_pool` makes them
+            digest.update(sha256_of(recording.args[0]).encode())
+    genders = "\0".join(f"{name}\0{gender}" for name, gender in sorted(targeting.genders.items()))
+    return {
+        "targets": digest.hexdigest(),
+        "target_selection": targeting.selection,
+        "genders": hashlib.sha256(genders.encode()).hexdigest() if genders else "",
+    }
+
+
+def _read_recording(path: Path) -> tuple[Samples, int]:
+    conformed = convert_file(path)
+    return conformed.samples, conformed.rate_hz
+
+
+def _find_genders(source: Source) -> dict[str, str]:
+    """Of all data sets of a source that state them."""
+    found: dict[str, str] = {}
+    for data_set in source.data_sets:
+        if (path := data_set.folder / GENDERS).is_file():
+            found |= _read_genders(path)
+    return found
+
+
+def _read_genders(path: Path) -> dict[str, str]:
+    parsed = read_spk2gender(path, str(path))
+    if has_errors(parsed.problems):
+        raise MethodError("\n".join(problem.sentence() for problem in parsed.problems))
+    return dict(parsed.content)

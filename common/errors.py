@@ -1,0 +1,21 @@
+"""The errors that libraries raise; the text of each is a sentence that says what to correct in the input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class MetricInputError(ValueError):
+    """An input for which the metric is not defined: says what was expected and what was found."""
+
+
+class CommandError(Exception):
+    """Bad usage or an input that cannot be read: one sentence for the person at the terminal."""
+
+
+class ProblemsError(ValueError):
+    """An input that cannot be used; each of `problems` is a sentence: what was expected, what found, what would do."""
+
+    def __init__(self, problems: Iterable[str] | str) -> None:
+        self.problems = [problems] if isinstance(problems, str) else list(problems)
+        super().__init__(" ".join(self.problems))

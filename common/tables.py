@@ -1,0 +1,318 @@
+"""Tables: one model for what a page shows and what a file holds, and the one way to write them.
+
+A `DataTable` holds values under names of columns, with every digit, and is written as CSV or as records for JSON. A
+`Table` holds what is read: cells as texts with interval, note and link, in groups of rows under described columns; a
+page shows it with ``components/table.html``, and `latex_table` prints it. Nothing here knows of Django or pandas.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+Value = str | float | int | None
+Order = Literal["", "asc", "desc"]
+ARIA_SORT = {"asc": "ascending", "desc": "descending"}
+
+# What is read --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column.
+
+    Attributes:
+        key: its name in files and addresses.
+        heading: what a reader sees above it.
+        description: what it holds and in which unit.
+        digits: decimals on a page; None for text and counts.
+        is_share: pages show it in percent.
+        kind: how its cells look, as words of the style sheet: ``num`` for numbers, ``text`` for prose, or empty.
+        unit: stands behind the heading.
+        note: small text under the heading.
+        natural: the order when a reader first sorts by it; empty where none does.
+        query: of the address that sorts by it.
+        sorted: the order in which the table stands by this column; empty where another one decides.
+    """
+
+    key: str
+    heading: str = ""
+    description: str = ""
+    digits: int | None = None
+    is_share: bool = False
+    kind: str = ""
+    unit: str = ""
+    note: str = ""
+    natural: Order = ""
+    query: str = ""
+    sorted: Order = ""
+
+    @property
+    def label(self) -> str:
+        """Heading and unit."""
+        return f"{self.heading}, {self.unit}" if self.unit else self.heading
+
+    @property
+    def is_number(self) -> bool:
+        return self.kind.startswith("num")
+
+    def sortable(self, natural: Order, sort: str, order: Order, query: Mapping[str, str] | None = None) -> Column:
+        """The column with a heading that sorts by it.
+
+        Args:
+            natural: the order when first chosen; chosen again, it is turned round.
+            sort, order: the key and the order by which the table stands.
+            query: what else the address holds.
+        """
+        opposite: Order = "asc" if natural == "desc" else "desc"
+        following = opposite if self.key == sort and order == natural else natural
+        address = urlencode({**(query or {}), "sort": self.key, "order": following})
+        return replace(self, natural=natural, sorted=order if self.key == sort else "", query=address)
+
+    @property
+    def aria_sort(self) -> str:
+        """Such as ``ascending``, as a page says it."""
+        return ARIA_SORT.get(self.sorted, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a cell shows.
+
+    Attributes:
+        text: what is read; empty where there is nothing.
+        interval: limits of the number, beneath it.
+        note: a remark, beneath it.
+        is_unlike: whether the note tells a disagreement.
+        value: the bare value, by which the table sorts where it stands.
+        link: the address that the text leads to.
+        marks: words set off behind the text, such as ``late``.
+        aside: secondary text behind it, such as a deviation.
+        badge: the state that the text tells: ``succeeded``, ``failed``, ``running``…
+        title: what is told of it to whoever points at it.
+        drawing: markup that is shown in place of the text; it must be safe.
+    """
+
+    text: str = ""
+    interval: str = ""
+    note: str = ""
+    is_unlike: bool = False
+    value: Value = None
+    link: str = ""
+    marks: tuple[str, ...] = ()
+    aside: str = ""
+    badge: str = ""
+    title: str = ""
+    drawing: str = ""
+
+    @property
+    def bare(self) -> str:
+        """The value as scripts compare it: with every digit, texts in small letters; empty where there is none."""
+        return "" if self.value is None else str(self.value).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line. `place`: what it is among the others, such as ``reference``, as the style sheet names it."""
+
+    cells: tuple[Cell, ...]
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows that belong together.
+
+    Attributes:
+        head: names the group in the first column, beside all of its rows; their cells begin with the second column.
+        band: a heading over the whole width, above the group.
+        band_note: secondary text behind the band.
+    """
+
+    rows: tuple[Row, ...]
+    head: Cell | None = None
+    band: str = ""
+    band_note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as it is read.
+
+    Attributes:
+        title: what it is called.
+        label: what it is called to whoever does not see it; the title where it is empty.
+        caption: what it holds; `lead`, in bold, begins it.
+        name: begins the addresses of its parts.
+        styles: how it looks and folds on a small screen, as words of the style sheet.
+        header: which cell of a row names it; the head of a group stands before it.
+        missing: what stands in a number's cell that has none.
+        anchor: of the section that sorting addresses lead to.
+        is_caption_hidden: whether the caption is for those only who do not see the page.
+        is_tall: whether it scrolls inside of its own region.
+        note: how to read it.
+        csv: address of the whole table as a file; empty without one.
+        left_out: how many rows are in the file only.
+    """
+
+    columns: tuple[Column, ...]
+    groups: tuple[Group, ...]
+    title: str
+    caption: str = ""
+    lead: str = ""
+    label: str = ""
+    name: str = ""
+    styles: str = "stack"
+    header: int = 0
+    missing: str = ""
+    anchor: str = ""
+    is_caption_hidden: bool = False
+    is_tall: bool = False
+    note: str = ""
+    csv: str = ""
+    left_out: int = 0
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows of all groups."""
+        return tuple(row for group in self.groups for row in group.rows)
+
+    @property
+    def is_sortable(self) -> bool:
+        return any(column.query for column in self.columns)
+
+    @property
+    def described(self) -> list[Column]:
+        """The columns with a description."""
+        return [column for column in self.columns if column.description]
+
+
+# What files hold -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DataTable:
+    """Values under names of columns; None where there is none.
+
+    Attributes:
+        rows: a value for each column; where they are made while they are read, they are read once.
+        name: what the table is called in files and addresses.
+    """
+
+    columns: tuple[str, ...]
+    rows: Iterable[Sequence[Any]]
+    name: str = ""
+
+    def records(self, **equal: Value) -> list[dict[str, Any]]:
+        """The rows as dictionaries, those where every named column has the given value."""
+        found = (dict(zip(self.columns, row, strict=True)) for row in self.rows)
+        return [row for row in found if all(row[name] == value for name, value in equal.items())]
+
+    def values(self, column: str) -> list[Any]:
+        """The different values of a column in the order of the rows."""
+        place = self.columns.index(column)
+        return list(dict.fromkeys(row[place] for row in self.rows))
+
+    @property
+    def lines(self) -> Iterator[Sequence[Any]]:
+        """The names of the columns, then the rows."""
+        return chain([self.columns], self.rows)
+
+    def csv(self, line_end: str = "\n") -> str:
+        """The table as CSV."""
+        return "".join(csv_lines(self.lines, line_end))
+
+
+def csv_lines(rows: Iterable[Iterable[Any]], line_end: str = "\r\n") -> Iterator[str]:
+    """Comma-separated lines one by one, the names of the columns first among the rows.
+
+    Numbers stand in the shortest form that reads back the same, no value is empty, and no cell is a formula.
+    """
+    writer = csv.writer(_Echo(), lineterminator=line_end)
+    for row in rows:
+        yield writer.writerow([harmless_cell(cell) for cell in row])
+
+
+class _Echo:
+    """What the writer hands over is what it gives back."""
+
+    def write(self, line: str) -> str:
+        return line
+
+
+_RUNS = ("=", "+", "-", "@", "\t", "\r")
+_SIGNED_NUMBER = re.compile(r"[-+](?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z", re.ASCII)
+
+
+def harmless_cell(cell: Any) -> Any:
+    """The cell as it is written; a text that a spreadsheet would run gets an apostrophe before it.
+
+    A text that starts with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return is run, unless it is a number such
+    as ``-1.633``. Anything but text is left as it is.
+
+    Example:
+        >>> harmless_cell("=1+1"), harmless_cell("-1.633"), harmless_cell(-1.633)
+        ("'=1+1", '-1.633', -1.633)
+    """
+    if not isinstance(cell, str) or not cell.startswith(_RUNS) or _SIGNED_NUMBER.match(cell):
+        return cell
+    return f"'{cell}"
+
+
+# LaTeX ---------------------------------------------------------------------------------------------
+
+_LATEX = str.maketrans(
+    {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "ρ": r"$\rho$", "−": "$-$"}
+    | {"–": "--", "’": "'", "“": "``", "”": "''"}
+)
+
+
+def latex_text(text: str) -> str:
+    """Text in one line that LaTeX prints as it is."""
+    return " ".join(text.split()).translate(_LATEX)
+
+
+def latex_table(table: Table, caption: str) -> list[str]:
+    """The lines of a booktabs table; marks stand in brackets, notes are left out.
+
+    A number that begins with an ASCII minus is set as mathematics, so that it gets a true one.
+    """
+    columns = table.columns
+    names = next((place for place, column in enumerate(columns) if column.is_number), len(columns))
+    right = "".join("r" if column.is_number or column.kind == "rank" else "l" for column in columns[:names])
+    lines = [
+        r"\begin{table}",
+        r"  \centering",
+        f"  \\caption{{{latex_text(caption)}}}",
+        f"  \\begin{{tabular}}{{{right}{'r' * (len(columns) - names)}}}",
+        r"    \toprule",
+        f"    {' & '.join(latex_text(column.label) for column in columns)} \\\\",
+    ]
+    for group in table.groups:
+        lines.append(r"    \midrule")
+        for place, row in enumerate(group.rows):
+            head = () if group.head is None else (group.head if place == 0 else Cell(),)
+            cells = (
+                _latex_cell(cell, is_number=column.is_number)
+                for column, cell in zip(columns, (*head, *row.cells), strict=True)
+            )
+            lines.append(f"    {' & '.join(cells)} \\\\")
+    return [*lines, r"    \bottomrule", r"  \end{tabular}", r"\end{table}"]
+
+
+def _latex_cell(cell: Cell, *, is_number: bool) -> str:
+    if is_number and not cell.text:
+        return "--"
+    text = latex_text(cell.text)
+    if is_number and text.startswith("-"):
+        text = f"${text}$"
+    marks = "".join(f" ({latex_text(mark)})" for mark in cell.marks)
+    interval = f" [{latex_text(cell.interval)}]" if cell.interval else ""
+    return f"{text}{marks}{interval}"

@@ -1,0 +1,276 @@
+"""What programs write: tables, complete reports, JSON and progress, and how a program of several commands ends.
+
+Results go to standard output, everything about them (problems, progress) to standard error, so that a pipe carries
+numbers only. What is no terminal gets plain text, as wide as it needs. Conventions: text columns flush left, numbers
+flush right; ``–`` is no value. Exit codes: what the command returns; 2 for what a person typed or sent that cannot be
+used, or a machine without room, said in one sentence on standard error; 130 when it was interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Literal, NoReturn, TypeVar
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from common.errors import CommandError
+from common.problems import Problem, Severity, has_errors
+
+NONE = "–"
+REPLACEMENT = "�"
+# Names in files may hold what a terminal obeys; only lines and tabs are for it. Halves of characters have no bytes.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+FINE, PROBLEMS, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
+PROBLEMS_PER_KIND = 20
+_BAR_WIDTH = 30
+_DRAW_EVERY_S = 0.1
+_NARROWEST, _WIDEST_PARAGRAPH, _UNBOUNDED = 40, 100, 100_000
+
+Lines = Literal["none", "stages", "tenths"]
+T = TypeVar("T")
+
+
+def print_text(text: str = "") -> None:
+    """Write one line, or several, to standard output."""
+    sys.stdout.write(f"{clean_text(text)}\n")
+
+
+def print_message(text: str) -> None:
+    """Write one line, or several, to standard error."""
+    sys.stderr.write(f"{clean_text(text)}\n")
+
+
+def print_json(content: object) -> None:
+    """Write JSON with every digit; numbers that JSON does not know are the texts “nan”, “inf” and “-inf”."""
+    text = json.dumps(_make_plain(content), ensure_ascii=False, indent=2, allow_nan=False)
+    print_text(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def print_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, indent: str = "", numbers_from: int | None = None
+) -> None:
+    """Write columns side by side: those of numbers flush right, any other flush left.
+
+    Args:
+        indent: before each line.
+        numbers_from: the first column of numbers; None where the cells tell.
+    """
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="")
+    for number, title in enumerate(header):
+        cells = [row[number] for row in rows]
+        is_right = (bool(cells) and all(map(_is_number, cells))) if numbers_from is None else number >= numbers_from
+        table.add_column(Text(clean_text(title)), justify="right" if is_right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(clean_text(cell)) for cell in row))
+    console = _make_console(len(indent))
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        sys.stdout.write(f"{indent}{line}".rstrip() + "\n")
+
+
+def print_paragraph(text: str | Text, *, indent: str = "") -> None:
+    """Write a paragraph in the width of the terminal; of a `Text` with its colours, where the terminal has them."""
+    console = _make_console()
+    width = min(_WIDEST_PARAGRAPH, console.width) - len(indent)
+    for line in (text if isinstance(text, Text) else Text(clean_text(text))).wrap(console, width):
+        line.rstrip()
+        console.print(Text(indent) + line, soft_wrap=True)
+
+
+def print_problems(problems: Sequence[Problem]) -> int:
+    """Write every problem in one sentence each, grouped by kind, the worst kinds first.
+
+    Returns:
+        The exit code that follows.
+    """
+    for line in format_problems(problems):
+        print_message(line)
+    return PROBLEMS if has_errors(problems) else FINE
+
+
+def format_problems(problems: Sequence[Problem]) -> Iterator[str]:
+    """A heading for each kind of problem, then its sentences; of a long list the first ones (JSON has all)."""
+    order = list(Severity)
+    by_kind: dict[tuple[Severity, str], list[Problem]] = {}
+    for problem in problems:
+        by_kind.setdefault((problem.severity, problem.code), []).append(problem)
+    for (severity, code), members in sorted(by_kind.items(), key=lambda item: order.index(item[0][0])):
+        yield f"{severity}: {code.replace('-', ' ')}"
+        for problem in members[:PROBLEMS_PER_KIND]:
+            yield f"  {problem.sentence()}"
+        if len(members) > PROBLEMS_PER_KIND:
+            yield f"  … and {len(members) - PROBLEMS_PER_KIND:,} more; --json lists all."
+
+
+def problem_rows(problems: Iterable[Problem]) -> list[dict[str, object]]:
+    """Problems for JSON."""
+    return [asdict(problem) | {"sentence": problem.sentence()} for problem in problems]
+
+
+class ProgressBar:
+    """How far a long command is, on standard error: a bar on a terminal; elsewhere lines from time to time, or nothing.
+
+    Args:
+        is_kept: whether the bar stays when the work has ended.
+        lines: what gets a line where there is no terminal: each stage, or each tenth of it, or nothing.
+    """
+
+    def __init__(self, *, is_kept: bool = False, lines: Lines = "none") -> None:
+        self.is_terminal = sys.stderr.isatty()
+        self._lines, self._last_line, self._drawn_at = lines, "", -math.inf
+        self._bar = Progress(
+            BarColumn(_BAR_WIDTH),
+            TextColumn("{task.description}", markup=False),
+            console=_Console(file=sys.stderr),
+            auto_refresh=False,
+            transient=not is_kept,
+            redirect_stdout=sys.stdout.isatty(),
+            disable=not self.is_terminal,
+        )
+        self._task = self._bar.add_task("")
+
+    def __enter__(self) -> ProgressBar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def show(self, stage: str, done: int, total: int, text: str = "", *, after: str = "") -> None:
+        """Draw what changed.
+
+        Args:
+            total: 0 where nobody knows.
+            text: in place of ``12/48 stage`` beside the bar.
+            after: the share of a stage, in lines.
+        """
+        if not self.is_terminal:
+            tenth = f"{stage}: {10 * (10 * done // total)} %{after}" if total else f"{stage} …"
+            line = tenth if self._lines == "tenths" else stage
+            if self._lines != "none" and line != self._last_line:
+                print_message(line)
+                self._last_line = line
+            return
+        now = time.monotonic()
+        is_due = stage != self._last_line or done >= total or now - self._drawn_at >= _DRAW_EVERY_S
+        beside = clean_text(text or f"{done:,}/{total:,} {stage}")
+        self._bar.update(self._task, completed=done, total=max(total, 1), description=beside, refresh=is_due)
+        if is_due:
+            self._last_line, self._drawn_at = stage, now
+
+
+def track_progress(items: Iterable[T], total: int, what: str) -> Iterator[T]:
+    """The items, with a bar on standard error where that is a terminal."""
+    if total < 2:
+        yield from items
+        return
+    with ProgressBar(is_kept=True) as bar:
+        bar.show(what, 0, total)
+        for done, item in enumerate(items):
+            bar.show(what, done, total)
+            yield item
+        bar.show(what, total, total)
+
+
+def clean_text(text: str) -> str:
+    """The text without what a terminal would obey."""
+    return _CONTROL.sub(REPLACEMENT, text)
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong with arguments in one sentence instead of the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise CommandError(f"{self.prog}: {message}. See {self.prog} --help.")
+
+
+def run_command(read_options: Callable[[], argparse.Namespace], *told: type[Exception]) -> int:
+    """Run the command that the options name as `run`; returns its exit code.
+
+    Args:
+        read_options: may raise `CommandError`.
+        told: exceptions besides `CommandError` whose words are for the person at the terminal.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="replace")  # a terminal without ρ or “ still gets its numbers and sentences
+    expected: tuple[type[Exception], ...] = (CommandError, *told)
+    try:
+        options = read_options()
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except expected as error:
+        print_message(str(error))
+        return UNUSABLE
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINE
+    except KeyboardInterrupt:
+        print_message("\nStopped.")
+        return INTERRUPTED
+    except OSError as error:
+        _discard_output()
+        print_message(_describe(error))
+        return UNUSABLE
+    except MemoryError:
+        print_message("Memory is full. Give the command less at a time, or stop what else uses the memory.")
+        return UNUSABLE
+    return code
+
+
+def _describe(error: OSError) -> str:
+    """What the system says of a file that no command expected to fail; without a name it is standard output."""
+    reason = error.strerror or str(error)
+    if error.filename is None:
+        return f"Expected to write everything that was to be written, found “{reason}”. Make space and repeat it."
+    return f"{error.filename}: expected a file or folder that can be used, found “{reason}”."
+
+
+def _discard_output() -> None:
+    """What still waits to be printed would fail again as Python ends, where standard output is what failed."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Say so by the error itself: rich would end the program at once, as if it had failed."""
+        raise BrokenPipeError
+
+
+def _make_console(margin: int = 0) -> Console:
+    """Standard output, `margin` columns narrower than the terminal; unbounded where it is none."""
+    console = _Console(file=sys.stdout, highlight=False, emoji=False)
+    console.width = max(_NARROWEST, console.width - margin) if console.is_terminal else _UNBOUNDED
+    return console
+
+
+def _is_number(cell: str) -> bool:
+    return cell in (NONE, "") or cell.lstrip("+-−±(")[:1].isdigit()
+
+
+def _make_plain(content: object) -> object:
+    if isinstance(content, dict):
+        return {str(key): _make_plain(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_make_plain(value) for value in content]
+    if isinstance(content, float) and not math.isfinite(content):
+        return str(content)
+    return content

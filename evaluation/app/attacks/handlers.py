@@ -1,0 +1,194 @@
+"""Attacks of the portal evaluation as jobs: speaker vectors of each data set, then scores and all that follows.
+
+Every trial is scored for each attack that the attacker can make, and the scores become the same numbers as uploaded
+ones. They stand beside the team's: they are runs of a kind of their own, which no leaderboard ranks by.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common.errors import MetricInputError
+from common.problems import Problem, Severity
+from evaluation.app.attacks.selectors import archive_key, matrices_key, scores_key, similarity_key
+from evaluation.app.attacks.trained import load_encoder
+from evaluation.app.models import EvaluationRun, ScoreSet
+from evaluation.app.objective.services import draw_det_figures
+from evaluation.app.runs import feature_cache
+from evaluation.app.runs.context import EvaluationContext, Recording, list_recordings
+from evaluation.app.runs.kinds import ATTACK, choose_device, describe_engine
+from evaluation.app.runs.services import load_run, make_score_set, store_figure, store_objective
+from evaluation.figures import similarity
+from evaluation.formats.results import Speech
+from evaluation.metrics.voice_similarity import VoiceDistinctiveness
+from evaluation.scoring.attack import choose_scorer, results_folder, run_attack
+from evaluation.scoring.sources import Attacker
+from portal.challenges.models import DataSet
+from portal.core.storage import replace_named
+from portal.jobs.kinds import JobFailure, job_kind
+from portal.jobs.models import Actor, Queue
+from portal.jobs.runner import JobContext
+from speech.encoders.contract import Samples, SpeakerEncoder
+
+
+@job_kind("vectors", title="Speaker vectors of a data set", queue=Queue.CPU)
+def extract_vectors(context: JobContext) -> dict[str, Any]:
+    """The vectors of one data set that are not there yet, original and anonymised.
+
+    The trials that need a recording that cannot be used are told as missing.
+    """
+    run = load_run(context)
+    return feature_cache.extract_data_set(context, run, make_extractor(run))
+
+
+def make_extractor(run: EvaluationRun) -> feature_cache.Extractor[feature_cache.Vector]:
+    """How the vectors of a run are made and kept.
+
+    Raises:
+        JobFailure: this portal has no such engine, or another version of it, or something it needs is missing.
+    """
+    text = describe_engine(run)
+    if text.training is Speech.ANONYMISED:
+        trained = EvaluationRun.objects.get(pk=run.parameters["trained"])
+        speeches: tuple[Speech, ...] = (Speech.ANONYMISED,)
+
+        def load() -> SpeakerEncoder:
+            return load_encoder(trained, run.parameters["seed"], choose_device(("torch",)))
+    else:
+        engine = feature_cache.load_engine(ATTACK, run, difference=", whose vectors differ")
+        speeches = (Speech.ORIGINAL, Speech.ANONYMISED)
+
+        def load() -> SpeakerEncoder:
+            return ATTACK.engines.load(engine.name, choose_device(engine.packages))
+
+    return feature_cache.Extractor(
+        title=text.title,
+        what="speaker vectors",
+        cache=feature_cache.vector_cache(text.key),
+        load=load,
+        apply=_embed,
+        stage="Vectors",
+        speeches=speeches,
+        needs_audio="Import the corpus again with its audio; trials that need these utterances have no score until "
+        "then.",
+    )
+
+
+def _embed(encoder: SpeakerEncoder, samples: Sequence[Samples], rate_hz: int) -> list[feature_cache.Vector]:
+    vectors = encoder.embed(samples, rate_hz)
+    if not np.isfinite(vectors).all():
+        raise MetricInputError("the engine gave numbers that are not finite")
+    return list(vectors)
+
+
+@job_kind("attack", title="The portal's own attack", queue=Queue.CPU)
+def attack(context: JobContext) -> dict[str, Any]:
+    """Scores of every trial, their numbers, similarity matrices and figures.
+
+    It begins anew at each attempt, for it takes seconds; what an interrupted one left is replaced.
+    """
+    run = load_run(context)
+    evaluation = EvaluationContext(run.submission)
+    attacker = _attacker(run, evaluation)
+    score_sets: list[ScoreSet] = []
+    alts: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="attack-") as place:
+        folder = Path(place)
+        objective = run_attack(
+            folder,
+            attacker,
+            evaluation.sources,
+            kept=lambda test: score_sets.append(make_score_set(run, test, evaluation.recipe)),
+            drawn=lambda name, found: alts.update({name: _store_voices(run, evaluation.data_sets[name], found)}),
+            progress=context.progress,
+        )
+        _store_files(run, folder / results_folder(attacker.name, attacker.training))
+    if not score_sets:
+        raise JobFailure(
+            "No test has scores of both target and nontarget trials, so there is nothing to measure.",
+            actor=Actor.ORGANIZER,
+            remedy="The reports of the vectors name what could not be used. Mend it, then run this again.",
+            problems=objective.problems,
+        )
+    context.problems += objective.problems
+    context.problems += _not_attacked(run, evaluation)
+    store_objective(run, objective, score_sets)
+    draw_det_figures(run, evaluation.recipe, context.progress)
+    models = {one.name: evaluation.lists[one.name].model_count for one in attacker.trials}
+    return {
+        "values": len(objective.numbers),
+        "tests": len(score_sets),
+        "missing": [asdict(one) for one in objective.missing],
+        "enrolled": models,
+        "voices": alts,
+    }
+
+
+def _attacker(run: EvaluationRun, evaluation: EvaluationContext) -> Attacker:
+    text = describe_engine(run)
+    stored = feature_cache.vector_cache(text.key)
+    known = evaluation.recipe.data_sets
+    trials = [known[name] for name in run.parameters["trial_sets"] if name in known]
+    needed = {name for one in trials for name in (one.name, one.enrolment)}
+    if absent := sorted(needed - set(evaluation.data_sets)):
+        raise feature_cache.data_set_gone(absent[0])
+
+    @cache
+    def recordings(name: str, speech: Speech) -> list[Recording]:
+        return list_recordings(run.submission, evaluation.data_sets[name], speech)
+
+    return Attacker(
+        name=run.engine,
+        training=text.training,
+        vectors=lambda name, speech: stored.read(recordings(name, speech)),
+        speakers=lambda name: {one.utterance: one.speaker for one in recordings(name, Speech.ORIGINAL)},
+        score=choose_scorer(run.engine, run.parameters.get("preset", "")),
+        trials=trials,
+        genders=lambda name: {one.speaker: one.gender for one in recordings(name, Speech.ORIGINAL)},
+    )
+
+
+def _store_files(run: EvaluationRun, folder: Path) -> None:
+    """Every score file by its official name, and the whole results directory as an archive."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                name = path.relative_to(folder.parent).as_posix()
+                archive.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
+                if path.name == "scores":
+                    replace_named(scores_key(run.pk, path.parent.name), path.read_bytes())
+    replace_named(archive_key(run.pk), packed.getvalue())
+
+
+def _store_voices(run: EvaluationRun, data_set: DataSet, found: VoiceDistinctiveness) -> str:
+    """Keep the similarity matrices as numbers and as figures; the figure in words."""
+    packed = io.BytesIO()
+    matrices = {"oo": found.oo.values, "pp": found.pp.values} | ({"op": found.op.values} if found.op else {})
+    np.savez_compressed(packed, allow_pickle=False, speakers=np.array(found.oo.speakers), **matrices)
+    replace_named(matrices_key(run.pk, data_set.name), packed.getvalue())
+    genders = dict(data_set.utterances.order_by().values_list("speaker__name", "speaker__gender"))
+    draw = partial(similarity.draw_similarity, found, genders=genders)
+    store_figure(partial(similarity_key, run.pk, data_set.name), draw)
+    return similarity.describe(found)
+
+
+def _not_attacked(run: EvaluationRun, evaluation: EvaluationContext) -> list[Problem]:
+    """The trial sets of the recipe that were left out, each with its reason."""
+    done = set(run.parameters["trial_sets"])
+    states = evaluation.trial_sets(with_originals=describe_engine(run).training is Speech.ORIGINAL)
+    remedy = "Its numbers are missing here; start the attack again once it is there."
+    return [
+        Problem("not-attacked", one.name, "a trial set that can be attacked", one.refusal, remedy, Severity.WARNING)
+        for one in states
+        if one.name not in done and one.refusal
+    ]

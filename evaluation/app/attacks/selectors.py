@@ -1,0 +1,138 @@
+"""Reads attacks of the portal evaluation for pages and API: of each attacker its newest finished run, and its files.
+
+Numbers follow the same rule of visibility as objective ones (`portal.submissions.rules`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from evaluation.app.models import EvaluationRun, ScoreSet
+from evaluation.app.runs.context import EvaluationContext
+from evaluation.app.runs.kinds import ATTACK, EngineText, describe_engine
+from evaluation.app.runs.selectors import list_newest_finished, read_numbers
+from evaluation.figures.style import ImageFormat, Theme
+from evaluation.formats.results import NumberIdentity, Speech
+from evaluation.protocols.recipes import Recipe
+from evaluation.scoring.results.expected import detection_name
+from evaluation.scoring.values import Missing, Number, ObjectiveValues
+from portal.submissions.models import Submission
+
+
+def scores_key(run: int, test: str) -> str:
+    """The Kaldi score file of a test, by the name of its folder (`detection_name`)."""
+    return f"derived/attacks/{run}/{test}/scores"
+
+
+def archive_key(run: int) -> str:
+    """The whole results directory: score files and similarity matrices in the official layout."""
+    return f"derived/attacks/{run}/results.zip"
+
+
+def matrices_key(run: int, data_set: str) -> str:
+    """Similarity matrices of a trial set: an npz with `oo`, `op`, `pp` and `speakers`."""
+    return f"derived/attacks/{run}/similarity-{data_set}.npz"
+
+
+def similarity_key(run: int, data_set: str, theme: str = "light", image_format: str = "svg") -> str:
+    """Their figure."""
+    return f"derived/figures/{run}/similarity-{data_set}-{theme}.{image_format}"
+
+
+@dataclass(frozen=True)
+class VoiceFigures:
+    """The similarity matrices of a trial set: in words, as figures, as numbers.
+
+    Attributes:
+        alt: what the figure shows, for those who cannot see it.
+        speakers: enrolled with the set.
+        matrices_key: a stored npz with `oo`, `op`, `pp` and `speakers`.
+    """
+
+    run: int
+    data_set: str
+    alt: str
+    speakers: int
+
+    def figure_key(self, theme: Theme = "light", kind: ImageFormat = "svg") -> str:
+        return similarity_key(self.run, self.data_set, theme, kind)
+
+
+@dataclass(frozen=True)
+class AttackValues:
+    """What one attacker found.
+
+    Attributes:
+        numbers: by identity, as uploaded scores have them.
+        missing: tests that could not be done, or not completely.
+        speakers: of each trial set, how many are enrolled with it.
+    """
+
+    run: EvaluationRun
+    engine: EngineText
+    recipe: Recipe
+    finished_at: datetime | None
+    numbers: Mapping[NumberIdentity, Number]
+    score_sets: list[ScoreSet] = field(default_factory=list)
+    missing: tuple[Missing, ...] = ()
+    voices: list[VoiceFigures] = field(default_factory=list)
+    speakers: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def values(self) -> ObjectiveValues:
+        """The same as pages read objective numbers."""
+        return ObjectiveValues(self.run.submission_id, self.run.pk, self.finished_at, self.numbers, self.missing)
+
+    @property
+    def archive_key(self) -> str:
+        """A stored zip of all score files and matrices in the official layout."""
+        return archive_key(self.run.pk)
+
+    def test_of(self, score_set: ScoreSet) -> str:
+        """Name of the folder of a test, such as ``ASV-libri_dev_enrolls-libri_dev_trials_f_anon``."""
+        data_set = self.recipe.data_sets[score_set.data_set]
+        return detection_name(self.recipe, data_set, Speech(score_set.enrolment), Speech(score_set.speech))
+
+    def scores_key(self, score_set: ScoreSet) -> str:
+        """The stored Kaldi score file of a test."""
+        return scores_key(self.run.pk, self.test_of(score_set))
+
+
+def list_attacks(submission: Submission, as_of: datetime | None = None) -> list[AttackValues]:
+    """Of each attacker its newest finished run, in the order in which they were first met: four queries.
+
+    Args:
+        as_of: what had finished by then, for a frozen leaderboard; None for now.
+    """
+    runs = list_newest_finished(ATTACK, [submission], as_of)
+    if not runs:
+        return []
+    numbers = read_numbers(runs)
+    score_sets: dict[int, list[ScoreSet]] = {}
+    for one in ScoreSet.objects.filter(run__in=runs):
+        score_sets.setdefault(one.run_id, []).append(one)
+    recipe = EvaluationContext(submission).recipe
+    return [_values_of(run, recipe, numbers.get(run.pk, {}), score_sets.get(run.pk, [])) for run in runs]
+
+
+def _values_of(
+    run: EvaluationRun, recipe: Recipe, numbers: Mapping[NumberIdentity, Number], score_sets: list[ScoreSet]
+) -> AttackValues:
+    result = run.job.result if run.job else {}
+    speakers: dict[str, int] = result.get("enrolled", {})
+    known = [one for one in score_sets if one.data_set in recipe.data_sets]
+    return AttackValues(
+        run=run,
+        engine=describe_engine(run),
+        recipe=recipe,
+        finished_at=run.job.finished_at if run.job else None,
+        numbers=numbers,
+        score_sets=known,
+        missing=tuple(Missing(one["what"], one["reason"], one["is_ranked"]) for one in result.get("missing", [])),
+        voices=[
+            VoiceFigures(run.pk, name, alt, speakers.get(name, 0)) for name, alt in result.get("voices", {}).items()
+        ],
+        speakers=speakers,
+    )

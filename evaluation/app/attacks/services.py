@@ -1,0 +1,62 @@
+"""Starts attacks of the portal evaluation on a submission, by a built-in encoder or by one that the portal trained."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from common.errors import MetricInputError
+from evaluation.app.attacks.trained import engine_key
+from evaluation.app.models import EvaluationRun
+from evaluation.app.runs.context import EvaluationContext
+from evaluation.app.runs.kinds import ATTACK, describe_engine
+from evaluation.app.runs.services import choose_sets, find_engine, start_engine_run
+from evaluation.formats.results import Speech
+from evaluation.scoring.attack import choose_scorer
+from portal.jobs.models import Job
+from portal.jobs.services import NotPossible
+from portal.submissions.models import Submission
+
+
+def start_attack(
+    *,
+    submission: Submission,
+    engine: str = ATTACK.engines.DEFAULT,
+    trained: EvaluationRun | None = None,
+    seed: int | None = None,
+    data_sets: Collection[str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    after: Job | None = None,
+    by: Any = None,
+) -> EvaluationRun:
+    """An attack on a submission as a chain of jobs; its run.
+
+    Args:
+        engine: name in the registry; unprotected, ignorant and lazy-informed.
+        trained: a training run, with its `seed`, in place of an engine; semi-informed.
+        data_sets: names of trial sets; all that can be attacked where none is named.
+        options: `preset`, how vectors are scored (`evaluation.scoring.attack`).
+        after: the job that the chain follows.
+
+    Raises:
+        NotPossible: nothing can be attacked, something is missing, or the same attack is under way.
+    """
+    run = ATTACK.make_run(submission, recipe="attack")
+    preset = dict(options or {}).get("preset", "")
+    if trained is not None:
+        run.engine = key = engine_key(trained, seed or 0)
+        run.parameters = {"engine_key": key, "trained": trained.pk, "seed": seed or 0, "preset": preset}
+    else:
+        chosen = find_engine(ATTACK, engine)
+        run.engine = chosen.name
+        run.parameters = {"engine_key": chosen.key, "preset": preset}
+    try:
+        choose_scorer(run.engine, preset)
+    except MetricInputError as error:
+        raise NotPossible(str(error)) from error
+    text = describe_engine(run)
+    states = EvaluationContext(submission).trial_sets(with_originals=text.training is Speech.ORIGINAL)
+    tests = choose_sets(ATTACK, states, data_sets)
+    run.parameters["trial_sets"] = [one.name for one in tests]
+    names = list(dict.fromkeys(name for one in tests for name in (one.enrolled, one.name)))
+    return start_engine_run(ATTACK, run, engine_title=text.title, data_sets=names, after=after, by=by)

@@ -1,0 +1,87 @@
+"""Attackers that the portal trained on anonymised speech: where they lie, and how an attack loads them.
+
+A training run has several seeds (`evaluation.app.training`); what came of each lies in the storage under
+`seed_folder`: while it is trained the state after its newest epoch, then the attacker itself.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from django.core.files.storage import default_storage
+
+from common.errors import MetricInputError
+from evaluation.app.models import EvaluationRun, TrainingEpoch
+from evaluation.attackers.training.trained import TrainedAttacker, attacking_encoder, load_trained
+from speech.encoders.contract import Device, SpeakerEncoder
+
+# What a finished attacker consists of.
+ENCODER_FILES = ("model.safetensors", "recipe.json", "values.csv")
+MODEL_FILE = ENCODER_FILES[0]
+# Under this name the values of the last epoch of a seed hold what was measured once it was trained: the fields of
+# `evaluation.attackers.training.trained.FinalValues`. The other names are those of `EpochRecord.values`.
+REPORT = "report"
+
+
+def list_seeds(run: EvaluationRun) -> list[int]:
+    """The seeds that a training was asked for."""
+    return [int(seed) for seed in run.parameters["seeds"]]
+
+
+def list_trained_seeds(run: EvaluationRun) -> list[int]:
+    """The seeds of a run whose attacker is ready to be used."""
+    rows = TrainingEpoch.objects.filter(run=run, values__has_key=REPORT)
+    known = set(rows.values_list("seed", flat=True))
+    return [seed for seed in list_seeds(run) if seed in known]
+
+
+def seed_folder(run: EvaluationRun, seed: int) -> str:
+    """Where everything of a seed lies in the storage."""
+    return f"derived/attackers/{run.pk}/seed-{seed}"
+
+
+def checkpoint_key(run: EvaluationRun, seed: int, epoch: int) -> str:
+    """Where the state after an epoch lies while the seed is being trained."""
+    return f"{seed_folder(run, seed)}/epoch-{epoch}.pt"
+
+
+def encoder_key(run: EvaluationRun, seed: int, name: str = MODEL_FILE) -> str:
+    """Where a file of the finished attacker lies."""
+    return f"{seed_folder(run, seed)}/{name}"
+
+
+def engine_key(run: EvaluationRun, seed: int) -> str:
+    """Under which the vectors of this attacker are kept."""
+    return f"trained-{run.pk}-s{seed}"
+
+
+def load_attacker(run: EvaluationRun, seed: int, device: Device = "cpu") -> TrainedAttacker:
+    """The attacker of a seed, with what it was trained on and what it reached.
+
+    Raises:
+        MetricInputError: the seed is not trained, its files are gone or damaged, or torch is missing.
+    """
+    if seed not in list_trained_seeds(run):
+        raise MetricInputError(f"Training {run.pk} has no finished attacker with seed {seed}; let its job end first.")
+    with tempfile.TemporaryDirectory(prefix="attacker-") as place:
+        folder = Path(place)
+        for name in ENCODER_FILES:
+            try:
+                with default_storage.open(encoder_key(run, seed, name)) as stored:
+                    (folder / name).write_bytes(stored.read())
+            except FileNotFoundError as error:
+                raise MetricInputError(
+                    f"{encoder_key(run, seed, name)} is missing in the portal's files: bring it back from a backup, "
+                    "or train anew."
+                ) from error
+        return load_trained(folder, device)
+
+
+def load_encoder(run: EvaluationRun, seed: int, device: Device = "cpu") -> SpeakerEncoder:
+    """The encoder of a seed, to attack with: centred where its recipe asks for it.
+
+    Raises:
+        MetricInputError: as `load_attacker`.
+    """
+    return attacking_encoder(load_attacker(run, seed, device))

@@ -1,0 +1,56 @@
+"""Starts the measures of a submission's audio, and keeps what they share: F0 contours and figures."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from django.core.files.storage import default_storage
+
+from evaluation.app.measures.selectors import figure_key, group_correlations_by_gender, load_f0
+from evaluation.app.models import EvaluationRun
+from evaluation.app.runs.context import pitch_minimum
+from evaluation.app.runs.kinds import MEASURES
+from evaluation.app.runs.services import start_run, store_figure
+from evaluation.figures.histogram import pitch_histogram
+from portal.challenges.models import DataSet
+from portal.core.storage import replace_named
+from portal.jobs.models import Job
+from portal.submissions.models import Submission
+from speech.pitch.estimators import F0Track, praat_estimator
+
+RECIPE = "basic"
+
+
+def start_measures(
+    *, submission: Submission, data_set: DataSet, after: Job | None = None, by: Any = None
+) -> EvaluationRun:
+    """One run and its job, which waits for the job `after`."""
+    run = MEASURES.make_run(submission, data_set=data_set, recipe=RECIPE)
+    return start_run(run, job=MEASURES.job, title=f"Measure {data_set} · {submission.system}", after=after, by=by)
+
+
+def find_or_store_f0(audio_key: str, extract: Callable[[], F0Track]) -> tuple[str, F0Track]:
+    """The F0 contour of a stored file with its key, extracted once for all runs."""
+    key = f"derived/f0/{praat_estimator().replace(' ', '_').replace('(', '').replace(')', '')}/{audio_key}.npz"
+    if default_storage.exists(key):
+        return key, load_f0(key)
+    track = extract()
+    packed = io.BytesIO()
+    np.savez_compressed(
+        packed, hz=track.hz, start_s=track.start_s, step_s=track.step_s, estimator=np.str_(track.estimator)
+    )
+    replace_named(key, packed.getvalue())
+    return key, track
+
+
+def draw_figures(run: EvaluationRun) -> None:
+    """Draw and keep the run's histogram of ρF0; none without a value."""
+    groups = group_correlations_by_gender(run)
+    if not groups:
+        return
+    threshold = pitch_minimum(run.submission.system.edition)
+    store_figure(partial(figure_key, run), partial(pitch_histogram, groups, threshold=threshold))

@@ -1,0 +1,137 @@
+"""Starts the objective numbers of a submission, draws their DET curves, and carries the submission on at the end.
+
+One run stands for the whole submission. It waits for the measures of the audio, one run for each data set, because the
+averages of ρF0 rest on them. A run is never changed: who evaluates again gets a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from evaluation.app.measures.selectors import list_finished_runs
+from evaluation.app.measures.services import start_measures
+from evaluation.app.models import EvaluationRun
+from evaluation.app.objective.selectors import det_key, estimator_of, group_curves, measure_scores
+from evaluation.app.runs.kinds import MEASURES, OBJECTIVE
+from evaluation.app.runs.services import start_run, store_figure
+from evaluation.figures import det
+from evaluation.protocols.recipes import FOLDER, Recipe
+from portal.accounts.rules import NotificationKind
+from portal.challenges.models import DataSet, Edition
+from portal.core.mail import render_mail
+from portal.jobs.models import Job, State
+from portal.submissions.models import Submission
+from portal.submissions.services import change_state
+from portal.teams.models import Team
+from portal.teams.notifications import notify_team
+
+
+@transaction.atomic
+def start_objective(*, submission: Submission, by: Any = None) -> EvaluationRun:
+    """The measures of each data set that has audio and no measures yet, then the numbers of the whole submission.
+
+    The jobs follow each other, for the last rests on all of them.
+    """
+    recipe = edition_of(submission).recipe
+    last: Job | None = None
+    for data_set in _unmeasured(submission):
+        last = start_measures(submission=submission, data_set=data_set, after=last, by=by).job
+    run = EvaluationRun(
+        submission=submission,
+        kind=OBJECTIVE.kind,
+        recipe=f"objective-{recipe.edition}"[:40],
+        recipe_version=f"{OBJECTIVE.version}-{_recipe_hash(edition_of(submission))}",
+    )
+    change_state(submission=submission, state=Submission.State.EVALUATING, actor=by)
+    return start_run(run, job=OBJECTIVE.job, title=f"Objective numbers of {submission}", after=last, by=by)
+
+
+@transaction.atomic
+def settle_objective(job: Job) -> None:
+    """Carry a submission on once the job of its newest objective run has ended, and tell its team."""
+    run = EvaluationRun.objects.select_related("submission__system__team__edition").filter(job=job).first()
+    if run is None:
+        return
+    if EvaluationRun.objects.filter(submission=run.submission_id, kind=run.kind, pk__gt=run.pk).exists():
+        return  # another run has taken its place
+    submission = run.submission
+    if job.state == State.SUCCEEDED:
+        if submission.evaluated_at is None:
+            submission.evaluated_at = timezone.now()
+            submission.save(update_fields=["evaluated_at"])
+        event = change_state(submission=submission, state=Submission.State.EVALUATED, note=_found_in_words(job))
+    else:
+        event = change_state(submission=submission, state=Submission.State.FAILED, note=_cause(job).failure)
+    team, was_stopped = submission.system.team, _cause(job).state == State.CANCELLED
+    if event is not None and team is not None and not was_stopped:
+        _tell_team(submission, team, job)
+
+
+def _cause(job: Job) -> Job:
+    """The job that failed, where this one was cancelled because it follows others."""
+    before: Job | None = job
+    while before is not None:
+        if before.state == State.FAILED:
+            return before
+        before = before.after
+    return job
+
+
+def _tell_team(submission: Submission, team: Team, job: Job) -> None:
+    if job.state == State.SUCCEEDED:
+        kind, template, url = NotificationKind.FINISHED, "evaluated", submission.system.get_absolute_url()
+        told = {"found": _found_in_words(job)}
+    else:
+        kind, template, url = NotificationKind.FAILED, "evaluation_failed", submission.get_absolute_url()
+        told = {"failure": _cause(job).failure}
+    mail = render_mail(f"submissions/mail/{template}.txt", {"submission": submission, **told})
+    notify_team(team=team, kind=kind, mail=mail, url=url)
+
+
+def _found_in_words(job: Job) -> str:
+    """Such as ``864 of 900 numbers were recomputed; 2 are reported otherwise; 1 is missing.``"""
+    found = job.result
+    values, recomputed, unlike = (found.get(key, 0) for key in ("values", "recomputed", "disagreements"))
+    missing = len(found.get("missing", []))
+    parts = [f"{recomputed:,} of {values:,} numbers were recomputed"]
+    if unlike:
+        parts.append(f"{unlike:,} {'is' if unlike == 1 else 'are'} claimed otherwise")
+    if missing:
+        parts.append(f"{missing:,} that the recipe asks for {'is' if missing == 1 else 'are'} missing")
+    return "; ".join(parts) + "."
+
+
+def edition_of(submission: Submission) -> Edition:
+    edition = submission.system.edition
+    if edition is None:
+        raise ValueError(f"{submission} belongs to no edition, so no recipe says which numbers it has.")
+    return edition
+
+
+def _unmeasured(submission: Submission) -> list[DataSet]:
+    """Data sets with audio in submission and corpus that this version of the measures has not seen."""
+    seen = {run.measured_set.pk for run in list_finished_runs(submission) if run.recipe_version == MEASURES.version}
+    with_audio = submission.files.exclude(utterance__audio="").order_by().values("data_set")
+    return list(DataSet.objects.filter(pk__in=with_audio).exclude(pk__in=seen).order_by("name"))
+
+
+def _recipe_hash(edition: Edition) -> str:
+    text = edition.recipe_text or (FOLDER / f"{edition.protocol}.toml").read_text(encoding="utf-8")
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def draw_det_figures(run: EvaluationRun, recipe: Recipe, progress: Callable[[str, int, int], None]) -> None:
+    """Draw and keep the DET curves of every data set whose scores were measured, its attack models over each other."""
+    by_set = group_curves(run.score_sets.all())
+    estimator = estimator_of(recipe)
+    for done, (data_set, score_sets) in enumerate(by_set.items()):
+        progress("Drawing the DET curves", done, len(by_set))
+        tests = {attack: measure_scores(one) for attack, one in score_sets.items()}
+        store_figure(partial(det_key, run.pk, data_set), partial(det.draw_det, tests, estimator=estimator))
+    progress("Drawing the DET curves", len(by_set), len(by_set))

@@ -1,0 +1,140 @@
+"""The kinds of evaluation runs, each declared once: its jobs, its engines, and which of its runs counts.
+
+Whatever its kind, a run goes one way. `services.start_run` saves it with its chain of jobs; the handlers of its feature
+do the work; `services.store_numbers` keeps what they found; `selectors` find the newest finished run again, and say
+for pages and API how far the others are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from evaluation.app.models import EvaluationRun
+from evaluation.formats.results import Speech
+from portal.submissions.models import Submission
+from speech.encoders import registry as encoders
+from speech.encoders.contract import Device
+from speech.recognizers import registry as recognizers
+
+
+@dataclass(frozen=True)
+class RunKind:
+    """A kind of runs.
+
+    Attributes:
+        version: of its method, kept with each run; raised whenever the same input gives other numbers.
+        job: kind of the job that computes its numbers and ends the run; others may stand in for it, such as on a
+            graphics card.
+        counts_by: field of a run; of the runs of a submission with the same value the newest finished one counts.
+    """
+
+    kind: EvaluationRun.Kind
+    version: str
+    job: str
+    counts_by: str
+
+    def make_run(self, submission: Submission, **fields: Any) -> EvaluationRun:
+        """A run of this kind, to be saved."""
+        return EvaluationRun(submission=submission, kind=self.kind, recipe_version=self.version, **fields)
+
+
+@dataclass(frozen=True)
+class EngineRunKind(RunKind):
+    """A kind of runs in which an engine goes over the speech of several data sets, original and anonymised.
+
+    Attributes:
+        data_set_job: kind of the jobs before the last, one for each data set, that fill the feature cache.
+        data_set_title, title: of these jobs and the last, before the title of the engine.
+        engines: a registry, `speech.encoders.registry` or `speech.recognizers.registry`.
+        set_name: what it goes over, in the plural.
+        no_set: why nothing can be chosen where there is no such set.
+    """
+
+    data_set_job: str
+    data_set_title: str
+    title: str
+    engines: ModuleType
+    set_name: str
+    no_set: str
+
+
+Kind = EvaluationRun.Kind
+MEASURES = RunKind(Kind.MEASURES, "1", "measure", counts_by="data_set_id")
+OBJECTIVE = RunKind(Kind.OBJECTIVE, "1", "objective", counts_by="submission_id")
+TRAINING = RunKind(Kind.TRAINING, "1", "train-attacker", counts_by="pk")
+ATTACK = EngineRunKind(
+    Kind.ATTACK,
+    "1",
+    "attack",
+    counts_by="engine",
+    data_set_job="vectors",
+    data_set_title="Speaker vectors by",
+    title="Attack by",
+    engines=encoders,
+    set_name="trial sets",
+    no_set="There is no trial set to attack: import the corpus with its trial lists.",
+)
+RECOGNITION = EngineRunKind(
+    Kind.RECOGNITION,
+    "1",
+    "recognition",
+    counts_by="engine",
+    data_set_job="hypotheses",
+    data_set_title="Words by",
+    title="Recognition by",
+    engines=recognizers,
+    set_name="data sets",
+    no_set="The submission holds no speech of an enrolment or trial set.",
+)
+ENGINE_KINDS = (ATTACK, RECOGNITION)
+
+
+@dataclass(frozen=True)
+class EngineText:
+    """What attacks or recognises in a run, for people.
+
+    Attributes:
+        key: name and version, under which its work is kept.
+        training: the speech that it was trained on.
+    """
+
+    name: str
+    key: str
+    title: str
+    description: str = ""
+    licence: str = ""
+    source: str = ""
+    training: Speech = Speech.ORIGINAL
+
+
+def describe_engine(run: EvaluationRun) -> EngineText:
+    """What attacks or recognises in a run; an engine that this portal has no more stands by its name."""
+    key = run.parameters.get("engine_key", run.engine)
+    if "trained" in run.parameters:
+        return EngineText(
+            run.engine,
+            key,
+            f"Trained attacker, run {run.parameters['trained']}, seed {run.parameters.get('seed', 0)}",
+            "Trained by this portal on speech that the attacked system anonymised (semi-informed).",
+            training=Speech.ANONYMISED,
+        )
+    registry = next((one.engines for one in ENGINE_KINDS if one.kind == run.kind), encoders)
+    engine = registry.engines().get(run.engine)
+    if engine is None:
+        return EngineText(run.engine, key, run.engine)
+    return EngineText(engine.name, key, engine.title, engine.description, engine.licence, engine.source)
+
+
+def choose_device(packages: tuple[str, ...]) -> Device:
+    """The graphics card where this worker has one that the engine's packages can use, else the processor."""
+    if "torch" in packages:
+        import torch
+
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if "onnxruntime" in packages:
+        import onnxruntime
+
+        return "cuda" if "CUDAExecutionProvider" in onnxruntime.get_available_providers() else "cpu"
+    return "cpu"

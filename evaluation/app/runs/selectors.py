@@ -1,0 +1,196 @@
+"""Reads evaluation runs for pages, exports, API and boards: the one that counts, its numbers, and how far others are.
+
+Whoever asks has been let in before: numbers follow the rule of visibility of `portal.submissions.rules`. Queries
+are constant in number, however many runs and submissions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+
+from evaluation.app.models import EvaluationRun, MetricValue
+from evaluation.app.runs.kinds import ENGINE_KINDS, EngineText, RunKind, describe_engine
+from evaluation.formats.results import Gender, NumberIdentity, Speech
+from evaluation.scoring.values import Basis, Number
+from portal.jobs.models import Job, State
+from portal.jobs.rules import can_cancel, can_run_again
+from portal.jobs.selectors import with_estimates
+from portal.submissions.models import Submission
+
+# What identifies a number, and what is known of it: columns of `MetricValue`, the latter also fields of `Number`.
+IDENTITY = ("data_set", "gender", "metric", "estimator", "training", "enrolment", "speech")
+FACTS = ("n", "spread", "low", "high", "reported", "reported_text", "reported_in", "agrees")
+GENDERS = {
+    MetricValue.Gender.ALL.value: Gender.ALL,
+    MetricValue.Gender.FEMALE.value: Gender.FEMALE,
+    MetricValue.Gender.MALE.value: Gender.MALE,
+    MetricValue.Gender.MIXED.value: Gender.MIXED,
+}
+
+
+def list_newest_finished(
+    kind: RunKind, submissions: Iterable[Submission], as_of: datetime | None = None
+) -> list[EvaluationRun]:
+    """The runs that count: of each submission and `counts_by` the newest finished one, in one query.
+
+    Args:
+        as_of: what had finished by then, for a frozen leaderboard; None for now.
+
+    Returns:
+        The runs with job and data set, in the order in which their data sets or engines were first met.
+    """
+    given = {one.pk: one for one in submissions}
+    runs = EvaluationRun.objects.filter(submission__in=list(given), kind=kind.kind, job__state=State.SUCCEEDED)
+    if as_of is not None:
+        runs = runs.filter(job__finished_at__lte=as_of)
+    newest: dict[tuple[int, Any], EvaluationRun] = {}
+    related = runs.select_related("job", "data_set__corpus").defer("job__problems", "job__parameters")
+    for run in related.order_by("pk"):
+        run.submission = given[run.submission_id]
+        newest[run.submission_id, getattr(run, kind.counts_by)] = run
+    return list(newest.values())
+
+
+def list_runs(submission: Submission, *kinds: str) -> list[EvaluationRun]:
+    """Every run of these kinds with its job, whatever became of it, the newest first."""
+    runs = EvaluationRun.objects.filter(submission=submission, kind__in=kinds)
+    return list(runs.select_related("job").order_by("-pk"))
+
+
+# Numbers -------------------------------------------------------------------------------------------
+
+
+def read_numbers(runs: Iterable[EvaluationRun], wanted: Q | None = None) -> dict[int, dict[NumberIdentity, Number]]:
+    """All numbers of some runs, or those wanted, by primary key of the run, in one query."""
+    found: dict[int, dict[NumberIdentity, Number]] = {}
+    keys = [run.pk for run in runs]
+    if keys:
+        rows = MetricValue.objects.filter(wanted or Q(), run__in=keys).order_by("pk")
+        for run, value, basis, *rest in rows.values_list("run_id", "value", "basis", *IDENTITY, *FACTS):
+            identity = _identity(*rest[: len(IDENTITY)])
+            number = Number(identity, value, Basis(basis), *rest[len(IDENTITY) :])
+            found.setdefault(run, {})[identity] = number
+    return found
+
+
+def _identity(data_set: str, gender: str, metric: str, estimator: str, *speeches: str) -> NumberIdentity:
+    training, enrolment, speech = (Speech(one) if one else None for one in speeches)
+    test = training, enrolment, speech or Speech.ANONYMISED
+    return NumberIdentity(data_set, GENDERS[gender], metric, estimator, *test)
+
+
+# Jobs ----------------------------------------------------------------------------------------------
+
+
+def list_job_chains(runs: Iterable[EvaluationRun]) -> dict[int, list[Job]]:
+    """`list_jobs` of each run by its key, in one query."""
+    kinds = [name for one in ENGINE_KINDS for name in (one.data_set_job, one.job)]
+    found: dict[int, list[Job]] = {}
+    jobs = Job.objects.filter(parameters__run__in=[run.pk for run in runs], kind__in=kinds)
+    for job in jobs.order_by("created_at", "pk"):
+        found.setdefault(job.parameters["run"], []).append(job)
+    return found
+
+
+def list_jobs(run: EvaluationRun) -> list[Job]:
+    """All jobs of a run of an engine, first to last."""
+    return list_job_chains([run]).get(run.pk, [])
+
+
+def is_ending(chain: Iterable[Job]) -> bool:
+    """Whether a job at work was asked to stop; those behind it follow when it does."""
+    return any(job.cancel_requested_at is not None and not job.has_ended for job in chain)
+
+
+def measure_pace(engine_key: str) -> float | None:
+    """Seconds of work for a second of speech, as the newest job of this engine measured it; None where none has."""
+    jobs = Job.objects.filter(
+        kind__in=[one.data_set_job for one in ENGINE_KINDS],
+        state=State.SUCCEEDED,
+        result__engine=engine_key,
+        result__speech_s__gt=0,
+    )
+    found = jobs.order_by("-finished_at").values_list("result", flat=True).first()
+    return found["work_s"] / found["speech_s"] if found else None
+
+
+@dataclass(frozen=True)
+class EngineRun:
+    """A run of an engine that has not ended, or has ended without numbers. jobs: its chain, first to last."""
+
+    run: EvaluationRun
+    engine: EngineText
+    jobs: list[Job]
+
+    @property
+    def is_active(self) -> bool:
+        return any(not job.has_ended for job in self.jobs)
+
+    @property
+    def ended(self) -> int:
+        return sum(job.has_ended for job in self.jobs)
+
+    @property
+    def at_work(self) -> Job | None:
+        """The job that a worker has."""
+        return next((job for job in self.jobs if job.state == State.RUNNING), None)
+
+    @property
+    def stopped(self) -> Job | None:
+        """The job that failed, or else the one that was cancelled; those behind it only followed."""
+        failed = (job for job in self.jobs if job.state == State.FAILED)
+        return next(failed, None) or next((job for job in self.jobs if job.state == State.CANCELLED), None)
+
+    @property
+    def state(self) -> State:
+        if self.is_active:
+            return State.RUNNING if self.at_work else State.WAITING
+        return State(self.stopped.state) if self.stopped else State.SUCCEEDED
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether somebody has cancelled it and its worker has not come to the end of an item yet."""
+        return is_ending(self.jobs)
+
+    @property
+    def can_cancel(self) -> bool:
+        return not self.is_ending and any(can_cancel(job) for job in self.jobs)
+
+    @property
+    def can_continue(self) -> bool:
+        return not self.is_active and any(can_run_again(job) for job in self.jobs)
+
+
+@dataclass(frozen=True)
+class EngineRuns:
+    """The newest run of each engine that has not succeeded."""
+
+    active: list[EngineRun]
+    stopped: list[EngineRun]
+
+    @property
+    def jobs(self) -> int:
+        return sum(len(one.jobs) for one in self.active)
+
+    @property
+    def ended(self) -> int:
+        return sum(one.ended for one in self.active)
+
+
+def group_unfinished(runs: Iterable[EvaluationRun]) -> EngineRuns:
+    """Those of the runs, the newest first, that are under way or stopped: one query more where there are any.
+
+    Of each engine only the newest run counts: what went wrong before it is past.
+    """
+    newest: dict[str, EvaluationRun] = {}
+    for run in runs:
+        newest.setdefault(run.engine, run)
+    open_runs = [run for run in newest.values() if run.job is None or run.job.state != State.SUCCEEDED]
+    chains: Mapping[int, list[Job]] = list_job_chains(open_runs) if open_runs else {}
+    shown = [EngineRun(run, describe_engine(run), with_estimates(chains.get(run.pk, []))) for run in open_runs]
+    return EngineRuns([one for one in shown if one.is_active], [one for one in shown if not one.is_active])

@@ -1,0 +1,319 @@
+"""Starts evaluation runs, stores what they found, and ends or continues them: the same for every kind of runs.
+
+A run is a chain of jobs, each after the other; the last is the run's own. Whoever cancels a run ends the whole chain;
+whoever lets it run again continues it where it stopped, because what was made of a recording is kept by its content.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from django.db import transaction
+
+from common.errors import MetricInputError
+from evaluation.app.models import EvaluationRun, MetricValue, ScoreSet
+from evaluation.app.runs.context import SetState
+from evaluation.app.runs.kinds import EngineRunKind
+from evaluation.app.runs.selectors import FACTS, GENDERS, is_ending, list_jobs
+from evaluation.figures.style import ImageFormat, Theme
+from evaluation.formats.results import AttackModel, Gender, NumberIdentity
+from evaluation.protocols.recipes import Recipe
+from evaluation.scoring.compute import Objective
+from evaluation.scoring.recomputation import MeasuredTest
+from evaluation.scoring.values import Number
+from portal.core import audit
+from portal.core.storage import replace_named, store_bytes
+from portal.core.version import code_version
+from portal.jobs.kinds import JobFailure
+from portal.jobs.models import Actor, Job, State
+from portal.jobs.rules import can_cancel, can_run_again
+from portal.jobs.runner import JobContext
+from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
+from portal.submissions.models import Submission
+
+# A submission whose speech is there to be heard.
+HEARD = frozenset(
+    {Submission.State.ACCEPTED, Submission.State.EVALUATING, Submission.State.EVALUATED, Submission.State.FAILED}
+)
+GONE = frozenset({Submission.State.REFUSED, Submission.State.WITHDRAWN})
+BATCH = 500
+GENDER_COLUMNS = {gender: column for column, gender in GENDERS.items()}
+# Each figure is drawn for light and dark pages, and for print.
+FIGURE_FORMATS: tuple[tuple[Theme, ImageFormat], ...] = (
+    ("light", "svg"),
+    ("dark", "svg"),
+    ("light", "png"),
+    ("light", "pdf"),
+)
+
+
+# Starting ------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def start_run(
+    run: EvaluationRun,
+    *,
+    job: str,
+    title: str,
+    data_set_jobs: Iterable[tuple[str, str, str]] = (),
+    after: Job | None = None,
+    by: Any = None,
+    **details: Any,
+) -> EvaluationRun:
+    """Save a new run with its chain of jobs.
+
+    Args:
+        job, title: of the last job, which computes the numbers.
+        data_set_jobs: kind, title and name of the data set of each job before it.
+        after: the job that the chain follows.
+        details: for the audit log.
+    """
+    run.code_version = code_version()
+    run.save()
+    edition = run.submission.system.edition_name
+    jobs = [(kind, heading, {"data_set": name}) for kind, heading, name in data_set_jobs]
+    for kind, heading, parameters in [*jobs, (job, title, {})]:
+        after = create_job(
+            kind=kind, title=heading[:200], parameters={"run": run.pk} | parameters, edition=edition, by=by, after=after
+        )
+    run.job = after
+    run.save(update_fields=["job"])
+    audit.record("evaluation.started", run, actor=by, **details)
+    return run
+
+
+@transaction.atomic
+def start_engine_run(
+    kind: EngineRunKind,
+    run: EvaluationRun,
+    *,
+    engine_title: str,
+    data_sets: Sequence[str],
+    after: Job | None = None,
+    by: Any = None,
+) -> EvaluationRun:
+    """Save a new run of an engine with its chain of jobs: one for each data set, then the one of the numbers.
+
+    Raises:
+        NotPossible: the submission has no speech to work on, or a run of the same engine over it is under way.
+    """
+    if after is None:
+        _require_speech(run.submission, data_sets)
+    title, first_title = f"{kind.title} {engine_title}", f"{kind.data_set_title} {engine_title}"
+    if find_under_way(run).exists():
+        raise NotPossible(f"{title} is under way already; cancel it first, or wait for its numbers.")
+    system = run.submission.system
+    return start_run(
+        run,
+        job=kind.job,
+        title=f"{title} · {system}",
+        data_set_jobs=[(kind.data_set_job, f"{first_title}, {name} · {system}", name) for name in data_sets],
+        after=after,
+        by=by,
+        engine=run.engine,
+    )
+
+
+def find_under_way(run: EvaluationRun) -> Any:
+    """The runs of the same kind and engine over a submission that have not ended.
+
+    The submission is locked: of two who press the button at once the second sees the run of the first.
+    """
+    Submission.objects.select_for_update().filter(pk=run.submission_id).first()
+    same = EvaluationRun.objects.filter(submission=run.submission_id, kind=run.kind, engine=run.engine)
+    return same.filter(job__state__in=(State.WAITING, State.RUNNING))
+
+
+def find_engine(kind: EngineRunKind, name: str) -> Any:
+    """The engine of a name, ready to work.
+
+    Raises:
+        NotPossible: there is none, or something that it needs is missing here.
+    """
+    try:
+        engine = kind.engines.find_engine(name)
+    except MetricInputError as error:
+        raise NotPossible(str(error)) from error
+    if sentence := kind.engines.explain_missing(engine):
+        raise NotPossible(sentence)
+    return engine
+
+
+def choose_sets(kind: EngineRunKind, states: Iterable[SetState], wanted: Collection[str] | None) -> list[SetState]:
+    """The sets that an engine goes over; all of those that are named have to be possible.
+
+    Raises:
+        NotPossible: one of those named is unknown or impossible, or there is none.
+    """
+    found = list(states)
+    known = [one.name for one in found]
+    if unknown := sorted(set(wanted or ()) - set(known)):
+        raise NotPossible(
+            f"Expected {kind.set_name} among {', '.join(sorted(known)) or 'none'}, found {', '.join(unknown)}."
+        )
+    chosen = [one for one in found if wanted is None or one.name in wanted]
+    refused = [one for one in chosen if one.refusal]
+    if not chosen:
+        raise NotPossible(kind.no_set)
+    if refused and (wanted is not None or len(refused) == len(chosen)):
+        raise NotPossible(refused[0].refusal)
+    return [one for one in chosen if not one.refusal]
+
+
+def _require_speech(submission: Submission, data_sets: Iterable[str]) -> None:
+    """That these data sets of a submission are there as they will stay.
+
+    Raises:
+        NotPossible: it is not accepted, or an anonymiser is still at work on them.
+    """
+    if submission.state not in HEARD:
+        raise NotPossible(f"{submission} is {submission.get_state_display().lower()}; there is no speech to work on.")
+    runs = submission.anonymization_runs.filter(data_set__name__in=list(data_sets))
+    unfinished = runs.exclude(job__state=State.SUCCEEDED).select_related("data_set").first()
+    if unfinished is not None:
+        raise NotPossible(
+            f"The anonymisation of {unfinished.data_set} has not finished; start this once it has succeeded."
+        )
+
+
+# Working -------------------------------------------------------------------------------------------
+
+
+def load_run(context: JobContext) -> EvaluationRun:
+    """The run of a job, which may go on with its submission.
+
+    Raises:
+        JobFailure: the submission was withdrawn or refused since the job was made.
+    """
+    runs = EvaluationRun.objects.select_related("submission__system__edition__corpus", "submission__system__corpus")
+    run = runs.get(pk=context.parameters["run"])
+    if run.submission.state in GONE:
+        raise JobFailure(
+            f"{run.submission} is {run.submission.get_state_display().lower()}, so nothing is computed of its speech "
+            "any more.",
+            actor=Actor.NOBODY,
+            remedy="There is nothing to do; numbers of other versions are not touched.",
+        )
+    return run
+
+
+# Storing -------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def store_numbers(run: EvaluationRun, numbers: Iterable[Number], score_sets: Sequence[ScoreSet] = ()) -> None:
+    """Store the numbers of a run and its scores; what an interrupted attempt left is replaced."""
+    run.values.all().delete()
+    run.score_sets.all().delete()
+    rows = (make_row(run, one) for one in numbers if np.isfinite(one.value))
+    MetricValue.objects.bulk_create(rows, batch_size=BATCH)
+    ScoreSet.objects.bulk_create(score_sets)
+
+
+def make_row(run: EvaluationRun, number: Number) -> MetricValue:
+    """The row of a number."""
+    identity = number.identity
+    names = {name: getattr(identity, name) for name in ("data_set", "metric", "estimator")}
+    tested = {name: getattr(identity, name) or "" for name in ("attack_model", "training", "enrolment", "speech")}
+    facts = {name: getattr(number, name) for name in ("basis", "value", *FACTS)}
+    facts |= {"reported_text": number.reported_text[:60], "reported_in": number.reported_in[:400]}
+    if number.reported is not None and not np.isfinite(number.reported):
+        facts["reported"] = None
+    return MetricValue(run=run, gender=GENDER_COLUMNS[identity.gender], **names, **tested, **facts)
+
+
+@transaction.atomic
+def store_objective(run: EvaluationRun, objective: Objective, score_sets: Sequence[ScoreSet]) -> None:
+    """Store the numbers of scores, these scores, and the resampled averages for paired comparisons."""
+    store_numbers(run, objective.numbers.values(), score_sets)
+    averages = {
+        replicates_name(identity): found.resampled
+        for identity, found in objective.replicates.items()
+        if identity.data_set.startswith("average_")
+    }
+    if averages:
+        packed = io.BytesIO()
+        np.savez_compressed(packed, allow_pickle=False, **averages)
+        replace_named(replicates_key(run.pk), packed.getvalue())
+
+
+def replicates_key(run: int) -> str:
+    """Where the resampled averages of a run lie."""
+    return f"derived/objective/{run}/averages.npz"
+
+
+def replicates_name(identity: NumberIdentity) -> str:
+    """Name of an average in that file, such as ``average_test eer kaldi semi-informed``."""
+    attack: AttackModel | str = identity.attack_model or identity.speech
+    return f"{identity.data_set} {identity.metric} {identity.estimator} {attack}"
+
+
+def make_score_set(run: EvaluationRun, test: MeasuredTest, recipe: Recipe) -> ScoreSet:
+    """The scores of a test, sorted and stored; the row is to be saved."""
+    targets, nontargets = np.sort(test.joined.target_scores), np.sort(test.joined.nontarget_scores)
+    packed = io.BytesIO()
+    np.savez_compressed(packed, targets=targets, nontargets=nontargets)
+    file = test.file
+    gender = Gender(recipe.data_sets[file.data_set].gender)
+    identity = NumberIdentity(file.data_set, gender, "eer", "kaldi", *file.speeches)
+    return ScoreSet(
+        run=run,
+        data_set=file.data_set,
+        gender=GENDER_COLUMNS[gender],
+        attack_model=identity.attack_model or "",
+        training=file.training,
+        enrolment=file.enrolment,
+        speech=file.speech,
+        target_count=targets.size,
+        nontarget_count=nontargets.size,
+        key=store_bytes(packed.getvalue(), ".npz"),
+    )
+
+
+def store_figure(key: Callable[[Theme, ImageFormat], str], draw: Callable[..., bytes]) -> None:
+    """Draw a figure in each of `FIGURE_FORMATS` and keep it.
+
+    Args:
+        key: where it lies.
+        draw: takes `theme` and `image_format`.
+    """
+    for theme, image_format in FIGURE_FORMATS:
+        replace_named(key(theme, image_format), draw(theme=theme, image_format=image_format))
+
+
+# Ending and continuing -----------------------------------------------------------------------------
+
+
+def cancel_run(run: EvaluationRun, by: Any) -> None:
+    """End a run: what is at work is asked to stop, what waits for it is cancelled with it.
+
+    Raises:
+        NotPossible: it has ended, or was asked before.
+    """
+    chain = list_jobs(run)
+    active = next((job for job in chain if can_cancel(job)), None)
+    if active is None or is_ending(chain):
+        raise NotPossible("This run has ended or is being cancelled already.")
+    request_cancel(active, by=by)
+
+
+def continue_run(run: EvaluationRun, by: Any) -> None:
+    """Let a failed or cancelled run go on where it stopped.
+
+    Raises:
+        NotPossible: nothing in it failed or was cancelled.
+    """
+    chain = list_jobs(run)
+    stopped = next((job for job in chain if can_run_again(job)), None)
+    if stopped is None:
+        raise NotPossible("Only a failed or cancelled run can go on.")
+    run_again(stopped, by=by)
+    # Those that were cancelled one by one do not follow by themselves.
+    for job in chain:
+        job.refresh_from_db()
+        if job.pk != stopped.pk and can_run_again(job):
+            run_again(job, by=by)

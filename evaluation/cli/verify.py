@@ -1,0 +1,337 @@
+"""``verify``: a result held against its edition: every number, every fault, averages recomputed, conditions met.
+
+With the trials of Kaldi data directories, reported numbers stand beside those that follow from the score files.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from common import terminal
+from common.errors import CommandError, MetricInputError
+from common.problems import Problem, ProblemList, has_errors
+from evaluation.cli import tables
+from evaluation.formats.results import AVERAGE_DECIMALS, AttackModel, NumberIdentity, ReportedNumber, Speech
+from evaluation.formats.scores import TrialTable, read_trial_table
+from evaluation.metrics.averages import (
+    AverageError,
+    Condition,
+    GateResult,
+    Policy,
+    WeightedAverage,
+    conditions,
+    gate,
+    weighted_average,
+)
+from evaluation.metrics.catalogue import find_metric, format_heading
+from evaluation.protocols.recipes import Average, DataSet, Gate, Ranking, Recipe, Track, shipped_editions
+from evaluation.scoring.recomputation import RecomputedNumber, measure_tests, unlike
+from evaluation.scoring.results.expected import is_member
+from evaluation.scoring.results.folders import SystemResults, track_average
+
+DESCRIPTION = (
+    "Check the results of a challenge: a result file, a results directory, a submission, a folder of published files, "
+    "or FOLDER/SYSTEM for one of these. Every number, every fault by kind, averages recomputed, conditions met; with "
+    "--data also every EER, C_llr, linkability and ZEBRA value from the score files of a submission."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecomputedAverage:
+    """An average as reported and as it follows from the numbers of its data sets; None where there is none."""
+
+    track: str
+    metric: str
+    estimator: str
+    split: str
+    speech: str
+    reported: float | None
+    written: str
+    recomputed: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a system may compete in.
+
+    Attributes:
+        attack_model: whose average EER counts.
+        conditions: empty where the edition has none or the average is not defined.
+        gates: minima on other metrics, by group of data sets.
+        note: why something is not decided.
+    """
+
+    track: str
+    attack_model: str
+    conditions: tuple[Condition, ...]
+    gates: tuple[GateResult, ...]
+    note: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument("results", type=Path, metavar="RESULTS", help="file, directory, submission, or FOLDER/SYSTEM")
+    against = parser.add_mutually_exclusive_group()
+    against.add_argument(
+        "--edition", choices=shipped_editions(), help="whose recipe to hold it against (default: by the files)"
+    )
+    tables.add_recipe_argument(against)
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="recompute from the score files with the trials of these data directories",
+    )
+    parser.add_argument("--brief", action="store_true", help="without the tables of all numbers")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Report on every system; the exit code."""
+    own = tables.recipe_at(options.recipe)
+    systems = tables.results_at(options.results, options.edition, own)
+    reports = [_verify(system, tables.recipe_of(system, own), options.data) for system in systems]
+    if options.json:
+        terminal.print_json({"systems": [_content(one) for one in reports]})
+    else:
+        for number, one in enumerate(reports):
+            if number:
+                terminal.print_text("\n")
+            _print_report(one, brief=options.brief)
+    faulty = any(has_errors(one.system.problems) or any(each.reason for each in one.averages) for one in reports)
+    return terminal.PROBLEMS if faulty else terminal.FINE
+
+
+@dataclass(frozen=True, slots=True)
+class _Recomputation:
+    """What the score files of a submission say.
+
+    Attributes:
+        files: score files that were measured.
+        numbers: every reported number of them, in every place where it stands.
+    """
+
+    files: tuple[str, ...]
+    numbers: tuple[RecomputedNumber, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """A system held against its recipe.
+
+    Attributes:
+        averages: of the tracks that the system has numbers of; those of original speech where it reports them.
+        standing: of each ranked track, from recomputed averages.
+    """
+
+    system: SystemResults
+    recipe: Recipe
+    recomputed: _Recomputation | None
+    averages: tuple[RecomputedAverage, ...]
+    standing: tuple[Standing, ...]
+
+
+def _verify(system: SystemResults, recipe: Recipe, data: Path | None) -> _Report:
+    """Hold a system against its recipe, and with the folder of trials each score file against the trials.
+
+    Raises:
+        CommandError: `data` is no folder.
+    """
+    recomputed = None
+    if data is not None:
+        recomputed, problems = _recompute(system, recipe, data)
+        system = replace(system, problems=(*system.problems, *problems))
+    named = {reported.identity.data_set for reported in system.reported_numbers}
+    tracks = [
+        track
+        for track in recipe.tracks.values()
+        if any(name in named for average in track.averages for split in average.weights.values() for name in split)
+    ]
+    averages: list[RecomputedAverage] = []
+    numbers = system.reported_numbers
+    for track in tracks:
+        for average in track.averages:
+            averages += _originals(numbers, track, average)
+            averages += [_recomputed(numbers, recipe, track, average, split) for split in average.weights]
+    standing = (_standing(system, recipe, track, track.ranking) for track in tracks if track.ranking)
+    return _Report(system, recipe, recomputed, tuple(averages), tuple(standing))
+
+
+def _recompute(system: SystemResults, recipe: Recipe, data: Path) -> tuple[_Recomputation, tuple[Problem, ...]]:
+    """Measure every score file as `measure_tests` does; with ``unlike-scores`` in every place that does not agree."""
+    if not data.is_dir():
+        raise CommandError(f"--data {data}: expected the folder of the Kaldi data directories, found none.")
+
+    def trials(one: DataSet) -> TrialTable:
+        path = data / one.name / "trials"
+        return read_trial_table(path, str(path))
+
+    problems = ProblemList()
+    files = terminal.track_progress(system.scores, len(system.scores), "score files")
+    tests = list(measure_tests(system, recipe.data_sets, trials, problems, files))
+    numbers = tuple(number for test in tests for number in test.numbers)
+    problems.keep(unlike(one, "unlike-scores") for one in numbers if not one.agrees)
+    return _Recomputation(tuple(test.file.name for test in tests), numbers), problems.report()
+
+
+def _value_or_reason(find: Callable[[], WeightedAverage]) -> tuple[float | None, str]:
+    try:
+        return find().value, ""
+    except AverageError as error:
+        return None, str(error)
+
+
+def _recomputed(
+    reported_numbers: Sequence[ReportedNumber], recipe: Recipe, track: Track, average: Average, split: str
+) -> RecomputedAverage:
+    found = next((one for one in reported_numbers if _is_reported(one.identity, average, split)), None)
+    reported, written = (found.value, found.written) if found else (None, "")
+    find = partial(track_average, reported_numbers, recipe, average.metric, split, track=track.name)
+    recomputed, reason = _value_or_reason(find)
+    test = track.name, average.metric, average.estimator, split, str(Speech.ANONYMISED)
+    return RecomputedAverage(*test, reported, written, recomputed, reason)
+
+
+def _originals(
+    reported_numbers: Sequence[ReportedNumber], track: Track, average: Average
+) -> Iterator[RecomputedAverage]:
+    """The reported averages of original speech and the evaluator trained on it."""
+    for split, weights in average.weights.items():
+        for reported in reported_numbers:
+            identity = reported.identity
+            is_average = (identity.data_set, identity.metric) == (f"average_{split}", average.metric)
+            if not is_average or not identity.training is identity.speech is Speech.ORIGINAL:
+                continue
+            members = [
+                (one.identity.data_set, one.value)
+                for one in reported_numbers
+                if one.identity.data_set in weights and is_member(one.identity, identity)
+            ]
+            found = _value_or_reason(partial(weighted_average, members, weights))
+            test = track.name, average.metric, average.estimator, split, str(identity.speech)
+            yield RecomputedAverage(*test, reported.value, reported.written, *found)
+
+
+def _is_reported(identity: NumberIdentity, average: Average, split: str) -> bool:
+    if identity.data_set != f"average_{split}" or identity.metric != average.metric:
+        return False
+    if average.metric == "eer":
+        return identity.attack_model is AttackModel.SEMI_INFORMED
+    return average.metric != "wer" or identity.training == identity.speech == "anonymised"
+
+
+def _standing(system: SystemResults, recipe: Recipe, track: Track, ranking: Ranking) -> Standing:
+    met: tuple[Condition, ...] = ()
+    gates: list[GateResult] = []
+    notes = [] if ranking.minimum_eers else ["The minimum EERs are set by the organizer."]
+    where: dict[str, Any] = {"track": track.name, "attack_model": AttackModel(ranking.attack_model)}
+    limits: dict[str, Any] = {"inclusive": ranking.inclusive, "note_within": ranking.note_within}
+    try:
+        average = track_average(system.reported_numbers, recipe, ranking.privacy.metric, ranking.split, **where).value
+        policy: Policy = "interval" if ranking.policy == "interval" else "cumulative"
+        met = conditions(average, ranking.minimum_eers, policy=policy, **limits)
+        for one in ranking.gates:
+            gates += _gate(system.reported_numbers, one)
+    except MetricInputError as error:
+        notes.append(f"Not decided: {error}")
+    return Standing(track.name, ranking.attack_model, met, tuple(gates), " ".join(notes))
+
+
+def _gate(reported_numbers: Sequence[ReportedNumber], one: Gate) -> tuple[GateResult, ...]:
+    wanted = one.metric, one.estimator
+    values = {
+        reported.identity.data_set: reported.value
+        for reported in reported_numbers
+        if (reported.identity.metric, reported.identity.estimator) == wanted
+    }
+    return gate(values, one.groups, one.minimum, inclusive=one.inclusive)
+
+
+def _print_report(report: _Report, *, brief: bool) -> None:
+    system = report.system
+    files = ", ".join(file.name for file in system.files)
+    terminal.print_text(f"{system.system}: {report.recipe.title}, {len(system.reported_numbers)} numbers")
+    terminal.print_text(f"Read: {files or 'single files of the results directory'}")
+    if not brief:
+        tables.print_reported(system.reported_numbers)
+    if report.recomputed is not None:
+        _print_recomputed(report.recomputed, brief=brief)
+    terminal.print_text("\nAverages\n")
+    if report.averages:
+        header = ["track", "split", "speech", "metric", "reported", "recomputed"]
+        terminal.print_table(header, [_average_row(one) for one in report.averages], indent="  ")
+    else:
+        terminal.print_text("  none in this edition")
+    for reason in dict.fromkeys(one.reason for one in report.averages if one.reason):
+        terminal.print_text(f"  {reason}")
+    for standing in report.standing:
+        _print_standing(standing, several=len(report.recipe.tracks) > 1)
+    terminal.print_text("\nProblems\n")
+    for line in list(terminal.format_problems(system.problems)) or ["none"]:
+        terminal.print_text(f"  {line}")
+
+
+def _print_recomputed(recomputed: _Recomputation, *, brief: bool) -> None:
+    """Reported and recomputed side by side: all numbers, or in brief those that differ; alike in two places is once."""
+    terminal.print_text("\nFrom the score files\n")
+    same = sum(one.agrees for one in recomputed.numbers)
+    terminal.print_text(
+        f"  {len(recomputed.files)} score files; {same} of {len(recomputed.numbers)} claimed numbers agree."
+    )
+    rows = dict.fromkeys(_recomputed_row(one) for one in recomputed.numbers if not (brief and one.agrees))
+    if rows:
+        terminal.print_text()
+        terminal.print_table(["data set", "test", "metric", "reported", "recomputed", ""], list(rows), indent="  ")
+
+
+def _recomputed_row(one: RecomputedNumber) -> tuple[str, ...]:
+    identity = one.reported.identity
+    values = tables.written(one.reported), one.written, "" if one.agrees else "differs"
+    return identity.data_set, tables.attack(identity), tables.column(identity), *values
+
+
+def _average_row(one: RecomputedAverage) -> list[str]:
+    metric = find_metric(one.metric, one.estimator)
+    value = terminal.NONE if one.recomputed is None else f"{one.recomputed:.{max(metric.decimals, AVERAGE_DECIMALS)}f}"
+    return [one.track, one.split, one.speech, format_heading(metric), one.written or terminal.NONE, value]
+
+
+def _print_standing(standing: Standing, *, several: bool) -> None:
+    where = f" of {standing.track}" if several else ""
+    terminal.print_text(f"\nConditions{where} ({standing.attack_model} attacker)\n")
+    for one in standing.conditions:
+        span = f"EER from {one.minimum:g} %" + (f" to below {one.upper:g} %" if one.upper is not None else "")
+        note = "; close to the limit" if one.near_limit else ""
+        terminal.print_text(f"  {span}: {'met' if one.met else 'not met'}{note}")
+    for result in standing.gates:
+        verdict = "passed" if result.passed else "not passed"
+        terminal.print_text(f"  {' and '.join(result.group)}: {result.value:.4f} against {result.minimum:g}, {verdict}")
+    if standing.note:
+        terminal.print_text(f"  {standing.note}")
+
+
+def _content(report: _Report) -> dict[str, object]:
+    system = report.system
+    content: dict[str, object] = {
+        "system": system.system,
+        "edition": system.edition,
+        "files": [file.name for file in system.files],
+        "reported_numbers": [tables.reported_row(reported) for reported in system.reported_numbers],
+        "averages": [asdict(one) for one in report.averages],
+        "standing": [asdict(one) for one in report.standing],
+        "problems": terminal.problem_rows(system.problems),
+    }
+    if report.recomputed is not None:
+        content["scores"] = list(report.recomputed.files)
+        content["recomputed"] = [_recomputed_content(one) for one in report.recomputed.numbers]
+    return content
+
+
+def _recomputed_content(one: RecomputedNumber) -> dict[str, object]:
+    found = {"scores": one.scores, "recomputed": one.value, "recomputed_written": one.written, "agrees": one.agrees}
+    return tables.reported_row(one.reported) | found

@@ -1,0 +1,381 @@
+"""Result files of the 2020 and 2022 editions: read whole into reported numbers, with every fault by name, and written.
+
+Known are ``results.txt``, ``results_summary.txt`` and the names under which the baselines were published
+(``RESULTS_summary_*``, ``results.anon_*``, ``results.orig_*``). A line is never guessed at: what is not understood is
+reported. Formats: protocol 1.2.
+
+The single files of a results directory, each with the numbers of one test: read into reported numbers, and written.
+
+``ASV-*/{EER,Cllr,linkability_log,zebra}``, ``ASR-*`` and ``similarity_matrices_DeID_Gvd/<trials>/{DeIDentification,
+gain_of_voice_distinctiveness}``; formats: protocol 1.2. Conventions: a path is relative to the results directory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TextIO
+
+from common.problems import Problem, ProblemList, Severity
+from common.text_files import Source, read_text_file, source_name
+from evaluation.formats.results import (
+    AVERAGE_DECIMALS,
+    CATEGORIES,
+    KINDS,
+    Entry,
+    Number,
+    NumberIdentity,
+    Recognition,
+    ReportedNumber,
+    WordCounts,
+    header_name,
+    parse_line,
+    parse_value,
+    write_value,
+)
+from evaluation.metrics.averages import weighted_average
+from evaluation.protocols.recipes import Recipe, load_recipe
+from evaluation.scoring.results.checks import check_results
+from evaluation.scoring.results.expected import (
+    ExpectedLine,
+    ResultFile,
+    ResultKind,
+    expected_lines,
+    is_member,
+    path_training,
+)
+
+_NAMES = (
+    (re.compile(r"results_summary\.txt\Z|results_summary_", re.IGNORECASE), ResultKind.SUMMARY),
+    (re.compile(r"results\.anon(_|\Z)"), ResultKind.RETRAINED),
+    (re.compile(r"results\.orig(_|\Z)"), ResultKind.ORIGINAL),
+)
+LONGEST_EXCERPT = 240  # a whole line of word errors with its path
+_UNITS = {"eer": "%", "wer": "%", "gain_of_voice_distinctiveness": "dB"}
+
+
+class ResultWriteError(ValueError):
+    """Reported numbers that do not fill a result file: names what is missing or given twice."""
+
+
+def read_result_file(
+    source: Source, *, recipe: Recipe | None = None, kind: ResultKind | None = None, name: str | None = None
+) -> ResultFile:
+    """Read a result file of 2020 or 2022 and check it.
+
+    Args:
+        recipe: of the edition; without one, 2022 or 2020 by what the file holds.
+        kind: which of the three files; without one, by its name, or else by what it holds.
+        name: the file as its owner knows it.
+
+    The codes of the problems are listed in `evaluation.scoring.results.checks`, besides those of the text
+    itself: ``unknown-line``, ``blank-line``, ``empty-file``, ``unexpected-block`` (a block or line that the edition
+    lacks).
+    """
+    name = name or source_name(source)
+    text, file_problems = read_text_file(source, name)
+    problems = ProblemList()
+    problems.keep(file_problems)
+    if not text.strip() and not file_problems:
+        problems.add(Problem("empty-file", name, "at least one line", "none", "Add the file with its results."))
+    entries = _entries(text, name, problems)
+    is_2022 = any(entry.kind not in ("eer", "cllr", "rocch", "wer") for entry in entries)
+    recipe = recipe or load_recipe("2022" if is_2022 else "2020")
+    kind = kind or _kind(source, name, entries, recipe)
+    expected = {line.slot: line for line in expected_lines(recipe, kind)}
+    reported_numbers, repeated = _read_reported(entries, expected, name, problems)
+    lines = len(text.splitlines())
+    file = ResultFile(name, recipe.edition, kind, entries, reported_numbers, repeated, lines, ())
+    of_numbers = check_results(file, recipe) if entries else ()
+    return replace(file, problems=(*problems.report(), *of_numbers))
+
+
+def write_result_file(
+    reported_numbers: Iterable[ReportedNumber], kind: ResultKind, recipe: Recipe, file: TextIO
+) -> None:
+    """Write reported numbers as the official scripts would; missing averages are computed from the printed values.
+
+    Raises:
+        ResultWriteError: numbers that the file needs are missing or given twice with different values; all are named.
+    """
+    given = by_identity(reported_numbers)
+    expected = expected_lines(recipe, kind)
+    for line in expected:
+        if line.kind == "average" and line.identities[0] not in given:
+            given[line.identities[0]] = _average(line, recipe, given)
+    missing = [line.name for line in expected for identity in line.identities if identity not in given]
+    if missing:
+        shown = ", ".join(dict.fromkeys(missing))
+        raise ResultWriteError(f"Expected every number of the {kind} results of {recipe.edition}; missing: {shown}.")
+    block = ""
+    for line in expected:
+        value = line_value(line, given)
+        if line.kind == "average":
+            file.write(f"{line.name}: {value}\n")
+        elif line.inline:
+            file.write(f"{line.name}  {value}\n")
+        else:
+            file.write((f"{line.name}\n" if line.name != block else "") + f"  {value}\n")
+        block = "" if line.inline else line.name
+
+
+def by_identity(reported_numbers: Iterable[ReportedNumber]) -> dict[NumberIdentity, ReportedNumber]:
+    """Reported numbers by what they measure.
+
+    Raises:
+        ResultWriteError: a number is given twice with different values.
+    """
+    given: dict[NumberIdentity, ReportedNumber] = {}
+    for reported in reported_numbers:
+        known = given.setdefault(reported.identity, reported)
+        if known.written != reported.written:
+            raise ResultWriteError(
+                f"Expected one value of {reported.identity}, found {known.written}, {reported.written}."
+            )
+    return given
+
+
+def make_reported_number(
+    identity: NumberIdentity, value: float, *, counts: WordCounts | None = None, decoding: str = ""
+) -> ReportedNumber:
+    """A number of our own as a reported number, written as the official scripts print it."""
+    if identity.data_set.startswith("average_"):
+        unit = _UNITS.get(identity.metric, "")
+        return ReportedNumber(identity, value, unit, f"{value:.{AVERAGE_DECIMALS}f}", "", 0)
+    if identity.metric == "wer":
+        return ReportedNumber(identity, value, "%", f"{value:.2f}", "", 0, counts, decoding)
+    number = _number(identity)
+    return ReportedNumber(identity, value, number.unit, number.show(value), "", 0)
+
+
+def parse_number(written: str) -> float:
+    """The number of a written value; a ZEBRA category becomes its place, 0 for “0” and 1 to 6 for A to F."""
+    return float(CATEGORIES.index(written)) if written in CATEGORIES and written else float(written)
+
+
+def _number(identity: NumberIdentity) -> Number:
+    wanted = identity.metric, identity.estimator
+    return next(n for kind in KINDS.values() for n in kind.numbers if (n.metric, n.estimator) == wanted)
+
+
+def _entries(text: str, name: str, problems: ProblemList) -> tuple[Entry, ...]:
+    entries, block = [], None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            remedy = "It was skipped; remove it."
+            problems.add(Problem("blank-line", name, "a result", "a blank line", remedy, Severity.NOTE, number))
+        elif header := header_name(line):
+            block = header
+        elif entry := parse_line(line, number, block):
+            entries.append(entry)
+        else:
+            whole = line.strip()
+            shown = whole if len(whole) <= LONGEST_EXCERPT else whole[: LONGEST_EXCERPT - 1] + "…"
+            remedy = "Restore the line as the official scripts print it."
+            problems.add(Problem("unknown-line", name, "a line of results", f"“{shown}”", remedy, line=number))
+    return tuple(entries)
+
+
+def _kind(source: Source, name: str, entries: Iterable[Entry], recipe: Recipe) -> ResultKind:
+    path = source if isinstance(source, Path) else Path(name)
+    if recipe.results is not None and not recipe.results.trial_set:
+        return ResultKind.ORIGINAL
+    for pattern, kind in _NAMES:
+        if pattern.match(path.name):
+            return kind
+    if path.parent.name.endswith(".orig"):
+        return ResultKind.ORIGINAL
+    kinds = {entry.kind for entry in entries}
+    if "average" in kinds:
+        return ResultKind.SUMMARY
+    return ResultKind.RETRAINED if "pitch" in kinds or "gain" in kinds else ResultKind.ORIGINAL
+
+
+def _read_reported(
+    entries: Iterable[Entry], expected: dict[tuple[str, str, str], ExpectedLine], name: str, problems: ProblemList
+) -> tuple[tuple[ReportedNumber, ...], tuple[ReportedNumber, ...]]:
+    reported_numbers: list[ReportedNumber] = []
+    repeated: list[ReportedNumber] = []
+    seen = set()
+    for entry in entries:
+        line = expected.get(entry.slot)
+        if line is None:
+            shown = f"{entry.name}, {entry.kind}" + (f" ({entry.slot[2]})" if entry.slot[2] else "")
+            expected_here = "a result of this edition and file"
+            remedy = "Remove it, or name the edition that it belongs to."
+            problems.add(Problem("unexpected-block", name, expected_here, shown, remedy, line=entry.line))
+            continue
+        (repeated if entry.slot in seen else reported_numbers).extend(read_entry(entry, line, name))
+        seen.add(entry.slot)
+    return tuple(reported_numbers), tuple(repeated)
+
+
+def read_entry(entry: Entry, line: ExpectedLine, name: str) -> Iterable[ReportedNumber]:
+    """The numbers of one line: what it measures is `line`'s, but which model recognised is told by its path."""
+    for identity, written in zip(line.identities, entry.values, strict=True):
+        if entry.kind == "average":
+            yield ReportedNumber(identity, float(written), _UNITS.get(identity.metric, ""), written, name, entry.line)
+        elif entry.recognition is None:
+            yield ReportedNumber(identity, parse_number(written), _number(identity).unit, written, name, entry.line)
+        else:
+            recognition = entry.recognition
+            identity = replace(identity, training=path_training(recognition.path) or identity.training)
+            said = recognition.counts, recognition.path, recognition.partial
+            yield ReportedNumber(identity, float(written), "%", written, name, entry.line, *said)
+
+
+def _average(line: ExpectedLine, recipe: Recipe, given: dict[NumberIdentity, ReportedNumber]) -> ReportedNumber:
+    identity = line.identities[0]
+    split = identity.data_set.removeprefix("average_")
+    weights = recipe.track.average(identity.metric).weights[split]
+    members = {
+        reported.identity.data_set: reported.value
+        for reported in given.values()
+        if is_member(reported.identity, identity)
+    }
+    values = [(name, members[name]) for name in weights if name in members]
+    return make_reported_number(identity, weighted_average(values, weights).value)
+
+
+def line_value(line: ExpectedLine, given: Mapping[NumberIdentity, ReportedNumber]) -> str:
+    """The value part of a line from its reported numbers, as the official scripts print it.
+
+    Raises:
+        ResultWriteError: a word error rate without its counts.
+    """
+    reported_numbers = [given[identity] for identity in line.identities]
+    values = tuple(reported.written for reported in reported_numbers)
+    recognition = None
+    if line.kind == "wer":
+        if reported_numbers[0].counts is None:
+            raise ResultWriteError(f"Expected the word counts of {line.name}, found none.")
+        recognition = Recognition(reported_numbers[0].counts, reported_numbers[0].partial, reported_numbers[0].decoding)
+    return write_value(Entry(line.name, line.kind, values, 0, line.inline, recognition))
+
+
+SIMILARITY_FOLDER = "similarity_matrices_DeID_Gvd"
+_DETECTION_FILES = {
+    "EER": ("eer",),
+    "Cllr": ("cllr", "rocch"),
+    "linkability_log": ("linkability",),
+    "zebra": ("population", "individual"),
+}
+_DISTINCTIVENESS_FILES = {"DeIDentification": ("de_identification",), "gain_of_voice_distinctiveness": ("gain",)}
+_MIN_DCF = re.compile(r"minDCF\(p-target=[\d.]+\): *\S*\Z")
+# What surrounds the lines; {} is one line each. The minDCF values may be empty, says the protocol.
+_TEMPLATES = {
+    "EER": "{}\nminDCF(p-target=0.01): \nminDCF(p-target=0.001): \n",
+    "Cllr": "{}\n     {}\n\n",
+    "linkability_log": "{}\n\n",
+    "zebra": "\n<name>\n{}\n{}\n\n",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SingleFile:
+    """One file of a results directory.
+
+    Attributes:
+        path: such as ``ASV-libri_dev_enrolls-libri_dev_trials_f/EER``.
+        test: name of the test, such as ``ASV-libri_dev_enrolls-libri_dev_trials_f``.
+        lines: what it holds, in order.
+    """
+
+    path: str
+    test: str
+    lines: tuple[ExpectedLine, ...]
+
+
+def single_files(recipe: Recipe, kind: ResultKind) -> tuple[SingleFile, ...]:
+    """Every single file of the results directory of a kind of model.
+
+    Raises:
+        RecipeError: the edition has no such directory.
+    """
+    blocks: dict[str, list[ExpectedLine]] = {}
+    for line in expected_lines(recipe, kind):
+        blocks.setdefault(line.name, []).append(line)
+    return tuple(file for name, lines in blocks.items() for file in _list_single_files(name, lines))
+
+
+def read_single_file(
+    source: Source, file: SingleFile, problems: ProblemList, name: str | None = None
+) -> list[ReportedNumber]:
+    """The numbers of a single file; what is wrong with it is added to `problems`.
+
+    Faults: those of the text itself, ``unknown-line`` and ``missing-result``. minDCF values are passed over.
+    """
+    name = name or source_name(source)
+    text, faults = read_text_file(source, name)
+    problems.keep(faults)
+    slots = {line.slot: line for line in file.lines}
+    label_left = file.path.endswith("/zebra")  # one line of this file is a label
+    reported_numbers: list[ReportedNumber] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        stripped = line.strip()
+        if not stripped or (file.path.endswith("/EER") and _MIN_DCF.match(stripped)):
+            continue
+        entry = parse_value(stripped, number, file.test, inline=False)
+        if entry and entry.slot in slots:
+            reported_numbers += read_entry(entry, slots.pop(entry.slot), name)
+        elif label_left and entry is None:
+            label_left = False
+        else:
+            remedy = "Restore the file as the official script wrote it."
+            problems.add(Problem("unknown-line", name, "a result of this file", f"“{stripped}”", remedy, line=number))
+    for slot in slots:
+        remedy = "Run that part of the evaluation."
+        problems.add(Problem("missing-result", name, " ".join(slot).strip(), "nothing", remedy))
+    return reported_numbers
+
+
+def write_single_file(reported_numbers: Iterable[ReportedNumber], file: SingleFile, out: TextIO) -> None:
+    """Write the numbers of one test as the official scripts would; the minDCF values of ``EER`` are left empty.
+
+    Args:
+        reported_numbers: with those of the file; others are passed over.
+
+    Raises:
+        ResultWriteError: reported numbers that the file needs are missing or given twice with different values.
+    """
+    given = by_identity(reported_numbers)
+    wanted = [identity for line in file.lines for identity in line.identities]
+    if missing := [f"{one.estimator} {one.metric}".strip() for one in wanted if one not in given]:
+        raise ResultWriteError(f"Expected every number of {file.path}; missing: {', '.join(missing)}.")
+    values = [line_value(line, given) for line in file.lines]
+    template = _TEMPLATES.get(file.path.rpartition("/")[2], "{}\n" * len(values))
+    out.write(template.replace("<name>", file.test).format(*values))
+
+
+def write_single_files(
+    folder: Path, reported_numbers: Iterable[ReportedNumber], recipe: Recipe, kind: ResultKind
+) -> tuple[Path, ...]:
+    """Write every single file of a results directory for which all numbers are given; the paths written.
+
+    Raises:
+        ResultWriteError: a number is given twice with different values.
+        RecipeError: the edition has no such directory.
+    """
+    given = by_identity(reported_numbers)
+    written = []
+    for file in single_files(recipe, kind):
+        if all(identity in given for line in file.lines for identity in line.identities):
+            path = folder / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("w", encoding="utf-8", newline="\n") as out:
+                write_single_file(given.values(), file, out)
+            written.append(path)
+    return tuple(written)
+
+
+def _list_single_files(name: str, lines: Sequence[ExpectedLine]) -> Iterator[SingleFile]:
+    if name.startswith("ASR-"):
+        yield SingleFile(name, name, tuple(lines))
+        return
+    is_detection = name.startswith("ASV-")
+    folder = name if is_detection else f"{SIMILARITY_FOLDER}/{name}"
+    for file, kinds in (_DETECTION_FILES if is_detection else _DISTINCTIVENESS_FILES).items():
+        if wanted := tuple(line for line in lines if line.kind in kinds):
+            yield SingleFile(f"{folder}/{file}", name, wanted)

@@ -1,0 +1,341 @@
+"""Rates and DET curves of systems: of listeners, of pairs on boards, and word error rates.
+
+Overlapping systems are not ranked: rows are sorted, and letters say which cannot be told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from evaluation.figures.det import Curve, DetPlot, spread_curves
+from evaluation.figures.rows import HOLLOW, Marks, RowPanel, RowPlot, Rows
+from listening.analysis.figures.view import (
+    ALL_FORMATS,
+    EVERY_SYSTEM,
+    Figure,
+    Record,
+    View,
+    find_limits,
+    group_rows,
+    has_interval,
+    ordered,
+)
+from listening.analysis.figures.words import interval, listed, percent, sentence, short_group
+from listening.analysis.reading.inputs import ORIGINAL
+from listening.analysis.tables import Scores
+
+_DET_COLUMNS = "system label threshold miss_rate false_alarm_rate"
+_HOW = (
+    "Probit axes, clipped at 1 / (2 N); markers: equal error rates, interpolated; segments between operating points "
+    "are straight in rates."
+)
+_CLOSENESS = "Pairs of samples on a board, closeness as the score; near 50 % is private."
+# The privacy-critical ones first.
+PAIRS = ("original-anonymised", "anonymised-anonymised", "original-original")
+# Ends of the axes of DET curves by what the trials can show, in per cent; fewer ticks where panels are small.
+_TICKS = (0.1, 0.5, 2, 5, 10, 20, 50, 80, 90, 95, 98, 99.5, 99.9)
+_SMALL_TICKS = {0.1: (0.1, 2.0, 20.0, 50.0, 80.0, 98.0, 99.9), 0.5: (0.5, 5.0, 20.0, 50.0, 80.0, 95.0, 99.5)}
+
+
+def eer_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
+    """Equal error rate of each system of a task."""
+    records = {name: row for name, row in view.by_system(scores, "detection", task).items() if row["eer"] is not None}
+    if not records:
+        return
+    rows = [records[name] for name in ordered(records, "eer")]
+    columns = [("EER, %", [percent(row["eer"]) for row in rows])]
+    if any(row["group"] for row in rows):
+        columns.append(("group", [short_group(row["group"]) for row in rows]))
+    shown = [(view.short[str(row["system"])], row) for row in rows]
+    words = "system, interval" if has_interval(rows, "eer") else "system"
+    yield view.figure(
+        scores,
+        f"eer-{task}",
+        f"{sentence(task)}: equal error rate of each system",
+        _explain_rates(task),
+        "Systems that share a letter cannot be told apart." if len(columns) > 1 else "",
+        _detection_size(rows),
+        intervals=has_interval(rows, "eer"),
+        alt=f"{sentence(task)}, equal error rates, {view.level_words} intervals in brackets: "
+        f"{listed([_rate_text(view, row) for row in rows])}.",
+        plot=plot_values(shown, "eer", f"{sentence(task)}: EER of listeners, %", columns, words, chance=50.0),
+        rows=rows,
+        columns="system label n_target n_nontarget listeners eer eer_low eer_high auc group",
+        task=task,
+    )
+
+
+def det_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
+    """The DET curves of all systems, and one figure of each system before the others in grey."""
+    points = {system: rows for (system,), rows in group_rows(view.rows(scores, "det", task), "system").items()}
+    rates = {name: row for name, row in view.by_system(scores, "detection", task).items() if name in points}
+    if not rates:
+        return
+    names = ordered(rates, "eer")
+    curves = [_make_curve(view.short[name], points[name], rates[name], is_anchor=name == ORIGINAL) for name in names]
+    anchors = [place for place, name in enumerate(names) if name == ORIGINAL]
+    systems = [place for place, name in enumerate(names) if name != ORIGINAL]
+    axis_words = (
+        ("False alarms: different speakers taken for one, %", "Misses: same speaker not recognised, %")
+        if task == "verifiability"
+        else ("False alarms: system taken for original, %", "Misses: original taken for processed, %")
+    )
+
+    def figure(system: str | None, panels: list[list[int]], grey: Sequence[int], heads: list[str]) -> Figure:
+        shown = [name for name in names if system is None or name in (ORIGINAL, system)]
+        rows = [rates[name] for name in shown]
+        has_words = system is not None and has_interval(rows, "eer")
+        rates_text = listed([_rate_text(view, row) for row in rows if row["eer"] is not None])
+        return view.figure(
+            scores,
+            f"det-{task}" if system is None else f"det-{task}-of-{view.slugs[system]}",
+            f"{sentence(task)}: DET curve{'s' if system is None else f' of {view.labels[system]}'}",
+            _explain_rates(task),
+            _HOW,
+            "Panels in the order of equal error rates, all other systems in grey." if heads else "",
+            _detection_size(rows),
+            view.interval_words().replace("intervals", "interval of the EER", 1) if has_words else "",
+            alt=f"{sentence(task)}, equal error rates, {view.level_words} intervals in brackets: {rates_text}.",
+            plot=_plot_det(curves, panels, axis_words, grey, heads, "the other systems"),
+            rows=[row for name in shown for row in points[name]],
+            columns=_DET_COLUMNS,
+            task=task,
+            system=system or "",
+            formats=("svg",) if system else ALL_FORMATS,
+        )
+
+    spread = spread_curves(len(systems)) if systems else [[]]
+    panels = [[*anchors, *(systems[place] for place in panel)] for panel in spread]
+    ends = [0, *accumulate(map(len, spread))]
+    heads = [f"{start + 1} to {end} of {len(systems)}" for start, end in pairwise(ends)] if len(panels) > 1 else []
+    yield figure(None, panels, systems if heads else (), heads)
+    for place in systems:
+        own = sorted([*anchors, place])
+        yield figure(names[place], [own], [other for other in range(len(names)) if other not in own], [])
+
+
+def pair_det_figures(view: View, scores: Scores) -> Iterator[Figure]:
+    """The curve of each kind of pairs over all systems; of single systems where a board has but those."""
+    points = group_rows(view.rows(scores, "pair_det"), "pairs", "system")
+    if any(system == EVERY_SYSTEM for _, system in points):
+        points = {key: rows for key, rows in points.items() if key[1] == EVERY_SYSTEM}
+    rates = {(str(row["pairs"]), str(row["system"])): row for row in view.rows(scores, "pair_detection")}
+    keys = sorted((key for key in points if key in rates), key=lambda key: (_place_pairs(key[0]), key))
+    if not keys:
+        return
+    words = {key: key[0] if key[1] == EVERY_SYSTEM else f"{key[0]}, {view.short[key[1]]}" for key in keys}
+    curves = [_make_curve(words[key], points[key], rates[key]) for key in keys]
+    panels = spread_curves(len(curves))
+    axis_words = "False alarms: other speakers close, %", "Misses: same speaker far, %"
+    grey = list(range(len(curves))) if len(panels) > 1 else ()
+    rows = [rates[key] for key in keys]
+    yield view.figure(
+        scores,
+        "pairs-det",
+        "Linkability: DET curves by kind of pairs",
+        _name_distances(scores),
+        _CLOSENESS,
+        _HOW,
+        view.size_words(rows, "n_target", "n_nontarget", of="pairs"),
+        alt="Equal error rates: " + listed([f"{row['pairs']}, {_rate_text(view, row)}" for row in rows]) + ".",
+        plot=_plot_det(curves, panels, axis_words, grey, [], "others"),
+        rows=[row for key in keys for row in points[key]],
+        columns=f"pairs {_DET_COLUMNS}",
+    )
+
+
+def pair_eer_figures(view: View, scores: Scores) -> Iterator[Figure]:
+    """Equal error rate of telling same speakers by closeness on the board, by kind of pairs and system."""
+    rows = [row for row in view.rows(scores, "pair_detection") if row["eer"] is not None]
+    if not rows:
+        return
+    rows.sort(key=lambda row: (row["system"] != EVERY_SYSTEM, -float(row["eer"])))
+    by_kind = group_rows(sorted(rows, key=lambda row: (_place_pairs(str(row["pairs"])), str(row["pairs"]))), "pairs")
+    # A kind of one row is that row; others have a heading.
+    shown: list[tuple[str, Record | None]] = []
+    for (kind,), held in by_kind.items():
+        if len(held) == 1:
+            shown.append((kind, held[0]))
+        else:
+            shown += [(kind, None), *((view.short[str(row["system"])], row) for row in held)]
+    records = [row for held in by_kind.values() for row in held]
+    overall = [row for row in records if row["system"] == EVERY_SYSTEM] or records
+    columns = [("EER, %", [percent(row["eer"]) if row else "" for _, row in shown])]
+    words = "with interval" if has_interval(rows, "eer") else "EER"
+    yield view.figure(
+        scores,
+        "pairs-eer",
+        "Linkability: equal error rate by kind of pairs",
+        _name_distances(scores),
+        _CLOSENESS,
+        view.size_words(overall, "n_target", "n_nontarget", of="pairs"),
+        intervals=has_interval(rows, "eer"),
+        alt="Equal error rates of pairs by closeness: "
+        + listed([f"{row['pairs']}, {_rate_text(view, row)}" for row in overall])
+        + ".",
+        plot=plot_values(shown, "eer", "Same speaker by closeness: EER, %", columns, words, chance=50.0),
+        rows=records,
+        columns="pairs system label n_target n_nontarget listeners boards eer eer_low eer_high",
+    )
+
+
+def transcription_figures(view: View) -> Iterator[Figure]:
+    """Word error rate of listeners by system, the recogniser's beside it."""
+    found = (row for row in view.rows("common", "transcription") if row["wer"] is not None)
+    records = {str(row["system"]): row for row in found}
+    if not records:
+        return
+    order = ordered(records, "wer", highest_first=False)
+    order.sort(key=lambda name: (name != ORIGINAL, name != EVERY_SYSTEM))
+    rows = [records[name] for name in order]
+    columns = [("WER, %", [percent(row["wer"]) for row in rows])]
+    if any(row["recogniser_wer"] is not None for row in rows):
+        columns.append(("recogniser", [percent(row["recogniser_wer"]) for row in rows]))
+    shown = [(view.short[str(row["system"])], row) for row in rows]
+    words = "listeners, interval" if has_interval(rows, "wer") else "listeners"
+
+    def tell(row: Record) -> str:
+        beside = "" if row["recogniser_wer"] is None else f", recogniser {percent(row['recogniser_wer'])} %"
+        return _rate_text(view, row, "wer") + beside
+
+    yield view.figure(
+        "common",
+        "transcription",
+        "Words that listeners understood: word error rate of each system",
+        "Word error rate of what listeners typed, weighted by words; the recogniser on the same utterances.",
+        view.size_words([row for row in rows if row["system"] != EVERY_SYSTEM], "n", of="transcripts"),
+        intervals=has_interval(rows, "wer"),
+        alt=f"Word error rates, {view.level_words} intervals in brackets: {listed([tell(row) for row in rows])}.",
+        plot=plot_values(shown, "wer", "Word error rate, %", columns, words, beside="recogniser_wer"),
+        rows=rows,
+        columns="system label n listeners words wer wer_low wer_high recogniser_wer",
+    )
+
+
+def plot_values(
+    shown: Sequence[tuple[str, Record | None]],
+    name: str,
+    axis: str,
+    columns: Sequence[tuple[str, Sequence[str]]],
+    words: str,
+    *,
+    unit: float = 100,
+    chance: float | None = None,
+    band_words: str = "",
+    beside: str = "",
+) -> RowPlot:
+    """Values with their intervals, one row each; those of the originals as squares, set apart from the rows below.
+
+    Args:
+        shown: the name of each row with its record; None of a heading.
+        name: column of the values; ``_low`` and ``_high`` are added for intervals.
+        words: of the points, for the key.
+        unit: what values are drawn times, 100 for shares.
+        chance: what guessing gives, as a line through all rows.
+        band_words: where each record has a column ``chance``, words for that; the band ends at ``chance_high``.
+        beside: column of the recogniser's values, drawn as diamonds; the axis then begins at 0.
+    """
+    held = [(place, row) for place, (_, row) in enumerate(shown) if row is not None]
+    headings = [place for place, (_, row) in enumerate(shown) if row is None]
+    anchors = [place for place, row in held if row.get("system") == ORIGINAL and "pairs" not in row]
+
+    def mark(rows: Sequence[tuple[int, Record]], words: str, **look: Any) -> Marks:
+        points = [(place, unit * row[name]) for place, row in rows]
+        ends = [(place, row[f"{name}_low"], row[f"{name}_high"]) for place, row in rows]
+        spans = [(place, unit * low, unit * high) for place, low, high in ends if low is not None and high is not None]
+        return Marks(points, words if rows else "", spans, **look)
+
+    marks = [
+        mark([one for one in held if one[0] not in anchors], words),
+        mark([one for one in held if one[0] in anchors], "originals", marker="s", fill=HOLLOW),
+    ]
+    others = [(place, unit * row[beside]) for place, row in held if beside and row[beside] is not None]
+    if others:
+        marks.append(Marks(others, "recogniser", marker="D", fill=1, size=5.0))
+    bands = [
+        (place, unit * row["chance"], unit * (row["chance"] if row["chance_high"] is None else row["chance_high"]))
+        for place, row in held
+        if band_words and row["chance"] is not None
+    ]
+    values = [value for one in marks for _, value in one.points]
+    values += [end for _, *ends in [*bands, *(span for one in marks for span in one.spans)] for end in ends]
+    breaks = [place for place in headings if place] + [place + 1 for place in anchors if place + 1 < len(shown)]
+    panel = RowPanel(
+        Rows([label for label, _ in shown], columns, bold=[*headings, *anchors], breaks=breaks),
+        marks,
+        find_limits([*values, chance, 0.0 if beside else None], 0.05 * unit),
+        axis,
+        bands,
+        band_words,
+        lines=[] if chance is None else [(chance, "chance")],
+    )
+    return RowPlot([panel])
+
+
+def _plot_det(
+    curves: Sequence[Curve],
+    panels: Sequence[Sequence[int]],
+    axis_words: tuple[str, str],
+    grey: Sequence[int],
+    heads: Sequence[str],
+    grey_words: str,
+) -> DetPlot:
+    """Axes end where the smaller class of most curves ends."""
+    finest = 100 * float(np.median([max(curve.least) for curve in curves]))
+    low = 0.1 if finest < 0.4 else 0.5
+    ticks = [tick for tick in (_TICKS if len(panels) == 1 else _SMALL_TICKS[low]) if low <= tick <= 100 - low]
+    return DetPlot(curves, panels, ticks, axis_words, grey, heads, grey_words)
+
+
+def _make_curve(name: str, points: Sequence[Record], rate: Record, *, is_anchor: bool = False) -> Curve:
+    """From the lowest threshold to the highest."""
+    rows = sorted(points, key=lambda row: (float(row["miss_rate"]), -float(row["false_alarm_rate"])))
+    least_miss, least_alarm = (0.5 / max(int(rate[column] or 1), 1) for column in ("n_target", "n_nontarget"))
+    return Curve(
+        name if rate["eer"] is None else f"{name} {100 * rate['eer']:.1f} %",
+        np.array([float(row["miss_rate"]) for row in rows]),
+        np.array([float(row["false_alarm_rate"]) for row in rows]),
+        rate["eer"],
+        (least_miss, least_alarm),
+        is_anchor,
+    )
+
+
+def _explain_rates(task: str) -> str:
+    """What a miss and a false alarm are, and which way is better."""
+    if task == "verifiability":
+        return (
+            "Listeners tell pairs of the same speaker from pairs of different ones, speech of one system; near 50 % is "
+            "private. Of originals, low: listeners can do the task."
+        )
+    return "Listeners tell originals (targets) from speech of the system; a higher rate is a better system."
+
+
+def _name_distances(scores: Scores) -> str:
+    return "Raw distances." if scores == "raw" else "Distances ranked within each board."
+
+
+def _detection_size(rows: Sequence[Record]) -> str:
+    """n of the systems; the pool of originals is theirs together."""
+    most = max(rows, key=lambda row: int(row["listeners"] or 0))
+
+    def span(column: str) -> str:
+        values = sorted({int(row[column] or 0) for row in rows})
+        return f"{values[0]:,}" if values[0] == values[-1] else f"{values[0]:,} to {values[-1]:,}"
+
+    return (
+        f"n = {span('n_target')} target and {span('n_nontarget')} nontarget ratings of each system, "
+        f"by {most['listeners']} listeners (the clusters)."
+    )
+
+
+def _rate_text(view: View, row: Record, name: str = "eer") -> str:
+    return f"{view.labels[row['system']]} {percent(row[name])} %{interval(row, name, percent)}"
+
+
+def _place_pairs(kind: str) -> int:
+    return PAIRS.index(kind) if kind in PAIRS else len(PAIRS)

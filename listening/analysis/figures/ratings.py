@@ -1,0 +1,542 @@
+"""How systems were rated: distributions, which systems differ, and what ratings go with.
+
+What each listener gave, and what leaving some out changes: what names listeners or tells of few is for organizers
+alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import floor
+
+import numpy as np
+
+from evaluation.figures.histogram import Bin, HistogramPanel, HistogramPlot
+from evaluation.figures.points import CountPlot, Measure
+from evaluation.figures.rows import HOLLOW, WARNING, Marks, MatrixPlot, RowPanel, RowPlot, Rows, Violin, ViolinPlot
+from listening.analysis.figures.view import Figure, Record, View, find_limits, group_rows, has_interval, ordered
+from listening.analysis.figures.words import count, interval, listed, number, percent, sentence, short_group
+from listening.analysis.reading.inputs import ORIGINAL
+from listening.analysis.tables import Scores
+from listening.tasks import RATED
+
+_DIFFERENCE_COLUMNS = (
+    "first first_label second second_label listeners difference difference_low difference_high permutation_p "
+    "permutation_adjusted wilcoxon_p wilcoxon_adjusted"
+)
+_BOX = ("low_whisker", "q1", "median", "q3", "high_whisker")
+_SPLIT_WORDS = "Pairs of the same speaker above each line, of different speakers below; sorted by the mean of the same."
+_TOPS_PERCENT = (10, 20, 30, 40, 60, 80, 100)
+_MANY_PANELS = 16
+_LITTLE_HIGHER = 2.0
+_LEVELS = (0.05, 0.01, 0.001)
+_CORRECTIONS = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
+_CELLS = 20
+_WER = "one_minus_wer"
+# Measures by what correlations call them: column of the table of utterances, and slug.
+_MEASURES = {
+    "naturalness": ("naturalness", "naturalness"),
+    "intelligibility": ("intelligibility", "intelligibility"),
+    "1 − WER": (_WER, "wer"),
+    "one_minus_wer": (_WER, "wer"),
+    "ρF0": ("pitch_correlation", "pitch"),
+    "pitch_correlation": ("pitch_correlation", "pitch"),
+}
+
+
+def violin_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
+    """How the scores of each system are distributed: violin, box, median, and mean with its interval.
+
+    For verifiability violins are split: pairs of one speaker above the line, of two speakers below it. As figure 6 of
+    the results of VoicePrivacy 2022, boxes with median and mean, turned so that names stay readable.
+    """
+    found = (row for row in view.rows(scores, "summary", task) if row["mean"] is not None)
+    summaries = {(str(row["system"]), str(row["kind"])): row for row in found}
+    if not summaries:
+        return
+    is_split = any(kind == "target" for _, kind in summaries)
+    kinds = (("target", -1), ("nontarget", 1)) if is_split else (("all", 0),)
+    leaders = {system: row for (system, kind), row in summaries.items() if kind == kinds[0][0]}
+    systems = ordered(leaders, "mean", highest_first=not is_split)
+    leading = [leaders[system] for system in systems]
+    has_groups = any(row["group"] for row in summaries.values())
+
+    def tell(system: str) -> str:
+        row = leaders[system]
+        text = f"{view.labels[system]} mean {number(row['mean'])}{interval(row, 'mean', number)}"
+        if is_split and (other := summaries.get((system, "nontarget"))):
+            return f"{text} for the same speaker, {number(other['mean'])} for different ones"
+        return f"{text}, median {number(row['median'])}"
+
+    columns = [("mean", [number(row["mean"]) for row in leading])]
+    if is_split:
+        others = [summaries.get((system, "nontarget"), {}).get("mean") for system in systems]
+        columns = [("same", columns[0][1]), ("diff.", [number(mean) for mean in others])]
+    elif has_groups:
+        columns.append(("group", [short_group(row["group"]) for row in leading]))
+    bins = group_rows(view.rows(scores, "histogram", task), "system", "kind")
+    violins = [
+        _make_violin(place, summaries[system, kind], bins.get((system, kind), []), side)
+        for place, system in enumerate(systems)
+        for kind, side in kinds
+        if (system, kind) in summaries
+    ]
+    low, high = view.scale(scores, task)
+    edges = [end for one in bins.values() for row in one for end in (float(row["lower"]), float(row["upper"]))]
+    beyond = max(low - min(edges, default=low), max(edges, default=high) - high)
+    is_first = ORIGINAL in systems
+    original = summaries.get((ORIGINAL, "all")) if is_first and not is_split else None
+    yield view.figure(
+        scores,
+        f"violin-{task}",
+        f"{sentence(task)} of each system",
+        "Outline: share of ratings, equally wide for all.",
+        "" if is_split else "Box: quartiles and median; whiskers: within 1.5 interquartile ranges.",
+        _SPLIT_WORDS if is_split else "Sorted by mean.",
+        "Dashed line: mean of the originals." if is_first else "",
+        "Systems that share a letter cannot be told apart." if has_groups else "",
+        view.size_words([summaries[one, "all"] for one in systems if (one, "all") in summaries], "n"),
+        intervals=has_interval(summaries.values(), "mean"),
+        alt=f"{sentence(task)}, {view.level_words} intervals in brackets: {listed([*map(tell, systems)])}.",
+        plot=ViolinPlot(
+            Rows(
+                [view.short[system] for system in systems],
+                columns,
+                bold=[0] if is_first else [],
+                breaks=[1] if is_first and len(systems) > 1 else [],
+                roomy=0.4,
+            ),
+            violins,
+            (low, high),
+            view.score_words(scores, task),
+            ("same speaker", "different speakers") if is_split else None,
+            (float(original["mean"]), "originals") if original else None,
+            max(0.02 * (high - low), beyond),
+        ),
+        rows=[summaries[system, kind] for system in systems for kind, _ in kinds if (system, kind) in summaries],
+        columns="system label kind n listeners mean mean_low mean_high median q1 q3 low_whisker high_whisker group",
+        task=task,
+    )
+
+
+def _make_violin(place: int, row: Record, bins: Sequence[Record], side: int) -> Violin:
+    box = [row[name] for name in _BOX]
+    return Violin(
+        place,
+        [(low, high, share / 100) for low, high, share in _list_bins(bins)],
+        float(row["mean"]),
+        None if row["mean_low"] is None or row["mean_high"] is None else (row["mean_low"], row["mean_high"]),
+        None if side or None in box else (box[0], box[1], box[2], box[3], box[4]),
+        side,
+        row["system"] == ORIGINAL,
+    )
+
+
+def _list_bins(rows: Sequence[Record]) -> list[Bin]:
+    """Lower and upper edges with shares in per cent, ascending."""
+    return sorted((float(row["lower"]), float(row["upper"]), 100 * float(row["share"] or 0)) for row in rows)
+
+
+def histogram_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
+    """Scores as small multiples: same and different speakers of each system, or the originals beside each system.
+
+    As figures 7 and 8 of the results of VoicePrivacy 2022.
+    """
+    bins = group_rows(view.rows(scores, "histogram", task), "system", "kind")
+    if not bins:
+        return
+    rates = view.by_system(scores, "detection", task)
+    is_split = any(kind == "target" for _, kind in bins)
+    systems = {system for system, _ in bins}
+    if is_split:  # as in the figure of equal error rates
+        order = ordered({name: rates.get(name, {"eer": None}) for name in systems}, "eer")
+    else:
+        means = view.by_system(scores, "summary", task, kind="all")
+        order = ordered({name: means.get(name, {"mean": None}) for name in systems}, "mean")
+    if not is_split and len(order) > 1 and ORIGINAL in order:
+        order.remove(ORIGINAL)  # it stands in every panel
+    filled = {system: bins.get((system, "target" if is_split else "all"), []) for system in order}
+    line = {system: bins.get((system, "nontarget") if is_split else (ORIGINAL, "all"), []) for system in order}
+    eers = {system: rates.get(system, {}).get("eer") for system in order}
+    words = ("same speaker", "different speakers") if is_split else ("system", "originals")
+
+    def tell(system: str) -> str:
+        text = f"{view.labels[system]}: most often {_find_mode(filled[system])} for {words[0]}"
+        if line[system]:
+            text += f", {_find_mode(line[system])} for {words[1]}"
+        return text if eers[system] is None else f"{text}, EER {percent(eers[system])} %"
+
+    if is_split:
+        rows = [row for system in order for held in (filled[system], line[system]) for row in held]
+    else:
+        rows = [*line[order[0]], *(row for system in order for row in filled[system])]
+    panels = [
+        HistogramPanel(
+            view.short[system],
+            "" if eers[system] is None else f"EER {percent(eers[system])} %",
+            _list_bins(filled[system]),
+            _list_bins(line[system]),
+            is_bold=system == ORIGINAL,
+        )
+        for system in order
+    ]
+    columns = 1 if len(panels) == 1 else 2 if len(panels) <= _MANY_PANELS else 3
+    summary = [row for row in view.rows(scores, "summary", task) if row["kind"] == "all"]
+    beside = (
+        "scores of same speaker and different speakers" if is_split else "scores of each system beside the originals"
+    )
+    yield view.figure(
+        scores,
+        f"histogram-{task}",
+        f"{sentence(task)}: {beside}",
+        f"Filled: {words[0]}; line: {words[1]}; shares of the ratings of each kind.",
+        "Sorted by equal error rate, the originals first." if is_split else "Sorted by mean.",
+        "Beside each name its EER." if any(eer is not None for eer in eers.values()) else "",
+        f"▲: higher than its panel. {view.size_words(summary, 'n')}",
+        alt=f"{sentence(task)}. {listed([*map(tell, order)])}.",
+        plot=HistogramPlot(
+            panels,
+            view.scale(scores, task),
+            _choose_top([panel for panel in panels if not panel.is_bold] or panels, panels, is_split=is_split),
+            view.score_words(scores, task),
+            filled_words=words[0],
+            line_words=words[1],
+            columns=columns,
+            panel_inches=0.9 if columns == 3 else 1.1,
+        ),
+        rows=rows,
+        columns="system label kind lower upper count share",
+        task=task,
+    )
+
+
+def _choose_top(systems: Sequence[HistogramPanel], panels: Sequence[HistogramPanel], *, is_split: bool) -> int:
+    """Where every panel ends, in per cent: above all bars of systems; what is higher of the originals is cut."""
+    bins = [one for panel in systems for one in (*panel.filled, *(panel.line if is_split else ()))]
+    highest = max((share for *_, share in bins), default=100.0)
+    overall = max((share for panel in panels for *_, share in (*panel.filled, *panel.line)), default=100.0)
+    if overall <= _LITTLE_HIGHER * highest:
+        highest = overall
+    return next(top for top in _TOPS_PERCENT if highest <= top + 1e-9)
+
+
+def _find_mode(bins: Sequence[Record]) -> str:
+    """The fullest bin in words."""
+    if not bins:
+        return "nothing"
+    fullest = max(bins, key=lambda row: float(row["share"] or 0))
+    middle = (float(fullest["lower"]) + float(fullest["upper"])) / 2
+    return f"{number(middle, 0 if middle == round(middle) else 2)} ({percent(fullest['share'], 0)} %)"
+
+
+def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
+    """Which systems differ: every system against every other, adjusted p-values of tests within listeners."""
+    cells: dict[tuple[str, str], tuple[float, float]] = {}
+    rows = []
+    for row in view.rows(scores, "differences", task):
+        p = row["wilcoxon_adjusted"] if row["permutation_adjusted"] is None else row["permutation_adjusted"]
+        if row["difference"] is not None and p is not None:
+            rows.append(row)
+            cells[str(row["first"]), str(row["second"])] = float(row["difference"]), float(p)
+            cells[str(row["second"]), str(row["first"])] = -float(row["difference"]), float(p)
+    if not rows:
+        return
+    settings = view.results.settings
+    means = view.by_system(scores, "summary", task, kind="all")
+    systems = sorted(
+        {name for pair in cells for name in pair},
+        key=lambda name: (-float(means.get(name, {}).get("mean") or 0.0), name),
+    )
+    alpha = round(1 - float(settings.get("level", 0.95)), 10)
+    levels = [alpha, *(level for level in _LEVELS if level < alpha - 1e-9)][:3]
+
+    def weigh(first: str, second: str) -> int | None:
+        """How many levels hold, negative where the first is lower."""
+        if (first, second) not in cells:
+            return None
+        difference, p = cells[first, second]
+        held = sum(p <= level if level < alpha else p < level for level in levels)
+        return held if difference > 0 else -held
+
+    pairs = [(a, b) for place, a in enumerate(systems) for b in systems[place + 1 :] if (a, b) in cells]
+    alike = [f"{view.labels[a]} and {view.labels[b]}" for a, b in pairs if not weigh(a, b)]
+    told_apart = f"{sentence(task)}: {len(pairs) - len(alike)} of {len(pairs)} pairs differ at {percent(alpha, 0)} %."
+    correction = _CORRECTIONS.get(str(settings.get("correction")), "")
+    n = sum(int(means[name]["n"] or 0) for name in systems if name in means)
+    listeners = max(int(row["listeners"] or 0) for row in rows)
+    yield view.figure(
+        scores,
+        f"significance-{task}",
+        f"{sentence(task)}: which systems differ",
+        f"Permutation tests within listeners, two-sided, {count(int(settings.get('permutations', 0)))} "
+        f"permutations, p-values corrected over all {count(len(rows))} pairs"
+        f"{f' ({correction})' if correction else ''}.",
+        "Each row against the systems of the columns, both sorted by mean, highest first.",
+        f"n = {count(n)} ratings by {count(listeners)} listeners (the clusters), seed {settings.get('seed')}.",
+        alt=f"{told_apart} Not told apart: {listed(alike)}." if 0 < len(alike) < len(pairs) else told_apart,
+        plot=MatrixPlot(
+            [view.short[name] for name in systems],
+            [[weigh(first, second) for second in systems] for first in systems],
+            "p < " + ", ".join(f"{level:g}" for level in levels),
+            [place for place, name in enumerate(systems) if name == ORIGINAL],
+        ),
+        rows=rows,
+        columns=_DIFFERENCE_COLUMNS,
+        task=task,
+    )
+
+
+def scatter_figures(view: View, scores: Scores) -> Iterator[Figure]:
+    """Two measures of each utterance against each other, for each pair whose correlation is known.
+
+    No single utterance is named. The correlations stand above with their intervals.
+    """
+    utterances = [row for row in view.rows(scores, "utterances") if row["system"] != ORIGINAL]
+    for row in view.rows(scores, "correlations"):
+        first, second = (_MEASURES.get(str(row[end])) for end in ("first", "second"))
+        if first is None or second is None or row["pearson"] is None or not {first[0], second[0]} & set(RATED):
+            continue
+        # The subjective measure upwards; of two, the first.
+        x, y = (first[0], second[0]) if second[0] == "naturalness" else (second[0], first[0])
+        held = [one for one in utterances if one[x] is not None and one[y] is not None]
+        if held:
+            yield _scatter(view, scores, row, held, x, y, f"scatter-{first[1]}-{second[1]}")
+
+
+def _scatter(
+    view: View, scores: Scores, row: Record, utterances: Sequence[Record], x: str, y: str, name: str
+) -> Figure:
+    axes = {column: _make_measure(view, scores, column) for column in (x, y)}
+    places = []
+    for column, axis in axes.items():
+        found = np.searchsorted(axis.edges, [float(one[column]) for one in utterances], side="right") - 1
+        places.append(np.clip(found, 0, axis.edges.size - 2).tolist())
+    cells = dict(sorted(Counter(zip(*places, strict=True)).items()))
+
+    rows: list[dict[str, float]] = []  # the cells that hold utterances
+    for cell, held_by_cell in cells.items():
+        rows.append({"utterances": held_by_cell})
+        for (column, axis), place in zip(axes.items(), cell, strict=True):
+            low, high = axis.edges[place : place + 2]
+            rows[-1] |= {f"{column}_from": round(float(low), 6), f"{column}_to": round(float(high), 6)}
+
+    circle = "Area of a circle: anonymised utterances in that cell."
+    if _WER in axes:
+        circle += " The last column: every word recognised."
+        below = sum(float(one[_WER]) < 0 for one in utterances)
+        circle += f" {count(below)} utterances with more errors than words stand at 0." if below else ""
+    title = f"{sentence(str(row['first']))} and {row['second']} of each utterance"
+    correlations = [
+        f"{sentence(kind)} {number(row[kind])}{interval(row, kind, number, f'{view.level_words} ')}"
+        for kind in ("pearson", "spearman")
+    ]
+    return view.figure(
+        scores,
+        name,
+        title,
+        circle,
+        f"n = {count(int(row['utterances'] or len(utterances)))} utterances, "
+        f"{count(int(row['listeners'] or 0))} listeners (the clusters).",
+        intervals=row["pearson_low"] is not None,
+        alt=f"{title}: {'; '.join(correlations)}.",
+        plot=CountPlot(axes[x], axes[y], cells, "\n".join(correlations), "utterances"),
+        rows=rows,
+        columns=f"{x}_from {x}_to {y}_from {y}_to utterances",
+        task="",
+    )
+
+
+def _make_measure(view: View, scores: Scores, column: str) -> Measure:
+    if column == _WER:
+        # The last cell holds those in which every word was recognised, and no others.
+        return Measure("1 − WER of the recogniser", np.linspace(0, 1 + 1 / _CELLS, _CELLS + 2), (0, 1))
+    if column == "pitch_correlation":
+        return Measure("Pitch correlation ρF0", np.linspace(-1, 1, _CELLS + 1), (-1, 1))
+    low, high = view.scale(scores, column)
+    # Raw ratings have a cell for each level, so that an utterance with one rating stands on it.
+    has_levels = 2 <= round(high - low) <= _CELLS
+    edges = np.arange(low - 0.5, high + 1) if has_levels else np.linspace(low, high, _CELLS + 1)
+    return Measure(view.score_words(scores, column), edges, (low, high))
+
+
+STANDING = "standing"
+_EXCLUSION_COLUMNS = (
+    "rule system label listeners_before listeners_after n_before n_after mean_before mean_after eer_before eer_after"
+)
+_TOKEN = 8
+# Normalised scores of every listener have the same mean.
+_LEFT_WORDS = {
+    False: "mean and standard deviation of a listener's scores",
+    True: "inconsistency, the standard deviation of a listener's scores around the means of all listeners",
+}
+
+
+def listener_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
+    """How each listener used the scores, and whether they agree with those of all others, sorted by agreement.
+
+    Those left out are hollow, those that a screening rule would catch are named.
+    """
+    rows = [row for row in view.rows(scores, "listeners", task) if row["mean"] is not None]
+    if not rows:
+        return
+    agreement = {id(row): -2.0 if row["correlation"] is None else float(row["correlation"]) for row in rows}
+    rows.sort(key=lambda row: (-agreement[id(row)], str(row["listener"])))
+    excluded = sum(bool(row["excluded"]) for row in rows)
+    is_normalised = scores == "normalised"
+    means = sorted(float(row["mean"]) for row in rows)
+    known = sorted(float(row["correlation"]) for row in rows if row["correlation"] is not None)
+    agreeing = ""
+    if known:
+        agreeing = (
+            f"; agreement with the others from {number(known[0])} to {number(known[-1])}, "
+            f"median {number(known[len(known) // 2])}"
+        )
+    yield view.figure(
+        scores,
+        f"listeners-{task}",
+        f"{sentence(task)}: each listener",
+        f"Left: {_LEFT_WORDS[is_normalised]}; right: correlation with the system means of all other listeners. "
+        "Sorted by it.",
+        f"n = {count(sum(int(row['n'] or 0) for row in rows))} ratings by {count(len(rows))} listeners, "
+        f"{count(excluded)} of them left out by a standing rule.",
+        alt=f"{sentence(task)}, {len(rows)} listeners: means from {number(means[0])} to {number(means[-1])}"
+        f"{agreeing}; {excluded} left out, {sum(bool(row['caught']) for row in rows)} caught by screening rules.",
+        plot=_plot_listeners(view, scores, task, rows),
+        rows=rows,
+        columns="listener n mean sd bias inconsistency correlation repeat_difference excluded caught",
+        task=task,
+        is_about_listeners=True,
+    )
+
+
+def _plot_listeners(view: View, scores: Scores, task: str, rows: Sequence[Record]) -> RowPlot:
+    names = [str(row["listener"]) for row in rows]
+    short = [name if len(name) <= _TOKEN + 4 else name[:_TOKEN] + "…" for name in names]
+    left = "inconsistency" if scores == "normalised" else "mean"
+    deviations = [
+        (place, row["mean"] - row["sd"], row["mean"] + row["sd"])
+        for place, row in enumerate(rows)
+        if left == "mean" and row["sd"] is not None
+    ]
+
+    def marks(column: str, spans: Sequence[tuple[int, float, float]] = ()) -> list[Marks]:
+        points = [(place, float(row[column])) for place, row in enumerate(rows) if row[column] is not None]
+        out = [one for one in points if rows[one[0]]["excluded"]]
+        caught = [one for one in points if rows[one[0]]["caught"] and not rows[one[0]]["excluded"]]
+        counted = [one for one in points if one not in out and one not in caught]
+        found = [Marks(counted, "listener", spans, size=5.0, has_ends=False)]
+        if out:
+            found.append(Marks(out, "left out", fill=HOLLOW, size=5.0))
+        if caught:
+            found.append(Marks(caught, "caught by a rule", marker="X", fill=WARNING, size=6.0))
+        return found
+
+    values = [float(row[left]) for row in rows if row[left] is not None]
+    limits = view.scale(scores, task) if left == "mean" else (0.0, max([0.1, *values]))
+    least = min([0.6, *(float(row["correlation"]) for row in rows if row["correlation"] is not None)])
+    axis, head = ("rating", "mean ± SD") if left == "mean" else ("normalised rank", "inconsistency")
+    panels = [
+        RowPanel(Rows(short, roomy=0.165), marks(left, deviations), limits, axis, head=head, most_ticks=5),
+        RowPanel(
+            Rows([""] * len(rows), roomy=0.165),
+            marks("correlation"),
+            (floor(5 * least) / 5, 1.0),
+            "correlation",
+            head="agreement",
+            most_ticks=5,
+        ),
+    ]
+    return RowPlot(panels, is_side_by_side=True)
+
+
+def exclusion_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
+    """What leaving listeners out changes: the mean of each system before and after, and the changes by rule below.
+
+    A rule may catch one listener, whose ratings before and after would tell: where rules but the standing one are drawn
+    the figure is for organizers, and the standing one has a figure of its own for everybody.
+    """
+    known = (
+        row
+        for row in view.rows(scores, "exclusion_effect", task)
+        if row["mean_before"] is not None and row["mean_after"] is not None
+    )
+    rules = {
+        rule: rows
+        for (rule,), rows in group_rows(known, "rule").items()
+        if _count_left_out(rows) or any(row["mean_before"] != row["mean_after"] for row in rows)
+    }
+    if rules and set(rules) != {STANDING}:
+        yield _make_exclusions(view, scores, task, f"exclusions-{task}", rules)
+    if STANDING in rules:  # its name is its own: a drawn file of all rules is never taken for it
+        standing = {STANDING: rules[STANDING]}
+        yield _make_exclusions(view, scores, task, f"exclusions-standing-{task}", standing)
+
+
+def _make_exclusions(view: View, scores: Scores, task: str, name: str, rules: dict[str, list[Record]]) -> Figure:
+    shown = STANDING if STANDING in rules else max(rules, key=lambda rule: _count_left_out(rules[rule]))
+    rows = sorted(rules[shown], key=lambda row: (row["system"] != ORIGINAL, -float(row["mean_before"])))
+    rule_words = "all exclusions that stand" if shown == STANDING else f"the rule “{shown}”"
+    before = max(int(row["listeners_before"] or 0) for row in rows)
+    n_before, n_after = (sum(int(row[column] or 0) for row in rows) for column in ("n_before", "n_after"))
+    largest = sorted(rows, key=lambda row: -abs(_change(row)))[:3]
+    found = [
+        f"{view.labels[str(row['system'])]} {number(row['mean_before'])} to {number(row['mean_after'])}"
+        for row in largest
+    ]
+    left_out = listed([f"{rule} {_count_left_out(held)}" for rule, held in rules.items()], first=6)
+    return view.figure(
+        scores,
+        name,
+        f"{sentence(task)}: what leaving listeners out changes",
+        f"Above: mean of each system with every listener and after {rule_words}. "
+        "Below: change of each system's mean by each rule, and the listeners that it leaves out.",
+        f"n = {count(n_before)} ratings by {count(before)} listeners before, {count(n_after)} ratings after "
+        f"{rule_words}. No intervals: both means share most ratings.",
+        alt=f"{sentence(task)}: after {rule_words}, means change most for {'; '.join(found)}. "
+        f"Listeners left out by rule: {left_out}.",
+        plot=_plot_exclusions(view, scores, task, rows, rules),
+        rows=[row for held in rules.values() for row in held],
+        columns=_EXCLUSION_COLUMNS,
+        formats=("svg", "pdf"),
+        task=task,
+        is_about_screening=set(rules) != {STANDING},
+    )
+
+
+def _plot_exclusions(
+    view: View, scores: Scores, task: str, rows: Sequence[Record], rules: dict[str, list[Record]]
+) -> RowPlot:
+    means = [[(place, float(row[f"mean_{when}"])) for place, row in enumerate(rows)] for when in ("before", "after")]
+    spans = [(place, before, after) for (place, before), (_, after) in zip(*means, strict=True)]
+    low, high = find_limits(value for points in means for _, value in points)
+    scale_low, scale_high = view.scale(scores, task)
+    missing = max(0.0, 0.1 * (scale_high - scale_low) - (high - low))
+    upper = RowPanel(
+        Rows(
+            [view.short[str(row["system"])] for row in rows],
+            [("change", [number(_change(row)) for row in rows])],
+            bold=[place for place, row in enumerate(rows) if row["system"] == ORIGINAL],
+        ),
+        [Marks(means[0], "before", spans, fill=HOLLOW, size=6.0, has_ends=False), Marks(means[1], "after", size=6.0)],
+        (low - missing / 2, high + missing / 2),
+        view.score_words(scores, task),
+    )
+    changes = [(place, _change(row)) for place, held in enumerate(rules.values()) for row in held]
+    widest = max([abs(change) for _, change in changes] + [1e-3])
+    lower = RowPanel(
+        Rows(list(rules), [("left out", [count(_count_left_out(held)) for held in rules.values()])]),
+        [Marks(changes, marker="|", size=9)],
+        (-widest, widest),
+        "change of each system's mean",
+        most_ticks=5,
+    )
+    return RowPlot([upper, lower])
+
+
+def _change(row: Record) -> float:
+    return float(row["mean_after"]) - float(row["mean_before"])
+
+
+def _count_left_out(rows: Sequence[Record]) -> int:
+    return max(int(row["listeners_before"] or 0) - int(row["listeners_after"] or 0) for row in rows)

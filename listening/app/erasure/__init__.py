@@ -1,0 +1,1 @@
+"""Taking part ends, and everything that was answered is deleted."""

@@ -1,0 +1,52 @@
+"""The pages by which people stop and delete what they answered: from any page of their session, or by a code."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone, translation
+from django.utils.cache import patch_cache_control
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods
+from rest_framework.throttling import BaseThrottle
+
+from listening import texts
+from listening.app.erasure import services
+from listening.app.models import Session
+from listening.app.sessions.forms import WithdrawalForm
+from listening.app.sessions.pages import choose_language, list_languages, session_frame
+from listening.app.sessions.views import session_view
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@session_view
+def withdraw(request: HttpRequest, session: Session) -> HttpResponse:
+    """Ask once more, then delete."""
+    if request.method == "POST" and session.state != Session.State.WITHDRAWN:
+        services.withdraw(session, timezone.now())
+    if session.state == Session.State.WITHDRAWN:
+        return redirect(session)
+    return render(request, "listening/sessions/withdraw.html", session_frame(session) | {"steps_total": 0})
+
+
+@csrf_exempt
+@require_http_methods(["GET", "HEAD", "POST"])
+def withdraw_by_code(request: HttpRequest) -> HttpResponse:
+    """Delete the answers of a session that has ended, by the code that was shown at its end."""
+    language = choose_language(request, texts.LANGUAGES)
+    with translation.override(language):
+        form = WithdrawalForm(request.POST if request.method == "POST" else None)
+        shown = {"languages": list_languages(texts.LANGUAGES, language, request.GET), "form": form}
+        status = 422 if form.is_bound else 200
+        if form.is_valid():
+            try:
+                visitor = str(BaseThrottle().get_ident(request))  # type: ignore[arg-type]  # behind our own proxy, too
+                found = services.withdraw_by_code(form.cleaned_data["code"], visitor, timezone.now())
+                status = 200 if found else 422
+                shown |= {"is_deleted": bool(found), "is_unknown": not found}
+            except services.TooManyGuessesError:
+                status = 429
+                shown |= {"is_too_often": True}
+        response = render(request, "listening/sessions/withdraw_by_code.html", shown, status=status)
+    patch_cache_control(response, private=True, no_store=True)
+    return response

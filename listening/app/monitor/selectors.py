@@ -1,0 +1,450 @@
+"""The numbers of a running study: who began, listens, stopped and where, how long it takes, flags, reports.
+
+No rating is read here: while a study is open, nobody may see how a system does. Every number comes with a constant
+number of queries, however many sessions there are. Durations in s. Coverage: an answer counts once the last task of its
+trial is there. Usable are those of finished sessions that no standing rule excludes; those of sessions still under way
+and of sessions that ended early for no fault of theirs (expired, technical) are told beside them. Practice, control and
+bridge trials do not count; of a board every sample counts for its own system. Of recordings that evaluators report, the
+system and utterance are told once the study is closed. Previews do not count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import astuple, dataclass, field
+from datetime import datetime, timedelta
+from math import ceil
+from statistics import median
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
+
+from listening.app.models import Answer, Exclusion, Flag, Item, ItemSample, Session, SessionEvent, Study, Trial
+from listening.app.monitor.rules import sentence
+from listening.app.sessions.answers import BROKEN, REMARK
+from listening.app.sessions.payloads import SOUND_FAULTS
+from listening.app.sessions.selectors import STEPS, list_steps
+
+State = Session.State
+PARTIAL = (State.EXPIRED, State.TECHNICAL)
+COUNTED = (State.FINISHED, State.ACTIVE, *PARTIAL)
+ORIGINAL = "original"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Answers of one system or of one class of it."""
+
+    planned: int = 0
+    usable: int = 0
+    under_way: int = 0
+    partial: int = 0
+
+    def __add__(self, other: Cell) -> Cell:
+        return Cell(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def percent(self) -> int:
+        """Of what is planned, rounded down, so that 100 means all."""
+        return 100 * self.usable // self.planned if self.planned else 0
+
+
+@dataclass(frozen=True)
+class Row:
+    """A system, or original speech. `same` and `different` speaker: None where no voices are compared."""
+
+    name: str
+    is_original: bool
+    total: Cell
+    same: Cell | None
+    different: Cell | None
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """All systems, original speech first. `items`: what is to be heard; `heard`: how many of it was, usably."""
+
+    rows: tuple[Row, ...]
+    items: int
+    heard: int
+    answers: int
+
+    @property
+    def total(self) -> Cell:
+        return sum((row.total for row in self.rows), Cell())
+
+    @property
+    def has_classes(self) -> bool:
+        return any(row.same or row.different for row in self.rows)
+
+    def as_data(self) -> dict[str, Any]:
+        """For the audit log: how many usable answers each system has."""
+        return {"answers": self.answers, "items": self.heard, "systems": {r.name: r.total.usable for r in self.rows}}
+
+
+def standing_exclusion(session: str = "pk") -> Exists:
+    """Whether a rule that was not revoked leaves the session out; `session`: the field that names it."""
+    return Exists(Exclusion.objects.filter(session=OuterRef(session), rule__revoked_at=None))
+
+
+def usable_answers(study: Study, *, without: Collection[int] = ()) -> QuerySet[Answer]:
+    """The last answer of each completely answered scored trial, of all sessions that count.
+
+    Args:
+        without: sessions that are to be left out as well.
+    """
+    answers = Answer.objects.filter(
+        session__study=study,
+        session__is_preview=False,
+        session__state__in=COUNTED,
+        task=study.tasks[-1] if study.tasks else "",
+        trial__item__purpose=Item.Purpose.SCORED,
+    )
+    return answers.exclude(session__in=without).exclude(standing_exclusion("session")).order_by()
+
+
+def measure_coverage(study: Study, *, without: Collection[int] = ()) -> Coverage:
+    """Coverage as it stands, or as it would stand without some sessions: four queries."""
+    scored = Trial.objects.filter(block__study=study, item__purpose=Item.Purpose.SCORED).order_by()
+    system = "item__system__code"
+    if study.form == Study.Form.LINKABILITY:
+        system = "item__samples__stimulus__system__code"
+    answers = usable_answers(study, without=without)
+    cells: dict[tuple[str | None, bool | None], Cell] = {}
+    for code, is_target, count in scored.values_list(system, "item__is_target").annotate(Count("pk")):
+        cells[code, is_target] = Cell(planned=count)
+    by_state = answers.values_list(f"trial__{system}", "trial__item__is_target", "session__state")
+    for code, is_target, state, count in by_state.annotate(Count("pk")):
+        told = {State.FINISHED: "usable", State.ACTIVE: "under_way"}.get(State(state), "partial")
+        cells[code, is_target] = cells.get((code, is_target), Cell()) + Cell(**{told: count})
+    finished = answers.filter(session__state=State.FINISHED)
+    counts = finished.aggregate(heard=Count("trial__item", distinct=True), answers=Count("pk"))
+    return Coverage(_rows(cells), scored.aggregate(items=Count("item", distinct=True))["items"], **counts)
+
+
+def _rows(cells: dict[tuple[str | None, bool | None], Cell]) -> tuple[Row, ...]:
+    codes = sorted({code for code, _ in cells}, key=lambda code: (code is not None, code or ""))
+    return tuple(
+        Row(
+            name=code or ORIGINAL,
+            is_original=code is None,
+            total=sum((cell for (owner, _), cell in cells.items() if owner == code), Cell()),
+            same=cells.get((code, True)),
+            different=cells.get((code, False)),
+        )
+        for code in codes
+    )
+
+
+UNPLAYABLE = "unplayable"
+KINDS = {"silence": "Silence", "cut-off": "Cut off", "noise": "Noise", "other": "Other", UNPLAYABLE: "Does not play"}
+Place = tuple[int, int, str]  # block, position, slot
+
+
+@dataclass(frozen=True)
+class ReportedClip:
+    """A recording, how often what was said of it (in the order of `KINDS`), and in how many sessions."""
+
+    stimulus: int
+    name: str
+    counts: tuple[int, ...]
+    sessions: int
+
+
+def reported_clips(study: Study) -> list[ReportedClip]:
+    """Every recording of which something was reported, the one of most sessions first: at most two queries."""
+    events = SessionEvent.objects.filter(
+        session__study=study, session__is_preview=False, kind__in=(BROKEN, REMARK), is_told=False
+    )
+    told: dict[Place, list[tuple[int, str]]] = defaultdict(list)
+    for block, session, data in events.values_list("session__block", "session", "data"):
+        what = data["what"] if data["what"] in SOUND_FAULTS else UNPLAYABLE
+        told[block, data["position"], data["slot"]].append((session, what))
+    if not told:
+        return []
+    of_stimulus: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    names: dict[int, str] = {}
+    for stimulus, name, place in _stimuli(study, told):
+        of_stimulus[stimulus] += told[place]
+        names[stimulus] = name
+    clips = [
+        ReportedClip(
+            stimulus,
+            names[stimulus],
+            tuple(Counter(what for _, what in reports)[kind] for kind in KINDS),
+            len({session for session, _ in reports}),
+        )
+        for stimulus, reports in of_stimulus.items()
+    ]
+    return sorted(clips, key=lambda clip: (-clip.sessions, clip.stimulus))
+
+
+def _stimuli(study: Study, places: dict[Place, list[tuple[int, str]]]) -> list[tuple[int, str, Place]]:
+    """Stimulus, its name and where it stands, of each place that is asked for."""
+    rows = ItemSample.objects.filter(
+        item__trials__block__in={block for block, _, _ in places},
+        item__trials__position__in={position for _, position, _ in places},
+        slot__in={slot for _, _, slot in places},
+    ).values_list(
+        *("stimulus", "stimulus__system__code", "stimulus__utterance__name"),
+        *("item__trials__block", "item__trials__position", "slot"),
+    )
+    is_closed = study.state == Study.State.CLOSED
+    return [
+        (stimulus, f"{system or 'original'}, {utterance}" if is_closed else "", (block, position, slot))
+        for stimulus, system, utterance, block, position, slot in rows
+        if (block, position, slot) in places
+    ]
+
+
+Step = Session.Step
+# An open page says that it is there every half minute; after four times in vain somebody has stopped for now.
+STALLED_AFTER = timedelta(minutes=2)
+GROUPS_OF_TRIALS = 6
+LEFT = (State.EXPIRED, State.WITHDRAWN, State.SCREENED_OUT, State.FAILED_ATTENTION, State.TECHNICAL)
+
+
+@dataclass
+class Line:
+    """A session as the monitor shows it. `step`: where it is, or where it was when it ended. `flags`: in words."""
+
+    session: Session
+    step: str
+    answered: int
+    is_stalled: bool
+    flags: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def is_excluded(self) -> bool:
+        return bool(getattr(self.session, "is_excluded", False))
+
+    @property
+    def step_label(self) -> str:
+        return Step(self.step).label.lower()
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Sessions by what became of them; `starts` is all of them, `stalled` part of `active`."""
+
+    starts: int
+    active: int
+    stalled: int
+    finished: int
+    expired: int
+    withdrawn: int
+    screened_out: int
+    failed_attention: int
+    technical: int
+    excluded: int
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A page of the session or a group of its trials: how many came there, are there now and stopped there."""
+
+    name: str
+    reached: int
+    here: int
+    left: int
+
+
+class FlagCount(NamedTuple):
+    kind: str
+    label: str
+    sessions: int
+
+
+def build_monitor(study: Study, lines: Sequence[Line], now: datetime) -> SimpleNamespace:
+    """All numbers of the study at once.
+
+    Args:
+        lines: from `list_lines`.
+
+    Returns:
+        `trials` of the longest block, practice and controls included; `counts`, `blocks`, `times`, `stages`, `flags`,
+        `coverage` and reported `clips`.
+    """
+    longest = Trial.objects.filter(block__study=study).aggregate(longest=Max("position"))["longest"] or 0
+    return SimpleNamespace(
+        trials=longest,
+        counts=_counts(lines),
+        blocks=_blocks(study, now),
+        times=_times(lines, longest),
+        stages=_stages(study, lines, longest),
+        flags=_flag_counts(study),
+        coverage=measure_coverage(study),
+        clips=reported_clips(study),
+    )
+
+
+# Sessions ------------------------------------------------------------------------------------------
+
+
+def list_lines(study: Study, now: datetime, *, only: int | None = None) -> list[Line]:
+    """Every session but previews, the newest first, or only one: three queries. Flags come with `with_flags`."""
+    sessions = study.sessions.filter(is_preview=False).annotate(is_excluded=standing_exclusion())
+    if only is not None:
+        sessions = sessions.filter(pk=only)
+    wanted = sessions.select_related("block", "participant").defer("questionnaire", "platform_data", "device", "texts")
+    answered = _answered(study)
+    left_at = _left_at(study)
+    return [
+        Line(
+            session=one,
+            step=one.step if one.state == State.ACTIVE else left_at.get(one.pk, {}).get("step") or _last_step(one),
+            answered=answered.get(one.pk) or left_at.get(one.pk, {}).get("trials", 0),
+            is_stalled=is_stalled(one, now),
+        )
+        for one in wanted.order_by("-pk")
+    ]
+
+
+def find_line(session: Session, now: datetime) -> Line:
+    """One session with its flags, as in `list_lines`."""
+    return with_flags(list_lines(session.study, now, only=session.pk))[0]
+
+
+def with_flags(lines: list[Line]) -> list[Line]:
+    """The same lines with their flags: one query."""
+    of_session = defaultdict(list)
+    for flag in Flag.objects.filter(session__in=[line.session.pk for line in lines]):
+        told = {"label": flag.get_kind_display(), "sentence": sentence(flag.kind, flag.data)}
+        of_session[flag.session_id].append(told | {"holds": flag.data.get("holds", True), "at": flag.at})
+    for line in lines:
+        line.flags = of_session[line.session.pk]
+    return lines
+
+
+def is_stalled(session: Session, now: datetime) -> bool:
+    """Whether nothing was heard of an active session for `STALLED_AFTER`."""
+    return session.state == State.ACTIVE and now - (session.last_seen_at or session.started_at) >= STALLED_AFTER
+
+
+def _answered(study: Study) -> dict[int, int]:
+    """Completely answered trials by session."""
+    answers = Answer.objects.filter(session__study=study, task=study.tasks[-1] if study.tasks else "").order_by()
+    return dict(answers.values_list("session").annotate(Count("pk")))
+
+
+def _left_at(study: Study) -> dict[int, dict[str, Any]]:
+    """What was noted at the end of each session: its step, and of who withdrew how many trials were answered."""
+    ends = SessionEvent.objects.filter(session__study=study, kind__startswith="ended-", is_told=False).order_by("-pk")
+    return {session: data for session, data in ends.values_list("session", "data") if data.get("step") in STEPS}
+
+
+def _last_step(session: Session) -> str:
+    """Where a session surely was, if nothing else is known: who withdraws afterwards had come to the end."""
+    if session.state == State.WITHDRAWN and session.trials_started_at:
+        return Step.END
+    return Step.TRIALS if session.trials_started_at else Step.CONSENT
+
+
+# Numbers -------------------------------------------------------------------------------------------
+
+
+def _counts(lines: Sequence[Line]) -> Counts:
+    states = Counter(line.session.state for line in lines)
+    return Counts(
+        starts=len(lines),
+        stalled=sum(line.is_stalled for line in lines),
+        excluded=sum(line.is_excluded for line in lines),
+        **{state.name.lower(): states[state] for state in State},
+    )
+
+
+def _blocks(study: Study, now: datetime) -> SimpleNamespace:
+    """How many there are in all, and of each kind."""
+    held = Q(is_finished=False, holder__isnull=False)
+    is_over = Q(lease_expires_at__lte=now)
+    kinds = {
+        "finished": Q(is_finished=True),
+        "free": Q(is_finished=False, holder=None),
+        "offered_again": Q(offers__gt=1),
+    }
+    kinds |= {"leased": held & ~is_over, "overdue": held & is_over}
+    counts = {name: Count("pk", filter=kind) for name, kind in kinds.items()}
+    return SimpleNamespace(**study.blocks.aggregate(total=Count("pk"), **counts))
+
+
+def _times(lines: Sequence[Line], trials: int) -> SimpleNamespace:
+    """Medians over finished sessions, None before there is one; `trial_s`: per trial."""
+    done: list[Any] = [line.session for line in lines if line.session.state == State.FINISHED and line.session.ended_at]
+    spans = {
+        name: [(one.ended_at - start).total_seconds() for one in done if (start := getattr(one, name))]
+        for name in ("started_at", "trials_started_at")
+    }
+    session_s, trials_s = (median(found) if found else None for found in spans.values())
+    return SimpleNamespace(
+        finished=len(done),
+        session_s=session_s,
+        trials_s=trials_s,
+        trial_s=trials_s / trials if trials_s is not None and trials else None,
+    )
+
+
+def _stages(study: Study, lines: Sequence[Line], trials: int) -> list[Stage]:
+    """The pages of a session in their order, the trials in a few equal groups."""
+    size = max(1, ceil(trials / GROUPS_OF_TRIALS))
+    starts = range(1, max(trials, 1) + 1, size)
+    seen = {line.step for line in lines}
+    there = {*list_steps(study), *seen}
+    pages = [step for step in STEPS if step != Step.TRIALS and step in there]
+    names = [(str(step), step.label.capitalize()) for step in pages]
+    for start in starts:
+        last = min(start + size - 1, trials)
+        names.append((f"trial-{start}", f"Trial {start}" if start >= last else f"Trials {start}–{last}"))
+    places = [name for name, _ in names]
+    at: Counter[str] = Counter()
+    here: Counter[str] = Counter()
+    left: Counter[str] = Counter()
+    for line in lines:
+        place = line.step
+        if place == Step.TRIALS:
+            group = min(line.answered // size, len(starts) - 1)
+            place = f"trial-{starts[group]}"
+        has_passed_all = line.session.state == State.FINISHED or place == Step.END
+        at[places[-1] if has_passed_all else place] += 1
+        here[place] += line.session.state == State.ACTIVE
+        left[place] += line.session.state in LEFT
+    return [
+        Stage(label, sum(at[later] for later in places[number:]), here[name], left[name])
+        for number, (name, label) in enumerate(names)
+    ]
+
+
+def _flag_counts(study: Study) -> list[FlagCount]:
+    """Sessions by flag, of flags that hold; those of an analysis only where there are any."""
+    flags = Flag.objects.filter(session__study=study, session__is_preview=False, data__holds=True).order_by()
+    counts = dict(flags.values_list("kind").annotate(Count("pk")))
+    shown = [kind for kind in Flag.Kind if kind not in Flag.FOUND_BY_ANALYSIS or counts.get(kind)]
+    return [FlagCount(kind.value, kind.label, counts.get(kind, 0)) for kind in shown]
+
+
+def list_plays(session: Session) -> list[dict[str, Any]]:
+    """What was served, played and how long it took, trial by trial; neither systems nor ratings: three queries."""
+    trials = Trial.objects.filter(block=session.block_id or 0).select_related("item").order_by("position")
+    answers = session.answers.order_by().values("trial").annotate(at=Max("received_at"), ms=Max("client_ms"))
+    told: dict[int, dict[str, Any]] = {row["trial"]: dict(row) for row in answers}
+    played: dict[int, list[Any]] = defaultdict(list)
+    for play in session.plays.all():
+        played[play.trial_id].append(play)
+    serves: Counter[int] = Counter(session.serves.exclude(complete_at=None).values_list(F("trial"), flat=True))
+    found = []
+    for trial in trials:
+        answer, plays = told.get(trial.pk, {}), played[trial.pk]
+        client_ms = answer.get("ms")
+        shown = {
+            "position": trial.position,
+            "purpose": trial.item.purpose,
+            "answered_at": answer.get("at"),
+            "spent_s": None if client_ms is None else client_ms / 1000,
+            "plays": len(plays),
+            "whole_plays": sum(play.is_whole for play in plays),
+            "served": serves[trial.pk],
+            "remarks": ", ".join(sorted({str(remark) for play in plays for remark in play.remarks})),
+        }
+        found.append(shown)
+    return found

@@ -1,0 +1,392 @@
+"""Looks at sessions with the rules of `listening.app.monitor.rules`, and leaves sessions out by rules that are data.
+
+Flags are looked for every half minute in every session that gave a sign of life since, so one stands within a minute.
+A flag deletes nothing and stops nobody: one that a rule no longer finds stays, marked as not holding. Once a session
+has ended its flags are final; only then do standing exclusion rules apply to it.
+
+An exclusion rule is by a flag, or for one named session, each with its reason. It says before what it would do, stands
+until it is revoked, and deletes nothing. One by flag stands for later sessions as well. The block of a finished session
+that is left out can be offered again whole; both directions are written to the audit log with the coverage before and
+after.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, F, Q, QuerySet, Sum
+
+from listening.app import models
+from listening.app.models import Exclusion, ExclusionRule, Flag, Session, Study
+from listening.app.monitor.rules import Finding, Record, Timing, findings
+from listening.app.monitor.selectors import Coverage, measure_coverage, standing_exclusion, usable_answers
+from listening.app.sessions.answer_timing import missed_of_gold
+from listening.app.sessions.assignment import release_block
+from listening.tasks import Task
+from portal.core import audit
+from portal.jobs.services import NotPossible
+
+State = Session.State
+LONGEST_REASON = 400
+EXCLUDED, REVOKED, FOLLOWED = "study.sessions_excluded", "study.exclusion_revoked", "study.session_excluded"
+ACTIONS = (EXCLUDED, REVOKED, FOLLOWED)
+CHUNK = 50
+# A request may write down a moment before it is stored; what was just seen is looked at once more.
+SLACK = timedelta(minutes=2)
+HEADPHONE_CHECKS = (models.ScreeningResult.Kind.HUGGINS, models.ScreeningResult.Kind.WOODS)
+NEEDS_ALL_SAMPLES = frozenset({Task.VERIFIABILITY, Task.LINKABILITY})
+STILL_CHECKING = (Session.Step.CONSENT, Session.Step.QUESTIONS, Session.Step.SOUND, Session.Step.HEADPHONES)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a rule would leave out, beyond what other rules leave out already. `blocks`: that would be offered again."""
+
+    sessions: tuple[int, ...]
+    answers: int
+    blocks: int
+    before: Coverage
+    after: Coverage
+
+    @property
+    def changes(self) -> list[tuple[str, int, int, int]]:
+        """Name, planned answers, usable answers before and after, of each system."""
+        after = {row.name: row.total.usable for row in self.after.rows}
+        return [(row.name, row.total.planned, row.total.usable, after.get(row.name, 0)) for row in self.before.rows]
+
+
+def preview_effect(study: Study, *, flag: str = "", session: Session | None = None) -> Effect:
+    """What a rule by this flag, or for this session, would do now."""
+    caught = _caught(study, flag, session).exclude(standing_exclusion())
+    keys = tuple(caught.values_list("pk", flat=True))
+    return Effect(
+        sessions=keys,
+        answers=usable_answers(study).filter(session__in=keys, session__state=State.FINISHED).count(),
+        blocks=models.Block.objects.filter(holder__in=keys, is_finished=True).count(),
+        before=measure_coverage(study),
+        after=measure_coverage(study, without=keys),
+    )
+
+
+@transaction.atomic
+def create_rule(
+    *,
+    study: Study,
+    by: Any,
+    reason: str,
+    flag: str = "",
+    session: Session | None = None,
+    offers_block_again: bool = True,
+) -> ExclusionRule:
+    """Leave out every ended session with a flag that holds, now and later, or one session.
+
+    Raises:
+        NotPossible: names everything that is wrong.
+    """
+    study = Study.objects.select_for_update(no_key=True).get(pk=study.pk)
+    if faults := _faults(study, flag, session, reason):
+        raise NotPossible(" ".join(faults))
+    effect = preview_effect(study, flag=flag, session=session)
+    rule = study.exclusion_rules.create(
+        flag=flag, session=session, reason=reason.strip(), offers_block_again=offers_block_again, created_by=by
+    )
+    _exclude(rule, _caught(study, flag, session))
+    _record(EXCLUDED, study, rule, effect.before, effect.after, by=by, sessions=len(effect.sessions))
+    return rule
+
+
+@transaction.atomic
+def revoke_rule(*, rule: ExclusionRule, by: Any, now: datetime) -> list[int]:
+    """Count the sessions of a rule again, unless another rule leaves them out too.
+
+    A session gets its block back if nobody has taken it meanwhile; else two people have rated it, which harms nothing.
+
+    Returns:
+        The sessions that count again.
+
+    Raises:
+        NotPossible: the rule was revoked before.
+    """
+    study = Study.objects.select_for_update(no_key=True).get(pk=rule.study_id)
+    rule = ExclusionRule.objects.select_for_update(of=("self",)).get(pk=rule.pk)
+    if rule.revoked_at is not None:
+        raise NotPossible("This rule was revoked already.")
+    before = measure_coverage(study)
+    rule.revoked_at, rule.revoked_by = now, by
+    rule.save(update_fields=["revoked_at", "revoked_by"])
+    back = study.sessions.filter(exclusions__rule=rule).exclude(standing_exclusion())
+    for session in back:
+        _take_back(session)
+    _record(REVOKED, study, rule, before, measure_coverage(study), by=by, sessions=len(back))
+    return [session.pk for session in back]
+
+
+def apply_standing_rules(sessions: Collection[int]) -> int:
+    """Let the standing rules by flag catch ended sessions that they have not caught yet; how many were."""
+    ended = Session.objects.filter(pk__in=sessions, flags__data__holds=True)
+    studies = set(ended.values_list("study", flat=True))
+    rules = ExclusionRule.objects.filter(study__in=studies, revoked_at=None, session=None).select_related("study")
+    caught = 0
+    for rule in rules:
+        new = _caught(rule.study, rule.flag, None).filter(pk__in=sessions).exclude(exclusions__rule=rule)
+        caught += sum(_follow(rule, session) for session in list(new))
+    return caught
+
+
+@transaction.atomic
+def _follow(rule: ExclusionRule, session: Session) -> bool:
+    """Leave the session out, unless the rule was revoked or another scheduler did so just now; whether it was done."""
+    rule = ExclusionRule.objects.select_for_update(of=("self",), no_key=True).select_related("study").get(pk=rule.pk)
+    if rule.revoked_at is not None or rule.exclusions.filter(session=session).exists():
+        return False
+    before = measure_coverage(rule.study)
+    _exclude(rule, [session])
+    _record(FOLLOWED, rule.study, rule, before, measure_coverage(rule.study), session=session.pk)
+    return True
+
+
+def list_rules(study: Study) -> QuerySet[ExclusionRule]:
+    """The rules of a study, the newest first, each with `caught`: how many sessions it leaves out or left out."""
+    rules = study.exclusion_rules.select_related("session", "created_by", "revoked_by")
+    return rules.annotate(caught=Count("exclusions")).order_by("-created_at", "-pk")
+
+
+def _caught(study: Study, flag: str, session: Session | None) -> QuerySet[Session]:
+    """The sessions that such a rule leaves out. Who withdrew has nothing left to be left out."""
+    ended = study.sessions.filter(is_preview=False).exclude(state__in=[State.ACTIVE, State.WITHDRAWN])
+    if session is not None:
+        return ended.filter(pk=session.pk)
+    return ended.filter(Q(flags__kind=flag, flags__data__holds=True)).order_by("pk")
+
+
+def _faults(study: Study, flag: str, session: Session | None, reason: str) -> list[str]:
+    faults = []
+    if not reason.strip():
+        faults.append("A reason is needed: it stands beside every result that rests on this.")
+    if len(reason.strip()) > LONGEST_REASON:
+        faults.append(f"The reason may have at most {LONGEST_REASON} characters.")
+    if (session is None) == (flag == ""):
+        faults.append("Choose a flag or a session, not both.")
+    standing = study.exclusion_rules.filter(revoked_at=None)
+    if session is not None:
+        faults += _faults_of_session(study, session, standing)
+    elif flag and flag not in Flag.Kind.values:
+        faults.append(f"There is no flag named {flag[:40]}.")
+    elif flag and standing.filter(flag=flag, session=None).exists():
+        faults.append("A rule for this flag stands already; revoke it first.")
+    return faults
+
+
+def _faults_of_session(study: Study, session: Session, standing: QuerySet[ExclusionRule]) -> list[str]:
+    if session.study_id != study.pk or session.is_preview:
+        return ["There is no such session in this study."]
+    if session.state == State.ACTIVE:
+        return ["This session is still under way; it can be left out once it has ended."]
+    if session.state == State.WITHDRAWN:
+        return ["This person withdrew: no answer is left that could be left out."]
+    if standing.filter(session=session).exists():
+        return ["A rule for this session stands already; revoke it first."]
+    return []
+
+
+def _exclude(rule: ExclusionRule, sessions: Iterable[Session]) -> None:
+    for session in sessions:
+        Exclusion.objects.get_or_create(rule=rule, session=session)
+        if rule.offers_block_again and rule.study.state != Study.State.CLOSED:
+            release_block(session, finished=False)
+
+
+def _take_back(session: Session) -> None:
+    """Give a finished session its block back, if that is free."""
+    if session.state == State.FINISHED and session.block_id is not None:
+        free = models.Block.objects.filter(pk=session.block_id, holder=None, is_finished=False)
+        free.update(holder=session, is_finished=True)
+
+
+def _record(
+    action: str, study: Study, rule: ExclusionRule, before: Coverage, after: Coverage, *, by: Any = None, **more: Any
+) -> None:
+    """Write down what a rule did to how many `sessions`, with the coverage before and after."""
+    cause = f"session {rule.session_id}" if rule.session_id else f"flag {rule.flag}"
+    told = {"rule": rule.pk, "because": cause, "reason": rule.reason, "sessions": 1}
+    told |= {"before": before.as_data(), "after": after.as_data()}
+    audit.record(action, study, actor=by, **told | more)
+
+
+def flag_sessions(now: datetime, sessions: Iterable[int] | None = None) -> int:
+    """Look at these sessions, or at all that did something since they were last looked at; how many were.
+
+    Previews are not looked at, since nobody counts them, nor who withdrew, of whom nothing is left to look at.
+    """
+    wanted = Session.objects.filter(is_preview=False).exclude(state=Session.State.WITHDRAWN)
+    if sessions is None:
+        since = F("flagged_at") - SLACK
+        wanted = wanted.filter(Q(flagged_at=None) | Q(last_seen_at__gte=since) | Q(ended_at__gte=since))
+    else:
+        wanted = wanted.filter(pk__in=list(sessions))
+    keys = list(wanted.values_list("pk", flat=True))
+    for start in range(0, len(keys), CHUNK):
+        _look_at(keys[start : start + CHUNK], now)
+    return len(keys)
+
+
+def _look_at(keys: Sequence[int], now: datetime) -> None:
+    """Records are read first and flags written in short transactions after, so that no evaluator waits.
+
+    That they were looked at is written last: what breaks off before is done again.
+    """
+    sessions = list(Session.objects.filter(pk__in=keys).select_related("study"))
+    found = {pk: findings(record) for pk, record in _records(sessions).items()}
+    with transaction.atomic():
+        _write(found)
+    apply_standing_rules([one.pk for one in sessions if one.state != Session.State.ACTIVE])
+    Session.objects.filter(pk__in=keys).update(flagged_at=now)
+
+
+# What the sessions did -----------------------------------------------------------------------------
+
+
+def _records(sessions: Sequence[Session]) -> dict[int, Record]:
+    keys = [one.pk for one in sessions]
+    planned = _planned(sessions)
+    answers = _answers(keys)
+    speech_s = _speech_s(sessions, {row["trial__item"] for rows in answers.values() for row in rows})
+    headphones = _headphones(sessions)
+    remarks = _remarks(keys)
+    return {
+        one.pk: Record(
+            scale_points=one.study.scale_points,
+            planned=planned.get(one.block_id or 0, 0),
+            ratings=_ratings(answers[one.pk]),
+            timings=_timings(one, answers[one.pk], speech_s),
+            gold=_gold(answers[one.pk]),
+            headphones=headphones[one.pk],
+            remarks=remarks[one.pk],
+        )
+        for one in sessions
+    }
+
+
+def _planned(sessions: Sequence[Session]) -> dict[int, int]:
+    """Trials of each block without practice."""
+    blocks = {one.block_id for one in sessions if one.block_id}
+    trials = models.Trial.objects.filter(block__in=blocks).exclude(item__purpose=models.Item.Purpose.PRACTICE)
+    return dict(trials.order_by().values_list("block").annotate(Count("pk")))
+
+
+def _answers(keys: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+    """The answers of each session in the order in which they came, without practice."""
+    answers = models.Answer.objects.filter(session__in=keys).exclude(trial__item__purpose=models.Item.Purpose.PRACTICE)
+    fields = (
+        *("session", "trial", "trial__item", "trial__item__purpose", "trial__item__expected"),
+        *("task", "rating", "received_at", "client_ms", "is_late"),
+    )
+    of_session = defaultdict(list)
+    for row in answers.order_by("pk").values(*fields):
+        of_session[row["session"]].append(row)
+    return of_session
+
+
+def _ratings(answers: Iterable[dict[str, Any]]) -> dict[str, list[int]]:
+    ratings = defaultdict(list)
+    for row in answers:
+        if row["rating"] is not None:
+            ratings[row["task"]].append(row["rating"])
+    return dict(ratings)
+
+
+def _speech_s(sessions: Sequence[Session], items: Iterable[int]) -> dict[int, float]:
+    """How long the samples are that have to be heard of each item in all, in s: sample B only where it is compared."""
+    alone = {one.study_id for one in sessions if not NEEDS_ALL_SAMPLES.intersection(one.study.tasks)}
+    samples = models.ItemSample.objects.filter(item__in=items).exclude(item__study__in=alone, slot="b").order_by()
+    return dict(samples.values_list("item").annotate(Sum("stimulus__duration_s")))
+
+
+def _timings(session: Session, answers: Iterable[dict[str, Any]], speech_s: dict[int, float]) -> list[Timing]:
+    """Of each trial the shorter of what the browser told and what passed here since the trial before.
+
+    Of an answer that waited for a connection only the browser knows how long it took.
+    """
+    of_trial: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in answers:
+        of_trial[row["trial"]].append(row)
+    timings, before = [], session.trials_started_at
+    for rows in of_trial.values():
+        item, received_at = rows[-1]["trial__item"], rows[-1]["received_at"]
+        told = [row["client_ms"] / 1000 for row in rows if row["client_ms"] is not None]
+        known = [max(told)] if told else []
+        if before is not None and not any(row["is_late"] for row in rows):
+            known.append((received_at - before).total_seconds())
+        if known and item in speech_s:
+            timings.append(Timing(min(known), speech_s[item]))
+        before = received_at
+    return timings
+
+
+def _gold(answers: Iterable[dict[str, Any]]) -> list[bool]:
+    """Of each answered control trial whether every rating was in its right range."""
+    rows = [
+        (row["trial"], row["trial__item__expected"], row["task"], row["rating"])
+        for row in answers
+        if row["trial__item__purpose"] == models.Item.Purpose.GOLD
+    ]
+    return [not is_missed for is_missed in missed_of_gold(rows)]
+
+
+def _headphones(sessions: Sequence[Session]) -> dict[int, dict[str, bool]]:
+    """By check whether an attempt passed, of sessions that have the checks behind them."""
+    over = [one.pk for one in sessions if one.step not in STILL_CHECKING]
+    results = models.ScreeningResult.objects.filter(
+        session__in=over, kind__in=HEADPHONE_CHECKS, is_passed__isnull=False
+    )
+    passed: dict[int, dict[str, bool]] = defaultdict(dict)
+    for session, kind, is_passed in results.values_list("session", "kind", "is_passed"):
+        passed[session][kind] = passed[session].get(kind, False) or bool(is_passed)
+    return passed
+
+
+def _remarks(keys: Sequence[int]) -> dict[int, list[frozenset[str]]]:
+    """What was noted about the playbacks of each trial, where anything was."""
+    plays = models.Play.objects.filter(session__in=keys).exclude(remarks=[])
+    noted: dict[tuple[int, int], set[str]] = defaultdict(set)
+    for session, trial, remarks in plays.values_list("session", "trial", "remarks"):
+        noted[session, trial].update(map(str, remarks))
+    of_session = defaultdict(list)
+    for (session, _), remarks in noted.items():
+        of_session[session].append(frozenset(remarks))
+    return of_session
+
+
+# What is written -----------------------------------------------------------------------------------
+
+
+def _write(found: dict[int, list[Finding]]) -> None:
+    """Nothing is written about who withdrew meanwhile: the rows are held until the flags are there."""
+    flagged = Session.objects.select_for_update(no_key=True).filter(pk__in=[pk for pk, told in found.items() if told])
+    there = set(flagged.exclude(state=Session.State.WITHDRAWN).order_by("pk").values_list("pk", flat=True))
+    looked_at = [pk for pk, told in found.items() if not told or pk in there]
+    caught = {(pk, one.kind): one.data for pk in looked_at for one in found[pk]}
+    keep_flags(caught, Flag.objects.filter(session__in=looked_at).exclude(kind__in=Flag.FOUND_BY_ANALYSIS))
+
+
+def keep_flags(caught: Mapping[tuple[int, str], dict[str, Any]], among: QuerySet[Flag]) -> None:
+    """Write down flags by session and kind; of those there are `among` these, what is not caught holds no longer."""
+    standing = {(one.session_id, one.kind): one for one in among}
+    changed = []
+    for place, flag in standing.items():
+        told = caught.get(place, flag.data) | {"holds": place in caught}
+        if told != flag.data:
+            flag.data = told
+            changed.append(flag)
+    new = [
+        Flag(session_id=session, kind=kind, data=data | {"holds": True})
+        for (session, kind), data in caught.items()
+        if (session, kind) not in standing
+    ]
+    Flag.objects.bulk_create(new, ignore_conflicts=True)
+    Flag.objects.bulk_update(changed, ["data"])

@@ -1,0 +1,317 @@
+"""What the results page of a study shows, and that of its listeners; and what organizers may do with them.
+
+A page depends on the analysis, the kind of scores and what its reader may see, and on nothing else, so that it is made
+once and kept (`listening.app.results.context`). Only what an organizer may do is asked of the database each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from common.tables import Order, Table
+from listening.analysis.reading.inputs import ORIGINAL
+from listening.analysis.screening.rules import RULES
+from listening.analysis.tables import BY_SCORES, COMMON, Results
+from listening.app.models import Study
+from listening.app.results import labels
+from listening.app.results.figures import Reader, ShownFigure
+from listening.app.results.inputs import has_answers
+from listening.app.results.rules import records_in
+from listening.app.results.selectors import Shown, is_outdated, running_job
+from listening.app.results.services import FLAG_OF_RULE, NOT_PUBLISHED, publication_problems
+from listening.app.results.tables import Record, Shape, build_matrix, caption_of, headline, read_systems, shown_table
+from listening.tasks import RATED_TASKS
+from portal.jobs.selectors import with_estimates
+
+MOST_PAIRS = 120  # more are in the file, and on the page of each system
+Figures = Sequence[ShownFigure]
+
+
+def chosen_scores(query: Mapping[str, str]) -> str:
+    """The kind of scores that an address asks for; normalised ones where it asks for none that exist."""
+    wanted = query.get("scores", "")
+    return wanted if wanted in labels.SCORES else "normalised"
+
+
+def results_page(results: Results, reader: Reader, figures: Figures, sorting: tuple[str, Order]) -> dict[str, Any]:
+    """Everything of the page that its reader may see. Figures are those of the reader's scores that they may see."""
+    scores, shape = reader.scores, Shape(reader, results)
+    tasks = [one for task in tasks_of(results, scores) if (one := _task_section(shape, task, figures, sorting))]
+    comparisons = [one for task in tasks if (one := _comparison(shape, task["name"], figures))]
+    used = [id(one) for part in (*tasks, *comparisons) for one in part["figures"]]
+    sections = _sections(shape, [one for one in figures if id(one) not in used])
+    contents = [(one["name"], one["words"].title) for one in tasks]
+    contents += [("comparisons", "Comparisons")] if comparisons else []
+    contents += [(one["anchor"], one["title"]) for one in sections]
+    return {
+        "scores": scores,
+        "stats": _stats(results),
+        "remarks": results.remarks,
+        "left_out": _left_out(results),
+        "tasks": tasks,
+        "comparisons": comparisons,
+        "sections": sections,
+        "formulas": list(labels.formulas(results, scores)),
+        "settings": list(labels.settings_facts(results)),
+        "sources": list(labels.sources(results)),
+        "downloads": _downloads(results, reader),
+        "attribution": str(results.study.get("attribution", "")),
+        "contents": [*contents, ("method", "Method"), ("downloads", "Downloads")],
+    }
+
+
+# Parts ---------------------------------------------------------------------------------------------
+
+
+def tasks_of(results: Results, scores: str) -> list[str]:
+    """Those that were rated, in the order of asking."""
+    rated = {row["task"] for row in records_in(results, scores, "summary")}
+    return [task for task in results.study["tasks"] if task in rated and task in RATED_TASKS]
+
+
+def _task_section(shape: Shape, task: str, figures: Figures, sorting: tuple[str, Order]) -> dict[str, Any] | None:
+    """What listeners said in a task: the headline, what it rests on, and figures."""
+    table = headline(shape, task, sorting)
+    if table is None:
+        return None
+    return {
+        "name": task,
+        "words": RATED_TASKS[task],
+        "headline": table,
+        "finding": _finding(shape, task),
+        "more": _of_task(shape, task, "summary", "detection", "model_effects", "model_variance"),
+        "figures": [one for one in figures if one["task"] == task and one["place"] == "task"],
+    }
+
+
+def _of_task(shape: Shape, task: str, *names: str) -> list[Table]:
+    """The rows of a task in tables of the reader's scores, where there are any."""
+    caption, without = caption_of(task, shape), shape.without("task")
+    shown = (
+        shown_table(name, caption, without, shape.records(name, task=task), csv=shape.reader.csv(shape.scores, name))
+        for name in names
+    )
+    return [one for one in shown if one is not None]
+
+
+def _finding(shape: Shape, task: str) -> str:
+    """The task in a sentence: the widest statement that its groups allow."""
+    systems = [one for one in read_systems(shape, task) if one.name != ORIGINAL]
+    is_rate = RATED_TASKS[task].compares_voices
+    known = [
+        (float(value), one)
+        for one in systems
+        if isinstance(value := (one.detection.get("eer") if is_rate else one.all.get("mean")), (int, float))
+    ]
+    if not known:
+        return ""
+    known.sort(key=lambda pair: -pair[0])
+    (best, first), (least, last) = known[0], known[-1]
+    show = labels.percent if is_rate else (lambda value: f"{value:.2f}")
+    label = lambda one: labels.label_of(one.name, shape.system_labels)  # noqa: E731
+    if len(known) == 1:
+        what = "equal error rate" if is_rate else "mean score"
+        return f"One system was rated: {label(first)}, {what} {show(best)}."
+    what = "Equal error rates" if is_rate else "Mean scores"
+    return f"{what} of {len(known)} systems reach from {show(least)} ({label(last)}) to {show(best)} ({label(first)})."
+
+
+def _comparison(shape: Shape, task: str, figures: Figures) -> dict[str, Any] | None:
+    """Systems against each other in a task."""
+    by_rate = shape.records("eer_differences", task=task) if RATED_TASKS[task].compares_voices else []
+    records = by_rate or shape.records("differences", task=task)
+    if not records:
+        return None
+    few = len(records) <= MOST_PAIRS
+    level = shape.results.settings.get("level", 0.95)
+    return {
+        "name": task,
+        "title": RATED_TASKS[task].title,
+        "matrix": build_matrix(records, shape, level, is_rate=bool(by_rate)),
+        "is_of_rates": bool(by_rate),
+        "tables": _of_task(shape, task, "differences", "eer_differences") if few else [],
+        "as_in_2020": _of_task(shape, task, "mann_whitney") if few else [],
+        "figures": [one for one in figures if one["task"] == task and one["place"] == "comparison"],
+        "left_out": 0 if few else len(records),
+    }
+
+
+def _sections(shape: Shape, figures: Figures) -> list[dict[str, Any]]:
+    """Everything after the tasks that this study has: tables and figures under a heading."""
+    made: list[dict[str, Any]] = []
+    parts = labels.METHOD["sections"]
+    for part in parts:
+        tables = [shown for name in part["tables"] if (shown := _whole_table(shape, name))]
+        drawn = [one for one in figures if one["place"] == part["anchor"]]
+        empty = "" if tables or drawn else part.get("empty", "")
+        if tables or drawn or (empty and shape.results.table(shape.scores, "summary") is not None):
+            made.append(part | {"tables": tables, "figures": drawn, "empty": empty})
+    rest = [one for one in figures if one["place"] not in {"task", *(part["anchor"] for part in parts)}]
+    return [*made, {"anchor": "figures", "title": "Further figures", "figures": rest}] if rest else made
+
+
+def _whole_table(shape: Shape, name: str) -> Table | None:
+    """A table of the reader's scores, or of neither; the effect of rules is that of the standing ones."""
+    scores = "common" if name in {one.name for one in COMMON} else shape.scores
+    records = shape.records(name, scores=scores)
+    if name == "exclusion_effect":
+        records = _changed(row for row in records if row["rule"] == "standing")
+        shape = shape.without("rule")
+    if name == "correlations":  # what it compares are no systems
+        shape = replace(shape, has_links=False)
+    return shown_table(name, labels.SCORES.get(scores, ""), shape, records, csv=shape.reader.csv(scores, name))
+
+
+def _changed(records: Iterable[Record]) -> list[Record]:
+    """The systems whose number of ratings a rule changes."""
+    return [row for row in records if row["n_before"] != row["n_after"]]
+
+
+def _stats(results: Results) -> list[dict[str, str]]:
+    """What was asked of whom, in numbers."""
+    counts = results.counts
+    systems = {
+        name for table in results.tables.values() if "system" in table.columns for name in table.values("system")
+    }
+    said = [
+        ("listeners", "Listeners", "whose answers count"),
+        ("sessions", "Sessions", ""),
+        ("ratings", "Ratings", "that count"),
+        ("placements", "Placements", "that count"),
+        ("transcripts", "Transcripts", "that count"),
+        ("excluded_sessions", "Sessions left out", "by standing rules"),
+    ]
+    found = [{"label": label, "value": f"{counts[key]:,}", "note": note} for key, label, note in said if key in counts]
+    return [
+        *found,
+        {"label": "Systems", "value": str(len(systems - {ORIGINAL, labels.EVERY})), "note": "beside the original"},
+    ]
+
+
+def _left_out(results: Results) -> list[tuple[str, str]]:
+    """Why listeners are left out, and how many for each reason; who they are is not told."""
+    reasons: dict[str, set[str]] = {}
+    for row in records_in(results, "raw", "listeners"):
+        if row["excluded"]:
+            reasons.setdefault(str(row["excluded"]), set()).add(str(row["listener"]))
+    ordered = sorted(reasons.items(), key=lambda one: (-len(one[1]), one[0]))
+    return [(reason, labels.counted(len(people), "listener")) for reason, people in ordered]
+
+
+def _downloads(results: Results, reader: Reader) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The tables that this reader may have, by kind of scores."""
+    found = []
+    for scores, title, contents in (
+        ("normalised", "Tables of normalised ranks", BY_SCORES),
+        ("raw", "Tables of raw ratings", BY_SCORES),
+        ("common", "Tables of neither", COMMON),
+    ):
+        links = [
+            (one.title, reader.csv(scores, one.name))
+            for one in contents
+            if one.name in reader.tables and records_in(results, scores, one.name)
+        ]
+        if links:
+            found.append((title, links))
+    return found
+
+
+def listeners_in_words(results: Results) -> str:
+    """Such as ``52 listeners, 2,704 ratings``."""
+    counts = ((one, results.counts.get(f"{one}s")) for one in ("listener", "rating", "placement", "transcript"))
+    return ", ".join(labels.counted(count, one) for one, count in counts if count)
+
+
+# Listeners -----------------------------------------------------------------------------------------
+
+
+def listeners_page(results: Results, reader: Reader, figures: Figures) -> dict[str, Any]:
+    shape = Shape(reader, results)
+    tasks = dict.fromkeys(str(row["task"]) for row in shape.records("listeners"))
+    tables = [(RATED_TASKS[task].title, _of_task(shape, task, "listeners")) for task in tasks if task in RATED_TASKS]
+    rules = dict.fromkeys(str(row["rule"]) for row in shape.records("screening", scores="common"))
+    return {
+        "tables": [(title, table) for title, found in tables for table in found],
+        "rules": [_rule(shape, rule) for rule in rules],
+        "figures": figures,
+    }
+
+
+def _rule(shape: Shape, name: str) -> dict[str, Any]:
+    """A screening rule: whom it would leave out, of how many that it looked at, and every system before and after."""
+    records = shape.records("screening", scores="common", rule=name)
+    caught = [row for row in records if row["is_caught"]]
+    of = shape.without("rule", "is_caught", "session")
+    title, words = _words(name)
+    effect = f"{title}: every system before and after, {labels.SCORES[shape.scores].lower()}"
+    changed = _changed(shape.records("exclusion_effect", rule=name))
+    return {
+        "name": name,
+        "anchor": f"rule-{name}",
+        "title": title,
+        "words": words,
+        "may_leave_out": name in FLAG_OF_RULE,
+        "caught": len({row["listener"] for row in caught}),
+        "looked_at": len({row["listener"] for row in records}),
+        "found": shown_table("screening", f"{title}: whom it would leave out", of, caught, title="Caught"),
+        "effect": shown_table("exclusion_effect", effect, of, changed, title="Before and after"),
+    }
+
+
+def _words(name: str) -> tuple[str, str]:
+    """Title and description of a rule; its name where it is none of today's."""
+    rule = next((one for one in RULES if one.name == name), None)
+    if rule is None:
+        return name.replace("-", " ").capitalize(), ""
+    return rule.title, f"Looks at {rule.looks_at}; catches {rule.threshold} ({rule.source})."
+
+
+# What organizers do --------------------------------------------------------------------------------
+
+
+def organizer_actions(shown: Shown) -> dict[str, Any]:
+    """The analysis under way, and whether another may be started; nothing for whoever does not organise the study."""
+    if not shown.is_organizer:
+        return {}
+    study, job = shown.study, running_job(shown.study)
+    is_busy = job is not None and not job.has_ended
+    if job is not None and is_busy:
+        with_estimates([job])
+    is_locked = study.state != Study.State.CLOSED
+    return {
+        "job": job,
+        "is_busy": is_busy,
+        "is_locked": is_locked,
+        "may_analyse": not is_locked and not is_busy and has_answers(study),
+        "is_outdated": shown.analysis is not None and is_outdated(shown.analysis, study),
+    }
+
+
+def publication(shown: Shown, *, is_taking_back: bool = False, refusal: str = "") -> dict[str, Any]:
+    """What a page says before results are published or taken back.
+
+    Args:
+        refusal: why it was not done just now; told where nothing stands in the way any more.
+    """
+    study, analysis = shown.study, shown.analysis
+    published = study.results_published_at
+    if is_taking_back:
+        problems = [] if published else [NOT_PUBLISHED]
+    else:
+        problems = publication_problems(study) or list(filter(None, [refusal]))
+    facts = [
+        ("Study", str(study)),
+        ("Analysed", f"{analysis.finished_at:%Y-%m-%d %H:%M} UTC" if analysis and analysis.finished_at else "not yet"),
+        ("Rests on", listeners_in_words(shown.results) if analysis else "nothing"),
+        ("Published", f"{published:%Y-%m-%d %H:%M} UTC" if published else "no"),
+    ]
+    return {
+        "study": study,
+        "analysis": analysis,
+        "is_organizer": True,
+        "is_taking_back": is_taking_back,
+        "facts": facts,
+        "problems": problems,
+    }

@@ -1,0 +1,405 @@
+"""What listeners said, on the pages of the challenge: beside the objective numbers of a leaderboard and of a system,
+and as the published studies of an edition.
+
+What stands beside what follows from the form of the study: the attacker's EER beside that of listeners, the
+recogniser's word errors beside intelligibility or the words that listeners wrote down. Numbers of listeners come from
+the tables of an analysis, objective ones from the leaderboard; nothing is computed here. Everybody sees what is
+published; an organizer of the edition sees the newest analysis of every other closed study too, marked as a preview.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Exists, OuterRef
+from django.urls import reverse
+
+from evaluation.app.runs.context import track_of
+from evaluation.protocols.ranking import rankings
+from listening.analysis.reading.inputs import ORIGINAL
+from listening.analysis.tables import Results
+from listening.app.models import Study, StudySystem
+from listening.app.results.labels import METHOD, ORIGINAL_LABEL, SCORES
+from listening.app.results.pages import chosen_scores
+from listening.app.results.rules import records_in
+from listening.app.results.selectors import Shown, list_shown_analyses
+from portal.challenges.models import Edition
+from portal.core.labels import decimals
+from portal.core.panels import Panel
+from portal.leaderboard.pages import measured_of
+from portal.leaderboard.selectors import Leaderboard, ShownAverage, entry_of, policy_by, shown_averages
+from portal.submissions.models import Submission
+from portal.submissions.selectors import STANDING
+from portal.systems.selectors import SystemNumbers, edition_of
+
+LISTENERS, OBJECTIVE = "listeners", "objective"
+NUMBER = ("value", "low", "high", "group")
+CSV_COLUMNS = ("study", "is_simulated", "scores", "system", "label", "by", "measure", "unit", *NUMBER)
+
+
+PERCENT_DIGITS, DIGITS = 1, 3
+LEADERBOARD_LEVEL = 0.95  # of the intervals on leaderboards
+EARLIER = "An earlier version of it was heard."
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A column. `by`: `OBJECTIVE` or `LISTENERS`; `unit`: of its values, such as ``%``; `how`: its estimator."""
+
+    key: str
+    title: str
+    by: str
+    unit: str = ""
+    how: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Such as ``EER of listeners, %``."""
+        return f"{self.title}, {self.unit}" if self.unit else self.title
+
+    @property
+    def digits(self) -> int:
+        return PERCENT_DIGITS if self.unit == "%" else DIGITS
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number with its interval, in the unit of its quantity. `group`: letters of systems that are alike."""
+
+    quantity: Quantity
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    group: str = ""
+    is_reported: bool = False
+
+    @property
+    def text(self) -> str:
+        return "" if self.value is None else decimals(self.value, self.quantity.digits)
+
+    @property
+    def interval(self) -> str:
+        if self.low is None or self.high is None:
+            return ""
+        return f"{decimals(self.low, self.quantity.digits)} to {decimals(self.high, self.quantity.digits)}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A system. `heard`: its name in the study, `key`: on the leaderboard, empty for original speech.
+
+    `remark`: what keeps the two from being about the same thing.
+    """
+
+    heard: str
+    key: str
+    label: str
+    numbers: tuple[Measured, ...]
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A system of a study that stands on the leaderboard. `is_outdated`: which shows a later version of it."""
+
+    heard: str
+    entry: rankings.Entry
+    is_outdated: bool = False
+
+
+@dataclass(frozen=True)
+class ObjectiveComparison:
+    """The table of one study. `scores`: kind of the scores that listeners' numbers rest on; empty of no kind. `level`:
+    of the intervals of listeners' numbers; objective ones are those of the leaderboard.
+    """
+
+    scores: str
+    quantities: tuple[Quantity, ...]
+    rows: tuple[Row, ...]
+    level: float = LEADERBOARD_LEVEL
+
+    @property
+    def intervals(self) -> str:
+        """What stands beneath a number, such as ``95 % interval``."""
+        if self.level == LEADERBOARD_LEVEL:
+            return f"{100 * LEADERBOARD_LEVEL:g} % interval"
+        computed, rated = f"{100 * LEADERBOARD_LEVEL:g} %", f"{100 * self.level:g} %"
+        return f"interval ({computed} of what is computed, {rated} of listeners’ numbers)"
+
+    @property
+    def has_remarks(self) -> bool:
+        return any(row.remark for row in self.rows)
+
+    @property
+    def has_groups(self) -> bool:
+        return any(one.group for row in self.rows for one in row.numbers)
+
+    def as_data(self) -> list[dict[str, Any]]:
+        """Each system with its numbers by measure, for JSON."""
+        return [
+            {
+                "system": row.key or None,
+                "label": row.label,
+                "remark": row.remark,
+                "numbers": {
+                    one.quantity.key: {"by": one.quantity.by, "unit": one.quantity.unit}
+                    | {name: getattr(one, name) for name in NUMBER}
+                    for one in row.numbers
+                    if one.value is not None
+                },
+            }
+            for row in self.rows
+        ]
+
+    def csv_rows(self, study: str, is_simulated: bool) -> Iterator[tuple[Any, ...]]:
+        """One row for each number, below `CSV_COLUMNS`."""
+        for row in self.rows:
+            for one in row.numbers:
+                if one.value is not None:
+                    what = one.quantity
+                    scores = self.scores if what.by == LISTENERS else ""
+                    of_system = (study, "yes" if is_simulated else "no", scores, row.key or ORIGINAL, row.label)
+                    yield (*of_system, what.by, what.key, what.unit, *(getattr(one, name) for name in NUMBER))
+
+
+# What stands beside what ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of a form of study in method.toml: an average of the leaderboard, or numbers of an analysis.
+
+    `key`: of the average, and in files; `table`, `column`: where listeners' numbers stand, of the rows with the values
+    in `rows`, and for unprotected speech of those in `of_original` where these are others. Columns of averages are left
+    out where the leaderboard has none.
+    """
+
+    key: str
+    title: str = ""
+    unit: str = ""
+    table: str = ""
+    column: str = ""
+    rows: Mapping[str, str] = field(default_factory=dict)
+    of_original: Mapping[str, str] = field(default_factory=dict)
+    is_common: bool = False
+
+
+FORMS = {form: [_Column(**one) for one in columns] for form, columns in METHOD["beside"].items()}
+
+
+def compare_with_objective(
+    results: Results,
+    scores: str,
+    columns: Sequence[ShownAverage],
+    heard: Iterable[Heard],
+    original: rankings.Entry | None = None,
+) -> ObjectiveComparison:
+    """The systems of a study that stand on a leaderboard, the original first, then by the attacker's EER.
+
+    Args:
+        scores: ``raw`` or ``normalised``.
+        columns: the averages of the leaderboard.
+        original: unprotected speech as the leaderboard has it.
+    """
+    columns_of_form = FORMS[results.study["form"]]
+    found = ((_listeners(one, results, scores) if one.table else _computed(one, columns)) for one in columns_of_form)
+    parts = [part for part in found if part is not None]
+    systems = sorted(heard, key=lambda one: -(one.entry.privacy.value if one.entry.privacy else -1.0))
+    entries = [("", ORIGINAL, original, ORIGINAL_LABEL, "")]
+    entries += [
+        (one.entry.key, one.heard, one.entry, one.entry.label, EARLIER if one.is_outdated else "") for one in systems
+    ]
+    rows = [
+        Row(heard_as, key, label, tuple(read(heard_as, entry) for _, read in parts), remark)
+        for key, heard_as, entry, label, remark in entries
+    ]
+    is_scored = any(one.table and not one.is_common for one in columns_of_form)
+    filled = [row for row in rows if any(one.value is not None for one in row.numbers)]
+    level = float(results.settings.get("level", LEADERBOARD_LEVEL))
+    return ObjectiveComparison(
+        scores if is_scored else "", tuple(quantity for quantity, _ in parts), tuple(filled), level
+    )
+
+
+Part = tuple[Quantity, Callable[[str, rankings.Entry | None], Measured]]
+
+
+def _computed(one: _Column, columns: Sequence[ShownAverage]) -> Part | None:
+    """An average of the leaderboard, read by entry; None where it has none."""
+    column = next((column for column in columns if column.key == one.key), None)
+    if column is None:
+        return None
+    quantity = Quantity(column.key, one.title or column.metric.label, OBJECTIVE, column.metric.unit, column.estimator)
+
+    def read(_: str, entry: rankings.Entry | None) -> Measured:
+        found = measured_of(entry, column) if entry else None
+        if found is None:
+            return Measured(quantity)
+        return Measured(quantity, found.value, found.low, found.high, is_reported=found.is_reported)
+
+    return quantity, read
+
+
+def _listeners(one: _Column, results: Results, scores: str) -> Part | None:
+    """A column of a table of the analysis, read by system; None where it has no such rows."""
+    table = "common" if one.is_common else scores, one.table
+    rows = records_in(results, *table, **one.rows)
+    if not rows:
+        return None
+    by_system = {row["system"]: row for row in rows}
+    if one.of_original and (originals := records_in(results, *table, **one.of_original)):
+        by_system[ORIGINAL] = originals[0]
+    quantity = Quantity(one.key, one.title, LISTENERS, one.unit)
+    factor = 100.0 if one.unit == "%" else 1.0
+
+    def read(heard: str, _: rankings.Entry | None) -> Measured:
+        row = by_system.get(heard, {})
+        cells = [row.get(f"{one.column}{end}") for end in ("", "_low", "_high")]
+        value, low, high = (factor * cell if isinstance(cell, (int, float)) else None for cell in cells)
+        # Letters stand for the headline of their table alone.
+        group = row.get("group") if one.column in ("mean", "eer") else None
+        return Measured(quantity, value, low, high, str(group or ""))
+
+    return quantity, read
+
+
+# Utterance by utterance ----------------------------------------------------------------------------
+
+
+CORRELATED = {"naturalness", "intelligibility", "1 − WER"}
+
+
+def correlations_in_words(results: Results, scores: str) -> str:
+    """How ratings go with what a recogniser understood, and with each other, in one line; empty where unknown."""
+    known = [row for row in records_in(results, scores, "correlations") if row["pearson"] is not None]
+    rows = [row for row in known if {row["first"], row["second"]} <= CORRELATED]
+    said = []
+    for row in rows:
+        low, high = row["pearson_low"], row["pearson_high"]
+        span = (
+            f" ({decimals(low, 2)} to {decimals(high, 2)})"
+            if isinstance(low, float) and isinstance(high, float)
+            else ""
+        )
+        said.append(f"{row['first']} and {row['second']} {decimals(float(row['pearson'] or 0), 2)}{span}")
+    if not said:
+        return ""
+    most = max(int(row["utterances"] or 0) for row in rows)
+    return f"Correlation (Pearson) over {most} anonymised utterances: {', '.join(said)}."
+
+
+@dataclass(frozen=True)
+class StudyPanel:
+    """A study on a page: its table, where its results are, whether only organizers see it yet."""
+
+    study: Study
+    is_preview: bool
+    listeners: int
+    comparison: ObjectiveComparison
+    correlations: str
+    address: str
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether its table rests on raw or on normalised scores, so that there is a switch."""
+        return bool(self.comparison.scores)
+
+
+def leaderboard_panel(request: Any, leaderboard: Leaderboard) -> Panel | None:
+    """Objective beside subjective, a table for each study."""
+    scores = chosen_scores(request.GET)
+    studies = list(studies_on_leaderboard(request.user, leaderboard, scores))
+    if not studies:
+        return None
+    context = _context(studies, scores) | {"edition": leaderboard.edition}
+    data = [
+        {
+            "study": one.study.name,
+            "title": one.study.title,
+            "form": one.study.form,
+            "is_simulated": one.study.is_simulated,
+            "is_preview": one.is_preview,
+            "published_at": one.study.results_published_at.isoformat() if one.study.results_published_at else None,
+            "scores": one.comparison.scores or None,
+            "systems": one.comparison.as_data(),
+        }
+        for one in studies
+    ]
+    return Panel("listeners", "listening/results/_leaderboard_panel.html", context, data)
+
+
+def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
+    """What listeners said of one system, beside its objective averages."""
+    scores = chosen_scores(request.GET)
+    edition = edition_of(numbers.view.system)
+    policy, track = policy_by(edition, edition.leaderboard_policy), track_of(edition)
+    entry = entry_of(numbers.view.submission, numbers.values, track, policy)
+    columns = shown_averages(track, policy)
+    studies = []
+    for shown, heard in _heard_in(request.user, edition, {entry.key: entry}):
+        if heard:
+            address = reverse("studies:results-system", args=[shown.study.name, heard[0].heard])
+            studies.append(_make_panel(shown, scores, columns, heard, address))
+    if not studies:
+        return None
+    return Panel("listeners", "listening/results/_system_panel.html", _context(studies, scores))
+
+
+def edition_panel(request: Any, edition: Edition) -> Panel | None:
+    """The studies whose results everybody may see."""
+    studies = [one.study for one in list_shown_analyses(request.user, edition) if one.is_published]
+    return Panel("listeners", "listening/results/_edition_panel.html", {"studies": studies}) if studies else None
+
+
+def studies_on_leaderboard(user: Any, leaderboard: Leaderboard, scores: str) -> Iterator[StudyPanel]:
+    """The studies that this person may see beside a leaderboard, with the systems that stand on it."""
+    on_leaderboard = {entry.key: entry for entry in leaderboard.entries if entry.kind != "original"}
+    original = next((entry for entry in leaderboard.entries if entry.kind == "original"), None)
+    for shown, heard in _heard_in(user, leaderboard.edition, on_leaderboard):
+        if heard:
+            address = reverse("studies:results", args=[shown.study.name])
+            yield _make_panel(shown, scores, leaderboard.averages, heard, address, original)
+
+
+def _context(studies: list[StudyPanel], scores: str) -> dict[str, Any]:
+    words = {"scores_words": SCORES[scores], "has_switch": any(one.is_scored for one in studies)}
+    return {"studies": studies, "scores": scores, **words}
+
+
+def _make_panel(
+    shown: Shown, scores: str, columns: tuple[ShownAverage, ...], heard: list[Heard], address: str, original: Any = None
+) -> StudyPanel:
+    return StudyPanel(
+        study=shown.study,
+        is_preview=not shown.is_published,
+        listeners=shown.results.counts.get("listeners", 0),
+        comparison=compare_with_objective(shown.results, scores, columns, heard, original),
+        correlations=correlations_in_words(shown.results, scores),
+        address=address,
+    )
+
+
+def _heard_in(user: Any, edition: Edition, entries: dict[str, Any]) -> Iterator[tuple[Shown, list[Heard]]]:
+    """Each study that this person may see, with those of its systems that are asked for by their names."""
+    studies = list_shown_analyses(user, edition)
+    if not studies:
+        return
+    later = Submission.objects.filter(
+        system=OuterRef("submission__system"),
+        version__gt=OuterRef("submission__version"),
+        evaluated_at__isnull=False,
+        state__in=STANDING,
+    )
+    if edition.frozen_at is not None:
+        later = later.filter(evaluated_at__lte=edition.frozen_at)
+    rows = StudySystem.objects.filter(study__in=[one.study for one in studies], submission__system__name__in=entries)
+    rows = rows.exclude(submission__state=Submission.State.WITHDRAWN)  # an analysis without it has no page of it
+    found: dict[int, list[Heard]] = {}
+    for study, code, name, is_outdated in rows.annotate(is_outdated=Exists(later)).values_list(
+        "study", "code", "submission__system__name", "is_outdated"
+    ):
+        found.setdefault(study, []).append(Heard(code, entries[name], is_outdated))
+    for shown in studies:
+        yield shown, found.get(shown.study.pk, [])

@@ -1,0 +1,236 @@
+"""What the results page of a system shows: its numbers beside the originals and the others, its curves, each comparison
+it is part of; and for those who may hear it, its utterances, and where listeners and recogniser disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from common.tables import Cell, Column, Row, Table
+from listening.analysis.reading.inputs import ORIGINAL
+from listening.analysis.tables import CONTENTS, Results
+from listening.app.results import labels, tables
+from listening.app.results.figures import Reader, ShownFigure, det_plot, histogram
+from listening.app.results.labels import METHOD, SCORES, label_of
+from listening.app.results.pages import tasks_of
+from listening.app.results.tables import Record, Shape, System, caption_of, shown_table
+from listening.tasks import RATED_TASKS
+
+MOST_OTHER_CURVES = 30
+ENDS = {"naturalness": "Naturalness", "intelligibility": "Intelligibility"}
+EXTREMES = 12  # utterances at either end
+KINDS = {"target": ("Same speaker", "same"), "nontarget": ("Different speakers", "different")}
+
+
+def system_page(results: Results, reader: Reader, name: str, figures: Sequence[ShownFigure]) -> dict[str, Any] | None:
+    """Everything of a system that everybody sees; None where the study does not have it."""
+    shape = Shape(reader, results)
+    own = [one for one in figures if one["system"] == name]
+    tasks = [made for task in tasks_of(results, reader.scores) if (made := _task(shape, task, name, own)) is not None]
+    others = _own_tables(shape, name)
+    if not tasks and not others:
+        return None
+    rest = [one for one in own if one["task"] not in {task["name"] for task in tasks}]
+    return {"label": label_of(name, shape.system_labels), "tasks": tasks, "others": others, "figures": rest}
+
+
+def heard_page(
+    shape: Shape, utterances: Sequence[Record], disagreements: Sequence[Record], heard: Mapping[str, str]
+) -> dict[str, Any]:
+    """Single utterances, for those who may hear them: the worst and the best of each score, and the disagreements.
+
+    Args:
+        utterances, disagreements: rows of the tables of these names, of one system.
+        heard: by utterance the address of the page that plays it beside the original.
+    """
+    shape = replace(shape, hidden=frozenset({"system", "kind", "speaker"}), has_links=False)
+    ends = []
+    for column, title in ENDS.items():
+        rated = [row for row in utterances if isinstance(row[column], (int, float))]
+        known = sorted(rated, key=lambda row: float(row[column] or 0))
+        half = min(EXTREMES, -(-len(known) // 2))
+        for rows, words in ((known[:half], "rated lowest"), (known[half:][::-1][:EXTREMES], "rated highest")):
+            if rows:
+                what, other = f"{title}, {words}", shape.without(*(ENDS.keys() - {column}))
+                ends.append((what, _heard_table(rows, "utterances", what, other, heard)))
+    unlike = [
+        (one["title"], one["lead"], _heard_table(rows, "disagreements", one["title"], shape, heard))
+        for one in METHOD["disagreements"]
+        if (rows := [row for row in disagreements if row["kind"] == one["kind"]])
+    ]
+    return {"disagreements": unlike, "utterances": ends}
+
+
+# A task --------------------------------------------------------------------------------------------
+
+
+def _task(shape: Shape, task: str, name: str, figures: Sequence[ShownFigure]) -> dict[str, Any] | None:
+    """A system in a task."""
+    systems = {one.name: one for one in tables.read_systems(shape, task)}
+    own, original = systems.pop(name, None), systems.pop(ORIGINAL, None)
+    if own is None:
+        return None
+    others = list(systems.values())
+    return {
+        "name": task,
+        "words": RATED_TASKS[task],
+        "said": tables.system_in_words(own, task),
+        "alike": _alike(own, others, task, shape),
+        "numbers": _numbers(own, original, others, task, shape),
+        "det": _det(shape, task, name),
+        "det_id": f"det-{task}",
+        "points_id": f"det-{task}-points",
+        "curve": _curve(shape, task, name),
+        "histograms": _histograms(shape, task, name),
+        "comparisons": _comparisons(shape, task, name),
+        "files": [file for figure in figures if figure["task"] == task for file in figure["downloads"]],
+    }
+
+
+def _alike(own: System, others: Sequence[System], task: str, shape: Shape) -> str:
+    """Which systems cannot be told from this one."""
+
+    def group(one: System) -> str:
+        return str((one.detection if RATED_TASKS[task].compares_voices else one.all).get("group") or "")
+
+    if not group(own):
+        return ""
+    is_spaced = any(" " in group(one) for one in (own, *others))
+    alike = [
+        label_of(one.name, shape.system_labels)
+        for one in others
+        if group(one) and labels.share_a_letter(group(own), group(one), is_spaced=is_spaced)
+    ]
+    if not others:
+        return ""
+    if not alike:
+        return "It can be told from every other system."
+    if len(alike) > 8:
+        return f"It cannot be told from {len(alike)} of the {len(others)} other systems."
+    return f"It cannot be told from {labels.listed(alike)}."
+
+
+_OF_MEANS = (("mean", "all"), ("median", "all"), ("eer", ""), ("auc", ""), ("cllr", ""))
+_OF_RATES = (("eer", ""), ("auc", ""), ("cllr", ""), ("mean", "target"), ("mean", "nontarget"))
+
+
+_NUMBERS = (
+    Column("number", "Number", "what is measured"),
+    Column("own", "This system", "with its interval over listeners", kind="num"),
+    Column("original", "Original speech", "the same of unprotected speech, where it can be had", kind="num"),
+    Column("others", "Other systems", "the lowest and the highest of them", kind="num"),
+    Column("meaning", "What it is", "how it is computed", kind="text"),
+)
+
+
+def _numbers(own: System, original: System | None, others: Sequence[System], task: str, shape: Shape) -> Table:
+    """The system beside the originals and what the other systems reach."""
+    rows = []
+    for name, kind in _OF_RATES if RATED_TASKS[task].compares_voices else _OF_MEANS:
+        column = tables.find_column(CONTENTS["summary"] if kind else CONTENTS["detection"], name)
+        if own.row(kind).get(name) is None:
+            continue
+        known = [value for one in others if (value := tables.as_number(one.row(kind).get(name))) is not None]
+        reach = labels.span(min(known), max(known), column) if known else ""
+        words = f", {KINDS[kind][0].lower()}" if kind in KINDS else ""
+        cells = (
+            Cell(f"{column.heading}{words}"),
+            tables.number_cell(column, own.row(kind)),
+            tables.number_cell(column, original.row(kind)) if original else Cell(),
+            Cell(f"{reach} %" if reach and column.is_share else reach),
+            Cell(column.description[:1].upper() + column.description[1:]),
+        )
+        rows.append(Row(cells))
+    return tables.make_table("Beside the others", caption_of(task, shape), _NUMBERS, rows)
+
+
+def _det(shape: Shape, task: str, name: str) -> dict[str, Any] | None:
+    by_system: dict[str, list[tuple[float, float, float | None]]] = {}
+    for row in shape.records("det", task=task):
+        miss, alarm = tables.as_number(row["miss_rate"]), tables.as_number(row["false_alarm_rate"])
+        if miss is not None and alarm is not None:
+            by_system.setdefault(str(row["system"]), []).append((miss, alarm, tables.as_number(row["threshold"])))
+    own = by_system.pop(name, None)
+    if not own:
+        return None
+    original = by_system.pop(ORIGINAL, None)
+    others = [("other", points) for points in list(by_system.values())[:MOST_OTHER_CURVES]]
+    others += [("original", original)] if original else []
+    return det_plot(own, others, 2 if shape.scores != "raw" else 0)
+
+
+def _curve(shape: Shape, task: str, name: str) -> Table | None:
+    """The points of its curve, as numbers."""
+    caption = f"{caption_of(task, shape)}: the points of the DET curve"
+    records = shape.records("det", task=task, system=name)
+    return shown_table("det", caption, shape.without("task", "system"), records, title="DET curve")
+
+
+def _histograms(shape: Shape, task: str, name: str) -> list[dict[str, Any]]:
+    def bins(system: str, kind: str) -> list[tuple[float, float, float]]:
+        rows = shape.records("histogram", task=task, system=system, kind=kind)
+        return [(float(r["lower"] or 0), float(r["upper"] or 0), float(r["share"] or 0)) for r in rows]
+
+    label, original = label_of(name, shape.system_labels), label_of(ORIGINAL, {})
+    if RATED_TASKS[task].compares_voices:
+        made = [
+            histogram(title, [(words, role, bins(system, kind)) for kind, (words, role) in KINDS.items()])
+            for system, title in ((name, label), (ORIGINAL, original))
+        ]
+    else:
+        both = [(original, "original", bins(ORIGINAL, "all")), (label, "own", bins(name, "all"))]
+        made = [histogram("Ratings", both)]
+    return [one for one in made if one is not None]
+
+
+def _comparisons(shape: Shape, task: str, name: str) -> Table | None:
+    """Each comparison of the system, turned so that it stands first; by rates in a task that is about one."""
+    paths = ("eer_differences", "differences") if RATED_TASKS[task].compares_voices else ("differences",)
+    for path in paths:
+        records = [
+            _turned(row, name) for row in shape.records(path, task=task) if name in (row["first"], row["second"])
+        ]
+        if records:
+            records.sort(key=lambda row: (row["second"] != ORIGINAL, str(row["second"])))
+            of = replace(shape.without("task", "first"), titles={"second": "Other system"})
+            what = "EER" if path == "eer_differences" else "score"
+            caption = f"{caption_of(task, shape)}: {what} of this system less that of the other"
+            csv = shape.reader.csv(shape.scores, path)
+            return shown_table(path, caption, of, records, title="Compared", csv=csv)
+    return None
+
+
+def _turned(row: Record, name: str) -> Record:
+    if row["first"] == name:
+        return row
+    turned = dict(row, first=row["second"], second=row["first"])
+    pairs = ("difference", "difference"), ("rank_biserial", "rank_biserial")
+    for key, opposite in (*pairs, ("difference_low", "difference_high"), ("difference_high", "difference_low")):
+        if isinstance(value := row.get(opposite), (int, float)):
+            turned[key] = -value
+    return turned
+
+
+# Other forms and single utterances -----------------------------------------------------------------
+
+
+def _own_tables(shape: Shape, name: str) -> list[Table]:
+    """Its rows in the tables of boards and transcripts, beside the originals."""
+    made = []
+    for scores, path in ((shape.scores, "pair_detection"), ("common", "transcription")):
+        records = [row for row in shape.records(path, scores=scores) if row["system"] in (name, ORIGINAL, "all")]
+        if any(row["system"] == name for row in records):
+            made.append(shown_table(path, SCORES.get(scores, ""), shape, records, csv=shape.reader.csv(scores, path)))
+    return [one for one in made if one is not None]
+
+
+def _heard_table(rows: Sequence[Record], name: str, title: str, shape: Shape, heard: Mapping[str, str]) -> Table:
+    """Utterances that lead to where they can be heard."""
+    columns = sorted(tables.table_columns(CONTENTS[name], rows, shape), key=lambda one: one.key != "utterance")
+    made = []
+    for row in rows:
+        first, *rest = (tables.make_cell(column, row, shape) for column in columns)
+        made.append(Row((replace(first, link=heard.get(str(row["utterance"]), "")), *rest)))
+    return tables.make_table(title, SCORES[shape.scores], columns, made)

@@ -1,0 +1,392 @@
+"""Tables of an analysis as pages show them: columns by their contents, a number with its interval beneath.
+
+The first table of each task is what a reader came for, one row a system, the sanity anchor first. Systems stand in the
+order of their value, without a rank: which of them cannot be told apart is said by letters, and by the square of all
+pairs, where what stands in a row is higher than, lower than, or like the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from common.tables import Cell, Column, Group, Order, Row, Table, Value
+from listening.analysis.reading.inputs import ORIGINAL
+from listening.analysis.tables import CONTENTS, Results
+from listening.app.results import labels
+from listening.app.results.figures import Reader, strip_html
+from listening.app.results.labels import METHOD, SCORES, label_of
+from listening.app.results.rules import records_in
+from listening.tasks import RATED_TASKS
+from portal.core.labels import decimals
+
+NAMES = frozenset({"system", "first", "second"})
+PROSE = frozenset({"remark", "reference", "heard", "caught", "excluded"})
+LONG = 18  # rows; a longer table scrolls inside its region
+RATES = (0.0, 0.7)  # what the strip of an error rate reaches over
+MOST_NAMES = 20  # more do not fit beside each other in a square; the figure shows them
+NOTHING = {"kind": "", "sign": "", "read": ""}  # in a cell of the diagonal
+SIGNS = {"higher": "▲", "lower": "▽", "like": "="}
+Record = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Results, and how the tables of a page show them.
+
+    Attributes:
+        hidden: columns that are not shown; so are those that are empty in every row.
+        titles: headings in place of the usual ones.
+        has_links: whether the names of systems lead to their pages.
+    """
+
+    reader: Reader
+    results: Results
+    hidden: frozenset[str] = frozenset()
+    titles: Mapping[str, str] = field(default_factory=dict)
+    has_links: bool = True
+
+    @property
+    def scores(self) -> str:
+        return self.reader.scores
+
+    @property
+    def system_labels(self) -> Mapping[str, str]:
+        """What systems are called."""
+        called: Mapping[str, str] = self.results.study["labels"]
+        return called
+
+    def without(self, *columns: str) -> Shape:
+        """The same with further columns hidden."""
+        return replace(self, hidden=self.hidden.union(columns))
+
+    def records(self, name: str, *, scores: str = "", **equal: Value) -> list[Record]:
+        """The rows of a table of the reader's scores, or of other ones."""
+        return list(records_in(self.results, scores or self.scores, name, **equal))
+
+
+def caption_of(task: str, shape: Shape) -> str:
+    """Such as ``Naturalness, raw ratings``."""
+    return f"{RATED_TASKS[task].title}, {SCORES[shape.scores].lower()}"
+
+
+def shown_table(
+    name: str, caption: str, shape: Shape, records: Sequence[Record], *, csv: str = "", title: str = ""
+) -> Table | None:
+    """Rows of a table of this name; None where there are none."""
+    if not records:
+        return None
+    content = CONTENTS[name]
+    columns = table_columns(content, records, shape)
+    rows = [Row(tuple(make_cell(one, row, shape) for one in columns)) for row in records]
+    return make_table(title or content.title, caption, columns, rows, note=content.note, csv=csv)
+
+
+def make_table(title: str, caption: str, columns: Iterable[Column], rows: Sequence[Row], **more: Any) -> Table:
+    """A table of results by its title, which `name` keeps, and what it holds."""
+    about: dict[str, Any] = {"title": f"{title}: {caption}" if caption else title, "caption": caption, "name": title}
+    lead = title if title.endswith("?") else f"{title}."
+    usual: dict[str, Any] = {"lead": f"{lead} ", "styles": "results-table", "is_tall": len(rows) > LONG}
+    return Table(tuple(columns), (Group(tuple(rows)),), **about | usual | more)
+
+
+def table_columns(content: Table, records: Sequence[Record], shape: Shape) -> list[Column]:
+    """The columns that are shown, with their headings."""
+    return [
+        replace(one, heading=shape.titles.get(one.key, one.heading), kind=_kind(one, records))
+        for one in content.columns
+        if _is_shown(one, records, shape)
+    ]
+
+
+def make_cell(column: Column, row: Record, shape: Shape) -> Cell:
+    """What a cell holds; a number with its interval beneath it."""
+    value = row.get(column.key)
+    if column.key in NAMES and shape.has_links:
+        return system_cell(str(value), shape)
+    if isinstance(value, str):
+        return Cell(labels.WORDS.get(column.key, {}).get(value, value))
+    return number_cell(column, row)
+
+
+def number_cell(column: Column, row: Record) -> Cell:
+    """A number with its interval."""
+    value = row.get(column.key)
+    text = labels.number(value, column)
+    interval = labels.span(row.get(f"{column.key}_low"), row.get(f"{column.key}_high"), column)
+    return Cell(text, interval if text else "", value=value)
+
+
+def system_cell(name: str, shape: Shape) -> Cell:
+    """The name of a system, leading to its page."""
+    if several := labels.WORDS["system"].get(name):
+        return Cell(several)
+    return Cell(label_of(name, shape.system_labels), link=shape.reader.system(name))
+
+
+def _is_shown(column: Column, records: Sequence[Record], shape: Shape) -> bool:
+    base = column.key.removesuffix("_low").removesuffix("_high")
+    is_limit = base != column.key and base in records[0]  # it stands beneath its number
+    return (
+        not is_limit
+        and column.key not in shape.hidden
+        and any(row.get(column.key) not in (None, "") for row in records)
+    )
+
+
+def _kind(column: Column, records: Sequence[Record]) -> str:
+    """Right-aligned for numbers; prose for what is said in words."""
+    if column.key in PROSE:
+        return "text"
+    is_word = column.key in labels.TRUTHS or any(isinstance(row.get(column.key), str) for row in records)
+    return "" if is_word else "num"
+
+
+# The first table of a task ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """The numbers of a system in a task: its rows of `summary` by kind, and of `detection`."""
+
+    name: str
+    summary: Mapping[str, Record]
+    detection: Record
+
+    @property
+    def all(self) -> Record:
+        return self.summary.get("all", {})
+
+    def row(self, kind: str) -> Record:
+        """Its row of `summary` for a kind of pairs, or with none of `detection`."""
+        return self.summary.get(kind, {}) if kind else self.detection
+
+
+def read_systems(shape: Shape, task: str) -> list[System]:
+    """Every system of a task; the original, if it was rated, first."""
+    by_system: dict[str, dict[str, Record]] = {}
+    for row in shape.records("summary", task=task):
+        by_system.setdefault(str(row["system"]), {})[str(row["kind"])] = row
+    rates = {str(row["system"]): row for row in shape.records("detection", task=task)}
+    names = sorted({**by_system, **rates}, key=lambda name: name != ORIGINAL)
+    return [System(name, by_system.get(name, {}), rates.get(name, {})) for name in names]
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A column: what it is called and means, and where its number stands (`kind` as in `System.row`).
+
+    `style`: of its cells; `natural`: the order in which it sorts first, empty where it does not.
+    """
+
+    title: str
+    meaning: str
+    column: str = ""
+    kind: str = "all"
+    style: str = "num"
+    natural: Order = "desc"
+
+    def value(self, one: System) -> Any:
+        """What it sorts by."""
+        if not self.column:
+            return one.name if self.natural else None
+        found = one.row(self.kind).get(self.column)
+        return found or one.detection.get("listeners") if self.column == "listeners" else found
+
+    @property
+    def content(self) -> Column:
+        return find_column(CONTENTS["summary"] if self.kind else CONTENTS["detection"], self.column)
+
+
+KEYS: Mapping[str, _Key] = {name: _Key(**one) for name, one in METHOD["headline"].items()}
+# By the number that comes first: a mean, a rate, or where pairs of one kind only were rated the mean of these.
+COLUMNS = {
+    "mean": ("strip", "median", "rate", "group", "listeners", "n", "words"),
+    "rate": ("strip", "auc", "same", "different", "rate_group", "listeners", "n", "words"),
+    "same": ("strip", "different", "rate", "auc", "listeners", "n", "words"),
+}
+ALWAYS = ("system", "strip", "words")
+
+
+def find_column(content: Table, name: str) -> Column:
+    """A column of a content by its name."""
+    return next(one for one in content.columns if one.key == name)
+
+
+def chosen_sorting(query: Mapping[str, str]) -> tuple[str, Order]:
+    """The column and the order that an address asks for; empty where it asks for none that exist."""
+    sort, order = query.get("sort", ""), query.get("order", "")
+    if sort not in KEYS or not KEYS[sort].natural:
+        return "", ""
+    return sort, "asc" if order == "asc" else "desc" if order == "desc" else KEYS[sort].natural
+
+
+def headline(shape: Shape, task: str, sorting: tuple[str, Order]) -> Table | None:
+    """The headline table of a task; None where nobody rated it.
+
+    Args:
+        sorting: of `chosen_sorting`.
+    """
+    scores = shape.scores
+    systems = read_systems(shape, task)
+    if not systems:
+        return None
+    main = _main(systems, task)
+    keys = {
+        name: KEYS[name]
+        for name in dict.fromkeys(("system", main, *COLUMNS[main]))
+        if name in ALWAYS or any(KEYS[name].value(one) not in (None, "") for one in systems)
+    }
+    sort, order = sorting if sorting[0] in keys else ("", KEYS[main].natural)
+    original = next((one for one in systems if one.name == ORIGINAL), None)
+    columns = []
+    for name, key in keys.items():
+        column = Column(name, key.title, key.meaning, kind=key.style)
+        columns.append(column.sortable(key.natural, sort, order, {"scores": scores}) if key.natural else column)
+    rows = [
+        Row(
+            tuple(_headline_cell(name, one, task, shape, main, original) for name in keys),
+            "reference" if one.name == ORIGINAL else "",
+        )
+        for one in _ordered(systems, KEYS[sort or main], order, is_chosen=bool(sort))
+    ]
+    settings = shape.results.settings
+    what = labels.scores_in_words(scores, settings.get("normalisation", ""), shape.results.study["scale"].get(task))
+    level = f"{100 * settings.get('level', 0.95):g} %"
+    return make_table(
+        f"{RATED_TASKS[task].title}: {CONTENTS['summary'].title.lower()}",
+        f"{RATED_TASKS[task].title} from {what}. Beneath a number its {level} interval over listeners.",
+        columns,
+        rows,
+        csv=shape.reader.csv(scores, "summary"),
+        lead="",
+        anchor=task,
+        styles="results-table headline",
+    )
+
+
+def _main(systems: Sequence[System], task: str) -> str:
+    """The number that a task is about, as far as its ratings give it."""
+    if not RATED_TASKS[task].compares_voices:
+        return "mean"
+    has_rates = any(one.detection.get("eer") is not None for one in systems if one.name != ORIGINAL)
+    has_same = any("target" in one.summary for one in systems)
+    return "rate" if has_rates or not has_same else "same"
+
+
+def _ordered(systems: Sequence[System], key: _Key, order: Order, *, is_chosen: bool) -> list[System]:
+    """By a column, rows without a value last; the original first unless the reader chose the order."""
+    known = [one for one in systems if key.value(one) is not None]
+    found = sorted(known, key=lambda one: key.value(one), reverse=order == "desc")
+    found += [one for one in systems if key.value(one) is None]
+    return found if is_chosen else sorted(found, key=lambda one: one.name != ORIGINAL)
+
+
+def _headline_cell(name: str, one: System, task: str, shape: Shape, main: str, original: System | None) -> Cell:
+    key = KEYS[name]
+    if name == "system":
+        return replace(system_cell(one.name, shape), value=label_of(one.name, shape.system_labels))
+    if name == "strip":
+        return Cell(drawing=_strip(one, task, shape, main, original))
+    if name == "words":
+        return Cell(_words(one, task, main))
+    if key.style == "letters":
+        return Cell(str(key.value(one) or ""), value=key.value(one))
+    if name in ("mean", "rate", main):
+        return number_cell(key.content, one.row(key.kind))
+    return Cell(labels.number(key.value(one), key.content), value=key.value(one))
+
+
+def _strip(one: System, task: str, shape: Shape, main: str, original: System | None) -> str:
+    key = KEYS[main]
+    value, low, high = (as_number(one.row(key.kind).get(f"{key.column}{end}")) for end in ("", "_low", "_high"))
+    if main == "rate":
+        return strip_html(value, low, high, RATES, labels.CHANCE)
+    scale = shape.results.study["scale"].get(task, (1, 10)) if shape.scores != "normalised" else (0.0, 1.0)
+    reference = None if original is None else as_number(original.row(key.kind).get("mean"))
+    return strip_html(value, low, high, scale, reference)
+
+
+def _words(one: System, task: str, main: str) -> str:
+    if main == "same" and one.detection.get("eer") is None:
+        return ""
+    if one.name == ORIGINAL and not RATED_TASKS[task].compares_voices:
+        return "Unprotected speech, the reference"
+    return system_in_words(one, task)
+
+
+def system_in_words(one: System, task: str) -> str:
+    """What the error rate of a system says."""
+    rate, low, high = (as_number(one.detection.get(name)) for name in ("eer", "eer_low", "eer_high"))
+    return labels.rate_in_words(task, is_original=one.name == ORIGINAL, rate=rate, low=low, high=high)
+
+
+def as_number(value: Value) -> float | None:
+    """The value of a cell if it is a number."""
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+# The square of all pairs ----------------------------------------------------------------------------
+
+
+def build_matrix(records: Sequence[Record], shape: Shape, level: float, *, is_rate: bool) -> dict[str, Any] | None:
+    """The square of a task's pairs; None where it would be too large, or nothing is known of any pair.
+
+    Args:
+        records: rows of ``differences``, told apart by the corrected permutation test; or with `is_rate` of
+            ``eer_differences``, told apart by the corrected interval.
+        level: of intervals; 1 less it is the limit of p-values.
+
+    Returns:
+        `names` of rows and columns alike; `rows` of a name and cells; how many pairs are told `apart`, of all `pairs`.
+    """
+    called = shape.system_labels
+    names = list(dict.fromkeys(str(row[side]) for row in records for side in ("first", "second")))
+    names.sort(key=lambda name: name != ORIGINAL)
+    if not names or len(names) > MOST_NAMES:
+        return None
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    apart = 0
+    for row in records:
+        first, second = str(row["first"]), str(row["second"])
+        told = _is_apart(row, level, is_rate=is_rate)
+        apart += told
+        for one, other, sign in ((first, second, 1), (second, first, -1)):
+            cells[one, other] = _matrix_cell(row, label_of(one, called), label_of(other, called), sign, told, is_rate)
+    rows = [(label_of(one, called), [cells.get((one, other), NOTHING) for other in names]) for one in names]
+    return {
+        "names": [label_of(name, called) for name in names],
+        "rows": rows,
+        "apart": apart,
+        "pairs": len(records),
+    }
+
+
+def _is_apart(row: Record, level: float, *, is_rate: bool) -> bool:
+    if is_rate:
+        return bool(row.get("is_told_apart"))
+    p = row.get("permutation_adjusted")
+    return isinstance(p, (int, float)) and p < 1 - level
+
+
+def _matrix_cell(row: Record, one: str, other: str, sign: int, told: bool, is_rate: bool) -> dict[str, str]:
+    """`kind`: higher, lower or like. `read`: what the read-out says."""
+    difference = row.get("difference")
+    if not isinstance(difference, (int, float)):
+        return NOTHING | {"read": f"{one} and {other}: not compared"}
+    kind = "like" if not told else "higher" if sign * difference > 0 else "lower"
+
+    def show(value: float) -> str:
+        plus = "+" if value > 0 else ""
+        return plus + (labels.percent(value) if is_rate else decimals(value, 3))
+
+    limits = [row.get("difference_low"), row.get("difference_high")]
+    known = [sign * float(limit) for limit in limits if isinstance(limit, (int, float))]
+    interval = f" ({show(min(known))} to {show(max(known))})" if len(known) == 2 else ""
+    p = row.get("permutation_adjusted")
+    chance = labels.p_value(float(p)) if isinstance(p, (int, float)) else ""
+    chance = f", p {'' if chance.startswith('<') else '= '}{chance}" if chance else ""
+    verdict = {"higher": "is above", "lower": "is below", "like": "cannot be told from"}[kind]
+    told_as = f"{one} {verdict} {other}: {show(sign * difference)}{interval}{chance}"
+    return {"kind": kind, "sign": SIGNS[kind], "read": told_as}

@@ -1,0 +1,155 @@
+"""What an evaluator's page shows: its template and its values, by the step and the state of the session.
+
+The page of the trials is the same for every evaluator of a study, but for the addresses of the session: nothing of a
+trial is in it, its script fetches them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf.locale import LANG_INFO
+from django.forms import Form
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.translation.trans_real import parse_accept_lang_header
+
+from listening.app.models import Session, Study, StudyText
+from listening.app.sessions import platforms, screening
+from listening.app.sessions.forms import ConsentForm, HeadphoneForm, QuestionsForm, SoundForm
+from listening.app.sessions.selectors import list_questions, list_steps, read_screening
+from listening.app.sessions.services import show_text
+from listening.app.studies.rules import has_pairs
+from listening.app.studies.selectors import shown_text
+from listening.tasks import RATED_TASKS
+
+Step = Session.Step
+Page = tuple[str, dict[str, Any]]
+# Of every form; its own module, template and style come besides.
+MODULES = ("words", "store", "connection", "queue", "clips", "player", "screen", "trial")
+OF_FORM = {Study.Form.RATING: "rating", Study.Form.LINKABILITY: "board", Study.Form.TRANSCRIPTION: "transcription"}
+FORMS = {Step.CONSENT: ConsentForm, Step.SOUND: SoundForm, Step.HEADPHONES: HeadphoneForm}
+
+
+def list_languages(study_languages: Iterable[str], current: str, query: Any = None) -> list[dict[str, Any]]:
+    """The languages on offer, by their own names.
+
+    Args:
+        query: of an address, which gives one for each: where there is no session that could remember the choice.
+    """
+    found = []
+    for code in study_languages:
+        address = ""
+        if query is not None:
+            changed = query.copy()
+            changed["lang"] = code
+            address = f"?{changed.urlencode()}"
+        found.append(
+            {"code": code, "name": language_name(code), "is_current": code == current, "address": address},
+        )
+    return found
+
+
+def language_name(code: str) -> str:
+    facts = LANG_INFO.get(code) or LANG_INFO.get(code.partition("-")[0]) or {}
+    name = str(facts.get("name_local", code))
+    return name[:1].upper() + name[1:]
+
+
+def choose_language(request: HttpRequest, offered: Iterable[str]) -> str:
+    """The language that is asked for in the address, else by the browser, among those on offer; else the first."""
+    on_offer = list(offered) or ["en"]
+    if (wanted := request.GET.get("lang", "")) in on_offer:
+        return wanted
+    for accepted, _quality in parse_accept_lang_header(request.headers.get("Accept-Language", "")):
+        for code in (accepted, accepted.partition("-")[0]):
+            if code in on_offer:
+                return code
+    return on_offer[0]
+
+
+def session_frame(session: Session) -> dict[str, Any]:
+    """What every page of a session needs."""
+    languages = list_languages(session.study.languages, session.language)
+    frame: dict[str, Any] = {"session": session, "languages": languages}
+    steps = list_steps(session.study)
+    if session.state == Session.State.ACTIVE and session.step in steps and session.step != Step.TRIALS:
+        frame |= {"step_number": steps.index(Step(session.step)) + 1, "steps_total": len(steps)}
+    return frame
+
+
+def current_page(session: Session, form: Form | None = None, **shown: Any) -> Page:
+    """Template and values of the page at which the session stands; `form` holds what was filled in wrongly."""
+    if session.state != Session.State.ACTIVE:
+        return "listening/sessions/end.html", session_frame(session) | _end(session)
+    form = form or form_of_step(session)
+    values = session_frame(session) | {"form": form} | _of_step(session, form) | shown
+    return f"listening/sessions/{session.step.replace('-', '_')}.html", values
+
+
+def form_of_step(session: Session, data: Any = None) -> Any:
+    """The form of the step at which the session stands, with what was filled in; None where there is none."""
+    if session.step == Step.QUESTIONS:
+        study = session.study
+        languages = read_screening(study).native_languages
+        return QuestionsForm(data, questions=list_questions(study), language=session.language, languages=languages)
+    make = FORMS.get(Step(session.step))
+    return make(data) if make else None
+
+
+def preview_page(study: Study, language: str) -> dict[str, Any]:
+    """What somebody may read who has not accepted the task yet: what it is about, and nothing to hear."""
+    kinds = (StudyText.Kind.CONSENT, StudyText.Kind.ROLE_PLAY, StudyText.Kind.INSTRUCTIONS)
+    return {"texts": [shown for kind in kinds if (shown := shown_text(study, kind, language)).body]}
+
+
+def _of_step(session: Session, form: Any) -> dict[str, Any]:
+    if session.step == Step.CONSENT:
+        return {"text": show_text(session, StudyText.Kind.CONSENT)}
+    if session.step == Step.SOUND:
+        return {"test": screening.open_test(session, screening.Kind.SOUND, read_screening(session.study))}
+    if session.step == Step.HEADPHONES:
+        tests = read_screening(session.study)
+        kind = screening.next_headphone_test(session, tests) or tests.headphone_tests[-1]
+        test = screening.open_test(session, kind, tests)
+        rounds = list(zip(form.rounds, test.sounds, strict=True))
+        place, total = tests.headphone_tests.index(kind) + 1, len(tests.headphone_tests)
+        return {"test": test, "rounds": rounds, "place": place, "tests": total}
+    if session.step == Step.ROLE_PLAY:
+        kinds = (StudyText.Kind.ROLE_PLAY, StudyText.Kind.INSTRUCTIONS)
+        return {"texts": [one for kind in kinds if (one := show_text(session, kind)).body]}
+    return trial_context(session) if session.step == Step.TRIALS else {}
+
+
+def _end(session: Session) -> dict[str, Any]:
+    is_finished = session.state == Session.State.FINISHED
+    return {
+        "thanks": show_text(session, StudyText.Kind.THANKS) if is_finished else None,
+        "way_back": platforms.way_back(session),
+        "mturk": platforms.mturk_form(session),
+        "may_start_again": session.state == Session.State.EXPIRED and session.study.state == Study.State.OPEN,
+        "answered": session.answers.values("trial").distinct().count(),
+    }
+
+
+def trial_context(session: Session) -> dict[str, Any]:
+    """The context of `listening/trials.html`, besides that of every page of an evaluator."""
+    study = session.study
+    module = OF_FORM[Study.Form(study.form)]
+    return {
+        "session": session,
+        "study": study,
+        "questions": [RATED_TASKS[task] for task in study.tasks if task in RATED_TASKS],
+        "points": range(1, study.scale_points + 1),
+        "slots": ("A", "B") if has_pairs(study) else ("A",),
+        "has_players": study.form != Study.Form.LINKABILITY,
+        "modules": [f"listening/{name}.js" for name in (*MODULES, module)],
+        "form_module": f"listening/{module}.js",
+        "form_template": f"listening/sessions/_{module}.html",
+        "form_style": "" if module == "rating" else f"listening/{module}.css",
+        "addresses": {
+            name.replace("-", "_"): reverse(f"listen:{name}", args=[session.token])
+            for name in ("session", "answers", "alive", "take-over", "report")
+        },
+    }

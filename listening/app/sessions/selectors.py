@@ -1,0 +1,330 @@
+"""Sessions as they stand: finding one by its token, the steps it has, the trials of its block, and how far it has come.
+
+The token is the only credential: an unknown one is not found. The order of trials is that of the block. One whose sound
+failed moves to the end once and is given up the second time (`Session.skips`). A launched study's blocks never change,
+so what they ask is read once by each process. An address of sound is made of the session's secret, the trial and the
+slot by a keyed hash: nothing is stored for it, it tells nothing, and the same recording has another one in every
+session and every trial. A browser is told of a trial its position, whether it is for practice, its tasks, and its
+samples by slot, address and length; nothing tells its purpose, system, class or speaker.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils.crypto import salted_hmac
+
+from listening.app.models import Answer, Item, Session, Stimulus, Study, Trial
+from listening.app.sessions.payloads import Value
+from listening.app.sessions.sql import Statement
+from listening.app.studies.settings import Question, Screening, parse_questionnaire, parse_screening
+from listening.tasks import COMPARING, Task
+
+Step = Session.Step
+STEPS = (Step.CONSENT, Step.QUESTIONS, Step.SOUND, Step.HEADPHONES, Step.ROLE_PLAY, Step.TRIALS)
+SALT = "listening.trials.clips"  # addresses that were given out rest on it
+NAME_LENGTH = 24
+AHEAD = 3  # the trial to answer and the two after it
+MOST_CACHED = 1024
+GIVEN_UP_AFTER = 2
+SECONDS_OF_TASK = 4.0  # to answer it, besides listening
+SLOWEST, FASTEST = 3.0, 0.5  # of what a trial is thought to take
+PACE_KNOWN_AFTER = 3  # trials
+ANSWERED = Statement(lambda: Answer.objects.filter(session__token=""), "trial", "task", "rating")
+Answered = Mapping[int, Mapping[str, int | None]]
+_cached_blocks: dict[tuple[str, int | None], PlannedBlock] = {}  # by token and block of a session
+
+
+def session_for(token: str, lock: bool = False) -> Session:
+    """The session of this address with its study and block.
+
+    Args:
+        lock: hold its row until the transaction ends, so that nobody else changes it meanwhile.
+
+    Raises:
+        Http404: there is none.
+    """
+    sessions = Session.objects.select_related("study", "block")
+    return get_object_or_404(lock_sessions(sessions) if lock else sessions, token=token)
+
+
+def lock_sessions(sessions: QuerySet[Session]) -> QuerySet[Session]:
+    """The rows of sessions alone, held until the end of the transaction."""
+    return sessions.select_for_update(of=("self",), no_key=True)
+
+
+def lease_seconds_left(session: Session, now: datetime) -> int | None:
+    """Until the session's lease ends; None where it has none."""
+    block = session.block
+    if block is None or block.holder_id != session.pk or block.lease_expires_at is None:
+        return None
+    return max(0, int((block.lease_expires_at - now).total_seconds()))
+
+
+# Steps ---------------------------------------------------------------------------------------------
+
+
+def read_screening(study: Study) -> Screening:
+    return parse_screening(study.screening)
+
+
+def list_questions(study: Study) -> tuple[Question, ...]:
+    return parse_questionnaire(study.questionnaire, screening=read_screening(study))
+
+
+def list_steps(study: Study) -> tuple[Session.Step, ...]:
+    """The steps that this study has, in their order; one in which there is nothing to do is none of them."""
+    tests = read_screening(study)
+    left_out = {
+        Step.QUESTIONS: not list_questions(study),
+        Step.SOUND: not tests.sound,
+        Step.HEADPHONES: not tests.headphone_tests,
+    }
+    return tuple(step for step in STEPS if not left_out.get(step))
+
+
+# Trials --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PlannedSample:
+    slot: str
+    seconds: float  # as long as its file lasts
+    address: str  # in this session
+
+
+@dataclass(frozen=True)
+class PlannedTrial:
+    """`trial` has its key and position, nothing more."""
+
+    trial: Trial
+    position: int
+    is_practice: bool
+    tasks: tuple[str, ...]
+    samples: tuple[PlannedSample, ...]
+
+    @cached_property
+    def seconds(self) -> float:
+        """Of all its samples, one after the other."""
+        return sum(sample.seconds for sample in self.samples)
+
+
+@dataclass(frozen=True)
+class PlannedBlock:
+    """The trials of a block by position; `tasks` are asked of each, in this order.
+
+    Of `study` only what is fixed since the launch may be read: it lives longer than one request.
+    """
+
+    study: Study
+    tasks: tuple[str, ...]
+    trials: Mapping[int, PlannedTrial]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """`left`: what is to be answered, in order; `done`: how many are answered or given up, of `total`."""
+
+    total: int
+    left: tuple[PlannedTrial, ...]
+    given_up: int
+
+    @property
+    def done(self) -> int:
+        return self.total - len(self.left)
+
+    @property
+    def next(self) -> PlannedTrial | None:
+        return self.left[0] if self.left else None
+
+    def after(self, trial: PlannedTrial) -> Progress:
+        """Once this trial is answered as well."""
+        return replace(self, left=tuple(one for one in self.left if one is not trial))
+
+    @property
+    def ahead(self) -> tuple[PlannedTrial, ...]:
+        """The trials whose sound a browser may have now."""
+        return self.left[:AHEAD]
+
+
+def load_block(session: Session) -> PlannedBlock:
+    """What the session's block asks; nothing where it has none."""
+    study = session.study
+    if session.block_id is None:
+        return PlannedBlock(study, tuple(study.tasks), {})
+    block = cached_block(session)
+    if block is None:
+        block = _read_block(session)
+        if study.is_launched:
+            if len(_cached_blocks) >= MOST_CACHED:
+                _cached_blocks.clear()
+            _cached_blocks[session.token, session.block_id] = block
+    return block
+
+
+def cached_block(session: Session) -> PlannedBlock | None:
+    """The trials of the session's block if this process has read it before, in a launched study."""
+    return _cached_blocks.get((session.token, session.block_id))
+
+
+def measure_progress(block: PlannedBlock, answered: Mapping[int, Collection[str]], skips: Sequence[int]) -> Progress:
+    """How far somebody has come.
+
+    Args:
+        answered: by trial the tasks that are answered.
+        skips: positions whose sound failed, in the order of the reports.
+    """
+    again = [position for position in dict.fromkeys(skips) if position in block.trials]
+    given_up = {position for position in again if skips.count(position) >= GIVEN_UP_AFTER}
+    order = [position for position in block.trials if position not in again] if again else block.trials
+    asked = len(block.tasks)
+    left = tuple(
+        trial
+        for trial in (block.trials[position] for position in [*order, *again])
+        if trial.position not in given_up and len(answered.get(trial.trial.pk, ())) < asked
+    )
+    return Progress(len(block.trials), left, len(given_up))
+
+
+def required_slots(tasks: Collection[str], trial: PlannedTrial) -> frozenset[str]:
+    """Which samples of a trial have to be heard for these tasks."""
+    if Task.LINKABILITY in tasks:
+        return frozenset(sample.slot for sample in trial.samples)
+    return frozenset({"a", "b"} if COMPARING.intersection(tasks) else {"a"})
+
+
+def answered_by(session: Session) -> dict[int, dict[str, int | None]]:
+    """By trial and task the ratings of this session; None for what is written or placed."""
+    return group_by_trial(ANSWERED.read(session.token))
+
+
+def group_by_trial(rows: Iterable[Sequence[Any]]) -> dict[int, dict[str, int | None]]:
+    """The same of what `ANSWERED` found."""
+    answered: dict[int, dict[str, int | None]] = {}
+    for trial, task, rating in rows:
+        answered.setdefault(trial, {})[task] = rating
+    return answered
+
+
+def clip_name(session: Session, trial: Trial, slot: str) -> str:
+    """The last part of the address."""
+    mark = salted_hmac(SALT, f"{session.token}/{trial.pk}/{slot}", algorithm="sha256").digest()
+    return urlsafe_b64encode(mark)[:NAME_LENGTH].decode()
+
+
+def _read_block(session: Session) -> PlannedBlock:
+    study = session.study
+    tasks = tuple(study.tasks)
+    rows = (
+        Trial.objects.filter(block=session.block_id).select_related("item").prefetch_related("item__samples__stimulus")
+    )
+    planned = [_plan(session, row, tasks) for row in rows.order_by("position")]
+    return PlannedBlock(study, tasks, {trial.position: trial for trial in planned})
+
+
+def _plan(session: Session, row: Trial, tasks: tuple[str, ...]) -> PlannedTrial:
+    found = {sample.slot: sample.stimulus for sample in row.item.samples.all()}
+    of_rating = ["a", "b"] if COMPARING.intersection(tasks) else ["a"]
+    wanted = list(found) if Task.LINKABILITY in tasks else of_rating
+    trial = Trial(pk=row.pk, position=row.position, block_id=row.block_id, item_id=row.item_id)
+    samples = tuple(
+        PlannedSample(slot, sample_seconds(found[slot]), clip_address(session, trial, slot)) for slot in wanted
+    )
+    return PlannedTrial(trial, row.position, row.item.purpose == Item.Purpose.PRACTICE, tasks, samples)
+
+
+def clip_address(session: Session, trial: Trial, slot: str) -> str:
+    """Where this session fetches the sound of a slot of a trial; worthless in any other session."""
+    return reverse("listen:clip", args=[session.token, clip_name(session, trial, slot)])
+
+
+def sample_seconds(stimulus: Stimulus) -> float:
+    """How long its file lasts, the silence at its end included; 0 while there is no file."""
+    return float(stimulus.facts.get("padded_s") or stimulus.duration_s)
+
+
+# What a browser is told ------------------------------------------------------------------------------
+
+
+def describe_state(session: Session, now: datetime) -> dict[str, Any]:
+    """Where an active session stands; trials only once it has come to them."""
+    study, block = session.study, load_block(session)
+    answered = answered_by(session)
+    progress = measure_progress(block, answered, session.skips)
+    is_there = session.step == Session.Step.TRIALS
+    return {
+        "state": session.state,
+        "step": session.step,
+        "form": study.form,
+        "pages": study.pages,
+        "tasks": list(study.tasks),
+        "scale": study.scale_points,
+        "plays_at_most": study.plays_at_most,
+        "total": progress.total,
+        "done": progress.done,
+        "next": progress.next.position if progress.next and is_there else None,
+        "seconds_left": _seconds_left(session, block, progress, now),
+        "trials": [_trial(trial, answered) for trial in progress.ahead] if is_there else [],
+        "lease_ends_in_s": lease_seconds_left(session, now),
+    }
+
+
+def describe_saved(
+    session: Session, trial: PlannedTrial, values: Mapping[str, Value], progress: Progress, answered: Answered
+) -> dict[str, Any]:
+    """The acknowledgement of an answer."""
+    told = {
+        "saved": True,
+        "position": trial.position,
+        "answers": {task: _told(task, value) for task, value in values.items()},
+    }
+    return told | describe_next(session, progress, answered)
+
+
+def describe_next(session: Session, progress: Progress, answered: Answered) -> dict[str, Any]:
+    """What comes next; the address of the end where nothing does."""
+    if session.state != Session.State.ACTIVE:
+        return {"next": None, "done": progress.done, "ahead": [], "address": session.get_absolute_url()}
+    return {
+        "next": progress.next.position if progress.next else None,
+        "done": progress.done,
+        "ahead": [_trial(trial, answered) for trial in progress.ahead],
+    }
+
+
+def _seconds_left(session: Session, block: PlannedBlock, progress: Progress, now: datetime) -> int:
+    """How long the rest will take: its sound and a while for each task, at the pace of the session so far."""
+    left = _usual_seconds(block, progress.left)
+    done = _usual_seconds(block, block.trials.values()) - left
+    pace = 1.0
+    if session.trials_started_at is not None and progress.done >= PACE_KNOWN_AFTER and done > 0:
+        pace = (now - session.trials_started_at).total_seconds() / done
+    return round(left * min(SLOWEST, max(FASTEST, pace)))
+
+
+def _usual_seconds(block: PlannedBlock, trials: Iterable[PlannedTrial]) -> float:
+    return sum(trial.seconds + SECONDS_OF_TASK * len(block.tasks) for trial in trials)
+
+
+def _trial(planned: PlannedTrial, answered: Answered) -> dict[str, Any]:
+    return {
+        "position": planned.position,
+        "is_practice": planned.is_practice,
+        "tasks": list(planned.tasks),
+        "samples": [vars(sample) for sample in planned.samples],
+        "answered": dict(answered.get(planned.trial.pk, {})),
+    }
+
+
+def _told(task: str, value: Value) -> Any:
+    if task == Task.TRANSCRIPTION:
+        return {"raw": value.text} | value.data
+    return value.data if task == Task.LINKABILITY else value.rating

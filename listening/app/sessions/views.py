@@ -1,0 +1,253 @@
+"""Pages of evaluators: joining, the steps, the end, another language; and the requests of the page of the trials.
+
+A session's address is its credential: no view here needs a cookie (only a bare own link remembers its session in one),
+so that all of this works in a platform's frame, and no form needs a token against forgery, which would need one. What
+is refused of a trial is told in JSON with the status of the refusal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from typing import Any
+
+from django.core.validators import slug_re
+from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict, UnreadablePostError
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils import timezone, translation
+from django.utils.cache import patch_cache_control
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
+
+from listening.app.models import Session, Study
+from listening.app.sessions import answers, pages, screening, services
+from listening.app.sessions.forms import LanguageForm
+from listening.app.sessions.media import Unavailable, clip_for, send
+from listening.app.sessions.payloads import MOST_BYTES_OF_BOARD, Refused
+from listening.app.sessions.platforms import ArrivalError, allow_platform, read_arrival
+from listening.app.sessions.selectors import describe_state, session_for
+from listening.app.studies.settings import parse_platform
+from portal.core.media import ranged_response, secured
+
+View = Callable[..., HttpResponse]
+Step = Session.Step
+REMEMBERED_S = 60 * 60 * 24 * 14
+
+
+def session_view(view: View) -> View:
+    """A view of the session in the address, in its language, framed by its platform alone."""
+
+    @csrf_exempt
+    @wraps(view)
+    def guarded(request: HttpRequest, token: str, **where: Any) -> HttpResponse:
+        session = session_for(token)
+        with translation.override(session.language):
+            response = view(request, session, **where)
+        return finish_response(response, session.study, may_submit=session.state != Session.State.ACTIVE)
+
+    return guarded
+
+
+def finish_response(response: HttpResponse, study: Study, *, may_submit: bool = False) -> HttpResponse:
+    patch_cache_control(response, private=True, no_store=True)
+    return allow_platform(response, study, may_submit=may_submit)
+
+
+# Joining ------------------------------------------------------------------------------------------
+
+
+@csrf_exempt
+@require_http_methods(["GET", "HEAD", "POST"])
+def join(request: HttpRequest, key: str) -> HttpResponse:
+    """The address that evaluators are given; it leads into the session of whoever comes."""
+    study = services.study_of_link(key)
+    language = pages.choose_language(request, study.languages)
+    with translation.override(language):
+        response = _join(request, study, language)
+    return finish_response(response, study)
+
+
+def _join(request: HttpRequest, study: Study, language: str) -> HttpResponse:
+    plan = parse_platform(study)
+    shown = {"languages": pages.list_languages(study.languages, language, request.GET)}
+    try:
+        arrival = read_arrival(plan, request.GET)
+        if arrival.is_preview:
+            return render(request, "listening/sessions/preview.html", shown | pages.preview_page(study, language))
+        if study.platform == Study.Platform.OWN:
+            known = services.find_session(study, arrival) if arrival.person else _remembered(request, study)
+            if known is not None:
+                return redirect(known)
+        if study.platform == Study.Platform.OWN and request.method != "POST":
+            # Only a tap makes a session: programs that look at links make none.
+            return render(request, "listening/sessions/welcome.html", shown | {"study_state": study.state})
+        agent = request.headers.get("User-Agent", "")
+        session = services.join(study, plan, arrival, language=language, agent=agent, now=timezone.now())
+    except (ArrivalError, services.NotOpenError) as reason:
+        status = 400 if isinstance(reason, ArrivalError) else 403
+        return render(request, "listening/sessions/no_entry.html", shown | {"reason": str(reason)}, status=status)
+    response = redirect(session)
+    if not arrival.person:
+        _remember(request, response, study, session)
+    return response
+
+
+def _cookie(study: Study) -> str:
+    return f"listening-{study.pk}"
+
+
+def _remembered(request: HttpRequest, study: Study) -> Session | None:
+    """The newest session of whoever began one in this browser by a bare link, unless it was withdrawn."""
+    token = request.COOKIES.get(_cookie(study), "")
+    if not slug_re.fullmatch(token):  # what no session could be called, the database is not asked for
+        return None
+    mine = study.sessions.filter(participant__sessions__token=token, is_preview=False)
+    return mine.exclude(state=Session.State.WITHDRAWN).order_by("-pk").first()
+
+
+def _remember(request: HttpRequest, response: HttpResponse, study: Study, session: Session) -> None:
+    response.set_cookie(
+        _cookie(study), session.token, max_age=REMEMBERED_S, httponly=True, samesite="Lax", secure=request.is_secure()
+    )
+
+
+# Steps --------------------------------------------------------------------------------------------
+
+
+@require_safe
+@session_view
+def session_page(request: HttpRequest, session: Session) -> HttpResponse:
+    """Where the session stands: the same address from consent to code."""
+    return render(request, *pages.current_page(session))
+
+
+@require_POST
+@session_view
+def language(request: HttpRequest, session: Session) -> HttpResponse:
+    form = LanguageForm(request.POST)
+    if form.is_valid():
+        services.change_language(session.token, form.cleaned_data["language"])
+    return redirect(session)
+
+
+@require_POST
+@session_view
+def step(request: HttpRequest, session: Session, step: str) -> HttpResponse:
+    """What was filled in at a step; a step that is over or not yet reached changes nothing."""
+    if step == "again":
+        return _start_again(request, session)
+    if session.state != Session.State.ACTIVE or session.step != step:
+        return redirect(session)
+    form = pages.form_of_step(session, request.POST)
+    if form is not None and not form.is_valid():
+        return render(request, *pages.current_page(session, form), status=422)
+    try:
+        _take(session, form, request.POST)
+    except services.NoPlaceError:
+        return render(request, *pages.current_page(session, no_place=True), status=409)
+    return redirect(session)
+
+
+def _take(session: Session, form: Any, given: QueryDict) -> None:
+    """What a valid form of the session's step says."""
+    token, now = session.token, timezone.now()
+    match session.step:
+        case Step.CONSENT:
+            services.give_consent(token, now)
+        case Step.QUESTIONS:
+            services.answer_questions(token, form.answers, now)
+        case Step.SOUND:
+            services.answer_sound_test(token, form.cleaned_data["attempt"], form.given, given, now)
+        case Step.HEADPHONES:
+            attempt = form.cleaned_data["attempt"]
+            services.answer_headphone_check(token, given.get("kind", ""), attempt, form.given, now)
+        case Step.ROLE_PLAY:
+            services.begin_trials(token, now)
+
+
+def _start_again(request: HttpRequest, session: Session) -> HttpResponse:
+    """Begin anew after the block went to somebody else."""
+    try:
+        return redirect(services.start_again(session))
+    except services.NotOpenError as reason:
+        shown = pages.session_frame(session) | {"reason": str(reason)}
+        return render(request, "listening/sessions/no_entry.html", shown, status=403)
+
+
+@require_safe
+@session_view
+def sound(request: HttpRequest, session: Session, sound: str) -> HttpResponse:  # noqa: ARG001
+    """A sound of the test that is open."""
+    response = HttpResponse(screening.make_sound(session, sound), content_type="audio/wav")
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+@require_GET
+def state(request: HttpRequest, token: str) -> JsonResponse:  # noqa: ARG001
+    """Where the session stands, and its next trials."""
+    session = session_for(token)
+    if session.state != Session.State.ACTIVE:
+        return _told(answers.ended(session))
+    return _json(describe_state(session, timezone.now()))
+
+
+def _receiver(receive: Callable[[str, bytes, datetime], dict[str, Any]]) -> View:
+    """A view of what the page of the trials sends: its answer, or the refusal."""
+
+    @csrf_exempt
+    @require_POST
+    def received(request: HttpRequest, token: str) -> JsonResponse:
+        try:
+            return _json(receive(token, _body(request), timezone.now()))
+        except Refused as refused:
+            return _told(refused)
+
+    return received
+
+
+save = _receiver(answers.receive_answers)
+alive = _receiver(answers.receive_alive)
+take_over = _receiver(answers.receive_take_over)
+report = _receiver(answers.receive_report)
+
+
+def _body(request: HttpRequest) -> bytes:
+    """What was sent; what is announced as far too long is not read at all."""
+    if int(request.META.get("CONTENT_LENGTH") or 0) > MOST_BYTES_OF_BOARD:
+        return b" " * (MOST_BYTES_OF_BOARD + 1)
+    try:
+        return request.body
+    except UnreadablePostError:
+        return b""  # nobody hears the answer
+
+
+def _told(refused: Refused) -> JsonResponse:
+    response = _json(refused.body, refused.status)
+    if "retry_after_s" in refused.body:
+        response["Retry-After"] = str(math.ceil(refused.body["retry_after_s"]))
+    return response
+
+
+def _json(body: dict[str, Any], status: int = 200) -> JsonResponse:
+    return JsonResponse(body, status=status, headers={"Cache-Control": "private, no-store"})
+
+
+KEPT_S = 3600
+
+
+@require_safe
+def clip(request: HttpRequest, token: str, clip: str) -> HttpResponseBase:
+    """The sound of a slot of a trial, whole or the byte range asked for."""
+    try:
+        found = clip_for(token, clip)
+    except Unavailable as error:
+        headers = {"Cache-Control": "private, no-store"}
+        return HttpResponse(
+            error.sentence, status=error.status, content_type="text/plain; charset=utf-8", headers=headers
+        )
+    response = ranged_response(request, found.size, found.content_type, lambda start, stop: send(found, start, stop))
+    return secured(response, KEPT_S)

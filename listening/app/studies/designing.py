@@ -1,0 +1,194 @@
+"""From a plan to rows: making the design of a study, with the certificate that it is balanced, and extending it.
+
+The plan takes its time and holds nothing; items, samples, stimuli, blocks and trials are written in few queries and one
+transaction, which stores the certificate that `listening.app.studies.certificate` computes from the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.db import transaction
+from django.utils.crypto import salted_hmac
+
+from listening.app.models import Block, Item, ItemSample, Stimulus, Study, StudySystem, Trial
+from listening.app.studies.certificate import build_certificate, list_failures, read_rows
+from listening.app.studies.planning import NO_SYSTEMS, PlannedDesign, PlannedItem, plan_design, plan_extension
+from listening.app.studies.rules import DESIGNABLE, LAUNCHED, PLAN_FIELDS
+from listening.app.studies.selectors import Pool, heard_submissions, lock_study, make_pool, require_state, set_problems
+from listening.design.ordering import Progress
+from listening.design.plan import DesignError
+from portal.core import audit
+from portal.jobs.services import NotPossible
+
+State = Study.State
+ITEM_FIELDS = ("purpose", "key", "is_target", "expected")
+CHANGED = "The study was changed while its design was made. Try again."
+PAUSE_FIRST = "Pause the study first: its new blocks need further recordings, which have to be prepared."
+
+
+def make_design(study: Study, by: Any, *, progress: Progress | None = None) -> dict[str, Any]:
+    """Design a study anew and store its certificate, which is returned.
+
+    The planning takes its time and holds nothing; the rows are written in one transaction if the plan is the same.
+
+    Args:
+        progress: called with how many are done, of how many, and of what; whatever it raises leaves all as it was.
+
+    Raises:
+        DesignError: the plan cannot be met.
+        NotPossible: the study is launched, its stimuli are being made, or it was changed meanwhile.
+    """
+    study = Study.objects.get(pk=study.pk)
+    require_state(study, DESIGNABLE, "designed anew")
+    submissions = heard_submissions(study)
+    sets = list(study.data_sets.all())
+    if problems := [*([] if submissions else [NO_SYSTEMS]), *set_problems(sets)]:
+        raise DesignError(problems)
+    pool = make_pool(sets, submissions)
+    planned = plan_design(study, tuple(submissions), pool, progress=progress)
+    if progress is not None:
+        progress(0, 0, "writing")
+    with transaction.atomic():
+        now = lock_study(study, DESIGNABLE, "designed anew")
+        if (
+            _plan_of(now) != _plan_of(study)
+            or heard_submissions(now) != submissions
+            or set(now.data_sets.all()) != set(sets)
+        ):
+            raise NotPossible(CHANGED)
+        clear_design(now)
+        _write_design(now, planned, pool, wave=0, first_number=1)
+        used = ItemSample.objects.filter(item__study=now).values("stimulus")
+        now.stimulus_files.exclude(pk__in=used).delete()
+        _certify(now, pool)
+        now.save(update_fields=["certificate", "state", "stimuli"])
+        audit.record("study.designed", now, actor=by, seed=now.seed, fingerprint=now.certificate["fingerprint"])
+    return now.certificate
+
+
+def extend_design(study: Study, blocks: int, by: Any) -> dict[str, Any]:
+    """Add blocks to a launched study: of ratings balanced together with those there are, else among themselves.
+
+    Blocks of ratings are of the same recordings. Those of boards and transcriptions need further ones, which have to be
+    prepared before anybody meets them, so the study has to rest meanwhile.
+
+    Raises:
+        DesignError: no such blocks exist.
+        NotPossible: the study is not launched, closed, has to be paused first, or was extended meanwhile.
+    """
+    study = Study.objects.get(pk=study.pk)
+    require_state(study, LAUNCHED, "extended")
+    if study.form != Study.Form.RATING and study.state != State.PAUSED:
+        raise NotPossible(PAUSE_FIRST)
+    rows = read_rows(study)
+    wave = len(rows.waves())
+    planned = plan_extension(rows, blocks, wave)
+    with transaction.atomic():
+        now = lock_study(study, LAUNCHED, "extended")
+        if now.certificate.get("fingerprint") != study.certificate.get("fingerprint") or now.state != study.state:
+            raise NotPossible(CHANGED)
+        _write_design(now, planned, rows.pool, wave=wave, first_number=len(rows.blocks) + 1)
+        _certify(now, rows.pool)
+        now.save(update_fields=["certificate"])
+        fingerprint = now.certificate["fingerprint"]
+        audit.record("study.extended", now, actor=by, blocks=blocks, wave=wave, fingerprint=fingerprint)
+    return now.certificate
+
+
+def clear_design(study: Study) -> None:
+    """Take blocks and items away with every preview of them; recordings that were prepared stay for the next design.
+
+    The caller saves the study.
+
+    Raises:
+        NotPossible: somebody has listened already.
+    """
+    if study.is_launched or study.sessions.filter(is_preview=False).exists():
+        raise NotPossible("Evaluators have begun, so the design stays as it is.")
+    study.sessions.all().delete()
+    study.blocks.all().delete()
+    study.items.all().delete()
+    study.certificate, study.stimuli = {}, {}
+    study.state = Study.State.DRAFT
+
+
+# Rows --------------------------------------------------------------------------------------------
+
+
+def _write_design(study: Study, planned: PlannedDesign, pool: Pool, *, wave: int, first_number: int) -> None:
+    """Items with their samples and stimuli that are not there yet, then blocks and trials; few queries, many rows."""
+    systems: Mapping[str, StudySystem] = {one.code: one for one in study.systems.all()}
+    held = set(study.items.values_list("key", flat=True))
+    new = [one for one in planned.items if one.key not in held]
+    stimuli = _stimuli(study, new, pool, systems)
+    made = Item.objects.bulk_create(
+        Item(study=study, system=systems.get(one.system), **{name: getattr(one, name) for name in ITEM_FIELDS})
+        for one in new
+    )
+    ItemSample.objects.bulk_create(
+        ItemSample(item=item, slot=slot, stimulus=stimuli[system, utterance])
+        for item, one in zip(made, new, strict=True)
+        for slot, system, utterance in one.samples
+    )
+    keys = dict(study.items.values_list("key", "pk"))
+    blocks = Block.objects.bulk_create(
+        Block(study=study, number=number, wave=wave)
+        for number in range(first_number, first_number + len(planned.blocks))
+    )
+    Trial.objects.bulk_create(
+        (
+            Trial(block=block, position=position, item_id=keys[key])
+            for block, order in zip(blocks, planned.blocks, strict=True)
+            for position, key in enumerate(order, 1)
+        ),
+        batch_size=2000,
+    )
+
+
+def _stimuli(
+    study: Study, items: Iterable[PlannedItem], pool: Pool, systems: Mapping[str, StudySystem]
+) -> dict[tuple[str, str], Stimulus]:
+    """The stimulus of each (system, utterance); one whose recording has changed is made again."""
+    wanted = sorted({(system, utterance) for one in items for _, system, utterance in one.samples})
+    rows = study.stimulus_files.select_related("system", "utterance")
+    held = {(one.system.code if one.system else "", one.utterance.name): one for one in rows}
+    for place in wanted:
+        one = held.get(place)
+        if one is not None and one.source != pool.audio_of(*place):
+            one.source, one.file, one.bytes, one.duration_s, one.facts = pool.audio_of(*place), "", 0, 0, {}
+            one.save()
+    # Organizers see the numbers of the rows while the study is open: their order must not tell the systems.
+    missing = sorted((place for place in wanted if place not in held), key=lambda place: _lot(study, *place))
+    made = Stimulus.objects.bulk_create(
+        Stimulus(
+            study=study,
+            system=systems.get(system),
+            utterance_id=pool.recordings[utterance].utterance,
+            source=pool.audio_of(system, utterance),
+        )
+        for system, utterance in missing
+    )
+    return held | dict(zip(missing, made, strict=True))
+
+
+def _lot(study: Study, system: str, utterance: str) -> str:
+    return salted_hmac("listening.stimuli", f"{study.pk} {system} {utterance}", algorithm="sha256").hexdigest()
+
+
+def _plan_of(study: Study) -> dict[str, Any]:
+    """What a design is made from, besides systems and data sets."""
+    return {name: getattr(study, name) for name in sorted(PLAN_FIELDS - {"systems", "data_sets"})}
+
+
+def _certify(study: Study, pool: Pool) -> None:
+    """Put the certificate of the rows on the study.
+
+    Raises:
+        DesignError: it does not pass.
+    """
+    certificate = build_certificate(read_rows(study, pool))
+    if not certificate["passes"]:
+        raise DesignError(list_failures(certificate))
+    study.certificate = certificate

@@ -1,0 +1,293 @@
+"""Who hears what, in which order: a study with its systems and recordings becomes items and blocks.
+
+Trials that everybody meets beside the scored ones (practice, control trials with a known answer, bridge trials) are
+chosen first, and their recordings are kept out of the scored trials, so that nobody hears one of them twice. Practice
+and bridge trials are of each kind in turn: original and anonymised, same and other speaker. Control trials are original
+pairs whose answer everybody hears: one speaker in two recordings, and a woman beside a man. Never one recording beside
+itself: nobody shall find a control trial by comparing what was downloaded. The same seed and the same recordings give
+the same plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from listening.app.models import Item, Study
+from listening.app.studies import certificate
+from listening.app.studies.rules import NUMBERS, has_pairs, plan_number_problems, right_ratings
+from listening.app.studies.selectors import Pool, heard_submissions, make_pool, set_problems
+from listening.design.allocation import allocate, extend
+from listening.design.forms import Board, Writing, plan_boards, plan_transcription
+from listening.design.ordering import Progress, insert_controls
+from listening.design.plan import Candidate, Design, DesignError, PoolUtterance
+from listening.design.selection import choose_candidates
+from listening.tasks import Task
+from portal.challenges.models import DataSet
+from portal.submissions.models import Submission
+
+# Original or anonymised, same or other speaker.
+KINDS_OF_PRACTICE = ((True, True), (False, False), (False, True), (True, False))
+KINDS_OF_BRIDGE = ((True, True), (False, False), (True, False), (False, True))
+STREAM = 20  # of the seed: other draws than those of the scored trials
+LONGEST_KEY = 200
+NO_SYSTEMS = "Choose at least one system: a study compares anonymised with original speech."
+
+
+@dataclass(frozen=True)
+class PlannedItem:
+    """An item to be written; `samples` as (slot, system, utterance), `expected` as a control's right ratings."""
+
+    key: str
+    purpose: str
+    system: str
+    is_target: bool | None
+    samples: tuple[tuple[str, str, str], ...]
+    expected: dict[str, list[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PlannedDesign:
+    """Every item, and for each block the keys of its items in the order of presentation."""
+
+    items: tuple[PlannedItem, ...]
+    blocks: tuple[tuple[str, ...], ...]
+
+
+def plan_design(study: Study, codes: tuple[str, ...], pool: Pool, *, progress: Progress | None = None) -> PlannedDesign:
+    """What a study with these systems and recordings presents to whom.
+
+    Raises:
+        DesignError: the plan cannot be met, with the numbers that would do.
+    """
+    if study.form != Study.Form.RATING:
+        return _plan_unrated(study, codes, pool, study.evaluators)
+    controls, candidates = choose_trials(study, codes, pool)
+    design = allocate(certificate.make_request(study, codes, candidates), progress=progress)
+    blocks = _insert_controls(design, [(one.purpose, one.key) for one in controls], study.seed)
+    return PlannedDesign((*controls, *map(_candidate_item, candidates)), blocks)
+
+
+def plan_extension(rows: certificate.DesignRows, blocks: int, wave: int) -> PlannedDesign:
+    """The items that are new, and the blocks of a further wave: of ratings balanced together with those there are."""
+    study, seed = rows.study, rows.study.seed + wave
+    if study.form != Study.Form.RATING:
+        return _plan_unrated(study, rows.systems, rows.pool, blocks, wave)
+    design = extend(certificate.rating_request(rows), certificate.rating_design(rows), blocks=blocks, seed=seed)
+    added = replace(design, blocks=design.blocks[len(rows.blocks) :], extensions=())
+    controls = [(one.purpose, one.key) for one in rows.items.values() if not one.is_scored]
+    return PlannedDesign((), _insert_controls(added, controls, seed))
+
+
+def choose_trials(
+    study: Study, codes: tuple[str, ...], pool: Pool
+) -> tuple[tuple[PlannedItem, ...], tuple[Candidate, ...]]:
+    """The controls of a study of ratings, and its candidates from the recordings that are left.
+
+    Raises:
+        DesignError: there are too few recordings.
+    """
+    controls = choose_controls(study, codes, pool.utterances)
+    taken = {utterance for one in controls for _, _, utterance in one.samples}
+    candidates = choose_candidates(
+        [one for one in pool.utterances if one.key not in taken],
+        systems=codes,
+        evaluators=study.evaluators,
+        trials=study.trials_per_evaluator,
+        originals=study.originals_per_evaluator,
+        seed=study.seed,
+        is_paired=has_pairs(study),
+        **certificate.read_relaxations(study),
+    )
+    return controls, tuple(replace(one, key=_short_key(one.key)) for one in candidates)
+
+
+def choose_controls(study: Study, codes: Sequence[str], pool: Sequence[PoolUtterance]) -> tuple[PlannedItem, ...]:
+    """Practice, control and bridge trials from recordings that no other of them uses; the same for the same seed.
+
+    Raises:
+        DesignError: the pool has too few recordings.
+    """
+    supply = _Supply(pool, codes, np.random.default_rng([study.seed, STREAM]))
+    names = [codes[place] for place in supply.rng.permutation(len(codes))]
+    made: list[PlannedItem] = []
+    try:
+        made.extend(_plan_gold(supply, number, study.scale_points) for number in range(study.gold_trials))
+        for purpose, count, kinds in (
+            (Item.Purpose.PRACTICE, study.practice_trials, KINDS_OF_PRACTICE),
+            (Item.Purpose.BRIDGE, study.bridge_trials, KINDS_OF_BRIDGE),
+        ):
+            for number in range(count):
+                is_original, is_target = kinds[number % len(kinds)]
+                system = "" if is_original or not names else names[len(made) % len(names)]
+                made.append(_plan_control(supply, purpose, number, system, is_target if has_pairs(study) else None))
+    except LookupError as error:
+        count = study.practice_trials + study.gold_trials + study.bridge_trials
+        raise DesignError(
+            [
+                f"The {count} practice, control and bridge trials need recordings of their own, and the data sets have "
+                f"too few: {error.args[0]} Take fewer of these trials ({len(made)} would do), or data sets with more "
+                "utterances."
+            ]
+        ) from None
+    return tuple(made)
+
+
+def plan_problems(
+    study: Study, *, systems: Iterable[Submission] | None = None, data_sets: Iterable[DataSet] | None = None
+) -> list[str]:
+    """Why no design can be made of a plan, as sentences; empty where one can.
+
+    Args:
+        study: with the numbers to be tried; it need not be saved.
+        systems, data_sets: those to be tried; the study's own where none are given.
+    """
+    chosen = list(study.data_sets.all() if data_sets is None else data_sets)
+    submissions = heard_submissions(study) if systems is None else {str(one.pk): one for one in systems}
+    numbers = {name: getattr(study, name) for name in NUMBERS}
+    problems = [sentence for found in plan_number_problems(numbers).values() for sentence in found]
+    problems += [] if submissions else [NO_SYSTEMS]
+    problems += set_problems(chosen)
+    if problems:
+        return problems
+    codes, pool = tuple(submissions), make_pool(chosen, submissions)
+    try:
+        if study.form == Study.Form.RATING:
+            choose_trials(study, codes, pool)
+        else:
+            plan_design(study, codes, pool)
+    except DesignError as error:
+        return error.problems
+    return []
+
+
+# Controls -----------------------------------------------------------------------------------------
+
+
+def _plan_gold(supply: _Supply, number: int, scale_points: int) -> PlannedItem:
+    is_same = number % 2 == 0
+    if is_same:
+        heard = supply.take_trial(is_original=True, has_enrolment=True)
+        compared = supply.take_enrolment(speaker=heard.speaker)
+    else:
+        sexes = ("f", "m") if number % 4 == 1 else ("m", "f")
+        heard = supply.take_trial(is_original=True, sex=sexes[0])
+        compared = supply.take_enrolment(sex=sexes[1])
+    right = {Task.VERIFIABILITY.value: right_ratings(scale_points, is_high=is_same)}
+    samples = _samples("", heard.key, compared)
+    return PlannedItem(f"gold-{number + 1}", Item.Purpose.GOLD, "", is_same, samples, right)
+
+
+def _plan_control(supply: _Supply, purpose: str, number: int, system: str, is_target: bool | None) -> PlannedItem:
+    """A practice or bridge trial; `is_target` is None where no voices are compared."""
+    heard, compared = supply.take_trial(is_original=not system, has_enrolment=bool(is_target)), ""
+    if is_target is not None:
+        whose = {"speaker": heard.speaker} if is_target else {"sex": heard.sex, "not_speaker": heard.speaker}
+        compared = supply.take_enrolment(**whose)
+    return PlannedItem(f"{purpose}-{number + 1}", purpose, system, is_target, _samples(system, heard.key, compared))
+
+
+def _samples(system: str, heard: str, compared: str) -> tuple[tuple[str, str, str], ...]:
+    return (("a", system, heard), *([("b", "", compared)] if compared else []))
+
+
+class _Supply:
+    """Recordings that are still free, taken from who has most of them, so that nobody runs out.
+
+    Of trial utterances those that some system lacks come first where an original is wanted: nothing else needs them.
+    """
+
+    def __init__(self, pool: Sequence[PoolUtterance], systems: Sequence[str], rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.shared = frozenset(one.key for one in pool if frozenset(systems) <= one.systems)
+        self.free: dict[str, list[PoolUtterance]] = {"trial": [], "enrolment": []}
+        for place in rng.permutation(len(pool)):
+            self.free[pool[place].role].append(pool[place])
+
+    def take_trial(self, *, is_original: bool, sex: str = "", has_enrolment: bool = False) -> PoolUtterance:
+        compared = {one.speaker for one in self.free["enrolment"]}
+        fits = [
+            one
+            for one in self.free["trial"]
+            if sex in ("", one.sex)
+            and (is_original or one.key in self.shared)
+            and (not has_enrolment or one.speaker in compared)
+        ]
+        of_sex = f" of {'a woman' if sex == 'f' else 'a man'}" if sex else ""
+        which = "" if is_original else " that every system has anonymised"
+        spare = [one for one in fits if one.key not in self.shared] if is_original else []
+        compared_with = Counter(one.speaker for one in self.free["enrolment"]) if has_enrolment else Counter()
+        return self._take(spare or fits, f"no trial utterance{of_sex}{which} is left.", compared_with)
+
+    def take_enrolment(self, *, sex: str = "", speaker: str = "", not_speaker: str = "") -> str:
+        fits = [
+            one
+            for one in self.free["enrolment"]
+            if sex in ("", one.sex) and speaker in ("", one.speaker) and one.speaker != not_speaker
+        ]
+        whose = f"of {speaker}" if speaker else f"of another {'woman' if sex == 'f' else 'man'}"
+        return self._take(fits, f"no enrolment utterance {whose} is left.").key
+
+    def _take(
+        self, fits: list[PoolUtterance], sentence: str, compared_with: Mapping[str, int] = MappingProxyType({})
+    ) -> PoolUtterance:
+        """One of the speaker who has most to be compared with, and then most that fit."""
+        if not fits:
+            raise LookupError(sentence)
+        held = Counter(one.speaker for one in fits)
+        chosen = max(fits, key=lambda one: (compared_with.get(one.speaker, 0), held[one.speaker]))
+        self.free[chosen.role].remove(chosen)
+        return chosen
+
+
+# Parts of a plan ----------------------------------------------------------------------------------
+
+
+def _insert_controls(design: Design, controls: Iterable[tuple[str, str]], seed: int) -> tuple[tuple[str, ...], ...]:
+    """The blocks with practice first and the others among the scored trials; `controls` as (purpose, key)."""
+    keys: dict[str, list[str]] = {purpose: [] for purpose in Item.Purpose.values}
+    for purpose, key in controls:
+        keys[purpose].append(key)
+    practice, gold, bridge = (keys[name] for name in (Item.Purpose.PRACTICE, Item.Purpose.GOLD, Item.Purpose.BRIDGE))
+    return insert_controls(design, practice=practice, gold=gold, bridge=bridge, seed=seed)
+
+
+def _short_key(key: str) -> str:
+    """The key itself where a row can hold it, else its beginning with what makes it unlike any other."""
+    if len(key) <= LONGEST_KEY:
+        return key
+    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+    return f"{key[: LONGEST_KEY - len(digest) - 1]}:{digest}"
+
+
+def _candidate_item(one: Candidate) -> PlannedItem:
+    samples = _samples(one.system, one.source, one.enrolment)
+    return PlannedItem(one.key, Item.Purpose.SCORED, one.system, one.is_target, samples)
+
+
+def _plan_unrated(study: Study, codes: tuple[str, ...], pool: Pool, evaluators: int, wave: int = 0) -> PlannedDesign:
+    """The boards or the transcriptions of a wave."""
+    asked = (study, codes, pool, evaluators, wave)
+    if study.form == Study.Form.LINKABILITY:
+        prefix = f"wave-{wave}-" if wave else ""
+        boards = plan_boards(certificate.board_request(*asked)).blocks
+        blocks = [[_board_item(one, prefix) for one in block] for block in boards]
+    else:
+        writings = plan_transcription(certificate.transcription_request(*asked)).blocks
+        blocks = [[_writing_item(one) for one in block] for block in writings]
+    items = {one.key: one for block in blocks for one in block}
+    return PlannedDesign(tuple(items.values()), tuple(tuple(one.key for one in block) for block in blocks))
+
+
+def _board_item(board: Board, prefix: str) -> PlannedItem:
+    samples = tuple((str(slot), one.system, one.utterance) for slot, one in enumerate(board.samples, 1))
+    return PlannedItem(prefix + board.key, Item.Purpose.SCORED, board.system, None, samples)
+
+
+def _writing_item(one: Writing) -> PlannedItem:
+    return PlannedItem(one.key, Item.Purpose.SCORED, one.system, None, _samples(one.system, one.utterance, ""))

@@ -1,0 +1,181 @@
+"""Pages of studies for organizers: list, new, edit, texts, planner, design with certificate, and each action."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from listening.app.models import Study
+from listening.app.studies import pages, selectors, services
+from listening.app.studies.forms import ExtendForm, NewStudyForm, StudyForm, TextForm
+from listening.app.studies.rules import StudyProblems
+from listening.design.plan import DesignError
+from portal.accounts.access import View, member_action, member_page
+from portal.challenges.models import Edition
+from portal.core.exports import as_download
+from portal.jobs.services import NotPossible
+
+PAGE_SIZE = 25
+REFUSED = 409
+
+
+def study_page(view: View) -> View:
+    """A page of a study for its organizers; the view gets the study in place of its name."""
+    return member_page(_with_study(view))
+
+
+def study_post(view: View) -> View:
+    """Like `study_page`, for posts alone: whoever asks for another method is told so before any study is looked for."""
+    return member_action(_with_study(view))
+
+
+def _with_study(view: View) -> View:
+    @wraps(view)
+    def found(request: HttpRequest, study: str, **where: Any) -> HttpResponse:
+        return view(request, selectors.study_for(request.user, study), **where)
+
+    return found
+
+
+def study_action(act: Callable[[Study, Any], Any], *, leads_on: bool = False) -> View:
+    """A post that does something to a study; its page then shows what came of it, or everything that stands in the way.
+
+    Args:
+        act: what is done, by whom.
+        leads_on: to what came of it, instead of the page of the study.
+    """
+
+    @study_post
+    def acting(request: HttpRequest, study: Study) -> HttpResponse:
+        try:
+            made = act(study, request.user)
+        except StudyProblems as error:
+            return _detail(request, study, error.sentences)
+        except DesignError as error:
+            return _detail(request, study, error.problems)
+        except NotPossible as reason:
+            return _detail(request, study, [str(reason)])
+        return redirect(made if leads_on else study)
+
+    return acting
+
+
+def _detail(request: HttpRequest, study: Study, problems: list[str] | None = None) -> HttpResponse:
+    context = pages.study_page(study, request) | {"problems": problems or []}
+    return render(request, "listening/studies/detail.html", context, status=REFUSED if problems else 200)
+
+
+def _chosen_edition(request: HttpRequest) -> Edition | None:
+    name = request.GET.get("edition", "")
+    return selectors.edition_to_study(request.user, name) if name else None
+
+
+@require_safe
+@member_page
+def study_list(request: HttpRequest) -> HttpResponse:
+    """The studies of the editions that this person organises, or of one of them (``?edition=…``)."""
+    editions, edition = selectors.editions_to_study(request.user), _chosen_edition(request)
+    studies = selectors.studies_with_counts(request.user, edition)
+    page = Paginator(studies, PAGE_SIZE).get_page(request.GET.get("page"))
+    context = {"page": page, "rows": pages.study_rows(page.object_list), "edition": edition, "editions": editions}
+    return render(request, "listening/studies/list.html", context)
+
+
+@member_page
+def new_study(request: HttpRequest) -> HttpResponse:
+    selectors.editions_to_study(request.user)
+    data = request.POST if request.method == "POST" else None
+    form = NewStudyForm(data, user=request.user, edition=_chosen_edition(request))
+    study = form.save() if form.is_valid() else None
+    if study is not None:
+        messages.success(request, f"The study {study} is made, with what the edition holds. Check it now.")
+        return redirect("studies:edit", study.name)
+    return render(request, "listening/studies/new.html", {"form": form}, status=422 if form.errors else 200)
+
+
+study_detail = require_safe(study_page(_detail))
+
+
+@study_page
+def edit_study(request: HttpRequest, study: Study) -> HttpResponse:
+    form = StudyForm(request.POST if request.method == "POST" else None, study=study)
+    changed = form.save(by=request.user) if form.is_valid() else None
+    if changed is not None:
+        messages.success(request, "The study is saved.")
+        return redirect(changed)
+    context = {"study": study, "form": form} | pages.planner(study, form)
+    return render(request, "listening/studies/edit.html", context, status=422 if form.errors else 200)
+
+
+@require_safe
+@study_page
+def planner(request: HttpRequest, study: Study) -> HttpResponse:
+    """What the numbers of the form would give: a part of the page of a study."""
+    form = StudyForm(request.GET or None, study=study)
+    return render(request, "listening/studies/_planner.html", {"study": study} | pages.planner(study, form))
+
+
+@study_page
+def texts(request: HttpRequest, study: Study) -> HttpResponse:
+    """A text of a study in a language (``?kind=…&language=…``), its form and its history."""
+    kind, language = pages.chosen_text(study, request.GET)
+    form = TextForm(request.POST if request.method == "POST" else None, study=study, kind=kind, language=language)
+    if form.is_valid() and not (form.save(by=request.user) is None and form.errors):
+        messages.success(request, "Evaluators read this version from now on.")
+        return redirect(request.get_full_path())
+    context = pages.text_page(study, kind, language) | {"form": form}
+    return render(request, "listening/studies/texts.html", context, status=422 if form.errors else 200)
+
+
+@study_page
+def design(request: HttpRequest, study: Study) -> HttpResponse:
+    """The design with its certificate; a post makes it anew, at once or as a job."""
+    problems: list[str] = []
+    if request.method == "POST":
+        try:
+            if services.start_design(study, request.user) is None:
+                messages.success(request, "The design is made and certified.")
+            return redirect("studies:design", study.name)
+        except DesignError as error:
+            problems = error.problems
+        except NotPossible as reason:
+            problems = [str(reason)]
+    context = pages.design_page(study) | {"problems": problems}
+    return render(request, "listening/studies/design.html", context, status=422 if problems else 200)
+
+
+@require_safe
+@study_page
+def certificate(request: HttpRequest, study: Study) -> HttpResponse:  # noqa: ARG001
+    """The certificate as a file."""
+    if not study.certificate:
+        raise Http404
+    text = json.dumps(study.certificate, ensure_ascii=False, indent=2, sort_keys=True)
+    response = HttpResponse(text + "\n", content_type="application/json; charset=utf-8")
+    return as_download(response, f"{study.name}-certificate.json")
+
+
+prepare = study_action(services.prepare_study)
+preview = study_action(lambda study, by: services.preview_session(study=study, by=by), leads_on=True)
+launch = study_action(lambda study, by: services.launch_study(study=study, by=by, now=timezone.now()))
+pause = study_action(lambda study, by: services.pause_study(study=study, by=by))
+resume = study_action(lambda study, by: services.resume_study(study=study, by=by))
+
+
+@study_page
+def extend(request: HttpRequest, study: Study) -> HttpResponse:
+    form = ExtendForm(request.POST if request.method == "POST" else None)
+    if form.is_valid() and form.save(study, request.user):
+        messages.success(request, f"Blocks for {form.cleaned_data['blocks']} more evaluators are open.")
+        return redirect(study)
+    context = {"study": study, "form": form} | pages.extend_page(study)
+    return render(request, "listening/studies/extend.html", context, status=422 if form.errors else 200)

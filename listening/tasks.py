@@ -1,0 +1,109 @@
+"""The tasks of the listening test: what evaluators are asked, and how results about it read.
+
+A new rated task is one definition in `RATED_TASKS` and its member of `Task`, its instructions in `listening.texts`, and
+a migration of the choices. Sentences for evaluators are English here and are translated where a page shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Task(StrEnum):
+    """What an evaluator is asked about a trial."""
+
+    VERIFIABILITY = "verifiability"
+    NATURALNESS = "naturalness"
+    INTELLIGIBILITY = "intelligibility"
+    LINKABILITY = "linkability"
+    TRANSCRIPTION = "transcription"
+
+    @property
+    def label(self) -> str:
+        return self.value.capitalize()
+
+
+@dataclass(frozen=True, slots=True)
+class RatedTask:
+    """A task that is answered on the scale of the study.
+
+    Attributes:
+        question, hint: for evaluators, as `lowest` and `highest`, which say what the two ends of the scale mean.
+        listen_again: the slot that has to be heard anew before the answer.
+        asked: what evaluators were asked, for readers of results.
+        reading: how its first table is to be read.
+        compares_voices: whether sample A is judged against sample B; its first number is then an equal error rate of
+            evaluators, and of any other task a mean.
+        as_good, worse: what is said of a system that is rated like unprotected speech, or below it.
+    """
+
+    task: Task
+    question: str
+    hint: str
+    lowest: str
+    highest: str
+    asked: str
+    reading: str
+    listen_again: str = ""
+    compares_voices: bool = False
+    as_good: str = ""
+    worse: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.task.label
+
+
+def _(sentence: str) -> str:
+    """Mark a sentence for the catalogues of translations."""
+    return sentence
+
+
+# In the order of asking, that of 2022.
+RATED_TASKS: Mapping[str, RatedTask] = {
+    one.task.value: one
+    for one in (
+        RatedTask(
+            Task.VERIFIABILITY,
+            question=_("Do A and B come from the same speaker?"),
+            hint=_("Judge the voice, not the words."),
+            lowest=_("surely different speakers"),
+            highest=_("surely the same speaker"),
+            asked="Are the two samples of one speaker?",
+            reading="The equal error rate of listeners who say whether two samples are of one speaker, both errors "
+            "being equally frequent. Near 50 % they guess, so that the voice is private. The first row is the check: "
+            "on unprotected speech a low rate shows that listeners can do the task.",
+            compares_voices=True,
+        ),
+        RatedTask(
+            Task.NATURALNESS,
+            question=_("How natural does A sound?"),
+            hint=_("Natural speech may have background noise. Judge the sound, not the words."),
+            lowest=_("totally unnatural, severe degradation"),
+            highest=_("totally natural, no degradation"),
+            asked="How natural does the sample sound?",
+            reading="Mean score, higher is more natural. The equal error rate beside it is that of telling "
+            "unprotected speech from the system by these ratings alone: near 50 % the system sounds as natural as "
+            "unprotected speech.",
+            as_good="sounds as natural",
+            worse="less natural",
+        ),
+        RatedTask(
+            Task.INTELLIGIBILITY,
+            question=_("How well can you understand A?"),
+            hint=_("Listen to A again before you answer."),
+            lowest=_("not understandable at all"),
+            highest=_("perfectly understandable"),
+            asked="How well can the sample be understood?",
+            reading="Mean score, higher is easier to understand. The equal error rate beside it is that of telling "
+            "unprotected speech from the system by these ratings alone: near 50 % the system is as easy to understand.",
+            listen_again="a",
+            as_good="is as easy to understand",
+            worse="harder to understand",
+        ),
+    )
+}
+RATED: tuple[str, ...] = tuple(RATED_TASKS)
+COMPARING = frozenset(name for name, one in RATED_TASKS.items() if one.compares_voices)

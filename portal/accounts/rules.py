@@ -1,0 +1,37 @@
+"""Whether a token may be used; the kinds of mail that people get, and which of them can be declined."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import TextChoices
+
+from portal.accounts.models import AccessToken
+
+
+class NotificationKind(TextChoices):
+    """What a notice is about; its value stands in `User.unwanted_notifications` of whoever declined it.
+
+    The label ends the sentence "Mail me when …".
+    """
+
+    VALIDATED = "validated", "an archive of my team has passed its examination"
+    REFUSED = "refused", "an archive of my team is refused, with the report of what is wrong"
+    FAILED = "failed", "the evaluation of a submission fails"
+    FINISHED = "finished", "the numbers of a submission are ready"
+    PUBLISHED = "published", "the board of an edition is published"
+    HEARD = "heard", "the results of a listening test with a system of my team are published"
+    REGISTERED = "registered", "a team registers for an edition that I organise"
+    CHECKED = "checked", "an archive of a team was checked in an edition that I organise"
+    MEMBERSHIP = "membership", ""  # always sent: who belongs to a team must know
+
+
+ALWAYS_SENT = frozenset({NotificationKind.MEMBERSHIP})
+TO_ORGANIZERS = frozenset({NotificationKind.REGISTERED, NotificationKind.CHECKED})
+DECLINABLE = [kind for kind in NotificationKind if kind not in ALWAYS_SENT]
+
+
+def is_good(token: AccessToken, now: datetime) -> bool:
+    """Whether a token may be used: not revoked, not at its end, its owner's account open."""
+    ended = token.expires_at is not None and token.expires_at <= now
+    return token.revoked_at is None and not ended and token.user.is_active

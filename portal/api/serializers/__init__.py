@@ -1,1 +1,0 @@
-"""The shapes of what the API takes and gives; pages have templates in their place."""

@@ -1,0 +1,276 @@
+"""What the page of an edition shows: its phases in words, the rules of its recipe, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from evaluation.metrics.catalogue import find_metric
+from evaluation.protocols.ranking.policy import (
+    SCORES,
+    SIMILARITY,
+    SPEECH,
+    LeaderboardPolicy,
+    PolicyError,
+    needed_to_rank,
+    policy_of,
+)
+from evaluation.protocols.recipes import Average, DataSet, Gate, Ranking, Recipe, RecipeError, Track
+from portal.challenges.models import Edition
+from portal.challenges.rules import Phase, missing_sets, phase_in_words, submission_phase
+from portal.challenges.selectors import editions_organised_by
+from portal.teams.models import Team
+from portal.teams.rules import ACTIVE_STATES, registration_problem
+from portal.teams.selectors import team_of, teams_by_edition
+
+PARTS = {SCORES: "Score files", SPEECH: "Anonymised recordings", SIMILARITY: "Similarity matrices"}
+POLICIES = {
+    "cumulative": "A system competes in every condition whose limit it meets.",
+    "interval": "A system competes only in the highest condition whose limit it meets.",
+}
+SEVERAL_SYSTEMS = {
+    "best": "Of several systems of a team, the best one is ranked in each condition.",
+    "all": "Every system of a team is ranked.",
+}
+
+
+@dataclass(frozen=True)
+class EditionRow:
+    """An edition in a list: its phases in words, and what the visitor is in it."""
+
+    edition: Edition
+    registration: str
+    submissions: str
+    team: Team | None
+    is_organized: bool
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """Something that this visitor could do now; without an address only something to know."""
+
+    title: str
+    text: str
+    action: str = ""
+    url: str = ""
+
+
+def edition_rows(user: Any, editions: list[Edition], now: datetime) -> list[EditionRow]:
+    """A row for each edition, in a number of queries that does not depend on theirs."""
+    organised = editions_organised_by(user)
+    teams = teams_by_edition(user)
+    return [
+        EditionRow(
+            edition=edition,
+            registration=phase_in_words(edition, "registration", now),
+            submissions=phase_in_words(edition, "submissions", now),
+            team=teams.get(edition.pk),
+            is_organized=edition.pk in organised,
+        )
+        for edition in editions
+    ]
+
+
+def edition_page(user: Any, edition: Edition, now: datetime) -> dict[str, Any]:
+    """Everything on the page of an edition."""
+    is_organizer = user.is_authenticated and edition.organizers.filter(pk=user.pk).exists()
+    team = team_of(user, edition)
+    context: dict[str, Any] = {
+        "edition": edition,
+        "registration": phase_in_words(edition, "registration", now),
+        "submissions": phase_in_words(edition, "submissions", now),
+        "is_organizer": is_organizer,
+        "may_copy": is_organizer and user.is_organizer,
+        "team": team,
+        "organizers": edition.organizers.order_by("name", "email"),
+        "rules": _rules(edition),
+    }
+    # An organizer who takes part with a team of their own is told what the team does next, too.
+    steps = [] if is_organizer and team is None else _steps(user, edition, team, now)
+    context["steps"] = [*(_organizer_steps(edition) if is_organizer else []), *steps]
+    if is_organizer and context["rules"] and edition.corpus:
+        held = edition.corpus.data_sets.values_list("name", flat=True)
+        context["missing_sets"] = missing_sets(context["rules"].recipe, held)
+    if is_organizer and context["rules"]:
+        context["unensured"] = list(_unensured(edition))
+    return context
+
+
+def _unensured(edition: Edition) -> Iterator[str]:
+    """Sentences for the organizer about what a rank rests on and an accepted archive may lack."""
+    required = {SCORES: edition.scores_required, SPEECH: edition.audio_required and edition.corpus is not None}
+    try:
+        needed = needed_to_rank(edition.recipe, edition.track, edition.leaderboard_policy)
+    except PolicyError:  # a policy of another recipe
+        needed = needed_to_rank(edition.recipe, edition.track)
+    lacking: dict[str, list[str]] = {}
+    for label, kinds in needed.items():
+        if not any(required.get(kind) for kind in kinds):
+            lacking.setdefault(kinds[0], []).append(label)
+    for kind, labels in lacking.items():
+        yield f"{PARTS[kind]} are not required, but the rank rests on {' and '.join(labels)} from these."
+
+
+def _rules(edition: Edition) -> Rules | None:
+    """None where the recipe cannot be read, which forms prevent but a row written by hand does not."""
+    try:
+        return rules_of(edition.recipe, edition.track, edition.leaderboard_policy)
+    except PolicyError:  # a policy of another recipe
+        return rules_of(edition.recipe, edition.track)
+    except (RecipeError, LookupError):
+        return None
+
+
+def _organizer_steps(edition: Edition) -> Iterator[NextStep]:
+    name = [edition.name]
+    if waiting := edition.teams.filter(state=Team.State.WAITING).count():
+        title = "1 team waits for approval" if waiting == 1 else f"{waiting} teams wait for approval"
+        text = "A team submits nothing before you approved it."
+        yield NextStep(title, text, "Look at the teams", reverse("editions:teams", args=name))
+    if not edition.is_listed:
+        text = "Only its organizers see it, and nobody can register. Tick “Listed” when everything is right."
+        yield NextStep("List the edition", text, "Edit the edition", reverse("editions:edit", args=name))
+
+
+def _steps(user: Any, edition: Edition, team: Team | None, now: datetime) -> Iterator[NextStep]:
+    if team is not None and team.state in ACTIVE_STATES:
+        yield _team_step(edition, team, now)
+        return
+    if team is not None:
+        title = f"Your team “{team}” is {team.get_state_display().lower()}"
+        text = team.state_note or "It takes no part in this edition."
+        yield NextStep(title, text, "See the team", team.get_absolute_url())
+    refusal = registration_problem(edition, team=None, now=now)
+    register = reverse("editions:register", args=[edition.name])
+    if refusal:
+        if team is None:
+            yield NextStep("No team can register now", refusal)
+    elif user.is_authenticated:
+        text = "Register a team, then invite its members. The organizer approves it."
+        yield NextStep("Take part", text, "Register a team", register)
+    else:
+        text = "Registering a team needs an account. If your team is here already, ask its owner to invite you."
+        log_in = f"{reverse('account_login')}?{urlencode({'next': register})}"
+        yield NextStep("Take part", text, "Log in or make an account", log_in)
+
+
+def _team_step(edition: Edition, team: Team, now: datetime) -> NextStep:
+    """What a member of an active team does next."""
+    page = team.get_absolute_url()
+    if team.state == Team.State.WAITING:
+        text = "The organizer looks at your registration; you get a mail. You can invite members meanwhile."
+        return NextStep(f"Your team “{team}” waits for approval", text, "See the team", page)
+    phase = submission_phase(edition, now)
+    if phase is Phase.BEFORE:
+        text = f"Submissions: {phase_in_words(edition, 'submissions', now)}."
+        return NextStep(f"Your team “{team}” takes part as {team.label}", text, "See the team", page)
+    if phase is Phase.CLOSED:
+        submissions = reverse("submissions:list", args=[edition.name])
+        return NextStep("Submissions are closed", "Your results stay here.", "Your submissions", submissions)
+    text = "The archive is checked as a whole, and you read everything that is wrong at once."
+    if phase is Phase.LATE:
+        text += " It will be marked late."
+    return NextStep("Upload an archive", text, "Upload an archive", reverse("submissions:new", args=[edition.name]))
+
+
+@dataclass(frozen=True)
+class AverageLine:
+    """One average over one split; `terms` are weight and data set."""
+
+    label: str
+    split: str
+    terms: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What holds in one track.
+
+    Attributes:
+        metrics: label, estimator, and whether it decides the rank.
+        conditions, sentences: of the ranking, by `policy` where there is one.
+    """
+
+    recipe: Recipe
+    track: Track
+    data_sets: tuple[DataSet, ...]
+    metrics: tuple[tuple[str, str, bool], ...]
+    averages: tuple[AverageLine, ...]
+    conditions: tuple[str, ...]
+    sentences: tuple[str, ...]
+    policy: LeaderboardPolicy | None
+    uncertain: tuple[str, ...]
+
+
+def rules_of(recipe: Recipe, track: str, changes: Mapping[str, Any] | None = None) -> Rules:
+    """The rules of a track, of the only one where `track` is empty.
+
+    Args:
+        changes: where the organizer's live policy differs from the recipe (`leaderboard_policy.FIELDS`).
+
+    Raises:
+        RecipeError: the recipe has several tracks and none is named.
+        KeyError: it has no such track.
+        PolicyError: the changes are none of a policy.
+    """
+    chosen = recipe.tracks[track] if track else recipe.track
+    policy = policy_of(recipe, track, changes) if chosen.ranking or changes else None
+    return Rules(
+        recipe=recipe,
+        track=chosen,
+        data_sets=tuple(one for one in recipe.data_sets.values() if one.role != "joint"),
+        metrics=tuple(
+            (find_metric(one.key, one.estimator).label, one.estimator, one.primary) for one in recipe.metrics
+        ),
+        averages=tuple(line for average in chosen.averages for line in _average_lines(average)),
+        conditions=tuple(_conditions(policy)) if policy else (),
+        sentences=tuple(_sentences(policy, chosen.ranking, changes or {})) if policy else (),
+        policy=policy,
+        uncertain=recipe.uncertain,
+    )
+
+
+def _average_lines(average: Average) -> Iterator[AverageLine]:
+    for split, weights in average.weights.items():
+        terms = tuple((100 * weight, name) for name, weight in weights.items())
+        yield AverageLine(average.label, split, terms)
+
+
+def _conditions(policy: LeaderboardPolicy) -> Iterator[str]:
+    privacy = find_metric(policy.privacy.metric, policy.privacy.estimator)
+    words = "at least" if policy.inclusive else "above"
+    for number, limit in enumerate(policy.minimum_eers, start=1):
+        yield f"Condition {number}: {privacy.label} {words} {limit:g} %."
+
+
+def _sentences(policy: LeaderboardPolicy, ranking: Ranking | None, changes: Mapping[str, Any]) -> Iterator[str]:
+    if not policy.minimum_eers:
+        yield "The recipe states no limits: the organizer sets them on the board."
+    yield f"Privacy: the weighted average of the {policy.split} sets under the {policy.attack_model} attack model."
+    yield POLICIES[policy.policy]
+    for utility in policy.utilities:
+        label = find_metric(utility.metric, utility.estimator).label
+        yield f"Within a condition, systems are ranked by {label}: {utility.better} is better."
+    yield from (_gate_sentence(gate) for gate in policy.gates)
+    if ranking is None or "several_systems" in changes:
+        yield SEVERAL_SYSTEMS[policy.several_systems]
+    else:
+        yield f"Of several systems of a team, {ranking.several_systems}."
+    if ranking is not None:
+        yield f"Ties: {ranking.ties}."
+    words = policy.late if ranking is None or "late" in changes else ranking.late
+    yield f"Late submissions: {words}."
+    if policy.basis == "claims":
+        yield "Numbers that only a team's own files state count too, and are marked."
+
+
+def _gate_sentence(gate: Gate) -> str:
+    label = find_metric(gate.metric, gate.estimator).label
+    words = "of at least" if gate.inclusive else "above"
+    groups = "; ".join(" and ".join(group) for group in gate.groups)
+    return f"To be ranked, a system needs a mean of {label} {words} {gate.minimum:g} in each of: {groups}."

@@ -1,0 +1,17 @@
+from django.urls import path
+
+from portal.editions import views
+
+app_name = "editions"
+urlpatterns = [
+    path("", views.edition_list, name="list"),
+    path("new/", views.new_edition, name="new"),
+    path("<slug:edition>/", views.edition_detail, name="detail"),
+    path("<slug:edition>/edit/", views.edit_edition, name="edit"),
+    path("<slug:edition>/copy/", views.copy_edition, name="copy"),
+    path("<slug:edition>/recipe/", views.recipe, name="recipe"),
+    path("<slug:edition>/teams/", views.team_list, name="teams"),
+    path("<slug:edition>/register/", views.register, name="register"),
+    path("<slug:edition>/audit/", views.audit, name="audit"),
+    path("<slug:edition>/audit.csv", views.audit_csv, name="audit-csv"),
+]

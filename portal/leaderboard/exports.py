@@ -1,0 +1,154 @@
+"""A leaderboard as data: a dictionary for JSON and the API, rows for CSV, tables for LaTeX; all digits but in LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from common.tables import Cell, Column, Group, Table, latex_table
+from common.tables import Row as TableRow
+from evaluation.metrics.catalogue import find_metric
+from evaluation.protocols.ranking.policy import policy_as_dict
+from evaluation.protocols.ranking.rankings import Entry, Measured, RankingTable, Row
+from portal.leaderboard.pages import DIGITS, condition_in_words, letters_of, measured_of, place_in_words
+from portal.leaderboard.selectors import Leaderboard
+
+COLUMNS = (
+    *("minimum_eer", "below_eer", "ranked_by", "place", "rank", "group"),
+    *("system", "label", "team", "kind", "late", "reported"),
+)
+
+
+def leaderboard_as_dict(leaderboard: Leaderboard) -> dict[str, Any]:
+    """All of a leaderboard: its times, policy, rankings, and whoever is in none of them."""
+    edition = leaderboard.edition
+    return {
+        "edition": edition.name,
+        "title": edition.title,
+        "protocol": edition.recipe.edition,
+        "published_at": _time(edition.published_at),
+        "as_of": _time(leaderboard.as_of),
+        "measured_at": _time(leaderboard.measured_at),
+        "policy": policy_as_dict(leaderboard.policy),
+        "averages": [
+            {
+                "metric": column.key,
+                "estimator": column.estimator,
+                "label": column.metric.label,
+                "unit": column.metric.unit,
+                "better": str(column.metric.direction),
+            }
+            for column in leaderboard.averages
+        ],
+        "rankings": [_table_as_dict(leaderboard, table) for table in leaderboard.table.tables],
+        "unrankable": [
+            _entry_as_dict(leaderboard, one.entry) | {"reasons": list(map(asdict, one.reasons))}
+            for one in leaderboard.table.unrankable
+        ],
+        "outside": [_entry_as_dict(leaderboard, entry) for entry in leaderboard.table.outside],
+    }
+
+
+def leaderboard_rows(leaderboard: Leaderboard) -> Iterator[tuple[Any, ...]]:
+    """A header, then each system in each ranking, then those that are in none."""
+    numbers = [name for one in leaderboard.averages for name in (one.key, f"{one.key}_low", f"{one.key}_high")]
+    yield (*COLUMNS, *numbers, "reasons")
+    for table in leaderboard.table.tables:
+        for row in table.rows:
+            reasons = " ".join(one.text for one in (*row.reasons, *row.notes))
+            start = (table.minimum, table.upper, table.utility.metric, row.place.value, row.rank, letters_of(row))
+            yield (*start, *_entry_cells(leaderboard, row.entry), reasons)
+    for one in leaderboard.table.unrankable:
+        reasons = " ".join(reason.text for reason in one.reasons)
+        yield (None, None, "", "unrankable", None, "", *_entry_cells(leaderboard, one.entry), reasons)
+    for entry in leaderboard.table.outside:
+        if entry.kind != "original":
+            yield (None, None, "", "outside", None, "", *_entry_cells(leaderboard, entry), "")
+
+
+def leaderboard_as_latex(leaderboard: Leaderboard) -> str:
+    """A booktabs table for each ranking that has a competitor."""
+    edition = leaderboard.edition
+    lines = [f"% {' '.join(edition.title.split())}: board, needs \\usepackage{{booktabs}}"]
+    for ranking in leaderboard.table.tables:
+        if ranking.competitors:
+            title = condition_in_words(ranking.minimum, ranking.upper, leaderboard.policy)
+            utility = find_metric(ranking.utility.metric, ranking.utility.estimator).label
+            lines += ["", *latex_table(_printed(leaderboard, ranking), f"{edition.title}: {title}, by {utility}")]
+    if len(lines) == 1:
+        lines.append("% No condition has a system.")
+    return "\n".join(lines) + "\n"
+
+
+def _printed(leaderboard: Leaderboard, ranking: RankingTable) -> Table:
+    """A ranking as it is printed."""
+    columns = [Column("rank", "Rank", kind="rank"), Column("system", "System")]
+    columns += [Column(average.key, average.heading, kind="num") for average in leaderboard.averages]
+    rows = []
+    for row in ranking.rows:
+        name = Cell(row.entry.label, marks=("late",) if row.entry.is_late else ())
+        numbers = (_printed_number(measured_of(row.entry, average)) for average in leaderboard.averages)
+        rows.append(TableRow((Cell(place_in_words(row)), name, *numbers)))
+    return Table(tuple(columns), (Group(tuple(rows)),), ranking.utility.metric)
+
+
+def _printed_number(measured: Measured | None) -> Cell:
+    if measured is None:
+        return Cell()
+    interval = measured.interval
+    limits = f"{interval[0]:.{DIGITS - 1}f}, {interval[1]:.{DIGITS - 1}f}" if interval else ""
+    return Cell(f"{measured.value:.{DIGITS}f}", limits)
+
+
+def _table_as_dict(leaderboard: Leaderboard, table: RankingTable) -> dict[str, Any]:
+    nearest, utility = table.nearest, table.utility
+    text = condition_in_words(table.minimum, table.upper, leaderboard.policy)
+    condition = {"number": table.number, "minimum_eer": table.minimum, "below_eer": table.upper, "text": text}
+    return {
+        "condition": condition,
+        "ranked_by": {"metric": utility.metric, "estimator": utility.estimator, "better": utility.better},
+        "rows": [_row_as_dict(leaderboard, row) for row in table.rows],
+        "groups": [list(keys) for keys in table.groups],
+        "nearest": {"system": nearest.entry.key, "distance": nearest.distance} if nearest else None,
+        "just_missed": [{"system": miss.entry.key, "distance": miss.distance} for miss in table.just_missed],
+    }
+
+
+def _row_as_dict(leaderboard: Leaderboard, row: Row) -> dict[str, Any]:
+    return {
+        "place": row.place.value,
+        "rank": row.rank,
+        **_entry_as_dict(leaderboard, row.entry),
+        "groups": list(row.groups),
+        "reasons": list(map(asdict, row.reasons)),
+        "notes": list(map(asdict, row.notes)),
+    }
+
+
+def _entry_as_dict(leaderboard: Leaderboard, entry: Entry) -> dict[str, Any]:
+    return {
+        "system": entry.key,
+        "label": entry.label,
+        "title": entry.title,
+        "team": entry.team_name,
+        "kind": entry.kind,
+        "is_late": entry.is_late,
+        "is_reported": entry.is_reported,
+        "averages": {
+            column.key: asdict(measured) for column in leaderboard.averages if (measured := measured_of(entry, column))
+        },
+    }
+
+
+def _entry_cells(leaderboard: Leaderboard, entry: Entry) -> tuple[Any, ...]:
+    numbers: list[float | None] = []
+    for column in leaderboard.averages:
+        found = measured_of(entry, column)
+        numbers += (found.value, found.low, found.high) if found else (None, None, None)
+    name = (entry.key, entry.label, entry.team_name, entry.kind)
+    return (*name, "yes" if entry.is_late else "no", "yes" if entry.is_reported else "no", *numbers)
+
+
+def _time(at: Any) -> str | None:
+    return at.isoformat() if at else None

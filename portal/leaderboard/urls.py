@@ -1,0 +1,23 @@
+from django.urls import include, path
+
+from portal.leaderboard import views
+
+leaderboards = (
+    [
+        path("", views.leaderboard_detail, name="detail"),
+        path("policy/", views.policy, name="policy"),
+        path("policy/live/", views.live, name="live"),
+        path("policy/discard/", views.discard, name="discard"),
+        path("publish/", views.publish, name="publish"),
+        path("unpublish/", views.unpublish, name="unpublish"),
+        path("freeze/", views.freeze, name="freeze"),
+        path("unfreeze/", views.unfreeze, name="unfreeze"),
+        path("leaderboard.csv", views.leaderboard_csv, name="csv"),
+        path("leaderboard.json", views.leaderboard_json, name="json"),
+        path("leaderboard.tex", views.leaderboard_latex, name="latex"),
+        path("figures/<slug:figure>.<str:extension>", views.leaderboard_figure, name="figure"),
+    ],
+    "leaderboard",
+)
+
+urlpatterns = [path("editions/<slug:edition>/leaderboard/", include(leaderboards))]

@@ -1,0 +1,144 @@
+"""The leaderboard of an edition for everybody, and its policy, publication and time for its organizers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from portal.accounts.access import member_page, open_read
+from portal.challenges.models import Edition
+from portal.challenges.selectors import managed_edition_for
+from portal.core.exports import csv_response, json_response, latex_response
+from portal.core.fields import posted, show_form
+from portal.core.media import CONTENT_TYPES, secured
+from portal.core.panels import make_panels, panel_data
+from portal.leaderboard import exports, pages, services
+from portal.leaderboard.figures import figure_file
+from portal.leaderboard.forms import FreezeForm, PolicyForm
+from portal.leaderboard.selectors import leaderboard_for, mismatches_on_leaderboard
+
+FIGURE_S = 300  # a browser may keep a figure so long; its address changes with what it shows
+
+
+@open_read
+def leaderboard_detail(request: HttpRequest, edition: str) -> HttpResponse:
+    leaderboard = leaderboard_for(request.user, edition)
+    manages = request.user.is_authenticated and leaderboard.edition.organizers.filter(pk=request.user.pk).exists()
+    unlike = mismatches_on_leaderboard(leaderboard) if manages else {}
+    page = pages.leaderboard_page(leaderboard, request.GET.get("sort", ""), request.GET.get("order", ""), unlike)
+    panels = [] if leaderboard.is_empty else make_panels("leaderboard", request, leaderboard)
+    return render(request, "leaderboard/detail.html", page | {"manages": manages, "panels": panels})
+
+
+@open_read
+def leaderboard_csv(request: HttpRequest, edition: str) -> HttpResponse:
+    return csv_response(f"{edition}-leaderboard.csv", exports.leaderboard_rows(leaderboard_for(request.user, edition)))
+
+
+@open_read
+def leaderboard_json(request: HttpRequest, edition: str) -> HttpResponse:
+    leaderboard = leaderboard_for(request.user, edition)
+    found = exports.leaderboard_as_dict(leaderboard) | panel_data("leaderboard", request, leaderboard)
+    return json_response(f"{edition}-leaderboard.json", found)
+
+
+@open_read
+def leaderboard_latex(request: HttpRequest, edition: str) -> HttpResponse:
+    text = exports.leaderboard_as_latex(leaderboard_for(request.user, edition))
+    return latex_response(f"{edition}-leaderboard.tex", text)
+
+
+@open_read
+def leaderboard_figure(request: HttpRequest, edition: str, figure: str, extension: str) -> HttpResponse:
+    """A figure of the leaderboard; SVG has a dark form for dark pages, the trade-off a narrow one for phones."""
+    theme, shape = request.GET.get("theme", "light"), request.GET.get("shape", "")
+    content = figure_file(leaderboard_for(request.user, edition), figure, extension, theme, shape)
+    response = secured(HttpResponse(content, content_type=CONTENT_TYPES[f".{extension}"]), FIGURE_S)
+    response["Content-Disposition"] = f'inline; filename="{edition}-{figure}.{extension}"'
+    return response
+
+
+@member_page
+def policy(request: HttpRequest, edition: str) -> HttpResponse:
+    """The draft policy as a form, and what it would change."""
+    managed = managed_edition_for(request.user, edition)
+    form = PolicyForm(posted(request), edition=managed, shown=pages.edited_policy(managed))
+    if form.is_valid():
+        saved = services.save_draft_policy(edition=managed, policy=form.chosen, by=request.user)
+        said = "The draft is saved; see below what it would change." if saved.draft_policy else "This policy is live."
+        messages.success(request, said)
+        return redirect("leaderboard:policy", managed.name)
+    return show_form(request, "leaderboard/policy.html", form, **pages.policy_page(managed))
+
+
+@member_page
+def live(request: HttpRequest, edition: str) -> HttpResponse:
+    """Ask, then make the draft live."""
+    managed = managed_edition_for(request.user, edition)
+    if request.method == "POST":
+        deed = partial(services.make_policy_live, edition=managed, by=request.user)
+        return _done(request, managed, deed, "The policy is live.")
+    return render(request, "leaderboard/live.html", pages.policy_page(managed))
+
+
+@member_page
+@require_POST
+def discard(request: HttpRequest, edition: str) -> HttpResponse:
+    managed = managed_edition_for(request.user, edition)
+    services.discard_draft_policy(edition=managed, by=request.user)
+    messages.success(request, "The draft is gone.")
+    return redirect("leaderboard:policy", managed.name)
+
+
+@member_page
+def publish(request: HttpRequest, edition: str) -> HttpResponse:
+    """Ask, then publish; of a published leaderboard, ask whether to take it back."""
+    managed = managed_edition_for(request.user, edition)
+    if request.method == "POST":
+        deed = partial(services.publish_leaderboard, edition=managed, now=timezone.now(), by=request.user)
+        return _done(request, managed, deed, "The board is published, and its teams get a notice.")
+    return render(request, "leaderboard/publish.html", pages.publish_page(managed))
+
+
+@member_page
+def freeze(request: HttpRequest, edition: str) -> HttpResponse:
+    """Ask as of when, show what the leaderboard would hold, then freeze."""
+    managed = managed_edition_for(request.user, edition)
+    form = FreezeForm(posted(request), now=timezone.now())
+    is_chosen = form.is_valid()
+    if is_chosen and form.cleaned_data["confirmed"]:
+        return _done(request, managed, partial(form.freeze, edition=managed, by=request.user), "The board is frozen.")
+    page = pages.freeze_page(managed, form.chosen if is_chosen else None)
+    return show_form(request, "leaderboard/freeze.html", form, **page)
+
+
+def _taking_back(service: Callable[..., Edition], success: str) -> Callable[..., HttpResponse]:
+    @member_page
+    @require_POST
+    def take_back(request: HttpRequest, edition: str) -> HttpResponse:
+        managed = managed_edition_for(request.user, edition)
+        return _done(request, managed, partial(service, edition=managed, by=request.user), success)
+
+    return take_back
+
+
+unpublish = _taking_back(services.unpublish_leaderboard, "The board is hidden from all but its organizers.")
+unfreeze = _taking_back(services.unfreeze_leaderboard, "The board follows every evaluation again.")
+
+
+def _done(request: HttpRequest, edition: Edition, deed: Callable[[], Any], success: str) -> HttpResponse:
+    """Do it and show the leaderboard; what its state does not allow is said there."""
+    try:
+        deed()
+    except services.LeaderboardError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, success)
+    return redirect("leaderboard:detail", edition.name)

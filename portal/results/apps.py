@@ -1,6 +1,0 @@
-from django.apps import AppConfig
-
-
-class ResultsConfig(AppConfig):
-    name = "portal.results"
-    label = "results"

@@ -1,0 +1,17 @@
+from django.urls import include, path
+
+from portal.site import views
+
+docs = (
+    [
+        path("<slug:name>/", views.manual_page, name="page"),
+        path("recipes/<slug:name>.toml", views.recipe, name="recipe"),
+    ],
+    "docs",
+)
+
+urlpatterns = [
+    path("", views.home, name="home"),
+    path("operations/", views.operations, name="operations"),
+    path("docs/", include(docs)),
+]

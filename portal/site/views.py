@@ -1,0 +1,49 @@
+"""The home page, the operator's page, the documentation for everybody, and the recipes that come with the portal."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from portal.accounts.access import open_read, operator_page
+from portal.core.exports import as_download
+from portal.core.health import check_all
+from portal.core.version import code_version
+from portal.jobs.selectors import queue_states
+from portal.site import manual
+from portal.site.pages import home_page, visitor_page
+
+
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    """What matters to this visitor: an organizer's work, the operator's queues, or what the portal is."""
+    if not request.user.is_authenticated:
+        return render(request, "site/visitor.html", visitor_page(request.user))
+    return render(request, "site/member.html", home_page(request.user))
+
+
+@require_safe
+@operator_page
+def operations(request: HttpRequest) -> HttpResponse:
+    """Queues with the age of their oldest waiting job, and the health of each part."""
+    context = {"queues": queue_states(), "checks": check_all(), "version": code_version()}
+    return render(request, "site/operations.html", context)
+
+
+@open_read
+def manual_page(request: HttpRequest, name: str) -> HttpResponse:
+    try:
+        return render(request, "site/manual.html", {"page": manual.manual_page(name)})
+    except LookupError as error:
+        raise Http404 from error
+
+
+@open_read
+def recipe(request: HttpRequest, name: str) -> HttpResponse:  # noqa: ARG001
+    """A shipped recipe as a TOML file."""
+    try:
+        content = manual.recipe_file(name)
+    except LookupError as error:
+        raise Http404 from error
+    return as_download(HttpResponse(content, content_type="application/toml; charset=utf-8"), f"{name}.toml")

@@ -1,0 +1,254 @@
+"""The numbers of a system as CSV, JSON and LaTeX, each with all that identifies it, and what was learnt as an archive.
+
+Full precision in CSV and JSON; reported numbers for its own people only. A ZEBRA category is its letter in CSV;
+in JSON, whose values are numbers (0 to 6), the letter stands beside.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from operator import attrgetter
+from typing import IO, Any
+
+from django.core.files.storage import default_storage
+from django.http import Http404
+
+from common.tables import Row, Table, latex_table, latex_text
+from evaluation.app.attacks.selectors import AttackValues, list_attacks
+from evaluation.app.attacks.trained import ENCODER_FILES, REPORT, encoder_key, list_seeds, list_trained_seeds
+from evaluation.app.measures.selectors import list_finished_runs, select_measures
+from evaluation.app.models import EvaluationRun, MetricValue
+from evaluation.app.runs.context import track_of
+from evaluation.app.training.selectors import list_epochs, make_report
+from evaluation.attackers.training.trained import MEASURES
+from evaluation.metrics.catalogue import METRICS
+from evaluation.scoring.values import BASES, Number, letter_of
+from portal.submissions.models import Submission, System
+from portal.systems.objective.pages import numbers_of
+from portal.systems.objective.tables import TableMaker
+from portal.systems.selectors import View, edition_of
+
+NUMBER_COLUMNS = (
+    *("data_set", "gender", "metric", "estimator", "attack_model", "training", "enrolment", "speech"),
+    *("unit", "better", "value", "spread", "low", "high", "n", "basis"),
+)
+CHUNK_BYTES = 1 << 20
+REPORTED_COLUMNS = ("reported", "reported_in", "agrees")
+_ENGINE = ("name", "key", "title", "description", "source", "licence")
+_AGREES = {True: "yes", False: "no", None: ""}
+
+# Objective numbers ---------------------------------------------------------------------------------
+
+
+def objective_rows(view: View) -> Iterator[tuple[Any, ...]]:
+    """A header, then every number with all that identifies it."""
+    edition_of(view.system)  # only a system in one has objective numbers
+    numbers = list(numbers_of(view).numbers.values())
+    reported = REPORTED_COLUMNS if view.is_own else ()
+    yield ("system", "version", *NUMBER_COLUMNS, *reported)
+    for number in numbers:
+        cells = _identified(number, number.letter or number.value).values()
+        told = (number.reported_text, number.reported_in, _AGREES[number.agrees]) if view.is_own else ()
+        yield (view.system.name, view.submission.version, *cells, *told)
+
+
+def objective_as_dict(view: View) -> dict[str, Any]:
+    """The same for JSON; to its own also what is missing."""
+    values = numbers_of(view)
+    found: dict[str, Any] = {
+        "system": view.system.name,
+        "label": str(view.system),
+        "edition": edition_of(view.system).name,
+        "version": view.submission.version,
+        "measured_at": values.measured_at.isoformat() if values.measured_at else None,
+        "numbers": [number_as_dict(number, with_reported=view.is_own) for number in values.numbers.values()],
+    }
+    return found | {"missing": [asdict(one) for one in values.missing]} if view.is_own else found
+
+
+def number_as_dict(number: Number, *, with_reported: bool) -> dict[str, Any]:
+    """One number for JSON with all that identifies it."""
+    found = _identified(number, number.value)
+    found |= {"category": number.letter, "is_recomputed": number.is_recomputed}
+    if with_reported:
+        category = letter_of(number.identity, number.reported)
+        found |= {"reported": number.reported, "reported_category": category}
+        found |= {"reported_in": number.reported_in, "agrees": number.agrees}
+    return found
+
+
+def objective_as_latex(view: View) -> str:
+    """A booktabs table of the averages and one of each kind of number; reported numbers are left out."""
+    edition = edition_of(view.system)
+    maker = TableMaker(numbers_of(view), edition.recipe, track_of(edition), with_reported=False)
+    title = f"{edition.title}, {view.system}, version {view.submission.version}"
+    lines = [f"% {latex_text(title)}; needs \\usepackage{{booktabs}}"]
+    for table in (maker.averages(), *maker.tables()):
+        if table.groups:
+            lines += ["", *latex_table(_printed(table), f"{title}: {table.title}. {table.caption}")]
+    return "\n".join(lines) + "\n"
+
+
+def _printed(table: Table) -> Table:
+    """The table without counts, and without headings over what is no number."""
+    kept = [place for place, column in enumerate(table.columns) if column.key != "n"]
+    columns = (table.columns[place] for place in kept)
+    groups = (
+        replace(group, rows=tuple(Row(tuple(row.cells[place - 1] for place in kept[1:])) for row in group.rows))
+        for group in table.groups
+    )
+    named = tuple(column if column.is_number else replace(column, heading="") for column in columns)
+    return replace(table, columns=named, groups=tuple(groups))
+
+
+# Attacks of the portal evaluation ------------------------------------------------------------------
+
+
+def attack_rows(view: View) -> Iterator[tuple[Any, ...]]:
+    """A header, then every number of every attacker with all that identifies it."""
+    yield ("system", "version", "attacker", *(name for name in NUMBER_COLUMNS if name != "spread"))
+    for one in _found(view):
+        for number in one.numbers.values():
+            cells = _without_spread(_identified(number, number.letter or number.value)).values()
+            yield (view.system.name, view.submission.version, one.engine.key, *cells)
+
+
+def attacks_as_dict(view: View) -> dict[str, Any]:
+    """The same for JSON."""
+    found = _found(view)
+    return {
+        "system": view.system.name,
+        "version": view.submission.version,
+        "attackers": [
+            {name: getattr(one.engine, name) for name in _ENGINE}
+            | {"measured_at": one.finished_at.isoformat() if one.finished_at else None}
+            for one in found
+        ],
+        "numbers": [
+            {"attacker": one.engine.key} | _without_spread(_identified(number, number.value))
+            for one in found
+            for number in one.numbers.values()
+        ],
+    }
+
+
+def _found(view: View) -> list[AttackValues]:
+    found = list_attacks(view.submission, as_of=view.as_of)
+    if not found:
+        raise Http404
+    return found
+
+
+def _identified(number: Number, value: float | str) -> dict[str, Any]:
+    """A value with all that identifies it, by the names of `NUMBER_COLUMNS`."""
+    identity, metric = number.identity, number.metric
+    test = (identity.attack_model or "", identity.training or "", identity.enrolment or "", identity.speech)
+    named = (identity.data_set, identity.gender, identity.metric, identity.estimator, *test)
+    spread = (number.spread, number.low, number.high, number.n, BASES[number.basis])
+    cells = (*map(str, named), metric.unit, str(metric.direction), value, *spread)
+    return dict(zip(NUMBER_COLUMNS, cells, strict=True))
+
+
+def _without_spread(cells: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in cells.items() if name != "spread"}
+
+
+# Measures of the audio -----------------------------------------------------------------------------
+
+VALUE_COLUMNS = (
+    *("system", "version", "data_set", "role", "gender", "metric", "estimator"),
+    *("unit", "better", "value", "spread", "n", "recipe", "code"),
+)
+MEASURE_COLUMNS = (
+    *("utterance", "speaker", "gender", "pitch_correlation", "pitch_correlation_voiced", "lag_frames"),
+    *("duration_difference_ms", "level_change_db", "peak_dbfs", "faults"),
+)
+_MEASURED = attrgetter(
+    *("pitch_correlation", "voiced_pitch_correlation", "lag_frames"),
+    *("duration_difference_ms", "level_change_db", "peak_dbfs"),
+)
+
+
+def value_rows(system: System, submission: Submission) -> Iterator[tuple[Any, ...]]:
+    """Every number of the newest finished runs over the audio of a submission."""
+    yield VALUE_COLUMNS
+    runs = list_finished_runs(submission)
+    values = MetricValue.objects.filter(run__in=runs).select_related("run__data_set")
+    for value in values.order_by("run__data_set__name", "metric", "gender"):
+        metric, run = METRICS[value.metric], value.run
+        named = (system.name, submission.version, run.measured_set.name, run.measured_set.role)
+        kind = (value.get_gender_display(), value.metric, value.estimator, metric.unit, metric.direction)
+        made_by = (f"{run.recipe} {run.recipe_version}", run.code_version)
+        yield (*named, *kind, value.value, value.spread, value.n, *made_by)
+
+
+def measure_rows(run: EvaluationRun) -> Iterator[tuple[Any, ...]]:
+    """Every utterance of a run with its measures, by name."""
+    yield MEASURE_COLUMNS
+    for measure in select_measures(run).order_by("file__utterance__name").iterator(chunk_size=500):
+        utterance = measure.file.utterance
+        named = (utterance.name, utterance.speaker.name, utterance.speaker.get_gender_display())
+        yield (*named, *_MEASURED(measure), " ".join(measure.faults))
+
+
+# Trained attackers ---------------------------------------------------------------------------------
+
+
+def epoch_rows(run: EvaluationRun) -> Iterator[list[Any]]:
+    """A line for each epoch of each seed; error rates are shares, what does not exist is empty."""
+    yield ["seed", "epoch", "seconds", *MEASURES]
+    for seed, epochs in list_epochs([run])[run.pk].items():
+        for epoch in epochs:
+            cells = [epoch.values.get(name) for name in MEASURES]
+            yield [seed, epoch.epoch, f"{epoch.seconds:.3f}", *("" if cell is None else cell for cell in cells)]
+
+
+def training_as_dict(run: EvaluationRun, system: System) -> dict[str, Any]:
+    """Everything that a training measured, with its recipe."""
+    epochs = list_epochs([run])[run.pk]
+    report = make_report(epochs)
+    spreads = {name: report.spread(name) for name in ("source_error", "target_error", "target_probe")}
+    return {
+        "system": system.name,
+        "submission_version": run.submission.version,
+        "training": run.pk,
+        "recipe": run.parameters["recipe"],
+        "recipe_version": run.recipe_version,
+        "code_version": run.code_version,
+        **{name: run.parameters[name] for name in ("variant", "data_sets", "device")},
+        "unit": "shares of held-out segments; deviations are those of a sample over the seeds",
+        "report": {
+            name: None if found is None else {"mean": found.mean, "deviation": found.deviation, "n": len(found.values)}
+            for name, found in spreads.items()
+        },
+        "seeds": [
+            {
+                "seed": seed,
+                "final": next((one.values[REPORT] for one in epochs.get(seed, []) if REPORT in one.values), None),
+                "epochs": [
+                    {"epoch": one.epoch, "seconds": one.seconds}
+                    | {name: value for name, value in one.values.items() if name != REPORT}
+                    for one in epochs.get(seed, [])
+                ],
+            }
+            for seed in list_seeds(run)
+        ],
+    }
+
+
+def attacker_archive(run: EvaluationRun, seed: int) -> IO[bytes]:
+    """A zip of the attacker of a seed: its weights, its recipe and its values; "not found" until it is trained."""
+    keys = {name: encoder_key(run, seed, name) for name in ENCODER_FILES}
+    if seed not in list_trained_seeds(run) or not all(map(default_storage.exists, keys.values())):
+        raise Http404
+    packed = tempfile.TemporaryFile(prefix="attacker-")  # noqa: SIM115 - whoever sends it closes it
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+        for name, key in keys.items():
+            with default_storage.open(key) as stored, archive.open(name, "w", force_zip64=True) as place:
+                shutil.copyfileobj(stored, place, CHUNK_BYTES)
+    packed.seek(0)
+    return packed

@@ -1,0 +1,91 @@
+"""What the page of a system in an edition shows: its numbers, conditions and figures; what is its own only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from django.http import HttpRequest
+
+from evaluation.app.measures import selectors
+from evaluation.app.models import ScoreSet
+from evaluation.app.objective.selectors import (
+    det_key,
+    estimator_of,
+    group_curves,
+    list_score_sets,
+    read_objective_values,
+)
+from evaluation.app.runs.context import pitch_minimum, track_of
+from evaluation.figures.det import size_of
+from evaluation.formats.results import AttackModel
+from evaluation.metrics.catalogue import find_metric
+from evaluation.scoring.values import ObjectiveValues
+from portal.core.labels import decimals
+from portal.core.panels import make_panels
+from portal.leaderboard.selectors import policy_by
+from portal.systems.objective.tables import TableMaker, list_mismatches, standing_of
+from portal.systems.pages import Figure, progress_of, provenance_of, set_figure, sign_figure
+from portal.systems.selectors import SystemNumbers, View, edition_of
+
+SHOWN_MISMATCHES = 20
+
+
+def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
+    """The page of a system in an edition, in a fixed number of queries."""
+    system, submission = view.system, view.submission
+    edition = edition_of(system)
+    values = numbers_of(view)
+    runs = selectors.list_finished_runs(submission) if system.corpus else []
+    judged = selectors.select_trial_runs(runs) or runs
+    audio = selectors.read_values(judged)
+    worst, best = selectors.find_extremes(judged) if judged and view.is_own else ([], [])
+    minimum = pitch_minimum(edition)
+    score_sets = list_score_sets(values)
+    targets = {(one.data_set, one.attack_model): one.target_count for one in score_sets}
+    maker = TableMaker(values, edition.recipe, track_of(edition), with_reported=view.is_own, targets=targets)
+    mismatches = list_mismatches(values) if view.is_own else []
+    return view.context | {
+        "versions": view.versions,
+        "progress": progress_of(system) if view.is_own else None,
+        "provenance": provenance_of(submission) if view.is_own and system.is_baseline else None,
+        "runs": runs,
+        "values": values,
+        "averages": maker.averages(),
+        "tables": maker.tables(),
+        "standing": standing_of(values, policy_by(edition, edition.leaderboard_policy)),
+        "missing": values.missing if view.is_own and values.run else (),
+        "mismatches": mismatches[:SHOWN_MISMATCHES],
+        "more_mismatches": max(0, len(mismatches) - SHOWN_MISMATCHES),
+        "det_figures": det_figures(request, values, estimator_of(edition.recipe), score_sets),
+        "panels": make_panels("system", request, SystemNumbers(view, values)),
+        "figures": [figure for run in judged if (figure := set_figure(request, run, audio, minimum))],
+        "minimum": minimum,
+        "worst": worst,
+        "best": best,
+    }
+
+
+def numbers_of(view: View) -> ObjectiveValues:
+    """All objective numbers of the submission shown; a public page of a frozen leaderboard shows those of its time."""
+    return read_objective_values([view.submission], as_of=view.as_of)[view.submission.pk]
+
+
+def det_figures(
+    request: HttpRequest, values: ObjectiveValues, estimator: str, score_sets: Iterable[ScoreSet], engine: str = ""
+) -> list[Figure]:
+    """A figure for each data set whose scores were measured. `engine`: what attacked, where the portal did."""
+    metric = find_metric("eer", estimator)
+    figures = []
+    for data_set, tests in group_curves(score_sets).items():
+        numbers = {
+            attack: values.number("eer", estimator, data_set=data_set, attack_model=AttackModel(attack))
+            for attack in tests
+        }
+        said = (f"{attack} {decimals(one.value, metric.decimals)} %" for attack, one in numbers.items() if one)
+        of = f"{data_set} by {engine}" if engine else data_set
+        alt = f"DET curves of {of}. {metric.label}: {', '.join(said)}."
+        key = partial(det_key, values.run or 0, data_set)
+        figures.append(sign_figure(request, key, title=data_set, alt=alt, size=size_of(len(tests)), engine=engine))
+    return figures

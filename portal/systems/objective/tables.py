@@ -1,0 +1,363 @@
+"""The objective numbers of a system as tables: texts ready to be read, with intervals and reported numbers beside them.
+
+A reported number is shown to the team and the organizers only; that a number is only reported is said to everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from common.tables import Cell, Column, Group, Row, Table
+from evaluation.formats.results import AttackModel, Speech
+from evaluation.metrics.averages import Condition, GateResult, conditions
+from evaluation.metrics.averages import gate as hold_gate
+from evaluation.metrics.catalogue import Metric, find_metric
+from evaluation.metrics.disclosure import FEW_TARGETS, TARGETS_PER_BIN
+from evaluation.protocols.ranking.policy import LeaderboardPolicy
+from evaluation.protocols.recipes import Average, DataSet, Gate, Recipe, Track
+from evaluation.scoring.results.checks import BASELINE_TOLERANCE
+from evaluation.scoring.values import (
+    DETECTION,
+    Basis,
+    Number,
+    ObjectiveValues,
+    averaged_attacks,
+    number_words,
+    published_value,
+)
+from portal.core.labels import decimals
+
+SPEECHES = {Speech.ORIGINAL: "original speech", Speech.ANONYMISED: "anonymised speech"}
+AVERAGE_DIGITS = 3
+INTERVAL_DIGITS = 2
+VOICES = (
+    ("pitch_correlation", "praat"),
+    ("gain_of_voice_distinctiveness", "official"),
+    ("de_identification", "official"),
+)
+CATEGORY = ("zebra_category", "")
+FEW = "unreliable"
+
+
+# Parts of every table of numbers -------------------------------------------------------------------
+
+
+def number_table(
+    name: str, title: str, caption: str, heads: Sequence[str], groups: Iterable[Group], *, is_counted: bool = True
+) -> Table:
+    """A table of numbers by data set; without counts by metric.
+
+    Args:
+        heads: of the columns of numbers.
+        groups: of `number_group`.
+        is_counted: whether its rows have an n.
+    """
+    columns = [Column("set", "Data set" if is_counted else "Metric"), Column("of", "Of", kind="brief")]
+    columns += [Column("n", "n", kind="brief num")] if is_counted else []
+    columns += [Column(head, head, kind="num") for head in heads]
+    return Table(
+        tuple(columns),
+        tuple(groups),
+        title,
+        caption,
+        name=name,
+        label=f"Table of {title.lower()}",
+        styles="stack sets",
+        missing="–",
+    )
+
+
+def number_group(title: str, rows: Iterable[Row]) -> Group:
+    """The rows of one data set or metric."""
+    return Group(tuple(rows), head=Cell(title))
+
+
+def number_row(of: str, cells: Iterable[Cell], n: int | None = None) -> Row:
+    """A line of numbers. `of`: what they are of. `n`: how many they rest on, None in a table without counts."""
+    counted = () if n is None else (Cell(f"{n:,}" if n else "", value=n),)
+    return Row((Cell(of), *counted, *cells))
+
+
+def number_cell(number: Number | None, digits: int | None = None, note: str = "", *, is_unlike: bool = False) -> Cell:
+    """A number as it is read, its interval beneath it."""
+    if number is None:
+        return Cell()
+    wanted = number.metric.decimals if digits is None else digits
+    text = number.letter or decimals(number.value, wanted)
+    interval = interval_in_words(number.low, number.high, min(wanted, INTERVAL_DIGITS))
+    return Cell(text, interval, note, is_unlike, value=number.letter or number.value)
+
+
+def interval_in_words(low: float | None, high: float | None, digits: int) -> str:
+    """Such as ``41.00 to 50.30``; empty where there is none."""
+    return "" if low is None or high is None else f"{decimals(low, digits)} to {decimals(high, digits)}"
+
+
+def add_note(cell: Cell, note: str, *, is_unlike: bool = False) -> Cell:
+    """The cell with one more remark."""
+    joined = "; ".join(filter(None, [cell.note, note]))
+    return replace(cell, note=joined, is_unlike=cell.is_unlike or is_unlike)
+
+
+def metric_label(metric: str, estimator: str) -> str:
+    """What a metric is called above a column, with its unit."""
+    described = find_metric(metric, estimator)
+    return f"{described.label}, {described.unit}" if described.unit else described.label
+
+
+# Tables of a submission ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TableMaker:
+    """Makes the tables of a submission.
+
+    Attributes:
+        with_reported: whether the reader may see what the team reported.
+        targets: target trials by data set and attack model, where their scores were measured.
+    """
+
+    values: ObjectiveValues
+    recipe: Recipe
+    track: Track
+    with_reported: bool
+    targets: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    def tables(self) -> list[Table]:
+        """All tables of single data sets that have a number."""
+        made = (self._verification(), self._recognition(), self._voices(), self._emotions())
+        return [table for table in made if table.groups]
+
+    def averages(self) -> Table:
+        """The weighted averages, a column for each split."""
+        splits = tuple(dict.fromkeys(split for average in self.track.averages for split in average.weights))
+        groups = [
+            number_group(metric_label(average.metric, average.estimator), rows)
+            for average in self.track.averages
+            if (rows := list(self._average_rows(average, splits)))
+        ]
+        caption = "By the weights of the edition’s recipe, as the ranking takes them."
+        return number_table("averages", "Weighted averages", caption, splits, groups, is_counted=False)
+
+    def _cell(self, number: Number | None, digits: int | None = None) -> Cell:
+        if number is None:
+            return Cell()
+        notes, is_unlike = self._notes(number)
+        return number_cell(number, digits, "; ".join(notes), is_unlike=is_unlike)
+
+    def _notes(self, number: Number) -> tuple[list[str], bool]:
+        notes, is_unlike = [], False
+        if number.basis is Basis.REPORTED:
+            notes.append("from claims" if number.is_average else "claimed")
+        if self.with_reported and number.agrees is False:
+            notes.append(f"disagrees: claimed {number.reported_text}")
+            is_unlike = True
+        elif self.with_reported and number.agrees and number.basis is not Basis.REPORTED:
+            notes.append("as claimed")
+        published = published_value(self.recipe, number)
+        if self.with_reported and published is not None and abs(number.value - published) > BASELINE_TOLERANCE + 1e-9:
+            notes.append(f"differs: {published:g} is published")
+            is_unlike = True
+        return notes, is_unlike
+
+    def _average_rows(self, average: Average, splits: Sequence[str]) -> Iterator[Row]:
+        tests: dict[str, dict[str, Any]] = {title: {"speech": speech} for speech, title in SPEECHES.items()}
+        if average.metric in DETECTION:
+            tests = {str(attack): {"attack_model": attack} for attack in averaged_attacks(self.recipe)}
+        for title, test in tests.items():
+            found = [self.values.average(average.metric, average.estimator, split=split, **test) for split in splits]
+            if any(found):
+                yield number_row(title, [self._cell(one, AVERAGE_DIGITS) for one in found])
+
+    # Data sets -------------------------------------------------------------------------------------
+
+    def _verification(self) -> Table:
+        rules = [(rule.key, rule.estimator) for rule in self.recipe.metrics if rule.key in DETECTION]
+        groups = []
+        for data_set in self.recipe.sets("trial"):
+            rows = [self._attack_row(data_set, attack, rules) for attack in averaged_attacks(self.recipe)]
+            if kept := [row for row in rows if row]:
+                groups.append(number_group(data_set.name, kept))
+        caption = "By trial set, of one gender or both, and attack model; n counts trials. A higher EER is better."
+        if any(FEW in cell.note for group in groups for row in group.rows for cell in row.cells):
+            caption += (
+                f" Linkability sorts scores into a bin for each {TARGETS_PER_BIN} target trials; with fewer than "
+                f"{FEW_TARGETS} it is too coarse to rely on: scores that tell every speaker apart stay below 1, and "
+                "fewer than 20 give 0 whatever the scores."
+            )
+        heads = [metric_label(*rule) for rule in rules]
+        return number_table("verification", "Privacy: speaker verification", caption, heads, groups)
+
+    def _attack_row(self, data_set: DataSet, attack: AttackModel, rules: Sequence[tuple[str, str]]) -> Row | None:
+        cells, n = [], 0
+        for key, estimator in rules:
+            number = self.values.number(key, estimator, data_set=data_set.name, attack_model=attack)
+            cell = self._cell(number)
+            if number is not None:
+                n = max(n, number.n)
+                if key == "zebra_individual":
+                    cell = self._with_category(cell, data_set, attack)
+                elif key == "linkability" and number.is_recomputed:
+                    targets = self.targets.get((data_set.name, str(attack))) or data_set.targets
+                    cell = mark_few_targets(cell, targets)
+            cells.append(cell)
+        return number_row(str(attack), cells, n) if any(cell.text for cell in cells) else None
+
+    def _with_category(self, cell: Cell, data_set: DataSet, attack: AttackModel) -> Cell:
+        category = self.values.number(*CATEGORY, data_set=data_set.name, attack_model=attack)
+        if category is None:
+            return cell
+        notes, is_unlike = self._notes(category)
+        said = "; ".join(f"category {one}" for one in notes if is_unlike)
+        return add_note(replace(cell, text=f"{cell.text} ({category.letter})"), said, is_unlike=is_unlike)
+
+    def _recognition(self) -> Table:
+        rules = dict.fromkeys(("wer", one.estimator) for one in self.track.averages if one.metric == "wer")
+        caption = "By recognition set; n counts words. A lower rate keeps more of what was said."
+        groups = self._by_speech(self.recipe.sets("recognition"), list(rules))
+        heads = [metric_label(*rule) for rule in rules]
+        return number_table("recognition", "Utility: speech recognition", caption, heads, groups)
+
+    def _emotions(self) -> Table:
+        caption = "By emotion set. A higher recall keeps more of how it was said."
+        groups = self._by_speech(self.recipe.sets("emotion"), [("uar", "")])
+        return number_table("emotions", "Utility: emotion recognition", caption, [metric_label("uar", "")], groups)
+
+    def _by_speech(self, sets: Iterable[DataSet], rules: Sequence[tuple[str, str]]) -> list[Group]:
+        groups = []
+        for data_set in sets:
+            rows = []
+            for speech, title in SPEECHES.items():
+                numbers = [self.values.number(*rule, data_set=data_set.name, speech=speech) for rule in rules]
+                if any(numbers):
+                    n = max(number.n for number in numbers if number)
+                    rows.append(number_row(title, map(self._cell, numbers), n))
+            if rows:
+                groups.append(number_group(data_set.name, rows))
+        return groups
+
+    def _voices(self) -> Table:
+        found = {
+            data_set.name: [self.values.number(*rule, data_set=data_set.name) for rule in VOICES]
+            for data_set in self.recipe.sets("trial")
+        }
+        used = [place for place in range(len(VOICES)) if any(numbers[place] for numbers in found.values())]
+        groups = []
+        for name, numbers in found.items():
+            if any(numbers):
+                cells = [self._cell(numbers[place]) for place in used]
+                n = numbers[0].n if numbers[0] else 0
+                groups.append(number_group(name, [number_row("anonymised speech", cells, n)]))
+        caption = "By trial set; n counts utterances with a pitch correlation."
+        heads = [metric_label(*VOICES[place]) for place in used]
+        return number_table("voices", "Utility: intonation and voices", caption, heads, groups)
+
+
+def mark_few_targets(cell: Cell, targets: int | None) -> Cell:
+    """Linkability with a note where few target trials make it unreliable."""
+    if targets is None or targets >= FEW_TARGETS:
+        return cell
+    return add_note(cell, f"{FEW}: {targets} target trials")
+
+
+# Reported otherwise --------------------------------------------------------------------------------
+
+
+def list_mismatches(values: ObjectiveValues) -> list[dict[str, str]]:
+    """Every number that is reported otherwise, averages first, in words for the system's own people."""
+    return [
+        {
+            "what": number_words(one.identity),
+            "reported": one.reported_text,
+            "recomputed": one.letter or decimals(one.value, max(AVERAGE_DIGITS, one.metric.decimals)),
+            "where": one.reported_in,
+        }
+        for one in sorted(values.disagreements, key=lambda one: not one.is_average)
+    ]
+
+
+# Conditions ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a system may compete in.
+
+    Attributes:
+        average: the EER that decides; None where it is missing.
+        met: how many conditions are.
+        conditions: each with whether it is met; empty where there is none.
+        gates: of each its metric, its groups held against the minimum, and data sets without a value.
+    """
+
+    privacy: Metric
+    policy: LeaderboardPolicy
+    average: Number | None
+    met: int
+    conditions: Table
+    gates: tuple[tuple[str, Table, list[str]], ...]
+
+
+def standing_of(values: ObjectiveValues, policy: LeaderboardPolicy) -> Standing:
+    """The conditions and gates of a policy, each met or missed and by how much."""
+    decides, attack = policy.privacy, AttackModel(policy.attack_model)
+    average = values.average(decides.metric, decides.estimator, split=policy.split, attack_model=attack)
+    found: tuple[Condition, ...] = ()
+    if average is not None and 0 <= average.value <= 100:
+        found = conditions(
+            average.value,
+            policy.minimum_eers,
+            policy=policy.policy,
+            inclusive=policy.inclusive,
+            note_within=policy.note_within,
+        )
+    columns = (Column("condition", "Condition"), Column("met", "Met?"), Column("distance", "By how much"))
+    rows = tuple(_condition_row(average.value, one) for one in found) if average else ()
+    groups = (Group(rows),) if rows else ()
+    table = Table(columns, groups, "Each condition", "Conditions of the edition", is_caption_hidden=True)
+    gates = tuple(_held_gate(values, gate) for gate in policy.gates)
+    privacy = find_metric(decides.metric, decides.estimator)
+    return Standing(privacy, policy, average, sum(one.met for one in found), table, gates)
+
+
+def _verdict(holds: bool, yes: str, no: str) -> Cell:
+    return Cell(yes, badge="succeeded") if holds else Cell(no, badge="failed")
+
+
+def _condition_row(average: float, condition: Condition) -> Row:
+    title = f"EER of {condition.minimum:g} % or more"
+    if condition.upper is not None:
+        title = f"EER of {condition.minimum:g} % to below {condition.upper:g} %"
+    beyond = condition.upper is not None and average >= condition.upper
+    limit = condition.upper if beyond and condition.upper is not None else condition.minimum
+    way = "above" if average >= limit else "below"
+    aside = "so near a limit that rounding could decide" if condition.near_limit else ""
+    distance = Cell(f"{decimals(abs(average - limit), AVERAGE_DIGITS)} points {way}", aside=aside)
+    return Row((Cell(title), _verdict(condition.met, "met", "missed"), distance))
+
+
+def _held_gate(values: ObjectiveValues, gate: Gate) -> tuple[str, Table, list[str]]:
+    """Label of the metric, its groups, and the data sets that lack a value."""
+    metric = find_metric(gate.metric, gate.estimator)
+    known = values.gate_values(gate)
+    lacking = [name for group in gate.groups for name in group if name not in known]
+    whole = [group for group in gate.groups if not {*group} & {*lacking}]
+    rows = tuple(_gate_row(one, metric) for one in hold_gate(known, whole, gate.minimum, inclusive=gate.inclusive))
+    columns = (
+        Column("sets", "Data sets, averaged"),
+        *(Column(name.lower(), name, kind="num") for name in ("Value", "Minimum")),
+        Column("passed", "Passed?"),
+        Column("distance", "By how much"),
+    )
+    caption = " must be above its minimum in each of these to be ranked."
+    groups = (Group(rows),) if rows else ()
+    return metric.label, Table(columns, groups, f"Minimum of {metric.label}", caption, metric.label), lacking
+
+
+def _gate_row(held: GateResult, metric: Metric) -> Row:
+    distance = held.value - held.minimum
+    said = f"{decimals(abs(distance), metric.decimals)} {'above' if distance >= 0 else 'below'}"
+    numbers = (Cell(decimals(held.value, metric.decimals)), Cell(f"{held.minimum:g}"))
+    return Row((Cell(" and ".join(held.group)), *numbers, _verdict(held.passed, "passed", "not passed"), Cell(said)))

@@ -1,0 +1,43 @@
+from django.urls import path
+
+from portal.systems import views
+
+app_name = "systems"
+urlpatterns = [
+    path("", views.system_list, name="list"),
+    path("new/<slug:corpus>/", views.new_baseline, name="new"),
+    path("<slug:name>/", views.system_detail, name="detail"),
+    path("<slug:name>/progress", views.system_progress, name="progress"),
+    path("<slug:name>/values.csv", views.values_csv, name="values-csv"),
+    path("<slug:name>/objective.csv", views.objective_csv, name="objective-csv"),
+    path("<slug:name>/objective.json", views.objective_json, name="objective-json"),
+    path("<slug:name>/objective.tex", views.objective_latex, name="objective-latex"),
+    path("<slug:name>/sets/<slug:data_set>/", views.measure_list, name="data-set"),
+    path("<slug:name>/sets/<slug:data_set>/measures.csv", views.measures_csv, name="measures-csv"),
+    path("<slug:name>/files/<int:pk>/", views.compare, name="compare"),
+    path("<slug:name>/files/<int:pk>/f0.json", views.f0_contours, name="f0"),
+    path("<slug:name>/files/<int:pk>/explanation.svg", views.explanation, name="explanation"),
+    path("<slug:name>/runs/<slug:data_set>/", views.run_detail, name="run"),
+    path("<slug:name>/runs/<slug:data_set>/voices.csv", views.voices_csv, name="voices-csv"),
+    path("<slug:name>/attacks/", views.attacks, name="attacks"),
+    path("<slug:name>/attacks/new/", views.new_attack, name="new-attack"),
+    path("<slug:name>/attacks/progress", views.attack_progress, name="attack-progress"),
+    path("<slug:name>/attacks/numbers.csv", views.attacks_csv, name="attacks-csv"),
+    path("<slug:name>/attacks/numbers.json", views.attacks_json, name="attacks-json"),
+    path("<slug:name>/attacks/<int:run>/scores/<int:score_set>/", views.attack_scores, name="attack-scores"),
+    path("<slug:name>/attacks/<int:run>/results.zip", views.attack_archive, name="attack-archive"),
+    path("<slug:name>/recognition/", views.recognition, name="recognition"),
+    path("<slug:name>/recognition/new/", views.new_recognition, name="new-recognition"),
+    path("<slug:name>/recognition/progress", views.recognition_progress, name="recognition-progress"),
+    path("<slug:name>/recognition/rates.csv", views.recognition_csv, name="recognition-csv"),
+    path("<slug:name>/recognition/utterances.csv", views.utterances_csv, name="recognised-utterances-csv"),
+    path("<slug:name>/engine-runs/<int:run>/cancel", views.cancel_engine_run, name="cancel-run"),
+    path("<slug:name>/engine-runs/<int:run>/continue", views.continue_engine_run, name="continue-run"),
+    path("<slug:name>/trainings/", views.training_list, name="trainings"),
+    path("<slug:name>/trainings/new/", views.new_training, name="new-training"),
+    path("<slug:name>/trainings/<int:training>/", views.training_detail, name="training"),
+    path("<slug:name>/trainings/<int:training>/live", views.training_live, name="training-live"),
+    path("<slug:name>/trainings/<int:training>/values.csv", views.training_csv, name="training-csv"),
+    path("<slug:name>/trainings/<int:training>/values.json", views.training_json, name="training-json"),
+    path("<slug:name>/trainings/<int:training>/<int:seed>/attacker.zip", views.attacker, name="training-attacker"),
+]

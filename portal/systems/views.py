@@ -1,0 +1,345 @@
+"""The pages and files of systems, of the anonymisation that made them, and of what the portal's own engines found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TextIO, cast
+
+from django.contrib import messages
+from django.core.files.storage import default_storage
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from anonymization.app.voices import list_assignments, targets_of
+from anonymization.methods.voices.files import write_targets_csv, write_voices
+from evaluation.app.attacks.selectors import list_attacks
+from evaluation.app.measures.selectors import find_measure
+from evaluation.app.models import EvaluationRun
+from evaluation.app.runs.kinds import ATTACK, RECOGNITION, EngineRunKind
+from evaluation.app.runs.selectors import EngineRuns
+from evaluation.app.runs.services import cancel_run, continue_run
+from evaluation.app.training.selectors import find_training
+from portal.accounts.access import member_page, member_read, open_read, organizer_page
+from portal.challenges.selectors import corpus_for
+from portal.core.exports import as_download, csv_response, latex_response
+from portal.core.fields import posted, show_form
+from portal.jobs.services import NotPossible
+from portal.submissions.selectors import file_for, system_for
+from portal.systems import exports, pages
+from portal.systems.anonymization import pages as anonymization
+from portal.systems.anonymization.forms import BaselineForm
+from portal.systems.attacks import pages as attack_pages
+from portal.systems.engines.forms import AttackForm, EngineForm, RecognitionForm, list_unfinished, organized_run
+from portal.systems.objective import pages as objective
+from portal.systems.recognition import pages as recognition_pages
+from portal.systems.selectors import View, member_view, numbers_view, organized_view, own_view
+from portal.systems.training import pages as training_pages
+from portal.systems.training.forms import TrainingForm
+from portal.systems.utterances import pages as utterances
+
+HTMX_STOP_POLLING = 286
+Page = Callable[..., HttpResponse]
+Respond = Callable[[str, Any], HttpResponse]
+
+
+def _shown_json(_: str, data: Any) -> JsonResponse:
+    """Data that a browser shows."""
+    return JsonResponse(data, json_dumps_params={"indent": 1})
+
+
+def _numbers_file(ending: str, respond: Respond, make: Callable[[View], Any]) -> Page:
+    """A file of numbers, for whoever may see them."""
+
+    @open_read
+    def numbers_file(request: HttpRequest, name: str) -> HttpResponse:
+        return respond(f"{name}-{ending}", make(numbers_view(request, name)))
+
+    return numbers_file
+
+
+def _stop_polling() -> HttpResponse:
+    """Once all jobs have ended, htmx stops asking for the live part of a page and loads the whole page anew."""
+    return HttpResponse(status=HTMX_STOP_POLLING, headers={"HX-Refresh": "true"})
+
+
+# Systems -------------------------------------------------------------------------------------------
+
+
+@member_read
+def system_list(request: HttpRequest) -> HttpResponse:
+    return render(request, "systems/list.html", pages.list_page(request))
+
+
+@organizer_page
+def new_baseline(request: HttpRequest, corpus: str) -> HttpResponse:
+    """Run an anonymiser over data sets of a corpus."""
+    chosen = corpus_for(request.user, corpus)
+    form = BaselineForm(posted(request), corpus=chosen, by=request.user)
+    if "try" in request.POST:
+        form.start_trial()
+        return redirect("systems:new", corpus)
+    system = form.start() if form.is_valid() else None
+    if system is not None:
+        return redirect(system)
+    return show_form(request, "systems/new.html", form, corpus=chosen)
+
+
+@open_read
+def system_detail(request: HttpRequest, name: str) -> HttpResponse:
+    """The numbers of a system; in an edition those of its submission, and what a visitor may see beside them."""
+    view = numbers_view(request, name)
+    if view.system.edition is None:
+        template, context = "systems/detail.html", pages.system_page(request, view.system)
+    else:
+        template, context = "systems/evaluated.html", objective.edition_system_page(request, view)
+    return render(request, template, context | attack_pages.portal_evaluation_sections(view, context.get("values")))
+
+
+@member_read
+def system_progress(request: HttpRequest, name: str) -> HttpResponse:
+    """The live part of `system_detail`."""
+    system = system_for(request.user, name)
+    progress = pages.progress_of(system)
+    if not progress.is_active:
+        return _stop_polling()
+    return render(request, "systems/_progress.html", {"system": system, "progress": progress})
+
+
+values_csv = _numbers_file("values.csv", csv_response, lambda view: exports.value_rows(view.system, view.submission))
+objective_csv = _numbers_file("objective.csv", csv_response, exports.objective_rows)
+objective_json = _numbers_file("objective.json", _shown_json, exports.objective_as_dict)
+objective_latex = _numbers_file("objective.tex", latex_response, exports.objective_as_latex)
+
+
+# Utterances ----------------------------------------------------------------------------------------
+
+
+@member_read
+def measure_list(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
+    """Every utterance of a data set with its measures, in the order asked for."""
+    page = utterances.data_set_page(request, member_view(request, name), data_set)
+    return render(request, "systems/data_set.html", page)
+
+
+@member_read
+def measures_csv(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
+    rows = exports.measure_rows(utterances.find_run(member_view(request, name), data_set))
+    return csv_response(f"{name}-{data_set}-measures.csv", rows)
+
+
+@member_read
+def compare(request: HttpRequest, name: str, pk: int) -> HttpResponse:
+    """Original and anonymised utterance side by side, to listen and to look at."""
+    file = file_for(request.user, name, pk)
+    return render(request, "systems/compare.html", utterances.compare_page(request, file))
+
+
+@member_read
+def f0_contours(request: HttpRequest, name: str, pk: int) -> JsonResponse:
+    """The F0 contours of original and anonymised utterance, or of the one that `side` names."""
+    measure = find_measure(file_for(request.user, name, pk))
+    if measure is None or not measure.f0_original:
+        raise Http404
+    try:
+        return JsonResponse(utterances.f0_as_json(measure, request.GET.get("side", "")))
+    except FileNotFoundError as error:  # the page then shows the sound without it
+        raise Http404 from error
+
+
+@member_read
+def explanation(request: HttpRequest, name: str, pk: int) -> HttpResponse:
+    """What the method did to one instant of an utterance, drawn."""
+    return utterances.explanation_file(request, file_for(request.user, name, pk))
+
+
+# What the portal's own methods did -----------------------------------------------------------------
+
+
+@member_read
+def run_detail(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
+    """A run of a method on a data set: settings, voices, checks."""
+    return render(request, "systems/run.html", anonymization.run_page(request, member_view(request, name), data_set))
+
+
+@member_read
+def voices_csv(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
+    """The voices of a run, as a file that the command line reads, or its targets; for organizers."""
+    run, names = anonymization.find_voices(organized_view(request, name), data_set)
+    what = "targets" if run.target_selection else "voices"
+    response = as_download(HttpResponse(content_type="text/csv; charset=utf-8"), f"{name}-{data_set}-{what}.csv")
+    if run.target_selection:
+        rows = targets_of(run.submission, run.data_set)
+        response.write(write_targets_csv(("", utterance, target) for utterance, target in rows.items()))
+    else:
+        write_voices(cast("TextIO", response), list_assignments(run), names)
+    return response
+
+
+# Attacks and recognition ---------------------------------------------------------------------------
+
+
+@open_read
+def attacks(request: HttpRequest, name: str) -> HttpResponse:
+    """What the portal's own attackers reached against a system."""
+    return render(request, "systems/attacks.html", attack_pages.attack_page(request, numbers_view(request, name)))
+
+
+@open_read
+def recognition(request: HttpRequest, name: str) -> HttpResponse:
+    """What the portal's own recognisers understood of a system."""
+    page = recognition_pages.recognition_page(request, numbers_view(request, name))
+    return render(request, "systems/recognition.html", page)
+
+
+attacks_csv = _numbers_file("attacks.csv", csv_response, exports.attack_rows)
+attacks_json = _numbers_file("attacks.json", _shown_json, exports.attacks_as_dict)
+recognition_csv = _numbers_file("word-errors.csv", csv_response, recognition_pages.rate_rows)
+
+
+@member_read
+def utterances_csv(request: HttpRequest, name: str) -> HttpResponse:
+    """Every utterance with its errors and texts, for the system's own people."""
+    return csv_response(f"{name}-utterances.csv", recognition_pages.utterance_rows(member_view(request, name)))
+
+
+@member_read
+def attack_scores(request: HttpRequest, name: str, run: int, score_set: int) -> HttpResponse:
+    """The Kaldi score file of one test, for the system's own people: it names speakers and utterances."""
+    for one in list_attacks(member_view(request, name).submission):
+        for found in one.score_sets if one.run.pk == run else ():
+            if found.pk == score_set:
+                file_name = f"{name}-{one.engine.name}-{found.data_set}-{found.attack_model}-scores.txt"
+                return _stored_file(one.scores_key(found), file_name)
+    raise Http404
+
+
+@member_read
+def attack_archive(request: HttpRequest, name: str, run: int) -> HttpResponse:
+    """The results directory of an attack in the official layout, for the system's own people."""
+    for one in list_attacks(member_view(request, name).submission):
+        if one.run.pk == run:
+            return _stored_file(one.archive_key, f"{name}-{one.engine.name}-results.zip")
+    raise Http404
+
+
+def _stored_file(key: str, file_name: str) -> HttpResponse:
+    if not default_storage.exists(key):
+        raise Http404
+    return cast("HttpResponse", FileResponse(default_storage.open(key), as_attachment=True, filename=file_name))
+
+
+def _new_run(form_class: type[EngineForm], back: str, back_title: str) -> Page:
+    """A page that starts an engine on a system."""
+
+    @member_page
+    def new_run(request: HttpRequest, name: str) -> HttpResponse:
+        view = organized_view(request, name)
+        form = form_class(posted(request), submission=view.submission, by=request.user)
+        address = f"{reverse(back, args=[name])}{view.query}"
+        if form.is_valid() and form.start() is not None:
+            return redirect(address)
+        return show_form(request, "systems/engine_new.html", form, back=address, back_title=back_title, **view.context)
+
+    return new_run
+
+
+new_attack = _new_run(AttackForm, "systems:attacks", "Attacks")
+new_recognition = _new_run(RecognitionForm, "systems:recognition", "Recognition")
+
+
+def _engine_progress(kind: EngineRunKind, address: str) -> Page:
+    """The live part of the page of such runs."""
+
+    @member_read
+    def engine_progress(request: HttpRequest, name: str) -> HttpResponse:
+        view = member_view(request, name)
+        runs = list_unfinished(view, kind)
+        if runs is None or not runs.active:
+            return _stop_polling()
+        context = view.context | {"runs": EngineRuns(runs.active, []), "address": reverse(address, args=[name])}
+        return render(request, "systems/_engine_runs.html", context)
+
+    return engine_progress
+
+
+attack_progress = _engine_progress(ATTACK, "systems:attack-progress")
+recognition_progress = _engine_progress(RECOGNITION, "systems:recognition-progress")
+
+
+@member_page
+@require_POST
+def act_on_run(
+    request: HttpRequest, name: str, run: int, service: Callable[[EvaluationRun, Any], None]
+) -> HttpResponse:
+    """Change a run; its page then shows the state it has come to."""
+    found = organized_run(organized_view(request, name), run)
+    try:
+        service(found, request.user)
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+    is_attack = found.kind == EvaluationRun.Kind.ATTACK
+    return redirect("systems:attacks" if is_attack else "systems:recognition", name)
+
+
+cancel_engine_run = partial(act_on_run, service=cancel_run)
+continue_engine_run = partial(act_on_run, service=continue_run)
+
+
+# Trained attackers ---------------------------------------------------------------------------------
+
+
+@member_read
+def training_list(request: HttpRequest, name: str) -> HttpResponse:
+    return render(request, "systems/trainings.html", training_pages.list_page(own_view(request, name)))
+
+
+@member_page
+def new_training(request: HttpRequest, name: str) -> HttpResponse:
+    """Train an attacker on a system; for its organizers."""
+    view = organized_view(request, name)
+    form = TrainingForm(posted(request), submission=view.submission, by=request.user)
+    run = form.start() if form.is_valid() else None
+    if run is not None:
+        return redirect("systems:training", name, run.pk)
+    return show_form(request, "systems/training_new.html", form, **view.context)
+
+
+@member_read
+def training_detail(request: HttpRequest, name: str, training: int) -> HttpResponse:
+    page = training_pages.training_page(own_view(request, name), training)
+    return render(request, "systems/training.html", page)
+
+
+@member_read
+def training_live(request: HttpRequest, name: str, training: int) -> HttpResponse:
+    """The part of `training_detail` that renews itself."""
+    view = own_view(request, name)
+    run = find_training(view.submission, training)
+    if run.job is None or run.job.has_ended:
+        return _stop_polling()
+    return render(request, "systems/_training_live.html", view.context | training_pages.live_part(run))
+
+
+@member_read
+def training_csv(request: HttpRequest, name: str, training: int) -> HttpResponse:
+    run = find_training(own_view(request, name).submission, training)
+    return csv_response(f"{name}-training-{run.pk}.csv", exports.epoch_rows(run))
+
+
+@member_read
+def training_json(request: HttpRequest, name: str, training: int) -> JsonResponse:
+    view = own_view(request, name)
+    run = find_training(view.submission, training)
+    return _shown_json("", exports.training_as_dict(run, view.system))
+
+
+@member_read
+def attacker(request: HttpRequest, name: str, training: int, seed: int) -> HttpResponse:
+    """What one seed learnt, as a zip; for the organizers of the system."""
+    run = find_training(organized_view(request, name).submission, training)
+    archive = exports.attacker_archive(run, seed)
+    response = FileResponse(archive, as_attachment=True, filename=f"{name}-attacker-{run.pk}-seed-{seed}.zip")
+    return cast("HttpResponse", response)
