@@ -216,7 +216,7 @@ def test_criterion_23_withdrawal_from_a_page_and_by_code(new_page, check_page):
     assert set(Session.objects.values_list("state", flat=True)) == {"withdrawn"}
 
 
-def test_criterion_20_steps_work_in_a_frame_of_mechanical_turk_with_cookies_blocked(browser, live_server):
+def test_criterion_20_steps_work_in_a_frame_of_mechanical_turk_with_cookies_blocked(browser, live_server, traffic):
     """A page of the platform's own host shows the study in a frame; nothing of ours may keep or read a cookie."""
     study = make_study(platform="mturk", screening=EVERYTHING | {"headphones": "none"})
     context = browser.new_context()
@@ -259,7 +259,7 @@ def _without_cookies(route):
     route.continue_(headers=headers)
 
 
-def test_pages_of_other_platforms_do_not_open_in_a_frame(browser, live_server):
+def test_pages_of_other_platforms_do_not_open_in_a_frame(browser, live_server, traffic):
     study = make_study(platform="prolific", platform_settings={"codes": {"complete": "C"}})
     context = browser.new_context()
     context.grant_permissions(["local-network-access"])
@@ -280,8 +280,8 @@ def test_criterion_22_right_to_left_page_is_mirrored_and_nothing_hangs_out(new_p
     page = new_page(locale="en")
     page.goto(link_of(study))
     page.get_by_role("button", name="Begin").click()
-    left = page.locator(".top-name").bounding_box()["x"]
     page.get_by_label("I have read this and agree").check()
+    left = page.locator(".top-name").bounding_box()["x"]
     page.get_by_role("button", name="العربيّة").click()
     page.wait_for_selector("html[dir=rtl]")
     right = page.locator(".top-name").bounding_box()
@@ -303,7 +303,7 @@ def test_high_contrast_and_forced_colours_pass_the_same_checks(new_page, check_p
     check_page(forced, "listen-forced", widths=(360,), schemes=("light",))
 
 
-def test_sound_test_works_without_script_by_the_browsers_own_player(browser, live_server, faults):
+def test_sound_test_works_without_script_by_the_browsers_own_player(browser, live_server, traffic, faults):
     session = make_session(make_full(), step="sound")
     context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
     page = context.new_page()

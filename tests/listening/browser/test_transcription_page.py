@@ -3,14 +3,15 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browsing import wait_until
 from tests.listening.browser.trials import (
     events_of,
     expect_heard,
     expect_number,
+    expect_ready,
     expect_saved,
     open_trials,
     player,
+    wait_for_rows,
 )
 from tests.listening.factories import make_session
 from tests.listening.form_factories import make_transcription_study
@@ -29,7 +30,7 @@ def text_of(page):
 
 def only_answer(session):
     """The answer, once the portal has it."""
-    wait_until(session.answers.count, "an answer")
+    wait_for_rows(session.answers, 1, "answer")
     return session.answers.get()
 
 
@@ -39,7 +40,7 @@ def refusal(page):
 
 def hear(page, times=1):
     for number in range(1, times + 1):
-        expect(player(page, "a")).to_have_attribute("data-state", "ready")
+        expect_ready(page, "a")
         player(page, "a").locator("button").click()
         expect_heard(page, "a")
         expect(player(page, "a").locator("[data-remark]")).to_contain_text(f"plays left: {2 - number}")
@@ -52,7 +53,7 @@ def expect_no_trials(page):
 
 def test_criterion_21_what_is_typed_by_keyboard_alone_is_stored_as_it_is(page, session, faults):
     open_trials(page, session)
-    expect(player(page, "a")).to_have_attribute("data-state", "ready")
+    expect_ready(page, "a")
     page.keyboard.press("a")
     expect_heard(page, "a")
     for _ in range(10):

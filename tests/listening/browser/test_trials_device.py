@@ -6,8 +6,19 @@ import pytest
 from playwright.sync_api import expect
 
 from listening.app.models import Study
-from tests.browsing import CHROMIUM
-from tests.listening.browser.trials import EAR, events_of, expect_heard, listen, open_trials, player, rate, send, stored
+from tests.browsing import CHROMIUM, PATIENCE_S, wait_until
+from tests.listening.browser.trials import (
+    EAR,
+    events_of,
+    expect_heard,
+    expect_ready,
+    listen,
+    open_trials,
+    player,
+    rate,
+    send,
+    stored,
+)
 from tests.listening.factories import make_session, make_study
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,11 +40,13 @@ PROBE = """() => {
 
 
 @pytest.fixture
-def strict_page(browser, live_server):
+def strict_page(browser, live_server, traffic):
     """A page of a browser that lets no sound out before somebody has touched the page, as phones do."""
     arguments = ["--no-sandbox", "--autoplay-policy=document-user-activation-required"]
     strict = browser.browser_type.launch(executable_path=CHROMIUM, args=arguments)
-    yield strict.new_context(base_url=live_server.url, **PHONE).new_page()
+    context = strict.new_context(base_url=live_server.url, **PHONE)
+    context.set_default_timeout(1000 * PATIENCE_S)
+    yield context.new_page()
     strict.close()
 
 
@@ -48,12 +61,11 @@ def middle_of(line, selector):
 
 
 def tap_once_there(page, line, selector):
-    for _ in range(200):
-        found = middle_of(line, selector)
-        if found:
-            return page.touchscreen.tap(*found)
+    def look():
         page.wait_for_timeout(50)
-    raise AssertionError(f"{selector} never came.")
+        return middle_of(line, selector)
+
+    page.touchscreen.tap(*wait_until(look, selector))
 
 
 def test_criterion_01_first_trial_is_audible_after_one_tap_in_both_ears(strict_page):
@@ -88,7 +100,7 @@ def test_criterion_01_tap_on_test_my_sound_is_the_only_one_before_the_first_tria
         page.locator(f'input[name="answer{place}"][value="{number}"]').check()
     page.get_by_role("button", name="Continue").tap()
     page.get_by_role("button", name="I have read this. Begin.").tap()
-    expect(player(page, "a")).to_have_attribute("data-state", "ready")
+    expect_ready(page, "a")
     player(page, "a").locator("button").tap()
     expect_heard(page, "a")
     page.wait_for_function("() => ear.left > 1")
@@ -113,7 +125,7 @@ def test_sound_that_the_browser_holds_back_is_told_and_begins_with_the_next_tap(
     page.add_init_script(f"({STUCK})()")
     session = make_session(make_study(trials=2))
     open_trials(page, session)
-    expect(player(page, "a")).to_have_attribute("data-state", "ready")
+    expect_ready(page, "a")
     player(page, "a").locator("button").click()
     expect(page.locator("#notice")).to_have_text("Your browser did not let the sound begin. Please play it once more.")
     expect(player(page, "a")).not_to_have_attribute("data-heard", "")

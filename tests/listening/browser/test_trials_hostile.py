@@ -13,6 +13,7 @@ from tests.listening.browser.trials import (
     events_of,
     expect_heard,
     expect_number,
+    expect_ready,
     expect_saved,
     listen,
     open_trials,
@@ -62,7 +63,7 @@ def test_criterion_10_changed_browser_gets_no_further_and_is_noted(page, session
     page.add_init_script(TRICKS[trick])
     open_trials(page, session)
     for number, slot in enumerate("ab", 1):
-        expect(player(page, slot)).to_have_attribute("data-state", "ready")
+        expect_ready(page, slot)
         player(page, slot).locator("button").click()
         wait_until(lambda count=number: len(draft_of(page)["plays"]) == count, "the end of a playback")
     rate(page)
@@ -77,7 +78,7 @@ def test_criterion_10_page_in_the_background_is_noted(page, session):
     page.add_init_script("Object.defineProperty(document, 'hidden', { get: () => window.isAway === true })")
     open_trials(page, session)
     listen(page, "a")
-    expect(player(page, "b")).to_have_attribute("data-state", "ready")
+    expect_ready(page, "b")
     # Away as soon as it plays, which no test outside of the page would be quick enough for.
     player(page, "b").locator("button").evaluate(
         """(button) => button.addEventListener("click", () => {
@@ -157,6 +158,7 @@ def test_plays_are_limited_and_cannot_be_cut_short(page):
     expect(player(page, "a").locator("[data-remark]")).to_have_text("heard · plays left: 1")
     page.reload()
     expect(player(page, "a").locator("[data-remark]")).to_have_text("heard · plays left: 1")
+    expect_ready(page, "a")
     page.keyboard.press("a")
     page.keyboard.press("a")  # while it plays
     expect(player(page, "a")).to_have_attribute("data-state", "used-up")

@@ -9,6 +9,7 @@ from tests.listening.browser.trials import (
     RATED,
     expect_heard,
     expect_number,
+    expect_ready,
     expect_saved,
     listen,
     open_trials,
@@ -39,7 +40,7 @@ def test_criterion_21_session_by_keyboard_alone(page):
     open_trials(page, session)
     expect(page.locator("#trial-heading")).to_be_focused()
     assert axe_violations(page) == []
-    expect(player(page, "b")).to_have_attribute("data-state", "ready")
+    expect_ready(page)
 
     # With Tab, Space, arrows and Enter.
     press(page, "Tab", "Tab", "Space")
@@ -56,7 +57,7 @@ def test_criterion_21_session_by_keyboard_alone(page):
     # With letters and digits: 0 stands for ten.
     expect_number(page, 2)
     expect(page.locator("#trial-heading")).to_be_focused()
-    expect(player(page, "b")).to_have_attribute("data-state", "ready")
+    expect_ready(page)
     press(page, "a")
     expect_heard(page, "a")
     press(page, "B")
@@ -65,7 +66,7 @@ def test_criterion_21_session_by_keyboard_alone(page):
 
     # A digit rates the question that has the focus.
     expect_number(page, 3)
-    expect(player(page, "b")).to_have_attribute("data-state", "ready")
+    expect_ready(page)
     press(page, "a")
     expect_heard(page, "a")
     press(page, "b")
@@ -129,7 +130,7 @@ def test_keys_can_be_switched_off_for_good(page):
     page.get_by_text("Keys", exact=True).click()
     page.get_by_label("Use these keys").uncheck()
     page.locator("#trial-heading").focus()
-    expect(player(page, "a")).to_have_attribute("data-state", "ready")
+    expect_ready(page, "a")
     press(page, "a", "5")
     expect(player(page, "a")).to_have_attribute("data-state", "ready")
     expect(page.locator("input[type=radio]:checked")).to_have_count(0)
@@ -140,7 +141,7 @@ def test_keys_can_be_switched_off_for_good(page):
 def test_keys_work_on_other_keyboards(page):
     """Arabic letters and digits, and French digits, by the place of the key."""
     open_trials(page, make_session(make_study(trials=2)))
-    expect(player(page, "a")).to_have_attribute("data-state", "ready")
+    expect_ready(page, "a")
     for key, code in (("٧", "Digit7"), ("&", "Digit1"), ("ش", "KeyA")):
         page.evaluate(
             "([key, code]) => document.body.dispatchEvent(new KeyboardEvent('keydown', { key, code, bubbles: true }))",

@@ -94,6 +94,7 @@ def test_criterion_04_skip_whose_reply_is_lost_counts_once(page, session):
 
 def test_tab_that_lost_the_session_does_not_take_it_back_by_a_report(new_page, session):
     page = open_trials(new_page(), session)
+    expect_clips(page, 6)
     choose(page, "a", "noise")
     open_trials(new_page(), session)
     asked = []

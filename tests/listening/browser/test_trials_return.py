@@ -10,6 +10,7 @@ from tests.listening.browser.trials import (
     events_of,
     expect_clips,
     expect_number,
+    expect_ready,
     expect_saved,
     listen,
     open_trials,
@@ -117,8 +118,9 @@ def test_criterion_06_second_tab_takes_over_and_freezes_the_first(page, session)
 
 def test_criterion_06_other_device_takes_over_and_the_first_learns_it_from_the_portal(page, new_page, session):
     """Two browsers that know nothing of each other; the answer of the one that lost the session is not taken."""
+    for one in (page, other := new_page()):  # signs of life tell nothing: only the answers of each do
+        one.route("**/alive", lambda route: route.fulfill(json={}))
     begin_second_trial(page, session)
-    other = new_page()
     open_trials(other, session)
     expect_number(other, 2)
     expect(page.locator("#frozen-panel")).to_be_hidden()
@@ -130,7 +132,7 @@ def test_criterion_06_other_device_takes_over_and_the_first_learns_it_from_the_p
     expect_number(page, 3)
     stored(session, 6)
     expect_saved(page)
-    expect(other.locator("#frozen-panel")).to_be_hidden()  # it learns with its next sign of life
+    expect(other.locator("#frozen-panel")).to_be_hidden()  # it learns it with its answer
     answer(other)
     expect(other.locator("#frozen-panel")).to_be_visible()
     stored(session, 6)
@@ -156,14 +158,27 @@ def test_where_nothing_can_be_kept_the_page_says_so_and_the_session_goes_on(page
     expect_saved(page)
 
 
+# Pauses as soon as something of B was heard, which no test outside of the page would be quick enough for.
+PAUSE_IN_ITS_MIDST = """() => new Promise((resolve) => {
+  const b = document.querySelector('#players [data-slot="b"]');
+  const look = () => {
+    if (b.querySelector("progress").value === 0) return setTimeout(look, 20);
+    document.getElementById("pause").click();
+    resolve();
+  };
+  b.querySelector("button").click();
+  look();
+})"""
+
+
 def test_pause_stops_the_sound_and_the_clock_and_digits_rate_nothing(page, monkeypatch):
     page.clock.install()
     monkeypatch.setattr(factories, "SECONDS", 2)  # long enough to be met in its midst
     session = make_session(make_study(trials=2))
     open_trials(page, session)
     listen(page, "a")
-    player(page, "b").locator("button").click()
-    page.click("#pause")
+    expect_ready(page, "b")
+    page.evaluate(PAUSE_IN_ITS_MIDST)
     page.keyboard.press("5")
     page.clock.fast_forward("10:00")
     page.click("#resume")

@@ -5,6 +5,7 @@ The page goes on at once and sends behind it: what the portal has of an answer i
 
 import re
 
+from django.db import connection
 from playwright.sync_api import expect
 
 from tests.browsing import wait_until
@@ -74,6 +75,12 @@ def player(page, slot):
     return page.locator(f'#players [data-slot="{slot}"]')
 
 
+def expect_ready(page, slots="ab"):
+    """Their samples have come: a key that is pressed before plays nothing. Which comes first is left to the network."""
+    for slot in slots:
+        expect(player(page, slot)).to_have_attribute("data-state", "ready")
+
+
 def listen(page, slots="ab"):
     """Play each sample to its end by its button."""
     for slot in slots:
@@ -115,9 +122,15 @@ def expect_number(page, number, **options):
     expect(page.locator("#trial-heading")).to_contain_text(re.compile(rf"\b{number} of \d+"), **options)
 
 
+def wait_for_rows(rows, count, what):
+    """So many are there, and so is all that was written with them: portal and test may share a connection, on which
+    rows are seen while the request that writes them still writes others."""
+    wait_until(lambda: rows.count() >= count and not connection.in_atomic_block, f"{count} {what}")
+
+
 def stored(session, count):
     """By position of the trial and task the stored ratings, once they are so many; fails if one is there twice."""
-    wait_until(lambda: session.answers.count() >= count, f"{count} answers")
+    wait_for_rows(session.answers, count, "answers")
     rows = list(session.answers.values_list("trial__position", "task", "rating"))
     found = {(position, task): rating for position, task, rating in rows}
     assert len(found) == len(rows) == count
@@ -127,7 +140,7 @@ def stored(session, count):
 def events_of(session, kind, count=1):
     """What is told of the events of a kind, once they are so many."""
     events = session.events.filter(kind=kind).order_by("pk")
-    wait_until(lambda: events.count() >= count, f"{count} events of the kind {kind}")
+    wait_for_rows(events, count, f"events of the kind {kind}")
     found = list(events.values_list("data", flat=True))
     assert len(found) == count
     return found
