@@ -4,12 +4,16 @@ A loop of one function is called through `compiled`, so that it can be read and 
 functions are decorated with `inner` and `entry`, whose sums may be reordered.
 Compiled functions release the GIL and use no threading layer of numba, which would not survive the fork of a worker:
 threads are the caller's.
+Of processes that want a loop at the same time one compiles it; the others wait and take what it kept on disk.
 """
 
 from __future__ import annotations
 
+import fcntl
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar, cast
 
@@ -23,12 +27,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 @functools.cache
 def compiled(function: _Function) -> _Function:
     """The same function, compiled; kept on disk, or in memory where no folder can be written to."""
-    from numba import njit
-
-    try:
-        return cast("_Function", njit(cache=True, nogil=True)(function))
-    except RuntimeError:
-        return cast("_Function", njit(nogil=True)(function))
+    return cast("_Function", _compile_and_keep(function, {"nogil": True}))
 
 
 def inner(function: _Function) -> _Function:
@@ -62,8 +61,42 @@ class _Loop:
                 for name in self._function.__code__.co_names:
                     if isinstance(called := names.get(name), _Loop):
                         names[name] = called.compile()
-                try:
-                    self._compiled = njit(cache=self._is_kept, **_OPTIONS)(self._function)
-                except RuntimeError:
-                    self._compiled = njit(**_OPTIONS)(self._function)
+                if self._is_kept:
+                    self._compiled = _compile_and_keep(self._function, _OPTIONS)
+                else:
+                    self._compiled = cast("Callable[..., Any]", njit(**_OPTIONS)(self._function))
             return self._compiled
+
+
+def _compile_and_keep(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+    """The function as numba compiles it when it is called, or takes it from the disk."""
+    from numba import njit
+
+    try:
+        loop: Any = njit(cache=True, **options)(function)
+    except RuntimeError:  # numba finds no folder
+        return cast("Callable[..., Any]", njit(**options)(function))
+    compile_or_load = loop.compile
+    lock = Path(loop.stats.cache_path, f"{function.__module__}.{function.__qualname__}.lock")
+
+    def in_turn(signature: Any) -> Any:
+        with _turn, _turn_of_processes(lock):
+            return compile_or_load(signature)
+
+    loop.compile = in_turn
+    return cast("Callable[..., Any]", loop)
+
+
+@contextmanager
+def _turn_of_processes(lock: Path) -> Iterator[None]:
+    """Alone among the processes that hold this file; without a turn where it cannot be made or locked."""
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        file = lock.open("a")
+    except OSError:
+        yield
+        return
+    with file:
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

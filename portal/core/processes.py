@@ -206,19 +206,22 @@ def _how(code: int) -> str:
 
 
 def portal_processes(address: str, *, web_threads: int, worker_processes: int) -> list[Process]:
-    """The web server, the worker and the scheduler of a portal on one machine."""
+    """The web server, the worker and the scheduler of a portal on one machine.
+
+    Whoever starts them has run the checks of Django, which load every page: once is enough.
+    """
     python = sys.executable
     web = [python, "-m", "gunicorn", "portal.config.wsgi", "--bind", address, "--workers", "1"]
     web += ["--worker-class", "gthread", "--threads", str(web_threads), "--timeout", "60"]
     web += ["--graceful-timeout", "10", "--keep-alive", "20", "--log-level", "warning"]
     # A worker that is root says so at length; who runs the portal as root has chosen to.
     worker = [python, "-W", "ignore:You're running the worker with superuser privileges"]
-    worker += ["-m", "celery", "--quiet", "--app", "portal.config.celery", "worker", "--queues", "io,cpu,gpu"]
-    worker += ["--concurrency", str(worker_processes), "--loglevel", "WARNING"]
+    worker += ["-m", "celery", "--skip-checks", "--quiet", "--app", "portal.config.celery", "worker"]
+    worker += ["--queues", "io,cpu,gpu", "--concurrency", str(worker_processes), "--loglevel", "WARNING"]
     worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     return [
         Process("web", web),
         # Speech is computed at low priority, so that pages stay quick.
         Process("worker", ["nice", "-n", "10", *worker], frozenset({"worker: Warm shutdown (MainProcess)"})),
-        Process("scheduler", [python, "manage.py", "run_scheduler"]),
+        Process("scheduler", [python, "manage.py", "run_scheduler", "--skip-checks"]),
     ]

@@ -154,13 +154,13 @@ class Portal:
         return program
 
     def start_worker(self, *, concurrency=2, **environment):
-        command = ["-m", "celery", "--app", "portal.config.celery", "worker", "--queues"]
+        command = ["-m", "celery", "--skip-checks", "--app", "portal.config.celery", "worker", "--queues"]
         command += ["io,cpu,gpu", "--concurrency", str(concurrency), "--loglevel", "INFO"]
         command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
         return self.start("worker", *command, **environment)
 
     def start_scheduler(self, **environment):
-        return self.start("scheduler", "manage.py", "run_scheduler", **environment)
+        return self.start("scheduler", "manage.py", "run_scheduler", "--skip-checks", **environment)
 
     def stand(self):
         """The standing worker and scheduler run; whichever does not is started."""
