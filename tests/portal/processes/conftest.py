@@ -26,11 +26,11 @@ def portal(all_programs, transactional_db):
     """The test's programs; those that a test leaves behind with a job are killed."""
     end_all_programs(but=all_programs)
     empty_queue()
-    standing = {all_programs.worker, all_programs.scheduler}
+    standing = all_programs.standing()
     yield all_programs
     if Job.objects.filter(state=State.RUNNING).exists():
         all_programs.kill_all()
-    for program in set(all_programs.programs) - {all_programs.worker, all_programs.scheduler} - standing:
+    for program in set(all_programs.programs) - all_programs.standing() - standing:
         program.kill()
         all_programs.programs.remove(program)
 

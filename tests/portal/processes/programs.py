@@ -137,7 +137,7 @@ def _environment(folder):
 
 
 class Portal:
-    """The programs of a test; a worker and a scheduler stand for all tests until one of them kills them."""
+    """The programs of a test; worker, scheduler and web server stand for all tests until one of them kills them."""
 
     made = []
 
@@ -147,6 +147,7 @@ class Portal:
         self.programs = []
         self.worker = None
         self.scheduler = None
+        self.server = None  # the `WebServer` that stands
 
     def start(self, name, *command, **environment):
         program = Program(name, command, self.folder, **environment)
@@ -166,14 +167,21 @@ class Portal:
         """The standing worker and scheduler run; whichever does not is started."""
         if self.worker is None or not self.worker.is_running:
             self.worker = self.start_worker()
+        self.stand_scheduler()
+
+    def stand_scheduler(self):
         if self.scheduler is None or not self.scheduler.is_running:
             self.scheduler = self.start_scheduler()
+
+    def standing(self):
+        """The programs that the next test takes over."""
+        return {self.worker, self.scheduler, self.server and self.server.program}
 
     def kill_all(self):
         for program in self.programs:
             program.kill()
         self.programs.clear()
-        self.worker = self.scheduler = None
+        self.worker = self.scheduler = self.server = None
 
 
 def end_all_programs(*, but=None):

@@ -11,10 +11,12 @@ from urllib.request import urlopen
 
 import pytest
 from django.conf import settings
+from django.core.management import CommandError, call_command
 
 from portal.jobs.models import Job, State
 from tests.portal.processes.programs import (
     PATIENCE_S,
+    Program,
     free_port,
     hold,
     items_of,
@@ -38,10 +40,10 @@ def answer(url):
 
 
 class Served:
-    def __init__(self, portal):
+    def __init__(self, folder):
         address = f"127.0.0.1:{free_port()}"
         self.url = f"http://{address}"
-        self.program = portal.start("serve", "manage.py", "serve", PORTAL_ADDRESS=address)
+        self.program = Program("serve", ["manage.py", "serve"], folder, PORTAL_ADDRESS=address)
 
     def ready(self):
         reply = answer(f"{self.url}/health/ready")
@@ -51,14 +53,43 @@ class Served:
         return {pid for pid, command in self.program.family().items() if part in command}
 
 
+@pytest.fixture(scope="module")
+def left(all_programs):
+    """The portal that the last test left running, if it did."""
+    left = []
+    yield left
+    for served in left:
+        served.program.kill()
+
+
 @pytest.fixture
-def served(alone):
-    served = Served(alone)
-    wait_until(served.ready, "the portal is ready")
-    return served
+def served(alone, left):
+    """A portal that is ready: the one that the last test left, or a new one."""
+    if not left or not left[-1].program.is_running:
+        left.append(Served(alone.folder))
+    wait_until(left[-1].ready, "the portal is ready")
+    yield left[-1]
+    if Job.objects.filter(state=State.RUNNING).exists():
+        left[-1].program.kill()
 
 
-def test_job_goes_on_while_the_web_server_is_killed_and_comes_back(served, tmp_path):
+def test_second_portal_on_the_same_data_folder_ends_with_a_sentence(served, alone, settings):
+    sentence = (
+        f"Another portal runs on the data folder {settings.DATA_DIR}: process {served.program.pid}, "
+        f"{served.url}/. Use that one, end it, or set PORTAL_DATA_DIR to another folder."
+    )
+    second = alone.start("second", "manage.py", "serve", PORTAL_ADDRESS=f"127.0.0.1:{free_port()}")
+    assert second.wait() == 1
+    assert second.output().strip() == f"CommandError: {sentence}"
+    settings.ADDRESS = f"127.0.0.1:{free_port()}"
+    with pytest.raises(CommandError) as refusal:
+        call_command("demo")
+    assert str(refusal.value) == sentence
+    assert served.program.output().splitlines()[0] == f"The portal opens at {served.url}/ (Ctrl-C ends it)"
+    assert served.ready()
+
+
+def test_job_goes_on_while_the_web_server_is_killed_and_comes_back(served, alone, left, tmp_path):
     file = tmp_path / "steps"
     job = make_steps(file, held_at=3)
     process = wait_for_items(file, 3)
@@ -74,6 +105,9 @@ def test_job_goes_on_while_the_web_server_is_killed_and_comes_back(served, tmp_p
     assert "web ended (signal SIGKILL); it starts again in 1 s" in served.program.output()
     served.program.send(signal.SIGKILL)
     wait_until(lambda: served.program.family() == {}, "the end of what a killed supervisor ran")
+    again = Served(alone.folder)  # a killed portal leaves no lock behind
+    left.append(again)
+    wait_until(again.ready, "the portal is ready")
 
 
 def test_killed_worker_comes_back_and_one_interrupt_ends_everything(served, alone, tmp_path):
@@ -102,31 +136,16 @@ def test_killed_worker_comes_back_and_one_interrupt_ends_everything(served, alon
     assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 2, list(range(12)))
 
 
-def test_second_portal_on_the_same_data_folder_ends_with_a_sentence(served, alone):
-    assert served.program.output().splitlines()[0] == f"The portal opens at {served.url}/ (Ctrl-C ends it)"
-    for command in (["serve"], ["demo"]):
-        second = alone.start("second", "manage.py", *command, PORTAL_ADDRESS=f"127.0.0.1:{free_port()}")
-        assert second.wait() == 1
-        assert second.output().strip() == (
-            f"CommandError: Another portal runs on the data folder {settings.DATA_DIR}: process {served.program.pid}, "
-            f"{served.url}/. Use that one, end it, or set PORTAL_DATA_DIR to another folder."
-        )
-    served.program.kill()
-    third = Served(alone)  # a killed portal leaves no lock behind
-    wait_until(third.ready, "the portal is ready")
-
-
 @pytest.mark.parametrize("command", ["serve", "demo"])
-def test_portal_at_a_taken_address_ends_with_a_sentence(alone, command):
+def test_portal_at_a_taken_address_ends_with_a_sentence(settings, tmp_path, command):
+    settings.DATA_DIR = tmp_path
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        address = f"127.0.0.1:{other.getsockname()[1]}"
-        program = alone.start("serve", "manage.py", command, PORTAL_ADDRESS=address)
-        assert program.wait() == 1
-        assert program.output().startswith(
-            f"CommandError: The address {address} cannot be used (Address already in use)"
-        )
+        settings.ADDRESS = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(CommandError) as refusal:
+            call_command(command)
+        assert str(refusal.value).startswith(f"The address {settings.ADDRESS} cannot be used (Address already in use)")
 
 
 def test_make_run_says_what_it_does_and_ends_quietly_at_an_interrupt(alone, tmp_path):

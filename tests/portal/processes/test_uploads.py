@@ -24,7 +24,15 @@ from portal.submissions.models import Submission, Upload
 from portal.submissions.uploads import hash_upload, upload_path
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system, make_user
 from tests.portal.processes.programs import wait_until
-from tests.portal.processes.uploading import MEBIBYTE, SIZE_MB, BadLine, WebServer, disturb, make_archive
+from tests.portal.processes.uploading import (
+    MEBIBYTE,
+    SIZE_MB,
+    BadLine,
+    WebServer,
+    disturb,
+    make_archive,
+    standing_server,
+)
 
 MOST_MEMORY_GROWTH = 40 * MEBIBYTE
 PART = {"Tus-Resumable": "1.0.0", "Content-Type": "application/offset+octet-stream"}
@@ -48,7 +56,7 @@ def bearer(owner):
 
 @pytest.fixture
 def server(portal):
-    return WebServer(portal)
+    return standing_server(portal)
 
 
 @pytest.fixture
@@ -142,7 +150,7 @@ def test_scheduler_gives_up_what_is_overdue(portal, server, team, bearer):
     Upload.objects.update(expires_at=timezone.now())
     path = upload_path(Upload.objects.get())
     assert path.exists()
-    portal.start_scheduler()
+    portal.stand_scheduler()
     wait_until(lambda: not path.exists(), "the removal of what had come")
     assert Upload.objects.get().state == "expired"
     assert send(address, bearer, 300, b"x" * 700).status_code == 410

@@ -16,7 +16,7 @@ from portal.submissions.uploads import upload_path
 from tests.portal.archives import anonymised, zip_of
 from tests.portal.factories import make_corpus, make_edition, make_team, make_user
 from tests.portal.processes.programs import wait_until
-from tests.portal.processes.uploading import MEBIBYTE, BadLine, WebServer, make_archive
+from tests.portal.processes.uploading import MEBIBYTE, BadLine, make_archive, standing_server
 
 LIMIT_S = 120
 SCOPES = ["read", "submit"]
@@ -35,7 +35,7 @@ def team(owner):
 
 @pytest.fixture
 def server(portal):
-    return WebServer(portal)
+    return standing_server(portal)
 
 
 class Shell:

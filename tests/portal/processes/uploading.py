@@ -68,6 +68,13 @@ class WebServer:
         return max(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
+def standing_server(portal):
+    """The web server that stands for all tests until one of them kills it for good."""
+    if portal.server is None or not portal.server.program.is_running:
+        portal.server = WebServer(portal)
+    return portal.server
+
+
 class BadLine:
     """A way to a server that can be cut: whoever is connected meets a reset, whoever connects later gets through."""
 
