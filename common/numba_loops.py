@@ -2,6 +2,8 @@
 
 A loop of one function is called through `compiled`, so that it can be read and tested without numba; loops of several
 functions are decorated with `inner` and `entry`, whose sums may be reordered.
+An inner loop becomes a part of the code of each entry. Were it called instead, a process that compiled it would run
+another order of its sums than one that found the entry on disk, and their last digits would differ.
 Compiled functions release the GIL and use no threading layer of numba, which would not survive the fork of a worker:
 threads are the caller's.
 Of processes that want a loop at the same time one compiles it; the others wait and take what it kept on disk.
@@ -64,7 +66,7 @@ class _Loop:
                 if self._is_kept:
                     self._compiled = _compile_and_keep(self._function, _OPTIONS)
                 else:
-                    self._compiled = cast("Callable[..., Any]", njit(**_OPTIONS)(self._function))
+                    self._compiled = cast("Callable[..., Any]", njit(forceinline=True, **_OPTIONS)(self._function))
             return self._compiled
 
 
