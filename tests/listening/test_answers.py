@@ -161,6 +161,15 @@ def test_plays_and_events_are_kept_as_claims(client, session):
     assert (told.kind, told.data["ms"], told.data["how"], told.data["position"]) == ("paused", 1200, "key", 1)
 
 
+def test_an_event_about_another_trial_keeps_its_own_position(client, session):
+    hear(session)
+    retried = {"kind": "clip-retry", "ms": 900, "data": {"position": 3, "slot": "b", "why": "status 503", "attempt": 1}}
+    paused = {"kind": "pause", "ms": 1200, "data": None}
+    assert answer(client, session, events=[retried, paused])[0] == 200
+    told = session.events.filter(is_told=True).order_by("pk").values_list("kind", "data__position")
+    assert list(told) == [("clip-retry", 3), ("pause", 1)]
+
+
 def test_claims_beyond_their_bounds_are_left_out_and_the_answer_is_kept(client, session):
     hear(session)
     play = {"slot": "a", "started_ms": 0, "heard_ms": 0, "is_whole": False, "remarks": []}

@@ -340,13 +340,16 @@ def _keep(session: Session, trial: PlannedTrial, claim: Claim, now: datetime) ->
     _keep_events(session, claim.events, position=claim.position)
 
 
-def _keep_events(session: Session, events: list[ToldEvent], **more: Any) -> None:
-    """Of what the browser tells, a session keeps some thousands; who sends more tells nothing new."""
+def _keep_events(session: Session, events: list[ToldEvent], **place: int) -> None:
+    """Of what the browser tells, a session keeps some thousands; who sends more tells nothing new.
+
+    `place`: of the answer that carried them; an event that names its own, such as a clip fetched ahead, keeps that.
+    """
     if not events:
         return
     room = max(0, MOST_EVENTS_OF_SESSION - session.events.filter(is_told=True).count())
     SessionEvent.objects.bulk_create(
-        SessionEvent(session=session, kind=event.kind, is_told=True, data=event.data | more) for event in events[:room]
+        SessionEvent(session=session, kind=event.kind, is_told=True, data=place | event.data) for event in events[:room]
     )
 
 
