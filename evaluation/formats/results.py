@@ -110,8 +110,7 @@ class ReportedNumber:
 
 
 NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf)"
-CATEGORIES = "0ABCDEF"
-_CATEGORY_UPPER = (2.2e-16, 1.0, 2.0, 4.0, 5.0, 6.0)
+CATEGORIES = "0ABCDEF"  # of ZEBRA, from perfect privacy to the worst
 
 
 def print_zebra(value: float) -> str:
@@ -119,11 +118,6 @@ def print_zebra(value: float) -> str:
     if value == 0:
         return "0"
     return f"{value:.3f}" if abs(value) > 5e-4 else f"{value:.0e}"
-
-
-def zebra_category(value: float) -> str:
-    """The category of a ZEBRA individual value (protocol 2.4): “0”, then A to F."""
-    return CATEGORIES[sum(value > upper for upper in _CATEGORY_UPPER)]
 
 
 @dataclass(frozen=True, slots=True)

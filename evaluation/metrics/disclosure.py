@@ -16,12 +16,14 @@ details as in the package ``zebra`` of VoicePrivacy 2022.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from common.errors import MetricInputError
+from evaluation.formats.results import CATEGORIES
 from evaluation.metrics import calibration
 
 TARGETS_PER_BIN = 10
@@ -96,8 +98,8 @@ def _trapezoid_weights(edges: calibration.Floats) -> calibration.Floats:
 
 
 # The highest individual value of each category (Nautsch et al. 2020, table 1: likelihood ratios of 10, 10², 10⁴ …).
-CATEGORIES = (("0", float(np.finfo(np.float64).eps)), ("A", 1.0), ("B", 2.0), ("C", 4.0), ("D", 5.0), ("E", 6.0))
-WORST_CATEGORY = "F"
+# That of “0” is the rounding of the logarithm; above the last one everything is the worst.
+_HIGHEST = (float(np.finfo(np.float64).eps), 1.0, 2.0, 4.0, 5.0, 6.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ def zebra_category(individual_log10: float, *, compatibility: calibration.Compat
         raise MetricInputError(f"Expected an individual disclosure of 0 or above, found {individual_log10}.")
     if calibration.is_official(compatibility) and individual_log10 == 0:
         raise MetricInputError("The official code has no category for exactly 0. Ask for the documented one instead.")
-    return next((letter for letter, limit in CATEGORIES if individual_log10 <= limit), WORST_CATEGORY)
+    return CATEGORIES[bisect_left(_HIGHEST, individual_log10)]
 
 
 def compute_zebra(

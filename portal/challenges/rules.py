@@ -7,7 +7,6 @@ holds.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from evaluation.metrics.catalogue import UnknownMetricError, find_metric
-from evaluation.protocols.recipes import DataSet, Recipe, RecipeError, parse_recipe
+from evaluation.protocols.recipes import DataSet, Recipe, RecipeError, list_hash, parse_recipe
 from portal.core.labels import duration
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 LARGEST_RECIPE_BYTES = 1 << 20
 ROLES_OF_A_CORPUS = ("enrolment", "trial", "training")
-HASH_DIGITS = 16
 
 
 class Phase(StrEnum):
@@ -188,13 +186,8 @@ def _differences(one: DataSet, found: HeldSet, corpus: str) -> Iterator[str]:
         yield f"{place}: expected the role {one.role}, found {found.role}."
     if one.utterances not in (None, len(found.utterances)):
         yield f"{place}: expected {one.utterances} utterances, found {len(found.utterances)}."
-    elif one.id_hash and one.id_hash != (digits := _id_hash(found.utterances)):
+    elif one.id_hash and one.id_hash != (digits := list_hash(found.utterances)):
         yield f"{place}: expected utterances whose names hash to {one.id_hash}, found {digits}."
-
-
-def _id_hash(names: Iterable[str]) -> str:
-    lines = sorted(name.encode() + b"\n" for name in names)
-    return hashlib.sha256(b"".join(lines)).hexdigest()[:HASH_DIGITS]
 
 
 def _metric_fault(metric: str, estimator: str) -> str:

@@ -21,9 +21,10 @@ from evaluation.app.objective.selectors import det_key, estimator_of, group_curv
 from evaluation.app.runs.kinds import MEASURES, OBJECTIVE
 from evaluation.app.runs.services import start_run, store_figure
 from evaluation.figures import det
-from evaluation.protocols.recipes import FOLDER, Recipe
+from evaluation.protocols.recipes import Recipe
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import DataSet, Edition
+from portal.challenges.selectors import export_recipe
 from portal.core.mail import render_mail
 from portal.jobs.models import Job, State
 from portal.submissions.models import Submission
@@ -122,8 +123,7 @@ def _unmeasured(submission: Submission) -> list[DataSet]:
 
 
 def _recipe_hash(edition: Edition) -> str:
-    text = edition.recipe_text or (FOLDER / f"{edition.protocol}.toml").read_text(encoding="utf-8")
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return hashlib.sha256(export_recipe(edition).encode()).hexdigest()[:12]
 
 
 def draw_det_figures(run: EvaluationRun, recipe: Recipe, progress: Callable[[str, int, int], None]) -> None:

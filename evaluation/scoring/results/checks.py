@@ -16,6 +16,7 @@ from dataclasses import replace
 from common.problems import Problem, ProblemList, Severity
 from evaluation.formats import results
 from evaluation.metrics.averages import AverageError, weighted_average
+from evaluation.metrics.disclosure import zebra_category
 from evaluation.protocols.recipes import Recipe, ResultLines
 from evaluation.scoring.results.expected import (
     ExpectedLine,
@@ -110,13 +111,18 @@ def _printed(file: ResultFile) -> Iterator[Problem]:
                 expected, found = f"“{official}”, the official form", f"“{written}”"
                 yield Problem("hand-typed-value", file.name, expected, found, _RETYPE, Severity.WARNING, entry.line)
         if entry.kind == "individual" and entry.values[1] not in _categories(float(entry.values[0])):
-            expected = f"category {results.zebra_category(float(entry.values[0]))} for {entry.values[0]}"
+            expected = f"category {_category(float(entry.values[0]))} for {entry.values[0]}"
             yield Problem("wrong-category", file.name, expected, entry.values[1], _RETYPE, line=entry.line)
 
 
 def _categories(printed: float) -> set[str]:
     """Categories of the values that are printed so."""
-    return {results.zebra_category(max(0.0, value)) for value in (printed - 5e-4, printed, printed + 5e-4)}
+    return {_category(value) for value in (printed - 5e-4, printed, printed + 5e-4)}
+
+
+def _category(value: float) -> str:
+    """Of a disclosure; what can be none, negative or not a number, is complained of elsewhere and counts as 0."""
+    return zebra_category(max(0.0, value))
 
 
 def _countable(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from common.problems import Severity
-from evaluation.formats.results import AttackModel, Gender, Speech, print_zebra, zebra_category
+from evaluation.formats.results import AttackModel, Gender, Speech, print_zebra
 from evaluation.metrics.averages import AverageError
 from evaluation.protocols.recipes import load_recipe
 from evaluation.scoring.results.expected import ResultKind
@@ -228,14 +228,6 @@ def test_incomplete_or_contradicting_claims_are_not_written():
 )
 def test_zebra_values_are_printed_as_the_official_script_does(value, printed):
     assert print_zebra(value) == printed
-
-
-@pytest.mark.parametrize(
-    ("value", "category"),
-    [(0, "0"), (1e-17, "0"), (0.5, "A"), (1, "A"), (1.001, "B"), (2, "B"), (4, "C"), (4.01, "D"), (5.5, "E"), (7, "F")],
-)
-def test_zebra_categories_have_closed_upper_ends(value, category):
-    assert zebra_category(value) == category
 
 
 def replace_line(path: Path, number: int, old: str, new: str) -> str:
