@@ -35,6 +35,7 @@ class Column:
         kind: how its cells look, as words of the style sheet: ``num`` for numbers, ``text`` for prose, or empty.
         unit: stands behind the heading.
         note: small text under the heading.
+        footnote: number of the note beneath the table that explains it.
         natural: the order when a reader first sorts by it; empty where none does.
         query: of the address that sorts by it.
         sorted: the order in which the table stands by this column; empty where another one decides.
@@ -48,6 +49,7 @@ class Column:
     kind: str = ""
     unit: str = ""
     note: str = ""
+    footnote: str = ""
     natural: Order = ""
     query: str = ""
     sorted: Order = ""
@@ -91,7 +93,9 @@ class Cell:
         is_unlike: whether the note tells a disagreement.
         value: the bare value, by which the table sorts where it stands.
         link: the address that the text leads to.
+        moment: the time that the text tells, in ISO 8601.
         marks: words set off behind the text, such as ``late``.
+        ribbon: a warning set off behind it, such as ``synthetic speech``.
         aside: secondary text behind it, such as a deviation.
         badge: the state that the text tells: ``succeeded``, ``failed``, ``running``…
         title: what is told of it to whoever points at it.
@@ -104,7 +108,9 @@ class Cell:
     is_unlike: bool = False
     value: Value = None
     link: str = ""
+    moment: str = ""
     marks: tuple[str, ...] = ()
+    ribbon: str = ""
     aside: str = ""
     badge: str = ""
     title: str = ""
@@ -155,6 +161,7 @@ class Table:
         anchor: of the section that sorting addresses lead to.
         is_caption_hidden: whether the caption is for those only who do not see the page.
         is_tall: whether it scrolls inside of its own region.
+        is_page: whether it is one page of many, so that only the portal can sort it.
         note: how to read it.
         csv: address of the whole table as a file; empty without one.
         left_out: how many rows are in the file only.
@@ -173,6 +180,7 @@ class Table:
     anchor: str = ""
     is_caption_hidden: bool = False
     is_tall: bool = False
+    is_page: bool = False
     note: str = ""
     csv: str = ""
     left_out: int = 0
@@ -184,12 +192,28 @@ class Table:
 
     @property
     def is_sortable(self) -> bool:
-        return any(column.query for column in self.columns)
+        """Whether a script may sort it where it stands."""
+        return not self.is_page and any(column.query for column in self.columns)
 
     @property
     def described(self) -> list[Column]:
         """The columns with a description."""
         return [column for column in self.columns if column.description]
+
+
+def number_columns(*heads: str) -> list[Column]:
+    """Columns of numbers, each called what stands above it."""
+    return [Column(head, head, kind="num") for head in heads]
+
+
+def plain_table(title: str, columns: Iterable[Column], rows: Iterable[Iterable[Cell | str]], **how: Any) -> Table:
+    """A table whose rows are one group; a text is a cell that holds nothing else.
+
+    Args:
+        how: further attributes of the `Table`.
+    """
+    cells = (tuple(Cell(one) if isinstance(one, str) else one for one in row) for row in rows)
+    return Table(tuple(columns), (Group(tuple(map(Row, cells))),), title, **how)
 
 
 # What files hold -----------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from evaluation.app.measures.selectors import compare_systems
-from evaluation.metrics.pitch import MINIMUM_OF_2022
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, registration_phase, submission_phase, submission_problem
 from portal.challenges.selectors import CorpusSummary, corpora_for, editions_for, summaries
@@ -25,6 +24,7 @@ from portal.submissions.models import Submission, System, Upload
 from portal.submissions.pages import address_of_page
 from portal.submissions.selectors import submissions_for, systems_for, uploads_for
 from portal.submissions.uploads import UNFINISHED
+from portal.systems.tables import latest_systems_table
 from portal.teams.models import Team
 from portal.teams.selectors import managed_teams_for, teams_for
 
@@ -81,9 +81,10 @@ def home_page(user: Any) -> dict[str, Any]:
         pitch = compare_systems(baselines[:SHOWN])
         page |= {
             "summaries": corpora,
-            "systems": [(system, pitch.get(system.pk)) for system in baselines[:SHOWN]],
+            "systems": latest_systems_table((system, pitch.get(system.pk)) for system in baselines[:SHOWN])
+            if baselines
+            else None,
             "more_systems": len(systems) > len(baselines[:SHOWN]),
-            "minimum": MINIMUM_OF_2022,
             "steps": list(next_steps(corpora, systems, open_failures(user, now))),
         }
     if user.is_staff:

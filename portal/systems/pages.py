@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import method_of, runs_of, settings_of, sum_speech
+from common.tables import Cell, Column, Table, number_columns, plain_table
 from evaluation.app.measures import selectors
 from evaluation.app.models import EvaluationRun
 from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, Threshold, describe, size_of
@@ -32,6 +33,16 @@ from portal.jobs.selectors import with_estimates
 from portal.submissions.models import Submission, SubmittedFile, System
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import relation_to, systems_for
+from portal.systems.tables import (
+    PITCH_COLUMNS,
+    comparison_table,
+    date_cell,
+    extremes_tables,
+    histogram_table,
+    measures_table,
+    pitch_cells,
+    ribbon_of,
+)
 
 PAGE_SIZE = 50
 FIGURE_FILES: tuple[ImageFormat, ...] = ("svg", "png", "pdf")
@@ -104,9 +115,11 @@ def list_page(request: HttpRequest) -> dict[str, Any]:
     newest = Submission.objects.filter(system=OuterRef("pk")).order_by("-version").values("state")[:1]
     systems = systems_for(request.user).annotate(newest_state=Subquery(newest)).order_by("-created_at", "-pk")
     page = Paginator(systems, PAGE_SIZE).get_page(request.GET.get("page"))
+    rows = system_rows(list(page.object_list))
     return {
         "page": page,
-        "rows": system_rows(list(page.object_list)),
+        "rows": rows,
+        "listing": _systems_table(rows),
         "minimum": MINIMUM_OF_2022,
         "corpora": summaries(corpora_for(request.user)),
     }
@@ -124,6 +137,33 @@ def system_rows(systems: list[System]) -> list[SystemRow]:
             states[system][state] = states[system].get(state, 0) + n
     pitch = selectors.compare_systems(systems)
     return [SystemRow(system, files.get(system.pk, 0), states[system.pk], pitch.get(system.pk)) for system in systems]
+
+
+def _systems_table(rows: list[SystemRow]) -> Table:
+    columns = [Column("name", "Name"), Column("where", "Edition or corpus"), Column("state", "State"), *PITCH_COLUMNS]
+    columns += [Column("method", "Method"), *number_columns("Files"), Column("begun", "Begun")]
+    return plain_table(
+        "Systems with their results",
+        columns,
+        map(_system_cells, rows),
+        caption="Systems",
+        is_caption_hidden=True,
+        missing="–",
+    )
+
+
+def _system_cells(row: SystemRow) -> list[Cell | str]:
+    system = row.system
+    home = system.edition or system.corpus
+    return [
+        Cell(str(system), link=system.get_absolute_url()),
+        Cell(str(home), link=home.get_absolute_url(), ribbon=ribbon_of(system.corpus)),
+        Cell(row.state_text, badge=row.state) if row.state else Cell(aside=row.state_text),
+        *pitch_cells(row.pitch),
+        system.title,
+        f"{row.files:,}",
+        date_cell(system.created_at),
+    ]
 
 
 # A system ------------------------------------------------------------------------------------------
@@ -162,6 +202,8 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
     counts = selectors.count_files(submission.pk)
     judged = selectors.select_trial_runs(runs) or runs
     worst, best = selectors.find_extremes(judged)
+    comparison = selectors.compare_pitch(runs, values, counts)
+    table = selectors.make_result_table(runs, values, counts)
     return {
         "system": system,
         "corpus": system.corpus,
@@ -172,13 +214,16 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
         "progress": progress_of(system),
         "runs": runs,
         "judged_are_trials": any(run.measured_set.role == Role.TRIAL for run in judged),
-        "comparison": selectors.compare_pitch(runs, values, counts),
+        "comparison": comparison,
+        "trial_sets": comparison_table(comparison),
         "minimum": MINIMUM_OF_2022,
-        "table": selectors.make_result_table(runs, values, counts),
+        "table": table,
+        "measures": measures_table(table, "Every data set of this system, by gender.", system),
         "figures": [figure for run in judged if (figure := set_figure(request, run, values))],
         **_numbers_of(judged),
         "worst": worst,
         "best": best,
+        "extremes": extremes_tables(system, worst, best),
         "faults": selectors.group_problems(runs),
     }
 
@@ -254,7 +299,8 @@ def _numbers_of(runs: list[EvaluationRun]) -> dict[str, Any]:
         return {}
     numbers = distribute(rho)
     counts = zip(*(each.counts for each in numbers.bins), strict=True)
-    return {"bins": numbers.bins, "number_rows": list(zip(numbers.groups, numbers.summaries, counts, strict=True))}
+    rows = list(zip(numbers.groups, numbers.summaries, counts, strict=True))
+    return {"bins": numbers.bins, "number_rows": rows, "numbers": histogram_table(numbers.bins, rows)}
 
 
 # A new system --------------------------------------------------------------------------------------

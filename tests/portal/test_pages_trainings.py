@@ -44,6 +44,12 @@ def text_of(response):
     return " ".join(response.content.decode().split())
 
 
+def texts_of(table):
+    """The headings and the texts of the rows."""
+    rows = [[cell.text for cell in row.cells] for row in table.rows]
+    return [[column.label for column in table.columns], *rows]
+
+
 def page_of(run):
     return f"{LIST}{run.pk}/"
 
@@ -188,7 +194,7 @@ def test_sweep_is_drawn_once_trainings_differ_in_their_epochs_without_gradient(o
     measured(submission, recipe=other)
     measured(submission, variant="measured")  # the baseline stands where the gradient is never reversed
     sweep = organizer.get(LIST).context["sweep"]
-    assert [row[0] for row in sweep.rows] == ["6", "8", "10"]
+    assert [row[0] for row in texts_of(sweep.table)[1:]] == ["6", "8", "10"]
     assert "Final VER_S by the epochs without a reversed gradient" in text_of(organizer.get(LIST))
 
 
@@ -256,10 +262,11 @@ def test_report_shows_the_probe_beside_the_target_error_and_warns(organizer, sub
     assert "VER_T is above chance: that is anti-prediction, not removal" in page
     assert "A guess errs in 90.0 % of all cases." in page
     assert "A fresh probe finds more targets than VER_T suggests" in page
-    assert response.context["cells"] == [
-        ("VER_S", "85.0 ± 7.1", "99.5"), ("VER_T", "98.0 ± 1.4", "90.0"),
-        ("Fresh probe of targets", "40.0 ± 14.1", "90.0"),
-    ]  # fmt: skip
+    assert texts_of(response.context["results"]) == [
+        ["Evaluation", "VER_S", "VER_T", "Fresh probe of targets"],
+        [VARIANTS["literal"].title.capitalize(), "85.0 ± 7.1", "98.0 ± 1.4", "40.0 ± 14.1"],
+        ["A guess", "99.5", "90.0", "90.0"],
+    ]
     assert '<td class="num" data-label="VER_T">98.0 ± 1.4</td>' in page
     assert "231 held-out segments of 231 speakers and 10 targets" in page
 
@@ -267,7 +274,7 @@ def test_report_shows_the_probe_beside_the_target_error_and_warns(organizer, sub
 def test_report_without_target_classifier_speaks_of_no_targets(organizer, submission):
     run = make_training(submission, epochs={1: 2}, ended={1: final_values(0.8)}, state="succeeded")
     response = organizer.get(page_of(run))
-    assert [label for label, *_ in response.context["cells"]] == ["VER_S"]
+    assert texts_of(response.context["results"])[0] == ["Evaluation", "VER_S"]
     assert response.context["warnings"] == []
     assert "of one seed, so without a deviation" in text_of(response)
 
@@ -284,8 +291,8 @@ def test_error_rates_of_the_attacks_with_each_seed_stand_first(organizer, submis
             data_set="voices_trials_f", metric="eer", estimator="kaldi", attack_model="semi-informed", value=eer, n=10
         )
         attack.values.create(data_set="voices_trials_f", metric="eer", estimator="rocch", value=99.0, n=10)
-    cells = organizer.get(page_of(run)).context["cells"]
-    assert cells[0][:2] == ("EER, voices_trials_f", "12.0 ± 2.8")
+    heads, means, _ = texts_of(organizer.get(page_of(run)).context["results"])
+    assert (heads[1], means[1]) == ("EER, voices_trials_f", "12.0 ± 2.8")
 
 
 def test_numbers_are_there_as_files(organizer, submission):
@@ -390,7 +397,7 @@ def test_chart_places_points_between_the_ends_of_its_axes():
     chart = chart_of(Series("a", "source", [(1, 0.0), (11, 100.0)]), x_extent=(1, 11), y_extent=(0, 100))
     assert chart.lines[0].path == f"{chart.left}.0,{chart.bottom}.0 {chart.right}.0,{chart.top}.0"
     assert [mark.label for mark in chart.lines[0].marks] == ["a, 1: 0.0", "a, 11: 100.0"]
-    assert chart.rows == [["1", "0.0"], ["11", "100.0"]]
+    assert texts_of(chart.table) == [["Epoch", "a"], ["1", "0.0"], ["11", "100.0"]]
 
 
 def test_chart_without_points_is_none():

@@ -30,8 +30,10 @@ def _heading_html(table: Table, column: Column) -> str:
     text: str = escape(column.label)
     if column.query:
         address = escape(f"?{column.query}#{table.anchor}" if table.anchor else f"?{column.query}")
-        text = f'<a href="{address}" data-order="{column.natural}">{text}</a>'
-    note = f"<small>{escape(column.note)}</small>" if column.note else ""
+        natural = f' data-order="{column.natural}"' if table.is_sortable else ""
+        text = f'<a href="{address}"{natural}>{text}</a>'
+    note = f"<sup>{escape(column.footnote)}</sup>" if column.footnote else ""
+    note += f"<small>{escape(column.note)}</small>" if column.note else ""
     return f'<th scope="col"{classes}{order}>{text}{note}</th>'
 
 
@@ -59,8 +61,9 @@ def _group_html(table: Table, group: Group) -> Iterator[str]:
 
 def _cells_html(table: Table, row: Row, *, is_headed: bool, is_first: bool) -> Iterator[str]:
     columns = table.columns[1:] if is_headed else table.columns
+    is_sortable = table.is_sortable
     for place, (column, cell) in enumerate(zip(columns, row.cells, strict=True)):
-        value = f' data-value="{escape(cell.bare)}"' if column.query else ""
+        value = f' data-value="{escape(cell.bare)}"' if is_sortable and column.query else ""
         if place == table.header and not is_headed:
             yield f'<th scope="row"{value}>{_content_html(cell)}</th>'
             continue
@@ -81,9 +84,12 @@ def _content_html(cell: Cell) -> str:
     text: str = escape(cell.text)
     if cell.badge:
         text = f'<span class="badge" data-state="{escape(cell.badge)}">{text}</span>'
+    if cell.moment:
+        text = f'<time datetime="{escape(cell.moment)}">{text}</time>'
     if cell.link:
         text = f'<a href="{escape(cell.link)}">{text}</a>'
     behind = [f' <span class="mark">{escape(mark)}</span>' for mark in cell.marks]
+    behind += [f' <span class="ribbon">{escape(cell.ribbon)}</span>'] if cell.ribbon else []
     behind += [f' <span class="soft">{escape(cell.aside)}</span>'] if cell.aside else []
     if behind:
         text = f"<span>{text}{''.join(behind)}</span>"

@@ -28,6 +28,7 @@ from portal.leaderboard.selectors import policy_by
 from portal.systems.objective.tables import TableMaker, list_mismatches, standing_of
 from portal.systems.pages import Figure, progress_of, provenance_of, set_figure, sign_figure
 from portal.systems.selectors import SystemNumbers, View, edition_of
+from portal.systems.tables import extremes_tables
 
 SHOWN_MISMATCHES = 20
 
@@ -62,8 +63,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
         "panels": make_panels("system", request, SystemNumbers(view, values)),
         "figures": [figure for run in judged if (figure := set_figure(request, run, audio, minimum))],
         "minimum": minimum,
-        "worst": worst,
-        "best": best,
+        "extremes": extremes_tables(view.system, worst, best),
     }
 
 

@@ -10,6 +10,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from common.tables import Column, Table, number_columns, plain_table
+from portal.core.labels import MISSING
+
 WIDTH, HEIGHT = 360, 240
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 12, 36
 MOST_TICKS = 6
@@ -59,7 +62,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart with all that its template needs; `rows` are its numbers, the first column is that of the x axis."""
+    """A chart with all that its template needs; `table` are its numbers, the first column is that of the x axis."""
 
     name: str
     title: str
@@ -71,8 +74,7 @@ class Chart:
     levels: list[Level]
     x_ticks: list[Mark]
     y_ticks: list[Mark]
-    columns: list[str]
-    rows: list[list[str]]
+    table: Table
     legend: list[tuple[str, str]]
 
     width = WIDTH
@@ -121,8 +123,7 @@ def draw_chart(
         levels=[replace(level, y=axes.y(level.value)) for level in levels],
         x_ticks=[Mark(axes.x(value), HEIGHT - BOTTOM, f"{value:g}") for value in ticks(x_low, x_high, whole=True)],
         y_ticks=[Mark(LEFT, axes.y(value), f"{value:g}") for value in ticks(y_low, y_high)],
-        columns=[x_label.partition(" (")[0], *(one.label for one in drawn)],
-        rows=_rows(drawn, digits),
+        table=_table(title, x_label.partition(" (")[0], drawn, digits),
         legend=[(kind, words) for kind, words in (legend or {}).items() if any(one.kind == kind for one in drawn)],
     )
 
@@ -175,10 +176,15 @@ def _line(series: Series, axes: _Axes, digits: int) -> Drawn:
     return Drawn(series.label, series.kind, path, [Mark(x, y, label) for x, y, label in places])
 
 
-def _rows(series: Sequence[Series], digits: int) -> list[list[str]]:
+def _table(title: str, x_label: str, series: Sequence[Series], digits: int) -> Table:
     known = [dict(one.points) for one in series]
     places = sorted({x for one in known for x in one})
-    return [[f"{x:g}", *(f"{one[x]:.{digits}f}" if x in one else "–" for one in known)] for x in places]
+    return plain_table(
+        f"Numbers of: {title}",
+        [Column("x", x_label), *number_columns(*(one.label for one in series))],
+        ([f"{x:g}", *(f"{one[x]:.{digits}f}" if x in one else MISSING for one in known)] for x in places),
+        styles="",
+    )
 
 
 def _in_words(series: Sequence[Series], levels: Sequence[Level], digits: int) -> str:

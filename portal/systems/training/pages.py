@@ -26,15 +26,23 @@ from evaluation.app.training.selectors import (
     warn_of_tested,
 )
 from evaluation.attackers.training.recipe import VARIANTS, TrainingRecipe, target_weights
-from evaluation.attackers.training.report import PUBLISHED_TABLE_1, PublishedRow, Spread, spread
-from portal.core.labels import MISSING, decimals, duration
+from evaluation.attackers.training.report import Spread, spread
+from portal.core.labels import decimals, duration
 from portal.jobs.models import State
 from portal.jobs.rules import can_cancel, can_run_again
 from portal.jobs.selectors import with_estimates
 from portal.systems.selectors import View
 from portal.systems.training.charts import Chart, Level, Series, draw_chart
+from portal.systems.training.tables import (
+    PERCENT_DIGITS,
+    percent,
+    published_table,
+    report_table,
+    seeds_table,
+    spread_text,
+    trainings_table,
+)
 
-PERCENT_DIGITS = 1
 LEGEND = {"source": "speakers (source)", "target": "targets"}
 
 
@@ -46,21 +54,10 @@ def list_page(view: View) -> dict[str, Any]:
     epochs = list_epochs(runs)
     reports = {run.pk: make_report(epochs[run.pk]) for run in runs}
     return view.context | {
-        "rows": [_row(run, reports[run.pk]) for run in runs],
+        "trainings": trainings_table(view, runs, reports) if runs else None,
         "sweep": sweep_chart(runs, reports),
         "material": list_training_sets(view.submission),
-        "published_rows": [_published(row) for row in PUBLISHED_TABLE_1],
-    }
-
-
-def _row(run: EvaluationRun, report: TrainingReport) -> dict[str, Any]:
-    names = {"source": "source_error", "target": "target_error", "probe": "target_probe"}
-    return {name: spread_text(report.spread(of)) for name, of in names.items()} | {
-        "run": run,
-        "variant": VARIANTS[run.parameters["variant"]].title,
-        "seeds": len(list_seeds(run)),
-        "trained": len(report.seeds),
-        "state": run.job.state if run.job else "",
+        "published": published_table(),
     }
 
 
@@ -114,10 +111,10 @@ def training_page(view: View, training: int) -> dict[str, Any]:
         "can_cancel": view.is_organizer and job is not None and can_cancel(job),
         "can_run_again": view.is_organizer and job is not None and can_run_again(job),
         "settings": _settings(run, recipe),
-        "cells": report_cells(report, _error_rates(run, report)),
-        "seed_rows": _seed_rows(report),
+        "results": report_table(run, report, report_cells(report, _error_rates(run, report))),
+        "seeds": seeds_table(report),
         "warnings": _warnings(report, count_tested_speakers(run)),
-        "published_rows": [_published(row) for row in PUBLISHED_TABLE_1],
+        "published": published_table(),
         "ended": job is not None and job.has_ended,
     }
 
@@ -201,14 +198,6 @@ def _chances(by_seed: Mapping[int, Sequence[TrainingEpoch]]) -> list[Level]:
 # The report ----------------------------------------------------------------------------------------
 
 
-def spread_text(found: Spread | None) -> str:
-    """Such as ``7.5 ± 0.9``, per cent; without a deviation where there is one seed."""
-    if found is None:
-        return MISSING
-    mean = decimals(100 * found.mean, PERCENT_DIGITS)
-    return mean if found.deviation is None else f"{mean} ± {decimals(100 * found.deviation, PERCENT_DIGITS)}"
-
-
 def report_cells(report: TrainingReport, error_rates: Mapping[str, Spread]) -> list[tuple[str, str, str]]:
     """The row of the report: error rates of the attack by trial set, then what the recogniser knows.
 
@@ -221,14 +210,10 @@ def report_cells(report: TrainingReport, error_rates: Mapping[str, Spread]) -> l
     known = [("VER_S", "source_error", first.source_chance), ("VER_T", "target_error", first.target_chance)]
     known.append(("Fresh probe of targets", "target_probe", first.target_chance))
     return cells + [
-        (label, spread_text(report.spread(name)), _chance(chance))
+        (label, spread_text(report.spread(name)), "" if chance is None else percent(chance))
         for label, name, chance in known
         if getattr(first, name) is not None
     ]
-
-
-def _chance(share: float | None) -> str:
-    return "" if share is None else decimals(100 * share, PERCENT_DIGITS)
 
 
 def _error_rates(run: EvaluationRun, report: TrainingReport) -> dict[str, Spread]:
@@ -255,15 +240,6 @@ def _error_rates(run: EvaluationRun, report: TrainingReport) -> dict[str, Spread
     return found
 
 
-def _seed_rows(report: TrainingReport) -> list[tuple[int, list[str]]]:
-    """Each seed's numbers, per cent, in the columns VER_S, VER_T, fresh probe, probe on other speakers."""
-    names = ("source_error", "target_error", "target_probe", "target_probe_other_sources")
-    return [
-        (one.seed, [decimals(None if (share := getattr(one, name)) is None else 100 * share, 1) for name in names])
-        for one in report.seeds
-    ]
-
-
 def _warnings(report: TrainingReport, tested: int) -> list[tuple[str, str]]:
     """What a reader must know before they believe the report: title and text."""
     found = [("The attacker has learnt people that it is to find", warn_of_tested(tested))] if tested else []
@@ -272,7 +248,7 @@ def _warnings(report: TrainingReport, tested: int) -> list[tuple[str, str]]:
         found.append(
             (
                 "VER_T is above chance: that is anti-prediction, not removal",
-                f"A guess errs in {_chance(first.target_chance)} % of all cases. A classifier that errs more often "
+                f"A guess errs in {percent(first.target_chance)} % of all cases. A classifier that errs more often "
                 "knows the target and names another one, so the vectors still hold it. Only the fresh probe tells "
                 "whether target information is gone.",
             )
@@ -287,16 +263,6 @@ def _warnings(report: TrainingReport, tested: int) -> list[tuple[str, str]]:
             )
         )
     return found
-
-
-def _published(row: PublishedRow) -> tuple[str, list[str]]:
-    """A row of the paper's table: its name, and EER, VER_S and VER_T with their deviations, per cent."""
-    evaluation = "with reversed gradient" if row.with_classifier else "SpAnE"
-    numbers = (row.eer, row.source_error, row.target_error)
-    texts = [f"{decimals(100 * one.mean, 1)} ± {decimals(100 * one.deviation, 1)}" for one in numbers]
-    # The table names the configurations of private kNN-VC alone, by the weight of predicted durations and candidates.
-    named = f"private kNN-VC {row.anonymizer}" if row.anonymizer.startswith("(") else row.anonymizer
-    return f"{named}, {row.selection}, {evaluation}", texts
 
 
 def _settings(run: EvaluationRun, recipe: TrainingRecipe) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -18,7 +19,7 @@ from anonymization.explanation.drawing import request_drawing
 from anonymization.explanation.explain import Explanation
 from anonymization.methods.contract import MethodError
 from anonymization.methods.pitch_shift.method import has_marks
-from common.tables import DataTable, Value
+from common.tables import Cell, Column, DataTable, Table, Value, number_columns, plain_table
 from evaluation.app.measures import selectors
 from evaluation.app.measures.selectors import find_problem_code, group_correlations_by_gender, load_f0
 from evaluation.app.models import EvaluationRun, UtteranceMeasure
@@ -41,6 +42,7 @@ from portal.core.media import CONTENT_TYPES, secured, voice_sources
 from portal.submissions.models import SubmittedFile
 from portal.systems.pages import PAGE_SIZE, set_figure
 from portal.systems.selectors import View
+from portal.systems.tables import measures_table
 from portal.systems.utterances.selectors import (
     Making,
     UnreadableError,
@@ -129,17 +131,20 @@ def data_set_page(request: HttpRequest, view: View, data_set: str) -> dict[str, 
     order = _read_order(request)
     values = selectors.read_values([run])
     counts = selectors.count_files(run.submission_id)
+    table = selectors.make_result_table([run], values, counts)
     page = _measure_page(request, run, order)
+    rows = [_measure_row(measure) for measure in page.object_list]
     return view.context | {
         "corpus": run.measured_set.corpus,
         "run": run,
-        "table": selectors.make_result_table([run], values, counts),
+        "table": table,
+        "measures": measures_table(table, "This data set by gender."),
         "figure": _whole_figure(request, run, values, pitch_minimum(view.system.edition)),
         "page": page,
-        "rows": [_measure_row(measure) for measure in page.object_list],
+        "rows": rows,
+        "utterances": _utterances_table(view, rows, order, request.GET.dict()),
         "order": order,
         "order_text": MEASURE_ORDERS[order].text,
-        "columns": [_column(key, label, metric, order) for key, label, metric in MEASURE_COLUMNS],
     }
 
 
@@ -162,6 +167,31 @@ def _measure_row(measure: UtteranceMeasure) -> dict[str, Any]:
     }
 
 
+def _utterances_table(view: View, rows: list[dict[str, Any]], order: str, query: Mapping[str, str]) -> Table:
+    """The utterances of one page; a heading sorts those of all pages, a name opens both sides.
+
+    Args:
+        query: of the address of this page.
+    """
+    columns = [_column(key, label, metric, order, query) for key, label, metric in MEASURE_COLUMNS]
+    return plain_table(
+        "Utterances with their measures",
+        [*columns, *number_columns("Lag, ms"), Column("warnings", "Warnings", kind="text")],
+        (_utterance_cells(view, row, order) for row in rows),
+        styles="pin",
+        missing="none",
+        is_page=True,
+    )
+
+
+def _utterance_cells(view: View, row: dict[str, Any], order: str) -> list[Cell | str]:
+    measure = row["measure"]
+    utterance = measure.file.utterance
+    link = f"{reverse('systems:compare', args=[view.system.name, measure.file_id])}?order={order}"
+    speaker = Cell(utterance.speaker.name, aside=utterance.speaker.get_gender_display())
+    return [Cell(utterance.name, link=link), speaker, *row["texts"], row["faults"]]
+
+
 def _list_numbers(measure: UtteranceMeasure) -> list[tuple[Metric, float | None]]:
     """The measures of the columns, whose orders name their fields."""
     fields = {order.column: order.field.removeprefix("-") for order in MEASURE_ORDERS.values()}
@@ -174,17 +204,21 @@ def lag_text(measure: UtteranceMeasure) -> str:
     return "" if lag is None else decimals(lag * STEP_S * 1000, 0)
 
 
-def _column(key: str, label: str, metric: Metric | None, order: str) -> dict[str, Any]:
+def _column(key: str, label: str, metric: Metric | None, order: str, query: Mapping[str, str]) -> Column:
     """A heading that sorts: its next order, and how it sorts now."""
     rising, falling = (name for name, each in MEASURE_ORDERS.items() if each.column == key)
     current = MEASURE_ORDERS[order]
     sorts = current.column == key
-    return {
-        "label": label,
-        "metric": metric,
-        "next": falling if sorts and not current.is_falling else rising,
-        "sorted": ("descending" if current.is_falling else "ascending") if sorts else "",
-    }
+    following = falling if sorts and not current.is_falling else rising
+    kept = {name: value for name, value in query.items() if name != "page"}
+    return Column(
+        key,
+        label,
+        kind="num" if metric else "",
+        unit=metric.unit if metric else "",
+        query=urlencode(kept | {"order": following}),
+        sorted=("desc" if current.is_falling else "asc") if sorts else "",
+    )
 
 
 def _line_in_words(minimum: Threshold | None) -> str:
@@ -219,14 +253,15 @@ def _whole_figure(
 def compare_page(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
     order = _read_order(request)
     measure, making = selectors.find_measure(file), find_making(request, file)
+    measures = _measured(measure)
     return {
         "file": file,
         "system": file.submission.system,
         "corpus": file.data_set.corpus,
         "measure": measure,
-        "measures": _measured(measure),
+        "measures": measures,
+        "own": _own_table(file, measure, measures),
         "faults": [find_problem_code(code) for code in measure.faults] if measure else [],
-        "lag": lag_text(measure) if measure else "",
         "player": _player(request, file, measure),
         "voice": _voice(making, file),
         "explanation": _explanation(request, file, measure, making),
@@ -258,6 +293,31 @@ def _measured(measure: UtteranceMeasure | None) -> list[dict[str, Any]]:
         }
         for metric, number in _list_numbers(measure)
     ]
+
+
+def _own_table(file: SubmittedFile, measure: UtteranceMeasure | None, measures: list[dict[str, Any]]) -> Table | None:
+    """The measures of an utterance beside mean ± standard deviation of its gender in the data set."""
+    if measure is None:
+        return None
+    gender = file.utterance.speaker.get_gender_display()
+    rows: list[list[Cell | str]] = [
+        [
+            row["metric"].label + (f", {row['metric'].unit}" if row["metric"].unit else ""),
+            row["text"] or "none",
+            _mean(row["mean"]),
+        ]
+        for row in measures
+    ]
+    if lag := lag_text(measure):
+        rows.append(["Lag of the anonymised contour, ms", lag, ""])
+    if measure.peak_dbfs is not None:
+        rows.append(["Peak of the anonymised utterance, dBFS", decimals(measure.peak_dbfs, 1), ""])
+    heads = "This utterance", f"{file.data_set.name}, {gender}"
+    return plain_table("Measures of this utterance", [Column("measure", "Measure"), *number_columns(*heads)], rows)
+
+
+def _mean(found: selectors.ResultCell) -> Cell:
+    return Cell(found.text, aside=f"± {found.spread}") if found.value else Cell("none")
 
 
 def _voice(making: Making, file: SubmittedFile) -> dict[str, Any] | None:
