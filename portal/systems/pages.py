@@ -39,9 +39,9 @@ from portal.systems.tables import (
     date_cell,
     extremes_tables,
     histogram_table,
+    home_cell,
     measures_table,
     pitch_cells,
-    ribbon_of,
 )
 
 PAGE_SIZE = 50
@@ -154,10 +154,9 @@ def _systems_table(rows: list[SystemRow]) -> Table:
 
 def _system_cells(row: SystemRow) -> list[Cell | str]:
     system = row.system
-    home = system.edition or system.corpus
     return [
         Cell(str(system), link=system.get_absolute_url()),
-        Cell(str(home), link=home.get_absolute_url(), ribbon=ribbon_of(system.corpus)),
+        home_cell(system.edition or system.corpus, system.corpus),
         Cell(row.state_text, badge=row.state) if row.state else Cell(aside=row.state_text),
         *pitch_cells(row.pitch),
         system.title,

@@ -24,7 +24,7 @@ from evaluation.app.models import UtteranceMeasure
 from evaluation.metrics.averages import Bin, Summary
 from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.pitch import MINIMUM_OF_2022
-from portal.challenges.models import Corpus, Role
+from portal.challenges.models import Corpus, Edition, Role
 from portal.core.labels import decimals
 from portal.submissions.models import System
 
@@ -63,9 +63,10 @@ def date_cell(at: datetime) -> Cell:
     return Cell(f"{at:%Y-%m-%d}", moment=at.isoformat())
 
 
-def ribbon_of(corpus: Corpus) -> str:
-    """Every table that names a corpus without real speakers says so."""
-    return SYNTHETIC if corpus.is_synthetic else ""
+def home_cell(home: Edition | Corpus | None, corpus: Corpus | None) -> Cell:
+    """Where a system stands; every table that names a corpus without real speakers says so."""
+    ribbon = SYNTHETIC if corpus and corpus.is_synthetic else ""
+    return Cell(str(home), link=home.get_absolute_url(), ribbon=ribbon) if home else Cell(ribbon=ribbon)
 
 
 def latest_systems_table(systems: Iterable[tuple[System, PitchTable | None]]) -> Table:
@@ -78,7 +79,7 @@ def latest_systems_table(systems: Iterable[tuple[System, PitchTable | None]]) ->
             [
                 Cell(system.name, link=system.get_absolute_url()),
                 system.title,
-                Cell(system.corpus.name, ribbon=ribbon_of(system.corpus)),
+                replace(home_cell(system.corpus, system.corpus), link=""),
                 *pitch_cells(pitch),
                 date_cell(system.created_at),
             ]

@@ -113,7 +113,6 @@ def _published(row: PublishedRow) -> list[str]:
     evaluation = "with reversed gradient" if row.with_classifier else "SpAnE"
     # The table names the configurations of private kNN-VC alone, by the weight of predicted durations and candidates.
     named = f"private kNN-VC {row.anonymizer}" if row.anonymizer.startswith("(") else row.anonymizer
-    return [
-        f"{named}, {row.selection}, {evaluation}",
-        *map(spread_text, (row.eer, row.source_error, row.target_error)),
-    ]
+    numbers = (row.eer, row.source_error, row.target_error)
+    texts = (f"{percent(one.mean)} ± {percent(one.deviation)}" for one in numbers)
+    return [f"{named}, {row.selection}, {evaluation}", *texts]
