@@ -54,7 +54,7 @@ test-services: $(VENV)/dev
 
 test-slow: $(VENV)/dev browser ## run what is too slow for make test, and on PostgreSQL all tests of the portal (an hour)
 	@$(PYTEST) -n 2 -m slow tests
-	@TEST_LOOKS=all $(PYTEST) -n 2 tests/portal/browser tests/listening/browser
+	@TEST_LOOKS=all SLOW_ANSWERS=1 $(PYTEST) -n 2 tests/portal/browser tests/listening/browser
 	@$(SERVICES) $(PYTEST) -n 2 tests/portal tests/listening --ignore-glob="*/processes" --ignore-glob="*/browser" \
 		--ignore-glob="*/design" --ignore-glob="*/stimuli" --ignore-glob="*/analysis"
 	@$(SERVICES) $(PYTEST) tests/portal/processes tests/listening/processes

@@ -1,10 +1,12 @@
 """A real browser on the portal with the test database: pages that log in, and one check that every page must pass.
 
 A page goes on by itself after every act: whatever it leads to is waited for, by `expect` of Playwright or `wait_until`.
-Set SCREENSHOTS=<folder> to keep what the browser saw. Without chromium these tests skip; under CI=true they fail.
+Set SCREENSHOTS=<folder> to keep what the browser saw, and SLOW_ANSWERS=1 for a portal that answers late: a test
+that fails there does not wait for what it asks. Without chromium these tests skip; under CI=true they fail.
 """
 
 import os
+import random
 import shutil
 import threading
 import time
@@ -13,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from django.contrib.staticfiles.handlers import StaticFilesHandler
 from django.core.signals import request_finished, request_started
 from django.test import Client
 
@@ -115,6 +118,17 @@ class Traffic:
             time.sleep(0.01)
         request_started.disconnect(self.begin)
         request_finished.disconnect(self.end)
+
+
+if os.environ.get("SLOW_ANSWERS") == "1":
+    answer = StaticFilesHandler.__call__
+
+    def answer_late(handler, environ, start_response):
+        """By up to a second, so that some answers are overtaken by later ones."""
+        time.sleep(random.random())
+        return answer(handler, environ, start_response)
+
+    StaticFilesHandler.__call__ = answer_late
 
 
 @pytest.fixture
