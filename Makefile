@@ -21,10 +21,12 @@ ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/jobs/t
 	tests/listening/test_exports.py tests/listening/test_monitoring.py \
 	-k "not (another_version or cannot_be_checked or no_number or metadata_that or hostile or bad_corpus \
 	or unsafe_archive or real_ or spreadsheet or dictionary or page or command)"
+# Python keeps what it compiled, whatever the environment says: every program that is started would compile it all again.
+export PYTHONDONTWRITEBYTECODE :=
 PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-embedded test-services test-slow test-random lint bench models clean requirements browser
+.PHONY: help demo run test compiled test-embedded test-services test-slow test-random lint bench models clean requirements browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +41,13 @@ run: $(VENV)/portal ## start the portal: web server, worker and scheduler
 	@echo "Starting the portal"
 	@exec env PORTAL_ADDRESS="$(or $(ADDRESS),127.0.0.1:8000)" $(BIN)/python manage.py serve
 
-test: lint test-embedded test-services ## check style, types and contracts, then run the tests
+# Types are checked on one core; on another everything is compiled meanwhile, once for all processes of the tests.
+test: $(VENV)/dev ## check style, types and contracts, then run the tests
+	@$(MAKE) --no-print-directory --jobs 2 lint compiled
+	@$(MAKE) --no-print-directory test-embedded test-services
+
+compiled: $(VENV)/dev
+	@$(PYTEST) --collect-only tests > /dev/null 2>&1 || true
 
 # No browser sees the database: its tests run once, on the embedded default.
 test-embedded: $(VENV)/dev browser
