@@ -170,7 +170,7 @@ def main() -> None:
 
 
 def told(environment: Environment) -> dict:
-    """By name of the request: how many, failures, per second, p50 and p95 in ms; the faults by their text."""
+    """By name of the request: how many, failures, per second, p50 and p95 in ms; the problems by their text."""
     stats = {
         name: {
             "requests": entry.num_requests,
@@ -181,8 +181,8 @@ def told(environment: Environment) -> dict:
         }
         for (name, _), entry in environment.stats.entries.items()
     }
-    faults = {f"{error.name}: {error.error}": error.occurrences for error in environment.stats.errors.values()}
-    return {"stats": stats, "faults": faults}
+    problems = {f"{error.name}: {error.error}": error.occurrences for error in environment.stats.errors.values()}
+    return {"stats": stats, "problems": problems}
 
 
 if __name__ == "__main__":

@@ -85,9 +85,9 @@ def _measure(study: Any, address: str, log: Path, options: argparse.Namespace) -
         print(f"round {number}: {left} evaluators in {time.monotonic() - begun:.0f} s", flush=True)
         told, first, quitting = told or done, first + left, 0.0
         _wait_for_leases(study)
-    faults = [f"{text}: {count} times" for text, count in told["faults"].items()]
+    problems = [f"{text}: {count} times" for text, count in told["problems"].items()]
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    faults += check(study, lines)
+    problems += check(study, lines)
     answer, bare = told["stats"]["answer"], told["stats"]["bare"]
     ratio = answer["p50_ms"] / max(1.0, bare["p50_ms"])
     print(f"answers: {answer['per_s']:.0f}/s, median {answer['p50_ms']:.0f} ms, 95 % {answer['p95_ms']:.0f} ms")
@@ -97,9 +97,10 @@ def _measure(study: Any, address: str, log: Path, options: argparse.Namespace) -
     )
     print(f"answers sent again for want of a reply: {sum(line.get('status') == 0 for line in lines)}")
     print(
-        "\n".join(faults) or "no answer lost, doubled or foreign; every trial covered; one holder of a block at a time"
+        "\n".join(problems)
+        or "no answer lost, doubled or foreign; every trial covered; one holder of a block at a time"
     )
-    return int(ratio > BUDGET or bool(faults))
+    return int(ratio > BUDGET or bool(problems))
 
 
 def _load(address: str, key: str, users: int, first: int, quitting: float, hostile: float, log: Path) -> Any:
@@ -129,13 +130,13 @@ def check(study: Any, lines: list[dict[str, Any]]) -> list[str]:
                 acknowledged.setdefault(place, rating)
     answers = Answer.objects.filter(session__study=study).select_related("session", "trial")
     stored = {(one.session.token, one.trial.position, one.task): one.rating for one in answers}
-    faults = [f"lost: {place}" for place in acknowledged.keys() - stored.keys()]
-    faults += [f"changed: {place}" for place in acknowledged.keys() & stored if acknowledged[place] != stored[place]]
-    faults += [f"never sent: {place}" for place, rating in stored.items() if rating not in sent[place]]
-    faults += [f"foreign: {one.pk}" for one in answers if one.trial.block_id != one.session.block_id]
+    problems = [f"lost: {place}" for place in acknowledged.keys() - stored.keys()]
+    problems += [f"changed: {place}" for place in acknowledged.keys() & stored if acknowledged[place] != stored[place]]
+    problems += [f"never sent: {place}" for place, rating in stored.items() if rating not in sent[place]]
+    problems += [f"foreign: {one.pk}" for one in answers if one.trial.block_id != one.session.block_id]
     if len(stored) != answers.count():
-        faults.append(f"doubled: {answers.count() - len(stored)} answers")
-    return faults + list(_uncovered(study)) + list(_held_twice(study))
+        problems.append(f"doubled: {answers.count() - len(stored)} answers")
+    return problems + list(_uncovered(study)) + list(_held_twice(study))
 
 
 def _uncovered(study: Any) -> Iterator[str]:

@@ -33,7 +33,7 @@ class Columns:
         data: the lines, followed by zeros.
         ends: shape (lines, fields), the position just after each field.
         lines: shape (lines,), the line number of each entry in the file.
-        problems: everything wrong with the file as a listing; a line with a fault is left out.
+        problems: everything wrong with the file as a listing; a line with a problem is left out.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Columns:
 def read_columns(source: Source, form: str, name: str | None = None) -> Columns:
     """Split a file whose lines look like `form`, such as ``<model> <utterance> <score>``.
 
-    Faults reported: those of `read_text_file`, ``empty-file``, ``malformed-line`` (another number of fields, or over
+    Problems reported: those of `read_text_file`, ``empty-file``, ``malformed-line`` (another number of fields, or over
     1024 bytes), ``blank-line`` (a note).
     """
     name = name or source_name(source)

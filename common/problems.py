@@ -1,10 +1,10 @@
 """What is wrong with an input, as data, and reports of it that stay bounded.
 
-A reader or check never stops at the first fault: it collects every `Problem` and hands all of them to the caller, who
+A reader or check never stops at the first problem: it collects every `Problem` and hands all of them to the caller, who
 shows the whole report at once. An *error* makes the input unusable, a *warning* deserves a look, a *note* tells a fact.
-Of many faults of one cause a report holds the first thousands as rows and counts the others. A cause is a kind of fault
-(`Problem.code`) of one severity with one remedy, as pages and terminals group them. Whoever shows a report cuts it
-further (`shorten`); what is stored or exported holds every row.
+Of many problems of one cause a report holds the first thousands as rows and counts the others. A cause is a kind of
+problem (`Problem.code`) of one severity with one remedy, as pages and terminals group them. Whoever shows a report
+cuts it further (`shorten`); what is stored or exported holds every row.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One fault of an input, complete enough to be acted on.
+    """One problem of an input, complete enough to be acted on.
 
     What it quotes of a file (`expected`, `found`) is cut where it is long, and what would steer a terminal is escaped.
 
     Attributes:
-        code: short stable name of the kind of fault, such as ``wrong-rate``; reports group by it.
+        code: short stable name of the kind of problem, such as ``wrong-rate``; reports group by it.
         file: path of the file as its owner knows it (relative to what was handed in).
         line: line number in that file, from 1; None where lines mean nothing.
         expected: what should have been there.
         found: what was there instead.
         remedy: what the owner of the file should do.
-        count: how many faults this one stands for, where a report names only some of many alike.
+        count: how many problems this one stands for, where a report names only some of many alike.
     """
 
     code: str
@@ -58,13 +58,13 @@ class Problem:
             object.__setattr__(self, name, _shown(getattr(self, name)))
 
     def sentence(self) -> str:
-        """The whole fault in one line of prose."""
+        """The whole problem in one line of prose."""
         place = self.file if self.line is None else f"{self.file}, line {self.line}"
         return f"{place}: expected {self.expected}, found {self.found}. {self.remedy}"
 
 
-def count_faults(problems: Iterable[Problem], severity: Severity) -> int:
-    """How many faults of a severity a report holds, those included that it only counts."""
+def count_problems(problems: Iterable[Problem], severity: Severity) -> int:
+    """How many problems of a severity a report holds, those included that it only counts."""
     return sum(problem.count for problem in problems if problem.severity is severity)
 
 
@@ -84,7 +84,7 @@ class _Cause:
     counted: list[Problem] = field(default_factory=list)  # what a report that came in had cut
     left_out: list[Problem] = field(default_factory=list)  # the first and the last of them
     left_out_count: int = 0
-    seen: set[int] = field(default_factory=set)  # hashes: of 600,000 faults the texts would fill the memory
+    seen: set[int] = field(default_factory=set)  # hashes: of 600,000 problems the texts would fill the memory
 
     def report(self) -> list[Problem]:
         if not self.counted and self.left_out_count < 2:
@@ -94,7 +94,7 @@ class _Cause:
         count = self.left_out_count + sum(problem.count for problem in self.counted)
         last = [*self.counted, *self.left_out][-1]
         file = _common_place(problem.file for problem in (*self.rows, *self.counted, *self.left_out))
-        expected, found = "no further fault of this kind", f"{count} more"
+        expected, found = "no further problem of this kind", f"{count} more"
         return [*self.rows, replace(last, file=file, line=None, expected=expected, found=found, count=count)]
 
 

@@ -89,7 +89,7 @@ class Cell:
     Attributes:
         text: what is read; empty where there is nothing.
         interval: limits of the number, beneath it.
-        note: a remark, beneath it.
+        note: what stands beneath it.
         is_unlike: whether the note tells a disagreement.
         value: the bare value, by which the table sorts where it stands.
         link: the address that the text leads to.

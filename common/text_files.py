@@ -1,4 +1,4 @@
-"""Text files as people really send them: UTF-8 with faults reported instead of raised.
+"""Text files as people really send them: UTF-8 with problems reported instead of raised.
 
 Every reader of a listing goes through `read_text_file`, so that a wrong encoding, a byte order mark
 or Windows line ends get the same sentence everywhere. Conventions: a *name* is the file as its

@@ -230,16 +230,16 @@ def check_part(folder: Path, part: Part) -> Path:
 
 
 def check_versions() -> list[str]:
-    """Remarks on libraries that are not those of the corpus; CorpusError if one is missing."""
-    remarks = []
+    """Notes on libraries that are not those of the corpus; CorpusError if one is missing."""
+    notes = []
     for name, wanted in VERSIONS.items():
         try:
             found = version(name)
         except PackageNotFoundError as error:
             raise CorpusError(f"The package {name} is missing: pip install {name}=={wanted}") from error
         if found != wanted:
-            remarks.append(f"{name} is {found}, not {wanted}: the audio may differ.")
-    return remarks
+            notes.append(f"{name} is {found}, not {wanted}: the audio may differ.")
+    return notes
 
 
 def read_model(folder: Path) -> bytes:
@@ -359,8 +359,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         generator = np.random.default_rng(options.seed)
         plan = plan_corpus(*read_sentences(SENTENCES), generator)
-        for remark in check_versions():
-            sys.stderr.write(f"Note: {remark}\n")
+        for note in check_versions():
+            sys.stderr.write(f"Note: {note}\n")
         engine = Engine(read_model(options.parts), read_voices(options.parts))
         written = write_corpus(plan, engine, options.output, generator)
         for count, utterance in enumerate(written, start=1):

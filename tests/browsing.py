@@ -25,7 +25,7 @@ WIDTHS = (1280, 360)
 SCHEMES = ("light", "dark")
 SCREENSHOTS = os.environ.get("SCREENSHOTS")
 EVERY_LOOK = os.environ.get("TEST_LOOKS") == "all" or bool(SCREENSHOTS)
-PATIENCE_S = 60  # a busy machine is no fault
+PATIENCE_S = 60  # a busy machine is no problem
 _turning = []  # a page of the browser by which its events are heard while a test waits for something else
 
 
@@ -90,7 +90,7 @@ def browser():
 
 
 @pytest.fixture
-def faults():
+def problems():
     """What went wrong in each page: errors of the console, and requests to other machines."""
     return defaultdict(list)
 
@@ -139,7 +139,7 @@ def traffic(live_server):
 
 
 @pytest.fixture
-def new_page(browser, live_server, traffic, faults):
+def new_page(browser, live_server, traffic, problems):
     """Opens a page in a context of its own: `new_page(user=None, **options of the context)`."""
     contexts = []
 
@@ -153,7 +153,7 @@ def new_page(browser, live_server, traffic, faults):
             cookie = client.cookies["sessionid"].value
             context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
         page = context.new_page()
-        watch_page(page, faults[page], live_server.url)
+        watch_page(page, problems[page], live_server.url)
         return page
 
     yield open_page
@@ -202,7 +202,7 @@ def operator_page(new_page):
 
 
 @pytest.fixture
-def check_page(faults):
+def check_page(problems):
     """`check_page(page, name)`: no error, no foreign request, no sideways scrolling, nothing that axe objects to.
 
     A page is seen wide and light, then narrow and dark, and axe, which takes long, sees the first; without axe where it
@@ -221,7 +221,7 @@ def check_page(faults):
             is_first = (width, scheme) == looks[0]
             if (with_axe and is_first) or (EVERY_LOOK and (is_first or (width, scheme) == looks[-1])):
                 assert axe_violations(page) == [], f"axe objects to {name} at {width} px, {scheme}"
-        assert faults[page] == []
+        assert problems[page] == []
 
     return check
 

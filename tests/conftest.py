@@ -23,11 +23,11 @@ from hypothesis.internal.conjecture import providers
 from tests.browsing import (  # noqa: F401
     browser,
     check_page,
-    faults,
     new_page,
     operator_page,
     organizer_page,
     page,
+    problems,
     traffic,
 )
 from tests.snapshots import empty_by_snapshot, once  # noqa: F401

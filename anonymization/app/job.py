@@ -292,25 +292,25 @@ def anonymize_tasks(
             ready.append((task, convert_audio(*load_audio(task.audio))))
         except (AudioError, MethodError, OSError) as error:
             outcomes.append(_failed(task, str(error)))
-    remarks: list[str] = []
+    notes: list[str] = []
     items = [Item(conformed.samples, task.voice) for task, conformed in ready]
-    with watching(should_stop=should_stop, remark=remarks.append):
+    with watching(should_stop=should_stop, note=notes.append):
         made = anonymize_items(method, items, ready[0][1].rate_hz if ready else 0, options=options)
     for (task, conformed), output in zip(ready, made, strict=True):
         if isinstance(output, Exception):
             outcomes.append(_failed(task, _reason(method, output)))
         else:
             outcomes.append(_checked(task, conformed, output))
-    if outcomes and remarks:  # of a whole batch, told with its first utterance
-        first, wanted = outcomes[0], "a command that needs no remark"
+    if outcomes and notes:  # of a whole batch, told with its first utterance
+        first, wanted = outcomes[0], "a command that needs no note"
         remedy = "Read what the command's description says of it."
-        told = [_note(first.task, "remark", wanted, remark, remedy) for remark in dict.fromkeys(remarks)]
+        told = [_note(first.task, "remark", wanted, note, remedy) for note in dict.fromkeys(notes)]
         outcomes[0] = replace(first, problems=(*first.problems, *told))
     return outcomes
 
 
 def _reason(method: Anonymizer, error: Exception) -> str:
-    """Why an utterance has no output; the fault of a plug-in, which may raise anything, goes to the log, too."""
+    """Why an utterance has no output; the problem of a plug-in, which may raise anything, goes to the log, too."""
     if isinstance(error, MethodError):
         return str(error)
     log.error("%s failed.", method.name, exc_info=error)
@@ -326,9 +326,9 @@ def _checked(task: Task, conformed: ConvertedAudio, output: Samples) -> Outcome:
     if useless := tuple(problem for problem in problems if problem.code in USELESS):
         return Outcome(task, "", 0, conformed.rate_hz, useless)
     wanted, remedy = "mono 16-bit audio at 16,000 Hz", "The method was given the converted form."
-    remarks = (_note(task, "converted", wanted, remark, remedy) for remark in conformed.remarks)
+    notes = (_note(task, "converted", wanted, note, remedy) for note in conformed.notes)
     key = keep_audio(output, conformed.rate_hz)
-    return Outcome(task, key, output.size, conformed.rate_hz, (*problems, *remarks))
+    return Outcome(task, key, output.size, conformed.rate_hz, (*problems, *notes))
 
 
 def _note(task: Task, code: str, expected: str, found: str, remedy: str) -> Problem:

@@ -50,7 +50,7 @@ BY_ROLE = "role"
 UNDIVIDED = "undivided"
 # What stands for the meaning of a number that only another version of a method knows.
 FORGOTTEN = "a parameter of another version of the method"
-# Of the same fault so many are named in the report of a run; the others are counted.
+# Of the same problem so many are named in the report of a run; the others are counted.
 EXAMPLES = 20
 _CHUNK = 2000
 # Pauses are left out of a pool: so many times the seconds that a method uses are kept ready for each target.

@@ -1,7 +1,7 @@
 """What an anonymised utterance must hold, from any source: a portal run, a command line, a team.
 
 Hours of speech are measured in blocks, so that the checks take no more memory than a few minutes do. Conventions:
-samples are int16, shape (n,), `rate` in hertz; faults are `Problem`s, never exceptions.
+samples are int16, shape (n,), `rate` in hertz; problems are `Problem`s, never exceptions.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 That is rule (d) of the task (2022 plan, sections 3.1 and 7), looked at by what is written of the voices, not by their
 sound. Where voices are those of targets, two speakers can share one if the pool is smaller than they
 are many, and all do where the selection says so: that is stated, and is a warning where it breaks the rule.
-Conventions: faults are `Problem`s, never exceptions; a distance of voices is that of `pseudo_speakers.voice_distance`;
+Conventions: problems are `Problem`s, not exceptions; a distance of voices is that of `pseudo_speakers.voice_distance`;
 a voice is known by its parameters, or by its key where it has none.
 """
 
@@ -72,7 +72,7 @@ class VoiceReport:
             promise = f" ({self.distance:.4g} is promised)" if self.distance else ""
             text += f", any two of them {self.smallest_distance:.4g} apart or more{promise}"
         errors = sum(problem.count for problem in self._breaches)
-        verdict = f"is broken: {_counted(errors, 'fault')}" if errors else "holds"
+        verdict = f"is broken: {_counted(errors, 'problem')}" if errors else "holds"
         return f"{text}. Rule (d) {verdict}."
 
 

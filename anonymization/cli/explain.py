@@ -106,7 +106,7 @@ def _explain_file(method: contract.Anonymizer, options: argparse.Namespace) -> N
                 "at_s": found.at_s,
                 "parameters": dict(voice.parameters),
                 "options": settings,
-                "changed_before": list(given.remarks),
+                "changed_before": list(given.notes),
                 "sentences": list(found.sentences),
                 "numbers": asdict(explanation_numbers(found)),
             }
@@ -115,7 +115,7 @@ def _explain_file(method: contract.Anonymizer, options: argparse.Namespace) -> N
     units = {parameter.name: parameter.unit for parameter in method.parameters}
     values = ", ".join(f"{name} {value:.4g} {units[name]}".strip() for name, value in voice.parameters.items())
     print_text(f"{method.title} at {found.at_s:.2f} s of {options.file}{f', {values}' if values else ''}")
-    for sentence in (*given.remarks, *found.sentences):
+    for sentence in (*given.notes, *found.sentences):
         print_paragraph(sentence, indent="  ")
     if options.figure:
         print_text(f"Drawn: {options.figure}")

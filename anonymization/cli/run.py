@@ -82,8 +82,8 @@ def run(options: argparse.Namespace) -> int:
     with closing(OutputFolder(options.out, record)) as folder:
         if not options.json:
             print_text(f"{method.title}, {counted(len(source.utterances), 'utterance')}.")
-            for remark in source.remarks:
-                print_text(f"  {remark}")
+            for note in source.notes:
+                print_text(f"  {note}")
             sys.stdout.flush()
         started = _Run(options, method, source, voices, folder, source.utterances[: options.limit])
         started.anonymize(work)
@@ -248,7 +248,7 @@ class _Run:
 
     def _report(self, checked: VoiceReport) -> dict[str, Any]:
         rows = [self.folder.rows[each.output] for each in self.chosen if each.output in self.folder.rows]
-        changed = Counter(remark for row in rows for remark in row.remarks)
+        changed = Counter(note for row in rows for note in row.remarks)
         found = problem_rows(self.source.problems.report())
         return {
             "utterances": len(self.source.utterances),
@@ -257,7 +257,7 @@ class _Run:
             "failed": self.failed,
             "not_tried": len(self.source.utterances) - self.done - self.kept - self.failed,
             "speech_s": sum(row.samples / row.rate_hz for row in rows),
-            "inferred": self.source.remarks,
+            "inferred": self.source.notes,
             "changed_before": dict(sorted(changed.items())),
             "remarks_of_the_method": dict(sorted(self.notes.items())),
             "voices": asdict(checked) | {"problems": problem_rows(checked.problems)},
@@ -272,8 +272,8 @@ class _Run:
             why = "as the first ones all failed" if self.failed >= _HOPELESS else "--limit"
             parts += [f"{report['not_tried']:,} not tried ({why})"]
         print_text(", ".join(parts) + ".")
-        for remark, times in report["changed_before"].items():
-            print_text(f"  changed before, of {counted(times, 'utterance')}: {remark}")
+        for note, times in report["changed_before"].items():
+            print_text(f"  changed before, of {counted(times, 'utterance')}: {note}")
         for note, times in report["remarks_of_the_method"].items():
             print_text(f"  {f'{times:,} × ' if times > 1 else ''}{note}")
         print_text(checked.sentence())

@@ -1,6 +1,6 @@
 """What is to be anonymised: a plain folder of audio, a Kaldi data directory, or a folder of such directories.
 
-Nothing is guessed silently: whatever was read off names (speakers, roles, splits) is a remark. Of a Kaldi directory the
+Nothing is guessed silently: whatever was read off names (speakers, roles, splits) is a note. Of a Kaldi directory the
 utterances are those of ``wav.scp``, the speakers those of ``utt2spk``, roles follow from lists and names. Its audio is
 sought where ``wav.scp`` says, from the working directory and from the data directory and the folders above it, then
 below the data directory by the end of its path. Commands (``… |``) are refused, never run. Conventions: paths in
@@ -61,11 +61,11 @@ class DataSet:
 
 @dataclass(slots=True)
 class Source:
-    """Everything that was found. remarks: what was inferred, a sentence each; problems: what cannot be done."""
+    """Everything that was found. notes: what was inferred, a sentence each; problems: what cannot be done."""
 
     data_sets: list[DataSet] = field(default_factory=list)
     utterances: list[Utterance] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     problems: ProblemList = field(default_factory=ProblemList)
 
 
@@ -101,10 +101,10 @@ def read_source(folder: Path, reading: Reading) -> Source:
     _leave_out_reserved(source)
     _refuse_shared_outputs(source)
     if not source.utterances:
-        faults = [problem.sentence() for problem in source.problems.report() if has_errors([problem])]
+        problems = [problem.sentence() for problem in source.problems.report() if has_errors([problem])]
         raise CommandError(
             f"{folder}: expected WAV or FLAC files or a Kaldi data directory, found nothing that can be anonymised. "
-            f"{faults[0] if faults else 'Name the folder that holds the audio.'}"
+            f"{problems[0] if problems else 'Name the folder that holds the audio.'}"
         )
     return source
 
@@ -138,7 +138,7 @@ def _read_plain(folder: Path, reading: Reading) -> Source:
     speakers = _speakers(folder, files, reading, source)
     role, split = reading.role or "trial", reading.split or UNDIVIDED
     if files:
-        source.remarks.append(f"The role is {role}, the split {split}{_as_said(reading)}.")
+        source.notes.append(f"The role is {role}, the split {split}{_as_said(reading)}.")
     for file in files:
         if not speakers.get(file):
             continue
@@ -190,7 +190,7 @@ def _speakers(
     if reading.speaker_from is None and (folder / "utt2spk").is_file():
         parsed = kaldi.read_utt2spk(folder / "utt2spk", str(folder / "utt2spk"))
         source.problems.keep(parsed.problems)
-        source.remarks.append(f"Speakers are those of utt2spk: {len(set(parsed.content.values())):,}.")
+        source.notes.append(f"Speakers are those of utt2spk: {len(set(parsed.content.values())):,}.")
         found = {file: parsed.content.get(file.stem, "") for file in files}
         expected = "a line for {} in utt2spk"
     else:
@@ -199,7 +199,7 @@ def _speakers(
         if files:
             example, count = files[0], len(set(found.values()) - {""})
             how = "folders" if rule == "folder" else "what stands before the first - or _ of a name"
-            source.remarks.append(f"Speakers are read off {how}: {count:,}, such as {found[example]} of {example}.")
+            source.notes.append(f"Speakers are read off {how}: {count:,}, such as {found[example]} of {example}.")
     for file in (file for file in files if not found[file]):
         wanted, remedy = expected.format(file.stem), "Say who speaks; the file was left out."
         source.problems.add(Problem("no-speaker", str(folder / file), wanted, "none", remedy))
@@ -305,19 +305,19 @@ def _read_directory(data_set: DataSet, reading: Reading, source: Source) -> None
     enrolled, others, how = _read_roles(data_set, reading, source)
     split = reading.split or infer_split(data_set.name)
     located = _AudioFinder(folder).find_all(paths.content.values())
-    _remark_found_by_name(data_set, located, source)
+    _note_found_by_name(data_set, located, source)
     prefix = f"{data_set.output}/" if data_set.output else ""
     for (name, written), line in zip(paths.content.items(), paths.lines, strict=True):
         audio = located[written].audio
-        if fault := _fault(name, written, located[written], speakers.get(name, "")):
-            expected, found, remedy = fault
+        if problem := _find_problem(name, written, located[written], speakers.get(name, "")):
+            expected, found, remedy = problem
             remedy = f"{remedy} It was left out."
             source.problems.add(Problem("left-out", str(folder / "wav.scp"), expected, found, remedy, line=line))
         elif audio:
             output = f"{prefix}wav/{name}.{reading.container}"
             role: Role = "enrolment" if name in enrolled else others
             source.utterances.append(Utterance(name, speakers[name], role, split, audio, output, data_set.name))
-    source.remarks.append(f"{data_set.name}: role {others} ({how}), split {split}.")
+    source.notes.append(f"{data_set.name}: role {others} ({how}), split {split}.")
     if any(problem.line is not None for problem in paths.problems):
         return  # lines of wav.scp were refused, which is why their utterances are missing there
     for name in sorted(speakers.keys() - paths.content.keys()):
@@ -325,7 +325,7 @@ def _read_directory(data_set: DataSet, reading: Reading, source: Source) -> None
         source.problems.add(Problem("no-audio", str(folder / "utt2spk"), expected, "none", "Add its audio."))
 
 
-def _fault(name: str, written: str, located: _Located, speaker: str) -> tuple[str, str, str] | None:
+def _find_problem(name: str, written: str, located: _Located, speaker: str) -> tuple[str, str, str] | None:
     """What keeps an utterance from being anonymised, as expected, found and remedy."""
     if "/" in name or name.startswith(".") or len(name.encode()) > _LONGEST_NAME_BYTES:
         return "an utterance id that can be the name of a file", f"“{name}”", "Rename the utterance."
@@ -338,11 +338,11 @@ def _fault(name: str, written: str, located: _Located, speaker: str) -> tuple[st
     return None
 
 
-def _remark_found_by_name(data_set: DataSet, located: Mapping[str, _Located], source: Source) -> None:
+def _note_found_by_name(data_set: DataSet, located: Mapping[str, _Located], source: Source) -> None:
     by_name = [(written, each.audio) for written, each in located.items() if each.audio and each.agreement]
     if by_name:
         written, audio = by_name[0]
-        source.remarks.append(
+        source.notes.append(
             f"{data_set.name}: {counted(len(by_name), 'recording')} not where wav.scp says, found by name, "
             f"such as {audio.relative_to(data_set.folder)} for {written}."
         )
@@ -351,7 +351,7 @@ def _remark_found_by_name(data_set: DataSet, located: Mapping[str, _Located], so
 def _kaldi_speakers(folder: Path, names: Mapping[str, str], reading: Reading, source: Source) -> Mapping[str, str]:
     if reading.speaker_from == "prefix":
         found = {name: read_prefix(name) for name in names}
-        source.remarks.append(f"{folder.name}: speakers are what stands before the first - or _ of the utterance id.")
+        source.notes.append(f"{folder.name}: speakers are what stands before the first - or _ of the utterance id.")
         return found
     if reading.speaker_from or not (folder / "utt2spk").is_file():
         instead = "--speaker-from folder" if reading.speaker_from else "none"

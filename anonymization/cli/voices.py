@@ -92,10 +92,10 @@ def run(options: argparse.Namespace) -> int:
     if options.out:
         _write(options.out, method, source, voices)
     if options.json:
-        print_json(_content(report) | {"inferred": source.remarks, "assignments": _list_rows(voices)})
+        print_json(_content(report) | {"inferred": source.notes, "assignments": _list_rows(voices)})
     elif options.out:
-        for remark in source.remarks:
-            print_text(remark)
+        for note in source.notes:
+            print_text(note)
         print_text(report.sentence())
         print_text(f"Written: {options.out}")
     else:
@@ -203,7 +203,7 @@ def voices_from_file(method: Anonymizer, utterances: Sequence[Utterance], path: 
     """The voices that a file states, for every utterance of the source.
 
     Raises:
-        MethodError: a file of voices with faults; a voice that the method cannot take.
+        MethodError: a file of voices with problems; a voice that the method cannot take.
         CommandError: an utterance that has none in the file, or a speaker that has two at speaker level.
     """
     rows = read_voices(path, str(path)).require()
@@ -296,7 +296,7 @@ def read_pool(folder: Path) -> TargetPool:
 
     Raises:
         CommandError: no such folder, or nobody in it.
-        MethodError: a file of genders with faults.
+        MethodError: a file of genders with problems.
     """
     source = read_source(folder, Reading(role="trial"))
     genders = _find_genders(source)

@@ -45,7 +45,7 @@ _THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
-_LONGEST_FAULT = 200
+_LONGEST_PROBLEM = 200
 # How methods and readers of audio say what is wrong; a report has the parts.
 _EXPECTED = re.compile(r"(?:Strict: )?expected (.+?), found (.+?)\.?(?:(?<=\.) (.+))?", re.IGNORECASE | re.DOTALL)
 
@@ -178,9 +178,9 @@ def anonymize_tasks(
         NoSpaceError: the disk is full.
     """
     notes: list[str] = []
-    with watching(should_stop=should_stop, remark=notes.append):
+    with watching(should_stop=should_stop, note=notes.append):
         found = _anonymize_all(method, settings, tasks, should_stop)
-    if should_stop():  # what was broken off is no fault
+    if should_stop():  # what was broken off is no problem
         found = [outcome for outcome in found if not outcome.problem]
     return [*found[:-1], replace(found[-1], notes=tuple(notes))] if notes and found else found
 
@@ -228,7 +228,7 @@ def _finish(settings: Settings, ready: _Ready, output: contract.Samples | Except
         _write(path, output, given.rate_hz, settings.container)
         problems = tuple(check_output(given.samples, output, given.rate_hz, file=task.output))
         made = output.size, given.rate_hz, path.stat().st_size, sha256_of(path)
-        return Outcome(task, Row(task.output, ready.digest, task.voice, *made, given.remarks, problems))
+        return Outcome(task, Row(task.output, ready.digest, task.voice, *made, given.notes, problems))
     except Exception as error:  # it concerns this utterance alone, unless the disk is full
         return _failed(task, settings, error, is_read=True)
 
@@ -262,8 +262,8 @@ def _failed(task: Task, settings: Settings, error: Exception, *, is_read: bool) 
             expected = f"a file {task.output} that can be written"
             remedy = "Rename or move this one, and repeat the command."
     else:
-        first = " ".join(str(error).split())[:_LONGEST_FAULT]
-        found = f"a fault of the method, {type(error).__name__}: {first}"
+        first = " ".join(str(error).split())[:_LONGEST_PROBLEM]
+        found = f"a problem of the method, {type(error).__name__}: {first}"
     return Outcome(task, problem=Problem("not-anonymised", str(task.audio), expected, found.removesuffix("."), remedy))
 
 

@@ -1,6 +1,6 @@
 """Samples of any kind brought to what anonymisers take: mono, 16 bits, one rate.
 
-Nothing is changed silently: each change is a remark, and in strict mode a refusal. Conventions: integers fill the range
+Nothing is changed silently: each change is a note, and in strict mode a refusal. Conventions: integers fill the range
 of their type, unsigned ones about its middle; floating point has full scale 1.0; axes are (sample, channel).
 """
 
@@ -35,13 +35,13 @@ _QUIETEST_PEAK = 0.001
 class ConvertedAudio:
     """Samples as anonymisers take them.
 
-    samples: int16, shape (n,), n ≥ 1. rate_hz: of `samples`. remarks: what was changed, a clause each, in the order of
+    samples: int16, shape (n,), n ≥ 1. rate_hz: of `samples`. notes: what was changed, a clause each, in the order of
     the changes; empty where nothing was.
     """
 
     samples: Samples
     rate_hz: int
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def convert_audio(
@@ -57,7 +57,7 @@ def convert_audio(
         rate_hz: of `samples`, 4,000 to 192,000.
         wanted_hz: of the result.
         strict: refuse whatever would have to be changed.
-        stored_as: the encoding of the file that the samples come from, for the remarks.
+        stored_as: the encoding of the file that the samples come from, for the notes.
 
     Raises:
         MethodError: no samples, NaN or infinity, an unknown type or shape, a floating-point peak above 8, a rate out of
@@ -65,26 +65,26 @@ def convert_audio(
     """
     samples = np.asarray(samples)
     _validate(samples, rate_hz)
-    remarks: list[str] = []
+    notes: list[str] = []
     if samples.ndim == 2 and samples.shape[1] == 1:
         samples = samples[:, 0]
     if samples.ndim == 2:
-        remarks.append(f"{samples.shape[1]} channels averaged to one")
+        notes.append(f"{samples.shape[1]} channels averaged to one")
     mono, n_changed, n_clipped = _mono16(samples)
     _validate_average(samples, mono)
     if samples.dtype != np.int16:
         kind = stored_as or samples.dtype.name
-        remarks.append(f"{kind} samples {'rounded' if n_changed else 'written as they are'} to 16 bits")
+        notes.append(f"{kind} samples {'rounded' if n_changed else 'written as they are'} to 16 bits")
     if n_clipped:
-        remarks.append(f"{n_clipped:,} samples beyond full scale clipped")
+        notes.append(f"{n_clipped:,} samples beyond full scale clipped")
     if rate_hz != wanted_hz:
-        remarks.append(f"resampled from {rate_hz:,} Hz to {wanted_hz:,} Hz by soxr")
-    if strict and remarks:
+        notes.append(f"resampled from {rate_hz:,} Hz to {wanted_hz:,} Hz by soxr")
+    if strict and notes:
         raise MethodError(
             f"Strict: expected mono 16-bit samples at {wanted_hz:,} Hz, found audio that would be changed: "
-            f"{'; '.join(remarks)}. Convert it first, or allow changes."
+            f"{'; '.join(notes)}. Convert it first, or allow changes."
         )
-    return ConvertedAudio(_at_rate(mono, rate_hz, wanted_hz), wanted_hz, tuple(remarks))
+    return ConvertedAudio(_at_rate(mono, rate_hz, wanted_hz), wanted_hz, tuple(notes))
 
 
 def convert_file(path: Path, *, wanted_hz: int = WANTED_HZ, strict: bool = False) -> ConvertedAudio:

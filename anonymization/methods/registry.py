@@ -88,15 +88,15 @@ def _known() -> tuple[tuple[Anonymizer, ...], tuple[BrokenPlugin, ...]]:
         found += _load_commands(Path(folder).expanduser())
     taken: dict[str, str] = {}
     kept: list[Anonymizer] = []
-    faults = [each for each in found if isinstance(each, BrokenPlugin)]
+    problems = [each for each in found if isinstance(each, BrokenPlugin)]
     for source, method in (each for each in found if not isinstance(each, BrokenPlugin)):
         if method.name in taken:
             reason = f'{source}: its name "{method.name}" is that of {taken[method.name]}. Give it another.'
-            faults.append(BrokenPlugin(source, reason))
+            problems.append(BrokenPlugin(source, reason))
         else:
             taken[method.name] = "a built-in method" if method.name == source else source
             kept.append(method)
-    return tuple(kept), tuple(faults)
+    return tuple(kept), tuple(problems)
 
 
 def _built_in() -> tuple[Anonymizer, ...]:
@@ -115,8 +115,8 @@ def _load(point: EntryPoint) -> list[Found]:
     source = f'plug-in "{point.name}"{package}'
     try:
         given = _given(point.load())
-        if fault := next(filter(None, map(_find_fault, given)), ""):
-            return [BrokenPlugin(source, f"The {source} cannot be used: {fault}. Its author must correct it.")]
+        if problem := next(filter(None, map(_find_problem, given)), ""):
+            return [BrokenPlugin(source, f"The {source} cannot be used: {problem}. Its author must correct it.")]
     except (Exception, SystemExit) as error:  # a stranger's code
         reason = f"The {source} could not be loaded: {_told(error)}. Install what it needs, or remove it."
         return [BrokenPlugin(source, reason)]
@@ -136,7 +136,7 @@ def _given(thing: object) -> tuple[Anonymizer, ...]:
     return tuple(things)
 
 
-def _find_fault(method: Anonymizer) -> str:
+def _find_problem(method: Anonymizer) -> str:
     """What of its description does not fit the contract; empty where all does."""
     if not isinstance(method.name, str) or not NAME.fullmatch(method.name) or len(method.name) > LONGEST_NAME:
         return f"name: expected small letters, digits and hyphens, found {method.name!r}"

@@ -244,10 +244,10 @@ def _audio(options: argparse.Namespace, training: Speech) -> tuple[dict[Speech, 
     for form, folder in forms.items():
         if folder is None or (form is Speech.ORIGINAL and training is Speech.ANONYMISED):
             continue
-        found[form], faults = list_utterances(folder)
+        found[form], folder_problems = list_utterances(folder)
         if not found[form]:
-            raise CommandError(faults[0].sentence())
-        problems += faults
+            raise CommandError(folder_problems[0].sentence())
+        problems += folder_problems
     return found, problems
 
 

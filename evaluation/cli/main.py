@@ -19,7 +19,7 @@ PROGRAM = "python -m evaluation"
 COMMANDS = {
     "score": "every detection metric of a Kaldi score file, with intervals and a DET figure",
     "pitch": "pitch correlation of original and anonymised speech",
-    "verify": "check a result file, results directory or submission: faults, averages, conditions",
+    "verify": "check a result file, results directory or submission: problems, averages, conditions",
     "compare": "two results side by side with their differences",
     "attack": "attack anonymised speech: vectors, scores of every trial, EERs with intervals, voices",
     "naturalness": "naturalness as a network predicts it (DNSMOS), of a folder of speech",

@@ -111,7 +111,7 @@ def _listed(options: argparse.Namespace, problems: list[Problem]) -> _Listed:
 
 
 def _read(parsed: Parsed[dict[str, str]], problems: list[Problem]) -> dict[str, str]:
-    """The entries of a listing; its faults go to `problems`.
+    """The entries of a listing; what is wrong with it goes to `problems`.
 
     Raises:
         CommandError: nothing in it that can be read.
@@ -123,8 +123,8 @@ def _read(parsed: Parsed[dict[str, str]], problems: list[Problem]) -> dict[str, 
 
 def _recognized(options: argparse.Namespace, problems: list[Problem]) -> _Heard:
     engine = find_engine(options.engine)
-    files, faults = _files(options.audio)
-    problems += faults
+    files, file_problems = _files(options.audio)
+    problems += file_problems
     failures: list[str] = []
     if not options.out:
         found = dict(_transcribed(files, engine, options.device, failures))
@@ -184,8 +184,8 @@ def _files(places: list[Path]) -> tuple[dict[str, Path], tuple[Problem, ...]]:
         if place.is_file() and place.suffix.lower() in ENDINGS:
             found: Mapping[str, Path] = {place.stem: place}
         else:
-            found, faults = list_utterances(place)
-            problems += faults
+            found, file_problems = list_utterances(place)
+            problems += file_problems
         for utterance, path in found.items():
             if utterance.split() != [utterance]:
                 expected, remedy = "a name without spaces, as lists of texts need it", "Rename it; it was left out."

@@ -174,8 +174,8 @@ def one_result_at(path: Path, recipe: Recipe | None = None) -> SystemResults:
 
 def _readable(path: Path, found: tuple[SystemResults, ...]) -> tuple[SystemResults, ...]:
     if not any(one.reported_numbers for one in found):
-        faults = [problem for one in found for problem in one.problems]
-        first = next((one for one in faults if one.code in _UNREADABLE), faults[0] if faults else None)
+        problems = [problem for one in found for problem in one.problems]
+        first = next((one for one in problems if one.code in _UNREADABLE), problems[0] if problems else None)
         reason = f" {first.sentence()}" if first else ""
         raise CommandError(f"{path}: expected results of a challenge, found no number.{reason}")
     return found

@@ -1,4 +1,4 @@
-"""``verify``: a result held against its edition: every number, every fault, averages recomputed, conditions met.
+"""``verify``: a result held against its edition: every number, every problem, averages recomputed, conditions met.
 
 With the trials of Kaldi data directories, reported numbers stand beside those that follow from the score files.
 """
@@ -36,7 +36,7 @@ from evaluation.scoring.results.folders import SystemResults, track_average
 
 DESCRIPTION = (
     "Check the results of a challenge: a result file, a results directory, a submission, a folder of published files, "
-    "or FOLDER/SYSTEM for one of these. Every number, every fault by kind, averages recomputed, conditions met; with "
+    "or FOLDER/SYSTEM for one of these. Every number, every problem by kind, averages recomputed, conditions met; with "
     "--data also every EER, C_llr, linkability and ZEBRA value from the score files of a submission."
 )
 

@@ -36,7 +36,7 @@ def match_audio(original: Path, anonymised: Path) -> AudioPairs:
     """Pair the utterances of two folders.
 
     A folder with ``wav.scp`` is a Kaldi directory: relative paths in it are sought from the working directory, then
-    from the directory itself, then as a file name anywhere below it. Faults: those of ``wav.scp``, ``no-audio`` (a side
+    from the directory itself, then as a file name anywhere below it. Codes: those of ``wav.scp``, ``no-audio`` (a side
     without utterances), ``repeated-utterance``, ``missing-utterance``, ``extra-utterance``, ``missing-file``.
     """
     problems = ProblemList()

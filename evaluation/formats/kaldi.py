@@ -1,7 +1,7 @@
-"""Kaldi data files: one reader per file, all faults at once, each with its line.
+"""Kaldi data files: one reader per file, all problems at once, each with its line.
 
 Conventions: a line is ``<key> <value>``, fields separated by spaces or tabs; blank lines are
-skipped with a note; a line with a fault is reported and left out of the content. Formats: the
+skipped with a note; a line with a problem is reported and left out of the content. Formats: the
 VoicePrivacy 2022 data directories and Kaldi's "Data preparation" page.
 """
 
@@ -35,7 +35,7 @@ class Parsed(Generic[T]):
     Attributes:
         content: the entries in file order (a dict keeps that order).
         lines: the line number of each entry, from 1.
-        problems: everything wrong with the file; entries with a fault are not in `content`.
+        problems: everything wrong with the file; entries with a problem are not in `content`.
     """
 
     content: T

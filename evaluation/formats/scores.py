@@ -2,7 +2,7 @@
 
 A line is ``<model speaker> <trial utterance> <score>``; a higher score means more alike. Scores are kept as float64;
 metrics that Kaldi computes round them to float32 by themselves. The join is by pair, never by position, and names every
-fault at once: the official script pivots both files to tables instead, averages repeated pairs and turns a missing one
+problem at once: the official script makes tables of both files instead, averages repeated pairs and turns a missing one
 into NaN.
 """
 
@@ -37,7 +37,7 @@ class ScoreTable:
         pairs: shape (lines,), ``<model> <utterance>`` as bytes.
         scores: shape (lines,), float64; NaN where the file holds no number.
         lines: shape (lines,), line number of each entry.
-        problems: faults of the file as a listing; what its numbers are worth is the join's matter.
+        problems: what is wrong with the file as a listing; what its numbers are worth is the join's matter.
     """
 
     name: str
@@ -71,7 +71,7 @@ class JoinedScores:
         repeated: score lines of a pair that has one already; the first one counts.
         not_finite: trials whose score is no finite number; they are left out.
         inverted: whether targets mostly score below nontargets.
-        problems: all of it in sentences, with the faults of both files.
+        problems: all of it in sentences, with the problems of both files.
     """
 
     scores: NDArray[np.float64]
@@ -140,11 +140,11 @@ def write_scores(rows: Iterable[tuple[str, str, float]], file: TextIO) -> None:
 def join_scores(scores: ScoreTable, trials: TrialTable) -> JoinedScores:
     """Give each trial its score.
 
-    Faults reported, each with file and line, the first few of a kind and the number of the others: ``missing-score``,
+    Problems reported, each with file and line, the first few of a kind and the number of the others: ``missing-score``,
     ``extra-score``, ``repeated-score``, ``not-finite-score``, ``repeated-trial``, ``one-class`` (only target or only
     nontarget trials; no detection metric is defined), and as a warning ``inverted-scores``.
 
-    Of a file of which nothing could be read, only its own faults are reported, not every trial once more.
+    Of a file of which nothing could be read, only its own problems are reported, not every trial once more.
 
     Scores count as inverted where more than half of the targets, by 1.5 standard errors of a share, lie below the
     median nontarget. That is rightly so for an attacker who is misled; a whole system like that usually has distances
@@ -309,7 +309,7 @@ def _examples(rows: NDArray[np.integer], describe: Callable[[int], Problem]) -> 
         yield describe(row)
     if rows.size > ROWS_PER_CAUSE:
         more = int(rows.size) - ROWS_PER_CAUSE
-        expected, found = "no further fault of this kind", f"{more:,} more"
+        expected, found = "no further problem of this kind", f"{more:,} more"
         yield replace(describe(int(rows[0])), line=None, expected=expected, found=found, count=more)
 
 

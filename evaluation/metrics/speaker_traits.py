@@ -245,21 +245,21 @@ def _validate(
     speakers: Mapping[str, str],
     classes: Sequence[str],
 ) -> None:
-    faults = []
+    problems = []
     if not references:
-        faults.append("no utterance at all")
+        problems.append("no utterance at all")
     for what, keys in (
         ("without a prediction", references.keys() - predictions.keys()),
         ("predicted but without a reference", predictions.keys() - references.keys()),
         ("without a speaker", references.keys() - speakers.keys()),
     ):
         if keys:
-            faults.append(f"{len(keys)} {what}, first {min(keys)}")
+            problems.append(f"{len(keys)} {what}, first {min(keys)}")
     unknown = sorted({*references.values(), *predictions.values()} - {*classes})
     if unknown:
-        faults.append(f"the unknown classes {', '.join(unknown)}")
-    if faults:
+        problems.append(f"the unknown classes {', '.join(unknown)}")
+    if problems:
         raise MetricInputError(
             f"Expected one of {', '.join(classes)} as reference and prediction of each utterance, and its speaker; "
-            f"found {'; '.join(faults)}."
+            f"found {'; '.join(problems)}."
         )

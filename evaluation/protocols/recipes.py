@@ -30,12 +30,12 @@ ROLES = ("enrolment", "trial", "recognition", "emotion", "training", "joint")
 class RecipeError(ValueError):
     """A recipe that cannot be used: says which file and field, what was expected and what was found.
 
-    `faults` are the sentences, one for each thing that is wrong; the text of the error has each on a line.
+    `problems` are the sentences, one for each thing that is wrong; the text of the error has each on a line.
     """
 
-    def __init__(self, *faults: str) -> None:
-        super().__init__("\n".join(faults))
-        self.faults = faults
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +275,7 @@ def read_recipe(path: Path) -> Recipe:
 
     Raises:
         RecipeError: the file cannot be read, is no TOML, or a field is missing, unknown, of a wrong type or
-            contradicts another; each fault names file and field.
+            contradicts another; each problem names file and field.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -284,58 +284,58 @@ def read_recipe(path: Path) -> Recipe:
     return parse_recipe(text, file=path.name)
 
 
-def parse_recipe(text: str, *, file: str, metric_fault: Callable[[str, str], str] | None = None) -> Recipe:
+def parse_recipe(text: str, *, file: str, metric_problem: Callable[[str, str], str] | None = None) -> Recipe:
     """A recipe from the text of a TOML file that its owner knows as `file`.
 
     Args:
-        metric_fault: of a metric and an estimator that the recipe names, what is wrong with them, or "".
+        metric_problem: of a metric and an estimator that the recipe names, what is wrong with them, or "".
 
     Raises:
-        RecipeError: as `read_recipe`, with every fault of the file.
+        RecipeError: as `read_recipe`, with every problem of the file.
     """
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RecipeError(f"{file}: expected a readable TOML file, found: {error}.") from error
-    reader = _RecipeReader(table, metric_fault or (lambda *_: ""))
+    reader = _RecipeReader(table, metric_problem or (lambda *_: ""))
     recipe = reader.recipe()
-    if recipe is None or reader.faults:
-        raise RecipeError(*(f"{file}: {fault}" for fault in reader.faults))
+    if recipe is None or reader.problems:
+        raise RecipeError(*(f"{file}: {problem}" for problem in reader.problems))
     return recipe
 
 
 class TableReader:
     """Dataclasses from the tables of a TOML file, each field held against its annotation.
 
-    Keeps in `faults`, in the order of the file, one sentence for each thing that is wrong."""
+    Keeps in `problems`, in the order of the file, one sentence for each thing that is wrong."""
 
     def __init__(self) -> None:
-        self.faults: list[str] = []
+        self.problems: list[str] = []
 
-    def fault(self, sentence: str) -> None:
+    def add_problem(self, sentence: str) -> None:
         """Keep a sentence, once."""
-        if sentence not in self.faults:
-            self.faults.append(sentence)
+        if sentence not in self.problems:
+            self.problems.append(sentence)
 
     def one_of(self, found: str, allowed: Iterable[str], place: str) -> None:
-        """A fault unless the value is one of those allowed."""
+        """A problem unless the value is one of those allowed."""
         names = list(allowed)
         if found not in names:
-            self.fault(f"{place}: expected one of {', '.join(names)}, found “{found}”.")
+            self.add_problem(f"{place}: expected one of {', '.join(names)}, found “{found}”.")
 
     def tables(self, table: dict[str, Any], key: str) -> list[tuple[str, Any]]:
         """The named tables below a key, which is taken out; there has to be one."""
         found = table.pop(key, None)
         if not isinstance(found, dict) or not found:
-            self.fault(f"{key}: expected at least one table, found {shown(found)}.")
+            self.add_problem(f"{key}: expected at least one table, found {shown(found)}.")
             return []
         return list(found.items())
 
     def rows(self, kind: type[T], table: dict[str, Any], key: str, place: str) -> list[T]:
-        """The list of tables below a key, which is taken out; those with a fault are left out."""
+        """The list of tables below a key, which is taken out; those with a problem are left out."""
         found = table.pop(key, [])
         if not isinstance(found, list):
-            self.fault(f"{place}: expected a list of tables, found {shown(found)}.")
+            self.add_problem(f"{place}: expected a list of tables, found {shown(found)}.")
             return []
         built = [self.build(kind, row, f"{place}[{number}]") for number, row in enumerate(found)]
         return [one for one in built if one is not None]
@@ -343,14 +343,14 @@ class TableReader:
     def build(self, kind: type[T], table: Any, place: str, **built: Any) -> T | None:
         """A dataclass from a table; `built` fields are taken as they are. None where something is wrong with it."""
         if not isinstance(table, dict):
-            self.fault(f"{place}: expected a table, found {shown(table)}.")
+            self.add_problem(f"{place}: expected a table, found {shown(table)}.")
             return None
-        before = len(self.faults)
+        before = len(self.problems)
         hints = get_type_hints(kind)
         known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
         for name in table:
             if name not in known or name in built:
-                self.fault(f"{place}: expected the fields {', '.join(known)}, found “{name}”.")
+                self.add_problem(f"{place}: expected the fields {', '.join(known)}, found “{name}”.")
         values = dict(built)
         for name, field in known.items():
             if name in built:
@@ -358,8 +358,8 @@ class TableReader:
             if name in table:
                 values[name] = self._value(table[name], str(hints[name]), f"{place}.{name}")
             elif field.default is MISSING:
-                self.fault(f"{place}: expected the field “{name}”, found none.")
-        return None if len(self.faults) > before else kind(**values)
+                self.add_problem(f"{place}: expected the field “{name}”, found none.")
+        return None if len(self.problems) > before else kind(**values)
 
     def _value(self, found: Any, hint: str, place: str) -> Any:
         if "Mapping" in hint:
@@ -376,42 +376,42 @@ class TableReader:
         }
         if not fits.get(hint, False):
             wanted = "a finite number" if "float" in hint else hint.removeprefix("<class '").removesuffix("'>")
-            self.fault(f"{place}: expected {wanted}, found {shown(found)}.")
+            self.add_problem(f"{place}: expected {wanted}, found {shown(found)}.")
         return found
 
     def _mapping(self, found: Any, place: str) -> MappingProxyType[str, Any]:
         """Of each split, numbers by name."""
         rows = found.items() if isinstance(found, dict) else ()
         if not isinstance(found, dict) or not all(isinstance(row, dict) for _, row in rows):
-            self.fault(f"{place}: expected a table for each split, found {shown(found)}.")
+            self.add_problem(f"{place}: expected a table for each split, found {shown(found)}.")
             return MappingProxyType({})
         for row in found.values():
             for value in row.values():
                 if not is_number(value):
-                    self.fault(f"{place}: expected a finite number, found “{value}”.")
+                    self.add_problem(f"{place}: expected a finite number, found “{value}”.")
         return MappingProxyType({split: MappingProxyType(dict(row)) for split, row in found.items()})
 
     def _list(self, found: Any, hint: str, place: str) -> tuple[Any, ...]:
         if not isinstance(found, list):
-            self.fault(f"{place}: expected a list, found {shown(found)}.")
+            self.add_problem(f"{place}: expected a list, found {shown(found)}.")
             return ()
         if hint.startswith("tuple"):
             return tuple(self._list(one, hint.removeprefix("tuple["), place) for one in found)
         for value in found:
             if hint.startswith("str"):
                 if not isinstance(value, str):
-                    self.fault(f"{place}: expected texts in quotation marks, found “{value}”.")
+                    self.add_problem(f"{place}: expected texts in quotation marks, found “{value}”.")
             elif not is_number(value):
-                self.fault(f"{place}: expected a finite number, found “{value}”.")
+                self.add_problem(f"{place}: expected a finite number, found “{value}”.")
         return tuple(found)
 
 
 class _RecipeReader(TableReader):
     """Reads the tables of a recipe, and holds each against the others as soon as it is read."""
 
-    def __init__(self, table: dict[str, Any], metric_fault: Callable[[str, str], str]) -> None:
+    def __init__(self, table: dict[str, Any], metric_problem: Callable[[str, str], str]) -> None:
         super().__init__()
-        self.table, self.metric_fault = dict(table), metric_fault
+        self.table, self.metric_problem = dict(table), metric_problem
         sets, models = table.get("data_sets"), table.get("attack_models")
         self.set_names = tuple(sets) if isinstance(sets, dict) else ()
         self.attack_models = tuple(models) if isinstance(models, list) else ()
@@ -437,7 +437,7 @@ class _RecipeReader(TableReader):
         if one is not None:
             self.one_of(one.role, ROLES, f"{place}.role")
             if one.role == "trial" and one.enrolment not in self.set_names:
-                self.fault(f"{place}.enrolment: expected a data set, found “{one.enrolment}”.")
+                self.add_problem(f"{place}.enrolment: expected a data set, found “{one.enrolment}”.")
         return one
 
     def _track(self, table: Any, name: str) -> Track | None:
@@ -474,8 +474,8 @@ class _RecipeReader(TableReader):
         return ranking
 
     def _metric(self, metric: str, estimator: str, place: str) -> None:
-        if fault := self.metric_fault(metric, estimator):
-            self.fault(f"{place}: {fault}")
+        if problem := self.metric_problem(metric, estimator):
+            self.add_problem(f"{place}: {problem}")
 
     def _known_sets(self, names: Iterable[str], place: str) -> None:
         """That there are no data sets at all is said once, not of each name."""
@@ -487,17 +487,19 @@ class _RecipeReader(TableReader):
         for split, weights in average.weights.items():
             self._known_sets(weights, f"{place}, {split}")
             if abs(sum(weights.values()) - 1) > WEIGHT_TOLERANCE:
-                self.fault(f"{place}, {split}: expected weights that add up to 1, found {sum(weights.values()):g}.")
+                self.add_problem(
+                    f"{place}, {split}: expected weights that add up to 1, found {sum(weights.values()):g}."
+                )
 
     def _check_ranking(self, ranking: Ranking, place: str) -> None:
         self.one_of(ranking.policy, POLICIES, f"{place}.policy")
         self.one_of(ranking.attack_model, self.attack_models, f"{place}.attack_model")
         limits = list(ranking.minimum_eers)
         if limits != sorted(set(limits)):
-            self.fault(f"{place}.minimum_eers: expected ascending limits, found {limits}.")
+            self.add_problem(f"{place}.minimum_eers: expected ascending limits, found {limits}.")
         for limit in limits:
             if not 0 <= limit <= LARGEST_EER:
-                self.fault(f"{place}.minimum_eers: expected limits from 0 to 100 %, found {limit:g}.")
+                self.add_problem(f"{place}.minimum_eers: expected limits from 0 to 100 %, found {limit:g}.")
 
 
 def is_number(value: Any) -> bool:

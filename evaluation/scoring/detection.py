@@ -102,7 +102,7 @@ def _incomplete(test: MeasuredTest) -> str:
         "scored more than once": joined.repeated,
     }
     found = ", ".join(f"{count} trials {what}" for what, count in counted.items() if count)
-    return f"{test.file.name} does not cover the organizer's trials: {found or 'faults in the file'}"
+    return f"{test.file.name} does not cover the organizer's trials: {found or 'problems in the file'}"
 
 
 def _replicates(work: Work, test: MeasuredTest, data_set: DataSet) -> dict[tuple[str, str], Replicates]:

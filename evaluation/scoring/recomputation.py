@@ -76,7 +76,7 @@ def measure_tests(
 ) -> Iterator[MeasuredTest]:
     """Measure every score file of a submission against the trials; what is wrong is added to `problems`.
 
-    Faults besides those of `join_scores`: ``no-scores``, ``missing-file`` (of the trials), ``wrong-trials`` (another
+    Problems besides those of `join_scores`: ``no-scores``, ``missing-file`` (of the trials), ``wrong-trials`` (another
     list than the official one). Scores that do not cover their trials are measured as far as they do, as by Kaldi; a
     test without scores of both target and nontarget trials is not. What does not agree is the caller's to tell.
 
@@ -170,7 +170,7 @@ def _printed(reported: ReportedNumber, value: float) -> float:
 
 
 def join_files(scores: Path | str, trials: Path | str) -> JoinedScores:
-    """The trials of a list with their scores, and every fault of both files."""
+    """The trials of a list with their scores, and every problem of both files."""
     return join_scores(read_scores(Path(scores), str(scores)), read_trial_table(Path(trials), str(trials)))
 
 
@@ -185,15 +185,15 @@ def measure_scores(
         compatibility: as in `detection_metrics`.
 
     Raises:
-        MetricInputError: any fault of the files; the first of each kind are named, the others counted. (`join_files`
-            gives all faults and what can be had of the files.)
+        MetricInputError: any error in the files; the first of each kind are named, the others counted. (`join_files`
+            gives all problems and what can be had of the files.)
 
     Example:
         measured = measure_scores("ASV-libri_test_enrolls-libri_test_trials_f/scores", "libri_test_trials_f/trials")
         print(measured.kaldi_eer, measured.min_cllr)
     """
     joined = join_files(scores, trials)
-    faults = [problem.sentence() for problem in shorten(joined.problems) if problem.severity is Severity.ERROR]
-    if faults:
-        raise MetricInputError("\n".join(faults))
+    problems = [problem.sentence() for problem in shorten(joined.problems) if problem.severity is Severity.ERROR]
+    if problems:
+        raise MetricInputError("\n".join(problems))
     return detection_metrics(joined.target_scores, joined.nontarget_scores, compatibility=compatibility)

@@ -1,7 +1,7 @@
 """The whole analysis: inputs in, `Results` out. Each section computes its tables; this module only calls them in order.
 
 Every section about ratings is computed twice, for raw and for normalised scores, which never meet. A section whose
-input is absent is left out, and a remark says so.
+input is absent is left out, and a note says so.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def analyse(inputs: Inputs, settings: Settings, progress: Progress | None = None
         for section, part, _ in run.sections:
             section(part)
     run.tell("Done", run.steps)
-    remarks = tuple(dict.fromkeys(run.remarks))
-    return Results(inputs.study.as_data(), settings.as_data(), run.counts, remarks, versions(), run.tables)
+    notes = tuple(dict.fromkeys(run.notes))
+    return Results(inputs.study.as_data(), settings.as_data(), run.counts, notes, versions(), run.tables)
 
 
 def versions() -> dict[str, str]:
@@ -87,14 +87,14 @@ def _one_thread() -> AbstractContextManager[Any]:
 
 
 class _Run:
-    """One analysis under way: the tables so far, what was counted and remarked, and which step it is at."""
+    """One analysis under way: the tables so far, what was counted and noted, and which step it is at."""
 
     def __init__(self, inputs: Inputs, settings: Settings, progress: Progress | None) -> None:
         self.inputs = inputs
         self.settings = settings
         self.tables: dict[str, DataTable] = {}
         self.counts: dict[str, int] = {}
-        self.remarks: list[str] = [str(one) for one in inputs.study.design.get("remarks", ())]
+        self.notes: list[str] = [str(one) for one in inputs.study.design.get("remarks", ())]
         self._progress = progress
         self._done = 0
         # What is computed of each part that is there, and in how many steps.
@@ -114,7 +114,7 @@ class _Run:
     def _about_ratings(self, ratings: Ratings) -> None:
         told = count_left_out(ratings, self.settings)
         self.counts |= told.counts
-        self.remarks += told.remarks
+        self.notes += told.notes
         gold = read_right_answers(self.inputs.study.design)
         scale = self.inputs.study.scale
         [screening] = self._keep("Screening rules", "common", make_screening_table, ratings, scale, self.settings, gold)
@@ -127,7 +127,7 @@ class _Run:
         scored = score_ratings(ratings, scale, settings, kind)
         with_excluded = score_ratings(ratings, scale, settings, kind, with_excluded=True)
         if not len(scored.ratings):
-            self.remarks.append(f"No ratings count for {kind} scores: every session is left out, or too short.")
+            self.notes.append(f"No ratings count for {kind} scores: every session is left out, or too short.")
             self._done += _STEPS_OF_RATINGS - 1
             return
 
@@ -142,7 +142,7 @@ class _Run:
         keep("Listeners", make_listener_tables, ratings, scored, with_excluded, settings, screening)
         keep("Effect of exclusions", make_effect_tables, ratings, scale, settings, kind, screening)
         if self.inputs.objective is None:
-            self.remarks.append(
+            self.notes.append(
                 "No objective measures were given, so ratings stand alone, without the recogniser's word errors and "
                 "the pitch correlation."
             )
@@ -163,7 +163,7 @@ class _Run:
             return
         objective, language = self.inputs.objective, str(self.inputs.study.design.get("language", "en"))
         if objective is None:
-            self.remarks.append("No objective measures were given, so listeners stand without the recogniser.")
+            self.notes.append("No objective measures were given, so listeners stand without the recogniser.")
         make = make_transcription_tables
         self._keep("Words understood", "common", make, counting, objective, self.settings, language)
 
@@ -182,19 +182,19 @@ class _Run:
         return tables
 
     def _counting(self, read: Placements | Transcripts, what: str, called: str) -> Any:
-        """What no standing rule leaves out, counted and remarked on; where ratings stand beside it, theirs stay."""
+        """What no standing rule leaves out, counted and noted; where ratings stand beside it, theirs stay."""
         counting: Placements | Transcripts = read.rows(read.excluded == "")
         counts = {f"{what}_read": len(read), what: len(counting), "left_out": len(read) - len(counting)}
         counts |= {"sessions": _sessions(counting), "listeners": int(np.unique(counting.listener).size)}
         counts["excluded_sessions"] = _sessions(read.rows(read.excluded != ""))
         self.counts = counts | self.counts
         if excluded := counts["excluded_sessions"]:
-            self.remarks.append(
+            self.notes.append(
                 f"{excluded:,} session{'' if excluded == 1 else 's'} with {counts['left_out']:,} {what} "
                 f"{'is' if excluded == 1 else 'are'} left out by standing rules: {_reasons(read)}."
             )
         if not len(counting):
-            self.remarks.append(f"No {called} count: every session is left out by a standing rule.")
+            self.notes.append(f"No {called} count: every session is left out by a standing rule.")
         return counting
 
 

@@ -47,7 +47,7 @@ def read_inputs(source: Path | bytes, name: str = "") -> tuple[Inputs, Settings]
     """The inputs in a zip of `write_inputs`, or in a whole bundle.
 
     Raises:
-        AnalysisInputError: it is no such file, or something in it cannot be analysed; one sentence for each fault.
+        AnalysisInputError: it is no such file, or something in it cannot be analysed; one sentence for each problem.
     """
     place = name or (source.name if isinstance(source, Path) else "inputs.zip")
     files = read_zip(source, place, INPUTS)
@@ -173,7 +173,7 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
 def _readme(results: Results) -> str:
     study = results.study
     simulated = "SIMULATED: no human being has listened; every answer was drawn from a model.\n"
-    remarks = "".join(f"- {remark}\n" for remark in results.remarks)
+    notes = "".join(f"- {note}\n" for note in results.remarks)
     return _README.format(
         title=study["title"],
         name=study["name"],
@@ -181,7 +181,7 @@ def _readme(results: Results) -> str:
         versions=_listed(results.versions),
         settings=_listed(results.settings),
         cite=f"\nCite: {study['attribution']}" if study["attribution"] else "",
-        remarks=f"\n{remarks}",
+        notes=f"\n{notes}",
         inputs=describe_inputs(),
         tables=describe_tables(),
     )

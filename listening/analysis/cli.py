@@ -1,7 +1,7 @@
 """The commands of ``python -m listening.analysis``: analyse ratings, make an analysis again, say what columns mean.
 
 Exit code 0: done; 1: ``reproduce`` found tables that differ, or a bundle that was changed; 2: bad usage or input that
-cannot be analysed, each fault in one sentence on standard error; 130: interrupted. Results go to standard output.
+cannot be analysed, each problem in one sentence on standard error; 130: interrupted. Results go to standard output.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WORDS = {"raw": "raw ratings", "normalised": "ranks normalised within listeners
 
 
 def say_summary(results: Results, scores: str) -> None:
-    """Facts, remarks and, for each task, the systems by their mean.
+    """Facts, notes and, for each task, the systems by their mean.
 
     Args:
         scores: ``raw`` or ``normalised``.
@@ -55,8 +55,8 @@ def say_summary(results: Results, scores: str) -> None:
     print_text(f"{results.study['title']}: {', '.join(said)}")
     if results.study["is_simulated"]:
         print_text("SIMULATED: no human being has listened.")
-    for remark in results.remarks:
-        print_paragraph(f"- {remark}")
+    for note in results.remarks:
+        print_paragraph(f"- {note}")
     for task in results.study["tasks"]:
         if rows := _rows(results, scores, task):
             print_text(f"\n{task.capitalize()}, {_WORDS[scores]}")

@@ -376,7 +376,7 @@ def swap_until_right(sessions: Ints, originals: int, groups: Groups, random: np.
             if not search.wrong.any():
                 break
             search.step(random)
-    return search.first_fault()
+    return search.first_problem()
 
 
 class _Search:
@@ -414,7 +414,7 @@ class _Search:
             self.counts[block, self.groups.member[less]] -= 1
             self.counts[block, self.groups.member[more]] += 1
 
-    def first_fault(self) -> str:
+    def first_problem(self) -> str:
         """What is wrong with the first session that is wrong."""
         for counts in self.counts[self.wrong > 0]:
             group = int(count_excess(counts, self.groups.lowest, self.groups.highest).argmax())

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from listening.design.certificate import (
     Certificate,
     Check,
-    check_faults,
+    check_problems,
     list_neighbours,
     list_repeats,
     make_certificate,
@@ -80,7 +80,7 @@ def _is_even(counts: Iterable[int]) -> bool:
 
 
 def _uneven(places: Mapping[str, Counter[str]], names: Sequence[str]) -> list[str]:
-    """A fault for each place where the names do not occur equally often."""
+    """A problem for each place where the names do not occur equally often."""
     return [
         f"{place}: " + ", ".join(f"{name} {counts[name]}" for name in names)
         for place, counts in places.items()
@@ -97,32 +97,32 @@ def _counts(what: str, blocks: Sequence[Sequence[object]], evaluators: int, each
     if len(blocks) != evaluators:
         wrong.insert(0, f"{len(blocks)} evaluators")
     found = f"{len(blocks)} evaluators, {span_words(map(len, blocks))} {what} each"
-    return check_faults(f"evaluators and {what}", f"{evaluators} evaluators, {each} {what} each", found, wrong)
+    return check_problems(f"evaluators and {what}", f"{evaluators} evaluators, {each} {what} each", found, wrong)
 
 
 def _heard_once(heard: Sequence[Sequence[str]]) -> Check:
     twice = list_repeats(heard)
     required = "each recording once in a session at most, in whatever form"
-    return check_faults("no recording twice", required, f"{len(twice)} twice", twice)
+    return check_problems("no recording twice", required, f"{len(twice)} twice", twice)
 
 
 def _systems(blocks: Sequence[Sequence[str]], systems: Sequence[str], what: str) -> Iterable[Check]:
     total = Counter(system for block in blocks for system in block)
-    faults = [f"{system} is not of this study" for system in sorted(set(total) - set(systems))]
+    problems = [f"{system} is not of this study" for system in sorted(set(total) - set(systems))]
     if not _is_even(total[system] for system in systems):
-        faults.append(", ".join(f"{system}: {total[system]}" for system in systems))
+        problems.append(", ".join(f"{system}: {total[system]}" for system in systems))
     found = f"{span_words(total[system] for system in systems)} {what} each"
-    yield check_faults("systems", f"every system in equally many {what}", found, faults)
+    yield check_problems("systems", f"every system in equally many {what}", found, problems)
     each = _of_evaluators(blocks)
     of_each = span_words(counts[system] for counts in each.values() for system in systems)
     required = f"every system in equally many {what} of each evaluator"
-    yield check_faults("systems of an evaluator", required, of_each, _uneven(each, systems))
+    yield check_problems("systems of an evaluator", required, of_each, _uneven(each, systems))
 
 
 def _places_of_systems(blocks: Sequence[Sequence[str]], systems: Sequence[str]) -> Check:
     heard = zip_longest(*blocks)
     off = _uneven({f"place {place}": Counter(names) for place, names in enumerate(heard, 1)}, systems)
-    return check_faults(
+    return check_problems(
         "places of systems", "every system equally often at each place", f"{len(off)} places uneven", off
     )
 
@@ -130,7 +130,7 @@ def _places_of_systems(blocks: Sequence[Sequence[str]], systems: Sequence[str]) 
 def _not_adjacent(blocks: Sequence[Sequence[str]], systems: Sequence[str]) -> Check:
     touching = list_neighbours(blocks) if len(systems) > 1 else []
     found = f"{len(touching)} do" if len(systems) > 1 else "only one system: does not apply"
-    return check_faults("systems apart", "no system follows itself", found, touching)
+    return check_problems("systems apart", "no system follows itself", found, touching)
 
 
 # Boards ----------------------------------------------------------------------------------------------------------
@@ -152,13 +152,13 @@ def _known_samples(request: BoardRequest, boards: Sequence[Board]) -> Check:
     wrong += [f"{key} names {count} boards" for key, count in keys.items() if count > 1]
     required = "originals are enrolment utterances, the others trial utterances anonymised by the board's one system"
     found = f"{sum(len(board.samples) for board in boards)} samples, {len(wrong)} wrong"
-    return check_faults("samples", required, found, wrong)
+    return check_problems("samples", required, found, wrong)
 
 
 def _board_sizes(request: BoardRequest, boards: Sequence[Board]) -> Check:
     wrong = [f"{board.key} has {len(board.samples)}" for board in boards if len(board.samples) != request.samples]
     found = f"{span_words(len(board.samples) for board in boards)} samples"
-    return check_faults("size of boards", f"{request.samples} samples on each board", found, wrong)
+    return check_problems("size of boards", f"{request.samples} samples on each board", found, wrong)
 
 
 def _speakers_of_boards(boards: Sequence[Board]) -> Check:
@@ -169,7 +169,7 @@ def _speakers_of_boards(boards: Sequence[Board]) -> Check:
         if not 3 <= len(of) <= 4 or not _is_even(of.values()):
             wrong.append(f"{board.key}: " + ", ".join(f"{name} {count}" for name, count in of.items()))
     required = "three or four speakers on each board, with equally many samples"
-    return check_faults("speakers of a board", required, f"{span_words(numbers)} speakers", wrong)
+    return check_problems("speakers of a board", required, f"{span_words(numbers)} speakers", wrong)
 
 
 def _halves(boards: Sequence[Board]) -> Check:
@@ -183,7 +183,7 @@ def _halves(boards: Sequence[Board]) -> Check:
         elif any(not originals[name] or not others[name] for name in names):
             wrong.append(f"{board.key}: a speaker is heard in one form only")
     required = "half of each board's and of each speaker's samples originals, half anonymised"
-    return check_faults("original and anonymised", required, f"{len(wrong)} boards differ", wrong)
+    return check_problems("original and anonymised", required, f"{len(wrong)} boards differ", wrong)
 
 
 def _sexes_on(request: BoardRequest, boards: Sequence[Board]) -> list[set[str]]:
@@ -197,13 +197,13 @@ def _sexes(request: BoardRequest, boards: Sequence[Board]) -> Check:
     mixed = sum(len(sexes) > 1 for sexes in of_boards)
     able = _able(request)
     if any(len(names) < 3 for names in able.values()):
-        return check_faults("sexes", "boards may mix sexes, as one has fewer than three speakers", f"{mixed} do", [])
+        return check_problems("sexes", "boards may mix sexes, as one has fewer than three speakers", f"{mixed} do", [])
     counts = Counter(min(sexes) for sexes in of_boards if len(sexes) == 1)
-    faults = [f"{mixed} boards mix sexes"] if mixed else []
+    problems = [f"{mixed} boards mix sexes"] if mixed else []
     if not _is_even(counts[sex] for sex in able):
-        faults.append(", ".join(f"{sex}: {counts[sex]} boards" for sex in sorted(able)))
+        problems.append(", ".join(f"{sex}: {counts[sex]} boards" for sex in sorted(able)))
     found = ", ".join(f"{counts[sex]} of {sex}" for sex in sorted(able))
-    return check_faults("sexes", "speakers of one sex on a board, equally many boards of each", found, faults)
+    return check_problems("sexes", "speakers of one sex on a board, equally many boards of each", found, problems)
 
 
 def _able(request: BoardRequest) -> dict[str, set[str]]:
@@ -225,13 +225,13 @@ def _even_speakers(request: BoardRequest, boards: Sequence[Board]) -> Check:
     able = _able(request)
     if any(len(names) < 3 for names in able.values()):
         able = {"all": set().union(*able.values())}
-    faults, found = [], []
+    problems, found = [], []
     for sex, names in sorted(able.items()):
         counts = [count[name] for name in sorted(names)]
         found.append(f"{sex}: {span_words(counts)}")
         if not _is_even(counts) and any(counts):
-            faults.append(f"speakers ({sex}) are on {span_words(counts)} boards")
-    return check_faults("speakers", "every speaker of a sex on equally many boards", ", ".join(found), faults)
+            problems.append(f"speakers ({sex}) are on {span_words(counts)} boards")
+    return check_problems("speakers", "every speaker of a sex on equally many boards", ", ".join(found), problems)
 
 
 # Transcriptions --------------------------------------------------------------------------------------------------
@@ -253,19 +253,19 @@ def _known_trials(request: TranscriptionRequest, trials: Sequence[Writing]) -> C
         versions[trial.key].add((trial.utterance, trial.system))
     wrong += [f"{key} names {len(of)} things" for key, of in versions.items() if len(of) > 1]
     required = "trial utterances with known words, in forms that exist"
-    return check_faults("utterances", required, f"{len(wrong)} wrong", wrong)
+    return check_problems("utterances", required, f"{len(wrong)} wrong", wrong)
 
 
 def _originals(request: TranscriptionRequest, blocks: Sequence[Sequence[Writing]]) -> Check:
     counts = [sum(not trial.system for trial in block) for block in blocks]
     wrong = [f"evaluator {n} has {count}" for n, count in enumerate(counts, 1) if count != request.originals]
-    return check_faults("originals", f"{request.originals} originals for each evaluator", span_words(counts), wrong)
+    return check_problems("originals", f"{request.originals} originals for each evaluator", span_words(counts), wrong)
 
 
 def _said_once(request: TranscriptionRequest, blocks: Sequence[Sequence[Writing]]) -> Check:
     said = [[request.sentences.get(trial.utterance, trial.utterance) for trial in block] for block in blocks]
     twice = list_repeats(said, "hears “{}”")
-    return check_faults("no sentence twice", "each sentence once in a session at most", f"{len(twice)} twice", twice)
+    return check_problems("no sentence twice", "each sentence once in a session at most", f"{len(twice)} twice", twice)
 
 
 def _sexes_of_blocks(request: TranscriptionRequest, blocks: Sequence[Sequence[Writing]]) -> Check:
@@ -273,7 +273,9 @@ def _sexes_of_blocks(request: TranscriptionRequest, blocks: Sequence[Sequence[Wr
     usable = [one for one in request.pool if one.role == "trial" and systems <= one.systems]
     sexes = sorted({one.sex for one in usable if request.sentences.get(one.key, "").strip()})
     wrong = _uneven(_of_evaluators([trial.sex for trial in block] for block in blocks), sexes)
-    return check_faults("sexes", f"equally many trials of each sex ({', '.join(sexes)})", f"{len(wrong)} differ", wrong)
+    return check_problems(
+        "sexes", f"equally many trials of each sex ({', '.join(sexes)})", f"{len(wrong)} differ", wrong
+    )
 
 
 def _forms(request: TranscriptionRequest, trials: Sequence[Writing]) -> Check:
@@ -290,7 +292,7 @@ def _forms(request: TranscriptionRequest, trials: Sequence[Writing]) -> Check:
             if abs(counts[system] - due) > 2:
                 wrong.append(f"{utterance}: {counts[system]} times by {system or 'the original'}, {due:.1f} due")
     required = "every utterance in every form about as often as its share, to 2"
-    return check_faults("forms of an utterance", required, f"{len(wrong)} beyond", wrong)
+    return check_problems("forms of an utterance", required, f"{len(wrong)} beyond", wrong)
 
 
 def _speakers_apart(blocks: Sequence[Sequence[Writing]]) -> Check:
@@ -299,7 +301,7 @@ def _speakers_apart(blocks: Sequence[Sequence[Writing]]) -> Check:
     most = [max(Counter(names).values(), default=0) for names in speakers]
     due = [names if 2 * count <= len(names) + 1 else [] for names, count in zip(speakers, most, strict=True)]
     touching = list_neighbours(due)
-    return check_faults("speakers apart", "no speaker follows himself or herself", f"{len(touching)} do", touching)
+    return check_problems("speakers apart", "no speaker follows himself or herself", f"{len(touching)} do", touching)
 
 
 def _quarters(blocks: Sequence[Sequence[Writing]]) -> Check:
@@ -313,4 +315,4 @@ def _quarters(blocks: Sequence[Sequence[Writing]]) -> Check:
             if abs(sum(not trial.system for trial in part) - due) > 1:
                 wrong.append(f"evaluator {number}, quarter {quarter + 1}")
     required = "every quarter has its share of originals, to 1"
-    return check_faults("originals along the session", required, f"{len(wrong)} off", wrong)
+    return check_problems("originals along the session", required, f"{len(wrong)} off", wrong)

@@ -46,9 +46,9 @@ class Check:
     sentence: str
 
 
-def check_faults(name: str, required: str, found: str, faults: Iterable[str]) -> Check:
-    """A check that passes without faults; its sentence names the first ones."""
-    listed = list(faults)
+def check_problems(name: str, required: str, found: str, problems: Iterable[str]) -> Check:
+    """A check that passes without problems; its sentence names the first ones."""
+    listed = list(problems)
     start = f"{name[0].upper()}{name[1:]}: {required}; found {found}."
     if not listed:
         return Check(name, True, required, found, start)
@@ -60,8 +60,8 @@ def check_counts(name: str, what: str, rows: Sequence[tuple[str, int, Bounds]]) 
     """A check of counts, each with its place and its bounds."""
     required = " or ".join(sorted({str(bounds) for _, _, bounds in rows}, key=_first_number)) or "nothing"
     found = span_words(count for _, count, _ in rows) if rows else "nothing"
-    faults = [f"{place}: {count} instead of {bounds}" for place, count, bounds in rows if count not in bounds]
-    return check_faults(name, f"{what}: {required}", found, faults)
+    problems = [f"{place}: {count} instead of {bounds}" for place, count, bounds in rows if count not in bounds]
+    return check_problems(name, f"{what}: {required}", found, problems)
 
 
 def span_words(counts: Iterable[int]) -> str:
@@ -88,18 +88,18 @@ def check_order(request: DesignRequest, needs: Requirements, blocks: Blocks, ext
 
 
 def _runs(needs: Requirements, blocks: Blocks) -> Check:
-    faults, longest = [], 0
+    problems, longest = [], 0
     for number, block in enumerate(blocks, 1):
         for kind, run in groupby(block, key=_kind):
             length = sum(1 for _ in run)
             longest = max(longest, length)
             if length > needs.longest_run:
-                faults.append(f"evaluator {number} meets {length} {kind} trials in a row")
-    return check_faults("runs", f"at most {needs.longest_run} of a kind in a row", f"at most {longest}", faults)
+                problems.append(f"evaluator {number} meets {length} {kind} trials in a row")
+    return check_problems("runs", f"at most {needs.longest_run} of a kind in a row", f"at most {longest}", problems)
 
 
 def _distances(needs: Requirements, blocks: Blocks) -> Check:
-    faults, least = [], 0
+    problems, least = [], 0
     for number, block in enumerate(blocks, 1):
         last: dict[str, int] = {}
         for place, trial in enumerate(block, 1):
@@ -107,18 +107,18 @@ def _distances(needs: Requirements, blocks: Blocks) -> Check:
                 distance = place - last[trial.speaker]
                 least = min(least or distance, distance)
                 if distance < needs.speaker_gap:
-                    faults.append(
+                    problems.append(
                         f"evaluator {number} meets speaker {trial.speaker} at {last[trial.speaker]} and {place}"
                     )
             last[trial.speaker] = place
     found = f"at least {least}" if least else "no speaker twice"
-    return check_faults("speaker distance", f"a speaker at least {needs.speaker_gap} places apart", found, faults)
+    return check_problems("speaker distance", f"a speaker at least {needs.speaker_gap} places apart", found, problems)
 
 
 def _neighbours(needs: Requirements, blocks: Blocks) -> Check:
     beside = list_neighbours([[trial.system for trial in block] for block in blocks], " meets system {}")
     rule = "a system never next to itself" if needs.systems_apart else "no rule for one system alone"
-    return check_faults("neighbours", rule, f"{len(beside)} such places", beside if needs.systems_apart else [])
+    return check_problems("neighbours", rule, f"{len(beside)} such places", beside if needs.systems_apart else [])
 
 
 def _quarters(name: str, what: str, blocks: Blocks, group_of: Callable[[Candidate], str]) -> Check:
@@ -240,32 +240,32 @@ def _request(request: DesignRequest) -> Check:
         f"{request.originals} originals": not 0 <= request.originals <= request.trials,
         "anonymised trials of no system": request.anonymised > 0 and not request.systems,
     }
-    faults = [
+    problems = [
         *(words for words, is_wrong in wrong.items() if is_wrong),
         *(f"trials of {_name(system)}, which nobody asked for" for system in sorted(set(of_system) - wanted)),
         *(f"no trials of {_name(system)}" for system in sorted(wanted - set(of_system))),
         *([f"a system named twice: {', '.join(request.systems)}"] if is_twice else []),
     ]
     found = f"{len(request.candidates)} trials of {len(request.systems)} systems and originals"
-    return check_faults("request", "numbers that can be, and trials of every system asked for", found, faults)
+    return check_problems("request", "numbers that can be, and trials of every system asked for", found, problems)
 
 
 def _form(request: DesignRequest, design: Design, known: Mapping[str, Candidate]) -> Iterable[Check]:
     blocks, found = list(enumerate(design.blocks, 1)), f"{len(design.blocks)} blocks"
-    faults = [found] if len(blocks) != request.evaluators or not blocks else []
-    faults += [f"evaluator {n} has {len(block)} trials" for n, block in blocks if len(block) != request.trials]
-    faults += [f"evaluator {n} meets unknown {key}" for n, block in blocks for key in block if key not in known]
+    problems = [found] if len(blocks) != request.evaluators or not blocks else []
+    problems += [f"evaluator {n} has {len(block)} trials" for n, block in blocks if len(block) != request.trials]
+    problems += [f"evaluator {n} meets unknown {key}" for n, block in blocks for key in block if key not in known]
     each = f"{request.evaluators} blocks of {request.trials} trials each, all of them known"
-    yield check_faults("blocks", each, found, faults)
+    yield check_problems("blocks", each, found, problems)
     keys = Counter(candidate.key for candidate in request.candidates)
     twice = [f"{key} names {count} trials" for key, count in keys.items() if count > 1]
-    yield check_faults("names", "every trial has a name of its own", f"{len(keys)} trials", twice)
+    yield check_problems("names", "every trial has a name of its own", f"{len(keys)} trials", twice)
     found = f"{len(blocks)} sessions"
-    yield check_faults("trial once", "no trial twice in a session", found, list_repeats(design.blocks))
+    yield check_problems("trial once", "no trial twice in a session", found, list_repeats(design.blocks))
 
 
 def list_repeats(heard: Iterable[Sequence[str]], words: str = "meets {}") -> list[str]:
-    """A fault for each name that stands in one session more than once."""
+    """A problem for each name that stands in one session more than once."""
     return [
         f"evaluator {number} {words.format(name)} {count} times"
         for number, names in enumerate(heard, 1)
@@ -275,7 +275,7 @@ def list_repeats(heard: Iterable[Sequence[str]], words: str = "meets {}") -> lis
 
 
 def list_neighbours(heard: Iterable[Sequence[str]], words: str = ": {}") -> list[str]:
-    """A fault for each name that stands next to itself in a session; empty ones do not count."""
+    """A problem for each name that stands next to itself in a session; empty ones do not count."""
     return [
         f"evaluator {number}{words.format(name)} at {place} and {place + 1}"
         for number, names in enumerate(heard, 1)
@@ -288,16 +288,16 @@ def _coverage(request: DesignRequest, needs: Requirements, blocks: Sequence[Sequ
     ratings = Counter(trial.key for block in blocks for trial in block)
     missing = [candidate.key for candidate in request.candidates if not ratings[candidate.key]]
     found = f"{len(request.candidates) - len(missing)} of {len(request.candidates)} trials"
-    faults = [f"{key} is never rated" for key in missing]
-    yield check_faults("coverage", "every trial is rated at least once", found, faults)
+    problems = [f"{key} is never rated" for key in missing]
+    yield check_problems("coverage", "every trial is rated at least once", found, problems)
     counts: dict[str, list[int]] = defaultdict(list)
     for candidate in request.candidates:
         counts[candidate.system].append(ratings[candidate.key])
     ends = {_name(system): (min(of), max(of)) for system, of in sorted(counts.items())}
     required = "ratings of the trials of a system, and of the originals, differ by at most 1"
     found = "; ".join(f"{name} {low} to {high}" for name, (low, high) in ends.items())
-    faults = [f"{name}: {low} to {high}" for name, (low, high) in ends.items() if high - low > 1]
-    yield check_faults("evenness", required, found, faults)
+    problems = [f"{name}: {low} to {high}" for name, (low, high) in ends.items() if high - low > 1]
+    yield check_problems("evenness", required, found, problems)
     totals = [(_name(system), sum(counts[system]), needs.system_total) for system in request.systems]
     yield check_counts("system totals", "ratings of each system over all evaluators", totals)
 
@@ -334,14 +334,14 @@ def _sessions(request: DesignRequest, needs: Requirements, blocks: Sequence[Sequ
 
 def _repeats(what: str, limit: int, blocks: Sequence[Sequence[Candidate]]) -> Check:
     role = "trial" if what == "source" else "enrolment"
-    faults, most = [], 0
+    problems, most = [], 0
     for number, block in enumerate(blocks, 1):
         for name, count in Counter(str(getattr(trial, what)) for trial in block).items():
             most = max(most, count if name else 0)
             if name and count > limit:
-                faults.append(f"evaluator {number} meets {role} utterance {name} {count} times")
+                problems.append(f"evaluator {number} meets {role} utterance {name} {count} times")
     required = f"no {role} utterance more than {_times(limit)} in a session"
-    return check_faults(f"{role} utterances", required, f"at most {_times(most)}", faults)
+    return check_problems(f"{role} utterances", required, f"at most {_times(most)}", problems)
 
 
 def _candidates(request: DesignRequest) -> Iterable[Check]:
@@ -354,36 +354,36 @@ def _candidates(request: DesignRequest) -> Iterable[Check]:
         ("sex balance", "f", "m", request.sexes_as_in_pool),
     ):
         words = "as many targets as non-targets" if first is True else "as many female as male trials"
-        faults = [
+        problems = [
             f"{_name(system)}: {counts[first]} and {counts[second]}"
             for system, counts in sorted(rows.items())
             if abs(counts[first] - counts[second]) > 1 and not may
         ]
         found = "; ".join(f"{_name(s)} {counts[first]} and {counts[second]}" for s, counts in sorted(rows.items()))
-        yield check_faults(name, f"in each system {words}" + (", or as in the pool" if may else ""), found, faults)
+        yield check_problems(name, f"in each system {words}" + (", or as in the pool" if may else ""), found, problems)
     yield _pairs(request)
 
 
 def _pairs(request: DesignRequest) -> Check:
     """Targets tell whose an enrolment utterance is; other trials must agree."""
     owner: dict[str, Candidate] = {}
-    faults = []
+    problems = []
     for trial in request.candidates:
         if trial.is_target:
             first = owner.setdefault(trial.enrolment, trial)
             if first.speaker != trial.speaker:
-                faults.append(f"{trial.enrolment} would be of {first.speaker} and of {trial.speaker}")
+                problems.append(f"{trial.enrolment} would be of {first.speaker} and of {trial.speaker}")
     for trial in request.candidates:
         whose = owner.get(trial.enrolment)
         if trial.is_target is False and whose is not None:
             if whose.speaker == trial.speaker:
-                faults.append(f"{trial.key} is called non-target, but both samples are of {trial.speaker}")
+                problems.append(f"{trial.key} is called non-target, but both samples are of {trial.speaker}")
             elif whose.sex != trial.sex:
-                faults.append(f"{trial.key} compares speakers of two sexes")
+                problems.append(f"{trial.key} compares speakers of two sexes")
         if trial.enrolment and trial.enrolment == trial.source:
-            faults.append(f"{trial.key} compares an utterance with itself")
+            problems.append(f"{trial.key} compares an utterance with itself")
     found = f"{sum(trial.is_target is not None for trial in request.candidates)} pairs"
-    return check_faults("pairs", "both samples of one sex, and of one speaker in targets alone", found, faults)
+    return check_problems("pairs", "both samples of one sex, and of one speaker in targets alone", found, problems)
 
 
 def _name(system: str) -> str:

@@ -336,7 +336,7 @@ def validate_request(request: DesignRequest) -> None:
     """Raise for everything that is wrong with a request.
 
     Raises:
-        DesignError: one sentence for each fault.
+        DesignError: one sentence for each problem.
     """
     problems = [*_wrong_numbers(request), *_wrong_candidates(request)]
     if not problems:

@@ -104,7 +104,7 @@ def _one_more(name: str) -> int:
 
 
 class StrictJSONParser(JSONParser):
-    """JSON whose nesting a machine can follow; anything else is the sender's fault, not a fault of the portal."""
+    """JSON whose nesting a machine can follow; anything else is the sender's error, not one of the portal."""
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None

@@ -68,8 +68,8 @@ def marked(text: str) -> SafeString:
     )
 
 
-def _marked(faults: dict[int, str]) -> list[tuple[int, SafeString]]:
-    return [(status, marked(words)) for status, words in faults.items()]
+def _marked(problems: dict[int, str]) -> list[tuple[int, SafeString]]:
+    return [(status, marked(words)) for status, words in problems.items()]
 
 
 def _operations(described: dict[str, Any], tag: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Every fault of the API as a problem document (RFC 9457): a title, a status, and a sentence for who reads it.
+"""Every error of the API as a problem document (RFC 9457): a title, a status, and a sentence for who reads it.
 
 What somebody may not see looks exactly like what does not exist; whoever is not known is asked to say who they are
 before they learn either. Nothing of the inside is told, whatever went wrong.
@@ -31,7 +31,7 @@ log = logging.getLogger("django.request")
 
 
 def problem(status: int, sentence: str, headers: Mapping[str, str] | None = None, **members: Any) -> JsonResponse:
-    """A fault as a response; `members` are what a program may want to know beyond the sentence."""
+    """A error as a response; `members` are what a program may want to know beyond the sentence."""
     title = OWN_TITLES.get(status) or HTTPStatus(status).phrase
     content = {"type": "about:blank", "title": title, "status": status, "detail": sentence} | members
     return JsonResponse(content, status=status, content_type=CONTENT_TYPE, headers=dict(headers or {}))

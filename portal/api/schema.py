@@ -1,7 +1,7 @@
 """The description of the API (OpenAPI 3.1), made from the views themselves, with every error that they may answer.
 
 Uploads speak tus, whose views are not the framework's: their operations are written by hand
-in `schema.yaml`, beside the words of tags and faults.
+in `schema.yaml`, beside the words of tags and errors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UPLOADS_TAG = TAGS["tus"][0]
 
 
 class PortalSchema(AutoSchema):
-    """An operation with its tag, the scopes that it needs, and the faults that it may answer."""
+    """An operation with its tag, the scopes that it needs, and the errors that it may answer."""
 
     view: Any
 
@@ -52,7 +52,7 @@ class PortalSchema(AutoSchema):
 
 
 def list_error_statuses(operation: dict[str, Any], method: str) -> set[int]:
-    """The faults that an operation may answer."""
+    """The errors that an operation may answer."""
     found = {401, 403, 406, 429, 500}
     places = {parameter["in"] for parameter in operation.get("parameters", [])}
     names = {parameter["name"] for parameter in operation.get("parameters", [])}
@@ -68,7 +68,7 @@ def list_error_statuses(operation: dict[str, Any], method: str) -> set[int]:
 
 
 def describe_error(status: int) -> dict[str, Any]:
-    """A fault as an answer of an operation."""
+    """A error as an answer of an operation."""
     answer = _describe_problem(WORDS[status])
     if status == 429:
         answer["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
@@ -80,7 +80,7 @@ def _describe_problem(words: str) -> dict[str, Any]:
 
 
 def describe_uploads() -> dict[str, Any]:
-    """The operations of uploads by address and method, each with the faults that it may answer."""
+    """The operations of uploads by address and method, each with the errors that it may answer."""
     paths: dict[str, Any] = deepcopy(_WRITTEN["uploads"])
     for methods in paths.values():
         for method, operation in methods.items():
@@ -110,7 +110,7 @@ def only_ours(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str
 
 
 def complete(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Add the shape of faults, the words of tags, and uploads, whose views are not the framework's."""
+    """Add the shape of errors, the words of tags, and uploads, whose views are not the framework's."""
     result["components"].setdefault("schemas", {})["Problem"] = _WRITTEN["problem"]
     result["paths"] |= describe_uploads()
     result["tags"] = [{"name": name, "description": words} for name, words in TAGS.values()]

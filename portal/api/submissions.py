@@ -73,7 +73,7 @@ class EventSerializer(Shape):
 
 
 class CauseSerializer(Shape):
-    """A kind of fault in a data set; without a data set in the submission as a whole."""
+    """A kind of problem in a data set; without a data set in the submission as a whole."""
 
     data_set = code = serializers.CharField()
     severity = serializers.ChoiceField(SEVERITIES)
@@ -188,7 +188,7 @@ class CountsSerializer(Shape):
 
 
 class FindingSerializer(Shape):
-    """One fault."""
+    """One problem."""
 
     data_set = code = file = serializers.CharField()
     line = serializers.IntegerField(allow_null=True)

@@ -19,7 +19,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from common.problems import Problem, ProblemList, Severity, count_faults, has_errors
+from common.problems import Problem, ProblemList, Severity, count_problems, has_errors
 from evaluation.formats.kaldi import write_trials
 from portal.challenges.models import Corpus, DataSet, Speaker, TrialList, Utterance
 from portal.core import audit
@@ -165,7 +165,7 @@ def _counted(
 
 
 def _refused(problems: Sequence[Problem]) -> JobFailure:
-    errors = count_faults(problems, Severity.ERROR)
+    errors = count_problems(problems, Severity.ERROR)
     causes = len({problem.code for problem in problems if problem.severity is Severity.ERROR})
     return JobFailure(
         f"The corpus was not imported: {errors:,} error{'s' if errors != 1 else ''} "

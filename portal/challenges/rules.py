@@ -132,7 +132,7 @@ def read_recipe_text(text: str, *, file: str) -> Recipe:
     if len(text.encode("utf-8", "replace")) > LARGEST_RECIPE_BYTES:
         raise RecipeError(f"{file}: expected at most {LARGEST_RECIPE_BYTES // 1024} KiB of text, found more.")
     try:
-        return parse_recipe(text, file=file, metric_fault=_metric_fault)
+        return parse_recipe(text, file=file, metric_problem=_metric_problem)
     except RecipeError:
         raise
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
@@ -190,7 +190,7 @@ def _differences(one: DataSet, found: HeldSet, corpus: str) -> Iterator[str]:
         yield f"{place}: expected utterances whose names hash to {one.id_hash}, found {digits}."
 
 
-def _metric_fault(metric: str, estimator: str) -> str:
+def _metric_problem(metric: str, estimator: str) -> str:
     try:
         find_metric(metric, estimator)
     except UnknownMetricError as error:

@@ -111,7 +111,7 @@ def problems_of(fields: Mapping[str, Any], *, with_recipe: bool = True) -> dict[
     try:
         recipe = _recipe(own, fields.get("protocol") or "", fields.get("name") or "recipe")
     except RecipeError as error:
-        return problems | {place: list(error.faults)}
+        return problems | {place: list(error.problems)}
     if sentence := track_problem(recipe, fields.get("track") or ""):
         problems["track"] = [sentence]
     corpus = fields.get("corpus")

@@ -16,7 +16,7 @@ PROGRAM = "vp"
 # name: one line for the help
 COMMANDS = {
     "login": "keep the address of a portal and your access token",
-    "verify": "check an archive or a folder before it is sent: every fault at once",
+    "verify": "check an archive or a folder before it is sent: every problem at once",
     "upload": "send an archive, going on after any interruption, and read the report on it",
     "status": "your submissions, or one of them: timeline, what was found, how far it is",
     "results": "the numbers of a system, with the claimed ones beside",

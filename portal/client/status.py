@@ -38,8 +38,8 @@ def wait_for_report(portal: Portal, number: int) -> dict[str, Any]:
     while True:
         try:
             submission: dict[str, Any] = portal.get(f"submissions/{number}/")
-        except Unreachable as fault:
-            print_message(str(fault))
+        except Unreachable as error:
+            print_message(str(error))
             time.sleep(LONGEST_PAUSE_S)
             continue
         if submission["state"] not in NOT_CHECKED or not submission["is_under_way"]:
@@ -179,7 +179,7 @@ def verdict(report: IntakeReport) -> str:
 
 
 def found_words(report: IntakeReport) -> str:
-    """How many faults of each severity."""
+    """How many problems of each severity."""
     counts = {severity: report.count(severity) for severity in Severity}
     numbers = [f"{count:,} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items()]
     return f"Found {', '.join(numbers[:-1])} and {numbers[-1]}."

@@ -238,9 +238,9 @@ class Sender:
                 before = offset
                 try:
                     offset = self._send_part(address, stream, offset)
-                except (Unreachable, Refused) as fault:
-                    self._require_hope(fault, last_progress)
-                    print_message(f"\n{fault} Trying again in {pause_s:.0f} s." if pause_s > 2 else "")
+                except (Unreachable, Refused) as error:
+                    self._require_hope(error, last_progress)
+                    print_message(f"\n{error} Trying again in {pause_s:.0f} s." if pause_s > 2 else "")
                     self._pause(pause_s)
                     pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
                     offset = self._patiently(lambda: self._offset(address))
@@ -265,12 +265,12 @@ class Sender:
     def _offset(self, address: str) -> int:
         return int(self.portal.ask("HEAD", address, headers=TUS).headers["Upload-Offset"])
 
-    def _require_hope(self, fault: CommandError, last_progress: float) -> None:
+    def _require_hope(self, error: CommandError, last_progress: float) -> None:
         """Raises the problem where trying again is in vain."""
-        if isinstance(fault, Refused) and fault.status not in TRY_AGAIN:
-            raise fault
+        if isinstance(error, Refused) and error.status not in TRY_AGAIN:
+            raise error
         if time.monotonic() - last_progress > self.patience_s:
-            raise CommandError(f"{fault} What has arrived is kept: the same command goes on there.") from fault
+            raise CommandError(f"{error} What has arrived is kept: the same command goes on there.") from error
 
     def _patiently(self, action: Callable[[], Any]) -> Any:
         """Do it, again and again while the portal does not answer."""
@@ -278,11 +278,11 @@ class Sender:
         while True:
             try:
                 return action()
-            except Unreachable as fault:
+            except Unreachable as error:
                 if time.monotonic() - start > self.patience_s:
                     raise
                 if pause_s > 2:
-                    print_message(f"\n{fault} Trying again in {pause_s:.0f} s.")
+                    print_message(f"\n{error} Trying again in {pause_s:.0f} s.")
                 self._pause(pause_s)
                 pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 

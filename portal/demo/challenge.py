@@ -53,7 +53,7 @@ class _Entry:
     alphas: tuple[float, float]
     seed: int
     kind: str = System.Kind.PRIMARY
-    fault: str = ""
+    problem: str = ""
 
 
 # Name, affiliation, country and whether it is academic.
@@ -67,7 +67,7 @@ ENTRIES = (
     _Entry("wide", "McAdams coefficient, α from 0.4 to 0.95", (0.4, 0.95), 1),
     _Entry("low", "McAdams coefficient, α from 0.5 to 0.7", (0.5, 0.7), 4),
     _Entry("low", "McAdams coefficient, α = 0.8 for everybody", (0.8, 0.8), 1, System.Kind.CONTRASTIVE, "overstated"),
-    _Entry("hasty", "McAdams coefficient, packed in a hurry", (0.5, 0.9), 3, fault="spoiled"),
+    _Entry("hasty", "McAdams coefficient, packed in a hurry", (0.5, 0.9), 3, problem="spoiled"),
 )
 
 
@@ -121,9 +121,9 @@ def select_demo_submissions(edition: Edition) -> QuerySet[Submission]:
     return Submission.objects.filter(own, system__edition=edition, version=1)
 
 
-def submission_of(edition: Edition, fault: str) -> Submission | None:
+def submission_of(edition: Edition, problem: str) -> Submission | None:
     """The first submission of the entry with this problem."""
-    title = next(entry.title for entry in ENTRIES if entry.fault == fault)
+    title = next(entry.title for entry in ENTRIES if entry.problem == problem)
     return select_demo_submissions(edition).filter(system__title=title).first()
 
 
@@ -149,11 +149,11 @@ def _send(
     archives.add_results(submission, recipe, STAMP)
     archives.add_hypotheses(submission, recipe, entry.seed)
     submission.files["system_description.pdf"] = archives.describe(entry.title, SYSTEM_DESCRIPTION)
-    if entry.fault == "overstated":
+    if entry.problem == "overstated":
         for trials in recipe.sets("trial"):
             lazy_informed = detection_name(recipe, trials, Speech.ANONYMISED, Speech.ANONYMISED)
             archives.overstate(submission, lazy_informed, "EER: 20%")
-    if entry.fault == "spoiled":
+    if entry.problem == "spoiled":
         archives.spoil(submission, recipe.anonymised_suffix)
     for rest in unfinished_uploads(edition, team).filter(system_title=entry.title, created_by=by):
         abandon_upload(upload=rest, by=by)  # of a demo that was interrupted

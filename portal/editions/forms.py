@@ -20,7 +20,7 @@ from portal.core.fields import LineField
 OWN = "own"
 LARGEST_GB = 1024
 MOST_ORGANIZERS = 50
-NUMBER_FAULTS = ("required", "invalid", "min_value", "max_value", "max_decimal_places")
+NUMBER_ERRORS = ("required", "invalid", "min_value", "max_value", "max_decimal_places")
 NAME_ERRORS = {
     "required": "Give a short name, such as vpc2026.",
     "invalid": "Use small letters a to z, digits, hyphens and underscores only, such as vpc2026.",
@@ -105,7 +105,7 @@ class EditionForm(forms.Form):
         min_value=1,
         max_value=10_000,
         initial=20,
-        error_messages=dict.fromkeys(NUMBER_FAULTS, "Give a whole number from 1 to 10,000."),
+        error_messages=dict.fromkeys(NUMBER_ERRORS, "Give a whole number from 1 to 10,000."),
     )
     largest_archive_gb = forms.DecimalField(
         label="Largest archive (GB)",
@@ -113,7 +113,7 @@ class EditionForm(forms.Form):
         max_value=LARGEST_GB,
         decimal_places=3,
         initial=20,
-        error_messages=dict.fromkeys(NUMBER_FAULTS, f"Give a number up to {LARGEST_GB}, such as 20 or 0.5."),
+        error_messages=dict.fromkeys(NUMBER_ERRORS, f"Give a number up to {LARGEST_GB}, such as 20 or 0.5."),
     )
     audio_required = forms.BooleanField(label="Anonymised speech is required", required=False, initial=True)
     scores_required = forms.BooleanField(label="Score files are required", required=False, initial=True)

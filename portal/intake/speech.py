@@ -188,7 +188,7 @@ def _conversions(decoded: DecodedAudio, states_length: bool, rate_hz: int, file:
 
 
 def _not_the_utterance(speech: InspectedSpeech, expected: ExpectedUtterance, file: str) -> Problem | None:
-    """What makes every further remark pointless."""
+    """What makes every further note pointless."""
     samples = speech.samples
     original_s = expected.samples / (expected.rate_hz or speech.rate_hz) if expected.samples else math.inf
     if samples.size < min(SHORTEST_S, original_s) * speech.rate_hz:

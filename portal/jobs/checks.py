@@ -11,7 +11,7 @@ from portal.jobs.selectors import QueueState, queue_states
 
 @health_check("workers")
 def check_workers() -> str | None:
-    """Whether jobs wait that nobody takes. A queue without a worker is no fault while nothing waits in it."""
+    """Whether jobs wait that nobody takes. A queue without a worker is no problem while nothing waits in it."""
     try:
         starved = [queue for queue in queue_states() if queue.is_starved]
     except DatabaseError:

@@ -34,7 +34,7 @@ class Kind:
 
 
 class JobFailure(Exception):  # noqa: N818 - an outcome with a sentence, not a defect
-    """A handler ends its job as failed: what failed, who must act, what to do, and each fault found."""
+    """A handler ends its job as failed: what failed, who must act, what to do, and each problem found."""
 
     def __init__(self, sentence: str, *, actor: Actor, remedy: str, problems: Iterable[Problem] = ()) -> None:
         super().__init__(sentence)

@@ -165,10 +165,10 @@ def _run(context: JobContext) -> None:
     except Exception as error:
         log.exception("Job %s failed.", job.pk)
         services.log_event(job, traceback.format_exc(), level=JobEvent.Level.TRACE)
-        services.finish_job(job, State.FAILED, actor=Actor.OPERATOR, **_own_fault(job, error))
+        services.finish_job(job, State.FAILED, actor=Actor.OPERATOR, **_internal_error(job, error))
 
 
-def _own_fault(job: Job, error: Exception) -> dict[str, Any]:
+def _internal_error(job: Job, error: Exception) -> dict[str, Any]:
     """What happened and what to do where neither team nor organizer could have known better."""
     stage = job.stage or "start"
     if isinstance(error, OSError) and error.errno in DISK_IS_FULL:
@@ -177,7 +177,7 @@ def _own_fault(job: Job, error: Exception) -> dict[str, Any]:
             "remedy": "Free some space, then run the job again: what was finished is kept.",
         }
     return {
-        "failure": f"The portal met a fault of its own at “{stage}”: {type(error).__name__}: {error}",
+        "failure": f"Internal error at “{stage}”: {type(error).__name__}: {error}",
         "remedy": "The technical detail stands in the job's history for the operator. Run it again when it is mended.",
     }
 

@@ -65,7 +65,9 @@ def report_lines(job: Job, file: Path | None = None) -> list[str]:
     address = reverse("jobs:problems-csv", args=[job.pk])
     if file is not None:
         is_cut = any(problem.get("count", 1) > 1 for problem in job.problems)
-        rest = f", the first {ROWS_PER_CAUSE:,} faults of each kind by name and the others by number" if is_cut else ""
+        rest = (
+            f", the first {ROWS_PER_CAUSE:,} problems of each kind by name and the others by number" if is_cut else ""
+        )
         lines.append(f"The whole report is in {file}{rest}.")
     elif any(line.endswith(_MORE) for line in lines):
         lines.append(f"The whole report is on the portal at {address}, or in a file with --report FILE.")

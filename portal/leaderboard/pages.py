@@ -107,7 +107,7 @@ class _Tables:
 
     Attributes:
         sort, order: the column by which rankings stand, and which way.
-        private: remarks on systems that only this reader sees.
+        private: notes on systems that only this reader sees.
     """
 
     leaderboard: Leaderboard
@@ -133,8 +133,8 @@ class _Tables:
     def _ranking(self, ranking: RankingTable, utility: ShownAverage, title: str) -> Table:
         has_intervals = any(row.utility.interval for row in ranking.rows)
         rows = self._sorted(ranking.rows)
-        remarks = {
-            row.entry.key: _remarks(row, utility, has_intervals) + self.private.get(row.entry.key, ()) for row in rows
+        notes = {
+            row.entry.key: _notes(row, utility, has_intervals) + self.private.get(row.entry.key, ()) for row in rows
         }
         columns = [Column(key, heading, kind=kind) for key, heading, kind in NAMES]
         columns += [
@@ -145,14 +145,14 @@ class _Tables:
             column.sortable(_natural_order(self.leaderboard, column.key), self.sort, self.order) for column in columns
         ]
         columns += [Column("group", "Group", kind="letters")] if ranking.groups else []
-        columns += [Column("remarks", "Remarks", kind="text remarks")] if any(remarks.values()) else []
+        columns += [Column("notes", "Notes", kind="text notes")] if any(notes.values()) else []
         n_ranked = len(ranking.ranked)
         caption = f" by average {utility.metric.label}, {utility.metric.direction} is better." if n_ranked else ""
         caption += " Beneath each number its 95 % interval." if has_intervals else ""
         caption += " Systems that share a letter cannot be told apart." if ranking.groups else ""
         return Table(
             columns=tuple(columns),
-            groups=(Group(tuple(self._row(row, columns, remarks[row.entry.key]) for row in rows)),),
+            groups=(Group(tuple(self._row(row, columns, notes[row.entry.key]) for row in rows)),),
             title=f"Ranking: {title}",
             lead=f"{n_ranked} system{'' if n_ranked == 1 else 's'} ranked" if n_ranked else "Nobody is ranked.",
             caption=caption,
@@ -161,14 +161,14 @@ class _Tables:
             anchor=anchor_of(ranking),
         )
 
-    def _row(self, row: Row, columns: Sequence[Column], remarks: Sequence[str]) -> TableRow:
+    def _row(self, row: Row, columns: Sequence[Column], notes: Sequence[str]) -> TableRow:
         entry = row.entry
         known = {
             "rank": Cell(place_in_words(row), value=row.rank),
             "system": system_cell(entry, ("late",) if entry.is_late and row.rank else ()),
             "team": Cell(entry.team_name, value=entry.team_name),
             "group": Cell(letters_of(row)),
-            "remarks": Cell(" ".join(remarks)),
+            "notes": Cell(" ".join(notes)),
         } | {average.key: average_cell(measured_of(entry, average)) for average in self.leaderboard.averages}
         return TableRow(tuple(known[column.key] for column in columns), row.place)
 
@@ -211,7 +211,7 @@ class _Tables:
         averages = (Column(average.key, average.heading, kind="num") for average in board.averages)
         names = (Column("system", "System"), Column("team", "Team", kind="team"))
         return Table(
-            columns=(*names, *averages, Column("why", "Why", kind="text remarks")),
+            columns=(*names, *averages, Column("why", "Why", kind="text notes")),
             groups=(Group(tuple(rows)),),
             title="Systems in no ranking",
             lead="Systems and baselines that no condition holds",
@@ -260,11 +260,11 @@ def place_in_words(row: Row) -> str:
 # Rows ----------------------------------------------------------------------------------------------
 
 
-def _remarks(row: Row, utility: ShownAverage, has_intervals: bool) -> tuple[str, ...]:
-    remarks = [reason.text for reason in (*row.reasons, *row.notes)]
+def _notes(row: Row, utility: ShownAverage, has_intervals: bool) -> tuple[str, ...]:
+    notes = [reason.text for reason in (*row.reasons, *row.notes)]
     if row.place is Place.RANKED and has_intervals and row.utility.interval is None:
-        remarks.append(f"Its {utility.metric.label} has no interval, so it belongs to no group.")
-    return tuple(remarks)
+        notes.append(f"Its {utility.metric.label} has no interval, so it belongs to no group.")
+    return tuple(notes)
 
 
 def _average(leaderboard: Leaderboard, key: str) -> ShownAverage | None:
@@ -308,7 +308,7 @@ def _verdict(table: RankingTable) -> str:
 
 def _unlike(count: int) -> str:
     """For organizers: how many claims differ."""
-    return f"{count:,} of its claims {'differs' if count == 1 else 'differ'} (only organizers see this remark)."
+    return f"{count:,} of its claims {'differs' if count == 1 else 'differ'} (only organizers see this note)."
 
 
 def _missed(leaderboard: Leaderboard, miss: Miss) -> str:

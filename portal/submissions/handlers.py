@@ -282,7 +282,7 @@ def counts_in_words(submission: Submission) -> str:
     """Such as ``2 errors, 1 warning, 14 notes.``"""
     counts = (("error", submission.errors), ("warning", submission.warnings), ("note", submission.notes))
     told = [f"{count:,} {word}{'' if count == 1 else 's'}" for word, count in counts if count]
-    return f"{', '.join(told) or 'Nothing to remark'}."
+    return f"{', '.join(told) or 'No problems'}."
 
 
 def _tell_team(submission: Submission, state: Submission.State) -> None:

@@ -50,7 +50,7 @@ class AudioError(Exception):
         self.remedy = remedy
 
     def problem(self, file: str, severity: Severity = Severity.ERROR) -> Problem:
-        """The same fault as a row of a report on `file`."""
+        """The same problem as a row of a report on `file`."""
         return Problem(self.code, file, self.expected, self.found, self.remedy, severity)
 
 

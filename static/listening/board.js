@@ -92,9 +92,9 @@ class Board {
     const left = this.slots.filter((slot) => !this.samples.get(slot).at).length;
     this.part("tray-box").hidden = !left;
     this.refreshSelected();
-    this.part("to-do").textContent = this.faults().map(({ sentence }) => sentence).join(" ");
+    this.part("to-do").textContent = this.problems().map(({ sentence }) => sentence).join(" ");
     this.part("to-do").hidden = !this.moves.length;
-    this.tools.ready(!this.faults().some(({ isHearing }) => !isHearing));
+    this.tools.ready(!this.problems().some(({ isHearing }) => !isHearing));
   }
 
   refreshToken(slot) {
@@ -313,33 +313,33 @@ class Board {
   // The answer --
 
   /** What is missing, in the order in which to mend it: a sentence and the element to go to. */
-  faults() {
+  problems() {
     const { tools, samples, slots } = this;
-    const faults = [];
+    const problems = [];
     const tell = (wanting, name, more = {}) => {
       if (!wanting.length) return;
       const sentence = tools.word(name, { names: wanting.join(", ") });
-      faults.push({ sentence, element: this.tokens.get(wanting[0]), ...more });
+      problems.push({ sentence, element: this.tokens.get(wanting[0]), ...more });
     };
     tell(slots.filter((slot) => !samples.get(slot).plays), "to-hear", { isHearing: true });
     tell(slots.filter((slot) => !samples.get(slot).at), "to-place");
     if (this.hasGroups) tell(slots.filter((slot) => !samples.get(slot).group), "to-group");
     const { value } = this.part("speakers");
     const drawn = new Set([...samples.values()].map(({ group }) => group)).size;
-    if (!value) faults.push({ sentence: tools.word("to-count"), element: this.part("speakers") });
-    else if (this.hasGroups && !faults.length && drawn !== Number(value)) {
+    if (!value) problems.push({ sentence: tools.word("to-count"), element: this.part("speakers") });
+    else if (this.hasGroups && !problems.length && drawn !== Number(value)) {
       const sentence = tools.word("to-agree", { groups: drawn, speakers: value });
-      faults.push({ sentence, element: this.part("speakers") });
+      problems.push({ sentence, element: this.part("speakers") });
     }
-    return faults;
+    return problems;
   }
 
   missing() {
-    return this.faults()[0] ?? null;
+    return this.problems()[0] ?? null;
   }
 
   answer() {
-    if (this.faults().length) return null;
+    if (this.problems().length) return null;
     const kept = this.kept();
     return { board: { ...kept, speakers: Number(kept.speakers), left_out: this.leftOut } };
   }

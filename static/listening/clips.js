@@ -77,9 +77,9 @@ export class Clips {
       clip.bytes = await fetched(clip.address, clip.attempt > 1, clip.abort.signal);
       clip.state = "ready";
       if (clip.isNeeded) await this.decode(clip);
-    } catch (fault) {
+    } catch (error) {
       if (clip.abort.signal.aborted) return;
-      await this.failed(clip, fault.message);
+      await this.failed(clip, error.message);
     }
     this.on.changed(clip.address);
     this.pump();
@@ -93,8 +93,8 @@ export class Clips {
     if (clip.state !== "ready") return;
     try {
       await this.decode(clip);
-    } catch (fault) {
-      await this.failed(clip, fault.message);
+    } catch (error) {
+      await this.failed(clip, error.message);
     }
     this.on.changed(address);
     this.pump();

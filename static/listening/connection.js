@@ -59,9 +59,9 @@ export class Connection {
       const asked = { ...options, credentials: "omit", cache: "no-store", signal: limit.signal };
       answer = await fetch(this.addresses[name], asked);
       body = await answer.json().catch(() => null);
-    } catch (fault) {
+    } catch (error) {
       this.on.reached(false);
-      throw new Unreachable(fault.message);
+      throw new Unreachable(error.message);
     } finally {
       clearTimeout(timer);
     }

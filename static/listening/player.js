@@ -85,10 +85,10 @@ export class Player {
     return Math.max(0, Math.min(play.buffer.duration, this.context.currentTime - play.begin_s));
   }
 
-  stop(remark) {
+  stop(note) {
     const play = this.current;
     if (!play) return;
-    play.remarks.add(remark);
+    play.remarks.add(note);
     this.finish(play);
     play.source.stop();
   }
@@ -103,7 +103,7 @@ export class Player {
     // None of these can happen by this page alone: somebody has changed what the browser does.
     const isFaster = play.source.playbackRate.value !== 1 || play.source.detune.value !== 0;
     const isAhead = wall_s < heard_s * (1 - TOLERANCE) - 0.1;
-    const isCut = !isToTheEnd && !["stopped", "suspended"].some((remark) => play.remarks.has(remark));
+    const isCut = !isToTheEnd && !["stopped", "suspended"].some((note) => play.remarks.has(note));
     if (isFaster || isAhead) play.remarks.add("rate");
     else if (isCut) play.remarks.add("seek");
     if ((this.context.playbackStats?.underrunEvents ?? 0) > play.underruns) play.remarks.add("underrun");

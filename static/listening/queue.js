@@ -75,11 +75,11 @@ export class Queue {
     let answer;
     try {
       answer = await this.connection.post("answers", entry.body, { keepalive: true });
-    } catch (fault) {
+    } catch (error) {
       this.failures += 1;
       entry.body.is_late = true;
       this.keep();
-      return Math.max(1000 * (fault.retryAfter_s ?? 0), BACKOFF_MS[Math.min(this.failures, BACKOFF_MS.length) - 1]);
+      return Math.max(1000 * (error.retryAfter_s ?? 0), BACKOFF_MS[Math.min(this.failures, BACKOFF_MS.length) - 1]);
     }
     this.failures = 0;
     const { status, body } = answer;

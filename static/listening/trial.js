@@ -120,9 +120,9 @@ export class TrialPage {
     button.ariaDisabled = String(!["ready", "playing"].includes(state) || (state === "playing" && left !== null));
     const label = { playing: left === null ? "stop" : "plays", ready: "play", loading: "loading" }[state] ?? "no-play";
     element.querySelector("[data-label]").textContent = word(label, { slot: name });
-    const remark = this.heard(slot) ? word("heard") : word("not-heard");
+    const note = this.heard(slot) ? word("heard") : word("not-heard");
     const limit = left === null ? "" : ` · ${word("plays-left", { n: left })}`;
-    element.querySelector("[data-remark]").textContent = remark + limit;
+    element.querySelector("[data-note]").textContent = note + limit;
     if (state !== "playing") element.querySelector("progress").value = this.heard(slot) ? 1 : 0;
   }
 

@@ -192,7 +192,7 @@ async function report(isSkip, slot, what) {
     const { status, body } = await connection.post("report", told);
     if (status !== 200) return void (connection.active && (await begin()));
     part("wrong").open = false;
-    if (!isSkip) return void tell("remarked");
+    if (!isSkip) return void tell("noted");
     reported.samples.forEach(({ address }) => clips.forget(address));
     if (page === reported) {
       page.close();
@@ -208,7 +208,7 @@ async function report(isSkip, slot, what) {
 }
 
 /** What somebody says is wrong with a recording that does play. */
-function remark(isSkip) {
+function reportSound(isSkip) {
   const choices = [part("wrong-slot"), part("wrong-what")];
   const missing = choices.find(({ value }) => !value);
   if (missing) missing.focus();
@@ -311,8 +311,8 @@ function listen() {
   onTap("here", begin);
   onTap("retry", () => page?.retryBroken());
   onTap("skip", () => report(true, page.brokenSlot(), "clip"));
-  onTap("wrong-tell", () => remark(false));
-  onTap("wrong-skip", () => remark(true));
+  onTap("wrong-tell", () => reportSound(false));
+  onTap("wrong-skip", () => reportSound(true));
   part("trial-form").addEventListener("submit", (event) => {
     event.preventDefault();
     page?.submit();

@@ -43,13 +43,13 @@ function enter(next, words = "") {
   part("sending-words").textContent = words;
   part("pause").textContent = next === "running" || next === "waiting" ? "Pause" : "Go on";
   if (next !== "running") part("sending-rate").textContent = "";
-  if (next !== "failed") part("sending-fault").hidden = true;
+  if (next !== "failed") part("sending-error").hidden = true;
 }
 
 function fail(sentence) {
   enter("failed");
-  part("sending-fault").textContent = sentence;
-  part("sending-fault").hidden = false;
+  part("sending-error").textContent = sentence;
+  part("sending-error").hidden = false;
 }
 
 function showProgress(sent, total) {
@@ -70,7 +70,7 @@ function chosenSystem() {
   return form.querySelector("[name=system]:checked");
 }
 
-function faultOf(file) {
+function checkFile(file) {
   const name = file.name.toLowerCase();
   if (!form.dataset.endings.split(",").some((ending) => name.endsWith(ending))) {
     return `“${file.name}” is no archive that can be read here. ${part("file-help").textContent}`;
@@ -149,7 +149,7 @@ function sentenceOf(error) {
   try {
     return JSON.parse(error.originalResponse.getBody()).detail;
   } catch {
-    if (status) return `The portal answered with a fault (${status}). Go on in a moment; what has arrived is kept.`;
+    if (status) return `The portal answered with an error (${status}). Go on in a moment; what has arrived is kept.`;
     return "The portal cannot be reached. Check your connection and go on; what has arrived is kept.";
   }
 }
@@ -182,7 +182,7 @@ async function onEnd() {
   else location.reload();
 }
 
-async function onFault(error) {
+async function onFailure(error) {
   samples = [];
   const known = upload.url && (await stateOf(upload.url).catch(() => null));
   if (known?.state === "refused" || known?.state === "complete") return onEnd();
@@ -212,7 +212,7 @@ function prepare(file) {
       showProgress(sent, total);
     },
     onSuccess: onEnd,
-    onError: onFault,
+    onError: onFailure,
   });
 }
 
@@ -242,11 +242,11 @@ async function send(file) {
 
 function sayWhatFileIs() {
   const file = part("file").files[0];
-  const fault = file ? faultOf(file) : "";
-  part("file").setCustomValidity(fault);
-  const goesOn = file && !fault && unfinishedOf(file).length;
+  const problem = file ? checkFile(file) : "";
+  part("file").setCustomValidity(problem);
+  const goesOn = file && !problem && unfinishedOf(file).length;
   part("send").textContent = goesOn ? "Go on" : "Upload";
-  part("file-words").textContent = fault || (goesOn ? "A part of this file is here already; the upload goes on from there." : "");
+  part("file-words").textContent = problem || (goesOn ? "A part of this file is here already; the upload goes on from there." : "");
 }
 
 function showTitleForNew() {

@@ -17,14 +17,14 @@ TONE = np.round(12_000 * np.sin(2 * np.pi * 440 * np.arange(RATE_HZ) / RATE_HZ))
 def test_mono_16_bit_samples_at_the_rate_come_back_untouched():
     done = convert_audio(TONE, RATE_HZ, strict=True)
     assert np.array_equal(done.samples, TONE)
-    assert (done.rate_hz, done.remarks, done.samples.dtype) == (RATE_HZ, (), np.int16)
+    assert (done.rate_hz, done.notes, done.samples.dtype) == (RATE_HZ, (), np.int16)
 
 
 @pytest.mark.parametrize("rate_hz", [8_000, 22_050, 44_100, 48_000])
 def test_other_rate_is_resampled_and_said(rate_hz):
     tone = np.round(12_000 * np.sin(2 * np.pi * 440 * np.arange(rate_hz) / rate_hz)).astype(np.int16)
     done = convert_audio(tone, rate_hz)
-    assert done.remarks == (f"resampled from {rate_hz:,} Hz to 16,000 Hz by soxr",)
+    assert done.notes == (f"resampled from {rate_hz:,} Hz to 16,000 Hz by soxr",)
     assert done.samples.size == RATE_HZ
     inner = slice(2_000, -2_000)
     assert np.abs(done.samples[inner].astype(int) - TONE[inner]).max() <= 3
@@ -38,7 +38,7 @@ def test_long_audio_is_resampled_as_at_once():
 
 def test_channels_are_averaged_and_said():
     done = convert_audio(np.stack([TONE, np.zeros_like(TONE)], axis=1), RATE_HZ)
-    assert done.remarks == ("2 channels averaged to one",)
+    assert done.notes == ("2 channels averaged to one",)
     assert np.array_equal(done.samples, np.rint(TONE / 2).astype(np.int16))
 
 
@@ -51,19 +51,19 @@ def test_one_channel_of_two_dimensions_is_mono():
 def test_floating_point_is_rounded_to_the_same_samples(dtype):
     done = convert_audio((TONE / 32768).astype(dtype), RATE_HZ)
     assert np.array_equal(done.samples, TONE)
-    assert done.remarks == (f"{np.dtype(dtype).name} samples written as they are to 16 bits",)
+    assert done.notes == (f"{np.dtype(dtype).name} samples written as they are to 16 bits",)
 
 
 def test_floating_point_between_the_steps_is_said_to_be_rounded():
     done = convert_audio(np.array([0.4, 0.6, -1.6]) / 32768, RATE_HZ)
     assert done.samples.tolist() == [0, 1, -2]
-    assert done.remarks == ("float64 samples rounded to 16 bits",)
+    assert done.notes == ("float64 samples rounded to 16 bits",)
 
 
 def test_floating_point_beyond_full_scale_is_clipped_and_counted():
     done = convert_audio(np.array([1.5, -1.5, 1.0, -1.0, 0.0]), RATE_HZ)
     assert done.samples.tolist() == [32767, -32768, 32767, -32768, 0]
-    assert done.remarks[-1] == "2 samples beyond full scale clipped"
+    assert done.notes[-1] == "2 samples beyond full scale clipped"
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_input_is_not_changed():
 
 
 @pytest.mark.parametrize(
-    ("subtype", "tolerance", "remark"),
+    ("subtype", "tolerance", "note"),
     [
         ("PCM_U8", 256, "PCM_U8 samples written as they are to 16 bits"),
         ("PCM_24", 0, "PCM_24 samples written as they are to 16 bits"),
@@ -143,18 +143,18 @@ def test_input_is_not_changed():
         ("PCM_16", 0, None),
     ],
 )
-def test_file_of_any_encoding_is_read(tmp_path, subtype, tolerance, remark):
+def test_file_of_any_encoding_is_read(tmp_path, subtype, tolerance, note):
     soundfile.write(tmp_path / "a.wav", TONE / 32768, RATE_HZ, subtype=subtype)
     done = convert_file(tmp_path / "a.wav")
     assert np.abs(done.samples.astype(int) - TONE).max() <= tolerance
-    assert done.remarks == ((remark,) if remark else ())
+    assert done.notes == ((note,) if note else ())
 
 
 def test_stereo_file_of_another_rate_is_read(tmp_path):
     soundfile.write(tmp_path / "a.flac", np.stack([TONE, TONE], axis=1), 8_000)
     done = convert_file(tmp_path / "a.flac")
     assert done.samples.size == 2 * TONE.size
-    assert done.remarks == ("2 channels averaged to one", "resampled from 8,000 Hz to 16,000 Hz by soxr")
+    assert done.notes == ("2 channels averaged to one", "resampled from 8,000 Hz to 16,000 Hz by soxr")
 
 
 def test_cut_stereo_file_is_refused(tmp_path):

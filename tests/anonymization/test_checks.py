@@ -1,4 +1,4 @@
-"""Checks of outputs and voices: what is right passes, and each fault is named by its own code."""
+"""Checks of outputs and voices: what is right passes, and each problem is named by its own code."""
 
 from dataclasses import replace
 
@@ -143,7 +143,7 @@ def given_voice(speaker, alpha, role="trial", utterance="", key="k", **names):
     )
 
 
-def faults(assignments, parameters=(ALPHA,), distance=0.01):
+def find_problems(assignments, parameters=(ALPHA,), distance=0.01):
     report = check_voices(assignments, parameters, distance=distance)
     return [(problem.code, problem.severity.value, problem.found) for problem in report.problems]
 
@@ -182,38 +182,38 @@ def test_report_of_one_speaker_and_no_promise_is_in_words():
     both = [*trial, *planned([ALPHA], "enrolment", ["a"])[0]]
     assert "promised" not in check_voices(both, [ALPHA], distance=0.0).sentence()
     alike = check_voices([trial[0], replace(trial[0], speaker="b")], [ALPHA], distance=0.0)
-    assert alike.sentence().endswith("Rule (d) is broken: 1 fault.")
+    assert alike.sentence().endswith("Rule (d) is broken: 1 problem.")
 
 
 def test_speaker_with_two_voices_is_told_whatever_the_data_set():
     rows = [given_voice("a", 0.6, utterance="a_common"), given_voice("a", 0.7, utterance="a_different")]
-    assert faults(rows) == [("several-voices", "error", "2 voices, in a_common, a_different")]
+    assert find_problems(rows) == [("several-voices", "error", "2 voices, in a_common, a_different")]
     assert not check_voices(rows, [ALPHA], distance=0.01).voices_differ
 
 
 def test_voice_of_two_speakers_is_told_once():
     rows = [given_voice(name, 0.6, utterance=f"{name}_{n}") for name in "abcdefg" for n in range(3)]
-    assert faults(rows) == [("shared-voice", "error", "one voice for 7: a, b, c, d, e and 2 more")]
+    assert find_problems(rows) == [("shared-voice", "error", "one voice for 7: a, b, c, d, e and 2 more")]
 
 
-def test_same_voice_in_another_split_is_no_fault():
-    assert faults([given_voice("a", 0.6), given_voice("b", 0.6, split="test")]) == []
+def test_same_voice_in_another_split_is_no_problem():
+    assert find_problems([given_voice("a", 0.6), given_voice("b", 0.6, split="test")]) == []
 
 
 def test_enrolment_like_trial_is_told_and_that_of_another_speaker_is_not():
-    assert faults([given_voice("a", 0.6), given_voice("a", 0.6, "enrolment")]) == [
+    assert find_problems([given_voice("a", 0.6), given_voice("a", 0.6, "enrolment")]) == [
         ("enrolment-like-trial", "error", "the same voice")
     ]
-    assert faults([given_voice("a", 0.6), given_voice("b", 0.6, "enrolment")]) == []
+    assert find_problems([given_voice("a", 0.6), given_voice("b", 0.6, "enrolment")]) == []
 
 
 def test_voices_nearer_than_promised_are_told():
     near = [given_voice("a", 0.6), given_voice("b", 0.603), given_voice("c", 0.8)]
-    [(code, _, sentence)] = faults(near)
+    [(code, _, sentence)] = find_problems(near)
     assert code == "voices-too-close"
     assert sentence == "0.0075 between the speaker a (trial, dev) and the speaker b (trial, dev)"
-    assert faults(near, distance=0.007) == []
-    [(code, _, sentence)] = faults([given_voice("a", 0.6), given_voice("a", 0.603, "enrolment")])
+    assert find_problems(near, distance=0.007) == []
+    [(code, _, sentence)] = find_problems([given_voice("a", 0.6), given_voice("a", 0.603, "enrolment")])
     assert (code, sentence) == (
         "voices-too-close",
         "0.0075 between the speaker a (enrolment, dev) and the speaker a (trial, dev)",
@@ -232,14 +232,14 @@ def test_distance_is_that_of_the_parameter_that_differs_most():
 
 
 def test_each_utterance_needs_its_own_voice_at_utterance_level():
-    assert faults(at_utterance_level(200)) == []
+    assert find_problems(at_utterance_level(200)) == []
     shared = [given_voice("a", 0.6, "training", f"a_{n}", own=True) for n in range(3)]
-    assert faults(shared) == [("shared-voice", "error", "one voice for 3: a_0, a_1, a_2")]
+    assert find_problems(shared) == [("shared-voice", "error", "one voice for 3: a_0, a_1, a_2")]
     two = [given_voice("a", alpha, "training", "a_1", own=True) for alpha in (0.6, 0.7)]
-    assert faults(two) == [("several-voices", "error", "two")]
+    assert find_problems(two) == [("several-voices", "error", "two")]
 
 
-def test_method_of_one_voice_is_a_note_and_no_fault():
+def test_method_of_one_voice_is_a_note_and_no_problem():
     rows = [Assignment("trial", "dev", "speaker", name, "", PseudoSpeaker(name, {})) for name in "abc"]
     report = check_voices(rows, [], distance=0)
     [problem] = report.problems
@@ -250,13 +250,13 @@ def test_method_of_one_voice_is_a_note_and_no_fault():
 
 def test_voices_of_an_uploaded_system_are_compared_without_a_distance():
     rows = [given_voice("a", 0.6), given_voice("b", 0.6000001), given_voice("c", 99.0)]
-    assert faults(rows, None) == [("distance-not-known", "note", "an uploaded system's")]
-    assert [code for code, *_ in faults([*rows, given_voice("d", 99.0)], None)] == [
+    assert find_problems(rows, None) == [("distance-not-known", "note", "an uploaded system's")]
+    assert [code for code, *_ in find_problems([*rows, given_voice("d", 99.0)], None)] == [
         "shared-voice",
         "distance-not-known",
     ]
     named = [Assignment("trial", "dev", "speaker", name, "", PseudoSpeaker("voice-7", {})) for name in "ab"]
-    assert [code for code, *_ in faults(named, None)] == ["shared-voice", "distance-not-known"]
+    assert [code for code, *_ in find_problems(named, None)] == ["shared-voice", "distance-not-known"]
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_voices_of_an_uploaded_system_are_compared_without_a_distance():
     ],
 )
 def test_voice_that_the_method_does_not_have_is_told(row, sentence):
-    [(code, severity, what)] = faults([row])
+    [(code, severity, what)] = find_problems([row])
     assert (code, severity) == ("wrong-voice", "error")
     assert what.startswith(sentence)
 

@@ -106,10 +106,10 @@ def test_any_audio_is_conformed_and_anonymised(method, speech):
         "float": ((speech / 32768).astype(np.float32), RATE, 1),
         "as it is": (speech, RATE, 0),
     }
-    for kind, (samples, rate, least_remarks) in kinds.items():
+    for kind, (samples, rate, least_notes) in kinds.items():
         conformed = convert_audio(samples, rate)
         output = method.anonymize(conformed.samples, conformed.rate_hz, voice_of(method))
-        assert len(conformed.remarks) >= least_remarks, kind
+        assert len(conformed.notes) >= least_notes, kind
         assert output.shape == conformed.samples.shape, kind
         assert abs(output.size / RATE - len(samples) / rate) < 0.01, kind
         assert output.any(), kind

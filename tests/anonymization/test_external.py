@@ -1,4 +1,4 @@
-"""Programs of others as anonymisers: what they are given, what of their output is taken, how each fault is told."""
+"""Programs of others as anonymisers: what they are given, what of their output is taken, how each problem is told."""
 
 import json
 import re
@@ -139,39 +139,39 @@ def test_streams_take_and_give_one_utterance_a_call(tmp_path):
 @confined
 def test_command_with_a_rate_of_its_own_gets_it_and_the_output_is_converted_back(tmp_path):
     command = make_command(tmp_path / "own", "copy()", rate_hz=8000)
-    remarks = []
-    with watching(remark=remarks.append):
+    notes = []
+    with watching(note=notes.append):
         outputs = command.anonymize_batch(items(1600, 800), 16_000)
     assert [output.size for output in outputs] == [1600, 800]
-    assert remarks == ["hush: 2 of 2 outputs: resampled from 8000 Hz to 16000 Hz by soxr."]
+    assert notes == ["hush: 2 of 2 outputs: resampled from 8000 Hz to 16000 Hz by soxr."]
 
 
 @confined
-def test_output_at_a_foreign_rate_is_converted_with_a_remark_or_refused(tmp_path):
+def test_output_at_a_foreign_rate_is_converted_with_a_note_or_refused(tmp_path):
     code = "write(output / '000001.wav', bytes(2 * 4410), rate=44100)"
-    remarks = []
-    with watching(remark=remarks.append):
+    notes = []
+    with watching(note=notes.append):
         output = make_command(tmp_path / "own", code).anonymize(noise(1600), 16_000, voice())
-    assert (output.size, remarks) == (1600, ["hush: 1 of 1 outputs: resampled from 44100 Hz to 16000 Hz by soxr."])
+    assert (output.size, notes) == (1600, ["hush: 1 of 1 outputs: resampled from 44100 Hz to 16000 Hz by soxr."])
     strict = make_command(tmp_path / "own", code, output_rate="refuse")
     with pytest.raises(MethodError, match=r"000001.wav cannot be used: expected 16000 Hz, found 44100 Hz\."):
         strict.anonymize(noise(1600), 16_000, voice())
 
 
 @confined
-def test_output_of_other_encodings_is_rounded_with_a_remark(tmp_path):
+def test_output_of_other_encodings_is_rounded_with_a_note(tmp_path):
     code = """
     import numpy, soundfile
     soundfile.write(output / "000001.wav", numpy.array([0.5, -1.0, 1.0, 1.5]), 16000, subtype="FLOAT")
     """
-    remarks = []
-    with watching(remark=remarks.append):
+    notes = []
+    with watching(note=notes.append):
         output = make_command(tmp_path / "own", code).anonymize(noise(4), 16_000, voice())
     assert output.tolist() == [16384, -32768, 32767, 32767]
-    assert remarks == ["hush: 1 of 1 outputs: FLOAT samples rounded to 16 bits."]
+    assert notes == ["hush: 1 of 1 outputs: FLOAT samples rounded to 16 bits."]
 
 
-FAULTS = {
+PROBLEMS = {
     "stereo": (
         "write(output / '000001.wav', bytes(400), channels=2)",
         r"Its output for 000001.wav cannot be used: expected one channel, found 2\.",
@@ -225,8 +225,8 @@ FAULTS = {
 
 
 @confined
-@pytest.mark.parametrize(("code", "sentence"), FAULTS.values(), ids=FAULTS)
-def test_fault_of_a_command_is_a_sentence(code, sentence, tmp_path):
+@pytest.mark.parametrize(("code", "sentence"), PROBLEMS.values(), ids=PROBLEMS)
+def test_problem_of_a_command_is_a_sentence(code, sentence, tmp_path):
     command = make_command(tmp_path / "own", code)
     with pytest.raises(MethodError) as raised:
         command.anonymize(noise(1600), 16_000, voice())
@@ -245,7 +245,7 @@ def test_output_of_another_duration_is_refused_where_it_must_be_kept(tmp_path):
 
 
 @confined
-def test_fault_in_one_output_of_a_batch_names_its_place(tmp_path):
+def test_problem_in_one_output_of_a_batch_names_its_place(tmp_path):
     command = make_command(tmp_path / "own", "copy()\nwrite(output / '000003.wav', bytes(4), channels=2)")
     with pytest.raises(MethodError, match=r"Its output for 000003\.wav cannot be used"):
         command.anonymize_batch(items(100, 100, 100, 100), 16_000)

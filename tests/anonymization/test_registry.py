@@ -156,11 +156,11 @@ def test_broken_plug_in_is_told_and_harms_no_other(target, code, reason, plug_in
     broken_package = plug_in({"a": target}, code)
     plug_in({"b": "make"}, "")
     assert names() == [*BUILT_IN, "plugged"]
-    [fault] = broken()
-    assert fault.source == f'plug-in "a" of {broken_package}'
-    assert reason in fault.reason
-    assert "\n" not in fault.reason
-    assert fault.reason.endswith(".")
+    [problem] = broken()
+    assert problem.source == f'plug-in "a" of {broken_package}'
+    assert reason in problem.reason
+    assert "\n" not in problem.reason
+    assert problem.reason.endswith(".")
     with pytest.raises(MethodError, match="1 more cannot be used: "):
         get_method("no-such")
 
@@ -169,8 +169,8 @@ def test_of_two_plug_ins_with_one_name_the_first_is_taken(plug_in):
     plug_in({"b": "make"}, "")
     first = plug_in({"a": "make"}, "")
     assert names() == [*BUILT_IN, "plugged"]
-    [fault] = broken()
-    assert f'its name "plugged" is that of plug-in "a" of {first}. Give it another.' in fault.reason
+    [problem] = broken()
+    assert f'its name "plugged" is that of plug-in "a" of {first}. Give it another.' in problem.reason
 
 
 def test_plug_in_that_cannot_say_what_it_lacks_is_told(plug_in):
@@ -198,7 +198,7 @@ def test_change_in_the_folder_counts_without_a_new_start(folder):
     assert get_method("hush").title == "Hush, now louder"
     path.write_text("name =")
     assert "hush" not in names()
-    assert [fault.source for fault in broken()] == [str(path)]
+    assert [problem.source for problem in broken()] == [str(path)]
     path.unlink()
     assert broken() == ()
 
@@ -208,7 +208,7 @@ def test_broken_description_is_told_and_harms_no_other(folder):
     taken = command_in(folder, "taken", name="mcadams-2022")
     command_in(folder, "good")
     assert names()[-1] == "hush"
-    assert [fault.source for fault in broken()] == [str(bad), str(taken)]
+    assert [problem.source for problem in broken()] == [str(bad), str(taken)]
     assert "mode: expected one of folders, streams, found 'pipes'." in broken()[0].reason
     assert broken()[1].reason.endswith('its name "mcadams-2022" is that of a built-in method. Give it another.')
 

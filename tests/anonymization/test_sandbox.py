@@ -382,11 +382,11 @@ def test_machine_that_cannot_confine_runs_nothing_unless_the_operator_accepts(tm
         command.anonymize_batch(items(16_000), 16_000)
     limited = make_command(tmp_path / "own", "copy()", isolation="limited")
     assert limited.missing() == ""
-    remarks = []
-    with watching(remark=remarks.append):
+    notes = []
+    with watching(note=notes.append):
         [output] = limited.anonymize_batch(items(16_000), 16_000)
     assert np.array_equal(output.view(np.uint8)[::-1], items(16_000)[0].samples.view(np.uint8))
-    assert remarks == ["hush runs with limited isolation: the network stays open to it."]
+    assert notes == ["hush runs with limited isolation: the network stays open to it."]
 
 
 def test_older_kernels_keep_signals_in_by_the_filter():

@@ -1,4 +1,4 @@
-"""Files of targets: what is written is read again, and every fault is told at once."""
+"""Files of targets: what is written is read again, and every problem is told at once."""
 
 import csv
 import io
@@ -42,7 +42,7 @@ def test_data_sets_are_told_apart():
     assert (file.targets_in("dev"), file.targets_in("test"), file.targets_in("x")) == ({"a": "t1"}, {"a": "t2"}, {})
 
 
-def test_every_fault_is_told_at_once():
+def test_every_problem_is_told_at_once():
     file = read("utterance,target\na,t1\nb\n,t2\nc,\na,t3\nd,t4\n")
     assert codes(file) == [("malformed-line", 3), ("malformed-line", 4), ("malformed-line", 5), ("contradiction", 6)]
     assert file.targets_in("x") == {"a": "t1", "d": "t4"}

@@ -38,7 +38,7 @@ def test_duplicate_is_refused_by_name_even_with_equal_values():
     assert (caught.value.repeated, caught.value.missing) == (("common_m",), ())
 
 
-def test_every_fault_is_named_at_once():
+def test_every_problem_is_named_at_once():
     values = [("libri_f", 1.0), ("libri_f", 2.0), ("libri_m", math.nan), ("other", 3.0)]
     with pytest.raises(AverageError) as caught:
         weighted_average(values, WEIGHTS)

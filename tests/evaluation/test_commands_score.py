@@ -95,7 +95,7 @@ def test_score_draws_the_figure_by_its_ending(shell, tmp_path):
     assert float(first["miss_rate"]) == measure_scores(scores, trials).kaldi_eer
 
 
-def test_score_reports_every_fault_and_still_measures_what_is_there(shell, tmp_path):
+def test_score_reports_every_problem_and_still_measures_what_is_there(shell, tmp_path):
     scores, trials = write_test(tmp_path / "one")
     lines = scores.read_text().splitlines(keepends=True)
     scores.write_text("".join([*lines[2:], lines[5], "s1 stranger 0.5\n", "s2 s1-0 nan\n"]))

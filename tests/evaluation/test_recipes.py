@@ -1,4 +1,4 @@
-"""Recipes: what the shipped ones say, what they agree with, and the sentence of each fault of a file."""
+"""Recipes: what the shipped ones say, what they agree with, and the sentence of each problem of a file."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_real_data_directories_match_their_recipe(edition):
         (("inclusive = true", "inclusive = 1"), "inclusive: expected bool, found “1”"),
     ],
 )
-def test_fault_of_a_recipe_is_named(tmp_path, change, sentence):
+def test_problem_of_a_recipe_is_named(tmp_path, change, sentence):
     text = (recipes.FOLDER / "2022.toml").read_text()
     assert change[0] in text
     path = tmp_path / "mine.toml"

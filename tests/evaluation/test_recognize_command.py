@@ -107,7 +107,7 @@ def test_names_that_no_list_can_hold_and_links_to_nothing_are_told(shell, listen
     assert sorted(one["code"] for one in content["problems"]) == ["missing-file", "spaces-in-name", "spaces-in-name"]
 
 
-def test_faults_of_the_lists_are_told(shell, listener, corpus):
+def test_problems_of_the_lists_are_told(shell, listener, corpus):
     with (corpus / "text").open("a") as file:
         file.write("a1 AGAIN\n")
     answer = shell("recognize", corpus, "--text", corpus / "text")

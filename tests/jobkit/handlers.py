@@ -56,7 +56,7 @@ def gate(context):
 
 
 @job_kind("test-fault", title="Fault", queue=Queue.CPU)
-def fault(context):
+def problem(context):
     """Meet an error that nobody thought of."""
     context.progress("Dividing", 0, 1)
     return {"ratio": 1 / context.parameters["divisor"]}

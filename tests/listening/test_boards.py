@@ -30,7 +30,7 @@ def check(given, *, dimensions=2, has_groups=False):
     return validate_board(given, slots=SLOTS, dimensions=dimensions, has_groups=has_groups)
 
 
-def faults(given, **how):
+def find_problems(given, **how):
     with pytest.raises(Invalid) as raised:
         check(given, **how)
     return raised.value.sentences
@@ -72,8 +72,8 @@ def test_what_is_given_is_not_changed():
 
 def test_a_line_has_one_coordinate():
     assert check(board(dimensions=1), dimensions=1)["samples"]["2"]["at"] == [0.55]
-    assert faults(board(dimensions=2), dimensions=1)
-    assert faults(board(dimensions=1), dimensions=2)
+    assert find_problems(board(dimensions=2), dimensions=1)
+    assert find_problems(board(dimensions=1), dimensions=2)
 
 
 def test_everything_that_is_missing_is_told_at_once():
@@ -81,7 +81,7 @@ def test_everything_that_is_missing_is_told_at_once():
     del given["samples"]["1"], given["samples"]["3"]
     given["samples"]["2"]["plays"] = 0
     given["speakers"] = None
-    assert faults(given) == [
+    assert find_problems(given) == [
         "Samples 1, 3 are not placed yet.",
         "Sample 2 has not been listened to yet.",
         "Say how many different speakers you hear: a whole number from 1 to 3.",
@@ -90,18 +90,18 @@ def test_everything_that_is_missing_is_told_at_once():
 
 @pytest.mark.parametrize("value", [-0.001, 1.001, None, "0.5", True, float("nan"), float("inf"), [0.5], 10**400])
 def test_a_coordinate_lies_from_0_to_1(value):
-    assert faults(changed(["samples", "1", "at"], [0.1, value])) == ["Sample 1 has no place on the board."]
+    assert find_problems(changed(["samples", "1", "at"], [0.1, value])) == ["Sample 1 has no place on the board."]
 
 
 @pytest.mark.parametrize("value", [0, 4, -1, 2.0, "2", True, None, 10**30])
 def test_speakers_are_a_whole_number_of_at_most_the_samples(value):
-    assert faults(changed(["speakers"], value)) == [
+    assert find_problems(changed(["speakers"], value)) == [
         "Say how many different speakers you hear: a whole number from 1 to 3."
     ]
 
 
 def test_a_sample_of_another_board_is_refused():
-    assert faults(changed(["samples", "9"], {"at": [0, 0], "plays": 1})) == [
+    assert find_problems(changed(["samples", "9"], {"at": [0, 0], "plays": 1})) == [
         "The board names samples that are not on it."
     ]
 
@@ -121,20 +121,20 @@ def test_a_sample_of_another_board_is_refused():
     ],
 )
 def test_a_move_that_cannot_be_is_refused(move):
-    assert faults(changed(["moves", 0], move)) == ["The record of moves cannot be read."]
+    assert find_problems(changed(["moves", 0], move)) == ["The record of moves cannot be read."]
 
 
 def test_moves_stand_in_the_order_of_time():
     given = board()
     given["moves"].reverse()
-    assert faults(given) == ["The record of moves cannot be read."]
+    assert find_problems(given) == ["The record of moves cannot be read."]
 
 
 def test_the_record_of_moves_must_lead_to_where_the_samples_lie():
-    assert faults(changed(["samples", "1", "at"], [0.9, 0.9])) == [
+    assert find_problems(changed(["samples", "1", "at"], [0.9, 0.9])) == [
         "The record of moves does not lead to where the samples lie."
     ]
-    assert faults(changed(["moves"], [])) == ["The record of moves does not lead to where the samples lie."]
+    assert find_problems(changed(["moves"], [])) == ["The record of moves does not lead to where the samples lie."]
 
 
 def test_a_record_that_is_not_whole_says_how_much_it_left_out():
@@ -143,29 +143,31 @@ def test_a_record_that_is_not_whole_says_how_much_it_left_out():
     kept = check(given)
     assert kept["left_out"] == 7
     assert kept["samples"]["2"]["at"] == [0.55, 0.5]
-    assert faults(changed(["left_out"], -1)) == ["The number of moves left out is not a whole number."]
+    assert find_problems(changed(["left_out"], -1)) == ["The number of moves left out is not a whole number."]
 
 
 def test_moves_are_bounded():
     given = board()
     given["moves"] = [given["moves"][0]] * (MOVES_AT_MOST + 1)
-    assert faults(given) == ["The record of moves is missing or too long."]
+    assert find_problems(given) == ["The record of moves is missing or too long."]
 
 
 def test_groups_are_letters_as_many_as_there_are_speakers():
     kept = check(board(groups="ABA"), has_groups=True)
     assert [sample["group"] for sample in kept["samples"].values()] == ["A", "B", "A"]
-    assert faults(board(groups="ABC"), has_groups=True) == ["You drew 3 groups, but say that you hear 2 speakers."]
-    assert faults(board(groups="AB"), has_groups=True) == ["Sample 3 belongs to no group yet."]
-    assert faults(changed(["samples", "1", "group"], "AB", groups="ABA"), has_groups=True) == [
+    assert find_problems(board(groups="ABC"), has_groups=True) == [
+        "You drew 3 groups, but say that you hear 2 speakers."
+    ]
+    assert find_problems(board(groups="AB"), has_groups=True) == ["Sample 3 belongs to no group yet."]
+    assert find_problems(changed(["samples", "1", "group"], "AB", groups="ABA"), has_groups=True) == [
         "Sample 1 belongs to no group yet."
     ]
 
 
 def test_no_groups_are_taken_where_none_are_drawn():
-    assert faults(board(groups="A")) == ["No groups are drawn in this study."]
+    assert find_problems(board(groups="A")) == ["No groups are drawn in this study."]
 
 
 @pytest.mark.parametrize("given", [None, [], "board", {}, {"samples": []}, 3])
 def test_what_is_no_board_is_refused_with_one_sentence(given):
-    assert faults(given) == ["This is not a board."]
+    assert find_problems(given) == ["This is not a board."]

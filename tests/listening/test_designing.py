@@ -88,15 +88,15 @@ def test_job_tells_how_far_it_is(study):
 def test_sentences_of_an_impossible_plan_reach_the_page(client, study):
     study.evaluators, study.trials_per_evaluator, study.originals_per_evaluator = 60, 60, 30
     study.save()
-    with pytest.raises(DesignError) as fault:
+    with pytest.raises(DesignError) as problem:
         designing.make_design(study, None)
     client.post(address(study))
     job = execute(fresh(study).job.pk)
     assert (job.state, job.failure_actor) == (State.FAILED, "organizer")
     page = client.get(address(study))
     shown = page.content.decode().replace("&#x27;", "'").replace("&quot;", '"')
-    assert fault.value.problems
-    for sentence in fault.value.problems:
+    assert problem.value.problems
+    for sentence in problem.value.problems:
         assert sentence in shown
     assert not fresh(study).is_designed
 

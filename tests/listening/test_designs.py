@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from listening.app.models import Item, ItemSample, Study, Trial
 from listening.app.studies import designing, planning, services
-from listening.app.studies.certificate import build_certificate, launch_faults, read_rows
+from listening.app.studies.certificate import build_certificate, launch_problems, read_rows
 from listening.app.studies.rules import StudyProblems
 from listening.design.plan import DesignError
 from portal.core.models import AuditEvent
@@ -229,7 +229,7 @@ def prepared():
 
 @pytest.mark.parametrize("tamper", TAMPERINGS, ids=lambda tamper: tamper.__name__)
 def test_criterion_17_launch_is_blocked_when_the_rows_were_changed(prepared, tamper):
-    assert launch_faults(read_rows(prepared)) == []
+    assert launch_problems(read_rows(prepared)) == []
     tamper(prepared)
     with pytest.raises(StudyProblems) as refused:
         launch(prepared)

@@ -54,7 +54,7 @@ def test_attentive_session_has_no_flag():
         timings=[Timing(9.0, 8.0)] * 52,
         gold=[True, True],
         headphones={"huggins": True},
-        remarks=[frozenset({"hidden"})],
+        notes=[frozenset({"hidden"})],
     )
     assert kinds(record) == []
 
@@ -102,9 +102,9 @@ def test_time_under_sixty_percent_of_the_speech_is_too_fast():
 def test_missed_controls_failed_headphones_and_tampering_are_flagged():
     assert kinds(Record(10, 52, gold=[True, False])) == ["gold-missed"]
     assert kinds(Record(10, 52, headphones={"huggins": True, "woods": False})) == ["headphones"]
-    assert kinds(Record(10, 52, remarks=[frozenset({"rate"})])) == ["playback"]
-    assert kinds(Record(10, 52, remarks=[frozenset({"hidden"})] * 2)) == []
-    assert kinds(Record(10, 52, remarks=[frozenset({"hidden"})] * 3)) == ["playback"]
+    assert kinds(Record(10, 52, notes=[frozenset({"rate"})])) == ["playback"]
+    assert kinds(Record(10, 52, notes=[frozenset({"hidden"})] * 2)) == []
+    assert kinds(Record(10, 52, notes=[frozenset({"hidden"})] * 3)) == ["playback"]
 
 
 def test_every_finding_reads_as_a_sentence_that_tells_no_rating():

@@ -44,7 +44,7 @@ def noted(session, kind="clip-remark"):
     return list(session.events.filter(kind=kind, is_told=False).order_by("pk").values_list("data", flat=True))
 
 
-def test_remark_is_noted_and_skips_nothing(client, session):
+def test_note_is_kept_and_skips_nothing(client, session):
     status, reply = report(client, session, key="k-a-noise")
     assert (status, reply["skipped"], reply["next"], reply["done"]) == (200, False, 1, 0)
     session.refresh_from_db()
@@ -53,19 +53,19 @@ def test_remark_is_noted_and_skips_nothing(client, session):
     assert answer(client, session, 1, is_late=True)[0] == 200
 
 
-def test_remark_on_a_trial_that_was_answered_meanwhile_is_taken(client, session):
+def test_note_on_a_trial_that_was_answered_meanwhile_is_taken(client, session):
     assert answer(client, session, 1, is_late=True)[0] == 200
     assert report(client, session, 1, what="cut-off")[0] == 200
     assert noted(session) == [{"position": 1, "slot": "a", "what": "cut-off"}]
 
 
-def test_remark_with_a_wish_to_skip_skips(client, session):
+def test_note_with_a_wish_to_skip_skips(client, session):
     status, reply = report(client, session, what="silence", skip=True)
     assert (status, reply["skipped"], reply["next"]) == (200, True, 2)
     assert noted(session, "clip-broken") == [{"position": 1, "slot": "a", "what": "silence"}]
 
 
-def test_same_remark_again_is_one(client, session):
+def test_same_note_again_is_one(client, session):
     first, second = report(client, session, key="k"), report(client, session, key="k")
     assert first == second
     assert len(noted(session)) == 1
@@ -127,7 +127,7 @@ def test_faulty_report_is_refused(client, session, wrong):
     assert noted(session) == []
 
 
-def test_remarks_of_a_session_are_bounded(client, session, monkeypatch):
+def test_notes_of_a_session_are_bounded(client, session, monkeypatch):
     monkeypatch.setattr(sessions, "MOST_OF_A_KIND", 3)
     for number in range(6):
         assert report(client, session, key=f"k{number}")[0] == 200
@@ -175,7 +175,7 @@ def test_counting_costs_two_queries_however_much_is_reported(client, session, dj
             assert len(reported_clips(study)) >= 1
 
 
-def test_remark_stands_in_the_export(client, session):
+def test_note_stands_in_the_export(client, session):
     report(client, session, 1, "b", "cut-off")
     end_session(session, "expired", timezone.now())
     table = b"".join(client.get(reverse("studies:export-csv", args=[session.study.name, "events"])).streaming_content)

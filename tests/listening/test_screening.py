@@ -215,7 +215,7 @@ def test_what_the_browsers_audio_was_like_is_kept():
     assert "other" not in visit.session.device
 
 
-def test_default_screening_is_sound_and_every_fault_of_another_is_told():
+def test_default_screening_is_sound_and_every_problem_of_another_is_told():
     assert parse_screening({}) == Screening()
     assert parse_screening(DEFAULT_SCREENING).headphone_tests == ("huggins",)
     with pytest.raises(PlanError) as raised:

@@ -116,7 +116,7 @@ def test_questions_may_be_optional_numbers_and_texts():
     assert visit.session.questionnaire == {"years": 7}
 
 
-def test_questionnaire_is_read_strictly_and_every_fault_told():
+def test_questionnaire_is_read_strictly_and_every_problem_told():
     with pytest.raises(PlanError) as raised:
         parse_questionnaire(
             [

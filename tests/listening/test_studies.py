@@ -132,7 +132,7 @@ def test_form_that_changes_nothing_writes_nothing(client, study):
     assert not AuditEvent.objects.filter(action="study.changed").exists()
 
 
-def test_form_tells_every_fault_at_once(client, study):
+def test_form_tells_every_problem_at_once(client, study):
     response = save(
         client,
         study,

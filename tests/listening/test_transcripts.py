@@ -5,7 +5,7 @@ import pytest
 from listening.app.sessions.payloads import LONGEST, Invalid, Transcript, validate_text
 
 
-def faults(given):
+def find_problems(given):
     with pytest.raises(Invalid) as raised:
         validate_text(given)
     return raised.value.sentences
@@ -24,27 +24,27 @@ def test_nothing_understood_is_an_answer_if_it_is_said():
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t"])
 def test_an_empty_text_alone_is_no_answer(text):
-    assert faults({"raw": text}) == ["Write what you heard, or say that you understood nothing."]
+    assert find_problems({"raw": text}) == ["Write what you heard, or say that you understood nothing."]
 
 
 def test_a_text_and_nothing_understood_exclude_one_another():
-    assert faults({"raw": "words", "nothing": True}) == [
+    assert find_problems({"raw": "words", "nothing": True}) == [
         "You wrote something and said that you understood nothing. Only one of both can be."
     ]
 
 
 @pytest.mark.parametrize("sign", ["\x00", "\x07", "\x1b", "\x7f", "\x85", "\ud800"])
 def test_characters_that_nobody_can_type_are_refused(sign):
-    assert faults({"raw": f"he{sign}said"}) == [
+    assert find_problems({"raw": f"he{sign}said"}) == [
         "The text has characters that nobody can type, such as control characters."
     ]
 
 
 def test_the_length_is_bounded():
     assert validate_text({"raw": "x" * LONGEST}).text == "x" * LONGEST
-    assert faults({"raw": "x" * (LONGEST + 1)}) == ["The text has 1001 characters; at most 1000 are taken."]
+    assert find_problems({"raw": "x" * (LONGEST + 1)}) == ["The text has 1001 characters; at most 1000 are taken."]
 
 
 @pytest.mark.parametrize("given", [None, "words", [], {}, {"raw": 3}, {"raw": None}, {"raw": "x", "nothing": 1}])
 def test_what_is_no_transcription_is_refused_with_one_sentence(given):
-    assert faults(given) == ["This is not a transcription."]
+    assert find_problems(given) == ["This is not a transcription."]

@@ -71,10 +71,10 @@ def add_gold(study, *, expected):
     return item
 
 
-def add_play(session, *remarks, position=1, whole=True):
+def add_play(session, *notes, position=1, whole=True):
     trial = session.block.trials.get(position=position)
     heard = {"started_ms": 100, "heard_ms": 600, "is_whole": whole}
-    return Play.objects.create(session=session, trial=trial, slot="a", remarks=list(remarks), **heard)
+    return Play.objects.create(session=session, trial=trial, slot="a", remarks=list(notes), **heard)
 
 
 __all__ = ["add_gold", "add_play", "answer_trials", "by_place", "finish", "finished_session", "make_session",

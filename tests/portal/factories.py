@@ -182,7 +182,7 @@ def make_job(state="waiting", **fields):
 
 
 def make_problem(code="wrong-rate", severity="error", **fields):
-    """One fault as it is stored with a job."""
+    """One problem as it is stored with a job."""
     return {
         "code": code,
         "severity": severity,

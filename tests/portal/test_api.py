@@ -39,7 +39,7 @@ def organizer(challenge):
     return Api(challenge.organizer)
 
 
-def fault(response, status):
+def read_problem(response, status):
     """The sentence of a problem document."""
     assert (response.status_code, response["Content-Type"]) == (status, "application/problem+json"), response.content
     content = response.json()
@@ -85,7 +85,7 @@ def test_expected_is_for_approved_teams_and_organizers_only(challenge, organizer
     waiting = make_user()
     make_team(challenge.edition, owner=waiting, state=Team.State.WAITING, number=None)
     for user in (waiting, make_user()):
-        fault(Api(user).get("editions/vpc/expected"), 404)
+        read_problem(Api(user).get("editions/vpc/expected"), 404)
 
 
 def test_expected_of_a_further_version_tells_what_it_would_inherit(challenge, team, organizer):
@@ -101,11 +101,11 @@ def test_expected_of_a_further_version_tells_what_it_would_inherit(challenge, te
 def test_expected_of_a_further_version_is_for_its_team_and_organizers_only(challenge):
     challenge.publish()
     for user in (challenge.rival, make_user()):
-        fault(Api(user).get(f"editions/vpc/expected?system={challenge.system.name}"), 404)
-    fault(Api(challenge.owner).get("editions/vpc/expected?system=%00"), 404)
+        read_problem(Api(user).get(f"editions/vpc/expected?system={challenge.system.name}"), 404)
+    read_problem(Api(challenge.owner).get("editions/vpc/expected?system=%00"), 404)
     other = make_edition(name="other")
     make_team(other, owner=challenge.owner)
-    fault(Api(challenge.owner).get(f"editions/other/expected?system={challenge.system.name}"), 404)
+    read_problem(Api(challenge.owner).get(f"editions/other/expected?system={challenge.system.name}"), 404)
 
 
 def test_submission_shows_timeline_counts_and_report(challenge, team):
@@ -147,7 +147,7 @@ def test_lists_come_in_pages(challenge, team):
     content = team.get("submissions/?page_size=3&page=2").json()
     assert (content["count"], len(content["results"]), content["next"]) == (4, 1, None)
     assert "page_size=3" in content["previous"]
-    fault(team.get("submissions/?page=9"), 404)
+    read_problem(team.get("submissions/?page=9"), 404)
 
 
 def test_values_hold_claims_for_their_own_only(challenge, team):
@@ -166,10 +166,10 @@ def test_values_hold_claims_for_their_own_only(challenge, team):
 def test_own_ask_for_a_version(challenge, team):
     make_submission(challenge.system, state=Submission.State.REFUSED)
     assert team.get("systems/vpc-t01-p1/values?version=2").json()["numbers"] == []
-    fault(team.get("systems/vpc-t01-p1/values?version=3"), 404)
-    fault(team.get("systems/vpc-t01-p1/values?version=two"), 400)
+    read_problem(team.get("systems/vpc-t01-p1/values?version=3"), 404)
+    read_problem(team.get("systems/vpc-t01-p1/values?version=two"), 400)
     challenge.publish()
-    fault(Api(challenge.rival).get("systems/vpc-t01-p1/values?version=2"), 404)
+    read_problem(Api(challenge.rival).get("systems/vpc-t01-p1/values?version=2"), 404)
     assert Api(challenge.rival).get("systems/vpc-t01-p1/").json()["versions"] == []
     assert [one["version"] for one in team.get("systems/vpc-t01-p1/").json()["versions"]] == [2, 1]
 
@@ -178,13 +178,13 @@ def test_files_tell_the_measures_of_utterances(challenge, team):
     content = team.get("systems/vpc-t01-p1/files?data_set=tones_enrolls").json()
     assert content["count"] == 8
     assert {one["pitch_correlation"] for one in content["results"]} == {0.2, 0.6}
-    assert "data_set" in fault(team.get("systems/vpc-t01-p1/files"), 400)
+    assert "data_set" in read_problem(team.get("systems/vpc-t01-p1/files"), 400)
 
 
 def test_leaderboard_is_public_once_published(challenge, organizer):
     assert organizer.get("editions/vpc/leaderboard").json()["rankings"]
     for user in (None, challenge.owner):
-        fault(Api(user).get("editions/vpc/leaderboard"), 404 if user else 401)
+        read_problem(Api(user).get("editions/vpc/leaderboard"), 404 if user else 401)
     published = organizer.post("editions/vpc/leaderboard/publish").json()
     assert published["published_at"]
     assert Api().get("editions/vpc/leaderboard").json()["edition"] == "vpc"
@@ -195,11 +195,11 @@ def test_leaderboard_is_public_once_published(challenge, organizer):
 
 
 def test_organizer_steers_the_leaderboard(challenge, organizer):
-    assert "not published" in fault(organizer.post("editions/vpc/leaderboard/unpublish"), 409)
+    assert "not published" in read_problem(organizer.post("editions/vpc/leaderboard/unpublish"), 409)
     assert organizer.post("editions/vpc/leaderboard/publish").status_code == 200
     assert organizer.post("editions/vpc/leaderboard/freeze").json()["frozen_at"]
     future = (timezone.now() + timedelta(days=1)).isoformat()
-    assert "has passed" in fault(organizer.post("editions/vpc/leaderboard/freeze", {"at": future}), 409)
+    assert "has passed" in read_problem(organizer.post("editions/vpc/leaderboard/freeze", {"at": future}), 409)
     assert organizer.post("editions/vpc/leaderboard/unfreeze").json()["frozen_at"] is None
     assert organizer.post("editions/vpc/leaderboard/unpublish").json()["published_at"] is None
     deeds = set(AuditEvent.objects.filter(actor=challenge.organizer).values_list("action", flat=True))
@@ -210,8 +210,8 @@ def test_organizer_decides_about_a_team(challenge, organizer):
     waiting = make_team(challenge.edition, state=Team.State.WAITING, number=None)
     decided = organizer.post(f"teams/{waiting.pk}/decide", {"decision": "approve", "note": "Welcome."}).json()
     assert (decided["state"], decided["label"], decided["state_note"]) == ("approved", "T03", "Welcome.")
-    assert "already" in fault(organizer.post(f"teams/{waiting.pk}/decide", {"decision": "approve"}), 409)
-    assert "decision" in fault(organizer.post(f"teams/{waiting.pk}/decide", {"decision": "perhaps"}), 400)
+    assert "already" in read_problem(organizer.post(f"teams/{waiting.pk}/decide", {"decision": "approve"}), 409)
+    assert "decision" in read_problem(organizer.post(f"teams/{waiting.pk}/decide", {"decision": "perhaps"}), 400)
     assert organizer.get("editions/vpc/teams/").json()["count"] == 3
 
 
@@ -220,48 +220,50 @@ def test_owner_invites_and_revokes(challenge, team):
     assert (made.status_code, made.json()["state"], mail.outbox[-1].to) == (201, "open", ["ada@uni.example"])
     path = f"teams/{challenge.team.pk}/invitations/{made.json()['id']}/revoke"
     assert team.post(path).json()["state"] == "revoked"
-    fault(team.post(path), 409)
-    fault(team.post(f"teams/{challenge.team.pk}/invitations/", {"email": "no address"}), 400)
-    fault(Api(challenge.member).get(f"teams/{challenge.team.pk}/invitations/"), 404)
+    read_problem(team.post(path), 409)
+    read_problem(team.post(f"teams/{challenge.team.pk}/invitations/", {"email": "no address"}), 400)
+    read_problem(Api(challenge.member).get(f"teams/{challenge.team.pk}/invitations/"), 404)
 
 
 def test_team_withdraws_with_a_note(challenge, team):
     path = f"submissions/{challenge.submission.pk}/withdraw"
     content = team.post(path, {"note": "The wrong archive."}).json()
     assert (content["state"], content["timeline"][-1]["note"]) == ("withdrawn", "The wrong archive.")
-    fault(team.post(path), 409)
+    read_problem(team.post(path), 409)
 
 
 def test_withdrawing_as_organizer_needs_their_scope(challenge):
     path = f"submissions/{challenge.submission.pk}/withdraw"
-    assert "“organize”" in fault(Api(challenge.organizer, ["submit"]).post(path), 403)
+    assert "“organize”" in read_problem(Api(challenge.organizer, ["submit"]).post(path), 403)
     assert Api(challenge.organizer, ["organize"]).post(path).status_code == 200
 
 
 def test_organizer_evaluates_again(challenge, organizer, team):
     path = f"submissions/{challenge.submission.pk}/evaluate"
-    fault(team.post(path), 404)
+    read_problem(team.post(path), 404)
     assert organizer.post(path).json()["is_under_way"] is True
-    fault(organizer.post(f"submissions/{challenge.submission.pk}/check"), 409)
+    read_problem(organizer.post(f"submissions/{challenge.submission.pk}/check"), 409)
 
 
 # How they say no -----------------------------------------------------------------------------------
 
 
-def test_every_fault_is_a_problem_document(challenge, team):
-    assert "knows GET, HEAD" in fault(team.ask("DELETE", "me"), 405)
+def test_every_problem_is_a_problem_document(challenge, team):
+    assert "knows GET, HEAD" in read_problem(team.ask("DELETE", "me"), 405)
     assert team.ask("DELETE", "me")["Allow"] == "GET, HEAD"
-    fault(team.ask("OPTIONS", "me"), 405)
+    read_problem(team.ask("OPTIONS", "me"), 405)
     for path in ("no/such/address", "me/", "editions", "uploads/%0Aa", "%0A", "submissions/1"):
-        fault(team.get(path), 404)
-    fault(team.get("me?format=xml"), 406)
-    fault(team.get("me", accept="image/png"), 406)
+        read_problem(team.get(path), 404)
+    read_problem(team.get("me?format=xml"), 406)
+    read_problem(team.get("me", accept="image/png"), 406)
     path = f"submissions/{challenge.submission.pk}/withdraw"
-    fault(team.client.post(f"/api/{path}", "note=a", content_type="text/plain"), 415)
-    assert "JSON parse error" in fault(team.client.post(f"/api/{path}", "{", content_type="application/json"), 400)
-    assert "note" in fault(team.post(path, {"note": "n" * 2001}), 400)
-    fault(team.get("submissions/99999999999999999999999/"), 404)
-    fault(team.get("submissions/?edition=%00"), 400)
+    read_problem(team.client.post(f"/api/{path}", "note=a", content_type="text/plain"), 415)
+    assert "JSON parse error" in read_problem(
+        team.client.post(f"/api/{path}", "{", content_type="application/json"), 400
+    )
+    assert "note" in read_problem(team.post(path, {"note": "n" * 2001}), 400)
+    read_problem(team.get("submissions/99999999999999999999999/"), 404)
+    read_problem(team.get("submissions/?edition=%00"), 400)
 
 
 def test_refused_fields_are_named_one_by_one(challenge, organizer):
@@ -271,20 +273,20 @@ def test_refused_fields_are_named_one_by_one(challenge, organizer):
 
 def test_failure_tells_nothing_of_the_inside(challenge, team, caplog):
     Submission.objects.filter(pk=challenge.submission.pk).update(report_summary=[{"no": "cause"}])
-    sentence = fault(team.get(f"submissions/{challenge.submission.pk}/"), 500)
+    sentence = read_problem(team.get(f"submissions/{challenge.submission.pk}/"), 500)
     assert "KeyError" not in sentence
     assert "KeyError" in caplog.text
 
 
 def test_failure_outside_of_a_view_is_a_problem_document_too():
-    fault(Client(headers={"host": "unknown.example"}, raise_request_exception=False).get("/api/me"), 400)
+    read_problem(Client(headers={"host": "unknown.example"}, raise_request_exception=False).get("/api/me"), 400)
 
 
 def test_session_changes_nothing_without_its_csrf_token(challenge):
     client = Client(enforce_csrf_checks=True)
     client.force_login(challenge.owner)
     address = f"/api/submissions/{challenge.submission.pk}/withdraw"
-    assert "CSRF" in fault(client.post(address, "{}", content_type="application/json"), 403)
+    assert "CSRF" in read_problem(client.post(address, "{}", content_type="application/json"), 403)
     client.get("/account/")
     token = client.cookies["csrftoken"].value
     done = client.post(address, "{}", content_type="application/json", headers={"x-csrftoken": token})
@@ -294,7 +296,7 @@ def test_session_changes_nothing_without_its_csrf_token(challenge):
 @pytest.mark.parametrize("secret", ["", "vpp_wrong", "vpp_" + "a" * 40])
 def test_wrong_token_is_refused_even_where_visitors_are_not(secret):
     response = Client(headers={"authorization": f"Bearer {secret}"}).get("/api/editions/")
-    assert "unknown, revoked or expired" in fault(response, 401)
+    assert "unknown, revoked or expired" in read_problem(response, 401)
     assert response["WWW-Authenticate"] == "Bearer"
 
 
@@ -305,7 +307,7 @@ def test_expired_revoked_and_closed_tokens_are_refused(challenge):
     closed = Api(challenge.member)
     type(challenge.member).objects.filter(pk=challenge.member.pk).update(is_active=False)
     for api in (expired, revoked, closed):
-        fault(api.get("me"), 401)
+        read_problem(api.get("me"), 401)
 
 
 SCOPED = {
@@ -355,7 +357,7 @@ def test_too_many_requests_are_told_when_to_go_on(challenge, settings, empty_cou
         assert [one.status_code for one in answers] in ([*[200] * limit, 429], [200] * (limit + 1))
         if answers[-1].status_code == 200:  # the minute ended in between
             answers = [ask("editions/") for _ in range(limit + 1)]
-        assert f"More than {limit} requests in a minute. Go on in" in fault(answers[-1], 429)
+        assert f"More than {limit} requests in a minute. Go on in" in read_problem(answers[-1], 429)
         assert 1 <= int(answers[-1]["Retry-After"]) <= 60
 
 
@@ -406,7 +408,7 @@ def test_content_is_what_the_pages_offer(challenge, team):
 
 
 @pytest.mark.parametrize("body", ["[" * 100_000, '{"a":' * 5_000], ids=["lists", "objects"])
-def test_json_nested_without_end_is_the_senders_fault(challenge, body):
+def test_json_nested_without_end_is_the_senders_problem(challenge, body):
     organizer = Api(challenge.organizer)
     address = "/api/editions/vpc/leaderboard/freeze"
     answer = organizer.client.post(address, body, content_type="application/json")

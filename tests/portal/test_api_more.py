@@ -15,7 +15,7 @@ from portal.submissions.models import Submission
 from portal.teams.models import Membership, Team
 from tests.portal.api import Api, Challenge
 from tests.portal.factories import make_corpus, make_edition, make_organizer, make_submission, make_user
-from tests.portal.test_api import fault
+from tests.portal.test_api import read_problem
 
 pytestmark = pytest.mark.django_db
 TEAM = {
@@ -45,7 +45,7 @@ def organizer(challenge):
 
 def fields_of(response):
     """Which fields a refused body is told about."""
-    fault(response, 400)
+    read_problem(response, 400)
     return {one["field"] for one in response.json()["errors"]}
 
 
@@ -61,29 +61,29 @@ def test_anybody_registers_a_team_while_registration_is_open(challenge):
     assert (answer.json()["id"], answer.json()["state"], answer.json()["country"]) == (found.pk, "waiting", "FR")
     assert [(one["name"], one["role"]) for one in answer.json()["members"]] == [(user.get_full_name(), "owner")]
     assert AuditEvent.objects.get(action="team.registered").actor == user
-    assert "one team only" in fault(api.post("editions/vpc/teams/", TEAM | {"name": "Elm"}), 409)
+    assert "one team only" in read_problem(api.post("editions/vpc/teams/", TEAM | {"name": "Elm"}), 409)
 
 
 def test_team_is_not_registered_where_that_is_not_possible(challenge):
     api = Api(make_user())
-    assert "Another team" in fault(api.post("editions/vpc/teams/", TEAM | {"name": "alder"}), 409)
+    assert "Another team" in read_problem(api.post("editions/vpc/teams/", TEAM | {"name": "alder"}), 409)
     wrong = {"name": "a\u200b", "contact_email": "nobody", "country": "XX", "is_academic": "perhaps"}
     assert fields_of(api.post("editions/vpc/teams/", wrong)) == {*wrong, "contact", "affiliation"}
     Edition.objects.filter(name="vpc").update(registration_closes_at=timezone.now())
-    assert "Registration closed" in fault(api.post("editions/vpc/teams/", TEAM), 409)
+    assert "Registration closed" in read_problem(api.post("editions/vpc/teams/", TEAM), 409)
     make_edition(name="hidden", is_listed=False)
-    fault(api.post("editions/hidden/teams/", TEAM), 404)
-    fault(Api().post("editions/vpc/teams/", TEAM), 401)
+    read_problem(api.post("editions/hidden/teams/", TEAM), 404)
+    read_problem(Api().post("editions/vpc/teams/", TEAM), 401)
     assert Team.objects.count() == 2
 
 
 def test_owner_changes_fields_of_the_team(challenge, team):
     path = f"teams/{challenge.team.pk}/"
     assert team.send("PATCH", path, {"affiliation": " New  University "}).json()["affiliation"] == "New University"
-    assert "Another team" in fault(team.send("PATCH", path, {"name": "birch"}), 409)
+    assert "Another team" in read_problem(team.send("PATCH", path, {"name": "birch"}), 409)
     assert fields_of(team.send("PATCH", path, {"contact": ""})) == {"contact"}
     for user in (challenge.member, challenge.rival):
-        fault(Api(user).send("PATCH", path, {"affiliation": "Mine"}), 404)
+        read_problem(Api(user).send("PATCH", path, {"affiliation": "Mine"}), 404)
     challenge.team.refresh_from_db()
     assert (challenge.team.name, challenge.team.affiliation) == ("Alder", "New University")
 
@@ -97,32 +97,32 @@ def test_members_are_listed_removed_and_handed_the_team(challenge, team):
     path = f"teams/{challenge.team.pk}/members/{listed['member']}"
     handed = team.post(f"{path}/transfer").json()
     assert {one["role"]: one["id"] for one in handed["members"]}["owner"] == listed["member"]
-    fault(team.post(f"{path}/transfer"), 404)  # no longer its owner
+    read_problem(team.post(f"{path}/transfer"), 404)  # no longer its owner
     new_owner = Api(challenge.member)
-    assert "owns the team" in fault(new_owner.post(f"{path}/remove"), 409)
-    assert "owns" in fault(new_owner.post(f"{path}/transfer"), 409)
+    assert "owns the team" in read_problem(new_owner.post(f"{path}/remove"), 409)
+    assert "owns" in read_problem(new_owner.post(f"{path}/transfer"), 409)
     left = new_owner.post(member_path(challenge, challenge.owner, "remove")).json()["members"]
     assert [one["role"] for one in left] == ["owner"]
-    fault(team.get(f"teams/{challenge.team.pk}/"), 404)
+    read_problem(team.get(f"teams/{challenge.team.pk}/"), 404)
 
 
 def test_member_leaves_unless_members_are_fixed(challenge, organizer):
     api, path = Api(challenge.member), f"teams/{challenge.team.pk}/leave"
     Team.objects.filter(pk=challenge.team.pk).update(members_frozen_at=timezone.now())
-    assert "are fixed" in fault(api.post(path), 409)
-    fault(api.post(f"teams/{challenge.team.pk}/release"), 404)
+    assert "are fixed" in read_problem(api.post(path), 409)
+    read_problem(api.post(f"teams/{challenge.team.pk}/release"), 404)
     assert organizer.post(f"teams/{challenge.team.pk}/release").json()["members_frozen_at"] is None
     answer = api.post(path)
     assert (answer.status_code, answer.content) == (204, b"")
     assert not Membership.objects.filter(user=challenge.member).exists()
-    fault(api.post(path), 404)
-    assert "Hand the team over" in fault(Api(challenge.owner).post(path), 409)
+    read_problem(api.post(path), 404)
+    assert "Hand the team over" in read_problem(Api(challenge.owner).post(path), 409)
 
 
 def test_owner_or_organizer_withdraws_a_team(challenge, team, organizer):
-    fault(Api(challenge.member).post(f"teams/{challenge.team.pk}/withdraw"), 404)
+    read_problem(Api(challenge.member).post(f"teams/{challenge.team.pk}/withdraw"), 404)
     assert team.post(f"teams/{challenge.team.pk}/withdraw").json()["state"] == "withdrawn"
-    assert "already" in fault(organizer.post(f"teams/{challenge.team.pk}/withdraw"), 409)
+    assert "already" in read_problem(organizer.post(f"teams/{challenge.team.pk}/withdraw"), 409)
 
 
 # Submissions ---------------------------------------------------------------------------------------
@@ -139,9 +139,9 @@ def test_document_comes_as_it_was_sent_and_is_never_shown(challenge, team):
     assert answer["X-Content-Type-Options"] == "nosniff"
     assert "no-store" in answer["Cache-Control"]
     for user in (challenge.rival, make_organizer()):
-        fault(Api(user).get(path), 404)
-    fault(Api(challenge.owner, ["submit"]).get(path), 403)
-    fault(team.get(f"submissions/{challenge.submission.pk}/documents/999999"), 404)
+        read_problem(Api(user).get(path), 404)
+    read_problem(Api(challenge.owner, ["submit"]).get(path), 403)
+    read_problem(team.get(f"submissions/{challenge.submission.pk}/documents/999999"), 404)
 
 
 def test_diff_tells_what_changed_the_older_one_first(challenge, team):
@@ -158,8 +158,8 @@ def test_diff_tells_what_changed_the_older_one_first(challenge, team):
     assert found["parts"][-1]["differences"] == [{"name": document.path, "change": "changed"}]
     rows = list(csv.reader(io.StringIO(team.get(f"{path}?format=csv").content.decode())))
     assert len(rows) == 1 + count + 1
-    fault(Api(challenge.rival).get(path), 404)
-    fault(team.get(f"submissions/{newer.pk}/diff/999999"), 404)
+    read_problem(Api(challenge.rival).get(path), 404)
+    read_problem(team.get(f"submissions/{newer.pk}/diff/999999"), 404)
 
 
 def test_unfinished_uploads_are_found_again(challenge, team, organizer):
@@ -169,7 +169,7 @@ def test_unfinished_uploads_are_found_again(challenge, team, organizer):
             (str(challenge.upload.pk), 4, "receiving")
         ]
     assert Api(challenge.rival).get("editions/vpc/uploads/").json()["count"] == 0
-    fault(Api().get("editions/vpc/uploads/"), 401)
+    read_problem(Api().get("editions/vpc/uploads/"), 401)
     challenge.upload.expires_at = timezone.now()
     challenge.upload.save()
     assert team.get("editions/vpc/uploads/").json()["count"] == 0
@@ -182,7 +182,7 @@ def test_organizer_tries_a_policy_out_and_makes_it_live(challenge, organizer):
     path = "editions/vpc/leaderboard/policy"
     assert organizer.get(path).json()["policy"]["minimum_eers"] == [15.0, 20.0, 25.0, 30.0]
     assert organizer.get(f"{path}/draft").json() == {"policy": None, "words": [], "changes": []}
-    assert "no draft" in fault(organizer.post(f"{path}/live"), 409)
+    assert "no draft" in read_problem(organizer.post(f"{path}/live"), 409)
     drafted = organizer.send("PUT", f"{path}/draft", {"minimum_eers": [18]}).json()
     assert drafted == organizer.get(f"{path}/draft").json()
     assert drafted["policy"]["minimum_eers"] == [18.0]
@@ -216,7 +216,7 @@ def test_draft_is_discarded(challenge, organizer):
     ],
 )
 def test_policy_that_cannot_be_is_refused_with_a_sentence(challenge, organizer, body, told):
-    assert told in fault(organizer.send("PUT", "editions/vpc/leaderboard/policy/draft", body), 400)
+    assert told in read_problem(organizer.send("PUT", "editions/vpc/leaderboard/policy/draft", body), 400)
     challenge.edition.refresh_from_db()
     assert challenge.edition.draft_policy == {}
 
@@ -233,7 +233,7 @@ def test_policy_is_for_organizers_of_the_edition_only(challenge):
             api.ask("DELETE", f"{path}/draft"),
         ]
         for answer in (*answers, api.send("PUT", f"{path}/draft", {})):
-            fault(answer, 404)
+            read_problem(answer, 404)
 
 
 # Editions ------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def test_organizer_makes_changes_and_copies_an_edition():
     recipe = api.get("editions/vpc2031/recipe")
     assert recipe.content == Api().get("editions/vpc2030/recipe").content
     assert recipe["Content-Type"] == "application/toml; charset=utf-8"
-    fault(Api().get("editions/vpc2031/recipe"), 401)
+    read_problem(Api().get("editions/vpc2031/recipe"), 401)
     own = api.send("PATCH", "editions/vpc2030/", {"recipe_text": recipe.content.decode()})
     assert own.json()["protocol"] == "own"
     assert api.send("PATCH", "editions/vpc2030/", {"protocol": "2024"}).json()["protocol"] == "2024"
@@ -291,11 +291,11 @@ def test_edition_that_does_not_hold_together_is_refused_field_by_field(challenge
 def test_editions_are_made_by_organizers_and_changed_by_their_own(challenge):
     body = {"name": "vpc2030", "title": "New", "protocol": "2022"}
     for user in (challenge.owner, make_organizer()):
-        fault(Api(user).send("PATCH", "editions/vpc/", {"title": "Mine"}), 404)
-        fault(Api(user).post("editions/vpc/copy", body), 404)
-        fault(Api(user).get("editions/vpc/audit"), 404)
-    fault(Api(challenge.owner).post("editions/", body), 404)
-    fault(Api().post("editions/", body), 401)
+        read_problem(Api(user).send("PATCH", "editions/vpc/", {"title": "Mine"}), 404)
+        read_problem(Api(user).post("editions/vpc/copy", body), 404)
+        read_problem(Api(user).get("editions/vpc/audit"), 404)
+    read_problem(Api(challenge.owner).post("editions/", body), 404)
+    read_problem(Api().post("editions/", body), 401)
     assert Edition.objects.count() == 1
 
 
@@ -316,7 +316,7 @@ def test_audit_trail_comes_in_pages_and_as_csv(challenge, organizer):
     rows = list(csv.reader(io.StringIO(organizer.get("editions/vpc/audit?format=csv").content.decode())))
     assert (rows[0][0], len(rows)) == ("time", 1 + before + 3)
     assert organizer.get(f"editions/vpc/audit?team={challenge.rival_team.pk}").json()["count"] == 1
-    fault(organizer.get("editions/vpc/audit?team=999999"), 404)
+    read_problem(organizer.get("editions/vpc/audit?team=999999"), 404)
     assert fields_of(organizer.get("editions/vpc/audit?team=x")) == {"team"}
 
 

@@ -132,7 +132,7 @@ def test_recipe_that_cannot_be_read_is_not_saved(client, organizer, text, said):
     assert not Edition.objects.exists()
 
 
-def test_faults_of_a_recipe_file_stand_at_the_file_and_its_text_is_kept(client, organizer):
+def test_problems_of_a_recipe_file_stand_at_the_file_and_its_text_is_kept(client, organizer):
     text = RECIPE.replace('title = "VoicePrivacy 2022"', "").replace('policy = "cumulative"', 'policy = "x"')
     file = SimpleUploadedFile("own.toml", text.encode())
     response = client.post("/editions/new/", filled_in(organizer, protocol="own", recipe_file=file))
@@ -205,7 +205,7 @@ def test_corpus_that_contradicts_the_recipe_is_not_saved(client, organizer):
     assert not Edition.objects.exists()
 
 
-def test_every_other_fault_of_the_form_is_told_at_once(client, organizer):
+def test_every_other_problem_of_the_form_is_told_at_once(client, organizer):
     stranger = "nobody@nowhere.example"
     sent = filled_in(
         organizer,
@@ -322,7 +322,7 @@ def test_recipe_is_handed_out_as_its_organizer_wrote_it(client):
     assert response["Content-Disposition"] == 'attachment; filename="own.toml"'
 
 
-def test_recipe_broken_by_hand_is_a_sentence_not_a_fault(client, organizer):
+def test_recipe_broken_by_hand_is_a_sentence_not_a_problem(client, organizer):
     make_edition(organizers=[organizer], name="broken", recipe_text="x = ")
     page = client.get("/editions/broken/")
     assert page.status_code == 200

@@ -152,17 +152,17 @@ def test_recipe_that_cannot_be_used_is_a_sentence(text, said):
     assert said in str(refused.value)
 
 
-def test_every_fault_of_a_recipe_is_told_at_once():
+def test_every_problem_of_a_recipe_is_told_at_once():
     text = recipe_of("2022").replace('title = "VoicePrivacy 2022"', "").replace('policy = "cumulative"', 'policy = "x"')
     text = text.replace('key = "cllr"', 'key = "beauty"').replace("libri_dev_trials_f = 0.25", "libri_dev_trials_f = 1")
     text = text.replace("utterances = 343", 'utterances = "343"').replace("[15, 20, 25, 30]", "[15, 120]")
     with pytest.raises(RecipeError) as refused:
         read_recipe_text(text, file="own.toml")
-    faults = refused.value.faults
-    assert str(refused.value).splitlines() == list(faults)
+    problems = refused.value.problems
+    assert str(refused.value).splitlines() == list(problems)
     wanted = ["libri_dev_enrolls.utterances", "add up to 1", "policy", "from 0 to 100 %", "“beauty”", "“title”"]
-    assert [any(words in fault for fault in faults) for words in wanted] == [True] * len(wanted)
-    assert all(fault.startswith("own.toml: ") for fault in faults)
+    assert [any(words in problem for problem in problems) for words in wanted] == [True] * len(wanted)
+    assert all(problem.startswith("own.toml: ") for problem in problems)
 
 
 def test_track_must_be_one_of_the_recipe():

@@ -1,4 +1,4 @@
-"""What careless and hostile users send gets a sentence, never a fault of the portal or a page that breaks later."""
+"""What careless and hostile users send gets a sentence, never a problem of the portal or a page that breaks later."""
 
 import csv
 import os

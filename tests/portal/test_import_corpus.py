@@ -162,7 +162,7 @@ def _text_files(folder):
     return "unknown-layout"
 
 
-FAULTS = {
+PROBLEMS = {
     "missing file": _missing,
     "stereo": _stereo,
     "44.1 kHz": _wrong_rate,
@@ -172,9 +172,9 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
-def test_bad_corpus_is_reported_and_leaves_the_database_as_it_was(corpus, fault):
-    expected = fault(corpus)
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS.keys())
+def test_bad_corpus_is_reported_and_leaves_the_database_as_it_was(corpus, problem):
+    expected = problem(corpus)
     job = run(corpus)
     errors = [problem for problem in job.problems if problem["severity"] == "error"]
     assert (job.state, counts()) == (State.FAILED, [0, 0, 0, 0, 0])
@@ -183,8 +183,8 @@ def test_bad_corpus_is_reported_and_leaves_the_database_as_it_was(corpus, fault)
     assert all(problem["remedy"] and problem["expected"] and problem["found"] for problem in errors)
 
 
-def test_all_faults_of_a_corpus_are_told_at_once(corpus):
-    expected = {FAULTS[name](corpus) for name in ("missing file", "duplicate id")}
+def test_all_problems_of_a_corpus_are_told_at_once(corpus):
+    expected = {PROBLEMS[name](corpus) for name in ("missing file", "duplicate id")}
     soundfile.write(corpus / "b-1.flac", np.stack([tone(), tone()], axis=1), 16_000)
     soundfile.write(corpus / "c-1.flac", tone(rate=44_100), 44_100)
     job = run(corpus)

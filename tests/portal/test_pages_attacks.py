@@ -48,13 +48,13 @@ def rung(attack, eer, low=None, high=None, *, trained=False):
 
 def said(*ladders):
     reading = read_ladders(ladders)
-    return reading.summary, [remark.sentence for remark in reading.remarks], reading.is_unlike
+    return reading.summary, [note.sentence for note in reading.notes], reading.is_unlike
 
 
 def test_ladder_that_falls_says_so_and_nothing_else():
     rungs = rung(IGNORANT, 48, 46, 50), rung(LAZY, 35, 33, 37), rung(SEMI_INFORMED, 20, 18, 22, trained=True)
-    summary, remarks, is_unlike = said(ladder(*rungs))
-    assert (remarks, is_unlike) == ([], False)
+    summary, notes, is_unlike = said(ladder(*rungs))
+    assert (notes, is_unlike) == ([], False)
     assert summary == (
         "Knowing more never makes an attacker err more, as it should be: 48.0 % ignorant, 35.0 % lazy-informed, "
         "20.0 % semi-informed."
@@ -62,9 +62,9 @@ def test_ladder_that_falls_says_so_and_nothing_else():
 
 
 def test_ladder_that_falls_by_less_than_its_intervals_is_not_settled():
-    _, [remark], is_unlike = said(ladder(rung(IGNORANT, 40, 30, 50), rung(LAZY, 35, 25, 45)))
+    _, [note], is_unlike = said(ladder(rung(IGNORANT, 40, 30, 50), rung(LAZY, 35, 25, 45)))
     assert not is_unlike
-    assert "the intervals of 40 speakers of ignorant 40.0 % and lazy-informed 35.0 % overlap" in remark
+    assert "the intervals of 40 speakers of ignorant 40.0 % and lazy-informed 35.0 % overlap" in note
 
 
 @pytest.mark.parametrize(
@@ -78,18 +78,18 @@ def test_ladder_that_falls_by_less_than_its_intervals_is_not_settled():
     ],
 )
 def test_step_up_has_the_reasons_that_its_numbers_give(less, more, speakers, reasons, others):
-    summary, [remark], is_unlike = said(ladder(rung(*less), rung(*more), speakers=speakers))
+    summary, [note], is_unlike = said(ladder(rung(*less), rung(*more), speakers=speakers))
     assert is_unlike
     assert "That holds not here" in summary
-    assert [words for words in reasons if words not in remark] == []
-    assert [words for words in others if words in remark] == []
+    assert [words for words in reasons if words not in note] == []
+    assert [words for words in others if words in note] == []
 
 
 def test_voices_that_are_drawn_apart_are_a_reason_of_their_own():
     apart = Ladder("set_f", "Encoder", (rung(IGNORANT, 9, 8, 10), rung(LAZY, 40, 35, 45)), drawn_apart=True)
-    _, [remark], _ = said(apart)
-    assert "different voices" in remark
-    assert "never was trained" not in remark
+    _, [note], _ = said(apart)
+    assert "different voices" in note
+    assert "never was trained" not in note
 
 
 def test_trained_attacker_that_is_weaker_is_told_from_one_that_is_not_settled():
@@ -105,7 +105,7 @@ def test_weak_attacker_and_missing_rung_are_told():
     reading = read_ladders([ladder(rung(IGNORANT, 48), unprotected=rung(AttackModel.UNPROTECTED, 22.5))])
     assert reading.summary == ""
     assert "No attacker was trained on speech that this system anonymised" in reading.missing
-    assert "errs in 22.5 % of the trials of original speech" in reading.remarks[0].sentence
+    assert "errs in 22.5 % of the trials of original speech" in reading.notes[0].sentence
     assert read_ladders([]) == read_ladders([ladder()])
 
 
@@ -431,7 +431,7 @@ def test_form_offers_attackers_and_says_what_keeps_one_from_running(client, syst
     "fields",
     [{}, {"engine": "nothing", "data_sets": ["tones_trials_f"]}, {"engine": "long-term-spectrum", "data_sets": ["x"]}],
 )
-def test_form_with_faults_starts_nothing(client, system, fields):
+def test_form_with_problems_starts_nothing(client, system, fields):
     before = Job.objects.count()
     assert post(client, organizer_of(system), system, "attacks/new/", **fields).status_code == 422
     assert (Job.objects.count(), EvaluationRun.objects.filter(kind="attack").count()) == (before, 0)

@@ -69,7 +69,7 @@ def test_list_submission_and_system_tell_one_count(client, submission):
         page = text_of(client, person, submission.get_absolute_url())
         assert "2 numbers are claimed otherwise than the files give" in page
         assert f'href="{results}"' in page
-        assert "nothing in it is worth a remark" not in page
+        assert "no errors, warnings or notes" not in page
         assert "2 numbers are claimed otherwise than the files give" in text_of(
             client, person, system.get_absolute_url()
         )

@@ -630,7 +630,7 @@ def test_system_without_pitch_correlation_has_a_page(organizer, system):
     assert organizer.get(f"/systems/b2-tones/files/{file.pk}/").status_code == 200
 
 
-# Faults --------------------------------------------------------------------------------------------
+# Problems --------------------------------------------------------------------------------------------
 
 
 def test_every_code_of_the_audio_checks_is_explained():
@@ -646,7 +646,7 @@ def test_every_code_of_the_audio_checks_is_explained():
         assert PROBLEM_CODES[problem.code].severity == problem.severity
 
 
-def test_faults_are_counted_by_cause_the_gravest_first(system):
+def test_problems_are_counted_by_cause_the_gravest_first(system):
     runs = list_finished_runs(system.submissions.get())
     measures = list(UtteranceMeasure.objects.order_by("pk"))
     for measure in measures[:3]:
@@ -663,7 +663,7 @@ def test_faults_are_counted_by_cause_the_gravest_first(system):
     ]
 
 
-def test_page_without_faults_says_so(organizer, system):
+def test_page_without_problems_says_so(organizer, system):
     assert "Nothing: no utterance is silent" in text_of(organizer.get("/systems/b2-tones/"))
 
 

@@ -132,7 +132,7 @@ def test_speech_of_another_rate_is_converted_and_says_so(team, members):
     assert codes(submission, "warning")["another-rate"] == 1
 
 
-# Faults --------------------------------------------------------------------------------------------
+# Problems --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def faulty(team, members):
     return {path: data for path, data in sent.items() if path not in (second, third)}
 
 
-def test_faulty_archive_is_refused_with_every_fault_and_keeps_what_is_sound(team, members, faulty, accepted):
+def test_faulty_archive_is_refused_with_every_problem_and_keeps_what_is_sound(team, members, faulty, accepted):
     submission = hand_in(team, faulty)
     assert submission.state == REFUSED
     assert codes(submission) == {"truncated": 1, "identical-to-original": 1, "missing": 1}

@@ -59,7 +59,7 @@ def submission(team):
 
 
 def make_full(system, state=S.REFUSED, *, hertz=300, **fields):
-    """A submission with a file of each utterance, a document and a report of two faults."""
+    """A submission with a file of each utterance, a document and a report of two problems."""
     submission = make_submission(system, state=state, **fields)
     add_files(submission, store_tone(hertz), received_as="wav/sent.wav", converted_from="44100 Hz, PCM_16, WAV")
     submission.documents.create(

@@ -206,7 +206,7 @@ def test_targets_of_an_archive_are_kept_and_read(corpus):
     assert targets_of(submission, corpus.data_sets.get(name="tones_enrolls")) == {}
 
 
-def test_faults_of_an_archives_targets_are_warnings_and_stop_who_would_use_them(corpus):
+def test_problems_of_an_archives_targets_are_warnings_and_stop_who_would_use_them(corpus):
     submission = select_demo_submissions(corpus, "utterance,target\ntones-s0-001,v7\ntones-s0-001,v8\n")
     with default_storage.open(submission.report) as report:
         assert "contradiction" in report.read().decode()

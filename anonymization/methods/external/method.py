@@ -54,7 +54,7 @@ _BYTES_OF_A_SAMPLE, _BYTES_OF_HEADERS = 8, 1 << 20
 @dataclass(frozen=True)
 class _Watch:
     should_stop: Callable[[], bool] | None
-    remark: Callable[[str], None]
+    note: Callable[[str], None]
 
 
 _UNWATCHED = _Watch(None, log.warning)
@@ -63,15 +63,15 @@ _watch: ContextVar[_Watch] = ContextVar("_watch", default=_UNWATCHED)
 
 @contextmanager
 def watching(
-    *, should_stop: Callable[[], bool] | None = None, remark: Callable[[str], None] = log.warning
+    *, should_stop: Callable[[], bool] | None = None, note: Callable[[str], None] = log.warning
 ) -> Iterator[None]:
-    """Within it, external commands of this thread end once `should_stop` says yes, and tell `remark` what was changed.
+    """Within it, external commands of this thread end once `should_stop` says yes, and tell `note` what was changed.
 
     Args:
         should_stop: asked several times a second; the call then raises `CommandStopped`.
-        remark: takes a sentence: outputs that were converted, protections that this machine lacks.
+        note: takes a sentence: outputs that were converted, protections that this machine lacks.
     """
-    token = _watch.set(_Watch(should_stop, remark))
+    token = _watch.set(_Watch(should_stop, note))
     try:
         yield
     finally:
@@ -121,14 +121,14 @@ class ExternalCommand(description.Description):
             validate_voice(self, item.pseudo_speaker)
         settled = complete_options(self, options)
         if sandbox.find_missing_protections():
-            _watch.get().remark(self.isolation)
+            _watch.get().note(self.isolation)
         outputs = [item.samples.copy() for item in items]  # what has no samples stays as it is
-        remarks: Counter[str] = Counter()
+        notes: Counter[str] = Counter()
         for call in self._calls(items):
-            for index, output in _Call(self, call, rate, settled, threads).run(remarks):
+            for index, output in _Call(self, call, rate, settled, threads).run(notes):
                 outputs[index] = output
-        for remark, times in remarks.items():
-            _watch.get().remark(f"{self.name}: {times} of {len(items)} outputs: {remark}.")
+        for note, times in notes.items():
+            _watch.get().note(f"{self.name}: {times} of {len(items)} outputs: {note}.")
         return outputs
 
     def _calls(self, items: Sequence[Item]) -> list[list[tuple[int, Item]]]:
@@ -154,20 +154,20 @@ class _Call:
     options: dict[str, OptionValue]
     threads: int
 
-    def run(self, remarks: Counter[str]) -> list[tuple[int, Samples]]:
-        """The output of each item with its place; adds what was changed to `remarks`."""
+    def run(self, notes: Counter[str]) -> list[tuple[int, Samples]]:
+        """The output of each item with its place; adds what was changed to `notes`."""
         try:
             work = Path(tempfile.mkdtemp(prefix="anonymize-"))
         except OSError as error:
             raise MethodError(f"{self.method.name}: no folder for its files can be made ({error.strerror}).") from error
         try:
-            return self._run_in(work.resolve(), remarks)
+            return self._run_in(work.resolve(), notes)
         except OSError as error:
             raise MethodError(f"{self.method.name}: its files cannot be written or read ({error.strerror}).") from error
         finally:
             remove_folder(str(work))
 
-    def _run_in(self, work: Path, remarks: Counter[str]) -> list[tuple[int, Samples]]:
+    def _run_in(self, work: Path, notes: Counter[str]) -> list[tuple[int, Samples]]:
         about = self.method
         source, output, home = (work / name for name in ("input", "output", "home"))
         for folder in (source, output, home):
@@ -195,14 +195,12 @@ class _Call:
         if outcome.end == "stopped":
             raise CommandStopped(f"{self.method.name} was ended because the run was stopped.")
         failure = outcome.failure(about.limits)
-        if not failure and (fault := check_folder(output, [name, *others])):
-            failure = f"{fault}{sandbox.last_lines(outcome.errors, cut=outcome.cut)}"
+        if not failure and (problem := check_folder(output, [name, *others])):
+            failure = f"{problem}{sandbox.last_lines(outcome.errors, cut=outcome.cut)}"
         if failure:
             raise MethodError(f"{self.method.name} failed. {failure}")
         printed = sandbox.last_lines(outcome.errors, cut=outcome.cut)
-        return [
-            (index, self._read(output, index, given[index], given_rate, printed, remarks)) for index, _ in self.items
-        ]
+        return [(index, self._read(output, index, given[index], given_rate, printed, notes)) for index, _ in self.items]
 
     def _write_input(self, path: Path, item: Item) -> int:
         """How many samples the command is given."""
@@ -227,7 +225,7 @@ class _Call:
         return values | {name: _as_text(value) for name, value in self.options.items()}
 
     def _read(
-        self, folder: Path, index: int, given: int, given_rate: int, printed: str, remarks: Counter[str]
+        self, folder: Path, index: int, given: int, given_rate: int, printed: str, notes: Counter[str]
     ) -> Samples:
         expected, tolerance_s = {given_rate, self.rate}, self.method.duration_tolerance_s
         try:
@@ -240,10 +238,10 @@ class _Call:
             unusable = f"Its output for {name_file(index)} cannot be used: {str(error).rstrip('.')}"
             raise MethodError(f"{self.method.name} failed. {unusable}.{printed}") from error
         if stored:
-            remarks[stored] += 1
+            notes[stored] += 1
         if rate == self.rate:
             return samples
-        remarks[f"resampled from {rate} Hz to {self.rate} Hz by soxr"] += 1
+        notes[f"resampled from {rate} Hz to {self.rate} Hz by soxr"] += 1
         return resample(samples, rate, self.rate)
 
 

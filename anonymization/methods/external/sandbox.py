@@ -146,11 +146,11 @@ def run_confined(task: Task, *, allow_limited: bool = False, should_stop: Callab
         start_new_session=True,
     )
     try:
-        printed, faults = _wait(process, plan, should_stop)
+        printed, complaints = _wait(process, plan, should_stop)
     finally:
         _end(process)
     if process.returncode or not printed:
-        raise MethodError(f"The process that watches a command ended unexpectedly.{last_lines(faults)}")
+        raise MethodError(f"The process that watches a command ended unexpectedly.{last_lines(complaints)}")
     return Outcome(**json.loads(printed))
 
 

@@ -61,7 +61,7 @@ class _File:
     problems: tuple[Problem, ...]
 
     def _refuse_errors(self) -> None:
-        """Raise MethodError where anything is wrong; it names every kind of fault, with lines."""
+        """Raise MethodError where anything is wrong; it names every kind of problem, with lines."""
         if errors := [problem for problem in self.problems if problem.severity is Severity.ERROR]:
             raise MethodError("\n".join(problem.sentence() for problem in shorten(errors)))
 
@@ -134,8 +134,8 @@ class _Sheet:
     def __init__(self, source: Source, name: str | None) -> None:
         self.name = name or source_name(source)
         self.problems = ProblemList()
-        self._text, faults = read_text_file(source, self.name)
-        self.problems.keep(faults)
+        self._text, problems = read_text_file(source, self.name)
+        self.problems.keep(problems)
 
     def add(self, code: str, line: int | None, expected: str, found: str, remedy: str) -> None:
         self.problems.add(Problem(code, self.name, expected, found, remedy, line=line))
@@ -161,7 +161,7 @@ class _Sheet:
         return len(cells) == wanted
 
     def require_rows(self, rows: Collection[object], expected: str, remedy: str) -> None:
-        """An empty file is a fault, unless another one says why."""
+        """An empty file is a problem, unless another one says why."""
         if not rows and not has_errors(self.problems.report()):
             self.add("empty-file", None, expected, "no line", remedy)
 
@@ -211,10 +211,10 @@ def _assignment(sheet: _Sheet, line: int, cells: Sequence[str], parameter_names:
     if not sheet.has_width(line, cells, len(COLUMNS) + len(parameter_names)):
         return None
     fields = dict(zip(COLUMNS, map(_unquote, cells), strict=False))
-    faults = [*_wrong_fields(fields), *_wrong_numbers(parameter_names, cells[len(COLUMNS) :])]
-    for fault in faults:
-        sheet.add("malformed-line", line, *fault)
-    if faults:
+    problems = [*_wrong_fields(fields), *_wrong_numbers(parameter_names, cells[len(COLUMNS) :])]
+    for problem in problems:
+        sheet.add("malformed-line", line, *problem)
+    if problems:
         return None
     numbers = map(float, cells[len(COLUMNS) :])
     voice = PseudoSpeaker(fields["key"], dict(zip(parameter_names, numbers, strict=True)))

@@ -35,7 +35,7 @@ Read = Callable[[], tuple[Samples, int]]
 
 RATE_HZ = 16_000
 ENDINGS = (".flac", ".wav")
-_NAMED = 3  # utterances that a sentence names, of many with one fault
+_NAMED = 3  # utterances that a sentence names, of many with one problem
 _GENDERS = {"f": "f", "female": "f", "m": "m", "male": "m", "": ""}
 _COLUMNS = {"speaker": "source", "target_id": "target", "utterance": "utterance_id", "file": "path"}
 
@@ -95,31 +95,31 @@ def require_sound(utterances: Sequence[TrainingUtterance], *, targets: bool) -> 
 
     Raises:
         MetricInputError: fewer than two utterances or sources, names that occur twice, genders that are none, targets
-            that are unknown or all the same; a sentence for each fault.
+            that are unknown or all the same; a sentence for each problem.
     """
-    faults = []
+    problems = []
     if len(utterances) < 2:
-        faults.append(f"Expected at least 2 utterances to train on, found {len(utterances)}.")
+        problems.append(f"Expected at least 2 utterances to train on, found {len(utterances)}.")
     sources = {one.source for one in utterances}
     if len(utterances) >= 2 and len(sources) < 2:
-        faults.append(
+        problems.append(
             f"Expected at least 2 source speakers to tell apart, found {len(sources)} in {len(utterances)} utterances. "
             "Add speech of others."
         )
     twice = [name for name, count in Counter(one.identifier for one in utterances).items() if count > 1]
     if twice:
-        faults.append(
+        problems.append(
             f"Expected each utterance once, found {_some(twice)} more than once. Give each a name of its own."
         )
     odd = sorted({one.gender for one in utterances} - {"f", "m", ""})
     if odd:
-        faults.append(f"Expected the genders f, m or none, found {_some(odd)}.")
-    faults += _target_faults(utterances) if targets else []
-    if faults:
-        raise MetricInputError(" ".join(faults))
+        problems.append(f"Expected the genders f, m or none, found {_some(odd)}.")
+    problems += _target_problems(utterances) if targets else []
+    if problems:
+        raise MetricInputError(" ".join(problems))
 
 
-def _target_faults(utterances: Sequence[TrainingUtterance]) -> list[str]:
+def _target_problems(utterances: Sequence[TrainingUtterance]) -> list[str]:
     without = [one.identifier for one in utterances if not one.target]
     if without:
         return [
@@ -159,11 +159,11 @@ def _read_folder(folder: Path) -> list[TrainingUtterance]:
 
 
 def _read_rows(path: Path) -> list[TrainingUtterance]:
-    found, faults = [], []
+    found, problems = [], []
     for number, row in _csv_rows(path, ("path", "source")):
         gender = row.get("gender", "").lower()
         if not row["path"] or not row["source"] or gender not in _GENDERS:
-            faults.append(
+            problems.append(
                 f"{path}, line {number}: expected a path, a source and a gender of f, m or none, found "
                 f"“{row['path']}”, “{row['source']}” and “{gender}”."
             )
@@ -178,9 +178,9 @@ def _read_rows(path: Path) -> list[TrainingUtterance]:
             original=row.get("original", ""),
         )
         found.append(utterance)
-    if faults:
-        more = f" And {len(faults) - _NAMED} more." if len(faults) > _NAMED else ""
-        raise MetricInputError(" ".join(faults[:_NAMED]) + more)
+    if problems:
+        more = f" And {len(problems) - _NAMED} more." if len(problems) > _NAMED else ""
+        raise MetricInputError(" ".join(problems[:_NAMED]) + more)
     return found
 
 
@@ -305,22 +305,22 @@ def cut(
         MetricInputError: utterances that cannot be read, or fewer than two sources with anything to learn from.
     """
     grid: list[tuple[int, int, int]] = []  # utterance, start, length of each full or last piece
-    lengths, faults = [], []
+    lengths, problems = [], []
     sound = hashlib.sha256()
     for number, utterance in enumerate(utterances):
         progress(number, len(utterances))
         try:
             samples = read_checked(utterance)
         except MetricInputError as error:
-            faults.append(str(error))
+            problems.append(str(error))
             continue
         lengths.append(samples.size)
         sound.update(samples.tobytes())
         grid += [(number, start, length) for start, length in _cut_pieces(samples, recipe)]
     progress(len(utterances), len(utterances))
-    if faults:
-        more = f" And {len(faults) - 3} more utterances." if len(faults) > 3 else ""
-        raise MetricInputError(" ".join(faults[:3]) + more)
+    if problems:
+        more = f" And {len(problems) - 3} more utterances." if len(problems) > 3 else ""
+        raise MetricInputError(" ".join(problems[:3]) + more)
     table = np.array(grid, dtype=np.int64).reshape(-1, 3)
     held_out = _held_out(utterances, table, recipe, np.random.default_rng([seed, 0]))
     segments = _assembled(utterances, np.array(lengths, dtype=np.int64), table, held_out, recipe, sound.digest())

@@ -197,7 +197,7 @@ def train(
         device: ``cuda`` computes features there and trains in mixed precision (bfloat16).
 
     Raises:
-        MetricInputError: libraries are missing; the corpus cannot be learned from, with a sentence for each fault; the
+        MetricInputError: libraries are missing; the corpus cannot be used, with a sentence for each problem; the
             folder holds another training; memory is full.
     """
     trained.require_torch(device)

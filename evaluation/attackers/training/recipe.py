@@ -129,9 +129,9 @@ class TrainingRecipe:
     network: Network = "ecapa-tdnn"
 
     def __post_init__(self) -> None:
-        faults = [*_type_faults(self)] or [*_range_faults(self), *_adversary_faults(self)]
-        if faults:
-            raise MetricInputError(" ".join(faults))
+        problems = [*_type_problems(self)] or [*_range_problems(self), *_adversary_problems(self)]
+        if problems:
+            raise MetricInputError(" ".join(problems))
 
     @property
     def mel_bands(self) -> int:
@@ -189,64 +189,64 @@ class TrainingRecipe:
         return cls(**values)
 
 
-def _type_faults(recipe: TrainingRecipe) -> list[str]:
+def _type_problems(recipe: TrainingRecipe) -> list[str]:
     """A sentence for each value that is not of its kind; whole numbers count as real ones."""
-    faults = []
+    problems = []
     for name, kind in get_type_hints(TrainingRecipe).items():
         value = getattr(recipe, name)
         if choices := get_args(kind):
             if value not in choices:
-                faults.append(f"{name}: expected one of {', '.join(choices)}, found {value!r}.")
+                problems.append(f"{name}: expected one of {', '.join(choices)}, found {value!r}.")
         elif kind is float and isinstance(value, int) and not isinstance(value, bool):
             object.__setattr__(recipe, name, float(value))
         elif type(value) is not kind:
-            faults.append(f"{name}: expected a value of type {kind.__name__}, found {value!r}.")
+            problems.append(f"{name}: expected a value of type {kind.__name__}, found {value!r}.")
         elif kind is float and not abs(value) < float("inf"):
-            faults.append(f"{name}: expected a finite number, found {value}.")
-    return faults
+            problems.append(f"{name}: expected a finite number, found {value}.")
+    return problems
 
 
-def _range_faults(recipe: TrainingRecipe) -> list[str]:
+def _range_problems(recipe: TrainingRecipe) -> list[str]:
     ranges: tuple[tuple[str, float, float], ...] = (
         ("width", RES2_SCALE, 4096), ("aggregated", 1, 16384), ("embedding", 2, 4096),
         ("epochs", 1, MOST_EPOCHS), ("batch", 2, 65536), ("weight_decay", 0, 1), ("base_learning_rate", 0, 1),
         ("peak_learning_rate", 1e-12, 1), ("half_cycle_steps", 1, 1e9), ("margin", 0, 1.5), ("scale", 0.1, 1000),
         ("segment_s", 0.1, 600), ("crop_s", 0.1, 600), ("shortest_s", 0.025, 600), ("quietest_amplitude", 0, 1),
     )  # fmt: skip
-    faults = [*(_range_fault(recipe, *one) for one in ranges), *_network_faults(recipe)]
+    problems = [*(_range_problem(recipe, *one) for one in ranges), *_network_problems(recipe)]
     if recipe.base_learning_rate > recipe.peak_learning_rate:
-        faults.append(
+        problems.append(
             f"base_learning_rate: expected at most the peak, {recipe.peak_learning_rate:g}, "
             f"found {recipe.base_learning_rate:g}."
         )
     if recipe.crop == "grid" and recipe.crop_s != recipe.segment_s:
-        faults.append(f"crop_s: expected {recipe.segment_s:g} as segment_s on a grid, found {recipe.crop_s:g}.")
+        problems.append(f"crop_s: expected {recipe.segment_s:g} as segment_s on a grid, found {recipe.crop_s:g}.")
     if recipe.crop != "grid" and recipe.crop_s > recipe.segment_s:
-        faults.append(f"crop_s: expected at most segment_s, {recipe.segment_s:g}, found {recipe.crop_s:g}.")
+        problems.append(f"crop_s: expected at most segment_s, {recipe.segment_s:g}, found {recipe.crop_s:g}.")
     if recipe.crop == "utterance" and recipe.validation == "last segment":
-        faults.append(
+        problems.append(
             "validation: expected whole utterances held out with windows anywhere in an utterance, found last segment, "
             "which training would hear."
         )
     if recipe.shortest_s > recipe.segment_s:
-        faults.append(f"shortest_s: expected at most segment_s, {recipe.segment_s:g}, found {recipe.shortest_s:g}.")
-    return [fault for fault in faults if fault]
+        problems.append(f"shortest_s: expected at most segment_s, {recipe.segment_s:g}, found {recipe.shortest_s:g}.")
+    return [problem for problem in problems if problem]
 
 
-def _network_faults(recipe: TrainingRecipe) -> list[str]:
+def _network_problems(recipe: TrainingRecipe) -> list[str]:
     if recipe.network == "x-vector":
         return [
             f"{name}: expected {value:g} with the x-vector, which has none, found {getattr(recipe, name):g}."
             for name, value in (("attention", 0), ("margin", 0), ("scale", 1))
             if getattr(recipe, name) != value
         ]
-    faults = [_range_fault(recipe, "attention", 1, 4096)]
+    problems = [_range_problem(recipe, "attention", 1, 4096)]
     if recipe.width % RES2_SCALE:
-        faults.append(f"width: expected a multiple of {RES2_SCALE}, found {recipe.width}.")
-    return faults
+        problems.append(f"width: expected a multiple of {RES2_SCALE}, found {recipe.width}.")
+    return problems
 
 
-def _adversary_faults(recipe: TrainingRecipe) -> list[str]:
+def _adversary_problems(recipe: TrainingRecipe) -> list[str]:
     # Where the classifier does not act on the recogniser, it does not matter when it would.
     acts = recipe.target_head != "none" and recipe.largest_weight > 0
     last = recipe.epochs if acts else MOST_EPOCHS
@@ -255,16 +255,16 @@ def _adversary_faults(recipe: TrainingRecipe) -> list[str]:
         ("largest_weight", 0, 100), ("adversary_scale", 0.1, 1000), ("adversary_steps", 1, MOST_STEPS_OF_ADVERSARY),
         ("adversary_lr_multiplier", 0.01, 1000),
     )  # fmt: skip
-    faults = [_range_fault(recipe, *one) for one in ranges]
+    problems = [_range_problem(recipe, *one) for one in ranges]
     if recipe.target_head == "literal" and (recipe.adversary_steps != 1 or recipe.adversary_lr_multiplier != 1):
-        faults.append(
+        problems.append(
             "target_head: expected stabilised with steps or a learning rate of its own, found literal, which has one "
             "optimiser for everything."
         )
-    return [fault for fault in faults if fault]
+    return [problem for problem in problems if problem]
 
 
-def _range_fault(recipe: TrainingRecipe, name: str, lowest: float, highest: float) -> str:
+def _range_problem(recipe: TrainingRecipe, name: str, lowest: float, highest: float) -> str:
     value = getattr(recipe, name)
     if lowest <= value <= highest:
         return ""

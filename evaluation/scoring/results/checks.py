@@ -33,7 +33,7 @@ _RETYPE = "Hand in the number as the official script printed it."
 
 
 def check_results(file: ResultFile, recipe: Recipe) -> tuple[Problem, ...]:
-    """Every fault of the numbers of one file, as a report."""
+    """Every problem of the numbers of one file, as a report."""
     expected = expected_lines(recipe, file.kind)
     problems = ProblemList()
     checks = (
@@ -224,7 +224,7 @@ def _models(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
             yield Problem("wrong-decoding", file.name, expected, f"“{said.path}”", _RETYPE, line=entry.line)
     if copied:
         found = f"{len(copied)} lines of the recognizer retrained on anonymised speech, such as “{copied[0].name}”"
-        remedy = "Known fault of the official script; the original recognizer's WERs are in ASR-* and the summary."
+        remedy = "Known problem of the official script; the original recognizer's WERs are in ASR-* and the summary."
         expected = "WERs of the recognizer trained on original speech"
         yield Problem("copied-asr", file.name, expected, found, remedy, Severity.WARNING, copied[0].line)
 
@@ -266,7 +266,7 @@ def _averages(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
         except AverageError as error:
             remedy = "Complete the lines, then average again."
             expected = "an average of complete lines"
-            yield Problem("undefined-average", file.name, expected, _faults(error), remedy, line=reported.line)
+            yield Problem("undefined-average", file.name, expected, _problems(error), remedy, line=reported.line)
             continue
         if abs(reported.value - average.value) > 0.5 * 10**-results.AVERAGE_DECIMALS + 1e-9:
             expected = f"{average.value:.{results.AVERAGE_DECIMALS}f}, the weighted sum of the lines above"
@@ -274,7 +274,7 @@ def _averages(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
             yield Problem("wrong-average", file.name, expected, f"“{reported.written}”", remedy, line=reported.line)
 
 
-def _faults(error: AverageError) -> str:
+def _problems(error: AverageError) -> str:
     named = {"without": error.missing, "twice": error.repeated, "not finite": error.not_finite}
     return "; ".join(f"{what} {', '.join(who)}" for what, who in named.items() if who)
 

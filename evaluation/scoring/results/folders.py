@@ -80,7 +80,7 @@ def read_results(path: Path, *, edition: str | None = None, recipe: Recipe | Non
         edition: whose recipe the files are held against; without one, each file tells.
         recipe: an organizer's own, in place of an edition's.
 
-    Faults besides those of the files: ``contradicting-results`` (one number, two values), ``missing-directory``
+    Problems besides those of the files: ``contradicting-results`` (one number, two values), ``missing-directory``
     (``.orig`` or its partner), ``missing-file``, ``missing-summary`` (a warning: of the published files of 2022, the
     one that ranks), ``unexpected-name``, ``unexpected-summary`` (a note: no official script writes a summary into
     ``.orig``), ``wrong-score-count``, and ``no-results`` for a folder without a result file. What may not be entered

@@ -87,7 +87,7 @@ class _Reading:
     rows: int = 0
     table: _Table | None = None
 
-    def fault(
+    def add_problem(
         self, code: str, expected: str, found: str, remedy: str, line: int, severity: Severity = Severity.ERROR
     ) -> None:
         self.problems.add(Problem(code, self.name, expected, found, remedy, severity, line))
@@ -99,7 +99,7 @@ def read_rank_file(source: Source, *, recipe: Recipe | None = None, name: str | 
     Args:
         recipe: of the edition; without one, 2026 where most of the trial lists mix the genders, else 2024.
 
-    Faults reported, each with file and line: ``unknown-line``, ``unknown-section``, ``missing-column``,
+    Problems reported, each with file and line: ``unknown-line``, ``unknown-section``, ``missing-column``,
     ``unexpected-column`` (it is passed over), ``malformed-row``, ``unexpected-row`` (a data set or emotion that the
     edition lacks), ``not-a-number``, ``out-of-range``, ``hand-typed-value`` (not the official number of decimals),
     ``repeated-result``, ``missing-result``, ``wrong-uar`` (not the mean of the recalls beside it), ``empty-file``.
@@ -109,7 +109,7 @@ def read_rank_file(source: Source, *, recipe: Recipe | None = None, name: str | 
     reading = _Reading(name)
     reading.problems.keep(file_problems)
     if not text.strip() and not file_problems:
-        reading.fault("empty-file", "at least one section", "none", "Add the file with its results.", 1)
+        reading.add_problem("empty-file", "at least one section", "none", "Add the file with its results.", 1)
     for number, line in enumerate(text.splitlines(), start=1):
         _read_line(reading, line, number)
     reported_numbers = tuple(reading.reported_numbers.values())
@@ -135,7 +135,7 @@ def _read_line(reading: _Reading, line: str, number: int) -> None:
         _open_section(reading, rule["title"], number)
     elif reading.table is None:
         shown = text if len(text) <= 60 else text[:57] + "…"
-        reading.fault("unknown-line", "a line of a section", f"“{shown}”", "Restore the official form.", number)
+        reading.add_problem("unknown-line", "a line of a section", f"“{shown}”", "Restore the official form.", number)
     elif not reading.table.header:
         _read_header(reading, reading.table, text.split(), number)
     elif not reading.table.broken and set(text.split()) != {"mean"}:
@@ -151,7 +151,7 @@ def _open_section(reading: _Reading, title: str, number: int) -> None:
         reading.table = _Table(SECTIONS[title])
     else:
         expected = f"a time or one of {', '.join(SECTIONS)}"
-        reading.fault("unknown-section", expected, f"“{title}”", "Correct the title.", number)
+        reading.add_problem("unknown-section", expected, f"“{title}”", "Correct the title.", number)
 
 
 def _read_header(reading: _Reading, table: _Table, columns: list[str], number: int) -> None:
@@ -160,12 +160,12 @@ def _read_header(reading: _Reading, table: _Table, columns: list[str], number: i
     unknown = [column for column in columns if column not in table.kind.keys and column not in numbers]
     expected = f"the columns {', '.join(table.kind.keys)} and the numbers"
     if missing or not numbers or len(set(columns)) != len(columns):
-        reading.fault("missing-column", expected, f"“{' '.join(columns)}”", "Restore the header.", number)
+        reading.add_problem("missing-column", expected, f"“{' '.join(columns)}”", "Restore the header.", number)
         table.broken = True
     elif unknown:
         found = f"also “{' '.join(unknown)}”"
         remedy = "It was passed over; hand in the table as the official script printed it."
-        reading.fault("unexpected-column", expected, found, remedy, number, Severity.WARNING)
+        reading.add_problem("unexpected-column", expected, found, remedy, number, Severity.WARNING)
     table.header = columns
 
 
@@ -190,7 +190,7 @@ def _read_row(reading: _Reading, table: _Table, cells: list[str], number: int) -
         or row.get("gender", "f") not in genders
     ):
         expected = f"a row with {', '.join(table.header)}"
-        reading.fault("malformed-row", expected, f"“{' '.join(cells)}”", "Restore the row.", number)
+        reading.add_problem("malformed-row", expected, f"“{' '.join(cells)}”", "Restore the row.", number)
         return
     reading.rows += 1
     for column in table.header:
@@ -215,20 +215,24 @@ def _read_number(reading: _Reading, kind: SectionKind, identity: NumberIdentity,
         value = math.nan
     what = f"the {identity.metric} of {identity.data_set}"
     if not math.isfinite(value):
-        reading.fault("not-a-number", f"{what}, in per cent", f"“{written}”", "Evaluate it again.", number)
+        reading.add_problem("not-a-number", f"{what}, in per cent", f"“{written}”", "Evaluate it again.", number)
         return
     highest = math.inf if identity.metric == "wer" else 100
     if not 0 <= value <= highest:
-        reading.fault("out-of-range", f"{what} within 0 to {highest:g}", f"“{written}”", "Evaluate it again.", number)
+        reading.add_problem(
+            "out-of-range", f"{what} within 0 to {highest:g}", f"“{written}”", "Evaluate it again.", number
+        )
     elif len(written.partition(".")[2]) not in (3, 4) or not re.fullmatch(r"\d+\.\d+", written):
         remedy = "Hand in the number as the official script printed it."
         expected = f"{kind.decimals} decimals, as the official script prints {what}"
-        reading.fault("hand-typed-value", expected, f"“{written}”", remedy, number, Severity.WARNING)
+        reading.add_problem("hand-typed-value", expected, f"“{written}”", remedy, number, Severity.WARNING)
     reported = ReportedNumber(identity, value, "%", written, reading.name, number)
     if identity in reading.reported_numbers:
         first = reading.reported_numbers[identity].line
         remedy = "Keep the row of one run."
-        reading.fault("repeated-result", "each result once", f"{what} again (first in line {first})", remedy, number)
+        reading.add_problem(
+            "repeated-result", "each result once", f"{what} again (first in line {first})", remedy, number
+        )
         reading.repeated.append(reported)
     else:
         reading.reported_numbers[identity] = reported

@@ -1,4 +1,4 @@
-"""Result files of the 2020 and 2022 editions: read whole into reported numbers, with every fault by name, and written.
+"""Result files of the 2020 and 2022 editions: read whole into reported numbers, every problem by name, and written.
 
 Known are ``results.txt``, ``results_summary.txt`` and the names under which the baselines were published
 (``RESULTS_summary_*``, ``results.anon_*``, ``results.orig_*``). A line is never guessed at: what is not understood is
@@ -305,11 +305,11 @@ def read_single_file(
 ) -> list[ReportedNumber]:
     """The numbers of a single file; what is wrong with it is added to `problems`.
 
-    Faults: those of the text itself, ``unknown-line`` and ``missing-result``. minDCF values are passed over.
+    Problems: those of the text itself, ``unknown-line`` and ``missing-result``. minDCF values are passed over.
     """
     name = name or source_name(source)
-    text, faults = read_text_file(source, name)
-    problems.keep(faults)
+    text, text_problems = read_text_file(source, name)
+    problems.keep(text_problems)
     slots = {line.slot: line for line in file.lines}
     label_left = file.path.endswith("/zebra")  # one line of this file is a label
     reported_numbers: list[ReportedNumber] = []

@@ -300,15 +300,13 @@ class _Rows:
         rows = self._alphas(row, votes)
         matrix, complete = complete_matrix(votes)
         counts = {"n": matrix.size, "listeners": complete.size, "items": len(matrix)}
-        remark = _no_matrix(matrix)
+        note = _no_matrix(matrix)
         if left_out := np.unique(votes.listener).size - complete.size:
-            remark = remark or f"{left_out} listeners did not rate the whole bridge set and are left out."
-        single = self._row(
-            row | counts | {"measure": "ICC(2,1)"}, lambda w: two_way_icc(matrix, w[:, complete]), remark
-        )
+            note = note or f"{left_out} listeners did not rate the whole bridge set and are left out."
+        single = self._row(row | counts | {"measure": "ICC(2,1)"}, lambda w: two_way_icc(matrix, w[:, complete]), note)
         k = complete.size
         mean = row | counts | {"measure": "ICC(2,k)"}
-        of_k = self._row(mean, lambda w: of_mean(two_way_icc(matrix, w[:, complete]), k), remark or f"k = {k}")
+        of_k = self._row(mean, lambda w: of_mean(two_way_icc(matrix, w[:, complete]), k), note or f"k = {k}")
         return [*rows, single, of_k]
 
     def of_repeatedly_rated(self, task: str, given: Given, *, has_bridge_set: bool) -> list[Row]:
@@ -350,15 +348,15 @@ class _Rows:
             for name, values in ((REPEAT_DIFFERENCE, repeats.score_difference), (REPEAT_WITHIN_ONE, is_within))
         ]
 
-    def _alphas(self, row: Row, votes: Votes, remark: str = "") -> list[Row]:
+    def _alphas(self, row: Row, votes: Votes, note: str = "") -> list[Row]:
         """Both alphas; in resamples the ranks of ordinal votes stay those of all votes."""
         counts, ranked = _counts(votes), ordinal(votes)
         if not (np.bincount(votes.item) > 1).any():
-            remark = "No item was rated by two listeners."
+            note = "No item was rated by two listeners."
         elif np.ptp(votes.value) == 0:
-            remark = "All ratings are equal: agreement cannot be told from chance."
+            note = "All ratings are equal: agreement cannot be told from chance."
         return [
-            self._row(row | counts | {"measure": name}, partial(krippendorff_alpha, of), remark)
+            self._row(row | counts | {"measure": name}, partial(krippendorff_alpha, of), note)
             for name, of in ((ALPHA, votes), (ALPHA_ORDINAL, ranked))
         ]
 
@@ -373,10 +371,10 @@ class _Rows:
 
         return measure
 
-    def _row(self, row: Row, measure: _Measure, remark: str = "") -> Row:
+    def _row(self, row: Row, measure: _Measure, note: str = "") -> Row:
         """The row with the measure of the data, and its interval over resamples if it has enough listeners."""
         value = float(measure(np.ones((1, self.scored.listeners.size)))[0])
-        found = row | {"value": value, "remark": remark.strip()}
+        found = row | {"value": value, "remark": note.strip()}
         if not np.isfinite(value):
             return found
         if self.draws is None or row["listeners"] < self.settings.least_clusters:

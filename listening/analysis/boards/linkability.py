@@ -362,7 +362,7 @@ def make_grouping_table(placements: Placements, settings: Settings) -> DataTable
             measured = _measure_boards(grouped, chosen_of, listeners, settings)
             if measured is not None:
                 left = len(boards) - measured.listener.size
-                named = {"source": source, "samples": samples, "remark": _remark(source, left, measured, settings)}
+                named = {"source": source, "samples": samples, "remark": _note(source, left, measured, settings)}
                 rows += [named | row for row in _rows(measured, draws, settings)]
     return make_table("grouping", rows)
 
@@ -487,12 +487,12 @@ def _rows(measured: _Measured, draws: Floats | None, settings: Settings) -> list
     return rows
 
 
-def _remark(source: str, left: int, measured: _Measured, settings: Settings) -> str:
+def _note(source: str, left: int, measured: _Measured, settings: Settings) -> str:
     """Why boards or intervals are missing; empty if none are."""
-    remarks = []
+    notes = []
     if left:
         why = "groups were not drawn" if source == DRAWN else "no usable number of speakers was declared"
-        remarks.append(f"{left} board{'' if left == 1 else 's'} left out: {why}, or fewer than two such samples.")
+        notes.append(f"{left} board{'' if left == 1 else 's'} left out: {why}, or fewer than two such samples.")
     if np.unique(measured.listener).size < settings.least_clusters:
-        remarks.append(f"Fewer than {settings.least_clusters} listeners: no interval.")
-    return " ".join(remarks)
+        notes.append(f"Fewer than {settings.least_clusters} listeners: no interval.")
+    return " ".join(notes)

@@ -199,7 +199,7 @@ def _map_of(boards: Sequence[FilledBoard], settings: Settings) -> tuple[list[Row
     dimensions = min(board.dimensions for board in whole)
     listeners = len({board.listener for board in whole})
     fit: Row = {"board": boards[0].board, "dimensions": dimensions, "samples": slots.size}
-    fit |= {"listeners": listeners, "remark": _remark(len(boards) - len(whole), listeners)}
+    fit |= {"listeners": listeners, "remark": _note(len(boards) - len(whole), listeners)}
     # Rounded, so that averages that are equal on paper are tied whoever came first.
     normalised = np.array([board.distances_as(NORMALISED, settings) for board in whole])
     averages = np.asarray(np.round(normalised.mean(0), _DECIMALS))
@@ -235,13 +235,13 @@ def _points(board: FilledBoard, places: Floats, listeners: int) -> list[Row]:
     ]
 
 
-def _remark(incomplete: int, listeners: int) -> str:
-    remarks = []
+def _note(incomplete: int, listeners: int) -> str:
+    notes = []
     if incomplete:
-        remarks.append(f"{incomplete} placing{'' if incomplete == 1 else 's'} left out that lack samples.")
+        notes.append(f"{incomplete} placing{'' if incomplete == 1 else 's'} left out that lack samples.")
     if listeners == 1:
-        remarks.append("One listener only: nothing is averaged.")
-    return " ".join(remarks)
+        notes.append("One listener only: nothing is averaged.")
+    return " ".join(notes)
 
 
 def _systems_of(board: FilledBoard) -> set[str]:

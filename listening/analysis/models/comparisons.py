@@ -345,8 +345,8 @@ def _difference_rows(scored: Scored, pairs: Pairs, draws: Floats | None, setting
     columns = {"listeners": listeners, "difference": mean, "difference_low": low, "difference_high": high}
     for name, p in (("wilcoxon", by_wilcoxon), ("permutation", by_permutation)):
         columns |= {f"{name}_p": p, f"{name}_adjusted": adjust_p(p, settings.correction)}
-    remarks = [_remark(int(count), settings) for count in listeners]
-    return _rows(pairs, {**columns, "rank_biserial": rank_biserial(differences), "remark": remarks})
+    notes = [_note(int(count), settings) for count in listeners]
+    return _rows(pairs, {**columns, "rank_biserial": rank_biserial(differences), "remark": notes})
 
 
 def _mann_whitney_rows(scored: Scored, pairs: Pairs, settings: Settings) -> list[Row]:
@@ -394,7 +394,7 @@ def _intervals(differences: Floats, mean: Floats, draws: Floats | None, settings
     return low, high
 
 
-def _remark(listeners: int, settings: Settings) -> str:
+def _note(listeners: int, settings: Settings) -> str:
     if not listeners:
         return "No listener rated both."
     if listeners < settings.least_clusters:

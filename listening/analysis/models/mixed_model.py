@@ -6,7 +6,7 @@ by REML (`fit_reml`). Position in the session is centred; in the task of verifia
 speaker or not) is a further centred column, as ratings of the two classes lie far apart. Linear on raw ratings too:
 adequate for display, not a model of the scale (listening tests are ordinal).
 
-Whatever the data cannot tell is left out, and the remark of its row says why: a part with one level, a part whose
+Whatever the data cannot tell is left out, and the note of its row says why: a part with one level, a part whose
 levels are the single ratings, a part that another part or the system determines, a position that is not known.
 
 A linear mixed model with several crossed random parts is fitted by profiled restricted maximum likelihood:
@@ -314,7 +314,7 @@ class Model:
     Attributes:
         systems: the reference first. `x`: intercept, other systems, then the columns named in `covariates`.
         parts: level of each rating by the name of the random part. `left_out`: why, by name.
-        covariate_remarks: sentences about covariates that are left out.
+        covariate_notes: sentences about covariates that are left out.
     """
 
     task: str
@@ -324,11 +324,11 @@ class Model:
     covariates: list[str]
     parts: dict[str, Ints]
     left_out: dict[str, str]
-    covariate_remarks: list[str]
+    covariate_notes: list[str]
 
 
 def make_model_tables(scored: Scored, settings: Settings) -> list[DataTable]:
-    """``model_effects`` and ``model_variance``; a model that cannot be fitted is a remark on each row."""
+    """``model_effects`` and ``model_variance``; a model that cannot be fitted is a note on each row."""
     effects: list[Row] = []
     variances: list[Row] = []
     for task in scored.tasks:
@@ -349,31 +349,31 @@ def model_of(scored: Scored, task: str) -> Model:
     dummies = np.zeros((system.size, len(systems)))
     dummies[np.arange(system.size), system] = 1.0
     dummies[:, 0] = 1.0
-    covariates, remarks = _covariates(task, ratings.position, ratings.is_target, dummies)
+    covariates, notes = _covariates(task, ratings.position, ratings.is_target, dummies)
     columns = {"listener": ratings.listener, "utterance": ratings.utterance, "speaker": ratings.speaker}
     parts, left_out = _random_parts(columns, system)
     x = np.column_stack([dummies, *covariates.values()])
-    return Model(task, scored.score[chosen], x, systems, list(covariates), parts, left_out, remarks)
+    return Model(task, scored.score[chosen], x, systems, list(covariates), parts, left_out, notes)
 
 
 def _covariates(task: str, position: Ints, is_target: Ints, dummies: Floats) -> tuple[dict[str, Floats], list[str]]:
     """Centred columns by name, and sentences on those that are left out."""
     found: dict[str, Floats] = {}
-    remarks = []
+    notes = []
     if (position <= 0).any():
-        remarks.append("Position in the session is not known and left out.")
+        notes.append("Position in the session is not known and left out.")
     elif _is_new(position - position.mean(), dummies):
         found["position"] = position - position.mean()
     else:
-        remarks.append("Position in the session is determined by the system and left out.")
+        notes.append("Position in the session is determined by the system and left out.")
     if task == "verifiability":
         same = (is_target == 1).astype(np.float64)
         same -= same.mean()
         if _is_new(same, np.column_stack([dummies, *found.values()])):
             found["class"] = same
         else:
-            remarks.append("Class of pairs is determined by the system and left out.")
-    return found, remarks
+            notes.append("Class of pairs is determined by the system and left out.")
+    return found, notes
 
 
 def _is_new(column: Floats, others: Floats) -> bool:
@@ -452,7 +452,7 @@ def _effect_rows(model: Model, fit: Fit | None, why_not: str, settings: Settings
         if fit is None:
             row["remark"] = why_not
         elif place == 0:
-            row |= {"effect": 0.0, "remark": _reference_remark(model, fit)}
+            row |= {"effect": 0.0, "remark": _reference_note(model, fit)}
         else:
             effect, error = float(fit.effects[place]), float(fit.errors[place])
             half = float(norm.ppf((1 + settings.level) / 2)) * error
@@ -462,12 +462,12 @@ def _effect_rows(model: Model, fit: Fit | None, why_not: str, settings: Settings
     return rows
 
 
-def _reference_remark(model: Model, fit: Fit) -> str:
+def _reference_note(model: Model, fit: Fit) -> str:
     said = ["Reference." if model.systems[0] == ORIGINAL else "Reference, as there is no original speech."]
     units = {"position": "per trial of position", "class": "for pairs of one speaker"}
     for name, place in zip(model.covariates, range(len(model.systems), model.x.shape[1]), strict=True):
         said.append(f"{fit.effects[place]:+.4f} {units[name]} (SE {fit.errors[place]:.4f}).")
-    return " ".join([*said, *model.covariate_remarks])
+    return " ".join([*said, *model.covariate_notes])
 
 
 def _variance_rows(model: Model, fit: Fit | None, why_not: str) -> list[Row]:

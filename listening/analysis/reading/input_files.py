@@ -6,7 +6,7 @@ as 1 and 0. A text that a spreadsheet would run as a formula, or that starts wit
 before it, which reading takes away again.
 
 `check_part` says what inputs must hold beyond their types: known tasks, ratings on their scale, places on a board. It
-looks at one part that was read from a file and adds to the faults of its table, line by line.
+looks at one part that was read from a file and adds to the problems of its table, line by line.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from listening.analysis.reading.inputs import (
     Transcripts,
     parse_settings,
 )
-from listening.analysis.reading.text_tables import Faults, TextTable, map_cells, parse_number, read_text, split_table
+from listening.analysis.reading.text_tables import Problems, TextTable, map_cells, parse_number, read_text, split_table
 from listening.tasks import RATED
 
 GREATEST_RATING = 1_000_000  # squares of squares of what lies beyond are no numbers any more
@@ -59,27 +59,27 @@ def parse_study(data: Mapping[str, Any], name: str) -> StudyFacts:
     """
     kinds: dict[str, type] = dict.fromkeys(("name", "title", "form"), str)
     kinds |= {"tasks": list, "scale": dict, "is_simulated": bool, "labels": dict, "design": dict, "attribution": str}
-    faults = Faults(name)
+    problems = Problems(name)
     for key, kind in kinds.items():
         if not isinstance(data.get(key), kind):
-            faults.add(f"{key} as {_WORDS[kind]}", repr(data.get(key))[:60], _TAKE_AS_MADE)
+            problems.add(f"{key} as {_WORDS[kind]}", repr(data.get(key))[:60], _TAKE_AS_MADE)
     for key in sorted(set(data) - set(kinds)):
-        faults.add(f"only {', '.join(kinds)}", repr(key), "Remove it.")
-    faults.raise_any()
+        problems.add(f"only {', '.join(kinds)}", repr(key), "Remove it.")
+    problems.raise_any()
     if data["form"] not in FORMS:
-        faults.add(f"form as one of {', '.join(FORMS)}", repr(data["form"])[:60], _AS_MADE)
+        problems.add(f"form as one of {', '.join(FORMS)}", repr(data["form"])[:60], _AS_MADE)
     for key in ("tasks", "labels"):
         values = data[key] if key == "tasks" else data[key].values()
         if not all(isinstance(one, str) for one in values):
-            faults.add(f"texts in {key}", "another value", _AS_MADE)
+            problems.add(f"texts in {key}", "another value", _AS_MADE)
     for task, ends in data["scale"].items():
         if not _is_scale(ends):
             expected = f"a lower and a higher number within ±{GREATEST_RATING:,} as the scale of {task}"
-            faults.add(expected, repr(ends)[:60], _AS_MADE)
-    remarks = data["design"].get("remarks", [])
-    if not isinstance(remarks, list) or not all(isinstance(one, str) for one in remarks):
-        faults.add("a list of texts as remarks of the design", repr(remarks)[:60], _AS_MADE)
-    faults.raise_any()
+            problems.add(expected, repr(ends)[:60], _AS_MADE)
+    notes = data["design"].get("remarks", [])
+    if not isinstance(notes, list) or not all(isinstance(one, str) for one in notes):
+        problems.add("a list of texts as notes of the design", repr(notes)[:60], _AS_MADE)
+    problems.raise_any()
     scale = {task: (ends[0], ends[1]) for task, ends in data["scale"].items()}
     return StudyFacts(**{**data, "tasks": tuple(data["tasks"]), "scale": scale})
 
@@ -134,7 +134,7 @@ _RULES: Mapping[type[Any], Sequence[tuple[str, _Rule]]] = {
 
 
 def check_part(part: Any, table: TextTable, scale: Scale) -> None:
-    """Add what is wrong with a part of the inputs to the faults of the table that it was read from.
+    """Add what is wrong with a part of the inputs to the problems of the table that it was read from.
 
     Args:
         scale: lowest and highest rating by task.
@@ -151,7 +151,7 @@ def check_part(part: Any, table: TextTable, scale: Scale) -> None:
             is_allowed = (part.task != task) | ((part.rating >= low) & (part.rating <= high))
             report("rating", is_allowed, f"{low:g} to {high:g} for {task}")
             if task not in scale:
-                table.faults.add(f"a scale of {task} in study.json", "none", "Add it there.")
+                table.problems.add(f"a scale of {task} in study.json", "none", "Add it there.")
     if isinstance(part, Objective):
         seen: Counter[tuple[str, str]] = Counter()
         again = []
@@ -159,7 +159,7 @@ def check_part(part: Any, table: TextTable, scale: Scale) -> None:
             seen[key] += 1
             if seen[key] > 1:
                 again.append((line, f"{key[1]} of {key[0]} again"))
-        table.faults.add_lines("each utterance of a system once", again, "Remove the line.")
+        table.problems.add_lines("each utterance of a system once", again, "Remove the line.")
 
 
 STUDY, SETTINGS, EXCLUSIONS, TEXTS = "study.json", "settings.json", "exclusions.csv", "texts/"
@@ -336,13 +336,13 @@ def _part(content: bytes, of: type[Part], name: str, scale: Scale) -> Part:
         return of(*(np.empty(0, kind.dtype) for kind in kinds.values()))
     table = split_table(text, name, kinds.__contains__, is_exact=True, longest_cell=LONGEST_TEXT)
     if list(table.columns) != list(kinds):
-        table.faults.add(f"the columns {', '.join(kinds)}", ", ".join(table.columns), _TAKE_AS_MADE, line=1)
-    table.faults.raise_any()
+        table.problems.add(f"the columns {', '.join(kinds)}", ", ".join(table.columns), _TAKE_AS_MADE, line=1)
+    table.problems.raise_any()
     for column, kind in kinds.items():
         cells = table.columns[column]
         table.report(map_cells(cells, kind.is_wrong), cells, f"{kind.expected} in {column}", _TAKE_AS_MADE)
-    table.faults.raise_any()
+    table.problems.raise_any()
     part = of(*(np.array(map_cells(table.columns[name], kind.parse), kind.dtype) for name, kind in kinds.items()))
     check_part(part, table, scale)
-    table.faults.raise_any()
+    table.problems.raise_any()
     return part

@@ -1,7 +1,7 @@
 """Ratings of any laboratory from a CSV file: columns by usual names, tolerant in values, strict in structure.
 
 Needed are the columns ``listener, task, system, rating``; all others of `COLUMNS` are optional. What a reader of the
-results has to know (which scale was found, what was left out) becomes a remark of the study, which travels with its
+results has to know (which scale was found, what was left out) becomes a note of the study, which travels with its
 inputs. Objective measures come from a CSV file too (`read_objective`).
 
 Ratings in the form of the Voice Conversion Challenge 2020, told by their header; converted voices, not anonymised.
@@ -128,9 +128,9 @@ def parse_flags(table: TextTable, cells: Sequence[str], column: str) -> Flags:
 
 
 def find_scale(task: Texts, rating: Floats, given: Scale | tuple[float, float] | None) -> tuple[Scale, list[str]]:
-    """Lowest and highest rating of each task that occurs: as given, else as found, with a remark for each one found."""
+    """Lowest and highest rating of each task that occurs: as given, else as found, with a note for each one found."""
     ends: dict[str, tuple[float, float]] = {}
-    remarks = []
+    notes = []
     for one in (one for one in RATED if (task == one).any()):
         named = given if given is None or isinstance(given, tuple) else given.get(one)
         if named is not None:
@@ -138,21 +138,21 @@ def find_scale(task: Texts, rating: Floats, given: Scale | tuple[float, float] |
             continue
         low, high = math.floor(rating[task == one].min()), math.ceil(rating[task == one].max())
         ends[one] = (float(low), float(max(high, low + 1)))
-        remarks.append(
+        notes.append(
             f"The scale of {one}, {low} to {max(high, low + 1)}, was found in the ratings; no other was given."
         )
-    return ends, remarks
+    return ends, notes
 
 
 def find_rated_lines(table: TextTable, ratings: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Rows that hold a rating, and a remark on the others.
+    """Rows that hold a rating, and a note on the others.
 
     Raises:
         AnalysisInputError: no row does.
     """
     rated = [row for row, cell in enumerate(ratings) if cell.lower() not in NO_RATING]
     if not rated:
-        raise AnalysisInputError(f"{table.faults.name}: expected ratings, found none in any line. Fill their column.")
+        raise AnalysisInputError(f"{table.problems.name}: expected ratings, found none in any line. Fill their column.")
     missing = len(table) - len(rated)
     lines = f"{missing:,} line{'' if missing == 1 else 's'} of the file"
     return rated, [f"{lines} without a rating left out."] if missing else []
@@ -168,18 +168,18 @@ def check_scale(table: TextTable, cells: Sequence[str], task: Texts, rating: Flo
 
 def plain_inputs(table: TextTable, options: ReadOptions) -> Inputs:
     table = _with_usual_names(table)
-    rated, remarks = find_rated_lines(table, table.columns["rating"])
+    rated, notes = find_rated_lines(table, table.columns["rating"])
     table = table.take(rated)
-    ratings, scale = _plain_ratings(table, options, remarks)
-    table.faults.raise_any()
+    ratings, scale = _plain_ratings(table, options, notes)
+    table.problems.raise_any()
     labels = {} if options.original in (None, ORIGINAL) else {ORIGINAL: str(options.original)}
-    return Inputs(replace(make_facts(table, options, scale, "table", remarks), labels=labels), ratings=ratings)
+    return Inputs(replace(make_facts(table, options, scale, "table", notes), labels=labels), ratings=ratings)
 
 
-def make_facts(table: TextTable, options: ReadOptions, scale: Scale, form: str, remarks: Sequence[str]) -> StudyFacts:
+def make_facts(table: TextTable, options: ReadOptions, scale: Scale, form: str, notes: Sequence[str]) -> StudyFacts:
     """Facts of a study of which nothing is known but a file of ratings in that form."""
     tasks = tuple(one for one in RATED if one in scale)
-    design = {"read_from": Path(table.faults.name).name, "form": form, "remarks": list(remarks)}
+    design = {"read_from": Path(table.problems.name).name, "form": form, "remarks": list(notes)}
     return StudyFacts(options.study, options.title, "rating", tasks, scale, design=design)
 
 
@@ -190,24 +190,24 @@ def _with_usual_names(table: TextTable) -> TextTable:
         name = find_usual_name(header)
         if name in written:
             found = f"“{written[name]}” and “{header}”"
-            table.faults.add(f"one column for {name}", found, "Rename one of them.", line=1)
+            table.problems.add(f"one column for {name}", found, "Rename one of them.", line=1)
         elif name is not None:
             written[name] = header
     missing = [name for name in NEEDED if name not in written]
     if missing:
-        table.faults.add(
+        table.problems.add(
             f"the columns {', '.join(NEEDED)}",
             f"no {', no '.join(missing)} among {', '.join(map(quote, list(table.columns)[:20]))}",
             "Name them in the first line; further columns are optional.",
             line=1,
         )
-    table.faults.raise_any()
+    table.problems.raise_any()
     empty = [""] * len(table)
     columns = {one.name: table.columns[written[one.name]] if one.name in written else empty for one in COLUMNS}
     return replace(table, columns=columns)
 
 
-def _plain_ratings(table: TextTable, options: ReadOptions, remarks: list[str]) -> tuple[Ratings, Scale]:
+def _plain_ratings(table: TextTable, options: ReadOptions, notes: list[str]) -> tuple[Ratings, Scale]:
     cells = table.columns
     task = _known(table, "task", TASKS, "a task", "Use naturalness, intelligibility or verifiability.")
     rating = make_floats(table.read_numbers(cells["rating"]))
@@ -217,13 +217,13 @@ def _plain_ratings(table: TextTable, options: ReadOptions, remarks: list[str]) -
     for name in ("listener", "system"):
         remedy = "Fill the cell; unprotected speech is named original."
         table.report((not cell for cell in cells[name]), cells[name], f"a {name}", remedy)
-    table.faults.raise_any()  # what follows takes tasks, numbers and names for granted
+    table.problems.raise_any()  # what follows takes tasks, numbers and names for granted
     tasks = np.array(task, np.str_)
     scale, said = find_scale(tasks, rating, options.scale)
-    remarks += said
+    notes += said
     check_scale(table, cells["rating"], tasks, rating, scale)
-    system = _systems(table, options, remarks)
-    item, utterance = _presented(system, cells, remarks)
+    system = _systems(table, options, notes)
+    item, utterance = _presented(system, cells, notes)
     targets = _known(table, "is_target", TARGETS, "target or nontarget", "Write 1, 0 or nothing.")
     texts = {
         "listener": cells["listener"],
@@ -277,40 +277,40 @@ def check_original(table: TextTable, options: ReadOptions) -> str:
     listed = ", ".join(names[:20])
     if options.original and options.original not in names:
         expected = f"a system named “{options.original}”"
-        table.faults.add(expected, listed, "Say which of these is unprotected speech.")
+        table.problems.add(expected, listed, "Say which of these is unprotected speech.")
     return listed
 
 
-def _systems(table: TextTable, options: ReadOptions, remarks: list[str]) -> list[str]:
+def _systems(table: TextTable, options: ReadOptions, notes: list[str]) -> list[str]:
     """Names of systems, the original under its own."""
     names = set(table.columns["system"])
     called = options.original or ORIGINAL
     if called not in names:
         listed = check_original(table, options)
-        remarks.append(
+        notes.append(
             f"No system is named {called}, so nothing is compared with unprotected speech unless you say which is: "
             f"{listed}."
         )
     elif called != ORIGINAL and ORIGINAL in names:
         found = f"“{called}” and a system “{ORIGINAL}”"
-        table.faults.add("one name for unprotected speech", found, "Rename one of them.")
+        table.problems.add("one name for unprotected speech", found, "Rename one of them.")
     return map_cells(table.columns["system"], lambda cell: ORIGINAL if cell == called else cell)
 
 
 def _presented(
-    system: Sequence[str], columns: Mapping[str, Sequence[str]], remarks: list[str]
+    system: Sequence[str], columns: Mapping[str, Sequence[str]], notes: list[str]
 ) -> tuple[list[str], list[str]]:
     """Item and source utterance of each rating, one from the other where only one is there."""
     utterance, item = columns["utterance"], columns["item"]
     if not any(item) and not any(utterance):
-        remarks.append(
+        notes.append(
             "Neither items nor utterances are named, so every rating counts as one of its own: agreement between "
             "listeners and errors clustered by utterance rest on nothing."
         )
         numbered = [f"{one}/{number}" for number, one in enumerate(system, start=1)]
         return numbered, numbered
     if not any(utterance):
-        remarks.append("Source utterances are not named; items stand in their place.")
+        notes.append("Source utterances are not named; items stand in their place.")
     joined = [
         "/".join(part for part in parts if part) for parts in zip(system, utterance, columns["enrolment"], strict=True)
     ]
@@ -384,15 +384,15 @@ def vcc2020_inputs(table: TextTable, options: ReadOptions) -> Inputs:
     table.report(lacks, cells["reference"], "a reference for similarity", "Fill the cell.")
     check_original(table, options)
     is_valid = parse_flags(table, cells["valid"], "valid")
-    table.faults.raise_any()
+    table.problems.raise_any()
     tasks, rating = np.array(task, np.str_), make_floats(score)
     given = options.scale
     ends = dict.fromkeys(RATED, given) if isinstance(given, tuple) else {**_SCALE_IN_2020, **(given or {})}
     scale = {one: ends[one] for one in RATED if (tasks == one).any()}
     check_scale(table, cells["score"], tasks, rating, scale)
-    table.faults.raise_any()
-    ratings, remarks = _ratings_of_2020(table, tasks, rating, is_valid, called, options.unconverted)
-    facts = make_facts(table, options, scale, "Voice Conversion Challenge 2020", remarks + left_out)
+    table.problems.raise_any()
+    ratings, notes = _ratings_of_2020(table, tasks, rating, is_valid, called, options.unconverted)
+    facts = make_facts(table, options, scale, "Voice Conversion Challenge 2020", notes + left_out)
     facts = replace(facts, labels={ORIGINAL: f"natural speech ({called})"}, attribution=_ATTRIBUTION)
     return Inputs(facts, ratings=ratings)
 
@@ -432,10 +432,10 @@ def _ratings_of_2020(
         is_finished=np.ones(len(table), np.bool_),
         excluded=np.where(is_valid, "", "not counted by the organizers of the test (valid is 0)").astype(np.str_),
     )
-    return made, _remarks_on_2020(made, is_bare, called, unconverted, sum(not one.speaker for one in samples))
+    return made, _notes_on_2020(made, is_bare, called, unconverted, sum(not one.speaker for one in samples))
 
 
-def _remarks_on_2020(made: Ratings, is_bare: np.ndarray, called: str, unconverted: str, unnamed: int) -> list[str]:
+def _notes_on_2020(made: Ratings, is_bare: np.ndarray, called: str, unconverted: str, unnamed: int) -> list[str]:
     said = [
         "Ratings of converted voices: quality is read as naturalness, similarity as verifiability. Original is natural "
         f"speech of the target speakers ({called})."
@@ -516,8 +516,8 @@ def read_objective(source: Source, name: str) -> Objective:
     cells = {header.lower(): column for header, column in table.columns.items()}
     if missing := [one for one in names[:2] if one not in cells]:
         found = f"no {', no '.join(missing)}"
-        table.faults.add(f"the columns {', '.join(names)}", found, "Name them in the first line.", line=1)
-    table.faults.raise_any()
+        table.problems.add(f"the columns {', '.join(names)}", found, "Name them in the first line.", line=1)
+    table.problems.raise_any()
     table = replace(table, columns={one: cells.get(one, [""] * len(table)) for one in names})
     values: dict[str, Any] = {one: np.array(table.columns[one], np.str_) for one in names[:2]}
     for one in names[2:]:
@@ -525,8 +525,8 @@ def read_objective(source: Source, name: str) -> Objective:
         values[one] = make_floats(table.read_numbers(column))
         is_wrong = np.isnan(values[one]) & ~np.isin(np.char.lower(np.array(column, np.str_)), NO_RATING)
         table.report(is_wrong, column, f"a number or nothing in {one}", "Correct the cell.")
-    table.faults.raise_any()
+    table.problems.raise_any()
     made = Objective(**values)
     check_part(made, table, {})
-    table.faults.raise_any()
+    table.problems.raise_any()
     return made

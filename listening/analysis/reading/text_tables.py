@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?\Z", re.ASCI
 Value = TypeVar("Value")
 
 
-class Faults:
+class Problems:
     """Collects what is wrong with a file, of each kind the first lines and a count, and raises it all at once."""
 
     def __init__(self, name: str) -> None:
@@ -48,7 +48,7 @@ class Faults:
         self.sentences.append(f"{place}: expected {expected}, found {found}. {remedy}")
 
     def add_lines(self, expected: str, found: Sequence[tuple[int, str]], remedy: str) -> None:
-        """One kind of fault in several lines: pairs of the line and what it has there."""
+        """One kind of problem in several lines: pairs of the line and what it has there."""
         for line, what in found[:EXAMPLES]:
             self.add(expected, what, remedy, line=line)
         more = len(found) - EXAMPLES
@@ -70,13 +70,13 @@ class TextTable:
     columns: cells by the name in the header, as written there.
     lines: line of the file in which each row begins.
     delimiter: what separates cells.
-    faults: collects what is wrong with the file.
+    problems: collects what is wrong with the file.
     """
 
     columns: Mapping[str, Sequence[str]]
     lines: Sequence[int]
     delimiter: str
-    faults: Faults
+    problems: Problems
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -89,7 +89,7 @@ class TextTable:
     def report(self, is_wrong: Iterable[object], cells: Sequence[str], expected: str, remedy: str) -> None:
         """Say what is in the cells that are wrong."""
         rows = zip(is_wrong, self.lines, cells, strict=True)
-        self.faults.add_lines(expected, [(line, quote(cell)) for wrong, line, cell in rows if wrong], remedy)
+        self.problems.add_lines(expected, [(line, quote(cell)) for wrong, line, cell in rows if wrong], remedy)
 
     def read_numbers(self, cells: Sequence[str]) -> list[float | None]:
         """The finite number in each cell, with a decimal comma where commas do not separate cells."""
@@ -142,17 +142,17 @@ def split_table(
     if not is_exact:
         rows = [[cell.strip() for cell in row] for row in rows]
     header = rows[0]
-    faults = Faults(name)
+    problems = Problems(name)
     for twice in (cell for cell, count in Counter(header).items() if cell and count > 1):
-        faults.add("each column once", f"{twice!r} more than once", "Rename or remove one of them.", line=lines[0])
-    faults.add_lines(
+        problems.add("each column once", f"{twice!r} more than once", "Rename or remove one of them.", line=lines[0])
+    problems.add_lines(
         f"{len(header)} cells as in the header",
         [(line, f"{len(row)}") for line, row in zip(lines, rows, strict=True) if len(row) != len(header)],
         "Put cells that hold separators or quotes into double quotes.",
     )
     repeated = [(line, "the header again") for line, row in zip(lines[1:], rows[1:], strict=True) if row == header]
-    faults.add_lines("a row", repeated, "Remove the line.")
-    faults.raise_any()
+    problems.add_lines("a row", repeated, "Remove the line.")
+    problems.raise_any()
     if len(rows) == 1:
         raise AnalysisInputError(f"{name}: expected rows below the header, found none. Put a rating into each line.")
     columns = dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
@@ -164,9 +164,9 @@ def split_table(
         if len(longest) > most:
             expected = f"at most {most:,} characters in {quote(column)} of {len(cells):,} rows"
             line = lines[1 + cells.index(longest)]
-            faults.add(expected, f"{len(longest):,}", "Shorten the cell.", line=line)
-    faults.raise_any()
-    return TextTable(columns, lines[1:], delimiter, faults)
+            problems.add(expected, f"{len(longest):,}", "Shorten the cell.", line=line)
+    problems.raise_any()
+    return TextTable(columns, lines[1:], delimiter, problems)
 
 
 def map_cells(cells: Iterable[str], of: Callable[[str], Value]) -> list[Value]:
@@ -213,9 +213,9 @@ def _split(text: str, name: str, delimiter: str, longest_cell: int) -> tuple[lis
             f"{name}, line {line}: expected comma-separated cells, found “{error}”. "
             "A double quote that is not closed, or one within a cell, is the usual cause: double it."
         ) from None
-    faults = Faults(name)
-    faults.add_lines(f"cells of at most {longest_cell} characters", long, "Close the quotes, or shorten the names.")
-    faults.raise_any()
+    problems = Problems(name)
+    problems.add_lines(f"cells of at most {longest_cell} characters", long, "Close the quotes, or shorten the names.")
+    problems.raise_any()
     return lines, rows
 
 

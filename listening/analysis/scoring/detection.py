@@ -246,7 +246,7 @@ def make_detection_tables(scored: Scored, settings: Settings) -> list[DataTable]
         of = {one.test.system: one for one in found}
         intervals = make_intervals(found, scored.listener, item, settings)
         for test in tests:
-            row = _counts(scored, test) | {"remark": _remark(test, of.get(test.system), scored, settings)}
+            row = _counts(scored, test) | {"remark": _note(test, of.get(test.system), scored, settings)}
             if test.system in of:
                 row |= _points(of[test.system], scored) | intervals[test.system]
                 row["group"] = letters.get(test.system, "")
@@ -383,7 +383,7 @@ def _curve(scored: Scored, test: Test) -> list[Row]:
     ]
 
 
-def _remark(test: Test, found: Found | None, scored: Scored, settings: Settings) -> str:
+def _note(test: Test, found: Found | None, scored: Scored, settings: Settings) -> str:
     if found is None:
         sides = zip(_class_words(test), (test.target, test.nontarget), strict=True)
         return f"No rate: there are no ratings of {' or '.join(words for words, ratings in sides if not ratings.size)}."

@@ -188,7 +188,7 @@ def _correlated(
     settings: Settings,
     listeners: int | None,
 ) -> Row:
-    """Both correlations of two measures over the chosen utterances, their intervals, and a remark."""
+    """Both correlations of two measures over the chosen utterances, their intervals, and a note."""
     if chosen.sum() < _LEAST_UTTERANCES:
         return {"remark": f"Fewer than {_LEAST_UTTERANCES} utterances: no correlation."}
     first, second = (rated.measures[name][chosen][None, :] for name in names)

@@ -79,7 +79,7 @@ class LeftOut:
     """What did not count, and who was flagged: numbers by name, and sentences for readers of the results."""
 
     counts: Mapping[str, int]
-    remarks: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 def score_ratings(
@@ -123,7 +123,7 @@ def count_left_out(ratings: Ratings, settings: Settings) -> LeftOut:
     counts["partial_sessions"] = _sessions(counting.rows(~counting.is_finished))
     counts["short_sessions"] = _sessions(counting.rows(short))
     counts["flat_listeners"] = _different(_flat_listeners(normalised, settings))
-    return LeftOut(counts, tuple(_remarks(counts, normalised, settings)))
+    return LeftOut(counts, tuple(_notes(counts, normalised, settings)))
 
 
 def _in_short_session(ratings: Ratings, settings: Settings) -> Flags:
@@ -153,7 +153,7 @@ def _flat_listeners(ratings: Ratings, settings: Settings) -> Texts:
     return ratings.listener[ranks.is_flat]
 
 
-def _remarks(counts: Mapping[str, int], normalised: Ratings, settings: Settings) -> list[str]:
+def _notes(counts: Mapping[str, int], normalised: Ratings, settings: Settings) -> list[str]:
     """Sentences for what is not nothing."""
     said = []
     if counts["left_out"]:

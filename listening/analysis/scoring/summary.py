@@ -208,14 +208,14 @@ def _points(cell: Cell, shared: _Shared) -> Row:
     low_whisker, high_whisker = score[score >= lower - reach].min(), score[score <= upper + reach].max()
     return (
         cell.names
-        | {"n": score.size, "listeners": listeners, "items": items, "remark": _remark(cell, shared)}
+        | {"n": score.size, "listeners": listeners, "items": items, "remark": _note(cell, shared)}
         | {"mean": score.mean(), "median": median, "q1": lower, "q3": upper, "sd": spread}
         | {"low_whisker": low_whisker, "high_whisker": high_whisker}
         | {"se_naive": None if spread is None else spread / sqrt(score.size)}
     )
 
 
-def _remark(cell: Cell, shared: _Shared) -> str:
+def _note(cell: Cell, shared: _Shared) -> str:
     listeners = np.unique(shared.scored.listener[cell.rating]).size
     items = np.unique(shared.item[cell.rating]).size
     least = shared.settings.least_clusters

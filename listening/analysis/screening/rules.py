@@ -9,7 +9,7 @@ at raw ratings, because ranks would hide who used two points of the scale. Thres
   implemented by SUREAL.
 
 Conventions: a rule gives one `Finding` for each listener, or for each listener and task; `value` is what it looked at
-and `limit` from where it catches; where nothing can be said the value is NaN and the remark says why.
+and `limit` from where it catches; where nothing can be said the value is NaN and the note says why.
 
 An organizer makes a finding a reversible exclusion, which comes back as `Ratings.excluded`; the tables say what each
 rule finds, and what leaving out those it catches would change. Where each rule comes from stands in the data

@@ -267,12 +267,12 @@ def make_transcription_tables(
     draws = draw_listeners(len(listeners), settings)
     rows = []
     for system, of_system in _by_system(counted).items():
-        row, remark = _understood(of_system, listeners, draws, settings)
+        row, note = _understood(of_system, listeners, draws, settings)
         rate, missing = _recogniser_rate(of_system, recognised)
         if not is_english(language):
             del row["keyword_accuracy"]
-        remarks = (_without_reference(unknown[system]), remark, missing)
-        rows.append({"system": system, "recogniser_wer": rate, "remark": " ".join(filter(None, remarks))} | row)
+        notes = (_without_reference(unknown[system]), note, missing)
+        rows.append({"system": system, "recogniser_wer": rate, "remark": " ".join(filter(None, notes))} | row)
     columns = ("system", "utterance", "listener", "words", "errors", "reference", "heard")
     each = ({name: getattr(one, name) for name in columns} for one in counted)
     return [make_table("transcription", rows), make_table("transcripts", each)]
@@ -319,7 +319,7 @@ def _by_system(counted: Sequence[TranscriptErrors]) -> dict[str, list[Transcript
 def _understood(
     counted: Sequence[TranscriptErrors], listeners: Sequence[str], draws: Floats | None, settings: Settings
 ) -> tuple[Row, str]:
-    """What a row of ``transcription`` says of listeners, and its remark."""
+    """What a row of ``transcription`` says of listeners, and its note."""
     summed = ("words", "errors", "substitutions", "deletions", "insertions", "keywords", "keywords_heard", "is_nothing")
     total = {name: sum(getattr(one, name) for one in counted) for name in summed}
     heard_by = {one.listener for one in counted}
@@ -344,7 +344,7 @@ def _understood(
 def _recogniser_rate(
     counted: Sequence[TranscriptErrors], recognised: Mapping[tuple[str, str], ObjectiveMeasures]
 ) -> tuple[float | None, str]:
-    """WER of the recogniser, each utterance counted as often as it was transcribed, and a remark where some lack it."""
+    """WER of the recogniser, each utterance counted as often as it was transcribed, and a note where some lack it."""
     measures = [recognised.get((one.system, one.utterance)) for one in counted]
     known = [one for one in measures if one is not None and np.isfinite(one.one_minus_wer)]
     if not known:

@@ -23,7 +23,7 @@ from django.utils import timezone
 from listening.analysis.figures import figures_of
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, Results
 from listening.app.models import Analysis, Flag, Participant, Session, Study
-from listening.app.results.rules import remarks_on_nobody, rows_for_everybody
+from listening.app.results.rules import notes_on_nobody, rows_for_everybody
 from listening.app.results.services import delete_unused_files
 from listening.app.sessions.assignment import end_session
 from portal.core import audit
@@ -34,7 +34,7 @@ GUESSES_AT_MOST = 20
 WINDOW_S = 3600
 DELETED_WITH_A_SESSION = ("answers", "plays", "serves", "events", "screening_results", "flags")
 ABOUT_SINGLES = ABOUT_LISTENERS | ABOUT_UTTERANCES
-REMARK = (
+NOTE = (
     "Somebody withdrew after this was computed. Their answers are deleted, and with them everything about single "
     "listeners and utterances; the figures over all listeners are those of then."
 )
@@ -152,4 +152,4 @@ def _delete_leftovers(pk: int) -> None:
 def _without_singles(results: Results) -> Results:
     kept = {path: one for path, one in results.tables.items() if one.name not in ABOUT_SINGLES}
     tables = {path: rows_for_everybody(one) for path, one in kept.items()}
-    return replace(results, tables=tables, remarks=[*remarks_on_nobody(results), REMARK])
+    return replace(results, tables=tables, remarks=[*notes_on_nobody(results), NOTE])

@@ -51,7 +51,7 @@ class Record:
         ratings: by task, in the order of answering.
         gold: of each answered control trial whether every rating was in its right range.
         headphones: by headphone check that is over, whether an attempt passed.
-        remarks: what was noted about the playbacks of each trial that has such notes.
+        notes: what was noted about the playbacks of each trial that has such notes.
     """
 
     scale_points: int
@@ -60,7 +60,7 @@ class Record:
     timings: Sequence[Timing] = ()
     gold: Sequence[bool] = ()
     headphones: Mapping[str, bool] = field(default_factory=dict)
-    remarks: Sequence[frozenset[str]] = ()
+    notes: Sequence[frozenset[str]] = ()
 
     @property
     def enough(self) -> int:
@@ -125,8 +125,8 @@ def headphones_failed(record: Record) -> dict[str, Any]:
 
 
 def playback(record: Record) -> dict[str, Any]:
-    tampered = sum(bool(noted & TAMPERED) for noted in record.remarks)
-    hidden = sum(HIDDEN in noted for noted in record.remarks)
+    tampered = sum(bool(noted & TAMPERED) for noted in record.notes)
+    hidden = sum(HIDDEN in noted for noted in record.notes)
     if not tampered and hidden < HIDDEN_TRIALS:
         return {}
     return {"tampered": tampered, "hidden": hidden}

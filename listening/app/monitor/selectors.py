@@ -23,8 +23,8 @@ from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
 
 from listening.app.models import Answer, Exclusion, Flag, Item, ItemSample, Session, SessionEvent, Study, Trial
 from listening.app.monitor.rules import sentence
-from listening.app.sessions.answers import BROKEN, REMARK
-from listening.app.sessions.payloads import SOUND_FAULTS
+from listening.app.sessions.answers import BROKEN, NOTE
+from listening.app.sessions.payloads import SOUND_PROBLEMS
 from listening.app.sessions.selectors import STEPS, list_steps
 
 State = Session.State
@@ -156,11 +156,11 @@ class ReportedClip:
 def reported_clips(study: Study) -> list[ReportedClip]:
     """Every recording of which something was reported, the one of most sessions first: at most two queries."""
     events = SessionEvent.objects.filter(
-        session__study=study, session__is_preview=False, kind__in=(BROKEN, REMARK), is_told=False
+        session__study=study, session__is_preview=False, kind__in=(BROKEN, NOTE), is_told=False
     )
     told: dict[Place, list[tuple[int, str]]] = defaultdict(list)
     for block, session, data in events.values_list("session__block", "session", "data"):
-        what = data["what"] if data["what"] in SOUND_FAULTS else UNPLAYABLE
+        what = data["what"] if data["what"] in SOUND_PROBLEMS else UNPLAYABLE
         told[block, data["position"], data["slot"]].append((session, what))
     if not told:
         return []
@@ -444,7 +444,7 @@ def list_plays(session: Session) -> list[dict[str, Any]]:
             "plays": len(plays),
             "whole_plays": sum(play.is_whole for play in plays),
             "served": serves[trial.pk],
-            "remarks": ", ".join(sorted({str(remark) for play in plays for remark in play.remarks})),
+            "remarks": ", ".join(sorted({str(note) for play in plays for note in play.remarks})),
         }
         found.append(shown)
     return found

@@ -89,8 +89,8 @@ def create_rule(
         NotPossible: names everything that is wrong.
     """
     study = Study.objects.select_for_update(no_key=True).get(pk=study.pk)
-    if faults := _faults(study, flag, session, reason):
-        raise NotPossible(" ".join(faults))
+    if problems := _problems(study, flag, session, reason):
+        raise NotPossible(" ".join(problems))
     effect = preview_effect(study, flag=flag, session=session)
     rule = study.exclusion_rules.create(
         flag=flag, session=session, reason=reason.strip(), offers_block_again=offers_block_again, created_by=by
@@ -164,25 +164,25 @@ def _caught(study: Study, flag: str, session: Session | None) -> QuerySet[Sessio
     return ended.filter(Q(flags__kind=flag, flags__data__holds=True)).order_by("pk")
 
 
-def _faults(study: Study, flag: str, session: Session | None, reason: str) -> list[str]:
-    faults = []
+def _problems(study: Study, flag: str, session: Session | None, reason: str) -> list[str]:
+    problems = []
     if not reason.strip():
-        faults.append("A reason is needed: it stands beside every result that rests on this.")
+        problems.append("A reason is needed: it stands beside every result that rests on this.")
     if len(reason.strip()) > LONGEST_REASON:
-        faults.append(f"The reason may have at most {LONGEST_REASON} characters.")
+        problems.append(f"The reason may have at most {LONGEST_REASON} characters.")
     if (session is None) == (flag == ""):
-        faults.append("Choose a flag or a session, not both.")
+        problems.append("Choose a flag or a session, not both.")
     standing = study.exclusion_rules.filter(revoked_at=None)
     if session is not None:
-        faults += _faults_of_session(study, session, standing)
+        problems += _problems_of_session(study, session, standing)
     elif flag and flag not in Flag.Kind.values:
-        faults.append(f"There is no flag named {flag[:40]}.")
+        problems.append(f"There is no flag named {flag[:40]}.")
     elif flag and standing.filter(flag=flag, session=None).exists():
-        faults.append("A rule for this flag stands already; revoke it first.")
-    return faults
+        problems.append("A rule for this flag stands already; revoke it first.")
+    return problems
 
 
-def _faults_of_session(study: Study, session: Session, standing: QuerySet[ExclusionRule]) -> list[str]:
+def _problems_of_session(study: Study, session: Session, standing: QuerySet[ExclusionRule]) -> list[str]:
     if session.study_id != study.pk or session.is_preview:
         return ["There is no such session in this study."]
     if session.state == State.ACTIVE:
@@ -257,7 +257,7 @@ def _records(sessions: Sequence[Session]) -> dict[int, Record]:
     answers = _answers(keys)
     speech_s = _speech_s(sessions, {row["trial__item"] for rows in answers.values() for row in rows})
     headphones = _headphones(sessions)
-    remarks = _remarks(keys)
+    notes = _notes(keys)
     return {
         one.pk: Record(
             scale_points=one.study.scale_points,
@@ -266,7 +266,7 @@ def _records(sessions: Sequence[Session]) -> dict[int, Record]:
             timings=_timings(one, answers[one.pk], speech_s),
             gold=_gold(answers[one.pk]),
             headphones=headphones[one.pk],
-            remarks=remarks[one.pk],
+            notes=notes[one.pk],
         )
         for one in sessions
     }
@@ -350,15 +350,15 @@ def _headphones(sessions: Sequence[Session]) -> dict[int, dict[str, bool]]:
     return passed
 
 
-def _remarks(keys: Sequence[int]) -> dict[int, list[frozenset[str]]]:
+def _notes(keys: Sequence[int]) -> dict[int, list[frozenset[str]]]:
     """What was noted about the playbacks of each trial, where anything was."""
     plays = models.Play.objects.filter(session__in=keys).exclude(remarks=[])
     noted: dict[tuple[int, int], set[str]] = defaultdict(set)
-    for session, trial, remarks in plays.values_list("session", "trial", "remarks"):
-        noted[session, trial].update(map(str, remarks))
+    for session, trial, notes in plays.values_list("session", "trial", "remarks"):
+        noted[session, trial].update(map(str, notes))
     of_session = defaultdict(list)
-    for (session, _), remarks in noted.items():
-        of_session[session].append(frozenset(remarks))
+    for (session, _), notes in noted.items():
+        of_session[session].append(frozenset(notes))
     return of_session
 
 

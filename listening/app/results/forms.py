@@ -75,7 +75,7 @@ class AnalyseForm(forms.Form):
 
 
 class ImportForm(forms.Form):
-    """A file of ratings and what has to be known about it; every fault of the file is an error of its field."""
+    """A file of ratings and what has to be known about it; every problem of the file is an error of its field."""
 
     edition = EditionField(
         "Its organizers see the results, and everybody once they are published. Systems that are called as in this "
@@ -122,6 +122,6 @@ class ImportForm(forms.Form):
         return file
 
     def save(self) -> Imported | None:
-        """The study of a valid form; None with every fault as an error of the form."""
+        """The study of a valid form; None with every problem as an error of the form."""
         file = self.cleaned_data.pop("file")
         return or_errors(self, import_study, "file", by=self.user, file=file, file_name=file.name, **self.cleaned_data)

@@ -78,7 +78,7 @@ def import_study(
         run_here: the caller executes the job of the analysis.
 
     Raises:
-        AnalysisInputError: what is wrong with the file, a sentence for each fault.
+        AnalysisInputError: what is wrong with the file, a sentence for each problem.
         StudyProblems: the name is taken.
     """
     check_size(file, file_name)

@@ -48,7 +48,7 @@ def results_page(results: Results, reader: Reader, figures: Figures, sorting: tu
     return {
         "scores": scores,
         "stats": _stats(results),
-        "remarks": results.remarks,
+        "notes": results.remarks,
         "left_out": _left_out(results),
         "tasks": tasks,
         "comparisons": comparisons,

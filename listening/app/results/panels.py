@@ -90,14 +90,14 @@ class Measured:
 class Row:
     """A system. `heard`: its name in the study, `key`: on the leaderboard, empty for original speech.
 
-    `remark`: what keeps the two from being about the same thing.
+    `note`: what keeps the two from being about the same thing.
     """
 
     heard: str
     key: str
     label: str
     numbers: tuple[Measured, ...]
-    remark: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ class ObjectiveComparison:
         return f"interval ({computed} of what is computed, {rated} of listeners’ numbers)"
 
     @property
-    def has_remarks(self) -> bool:
-        return any(row.remark for row in self.rows)
+    def has_notes(self) -> bool:
+        return any(row.note for row in self.rows)
 
     @property
     def has_groups(self) -> bool:
@@ -142,7 +142,7 @@ class ObjectiveComparison:
             {
                 "system": row.key or None,
                 "label": row.label,
-                "remark": row.remark,
+                "remark": row.note,
                 "numbers": {
                     one.quantity.key: {"by": one.quantity.by, "unit": one.quantity.unit}
                     | {name: getattr(one, name) for name in NUMBER}
@@ -212,8 +212,8 @@ def compare_with_objective(
         (one.entry.key, one.heard, one.entry, one.entry.label, EARLIER if one.is_outdated else "") for one in systems
     ]
     rows = [
-        Row(heard_as, key, label, tuple(read(heard_as, entry) for _, read in parts), remark)
-        for key, heard_as, entry, label, remark in entries
+        Row(heard_as, key, label, tuple(read(heard_as, entry) for _, read in parts), note)
+        for key, heard_as, entry, label, note in entries
     ]
     is_scored = any(one.table and not one.is_common for one in columns_of_form)
     filled = [row for row in rows if any(one.value is not None for one in row.numbers)]

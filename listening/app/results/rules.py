@@ -69,12 +69,12 @@ def rows_for_everybody(table: DataTable) -> DataTable:
     return replace(table, rows=tuple(row for row in table.rows if row[place] == STANDING))
 
 
-def remarks_on_nobody(results: Results) -> tuple[str, ...]:
-    """The remarks that name no listener: neither one of the tables nor any other by a key."""
+def notes_on_nobody(results: Results) -> tuple[str, ...]:
+    """The notes that name no listener: neither one of the tables nor any other by a key."""
     tables = [table for table in results.tables.values() if "listener" in table.columns]
     tokens = {str(token) for table in tables for token in table.values("listener")}
     return tuple(
-        remark for remark in results.remarks if not KEY.search(remark) and not any(token in remark for token in tokens)
+        note for note in results.remarks if not KEY.search(note) and not any(token in note for token in tokens)
     )
 
 

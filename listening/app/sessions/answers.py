@@ -27,7 +27,7 @@ from listening.app.sessions.selectors import PlannedBlock, PlannedTrial, Progres
 from listening.app.sessions.sql import Statement, Writes, read_together
 
 MOST_EVENTS_OF_SESSION = 5000
-BROKEN, REMARK = "clip-broken", "clip-remark"  # events: a trial skipped for its sound; sound that is wrong, no skip
+BROKEN, NOTE = "clip-broken", "clip-remark"  # events: a trial skipped for its sound; sound that is wrong, no skip
 # Of the trials that may be given up for broken sound in a session that still counts as finished: of a long one a tenth,
 # of a short one two, and never as many as half.
 MOST_GIVEN_UP = 0.1
@@ -193,7 +193,7 @@ def receive_report(token: str, body: bytes, now: datetime) -> dict[str, Any]:
 def _is_told(session: Session, report: Report) -> bool:
     if not report.key:
         return False
-    return session.events.filter(kind__in=(BROKEN, REMARK), is_told=False, data__key=report.key).exists()
+    return session.events.filter(kind__in=(BROKEN, NOTE), is_told=False, data__key=report.key).exists()
 
 
 def _take_report(
@@ -209,7 +209,7 @@ def _take_report(
     session.last_seen_at = now
     session.skips = [*session.skips, report.position] if report.is_skip else session.skips
     session.save(update_fields=["skips", "last_seen_at"])
-    kind = BROKEN if report.is_skip else REMARK
+    kind = BROKEN if report.is_skip else NOTE
     told = {"position": report.position, "slot": report.slot, "what": report.what}
     note(session, kind, **told, **({"key": report.key} if report.key else {}))
     if not report.is_skip:

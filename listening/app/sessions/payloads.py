@@ -29,7 +29,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from listening.app.models import Study
-from listening.app.studies.settings import Faults
+from listening.app.studies.settings import Problems
 from listening.tasks import Task
 
 MOST_BYTES = 64 << 10
@@ -40,8 +40,8 @@ MOST_EVENT_FIELDS = 8
 LONGEST_VALUE = 200
 LAST_POSITION = 32767
 MOST_MS = 7 * 24 * 3600 * 1000
-SOUND_FAULTS = ("silence", "cut-off", "noise", "other")  # of a recording that loads but sounds wrong
-REMARKS = frozenset({"muted", "rate", "seek", "hidden", "stopped", "suspended", "underrun"})
+SOUND_PROBLEMS = ("silence", "cut-off", "noise", "other")  # of a recording that loads but sounds wrong
+PLAY_NOTES = frozenset({"muted", "rate", "seek", "hidden", "stopped", "suspended", "underrun"})
 FLAT_DATA = (
     f"The data of an event are at most {MOST_EVENT_FIELDS} names with a number, true, false, null or text of at most "
     f"{LONGEST_VALUE} characters."
@@ -95,7 +95,7 @@ class ToldEvent:
 
 @dataclass(frozen=True)
 class Report:
-    """That a recording fails: it cannot be played, or it sounds wrong (`what` is one of `SOUND_FAULTS`).
+    """That a recording fails: it cannot be played, or it sounds wrong (`what` is one of `SOUND_PROBLEMS`).
 
     `is_skip`: the trial shall be skipped. `key`: of the report, the same whenever it is sent again; empty if none.
     """
@@ -158,28 +158,28 @@ def read_answers(payload: Mapping[str, Any], *, study: Study, slots: Callable[[i
     Raises:
         Invalid: with everything that is wrong.
     """
-    faults = _unknown(payload, _ANSWER_KEYS)
-    tab = _name(payload.get("tab"), "tab", faults)
-    position = _whole(payload.get("position"), "position", LAST_POSITION, faults)
+    problems = _unknown(payload, _ANSWER_KEYS)
+    tab = _name(payload.get("tab"), "tab", problems)
+    position = _whole(payload.get("position"), "position", LAST_POSITION, problems)
     of_trial = slots(position) if position is not None else None
-    faults.unless(position is None or of_trial is not None, f"There is no trial {position}.")
-    values = _values(payload, study, of_trial or (), faults)
+    problems.unless(position is None or of_trial is not None, f"There is no trial {position}.")
+    values = _values(payload, study, of_trial or (), problems)
     client_ms = payload.get("client_ms")
     if client_ms is not None:
-        client_ms = _whole(client_ms, "client_ms", MOST_MS, faults)
+        client_ms = _whole(client_ms, "client_ms", MOST_MS, problems)
     is_late = payload.get("is_late", False)
-    faults.unless(isinstance(is_late, bool), "“is_late” must be true or false.")
-    plays = _plays(payload.get("plays", []), of_trial or (), faults)
-    events = _events(payload.get("events", []), faults)
-    faults.refuse(Invalid)
+    problems.unless(isinstance(is_late, bool), "“is_late” must be true or false.")
+    plays = _plays(payload.get("plays", []), of_trial or (), problems)
+    events = _events(payload.get("events", []), problems)
+    problems.refuse(Invalid)
     return Claim(tab, position or 0, values, client_ms, is_late, plays, events)
 
 
 def read_alive(payload: Mapping[str, Any]) -> tuple[str, list[ToldEvent]]:
     """The tab, and what it has to tell."""
-    faults = _unknown(payload, {"tab", "events"})
-    read = _name(payload.get("tab"), "tab", faults), _events(payload.get("events", []), faults)
-    faults.refuse(Invalid)
+    problems = _unknown(payload, {"tab", "events"})
+    read = _name(payload.get("tab"), "tab", problems), _events(payload.get("events", []), problems)
+    problems.refuse(Invalid)
     return read
 
 
@@ -189,30 +189,30 @@ def read_tab(payload: Mapping[str, Any]) -> str:
 
 def read_report(payload: Mapping[str, Any]) -> Report:
     """What failed; without “skip” the trial is skipped, as what cannot be played has to be."""
-    faults = _unknown(payload, {"tab", "position", "slot", "what", "skip", "key"})
-    tab = _name(payload.get("tab"), "tab", faults)
-    position = _whole(payload.get("position"), "position", LAST_POSITION, faults)
+    problems = _unknown(payload, {"tab", "position", "slot", "what", "skip", "key"})
+    tab = _name(payload.get("tab"), "tab", problems)
+    position = _whole(payload.get("position"), "position", LAST_POSITION, problems)
     slot, what = payload.get("slot"), payload.get("what", "")
-    faults.unless(isinstance(slot, str) and _SLOT.fullmatch(slot), "“slot” must name a sample.")
+    problems.unless(isinstance(slot, str) and _SLOT.fullmatch(slot), "“slot” must name a sample.")
     is_short = isinstance(what, str) and len(what) <= LONGEST_VALUE
-    faults.unless(is_short, f"“what” must be text of at most {LONGEST_VALUE} characters.")
+    problems.unless(is_short, f"“what” must be text of at most {LONGEST_VALUE} characters.")
     is_skip, key = payload.get("skip", True), payload.get("key", "")
-    if faults.unless(isinstance(is_skip, bool), "“skip” must be true or false.") and not is_skip:
-        named = ", ".join(SOUND_FAULTS)
-        faults.unless(what in SOUND_FAULTS, f"“what” of a recording that sounds wrong must be one of: {named}.")
-    key = _name(key, "key", faults) if key != "" else ""
-    faults.refuse(Invalid)
+    if problems.unless(isinstance(is_skip, bool), "“skip” must be true or false.") and not is_skip:
+        named = ", ".join(SOUND_PROBLEMS)
+        problems.unless(what in SOUND_PROBLEMS, f"“what” of a recording that sounds wrong must be one of: {named}.")
+    key = _name(key, "key", problems) if key != "" else ""
+    problems.refuse(Invalid)
     return Report(tab, position or 0, str(slot), what, is_skip, key)
 
 
-def _values(payload: Mapping[str, Any], study: Study, slots: Sequence[str], faults: Faults) -> dict[str, Value]:
+def _values(payload: Mapping[str, Any], study: Study, slots: Sequence[str], problems: Problems) -> dict[str, Value]:
     form = study.form
     answers = payload.get("answers", {})
-    if not faults.unless(isinstance(answers, dict), "“answers” must give the rating of each task."):
+    if not problems.unless(isinstance(answers, dict), "“answers” must give the rating of each task."):
         answers = {}
-    faults.unless(form == Study.Form.RATING or not answers, "Nothing is rated in this study.")
+    problems.unless(form == Study.Form.RATING or not answers, "Nothing is rated in this study.")
     for key, its_form in (("text", Study.Form.TRANSCRIPTION), ("board", Study.Form.LINKABILITY)):
-        faults.unless(form == its_form or key not in payload, f"“{key}” belongs to another kind of study.")
+        problems.unless(form == its_form or key not in payload, f"“{key}” belongs to another kind of study.")
     try:
         if form == Study.Form.TRANSCRIPTION:
             read = validate_text(payload.get("text"))
@@ -222,31 +222,31 @@ def _values(payload: Mapping[str, Any], study: Study, slots: Sequence[str], faul
             data = validate_board(payload.get("board"), slots=slots, dimensions=dimensions, has_groups=has_groups)
             return {Task.LINKABILITY.value: Value(data=data)}
     except Invalid as error:
-        faults += error.sentences
+        problems += error.sentences
         return {}
-    return _ratings(answers, study, faults)
+    return _ratings(answers, study, problems)
 
 
-def _ratings(answers: Mapping[str, Any], study: Study, faults: Faults) -> dict[str, Value]:
+def _ratings(answers: Mapping[str, Any], study: Study, problems: Problems) -> dict[str, Value]:
     values = {}
     for task, rating in answers.items():
         if task not in study.tasks:
-            faults.append(f"“{_short(task)}” is not asked in this study.")
+            problems.append(f"“{_short(task)}” is not asked in this study.")
         elif type(rating) is not int or not 1 <= rating <= study.scale_points:
-            faults.append(f"The rating of {task} must be a whole number from 1 to {study.scale_points}.")
+            problems.append(f"The rating of {task} must be a whole number from 1 to {study.scale_points}.")
         else:
             values[task] = Value(rating=rating)
     if study.pages == Study.Pages.TOGETHER:
-        faults.unless(answers.keys() >= set(study.tasks), _("Please answer every question of this page first."))
+        problems.unless(answers.keys() >= set(study.tasks), _("Please answer every question of this page first."))
     elif study.pages == Study.Pages.SEPARATE:
-        faults.unless(len(answers) == 1, _("Please answer the question of this page, and this one alone."))
+        problems.unless(len(answers) == 1, _("Please answer the question of this page, and this one alone."))
     return values
 
 
-def _plays(given: Any, slots: Sequence[str], faults: Faults) -> list[ToldPlay]:
-    if not faults.unless(isinstance(given, list), "“plays” must be a list."):
+def _plays(given: Any, slots: Sequence[str], problems: Problems) -> list[ToldPlay]:
+    if not problems.unless(isinstance(given, list), "“plays” must be a list."):
         return []
-    plays, wrong = [], Faults()
+    plays, wrong = [], Problems()
     for play in given[:MOST_PLAYS]:
         if not isinstance(play, dict) or play.keys() - {"slot", "started_ms", "heard_ms", "is_whole", "remarks"}:
             wrong.append("A play has “slot”, “started_ms”, “heard_ms”, “is_whole” and “remarks”, and nothing else.")
@@ -258,18 +258,18 @@ def _plays(given: Any, slots: Sequence[str], faults: Faults) -> list[ToldPlay]:
             None not in (started_ms, heard_ms), f"The times of a play must be whole numbers of ms from 0 to {MOST_MS}."
         )
         wrong.unless(isinstance(is_whole, bool), "“is_whole” of a play must be true or false.")
-        are_known = isinstance(remarks, list) and all(isinstance(one, str) and one in REMARKS for one in remarks)
-        wrong.unless(are_known, f"A remark on a play must be one of: {', '.join(sorted(REMARKS))}.")
+        are_known = isinstance(remarks, list) and all(isinstance(one, str) and one in PLAY_NOTES for one in remarks)
+        wrong.unless(are_known, f"A note on a play must be one of: {', '.join(sorted(PLAY_NOTES))}.")
         if not wrong:
             plays.append(ToldPlay(slot, started_ms, heard_ms, is_whole, sorted(set(remarks))))  # type: ignore[arg-type]
-    faults += sorted(set(wrong))
+    problems += sorted(set(wrong))
     return plays
 
 
-def _events(given: Any, faults: Faults) -> list[ToldEvent]:
-    if not faults.unless(isinstance(given, list), "“events” must be a list."):
+def _events(given: Any, problems: Problems) -> list[ToldEvent]:
+    if not problems.unless(isinstance(given, list), "“events” must be a list."):
         return []
-    events, wrong = [], Faults()
+    events, wrong = [], Problems()
     for event in given[:MOST_EVENTS]:
         if not isinstance(event, dict) or event.keys() - {"kind", "ms", "data"}:
             wrong.append("An event has “kind”, “ms” and “data”, and nothing else.")
@@ -284,7 +284,7 @@ def _events(given: Any, faults: Faults) -> list[ToldEvent]:
             events.append(ToldEvent(str(kind), {"ms": ms} | (data or {})))
     if len(given) > MOST_EVENTS:
         events.append(ToldEvent("events-left-out", {"count": len(given) - MOST_EVENTS}))
-    faults += sorted(set(wrong))
+    problems += sorted(set(wrong))
     return events
 
 
@@ -302,18 +302,18 @@ def _is_scalar(value: Any) -> bool:
     return value is None or (isinstance(value, int) and abs(value) < 2**53)
 
 
-def _unknown(payload: Mapping[str, Any], known: Collection[str]) -> Faults:
-    return Faults(f"“{_short(key)}” is not known here." for key in payload if key not in known)
+def _unknown(payload: Mapping[str, Any], known: Collection[str]) -> Problems:
+    return Problems(f"“{_short(key)}” is not known here." for key in payload if key not in known)
 
 
-def _name(value: Any, name: str, faults: Faults) -> str:
+def _name(value: Any, name: str, problems: Problems) -> str:
     is_name = isinstance(value, str) and _TAB.fullmatch(value)
-    return value if faults.unless(is_name, f"“{name}” must be a name of at most 40 letters, digits, _ and -.") else ""
+    return value if problems.unless(is_name, f"“{name}” must be a name of at most 40 letters, digits, _ and -.") else ""
 
 
-def _whole(value: Any, name: str, most: int, faults: Faults) -> int | None:
+def _whole(value: Any, name: str, most: int, problems: Problems) -> int | None:
     found = _whole_number(value, most)
-    faults.unless(found is not None, f"“{name}” must be a whole number from 0 to {most}.")
+    problems.unless(found is not None, f"“{name}” must be a whole number from 0 to {most}.")
     return found
 
 
@@ -347,58 +347,58 @@ def validate_board(given: object, *, slots: Sequence[str], dimensions: int, has_
     """
     if not isinstance(given, Mapping) or not isinstance(given.get("samples"), Mapping):
         raise Invalid([_("This is not a board.")])
-    faults = Faults()
-    placed = _samples(given["samples"], slots, dimensions, has_groups, faults)
+    problems = Problems()
+    placed = _samples(given["samples"], slots, dimensions, has_groups, problems)
     speakers = _whole_number(given.get("speakers"), len(slots)) or 0
     how_many = _("Say how many different speakers you hear: a whole number from 1 to %(most)d.")
-    faults.unless(speakers, how_many % {"most": len(slots)})
-    moves = _moves(given.get("moves"), slots, dimensions, faults)
+    problems.unless(speakers, how_many % {"most": len(slots)})
+    moves = _moves(given.get("moves"), slots, dimensions, problems)
     left_out = _whole_number(given.get("left_out", 0), 10**6)
-    faults.unless(left_out is not None, _("The number of moves left out is not a whole number."))
-    if not faults and has_groups:
-        _check_groups(placed, speakers, faults)
-    if not faults and not left_out:  # a whole record of moves ends where the samples lie
+    problems.unless(left_out is not None, _("The number of moves left out is not a whole number."))
+    if not problems and has_groups:
+        _check_groups(placed, speakers, problems)
+    if not problems and not left_out:  # a whole record of moves ends where the samples lie
         last = {move["slot"]: move["to"] for move in moves}
         is_led_to = all(last.get(slot) == sample["at"] for slot, sample in placed.items())
-        faults.unless(is_led_to, _("The record of moves does not lead to where the samples lie."))
-    faults.refuse(Invalid)
+        problems.unless(is_led_to, _("The record of moves does not lead to where the samples lie."))
+    problems.refuse(Invalid)
     trails = {slot: [move for move in moves if move["slot"] == slot] for slot in slots}
     samples = {slot: placed[slot] | _trail(trails[slot]) for slot in slots}
     return {"speakers": speakers, "samples": samples, "moves": moves, "left_out": left_out}
 
 
 def _samples(
-    given: Mapping[str, Any], slots: Sequence[str], dimensions: int, has_groups: bool, faults: Faults
+    given: Mapping[str, Any], slots: Sequence[str], dimensions: int, has_groups: bool, problems: Problems
 ) -> dict[str, dict[str, Any]]:
     if missing := [slot for slot in slots if slot not in given]:
         told = ngettext("Sample %(names)s is not placed yet.", "Samples %(names)s are not placed yet.", len(missing))
-        faults.append(told % {"names": ", ".join(missing)})
-    faults.unless(set(given) <= set(slots), _("The board names samples that are not on it."))
-    return {slot: _sample(slot, given[slot], dimensions, has_groups, faults) for slot in slots if slot in given}
+        problems.append(told % {"names": ", ".join(missing)})
+    problems.unless(set(given) <= set(slots), _("The board names samples that are not on it."))
+    return {slot: _sample(slot, given[slot], dimensions, has_groups, problems) for slot in slots if slot in given}
 
 
-def _sample(slot: str, given: Any, dimensions: int, has_groups: bool, faults: Faults) -> dict[str, Any]:
+def _sample(slot: str, given: Any, dimensions: int, has_groups: bool, problems: Problems) -> dict[str, Any]:
     given = given if isinstance(given, Mapping) else {}
     at, plays = _point(given.get("at"), dimensions), _whole_number(given.get("plays"), 1000)
     group = given.get("group", "")
     name = {"name": slot}
-    faults.unless(at is not None, _("Sample %(name)s has no place on the board.") % name)
-    faults.unless(plays, _("Sample %(name)s has not been listened to yet.") % name)
+    problems.unless(at is not None, _("Sample %(name)s has no place on the board.") % name)
+    problems.unless(plays, _("Sample %(name)s has not been listened to yet.") % name)
     if has_groups:
-        faults.unless(group in [*GROUPS], _("Sample %(name)s belongs to no group yet.") % name)
+        problems.unless(group in [*GROUPS], _("Sample %(name)s belongs to no group yet.") % name)
     else:
-        faults.unless(group in ("", None), _("No groups are drawn in this study."))
+        problems.unless(group in ("", None), _("No groups are drawn in this study."))
     return {"at": at, "group": group if has_groups else "", "plays": plays}
 
 
-def _moves(given: Any, slots: Sequence[str], dimensions: int, faults: Faults) -> list[dict[str, Any]]:
+def _moves(given: Any, slots: Sequence[str], dimensions: int, problems: Problems) -> list[dict[str, Any]]:
     is_record = isinstance(given, list) and len(given) <= MOVES_AT_MOST
-    if not faults.unless(is_record, _("The record of moves is missing or too long.")):
+    if not problems.unless(is_record, _("The record of moves is missing or too long.")):
         return []
     moves = [move for one in given if (move := _move(one, slots, dimensions)) is not None]
     times = [move["ms"] for move in moves]
     is_whole = len(moves) == len(given) and times == sorted(times)
-    faults.unless(is_whole, _("The record of moves cannot be read."))
+    problems.unless(is_whole, _("The record of moves cannot be read."))
     return moves
 
 
@@ -415,12 +415,12 @@ def _move(given: Any, slots: Sequence[str], dimensions: int) -> dict[str, Any] |
     return {"slot": slot, "ms": at_ms, "by": way, "from": come_from, "to": end}
 
 
-def _check_groups(placed: Mapping[str, Mapping[str, Any]], speakers: int, faults: Faults) -> None:
+def _check_groups(placed: Mapping[str, Mapping[str, Any]], speakers: int, problems: Problems) -> None:
     drawn = len({sample["group"] for sample in placed.values()})
     groups = ngettext("%(n)d group", "%(n)d groups", drawn) % {"n": drawn}
     heard = ngettext("%(n)d speaker", "%(n)d speakers", speakers) % {"n": speakers}
     told = _("You drew %(groups)s, but say that you hear %(speakers)s.") % {"groups": groups, "speakers": heard}
-    faults.unless(drawn == speakers, told)
+    problems.unless(drawn == speakers, told)
 
 
 def _trail(moves: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -467,17 +467,17 @@ def validate_text(given: object) -> Transcript:
     raw, is_nothing = given.get("raw"), given.get("nothing", False)
     if not isinstance(raw, str) or not isinstance(is_nothing, bool):
         raise Invalid([_("This is not a transcription.")])
-    faults, has_words = Faults(), bool(raw.strip())
+    problems, has_words = Problems(), bool(raw.strip())
     too_long = _("The text has %(found)d characters; at most %(most)d are taken.")
-    faults.unless(len(raw) <= LONGEST, too_long % {"found": len(raw), "most": LONGEST})
+    problems.unless(len(raw) <= LONGEST, too_long % {"found": len(raw), "most": LONGEST})
     unreadable = _("The text has characters that nobody can type, such as control characters.")
-    faults.unless(not any(_is_unreadable(sign) for sign in raw), unreadable)
+    problems.unless(not any(_is_unreadable(sign) for sign in raw), unreadable)
     if is_nothing:
         both = _("You wrote something and said that you understood nothing. Only one of both can be.")
-        faults.unless(not has_words, both)
+        problems.unless(not has_words, both)
     else:
-        faults.unless(has_words, _("Write what you heard, or say that you understood nothing."))
-    faults.refuse(Invalid)
+        problems.unless(has_words, _("Write what you heard, or say that you understood nothing."))
+    problems.refuse(Invalid)
     return Transcript("" if is_nothing else raw, is_nothing)
 
 

@@ -69,11 +69,11 @@ def read_arrival(plan: PlatformPlan, query: Mapping[str, str]) -> Arrival:
     found = {part: query.get(name, "").strip() for part, name in plan.parameters.items()}
     if plan.platform == Study.Platform.MTURK and found["session"] in {"", MTURK_PREVIEW}:
         return Arrival(is_preview=True)
-    faults = [plan.parameters[part] for part, value in found.items() if value and not ID.fullmatch(value)]
+    problems = [plan.parameters[part] for part, value in found.items() if value and not ID.fullmatch(value)]
     if plan.platform != Study.Platform.OWN and not found["person"]:
-        faults.append(plan.parameters["person"])
-    if faults:
-        names = ", ".join(dict.fromkeys(faults))
+        problems.append(plan.parameters["person"])
+    if problems:
+        names = ", ".join(dict.fromkeys(problems))
         raise ArrivalError(
             _("This address is not complete: %(names)s is missing or not valid. Open the study from the platform.")
             % {"names": names}

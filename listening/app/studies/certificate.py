@@ -22,7 +22,7 @@ from listening.app.studies.rules import has_pairs, right_ratings
 from listening.app.studies.selectors import Pool, PresentedItem, heard_submissions, make_pool, presented_items
 from listening.design import forms
 from listening.design.board_certificate import certify_boards, certify_transcription
-from listening.design.certificate import Certificate, certify, check_faults
+from listening.design.certificate import Certificate, certify, check_problems
 from listening.design.plan import VERSION, Candidate, Design, DesignRequest, Extension
 from listening.tasks import Task
 
@@ -184,7 +184,7 @@ def _writings(rows: DesignRows, block: BlockRow) -> tuple[forms.Writing, ...]:
     return tuple(forms.Writing(one.key, s.utterance, s.speaker, s.sex, one.system) for one, s in written if s)
 
 
-SHOWN_FAULTS = 3
+SHOWN_PROBLEMS = 3
 NOT_CERTIFIED = "There is no certified design. Make the design first."
 CHANGED = (
     "The trials in the database are not those that were certified: their fingerprint is {found}, the certificate's is "
@@ -216,23 +216,23 @@ def list_failures(certificate: dict[str, Any]) -> list[str]:
     return [check["sentence"] for check in checks if not check["passed"]]
 
 
-def launch_faults(rows: DesignRows) -> list[str]:
+def launch_problems(rows: DesignRows) -> list[str]:
     """Why the design in the rows may not be launched, as sentences; empty when it may."""
     stored = rows.study.certificate
     if not stored or not rows.blocks:
         return [NOT_CERTIFIED]
     found = build_certificate(rows)
-    faults = list_failures(found)
-    if not faults and not found["passes"]:
-        faults.append("The certificate does not pass.")
+    problems = list_failures(found)
+    if not problems and not found["passes"]:
+        problems.append("The certificate does not pass.")
     if found["fingerprint"] != stored.get("fingerprint"):
-        faults.append(CHANGED.format(found=found["fingerprint"][:12], stored=str(stored.get("fingerprint"))[:12]))
+        problems.append(CHANGED.format(found=found["fingerprint"][:12], stored=str(stored.get("fingerprint"))[:12]))
     elif found != stored:
-        faults.append("The stored certificate is not the one that the rows give. Make the design anew.")
+        problems.append("The stored certificate is not the one that the rows give. Make the design anew.")
     missing = {s.utterance for item in rows.items.values() for s in item.samples.values() if not s.file}
     if missing:
-        faults.append(f"{len(missing)} recordings are not prepared yet, such as {min(missing)}. Prepare the stimuli.")
-    return faults
+        problems.append(f"{len(missing)} recordings are not prepared yet, such as {min(missing)}. Prepare the stimuli.")
+    return problems
 
 
 def compute_fingerprint(rows: DesignRows) -> str:
@@ -256,20 +256,20 @@ def row_checks(rows: DesignRows) -> list[dict[str, Any]]:
     return checks
 
 
-def _check(name: str, required: str, faults: Sequence[str]) -> dict[str, Any]:
-    found = f"{len(faults)} {'fault' if len(faults) == 1 else 'faults'}" if faults else "as required"
-    return asdict(check_faults(name, required, found, faults))
+def _check(name: str, required: str, problems: Sequence[str]) -> dict[str, Any]:
+    found = f"{len(problems)} {'problem' if len(problems) == 1 else 'problems'}" if problems else "as required"
+    return asdict(check_problems(name, required, found, problems))
 
 
 def _blocks(rows: DesignRows) -> dict[str, Any]:
     first = sum(block.wave == 0 for block in rows.blocks)
-    faults = [] if first == rows.study.evaluators else [f"{first} blocks"]
+    problems = [] if first == rows.study.evaluators else [f"{first} blocks"]
     numbers = [block.number for block in rows.blocks]
     if numbers != list(range(1, len(numbers) + 1)):
-        faults.append(f"the numbers {', '.join(map(str, numbers[:SHOWN_FAULTS]))}, …")
+        problems.append(f"the numbers {', '.join(map(str, numbers[:SHOWN_PROBLEMS]))}, …")
     if (waves := [block.wave for block in rows.blocks]) != sorted(waves):
-        faults.append("waves out of order")
-    return _check("blocks", f"{rows.study.evaluators} blocks of the launch, numbered from 1 without a gap", faults)
+        problems.append("waves out of order")
+    return _check("blocks", f"{rows.study.evaluators} blocks of the launch, numbered from 1 without a gap", problems)
 
 
 def _positions(rows: DesignRows) -> dict[str, Any]:
@@ -277,28 +277,28 @@ def _positions(rows: DesignRows) -> dict[str, Any]:
     extra = study.practice_trials + study.gold_trials + study.bridge_trials
     length = study.trials_per_evaluator + (extra if study.form == Study.Form.RATING else 0)
     right = list(range(1, length + 1))
-    faults = [
+    problems = [
         f"block {block.number} has {len(block.trials)} trials"
         + ("" if len(block.trials) != length else " with a gap between them")
         for block in rows.blocks
         if [position for position, _ in block.trials] != right
     ]
-    faults += [
+    problems += [
         f"block {block.number} has the trial {key}, which the study does not know"
         for block in rows.blocks
         for _, key in block.trials
         if key not in rows.items
     ]
-    return _check("positions", f"the positions 1 to {length} in every block", faults)
+    return _check("positions", f"the positions 1 to {length} in every block", problems)
 
 
 def _samples(rows: DesignRows) -> dict[str, Any]:
     """Whether every item presents what it says: system, speakers, and as many samples as its form has."""
-    faults = [f"{item.key}: {fault}" for item in rows.items.values() if (fault := _sample_fault(rows, item))]
-    return _check("samples", "samples of every item that are of its system and of the speakers that it names", faults)
+    problems = [f"{item.key}: {problem}" for item in rows.items.values() if (problem := _sample_problem(rows, item))]
+    return _check("samples", "samples of every item that are of its system and of the speakers that it names", problems)
 
 
-def _sample_fault(rows: DesignRows, item: PresentedItem) -> str:
+def _sample_problem(rows: DesignRows, item: PresentedItem) -> str:
     slots, samples = list(item.samples), list(item.samples.values())
     if rows.study.form == Study.Form.LINKABILITY:
         wanted = [str(number) for number in range(1, rows.study.board_samples + 1)]
@@ -322,14 +322,16 @@ def _sample_fault(rows: DesignRows, item: PresentedItem) -> str:
 
 def _sources(rows: DesignRows) -> dict[str, Any]:
     """Whether every sample is made from the file that the corpus or the submission holds."""
-    pool, faults = rows.pool, set()
+    pool, problems = rows.pool, set()
     for item in rows.items.values():
         for sample in item.samples.values():
             held = pool.recordings.get(sample.utterance)
             right = pool.versions.get((sample.system, sample.utterance)) if sample.system else held and held.audio
             if not right or sample.source != right:
-                faults.add(f"{sample.utterance} as {sample.system or 'the original'}")
-    return _check("recordings", "every recording from the corpus, or from the submission of its system", sorted(faults))
+                problems.add(f"{sample.utterance} as {sample.system or 'the original'}")
+    return _check(
+        "recordings", "every recording from the corpus, or from the submission of its system", sorted(problems)
+    )
 
 
 def _controls(rows: DesignRows) -> dict[str, Any]:
@@ -341,44 +343,44 @@ def _controls(rows: DesignRows) -> dict[str, Any]:
     }
     controls = Counter(item.key for item in rows.items.values() if not item.is_scored)
     kinds = Counter(item.purpose for item in rows.items.values() if not item.is_scored)
-    faults = [f"{kinds[kind]} of the kind {kind}" for kind, count in wanted.items() if kinds[kind] != count]
+    problems = [f"{kinds[kind]} of the kind {kind}" for kind, count in wanted.items() if kinds[kind] != count]
     for block in rows.blocks:
         held = Counter(key for _, key in block.trials if key in rows.items and not rows.items[key].is_scored)
         if held != controls:
-            faults.append(f"block {block.number} has {held.total()} of them, or one twice")
+            problems.append(f"block {block.number} has {held.total()} of them, or one twice")
     words = f"{study.practice_trials} practice, {study.gold_trials} control and {study.bridge_trials} bridge trials"
-    return _check("trials beside the scored ones", f"{words}, each once in every block", faults)
+    return _check("trials beside the scored ones", f"{words}, each once in every block", problems)
 
 
 def _control_places(rows: DesignRows) -> dict[str, Any]:
-    faults = []
+    problems = []
     for block in rows.blocks:
         purposes = [rows.items[key].purpose for _, key in block.trials if key in rows.items]
         first = purposes[: rows.study.practice_trials]
         rest = purposes[rows.study.practice_trials :]
         if set(first) - {Item.Purpose.PRACTICE} or Item.Purpose.PRACTICE in rest:
-            faults.append(f"block {block.number} has practice among the others")
+            problems.append(f"block {block.number} has practice among the others")
         beside = [one != Item.Purpose.SCORED for one in rest]
         if any(one and other for one, other in pairwise(beside)):
-            faults.append(f"block {block.number} has two control or bridge trials in a row")
-    return _check("places of these", "practice first, control and bridge trials never next to each other", faults)
+            problems.append(f"block {block.number} has two control or bridge trials in a row")
+    return _check("places of these", "practice first, control and bridge trials never next to each other", problems)
 
 
 def _control_recordings(rows: DesignRows) -> dict[str, Any]:
     scored = {s.utterance for item in rows.items.values() if item.is_scored for s in item.samples.values()}
-    faults = {
+    problems = {
         f"{sample.utterance} of {item.key}"
         for item in rows.items.values()
         if not item.is_scored
         for sample in item.samples.values()
         if sample.utterance in scored
     }
-    return _check("recordings of these", "recordings that no scored trial has", sorted(faults))
+    return _check("recordings of these", "recordings that no scored trial has", sorted(problems))
 
 
 def _gold(rows: DesignRows) -> dict[str, Any]:
     """Whether every control trial has the answer that its recordings make sure."""
-    faults = []
+    problems = []
     for item in rows.items.values():
         if item.purpose != Item.Purpose.GOLD or len(item.samples) != 2:
             continue
@@ -387,9 +389,9 @@ def _gold(rows: DesignRows) -> dict[str, Any]:
         is_sure = a.utterance != b.utterance and (is_same or a.sex != b.sex)
         right = {Task.VERIFIABILITY.value: right_ratings(rows.study.scale_points, is_high=is_same)}
         if item.system or not is_sure or item.expected != right:
-            faults.append(f"{item.key} expects {item.expected}")
+            problems.append(f"{item.key} expects {item.expected}")
     return _check(
         "control trials",
         "original pairs of one speaker in two recordings, or of a woman and a man, and their answer",
-        faults,
+        problems,
     )

@@ -35,7 +35,7 @@ PARAMETERS = {name: f"parameter_{name}" for name in ("person", "study", "session
 
 
 class WholeField(forms.IntegerField):
-    """A whole number of a range; every fault is one sentence that names the range."""
+    """A whole number of a range; every problem is one sentence that names the range."""
 
     def __init__(self, label: str, lowest: int, highest: int, help_text: str = "", **options: Any) -> None:
         sentence = f"Give a whole number from {lowest} to {highest}."
@@ -406,7 +406,7 @@ class StudyForm(forms.Form):
         self._take("platform_settings", lambda _: settings.parse_platform(checked), chosen, "platform")
 
     def _take(self, name: str, parse: Any, value: Any, field: str) -> None:
-        """Put a value among the cleaned ones, with every fault that its parser finds as an error of a field."""
+        """Put a value among the cleaned ones, with every problem that its parser finds as an error of a field."""
         try:
             parse(value)
         except PlanError as error:

@@ -239,7 +239,7 @@ def _before(study: Study) -> list[tuple[str, str]]:
         screening = parse_screening(study.screening)
         questions = parse_questionnaire(study.questionnaire, screening=screening)
     except PlanError as error:
-        return [("Faults", str(error))]
+        return [("Problems", str(error))]
     heard = {"none": "none", "huggins": "Huggins pitch", "woods": "antiphase", "both": "both"}[screening.headphones]
     gate = " (a gate)" if screening.headphones_gate == "gate" and screening.headphones != "none" else ""
     return [
@@ -285,7 +285,7 @@ NOTE = (
 
 def planner(study: Study, form: StudyForm) -> dict[str, Any]:
     """What the planner shows: of the form where it was filled in and can be read, else of the study as it is."""
-    faults: list[str] = []
+    form_problems: list[str] = []
     tried = copy(study)
     systems = list(study.systems.select_related("submission__system").order_by("code"))
     submissions = [one.submission for one in systems]
@@ -293,13 +293,13 @@ def planner(study: Study, form: StudyForm) -> dict[str, Any]:
     if form.is_bound:
         form.is_valid()
         given = form.cleaned_data
-        faults = _faults(form)
+        form_problems = _form_problems(form)
         for name in SAVED:
             if name in given and name not in form.errors:
                 setattr(tried, name, given[name])
         submissions = list(given.get("systems", submissions))
         data_sets = list(given.get("data_sets", data_sets))
-    problems = faults or plan_problems(tried, systems=submissions, data_sets=data_sets)
+    problems = form_problems or plan_problems(tried, systems=submissions, data_sets=data_sets)
     pool = make_pool(data_sets, {str(one.pk): one for one in submissions})
     page: dict[str, Any] = {"plan_problems": problems}
     try:
@@ -308,7 +308,7 @@ def planner(study: Study, form: StudyForm) -> dict[str, Any]:
         return page | {"plan_problems": problems or error.problems}
 
 
-def _faults(form: StudyForm) -> list[str]:
+def _form_problems(form: StudyForm) -> list[str]:
     """What is wrong with the fields that a plan is made of."""
     names = {name for part in PLAN_SECTIONS for name in SECTIONS[part][1]}
     return [

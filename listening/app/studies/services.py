@@ -20,7 +20,7 @@ from django.db import transaction
 from listening import texts
 from listening.app.models import Session, Study, StudyText
 from listening.app.studies import rules, selectors
-from listening.app.studies.certificate import launch_faults, read_rows
+from listening.app.studies.certificate import launch_problems, read_rows
 from listening.app.studies.designing import clear_design, make_design
 from listening.app.studies.planning import plan_problems
 from listening.app.studies.selectors import lock_study, newest_text
@@ -209,7 +209,7 @@ def launch_study(*, study: Study, by: Any, now: datetime) -> Study:
         StudyProblems: the rows are not a balanced design, a stimulus, a text or a setting is missing.
     """
     study = lock_study(study, [State.PREPARED], "launched")
-    problems = [*launch_faults(read_rows(study)), *_text_problems(study), *rules.platform_problems(study)]
+    problems = [*launch_problems(read_rows(study)), *_text_problems(study), *rules.platform_problems(study)]
     problems += _submission_problems(study)
     if problems:
         raise rules.StudyProblems({"": problems})

@@ -1,7 +1,7 @@
 """What a study asks before its trials and where its evaluators come from, read from the study's JSON fields.
 
 Each `parse_…` turns what an organizer's form or a stored field holds into a frozen dataclass, or raises `PlanError`
-with every fault at once. Nothing below this door checks these fields again.
+with every problem at once. Nothing below this door checks these fields again.
 
     screening          {"sound": true, "headphones": "none|huggins|woods|both", "headphones_gate": "flag|gate",
                         "headphones_attempts": 2, "native_languages": ["en"], "gold_gate": "flag|gate"}
@@ -46,14 +46,14 @@ PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}")
 
 
 class PlanError(ValueError):
-    """What is wrong with a plan; `problems` holds a sentence for each fault."""
+    """What is wrong with a plan; `problems` holds a sentence for each problem."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__(" ".join(problems))
         self.problems = problems
 
 
-class Faults(list[str]):
+class Problems(list[str]):
     """A sentence for everything that is wrong with what is read."""
 
     def unless(self, is_right: object, sentence: str) -> bool:
@@ -135,18 +135,18 @@ def parse_screening(given: Any) -> Screening:
     """
     if not isinstance(given, Mapping):
         raise PlanError([f"The screening: expected an object, found {_kind(given)}."])
-    faults = _unknown(given, DEFAULT_SCREENING, "The screening")
-    sound = _flag(given, "sound", True, "The sound test", faults)
-    headphones = _one_of(given, "headphones", HEADPHONE_TESTS, "none", "The headphone check", faults)
-    gate = _one_of(given, "headphones_gate", GATES, "flag", "The consequence of the headphone check", faults)
-    gold = _one_of(given, "gold_gate", GATES, "flag", "The consequence of missed control trials", faults)
+    problems = _unknown(given, DEFAULT_SCREENING, "The screening")
+    sound = _flag(given, "sound", True, "The sound test", problems)
+    headphones = _one_of(given, "headphones", HEADPHONE_TESTS, "none", "The headphone check", problems)
+    gate = _one_of(given, "headphones_gate", GATES, "flag", "The consequence of the headphone check", problems)
+    gold = _one_of(given, "gold_gate", GATES, "flag", "The consequence of missed control trials", problems)
     attempts = given.get("headphones_attempts", 2)
     are_few = type(attempts) is int and 1 <= attempts <= ATTEMPTS_AT_MOST
-    faults.unless(are_few, f"Attempts at the headphone check: expected 1 to {ATTEMPTS_AT_MOST}, found {attempts!r}.")
+    problems.unless(are_few, f"Attempts at the headphone check: expected 1 to {ATTEMPTS_AT_MOST}, found {attempts!r}.")
     languages = given.get("native_languages", [])
     are_codes = isinstance(languages, list | tuple) and all(_matches(LANGUAGE, one) for one in languages)
-    faults.unless(are_codes, f"Native languages: expected a list of codes such as en or fr, found {languages!r}.")
-    faults.refuse(PlanError)
+    problems.unless(are_codes, f"Native languages: expected a list of codes such as en or fr, found {languages!r}.")
+    problems.refuse(PlanError)
     return Screening(sound, headphones, gate, attempts, tuple(dict.fromkeys(languages)), gold)
 
 
@@ -164,66 +164,66 @@ def parse_questionnaire(given: Any, *, screening: Screening | None = None) -> tu
     """
     if not isinstance(given, list | tuple):
         raise PlanError([f"The questionnaire: expected a list of questions, found {_kind(given)}."])
-    faults = Faults()
+    problems = Problems()
     too_many = f"The questionnaire: expected at most {QUESTIONS_AT_MOST} questions, found {len(given)}."
-    faults.unless(len(given) <= QUESTIONS_AT_MOST, too_many)
-    read = [_question(one, place, faults) for place, one in enumerate(given[:QUESTIONS_AT_MOST], 1)]
+    problems.unless(len(given) <= QUESTIONS_AT_MOST, too_many)
+    read = [_question(one, place, problems) for place, one in enumerate(given[:QUESTIONS_AT_MOST], 1)]
     found = [one for one in read if one]
-    faults += [f"Question {name!r}: there are two of this name." for name in _twice(one.name for one in found)]
+    problems += [f"Question {name!r}: there are two of this name." for name in _twice(one.name for one in found)]
     is_asked_rightly = all(one.kind == "language" for one in found if one.name == NATIVE_LANGUAGE)
     kept_for = f"Question {NATIVE_LANGUAGE!r}: expected the kind 'language', which this name is kept for."
-    faults.unless(is_asked_rightly, kept_for)
-    faults.refuse(PlanError)
+    problems.unless(is_asked_rightly, kept_for)
+    problems.refuse(PlanError)
     if screening and screening.native_languages:
         found = [replace(one, is_required=True) if one.name == NATIVE_LANGUAGE else one for one in found]
         if all(one.name != NATIVE_LANGUAGE for one in found):
-            found += filter(None, [_question(_NATIVE_LANGUAGE_QUESTION, 0, faults)])
+            found += filter(None, [_question(_NATIVE_LANGUAGE_QUESTION, 0, problems)])
     return tuple(found)
 
 
-def _question(given: Any, place: int, faults: Faults) -> Question | None:
+def _question(given: Any, place: int, problems: Problems) -> Question | None:
     where = f"Question {place}"
-    if not faults.unless(isinstance(given, Mapping), f"{where}: expected an object, found {_kind(given)}."):
+    if not problems.unless(isinstance(given, Mapping), f"{where}: expected an object, found {_kind(given)}."):
         return None
-    before = len(faults)
-    faults += _unknown(given, {"name", "kind", "labels", "choices", "required", "lowest", "highest"}, where)
+    before = len(problems)
+    problems += _unknown(given, {"name", "kind", "labels", "choices", "required", "lowest", "highest"}, where)
     name, kind = given.get("name"), given.get("kind")
     is_name = _matches(NAME, name)
-    faults.unless(is_name, f"{where}: expected a name of small letters, digits and _, found {name!r}.")
+    problems.unless(is_name, f"{where}: expected a name of small letters, digits and _, found {name!r}.")
     kinds = ", ".join(QUESTION_KINDS)
-    faults.unless(kind in QUESTION_KINDS, f"{where}: expected a kind out of {kinds}, found {kind!r}.")
-    labels = _labels(given.get("labels"), where, faults)
-    choices = _choices(given.get("choices", []), where, faults)
+    problems.unless(kind in QUESTION_KINDS, f"{where}: expected a kind out of {kinds}, found {kind!r}.")
+    labels = _labels(given.get("labels"), where, problems)
+    choices = _choices(given.get("choices", []), where, problems)
     are_enough = kind != "choice" or len(choices) >= 2
-    faults.unless(are_enough, f"{where}: expected at least two choices, found {len(choices)}.")
-    required = _flag(given, "required", True, f"{where}, required", faults)
+    problems.unless(are_enough, f"{where}: expected at least two choices, found {len(choices)}.")
+    required = _flag(given, "required", True, f"{where}, required", problems)
     limits = given.get("lowest", Question.lowest), given.get("highest", Question.highest)
     are_limits = all(type(one) is int for one in limits) and limits[0] <= limits[1]
-    faults.unless(are_limits, f"{where}: expected whole numbers as its lowest and highest answer, in this order.")
-    return None if len(faults) > before else Question(str(name), str(kind), labels, choices, required, *limits)
+    problems.unless(are_limits, f"{where}: expected whole numbers as its lowest and highest answer, in this order.")
+    return None if len(problems) > before else Question(str(name), str(kind), labels, choices, required, *limits)
 
 
-def _choices(given: Any, where: str, faults: Faults) -> tuple[Choice, ...]:
+def _choices(given: Any, where: str, problems: Problems) -> tuple[Choice, ...]:
     is_list = isinstance(given, list | tuple) and len(given) <= CHOICES_AT_MOST
-    if not faults.unless(is_list, f"{where}: expected a list of at most {CHOICES_AT_MOST} choices."):
+    if not problems.unless(is_list, f"{where}: expected a list of at most {CHOICES_AT_MOST} choices."):
         return ()
     found = []
     for place, one in enumerate(given, 1):
         value = one.get("value") if isinstance(one, Mapping) else None
         is_value = isinstance(value, str) and 0 < len(value) <= 60
-        if faults.unless(is_value, f"{where}, choice {place}: expected a value of 1 to 60 characters."):
-            found.append(Choice(str(value), _labels(one.get("labels"), f"{where}, choice {place}", faults)))
-    faults += [f"{where}: there are two choices {value!r}." for value in _twice(one.value for one in found)]
+        if problems.unless(is_value, f"{where}, choice {place}: expected a value of 1 to 60 characters."):
+            found.append(Choice(str(value), _labels(one.get("labels"), f"{where}, choice {place}", problems)))
+    problems += [f"{where}: there are two choices {value!r}." for value in _twice(one.value for one in found)]
     return tuple(found)
 
 
-def _labels(given: Any, where: str, faults: Faults) -> dict[str, str]:
+def _labels(given: Any, where: str, problems: Problems) -> dict[str, str]:
     are_there = isinstance(given, Mapping) and given
-    if not faults.unless(are_there, f"{where}: expected labels by language, such as en: Your age."):
+    if not problems.unless(are_there, f"{where}: expected labels by language, such as en: Your age."):
         return {}
     are_texts = all(_matches(LANGUAGE, code) and isinstance(text, str) and text.strip() for code, text in given.items())
     wrong = f"{where}: expected a code of a language and a text for each label, found {dict(given)!r}."
-    return {str(code): text.strip()[:300] for code, text in given.items()} if faults.unless(are_texts, wrong) else {}
+    return {str(code): text.strip()[:300] for code, text in given.items()} if problems.unless(are_texts, wrong) else {}
 
 
 # Platform -----------------------------------------------------------------------------------------
@@ -247,46 +247,46 @@ def parse_platform(study: Study) -> PlatformPlan:
         raise PlanError([f"The platform: expected {', '.join(DEFAULT_PARAMETERS)}, found {study.platform!r}."])
     if not isinstance(given, Mapping):
         raise PlanError([f"The settings of the platform: expected an object, found {_kind(given)}."])
-    faults = _unknown(given, {"parameters", "codes", "confirm_by_api"}, "The settings of the platform")
-    parameters = _parameters(study.platform, given.get("parameters", {}), faults)
-    codes = _codes(study.platform, given.get("codes", {}), faults)
-    confirm = _flag(given, "confirm_by_api", False, "Confirmation by API", faults)
+    problems = _unknown(given, {"parameters", "codes", "confirm_by_api"}, "The settings of the platform")
+    parameters = _parameters(study.platform, given.get("parameters", {}), problems)
+    codes = _codes(study.platform, given.get("codes", {}), problems)
+    confirm = _flag(given, "confirm_by_api", False, "Confirmation by API", problems)
     may_confirm = not confirm or study.platform == "prolific"
-    faults.unless(may_confirm, "Confirmation by API: only Prolific can confirm a submission.")
-    faults.refuse(PlanError)
+    problems.unless(may_confirm, "Confirmation by API: only Prolific can confirm a submission.")
+    problems.refuse(PlanError)
     return PlatformPlan(study.platform, parameters, codes, confirm)
 
 
-def _parameters(platform: str, given: Any, faults: Faults) -> dict[str, str]:
+def _parameters(platform: str, given: Any, problems: Problems) -> dict[str, str]:
     defaults, where = DEFAULT_PARAMETERS[platform], "The parameters of the address"
-    if not faults.unless(isinstance(given, Mapping), f"{where}: expected an object, found {_kind(given)}."):
+    if not problems.unless(isinstance(given, Mapping), f"{where}: expected an object, found {_kind(given)}."):
         return dict(defaults)
-    faults += _unknown(given, defaults, where)
+    problems += _unknown(given, defaults, where)
     known = {name: value for name, value in given.items() if name in defaults}
     for name, value in known.items():
         expected = f"expected a name such as {defaults[name]}, found {value!r}"
-        faults.unless(_matches(PARAMETER, value), f"The parameter for the {name}: {expected}.")
+        problems.unless(_matches(PARAMETER, value), f"The parameter for the {name}: {expected}.")
     found = defaults | known
     is_own = platform != "mturk" or found == defaults
-    faults.unless(is_own, f"{where}: Mechanical Turk names them itself; leave them as they are.")
-    faults.unless(not _twice(map(str, found.values())), f"{where}: expected three different names.")
+    problems.unless(is_own, f"{where}: Mechanical Turk names them itself; leave them as they are.")
+    problems.unless(not _twice(map(str, found.values())), f"{where}: expected three different names.")
     return found
 
 
-def _codes(platform: str, given: Any, faults: Faults) -> dict[str, str]:
+def _codes(platform: str, given: Any, problems: Problems) -> dict[str, str]:
     where, is_prolific = "The completion codes", platform == "prolific"
-    if not faults.unless(isinstance(given, Mapping), f"{where}: expected an object, found {_kind(given)}."):
+    if not problems.unless(isinstance(given, Mapping), f"{where}: expected an object, found {_kind(given)}."):
         return {}
-    faults += _unknown(given, OUTCOMES, where)
+    problems += _unknown(given, OUTCOMES, where)
     codes = {name: value for name, value in given.items() if name in OUTCOMES and value != ""}
     for name, value in codes.items():
         expected = f"expected letters, digits, - and _, at most 64, found {value!r}"
-        faults.unless(_matches(CODE, value), f"The code for {name}: {expected}.")
+        problems.unless(_matches(CODE, value), f"The code for {name}: {expected}.")
     made = f"{where}: only Prolific's are set by hand; all others are made for each person."
-    faults.unless(is_prolific or not codes, made)
+    problems.unless(is_prolific or not codes, made)
     shown = "The code for complete: expected the completion code that Prolific shows for the study."
-    faults.unless(not is_prolific or "complete" in codes, shown)
-    faults.unless(not _twice(map(str, codes.values())), f"{where}: expected a different code for each outcome.")
+    problems.unless(not is_prolific or "complete" in codes, shown)
+    problems.unless(not _twice(map(str, codes.values())), f"{where}: expected a different code for each outcome.")
     return codes
 
 
@@ -307,23 +307,23 @@ def _twice(values: Iterable[str]) -> list[str]:
     return [value for value, count in Counter(values).items() if count > 1]
 
 
-def _unknown(given: Mapping[Any, Any], known: Collection[str], where: str) -> Faults:
+def _unknown(given: Mapping[Any, Any], known: Collection[str], where: str) -> Problems:
     expected = ", ".join(sorted(known))
-    return Faults(f"{where}: there is no {name!r}; expected {expected}." for name in given if name not in known)
+    return Problems(f"{where}: there is no {name!r}; expected {expected}." for name in given if name not in known)
 
 
-def _flag(given: Mapping[str, Any], name: str, default: bool, where: str, faults: Faults) -> bool:
+def _flag(given: Mapping[str, Any], name: str, default: bool, where: str, problems: Problems) -> bool:
     value = given.get(name, default)
-    faults.unless(isinstance(value, bool), f"{where}: expected true or false, found {value!r}.")
+    problems.unless(isinstance(value, bool), f"{where}: expected true or false, found {value!r}.")
     return bool(value)
 
 
 def _one_of(
-    given: Mapping[str, Any], name: str, among: Collection[str], default: str, where: str, faults: Faults
+    given: Mapping[str, Any], name: str, among: Collection[str], default: str, where: str, problems: Problems
 ) -> str:
     value = given.get(name, default)
     is_one = isinstance(value, str) and value in among
-    return value if faults.unless(is_one, f"{where}: expected {', '.join(among)}, found {value!r}.") else default
+    return value if problems.unless(is_one, f"{where}: expected {', '.join(among)}, found {value!r}.") else default
 
 
 # Questions as lines of a text ---------------------------------------------------------------------
@@ -341,13 +341,13 @@ def read_questions(text: str, *, languages: Sequence[str], taken: Iterable[str] 
     Raises:
         PlanError: a sentence for each line that is no question.
     """
-    faults, found, names = Faults(), [], set(taken)
+    problems, found, names = Problems(), [], set(taken)
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         words, equals, answer = (part.strip() for part in line.rpartition("="))
         expected = f"Line {number}: expected a question, = and its answers, such as Do you sing? = yes; no."
-        if not faults.unless(equals and words and answer, expected):
+        if not problems.unless(equals and words and answer, expected):
             continue
         labels = _read_labels(words.removesuffix(OPTIONAL), languages)
         question: dict[str, Any] = {"name": _name(labels, names), "labels": labels}
@@ -358,11 +358,11 @@ def read_questions(text: str, *, languages: Sequence[str], taken: Iterable[str] 
             continue
         choices = [_read_labels(part.strip(), languages) for part in answer.split(";") if part.strip()]
         expected = f"Line {number}: expected number, text or at least two choices behind =, found {answer}."
-        faults.unless(len(choices) >= 2, expected)
+        problems.unless(len(choices) >= 2, expected)
         # A choice is named by its words in the first language that has any.
         made = [{"value": next(iter(one.values()))[:60], "labels": one} for one in choices]
         found.append(question | {"kind": "choice", "choices": made})
-    faults.refuse(PlanError)
+    problems.refuse(PlanError)
     return found
 
 

@@ -205,7 +205,7 @@ class StreamReader(Buffered):
     def _refuse(self, error: Exception) -> NoReturn:
         if "memory" in str(error).lower():
             refuse_dictionary(self._name, "a larger one")
-        refuse_damaged(self._name, f"{self._packing.title} data without faults", "damaged data")
+        refuse_damaged(self._name, f"{self._packing.title} data without problems", "damaged data")
 
 
 class ZstandardReader(Buffered):
@@ -231,7 +231,7 @@ class ZstandardReader(Buffered):
         try:
             unpacked = self._reader.read(UNPACK_BYTES)
         except DAMAGE:
-            refuse_damaged(self._name, "Zstandard data without faults", "damaged data")
+            refuse_damaged(self._name, "Zstandard data without problems", "damaged data")
         if not unpacked:
             self._source.check_end()
         return unpacked

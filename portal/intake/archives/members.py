@@ -207,7 +207,7 @@ class KnownPaths:
         self._last_keys: tuple[bytes, ...] = ()  # kept, since most files lie beside the one before
 
     def add(self, path: str) -> Problem | None:
-        """Take one more file; the fault where it collides with an earlier one, which then stays the one that counts."""
+        """Take one more file; the problem if it collides with an earlier one, which stays the one that counts."""
         key = _key(path)
         folders = self._folder_keys(path.rpartition("/")[0])
         if (earlier := self._files.get(key)) is not None:

@@ -429,7 +429,7 @@ class _ZippedFile(MemberStream):
             try:
                 unpacked = self._decompressor.decompress(packed, UNPACK_BYTES)
             except DAMAGE:
-                refuse_damaged(self._shown, "data without faults", "damaged data")
+                refuse_damaged(self._shown, "data without problems", "damaged data")
             if unpacked or is_end:
                 return unpacked
         return b""

@@ -88,8 +88,8 @@ def read_manifest(folder: Path, *, enrolment_share: float) -> CorpusDraft:
 
 def _read_lines(path: Path, problems: ProblemList) -> list[Line]:
     """The data lines with every known column (empty where it is not given), stripped."""
-    text, faults = read_text_file(path)
-    problems.keep(faults)
+    text, text_problems = read_text_file(path)
+    problems.keep(text_problems)
     lines: list[Line] = []
     header: list[str] | None = None
     for place, fields in _records(path.name, text, problems):
@@ -103,7 +103,7 @@ def _read_lines(path: Path, problems: ProblemList) -> list[Line]:
             values = dict.fromkeys(OPTIONAL, "")
             values.update(zip(header, (field.strip() for field in fields), strict=True))
             lines.append((place, values))
-    if not lines and not faults:
+    if not lines and not text_problems:
         problems.add(Place(path.name).problem("empty-file"))
     return lines
 

@@ -131,8 +131,8 @@ def _check_folders(rows: list[SourceRow], problems: ProblemList) -> None:
 def _read_librispeech_speakers(folder: Path, path: Path, problems: ProblemList) -> SpeakerList:
     """``<id> | <sex> | <subset> | <minutes> | <name>``; lines beginning with ``;`` are comments."""
     file = path.relative_to(folder).as_posix()
-    text, faults = read_text_file(path, file)
-    problems.keep(faults)
+    text, text_problems = read_text_file(path, file)
+    problems.keep(text_problems)
     speakers = SpeakerList(is_read=bool(text))
     genders = speakers.genders
     for number, line in enumerate(text.split("\n"), start=1):
@@ -227,9 +227,9 @@ def _vctk_row(folder: Path, root: Path, audio: Path, speakers: SpeakerList, prob
     place = Place(path.relative_to(folder).as_posix())
     transcript, told = "", speakers.told(speaker)
     if path.is_file():
-        transcript, faults = read_text_file(path, place.file)
-        problems.keep(faults)
-        told |= {"transcript"} if has_errors(faults) else frozenset()
+        transcript, text_problems = read_text_file(path, place.file)
+        problems.keep(text_problems)
+        told |= {"transcript"} if has_errors(text_problems) else frozenset()
     gender, gender_place = speakers.genders.get(speaker, ("", Place(_VCTK_SPEAKERS)))
     return SourceRow(
         audio.stem, speaker, gender, transcript.strip(), audio, file, Place(file), gender_place, place, told=told
@@ -248,8 +248,8 @@ def _warn_of_missing_audio(folder: Path, root: Path, rows: list[SourceRow], prob
 def _read_vctk_speakers(folder: Path, path: Path, problems: ProblemList) -> SpeakerList:
     """``<id> <age> <gender> …`` under a heading; early releases leave the ``p`` of the id out."""
     file = path.relative_to(folder).as_posix()
-    text, faults = read_text_file(path, file)
-    problems.keep(faults)
+    text, text_problems = read_text_file(path, file)
+    problems.keep(text_problems)
     speakers = SpeakerList(is_read=bool(text))
     for number, line in enumerate(text.split("\n"), start=1):
         fields = line.split()

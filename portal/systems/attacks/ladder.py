@@ -80,7 +80,7 @@ class Ladder:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class Note:
     """A sentence about a ladder. `is_unlike`: it tells an order that should not be."""
 
     place: str
@@ -94,24 +94,24 @@ class LadderReading:
 
     Attributes:
         summary: one sentence; empty where no ladder has two rungs.
-        remarks: one for each ladder that breaks or that no interval settles, and for each attacker that is weak.
+        notes: one for each ladder that breaks or that no interval settles, and for each attacker that is weak.
         missing: why the ladder ends before the strongest attacker; empty where it does not.
     """
 
     summary: str
-    remarks: tuple[Remark, ...]
+    notes: tuple[Note, ...]
     missing: str
 
     @property
     def is_unlike(self) -> bool:
-        return any(remark.is_unlike for remark in self.remarks)
+        return any(note.is_unlike for note in self.notes)
 
 
 def read_ladders(ladders: Sequence[Ladder]) -> LadderReading:
     """What the ladders of a system say together, and what of each has to be known."""
     whole = [ladder for ladder in ladders if len(ladder.rungs) > 1]
-    remarks = [remark for ladder in ladders for remark in _remarks(ladder)]
-    return LadderReading(_summary(whole), tuple(remarks), _missing(ladders))
+    notes = [note for ladder in ladders for note in _notes(ladder)]
+    return LadderReading(_summary(whole), tuple(notes), _missing(ladders))
 
 
 def _summary(ladders: Sequence[Ladder]) -> str:
@@ -152,10 +152,10 @@ def _missing(ladders: Sequence[Ladder]) -> str:
     )
 
 
-def _remarks(ladder: Ladder) -> Iterator[Remark]:
+def _notes(ladder: Ladder) -> Iterator[Note]:
     weak = ladder.unprotected
     if weak is not None and weak.eer >= WEAK_FROM:
-        yield Remark(
+        yield Note(
             ladder.title,
             f"{ladder.attacker} errs in {decimals(weak.eer, DIGITS)} % of the trials of original speech: it is a weak "
             "attacker, and a high EER of it proves little.",
@@ -163,11 +163,11 @@ def _remarks(ladder: Ladder) -> Iterator[Remark]:
         )
     for less, more in ladder.steps_up:
         reasons = list(_reasons(less, more, ladder))
-        yield Remark(ladder.title, f"{_naming(less, more)}: {'; '.join(reasons)}.", is_unlike=True)
+        yield Note(ladder.title, f"{_naming(less, more)}: {'; '.join(reasons)}.", is_unlike=True)
     if ladder.is_monotone and len(ladder.rungs) > 1:
         unsettled = [pair for pair in pairwise(ladder.rungs) if _overlap(*pair)]
         if unsettled:
-            yield Remark(ladder.title, f"{_unsettled(unsettled, ladder.speakers)}.", is_unlike=False)
+            yield Note(ladder.title, f"{_unsettled(unsettled, ladder.speakers)}.", is_unlike=False)
 
 
 def _naming(less: Rung, more: Rung) -> str:

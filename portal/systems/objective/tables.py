@@ -96,7 +96,7 @@ def interval_in_words(low: float | None, high: float | None, digits: int) -> str
 
 
 def add_note(cell: Cell, note: str, *, is_unlike: bool = False) -> Cell:
-    """The cell with one more remark."""
+    """The cell with one more note."""
     joined = "; ".join(filter(None, [cell.note, note]))
     return replace(cell, note=joined, is_unlike=cell.is_unlike or is_unlike)
 

@@ -163,7 +163,7 @@ def _measure_row(measure: UtteranceMeasure) -> dict[str, Any]:
     return {
         "measure": measure,
         "texts": [*numbers, lag_text(measure)],
-        "faults": ", ".join(find_problem_code(code).title for code in measure.faults),
+        "problems": ", ".join(find_problem_code(code).title for code in measure.faults),
     }
 
 
@@ -189,7 +189,7 @@ def _utterance_cells(view: View, row: dict[str, Any], order: str) -> list[Cell |
     utterance = measure.file.utterance
     link = f"{reverse('systems:compare', args=[view.system.name, measure.file_id])}?order={order}"
     speaker = Cell(utterance.speaker.name, aside=utterance.speaker.get_gender_display())
-    return [Cell(utterance.name, link=link), speaker, *row["texts"], row["faults"]]
+    return [Cell(utterance.name, link=link), speaker, *row["texts"], row["problems"]]
 
 
 def _list_numbers(measure: UtteranceMeasure) -> list[tuple[Metric, float | None]]:
@@ -261,7 +261,7 @@ def compare_page(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
         "measure": measure,
         "measures": measures,
         "own": _own_table(file, measure, measures),
-        "faults": [find_problem_code(code) for code in measure.faults] if measure else [],
+        "problems": [find_problem_code(code) for code in measure.faults] if measure else [],
         "player": _player(request, file, measure),
         "voice": _voice(making, file),
         "explanation": _explanation(request, file, measure, making),

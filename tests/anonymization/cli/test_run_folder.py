@@ -220,7 +220,7 @@ def test_files_that_all_fail_end_the_run_early(shell, tmp_path):
     assert "0 finished (0 s of speech), 50 failed, 10 not tried (as the first ones all failed)." in answer.out
 
 
-def test_fault_of_a_file_is_told_in_its_parts(shell, tmp_path):
+def test_problem_of_a_file_is_told_in_its_parts(shell, tmp_path):
     source = write_speech(tmp_path / "in", "a/x.wav")
     soundfile.write(source / "a/loud.wav", buzz(120) / 100.0, RATE_HZ, subtype="FLOAT")
     answer = shell("run", *B2, source, tmp_path / "out", "--seed", 3)

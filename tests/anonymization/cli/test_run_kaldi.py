@@ -132,7 +132,7 @@ def test_segments_are_refused(shell, data, tmp_path):
     assert "found one cut into segments. Write the segments to files first" in refusal(answer)
 
 
-def test_faults_of_the_lists_are_told_and_the_rest_is_done(shell, data, tmp_path):
+def test_problems_of_the_lists_are_told_and_the_rest_is_done(shell, data, tmp_path):
     folder = data / "x_dev_trials_f"
     lines = (folder / "wav.scp").read_text().splitlines()
     (folder / "wav.scp").write_text("\n".join([*lines[:1], "s2-2 wav/gone.flac", "../../escape wav/s1-3.flac"]) + "\n")
@@ -219,7 +219,7 @@ def test_folder_beside_data_directories_is_not_passed_over_silently(shell, data,
     assert "found a folder without wav.scp that holds 1 recording, such as x.wav" in answer.err
 
 
-def test_lists_with_faults_lose_no_good_line(shell, data, tmp_path):
+def test_lists_with_problems_lose_no_good_line(shell, data, tmp_path):
     folder = data / "x_dev_trials_f"
     (folder / "text").write_bytes(b"s1-3 caf\xe9\ns2-2 hello\ns2-3 there\nother words\n")
     (folder / "spk2gender").write_text("s1 f\ns2 x y\n")
@@ -233,7 +233,7 @@ def test_lists_with_faults_lose_no_good_line(shell, data, tmp_path):
     assert len(list(out.rglob("*.wav"))) == 3
 
 
-def test_faults_of_the_enrolment_list_are_told(shell, tmp_path):
+def test_problems_of_the_enrolment_list_are_told(shell, tmp_path):
     folder = write_kaldi(tmp_path / "libri_dev", ENROLLED | TRIED, lists={"trials_f": TRIALS})
     (folder / "enrolls").write_bytes(b"s1-1\ns1-2 again\ns2-1\n")
     answer = shell("run", *B2, folder, tmp_path / "out", "--seed", 4)

@@ -1,4 +1,4 @@
-"""Kaldi files: what is read, and the sentence and line of each fault."""
+"""Kaldi files: what is read, and the sentence and line of each problem."""
 
 import hashlib
 import io
@@ -130,7 +130,7 @@ def test_a_faulty_line_is_reported_and_left_out(read, text, code):
     assert (only(parsed).code, only(parsed).file, only(parsed).line) == (code, "the_file", 2)
 
 
-def test_all_faults_are_found_at_once_and_capped():
+def test_all_problems_are_found_at_once_and_capped():
     parsed = kaldi.read_trials(io.StringIO("1 a target\n" + "wrong\n" * 15000), "trials")
     assert parsed.content == (Trial("1", "a", True),)
     *rows, rest = parsed.problems

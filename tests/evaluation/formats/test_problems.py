@@ -1,4 +1,4 @@
-"""What a fault says of a stranger's file: short enough for a page, and nothing that a terminal would obey."""
+"""What a problem says of a stranger's file: short enough for a page, and nothing that a terminal would obey."""
 
 from common.problems import SHOWN_CHARACTERS, Problem
 

@@ -31,7 +31,7 @@ def read_text(text: str, name: str = "result_for_rank_x"):
     return read_rank_file(io.StringIO(text), name=name)
 
 
-def faults(text: str):
+def find_problems(text: str):
     return [(problem.code, problem.line) for problem in read_text(text).problems]
 
 
@@ -134,7 +134,7 @@ def test_planted_defect_is_found_and_nothing_else(path, line, old, new, expected
         text, expected = "".join([*lines[: line - 1], f"{new}\n", *lines[line - 1 :]]), [("unknown-line", line)]
     else:
         text = damaged(path, line, old, new)
-    found = faults(text)
+    found = find_problems(text)
     assert sorted(found, key=str) == sorted(expected, key=str)
 
 
@@ -228,8 +228,8 @@ def test_columns_may_come_in_any_order_and_without_an_index():
 
 
 def test_empty_file_is_refused():
-    assert faults("") == [("empty-file", 1)]
-    assert faults("nothing\n") == [("unknown-line", 1)]
+    assert find_problems("") == [("empty-file", 1)]
+    assert find_problems("nothing\n") == [("unknown-line", 1)]
 
 
 def test_damaged_files_never_raise():

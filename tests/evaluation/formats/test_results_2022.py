@@ -39,7 +39,7 @@ def read_text(text: str, name: str):
     return read_result_file(io.StringIO(text), name=name)
 
 
-def faults(text: str, name: str):
+def find_problems(text: str, name: str):
     """What is wrong with a text beyond what is wrong with every published file."""
     problems = read_text(text, name).problems
     return [(problem.code, problem.line) for problem in problems if problem.code != "copied-asr"]
@@ -182,7 +182,7 @@ def test_copied_recognition_is_not_taken_for_that_of_the_original_model():
 @pytest.mark.parametrize("path", sorted(R2022.glob("*")), ids=lambda path: path.name)
 def test_written_results_are_the_published_file(path):
     text = path.read_text()
-    if path.name.startswith("results.orig"):  # mend the known fault first
+    if path.name.startswith("results.orig"):  # mend the known problem first
         text = text.replace("user_asr_eval_anon", "asr_eval")
     file = read_text(text, path.name)
     assert {problem.code for problem in file.problems} <= {"unlike-baseline"}  # the copies are still of another model
@@ -286,9 +286,9 @@ def replace_line(path: Path, number: int, old: str, new: str) -> str:
     ],
 )  # fmt: skip
 def test_planted_defect_is_found_and_nothing_else(path, line, old, new, expected):
-    found = faults(replace_line(path, line, old, new), path.name)
+    found = find_problems(replace_line(path, line, old, new), path.name)
     if path is SUMMARY and old == "models/asr_eval":  # the reported number moved to the other model; its line is there
-        found = [fault for fault in found if fault[0] != "missing-result"]
+        found = [problem for problem in found if problem[0] != "missing-result"]
         expected = expected[1:]
     assert found == expected
 
@@ -315,20 +315,20 @@ def test_missing_summary_line_is_found_with_its_average(number):
     averages = {1: 56, 5: 56, 12: 57, 25: 60, 30: 63, 33: 64}
     expected = [("missing-result", number)] + ([("undefined-average", averages[number])] if number < 57 else [])
     text = "".join(lines[: number - 1] + lines[number:])
-    assert faults(text, SUMMARY.name) == expected
+    assert find_problems(text, SUMMARY.name) == expected
     (missing,) = [one for one in read_text(text, SUMMARY.name).problems if one.code == "missing-result"]
     assert missing.remedy.startswith("Run that part of the evaluation" if number < 57 else "Add the line")
 
 
-def test_missing_block_is_one_fault():
+def test_missing_block_is_one_problem():
     lines = RETRAINED.read_text().splitlines(keepends=True)
-    assert faults("".join(lines[7:]), RETRAINED.name) == [("missing-result", 1)]
-    assert faults("".join(lines[:7] + lines[14:]), RETRAINED.name) == [("missing-result", 8)]
+    assert find_problems("".join(lines[7:]), RETRAINED.name) == [("missing-result", 1)]
+    assert find_problems("".join(lines[:7] + lines[14:]), RETRAINED.name) == [("missing-result", 8)]
 
 
 def test_repeated_line_is_found_with_its_average():
     lines = SUMMARY.read_text().splitlines(keepends=True)
-    assert faults("".join([*lines[:21], lines[20], *lines[21:]]), SUMMARY.name) == [
+    assert find_problems("".join([*lines[:21], lines[20], *lines[21:]]), SUMMARY.name) == [
         ("repeated-result", 22), ("undefined-average", 61),
     ]  # fmt: skip
 
@@ -350,7 +350,7 @@ def test_average_of_a_lowered_sum_is_not_believed():
     lowered = f"{7.769 - 0.2 * 16.92:.3f}"
     text = "".join(lines).replace("test anon: 7.769", f"test anon: {lowered}")
     assert lowered in text
-    assert faults(text, SUMMARY.name) == [("missing-result", 21), ("undefined-average", 59)]
+    assert find_problems(text, SUMMARY.name) == [("missing-result", 21), ("undefined-average", 59)]
 
 
 def test_blank_lines_are_noted_and_an_empty_file_is_refused():
@@ -456,7 +456,7 @@ def submission(tmp_path):
     return tmp_path
 
 
-def directory_faults(folder):
+def find_directory_problems(folder):
     (results,) = read_results(folder)
     return [(one.code, one.file, one.line) for one in results.problems if one.code != "copied-asr"]
 
@@ -472,7 +472,7 @@ def consistent(root):
 def test_whole_submission_is_read(submission):
     consistent(submission)
     (results,) = read_results(submission)
-    assert directory_faults(submission) == []
+    assert find_directory_problems(submission) == []
     assert (results.system, results.edition, len(results.files), len(results.scores)) == (STAMP, "2022", 3, 72)
     # the recognizer trained on original speech stands in the single files alone: 4 more sets, 2 language models
     assert len(results.reported_numbers) == 656 + 12
@@ -509,21 +509,21 @@ def test_damaged_submission_is_named(submission, file, change, expected):
         path.unlink()
     else:
         path.write_text(changed)
-    assert directory_faults(submission) == [(code, file, line) for code, line in expected]
+    assert find_directory_problems(submission) == [(code, file, line) for code, line in expected]
 
 
 def test_original_directory_may_be_missing_or_hold_a_summary(submission):
     consistent(submission)
     shutil.copyfile(SUMMARY, submission / f"{STAMP}.orig" / "results_summary.txt")
-    assert directory_faults(submission) == [("unexpected-summary", f"{STAMP}.orig/results_summary.txt", None)]
+    assert find_directory_problems(submission) == [("unexpected-summary", f"{STAMP}.orig/results_summary.txt", None)]
     shutil.rmtree(submission / f"{STAMP}.orig")
-    assert directory_faults(submission) == [("missing-directory", f"{STAMP}.orig", None)]
+    assert find_directory_problems(submission) == [("missing-directory", f"{STAMP}.orig", None)]
     (submission / STAMP).rename(submission / "results-mine")
-    assert [fault[0] for fault in directory_faults(submission)] == ["unexpected-name", "missing-directory"]
+    assert [problem[0] for problem in find_directory_problems(submission)] == ["unexpected-name", "missing-directory"]
 
 
 def test_folder_without_results_is_a_problem(tmp_path):
-    assert directory_faults(tmp_path) == [("no-results", tmp_path.name, None)]
+    assert find_directory_problems(tmp_path) == [("no-results", tmp_path.name, None)]
 
 
 def test_damaged_files_never_raise():

@@ -23,7 +23,7 @@ def published(tmp_path):
     return tmp_path
 
 
-def faults(folder):
+def find_problems(folder):
     [system] = read_results(folder)
     return [(one.code, one.file, one.severity) for one in system.problems if one.code != "copied-asr"]
 
@@ -53,14 +53,14 @@ def test_published_systems_are_those_of_the_folder_itself(tmp_path):
 def test_published_files_without_a_summary_are_a_warning(published, missing, expected):
     for part in missing:
         (published / f"{part}_mcadams").unlink()
-    assert faults(published) == expected
+    assert find_problems(published) == expected
 
 
 @needs_results
 def test_a_number_that_is_none_does_not_contradict_itself(published):
     path = published / "results.anon_mcadams"
     path.write_text(path.read_text().replace("EER: 14.91%", "EER: nan%", 1))
-    assert faults(published) == [("not-finite", path.name, Severity.ERROR)]
+    assert find_problems(published) == [("not-finite", path.name, Severity.ERROR)]
 
 
 @needs_results
@@ -71,7 +71,7 @@ def test_no_number_agrees_with_no_number_alone(published, summary, codes):
     path.write_text(path.read_text().replace(f"{name}\n  EER: 16.92%", f"{name}\n  EER: nan%"))
     other = published / "RESULTS_summary_mcadams"
     other.write_text(other.read_text().replace("16.92%", summary))
-    found = [code for code, _, _ in faults(published)]
+    found = [code for code, _, _ in find_problems(published)]
     assert [code for code in found if code == "contradicting-results"] == codes
     assert "not-finite" in found
 

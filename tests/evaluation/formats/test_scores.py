@@ -1,4 +1,4 @@
-"""Kaldi scores: what is read, how it joins its trials, and every fault with file and line."""
+"""Kaldi scores: what is read, how it joins its trials, and every problem with file and line."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def join(scores: str, trials: str = TRIALS):
     return join_scores(table, read_trial_table(io.StringIO(trials), "trials"))
 
 
-def faults(joined):
+def find_problems(joined):
     return [(problem.code, problem.file, problem.line) for problem in joined.problems]
 
 
@@ -95,14 +95,14 @@ def test_scores_allow_any_space(written):
         ("a a-1\n", [("malformed-line", "scores", 1)]),
     ],
 )
-def test_fault_is_named_with_its_line(scores, expected):
-    assert faults(join(scores)) == expected
+def test_problem_is_named_with_its_line(scores, expected):
+    assert find_problems(join(scores)) == expected
 
 
-def test_all_faults_are_named_at_once():
+def test_all_problems_are_named_at_once():
     scores = SCORES.replace("a b-1 -3.25\n", "a b-1 nan\n").replace("b b-1 7\n", "b c-1 7\nb a-1 2\n")
     joined = join(scores)
-    assert faults(joined) == [
+    assert find_problems(joined) == [
         ("missing-score", "trials", 4),
         ("extra-score", "scores", 4),
         ("repeated-score", "scores", 5),
@@ -119,22 +119,22 @@ def test_repeated_score_says_where_the_first_one_is():
     assert join(SCORES + "a a-1 -5\n").scores[0] == 12.5
 
 
-def test_trial_faults_are_named_with_their_line():
+def test_trial_problems_are_named_with_their_line():
     trials = TRIALS.replace("b a-1 nontarget", "b a-1 impostor") + "a a-1 target\n"
-    assert faults(join(SCORES, trials)) == [
+    assert find_problems(join(SCORES, trials)) == [
         ("wrong-kind", "trials", 3),
         ("repeated-trial", "trials", 5),
         ("extra-score", "scores", 3),
     ]
     only_targets = TRIALS.replace("nontarget", "target")
-    assert faults(join(SCORES, only_targets)) == [("one-class", "trials", None)]
+    assert find_problems(join(SCORES, only_targets)) == [("one-class", "trials", None)]
 
 
 def test_each_missing_score_is_named_and_those_beyond_the_bound_are_counted():
     trials = "".join(f"a u{number} {'target' if number % 2 else 'nontarget'}\n" for number in range(10_102))
     joined = join("a u0 1\na u1 2\n", trials)
     assert joined.missing == 10_100
-    assert faults(joined)[:-1] == [("missing-score", "trials", line) for line in range(3, 10_003)]
+    assert find_problems(joined)[:-1] == [("missing-score", "trials", line) for line in range(3, 10_003)]
     last = joined.problems[-1]
     assert (last.line, last.found, last.count) == (None, "100 more", 100)
 
@@ -186,7 +186,10 @@ def test_pairs_with_one_hash_are_still_told_apart(monkeypatch):
     monkeypatch.setattr(module, "_hash", lambda words: np.zeros(len(words), np.uint64))
     turned = "".join(reversed(SCORES.splitlines(keepends=True)))
     assert join(turned).scores.tolist() == [12.5, -3.25, -1e-5, 7]
-    assert faults(join(turned + "a a-1 3\nx y 3\n")) == [("extra-score", "scores", 6), ("repeated-score", "scores", 5)]
+    assert find_problems(join(turned + "a a-1 3\nx y 3\n")) == [
+        ("extra-score", "scores", 6),
+        ("repeated-score", "scores", 5),
+    ]
 
 
 def test_a_name_that_continues_another_is_another_pair():
@@ -218,18 +221,18 @@ def test_missing_file_is_a_problem(tmp_path):
     assert (problem.code, problem.file) == ("missing-file", "scores")
 
 
-def test_unreadable_file_is_one_fault_and_not_one_of_each_line(tmp_path):
+def test_unreadable_file_is_one_problem_and_not_one_of_each_line(tmp_path):
     (tmp_path / "scores").write_text(SCORES)
     (tmp_path / "trials").write_text(TRIALS)
     joined = join_files(tmp_path / "nowhere", tmp_path / "trials")
-    assert faults(joined) == [("missing-file", str(tmp_path / "nowhere"), None)]
+    assert find_problems(joined) == [("missing-file", str(tmp_path / "nowhere"), None)]
     assert (joined.missing, len(joined.scores)) == (4, 0)
     joined = join_files(tmp_path / "scores", tmp_path / "nowhere")
-    assert faults(joined) == [("missing-file", str(tmp_path / "nowhere"), None)]
+    assert find_problems(joined) == [("missing-file", str(tmp_path / "nowhere"), None)]
     assert (joined.extra, len(joined.scores)) == (4, 0)
 
 
-def test_measuring_names_the_first_faults_of_a_kind_and_counts_the_others(tmp_path):
+def test_measuring_names_the_first_problems_of_a_kind_and_counts_the_others(tmp_path):
     (tmp_path / "trials").write_text("".join(f"a a-{n} target\nb a-{n} nontarget\n" for n in range(100)))
     with pytest.raises(MetricInputError) as error:
         measure_scores(tmp_path / "nowhere", tmp_path / "trials")
@@ -269,7 +272,7 @@ def test_any_table_joins_in_any_order(rows, random):
 
 @needs_real
 @pytest.mark.parametrize("folder", sorted(path.name for path in REAL.glob("scores-ohnn/ASV-*")))
-def test_real_scores_join_without_a_fault(folder):
+def test_real_scores_join_without_a_problem(folder):
     name = folder.rpartition("-")[2].removesuffix("_anon")
     trials = read_trial_table(REAL / "data" / name / "trials")
     table = read_scores(REAL / "scores-ohnn" / folder / "scores")

@@ -103,7 +103,7 @@ def test_variants_are_the_published_and_the_stabilised_one():
     assert with_variant(SPANE.changed(epochs=40), "literal").zero_epochs == 24
 
 
-def test_all_faults_of_a_recipe_are_said_at_once():
+def test_all_problems_of_a_recipe_are_said_at_once():
     with pytest.raises(MetricInputError) as told:
         SPANE.changed(width=100, epochs=0, crop_s=2.0)
     for name in ("width:", "epochs:", "crop_s:"):

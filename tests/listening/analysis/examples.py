@@ -24,7 +24,7 @@ def made_up_results(systems=SYSTEMS, tasks=RATED, is_simulated=True, seed=1):
         "made-up", "A made-up study", "rating", tuple(tasks), dict.fromkeys(tasks, (1, 10)), is_simulated
     )
     counts = {"listeners": len(LISTENERS), "sessions": len(LISTENERS), "ratings": 1234, "left_out": 0}
-    return Results(facts.as_data(), Settings().as_data(), counts, ["A remark."], {"analysis": "0"}, tables)
+    return Results(facts.as_data(), Settings().as_data(), counts, ["A note."], {"analysis": "0"}, tables)
 
 
 def _fixed(name, systems, tasks):

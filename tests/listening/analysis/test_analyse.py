@@ -1,4 +1,4 @@
-"""The whole analysis: every table of each form, remarks on what is absent, progress, and the same results again."""
+"""The whole analysis: every table of each form, notes on what is absent, progress, and the same results again."""
 
 from dataclasses import replace
 
@@ -107,13 +107,13 @@ def test_another_seed_moves_intervals_and_no_means(results):
     assert [row["mean_low"] for row in other] != [row["mean_low"] for row in usual]
 
 
-def test_without_objective_measures_a_remark_says_so():
+def test_without_objective_measures_a_note_says_so():
     found = analyse(replace(made_inputs(), objective=None), SETTINGS)
-    assert sum("No objective measures were given" in remark for remark in found.remarks) == 1
+    assert sum("No objective measures were given" in note for note in found.remarks) == 1
     assert found.table("raw", "summary").rows
 
 
-def test_remarks_of_the_reading_stand_first():
+def test_notes_of_the_reading_stand_first():
     inputs = made_inputs()
     told = replace(inputs, study=replace(inputs.study, design={"remarks": ["The scale was found."]}))
     assert analyse(told, SETTINGS).remarks[0] == "The scale was found."
@@ -137,12 +137,12 @@ def test_excluded_boards_are_left_out_and_told():
     assert "No boards count: every session is left out by a standing rule." in found.remarks
 
 
-def test_where_every_session_is_excluded_the_tables_are_absent_and_a_remark_says_so():
+def test_where_every_session_is_excluded_the_tables_are_absent_and_a_note_says_so():
     inputs = made_inputs()
     everyone = replace(inputs.ratings, excluded=np.full(len(inputs.ratings), "all"))
     found = analyse(replace(inputs, ratings=everyone), SETTINGS)
     assert found.table("raw", "summary") is None
-    assert sum("No ratings count for" in remark for remark in found.remarks) == 2
+    assert sum("No ratings count for" in note for note in found.remarks) == 2
 
 
 def test_nothing_to_analyse_is_told():

@@ -1,4 +1,4 @@
-"""Inputs and bundles: the same bytes for the same study, everything back, and every fault of a changed file told."""
+"""Inputs and bundles: the same bytes for the same study, everything back, and every problem of a changed file told."""
 
 import hashlib
 import io
@@ -135,8 +135,8 @@ def changed(name, old, new, inputs=None):
         ("study.json", "10.0", "9" * 400, "which is not finite”"),
         ("study.json", "10.0", "1e300", "expected a lower and a higher number within ±1,000,000"),
         ("study.json", '"seed": 5', '"seed": NaN', "study.json: expected JSON, found “the number NaN"),
-        ("study.json", '"seed": 5', '"remarks": 5', "expected a list of texts as remarks of the design, found 5"),
-        ("study.json", '"seed": 5', '"remarks": [5]', "expected a list of texts as remarks of the design, found [5]"),
+        ("study.json", '"seed": 5', '"remarks": 5', "expected a list of texts as notes of the design, found 5"),
+        ("study.json", '"seed": 5', '"remarks": [5]', "expected a list of texts as notes of the design, found [5]"),
         ("study.json", "Made up", "Made \\ud800 up", "study.json: expected JSON, found “'utf-8' codec can't encode"),
         ("settings.json", "0.95", "Infinity", "settings.json: expected JSON, found “the number Infinity"),
         ("ratings.csv", ",1,scored,", ",1000000001,scored,", "expected a number from 0 to 1e+09 as position"),

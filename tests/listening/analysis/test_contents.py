@@ -90,7 +90,7 @@ def form(request):
 @pytest.fixture(scope="module")
 def results(form):
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # what a reader must know is a remark in the results
+        warnings.simplefilter("error")  # what a reader must know is a note in the results
         return analyse(inputs_of(form), SETTINGS)
 
 

@@ -168,7 +168,7 @@ def test_a_system_that_few_heard_has_no_interval_beside_others_that_have():
     assert with_it["difference"] == pytest.approx(rows["T01-p1"]["eer"] - rows["T02-p1"]["eer"], abs=1e-9)
 
 
-def test_one_class_gives_a_remark_and_no_rate():
+def test_one_class_gives_a_note_and_no_rate():
     ratings = ratings_of(tasks=("verifiability",))
     scored = score_ratings(
         ratings.rows((ratings.system != "T01-p1") | (ratings.is_target == 1)), SCALE, SETTINGS, "raw"

@@ -102,7 +102,7 @@ def test_interval_is_that_of_resampled_listeners():
     assert (row["auc_low"], row["auc_high"]) == pytest.approx(tuple(np.quantile(areas, [0.025, 0.975])), abs=1e-9)
 
 
-def test_few_listeners_and_one_speaker_give_points_and_a_remark():
+def test_few_listeners_and_one_speaker_give_points_and_a_note():
     row = detection_of(made_up_placements(listeners=1), pairs="original-anonymised", system="all")[0]
     assert row["eer"] is not None
     assert (row["eer_low"], row["remark"]) == (None, "Fewer than 10 listeners: no interval.")

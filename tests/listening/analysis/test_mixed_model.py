@@ -1,4 +1,4 @@
-"""Tables of the mixed model: effects against the originals, shares of variance, and what is left out with a remark."""
+"""Tables of the mixed model: effects against the originals, shares of variance, and what is left out with a note."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_verifiability_takes_the_class_of_pairs_into_account():
         ({"utterance": "all different"}, "utterance", "each utterance was rated once"),
     ],
 )
-def test_a_part_that_cannot_be_told_is_left_out_with_a_remark(changed, part, words):
+def test_a_part_that_cannot_be_told_is_left_out_with_a_note(changed, part, words):
     ratings = drawn()
     ((name, value),) = changed.items()
     values = {
@@ -85,7 +85,7 @@ def test_a_position_that_is_not_known_is_said_to_be_left_out():
     assert tables(plain)[0].records()[0]["remark"] == "Reference. Position in the session is not known and left out."
 
 
-def test_one_listener_constant_ratings_and_few_ratings_are_remarks():
+def test_one_listener_constant_ratings_and_few_ratings_are_notes():
     one = drawn(listeners=1, utterances=1, speakers=1)
     assert "No random part" in tables(one)[0].records()[1]["remark"]
     same = drawn()
@@ -95,12 +95,12 @@ def test_one_listener_constant_ratings_and_few_ratings_are_remarks():
     assert tables(few)[0].records()[1]["remark"]
 
 
-def test_nothing_left_after_the_systems_is_a_remark_and_no_error():
+def test_nothing_left_after_the_systems_is_a_note_and_no_error():
     ratings = ratings_of([f"L{n // 2}" for n in range(20)], ["original", "T1"] * 10, [5, 3] * 10)
     assert "cannot be fitted" in tables(ratings)[0].records()[1]["remark"]
 
 
-def test_a_fit_that_does_not_converge_is_a_remark(monkeypatch):
+def test_a_fit_that_does_not_converge_is_a_note(monkeypatch):
     def unfinished(*given):
         fit = real(*given)
         return type(fit)(fit.effects, fit.errors, fit.variances, fit.residual, fit.deviance, is_converged=False)
@@ -112,7 +112,7 @@ def test_a_fit_that_does_not_converge_is_a_remark(monkeypatch):
     assert {row["variance"] for row in variances.records()} == {None}
 
 
-def test_too_many_levels_are_a_remark(monkeypatch):
+def test_too_many_levels_are_a_note(monkeypatch):
     monkeypatch.setattr(mixed_model, "MOST_LEVELS", 10)
     assert "would take too long" in tables(drawn())[0].records()[0]["remark"]
 

@@ -174,7 +174,7 @@ def test_unknown_measures_are_left_out_pair_by_pair():
     assert rows["1 − WER", "ρF0"] == 22
 
 
-def test_too_little_gives_points_and_remarks():
+def test_too_little_gives_points_and_notes():
     two = columns_of([{"system": "T01", "utterance": f"u{n}", "rating": float(n)} for n in range(2)])
     measured = objective_of([("T01", f"u{n}", n, 10, np.nan) for n in range(5)])
     row = tables_of(two, measured)[1].records()[0]

@@ -43,13 +43,13 @@ def test_four_columns_are_enough():
     assert (inputs.study.name, inputs.study.form) == ("lab", "rating")
     assert inputs.study.scale["naturalness"] == (4, 9)
     assert inputs.study.scale["verifiability"] == (2, 3)
-    assert any("4 to 9, was found in the ratings" in remark for remark in inputs.study.design["remarks"])
+    assert any("4 to 9, was found in the ratings" in note for note in inputs.study.design["remarks"])
 
 
-def test_a_scale_that_is_given_is_taken_and_not_remarked():
+def test_a_scale_that_is_given_is_taken_and_not_noted():
     inputs = read(PLAIN, scale=(1, 10))
     assert set(inputs.study.scale.values()) == {(1, 10)}
-    assert not any("scale" in remark for remark in inputs.study.design["remarks"])
+    assert not any("scale" in note for note in inputs.study.design["remarks"])
     assert read(PLAIN, scale={"naturalness": (0, 100)}).study.scale["naturalness"] == (0, 100)
 
 
@@ -126,7 +126,7 @@ def test_lines_without_a_rating_are_left_out_and_counted():
 def test_a_file_without_originals_says_so():
     inputs = read("listener,task,system,rating\na,mos,x,3\na,mos,natural,4\n")
     assert any(
-        "No system is named original" in remark and "natural, x" in remark for remark in inputs.study.design["remarks"]
+        "No system is named original" in note and "natural, x" in note for note in inputs.study.design["remarks"]
     )
     assert read("listener,task,system,rating\na,mos,x,3\n", original="x").study.labels == {ORIGINAL: "x"}
 
@@ -252,11 +252,11 @@ def test_the_form_of_2020_is_tolerant_in_values_and_order_of_columns():
     assert inputs.ratings.system.tolist() == ["team99", "team98"]
     assert inputs.ratings.utterance.tolist() == ["a strange name", "A_B_1"]
     assert inputs.ratings.is_target.tolist() == [-1, 0]
-    remarks = " ".join(inputs.study.design["remarks"])
-    assert "No system is named ref" in remarks
-    assert "no sanity anchor" in remarks
-    assert "The names of 1 samples" in remarks
-    assert "1 line of the file without a rating left out." in remarks
+    notes = " ".join(inputs.study.design["remarks"])
+    assert "No system is named ref" in notes
+    assert "no sanity anchor" in notes
+    assert "The names of 1 samples" in notes
+    assert "1 line of the file without a rating left out." in notes
 
 
 def test_unconverted_speech_is_a_nontarget_only_where_its_name_tells_two_speakers():

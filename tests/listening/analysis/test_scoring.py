@@ -30,7 +30,7 @@ def test_only_scored_ratings_count():
     told = count_left_out(given, SETTINGS)
     names = ("practice_ratings", "gold_ratings", "bridge_ratings", "ratings", "ratings_read")
     assert [told.counts[name] for name in names] == [1, 1, 1, 1, 4]
-    assert "3 ratings of practice (1), control (1) and bridge trials (1) enter no scores." in told.remarks
+    assert "3 ratings of practice (1), control (1) and bridge trials (1) enter no scores." in told.notes
 
 
 def test_excluded_sessions_count_only_when_asked_for():
@@ -40,7 +40,7 @@ def test_excluded_sessions_count_only_when_asked_for():
         assert listeners_of(given, kind, with_excluded=True) == ["a", "b"]
     told = count_left_out(given, SETTINGS)
     assert (told.counts["left_out"], told.counts["excluded_sessions"], told.counts["listeners"]) == (6, 1, 1)
-    assert told.remarks == ("1 session of 1 listener with 6 ratings is left out by standing rules.",)
+    assert told.notes == ("1 session of 1 listener with 6 ratings is left out by standing rules.",)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,7 @@ def test_a_listener_with_equal_ratings_is_flagged():
     given = columns_of([*rows("a", 3, 3), *({"listener": "b", "rating": 7.0} for _ in range(5))])
     told = count_left_out(given, SETTINGS)
     assert told.counts["flat_listeners"] == 1
-    assert told.remarks == (
-        "1 listener gave one rating, or equal ones only, in a task; normalised they are all 0.5: b.",
-    )
+    assert told.notes == ("1 listener gave one rating, or equal ones only, in a task; normalised they are all 0.5: b.",)
 
 
 def test_nothing_that_counts_gives_empty_scores():

@@ -97,7 +97,7 @@ def test_a_panel_that_hears_no_difference_is_not_taken_apart():
     assert sum(row["is_caught"] for row in rows) <= 0.3 * 40
 
 
-def test_under_the_limit_of_p913_alone_is_a_remark():
+def test_under_the_limit_of_p913_alone_is_a_note():
     ratings = with_one(panel(seed=4), lambda values: values + np.random.default_rng(5).normal(0, 2.0, values.size))
     row = found(ratings, "disagrees", listener="L000")[0]
     assert row["is_caught"] == 0

@@ -139,7 +139,7 @@ def test_unknown_utterances_leave_intervals_of_listeners():
         assert "not known" in row["remark"]
 
 
-def test_few_utterances_are_remarked_on():
+def test_few_utterances_are_noted_on():
     for row in make_summary_tables(scored_of(utterances=6), SETTINGS, NO_DIFFERENCES)[0].records(task="naturalness"):
         assert row["items"] <= 6
         assert row["se_item"] is None

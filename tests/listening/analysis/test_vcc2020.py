@@ -84,7 +84,7 @@ def test_what_counts_is_told(results):
         6200,
     )
     assert (results.counts["listeners"], results.counts["excluded_listeners"]) == (119, 5)
-    assert any("targets only" in remark for remark in results.remarks)
+    assert any("targets only" in note for note in results.remarks)
 
 
 @pytest.mark.parametrize(("scores", "expected"), [("raw", 0.186), ("normalised", 0.114)])

@@ -45,7 +45,7 @@ class Evaluator(threading.Thread):
         super().__init__(daemon=True)
         self.url, self.link = url, link
         self.random = random.Random(seed)
-        self.given, self.faults, self.fault = [], [], None
+        self.given, self.problems, self.error = [], [], None
         self.address = self.code = ""
         self.total = 0
 
@@ -59,15 +59,15 @@ class Evaluator(threading.Thread):
                 self.open_context()
                 self.go_through()
                 self.browser.close()
-        except BaseException as fault:  # told by whoever waits for the thread
-            self.fault = fault
+        except BaseException as error:  # told by whoever waits for the thread
+            self.error = error
 
     def finish(self, seconds):
         """Wait for the end; what went wrong in the thread goes wrong here."""
         self.join(seconds)
         assert not self.is_alive(), f"only {len(self.given)} trials in time"
-        if self.fault:
-            raise AssertionError(f"after {len(self.given)} trials") from self.fault
+        if self.error:
+            raise AssertionError(f"after {len(self.given)} trials") from self.error
 
     def open_context(self):
         self.context = self.browser.new_context(base_url=self.url, **self.options)
@@ -77,7 +77,7 @@ class Evaluator(threading.Thread):
     def open_page(self):
         self.page = self.context.new_page()
         self.page.on("dialog", lambda dialog: dialog.accept())
-        watch_page(self.page, self.faults, self.url)
+        watch_page(self.page, self.problems, self.url)
 
     # The way through a session -----------------------------------------------------------------------
 

@@ -81,7 +81,7 @@ def drag(page, slot, x, y):
     page.mouse.up()
 
 
-def test_board_is_placed_by_dragging_and_every_move_and_play_is_stored(page, faults):
+def test_board_is_placed_by_dragging_and_every_move_and_play_is_stored(page, problems):
     session = make_session(make_board_study())
     open_trials(page, session)
     hear(page)
@@ -103,10 +103,10 @@ def test_board_is_placed_by_dragging_and_every_move_and_play_is_stored(page, fau
     assert board["samples"]["3"]["at"] == pytest.approx([0.3, 0.3], abs=0.01)
     assert all(sample["plays"] == 1 for sample in board["samples"].values())
     assert session.plays.filter(is_whole=True).count() == len(SLOTS)
-    assert faults[page] == []
+    assert problems[page] == []
 
 
-def test_criterion_21_board_is_done_without_drag_by_choosing_and_tapping(new_page, faults):
+def test_criterion_21_board_is_done_without_drag_by_choosing_and_tapping(new_page, problems):
     page = new_page(has_touch=True)
     page.set_viewport_size({"width": 360, "height": 640})
     session = make_session(make_board_study(boards=1))
@@ -124,10 +124,10 @@ def test_criterion_21_board_is_done_without_drag_by_choosing_and_tapping(new_pag
     expect(page.locator("#trials")).to_have_count(0)
     assert {move["by"] for move in board_of(session)["moves"]} == {"tap"}
     assert board_of(session)["samples"]["3"]["at"] == pytest.approx([0.38, 0.5], abs=0.01)
-    assert faults[page] == []
+    assert problems[page] == []
 
 
-def test_criterion_21_board_is_done_by_keyboard_alone(page, faults):
+def test_criterion_21_board_is_done_by_keyboard_alone(page, problems):
     session = make_session(make_board_study(boards=1))
     open_trials(page, session)
     for number, slot in enumerate(SLOTS):
@@ -152,10 +152,10 @@ def test_criterion_21_board_is_done_by_keyboard_alone(page, faults):
     assert [sample["at"] for sample in board["samples"].values()] == [[0.5 + 0.05 * n, 0.51] for n in range(6)]
     assert {move["by"] for move in board["moves"]} == {"keys"}
     assert Session.objects.get(pk=session.pk).state == Session.State.FINISHED
-    assert faults[page] == []
+    assert problems[page] == []
 
 
-def test_criterion_21_board_is_done_by_the_list_with_coordinates(page, faults):
+def test_criterion_21_board_is_done_by_the_list_with_coordinates(page, problems):
     session = make_session(make_board_study(boards=1, board_groups=True))
     open_trials(page, session)
     go_to(page, page.get_by_text("All samples as a list"))
@@ -182,7 +182,7 @@ def test_criterion_21_board_is_done_by_the_list_with_coordinates(page, faults):
     assert [sample["at"] for sample in board["samples"].values()] == [[n / 10, 0.333] for n in range(6)]
     assert [sample["group"] for sample in board["samples"].values()] == ["A", "B"] * 3
     assert {move["by"] for move in board["moves"]} == {"list"}
-    assert faults[page] == []
+    assert problems[page] == []
 
 
 def test_board_is_sent_only_when_all_is_heard_and_placed_and_the_speakers_are_told(page):
@@ -230,7 +230,7 @@ def test_a_reload_keeps_what_lies_on_the_board(page):
     assert [sample["group"] for sample in board["samples"].values()] == ["B", *"AAAAA"]
 
 
-def test_a_line_has_one_coordinate_and_samples_on_one_spot_stay_visible(page, faults):
+def test_a_line_has_one_coordinate_and_samples_on_one_spot_stay_visible(page, problems):
     session = make_session(make_board_study(boards=1, board_dimensions=1))
     open_trials(page, session)
     hear(page)
@@ -246,7 +246,7 @@ def test_a_line_has_one_coordinate_and_samples_on_one_spot_stay_visible(page, fa
     samples = board_of(session)["samples"]
     assert samples["1"]["at"] == [pytest.approx(0.25, abs=0.01)]
     assert [samples[slot]["at"] for slot in SLOTS[1:]] == [[0.5]] * 5
-    assert faults[page] == []
+    assert problems[page] == []
 
 
 def test_a_finger_drags_a_sample_without_scrolling_the_page(new_page):
@@ -268,7 +268,7 @@ def test_a_finger_drags_a_sample_without_scrolling_the_page(new_page):
     expect(token(page, "2")).to_have_attribute("data-state", "not-heard")
 
 
-def test_moves_beyond_the_many_that_are_kept_are_counted(page, faults):
+def test_moves_beyond_the_many_that_are_kept_are_counted(page, problems):
     session = make_session(make_board_study(boards=1))
     open_trials(page, session)
     hear(page)
@@ -289,7 +289,7 @@ def test_moves_beyond_the_many_that_are_kept_are_counted(page, faults):
     assert len(board["moves"]) == MOVES_AT_MOST
     assert board["left_out"] == 2005 + len(SLOTS) - MOVES_AT_MOST
     assert board["samples"]["1"]["at"] == [0.55, 0.5]
-    assert faults[page] == []
+    assert problems[page] == []
 
 
 def test_dropped_beside_the_board_a_sample_goes_back(page):

@@ -56,7 +56,7 @@ def addresses(session):
     return [clip_address(session, trial, "a") for trial in session.block.trials.order_by("position")[:3]]
 
 
-def test_criterion_02_browser_renders_equal_energy_left_and_right(page, faults, session):
+def test_criterion_02_browser_renders_equal_energy_left_and_right(page, problems, session):
     page.goto("/log-in/")
     for address, trial in zip(addresses(session), session.block.trials.order_by("position"), strict=False):
         stimulus = trial.item.samples.get(slot="a").stimulus
@@ -69,7 +69,7 @@ def test_criterion_02_browser_renders_equal_energy_left_and_right(page, faults, 
             left, right = heard["energy"]
             assert abs(10 * np.log10(left / right)) < 0.1
             assert left == pytest.approx(np.square(samples).sum() / 16000, rel=0.01)
-    assert faults[page] == []
+    assert problems[page] == []
 
 
 def test_audio_element_plays_it_too_and_what_it_fetched_counts_as_sent(page, session):

@@ -99,7 +99,7 @@ def test_pages_of_a_study_that_nobody_has_come_to_look_right(organizer, new_page
         check_page(page, f"study-{name}-empty")
 
 
-def test_criterion_25_monitor_follows_within_five_seconds(organizer, new_page, faults):
+def test_criterion_25_monitor_follows_within_five_seconds(organizer, new_page, problems):
     study = make_study(evaluators=4, trials=8, organizer=organizer)
     session = make_session(study)
     page = new_page(organizer)
@@ -129,7 +129,7 @@ def test_criterion_25_monitor_follows_within_five_seconds(organizer, new_page, f
         wait_until(lambda wanted=told: re.search(wanted, live.inner_text()), told)
     # Who walks through the page with the keyboard stays where they are.
     assert page.evaluate("document.activeElement.id") == f"session-{session.pk}"
-    assert faults[page] == []
+    assert problems[page] == []
 
 
 def test_criterion_25_no_page_or_reply_tells_a_rating_while_the_study_recruits(organizer, new_page):
@@ -163,7 +163,7 @@ def test_criterion_25_no_page_or_reply_tells_a_rating_while_the_study_recruits(o
         assert str(mean).removesuffix(".0") not in told
 
 
-def test_criterion_25_exclusion_is_previewed_made_and_revoked_by_hand(organizer, new_page, faults):
+def test_criterion_25_exclusion_is_previewed_made_and_revoked_by_hand(organizer, new_page, problems):
     study, lined = make_busy_study(organizer)
     page = new_page(organizer)
     page.goto(address("monitor", study))
@@ -182,7 +182,7 @@ def test_criterion_25_exclusion_is_previewed_made_and_revoked_by_hand(organizer,
     page.get_by_text("The rule is revoked").wait_for()
     expect(page.locator("#log ~ ol")).to_contain_text("48 → 64")
     assert ExclusionRule.objects.get().revoked_by == organizer
-    assert faults[page] == []
+    assert problems[page] == []
 
 
 def test_exports_download_and_names_are_asked_for_twice(organizer, new_page):

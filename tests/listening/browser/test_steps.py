@@ -163,7 +163,7 @@ def test_criterion_21_steps_by_keyboard_alone(new_page):
     assert latest().step == "trials"
 
 
-def test_faults_of_a_form_are_told_and_lead_to_their_fields(new_page):
+def test_problems_of_a_form_are_told_and_lead_to_their_fields(new_page):
     page = new_page()
     page.goto(link_of(make_full()))
     page.get_by_role("button", name="Begin").click()
@@ -303,11 +303,11 @@ def test_high_contrast_and_forced_colours_pass_the_same_checks(new_page, check_p
     check_page(forced, "listen-forced", widths=(360,), schemes=("light",))
 
 
-def test_sound_test_works_without_script_by_the_browsers_own_player(browser, live_server, traffic, faults):
+def test_sound_test_works_without_script_by_the_browsers_own_player(browser, live_server, traffic, problems):
     session = make_session(make_full(), step="sound")
     context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
     page = context.new_page()
-    watch_page(page, faults[page], live_server.url)
+    watch_page(page, problems[page], live_server.url)
     page.goto(session.get_absolute_url())
     expect(page.locator("audio[controls]")).to_have_count(1)
     for place, answer in enumerate(answers_to_open_test(), 1):

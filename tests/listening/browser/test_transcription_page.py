@@ -43,7 +43,7 @@ def hear(page, times=1):
         expect_ready(page, "a")
         player(page, "a").locator("button").click()
         expect_heard(page, "a")
-        expect(player(page, "a").locator("[data-remark]")).to_contain_text(f"plays left: {2 - number}")
+        expect(player(page, "a").locator("[data-note]")).to_contain_text(f"plays left: {2 - number}")
         expect(player(page, "a")).to_have_attribute("data-state", "ready" if number < 2 else "used-up")
 
 
@@ -51,7 +51,7 @@ def expect_no_trials(page):
     expect(page.locator("#trials")).to_have_count(0)
 
 
-def test_criterion_21_what_is_typed_by_keyboard_alone_is_stored_as_it_is(page, session, faults):
+def test_criterion_21_what_is_typed_by_keyboard_alone_is_stored_as_it_is(page, session, problems):
     open_trials(page, session)
     expect_ready(page, "a")
     page.keyboard.press("a")
@@ -71,7 +71,7 @@ def test_criterion_21_what_is_typed_by_keyboard_alone_is_stored_as_it_is(page, s
     assert (answer.task, answer.text) == ("transcription", "  He said: a bad apple, 3 times\nOh  ")
     assert answer.data == {"nothing": False}
     assert session.plays.count() == 1
-    assert faults[page] == []
+    assert problems[page] == []
 
 
 def test_a_sample_plays_twice_and_no_more_also_after_a_reload(page, session):

@@ -16,7 +16,7 @@ SCRIPTS = settings.BASE_DIR / "static" / "listening"
 TEMPLATES = settings.BASE_DIR / "templates" / "listening" / "sessions"
 
 
-def test_session_by_pointer_is_stored_trial_by_trial(page, faults):
+def test_session_by_pointer_is_stored_trial_by_trial(page, problems):
     session = make_session(make_study(trials=2))
     open_trials(page, session)
     expect_number(page, 1)
@@ -32,7 +32,7 @@ def test_session_by_pointer_is_stored_trial_by_trial(page, faults):
     assert session.state == Session.State.FINISHED
     assert session.plays.filter(is_whole=True).count() == 4
     assert [event["state"] for event in events_of(session, "audio")] == ["running"]
-    assert faults[page] == []
+    assert problems[page] == []
     assert page.evaluate("() => Object.keys(localStorage)") == []
 
 

@@ -155,9 +155,9 @@ def test_plays_are_limited_and_cannot_be_cut_short(page):
     session = make_session(make_study(trials=2, plays_at_most=2))
     open_trials(page, session)
     listen(page, "a")
-    expect(player(page, "a").locator("[data-remark]")).to_have_text("heard · plays left: 1")
+    expect(player(page, "a").locator("[data-note]")).to_have_text("heard · plays left: 1")
     page.reload()
-    expect(player(page, "a").locator("[data-remark]")).to_have_text("heard · plays left: 1")
+    expect(player(page, "a").locator("[data-note]")).to_have_text("heard · plays left: 1")
     expect_ready(page, "a")
     page.keyboard.press("a")
     page.keyboard.press("a")  # while it plays

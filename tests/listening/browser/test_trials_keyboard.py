@@ -82,7 +82,7 @@ def test_criterion_21_session_by_keyboard_alone(page):
     assert {trial: [given[trial, task] for task in RATED] for trial in by_trial} == by_trial
 
 
-def test_enter_at_the_last_trial_ends_the_session_without_a_fault(page, faults):
+def test_enter_at_the_last_trial_ends_the_session_without_a_problem(page, problems):
     session = make_session(make_study(trials=1))
     open_trials(page, session)
     listen(page)
@@ -90,7 +90,7 @@ def test_enter_at_the_last_trial_ends_the_session_without_a_fault(page, faults):
     page.locator("#trial-heading").focus()
     press(page, "Enter")
     expect(page.locator("#trials")).to_have_count(0)
-    assert faults[page] == []
+    assert problems[page] == []
     assert list(stored(session, 3).values()) == [1, 2, 3]
 
 

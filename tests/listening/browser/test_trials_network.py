@@ -396,13 +396,13 @@ def test_end_of_the_session_elsewhere_leads_to_its_page(page):
     assert stored(session, 0) == {}
 
 
-def test_fault_of_the_portal_is_retried_until_it_is_over(page):
+def test_error_of_the_portal_is_retried_until_it_is_over(page):
     session = make_session(make_study(trials=2))
-    faults = [2]
+    problems = [2]
 
     def fail(route):
-        if faults[0]:
-            faults[0] -= 1
+        if problems[0]:
+            problems[0] -= 1
             return route.fulfill(status=502, content_type="text/html", body="<h1>Bad gateway</h1>")
         return route.continue_()
 

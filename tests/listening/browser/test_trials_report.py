@@ -35,7 +35,7 @@ def choose(page, slot, what):
     page.select_option("#wrong-what", what)
 
 
-def test_remark_is_sent_once_it_is_said_what_is_wrong_and_the_trial_goes_on(page, session):
+def test_note_is_sent_once_it_is_said_what_is_wrong_and_the_trial_goes_on(page, session):
     open_trials(page, session)
     page.locator("#wrong summary").click()
     page.click("#wrong-tell")

@@ -195,7 +195,7 @@ def test_pause_stops_the_sound_and_the_clock_and_digits_rate_nothing(page, monke
     assert [len(events_of(session, kind)) for kind in ("pause", "resume")] == [1, 1]
 
 
-def test_answer_survives_a_404_that_is_not_the_portals(page, session, faults):
+def test_answer_survives_a_404_that_is_not_the_portals(page, session, problems):
     """As a proxy gives while the portal is being renewed."""
     open_trials(page, session)
     listen(page)
@@ -205,4 +205,4 @@ def test_answer_survives_a_404_that_is_not_the_portals(page, session, faults):
     expect_number(page, 2)
     assert set(stored(session, 3).values()) == {6}  # by the page after its reload
     expect_saved(page)
-    faults[page].clear()  # the 404 itself
+    problems[page].clear()  # the 404 itself

@@ -167,12 +167,12 @@ def test_criterion_17_certificate_of_the_study_passes_and_can_be_downloaded(held
 
 def test_criterion_05_to_07_session_by_mouse_is_stored_once(held):
     require_whole_session(held, "mouse")
-    assert held.people["mouse"].faults == []
+    assert held.people["mouse"].problems == []
 
 
 def test_criterion_21_session_by_keyboard_on_a_small_screen_is_stored_once(held):
     require_whole_session(held, "keyboard")
-    assert held.people["keyboard"].faults == []
+    assert held.people["keyboard"].problems == []
 
 
 def test_criterion_05_and_06_session_with_every_trouble_is_stored_once(held):

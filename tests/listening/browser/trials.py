@@ -147,7 +147,7 @@ def events_of(session, kind, count=1):
 
 
 def plays_of(session, *fields):
-    """These fields of each playback in its order, without the remark that the machine was too slow for its sound."""
+    """These fields of each playback in its order, without the note that the machine was too slow for its sound."""
     rows = list(session.plays.order_by("pk").values(*fields))
     for row in rows:
         if "underrun" in row.get("remarks", ()):

@@ -227,7 +227,7 @@ def test_study_whose_sessions_are_all_left_out_says_so(study):
         create_rule(study=study, by=None, reason="test", session=session)
     analysis = analysed(start_analysis(study, None, CHOSEN))
     assert parsed_results(analysis.results).counts["ratings"] == 0
-    assert any("left out" in remark for remark in parsed_results(analysis.results).remarks)
+    assert any("left out" in note for note in parsed_results(analysis.results).remarks)
 
 
 def test_answers_that_vanish_before_the_job_runs_end_it_with_a_sentence(study):

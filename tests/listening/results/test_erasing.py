@@ -63,7 +63,7 @@ def test_withdrawal_deletes_answers_from_analyses_and_keeps_figures_over_many(st
     after = parsed_results(analysis.results)
     assert names_of(after) == names_of(results) - SINGLES
     assert after.table("raw", "summary") == results.table("raw", "summary")
-    assert services.REMARK in after.remarks
+    assert services.NOTE in after.remarks
     gone = before - files_of(analysis)
     assert gone == before - set(kept.values())
     assert not any(map(default_storage.exists, gone))
@@ -211,7 +211,7 @@ def test_files_that_another_analysis_holds_are_kept():
     assert default_storage.exists(key)
 
 
-def test_remarks_that_name_listeners_go_with_their_tables(study, leave):
+def test_notes_that_name_listeners_go_with_their_tables(study, leave):
     analysis = analysed(start_analysis(study, None, CHOSEN))
     results = parsed_results(analysis.results)
     token = results.table("raw", "listeners").values("listener")[0]
@@ -220,5 +220,5 @@ def test_remarks_that_name_listeners_go_with_their_tables(study, leave):
     leave(study.sessions.first())
     analysis.refresh_from_db()
     kept = parsed_results(analysis.results).remarks
-    assert services.REMARK in kept
+    assert services.NOTE in kept
     assert not any(token in one for one in kept)

@@ -140,7 +140,7 @@ def test_scale_and_original_can_be_named_otherwise(edition):
     assert set(collect_inputs(study).ratings.task.tolist()) == {"naturalness"}
 
 
-def test_every_fault_of_a_file_is_said_at_once(edition):
+def test_every_problem_of_a_file_is_said_at_once(edition):
     lines = csv_of().decode().splitlines()
     lines[3] = lines[3].replace("naturalness", "beauty")
     lines[5] = lines[5].rsplit(",", 2)[0] + ",much,1"

@@ -143,7 +143,7 @@ def test_system_that_is_shown_by_a_later_version_than_was_heard_says_so(edition,
     make_heard_study(edition, submissions)
     put_on_leaderboard(System.objects.get(label="T01-p1"), eer=23.0, wer=8.0)
     rows = panel_of(page_of(None, edition)).context["studies"][0].comparison.rows
-    assert {row.label: row.remark for row in rows if row.remark} == {"T01-p1": "An earlier version of it was heard."}
+    assert {row.label: row.note for row in rows if row.note} == {"T01-p1": "An earlier version of it was heard."}
 
 
 def test_withdrawn_version_is_neither_listed_nor_linked(edition, submissions):
@@ -165,7 +165,7 @@ def test_frozen_leaderboard_knows_no_later_version(edition, submissions):
     edition.save()
     put_on_leaderboard(System.objects.get(label="T01-p1"), eer=23.0, wer=8.0)
     rows = panel_of(page_of(None, edition)).context["studies"][0].comparison.rows
-    assert [row.remark for row in rows if row.remark] == []
+    assert [row.note for row in rows if row.note] == []
 
 
 def test_system_page_shows_its_row_beside_the_original_and_leads_to_its_results(edition, submissions):

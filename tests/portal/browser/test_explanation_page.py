@@ -163,7 +163,7 @@ def test_pause_shows_where_the_player_stands_and_playing_changes_nothing(page):
     assert shown(page)[0] == at != first[0]
 
 
-def test_picture_that_cannot_be_fetched_or_drawn_is_told(page, faults):
+def test_picture_that_cannot_be_fetched_or_drawn_is_told(page, problems):
     notice = page.locator("#explained .notice")
     for number, (address, said) in enumerate(
         (
@@ -178,7 +178,7 @@ def test_picture_that_cannot_be_fetched_or_drawn_is_told(page, faults):
         page.unroute(address)
         wait_for_instant(page, seek(page, 0.6 + 0.1 * number))
         expect(notice).to_have_count(0)
-    faults[page].clear()  # the browser notes the answers that were asked for here
+    problems[page].clear()  # the browser notes the answers that were asked for here
 
 
 def test_form_asks_for_an_instant_without_script(file, new_page):

@@ -44,7 +44,7 @@ def portal(transactional_db, tmp_path, imports):
 
 
 @pytest.fixture(params=WIDTHS)
-def open_page(request, browser, portal, faults):
+def open_page(request, browser, portal, problems):
     """Opens a page of somebody of their own, as wide as this journey is."""
     contexts = []
 
@@ -53,7 +53,7 @@ def open_page(request, browser, portal, faults):
         contexts.append(context)
         context.set_default_timeout(1000 * PATIENCE_S)
         page = context.new_page()
-        watch_page(page, faults[page], portal.url)
+        watch_page(page, problems[page], portal.url)
         return page
 
     yield open_page

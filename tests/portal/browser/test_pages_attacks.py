@@ -61,7 +61,7 @@ def test_organizer_starts_and_cancels_an_attack(system, new_page, check_page):
     expect(page.get_by_text("No data set chosen.")).to_be_visible()
     page.get_by_role("button", name="Attack this system").click()
     expect(page.get_by_text("Please correct this first")).to_be_visible()
-    check_page(page, "attack-new-faults")
+    check_page(page, "attack-new-problems")
     page.get_by_role("checkbox", name="tones_trials_f").check()
     page.get_by_role("button", name="Attack this system").click()
     expect(page.get_by_role("heading", name="Under way")).to_be_visible()

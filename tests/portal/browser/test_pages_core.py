@@ -137,7 +137,7 @@ def test_job_pages_pass_the_check_in_every_state(organizer_page, check_page):
 
 
 def test_operator_reads_the_technical_detail_and_the_operations_page(operator_page, check_page):
-    failed = make_job("failed", failure="The portal met a fault of its own.", failure_actor="operator")
+    failed = make_job("failed", failure="Internal error.", failure_actor="operator")
     failed.events.create(attempt=1, level=JobEvent.Level.TRACE, text="Traceback\n" + "x" * 300)
     operator_page.goto(failed.get_absolute_url())
     operator_page.get_by_text("Technical detail, attempt 1").click()

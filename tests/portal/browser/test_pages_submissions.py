@@ -1,4 +1,4 @@
-"""Submissions in a browser: an archive with faults, its report, the corrected one, what differs, and taking it back."""
+"""Submissions in a browser: an archive with problems, its report, the corrected one, what differs, taking it back."""
 
 import pytest
 from django.urls import reverse

@@ -70,7 +70,7 @@ def test_list_and_page_of_an_edition_pass_the_check_for_everybody(new_page, edit
         check_page(page, f"edition-{name}")
 
 
-def test_form_of_an_edition_tells_all_faults_and_saves(new_page, organizer, check_page):
+def test_form_of_an_edition_tells_all_problems_and_saves(new_page, organizer, check_page):
     corpus = make_corpus()
     page = new_page(organizer)
     page.goto("/editions/new/")

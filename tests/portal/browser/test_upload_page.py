@@ -165,7 +165,7 @@ def test_cancelled_upload_leaves_nothing(new_page, owner, team, archive):
 # What it does ------------------------------------------------------------------------------------
 
 
-def test_upload_ends_on_the_page_of_the_submission(new_page, owner, team, archive, faults):
+def test_upload_ends_on_the_page_of_the_submission(new_page, owner, team, archive, problems):
     page = new_page(owner)
     page.goto(PAGE)
     page.click("text=A new contrastive system")
@@ -176,7 +176,7 @@ def test_upload_ends_on_the_page_of_the_submission(new_page, owner, team, archiv
     submission = Submission.objects.get()
     assert (submission.system.label, submission.system.title) == ("T11-c1", "With random coefficients")
     assert upload_path(submission.upload).read_bytes() == archive.read_bytes()
-    assert faults[page] == []
+    assert problems[page] == []
 
 
 def test_unfitting_files_are_refused_before_they_are_sent(new_page, owner, team, tmp_path):
@@ -296,14 +296,14 @@ def test_discarding_asks_first(new_page, owner, team, archive):
     assert (Upload.objects.get().state, upload_path(upload).exists()) == ("abandoned", False)
 
 
-def test_faults_of_the_portal_are_told_in_sentences(new_page, owner, team, archive):
+def test_errors_of_the_portal_are_told_in_sentences(new_page, owner, team, archive):
     page = new_page(owner)
     page.goto(PAGE)
     choose(page, archive)
     page.context.clear_cookies()
     send(page)
-    page.wait_for_selector("#sending-fault:not([hidden])")
-    expect(page.locator("#sending-fault")).to_contain_text("You are no longer logged in")
+    page.wait_for_selector("#sending-error:not([hidden])")
+    expect(page.locator("#sending-error")).to_contain_text("You are no longer logged in")
     expect(page.locator("#sending-state")).to_have_text("stopped")
 
 

@@ -61,7 +61,7 @@ def test_a_stated_duration_may_differ_by_20_ms(stated, expected):
     assert len(codes(utterance)) == expected
 
 
-def test_every_fault_of_a_corpus_is_found_utterance_by_utterance(tmp_path):
+def test_every_problem_of_a_corpus_is_found_utterance_by_utterance(tmp_path):
     rows = corpora.manifest_rows((("a", "F"),), each=6)
     draft = read_corpus(corpora.manifest(tmp_path, rows))
     paths = [utterance.audio for utterance in draft.utterances]

@@ -144,7 +144,7 @@ def test_sets_without_lists_are_read_by_their_names(tmp_path):
     assert found(draft, "union-left-out") == [("toy_dev_trials_all/utt2spk", None)]
 
 
-FAULTS = {
+PROBLEMS = {
     "duplicate utterance": (f"{TRIALS}/utt2spk", "12-c 12", "11-c 12", "repeated-entry", 2),
     "no gender": (f"{TRIALS}/spk2gender", "12 f\n", "", "no-gender", None),
     "unknown gender": (f"{TRIALS}/spk2gender", "12 f", "12 x", "unknown-gender", 2),
@@ -166,9 +166,9 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_each_fault_names_its_file_and_line(tmp_path, fault):
-    file, old, new, code, line = FAULTS[fault]
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_each_problem_names_its_file_and_line(tmp_path, problem):
+    file, old, new, code, line = PROBLEMS[problem]
     corpora.kaldi(tmp_path)
     corpora.edit(tmp_path / file, old, re.sub(r"sox x \| data \|$", "sox x |\n#", new))
     draft = read_corpus(tmp_path)
@@ -192,7 +192,7 @@ def test_many_trials_of_one_unknown_model_are_one_problem(tmp_path):
     assert len(problems) == 8002
 
 
-def test_a_refused_line_is_one_fault(tmp_path):
+def test_a_refused_line_is_one_problem(tmp_path):
     corpora.kaldi(tmp_path)
     corpora.edit(tmp_path / ENROLLS / "wav.scp", "11-a data/toy_dev/wav/11-a.wav", "11-a sox x.wav -t wav - |")
     corpora.edit(tmp_path / TRIALS / "spk2gender", "13 f", "13 x")
@@ -201,7 +201,7 @@ def test_a_refused_line_is_one_fault(tmp_path):
     assert errors == [("pipe-refused", f"{ENROLLS}/wav.scp"), ("unknown-gender", f"{TRIALS}/spk2gender")]
 
 
-def test_a_missing_list_is_one_fault(tmp_path):
+def test_a_missing_list_is_one_problem(tmp_path):
     corpora.kaldi(tmp_path)
     for file in ("text", "wav.scp", "spk2gender"):
         (tmp_path / TRIALS / file).unlink()

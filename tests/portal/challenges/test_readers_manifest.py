@@ -1,4 +1,4 @@
-"""The CSV manifest: real speech, roles, and every fault with its line."""
+"""The CSV manifest: real speech, roles, and every problem with its line."""
 
 import hashlib
 import time
@@ -31,7 +31,7 @@ def test_real_speech_is_read_whole():
 
 
 @needs_speech
-def test_real_speech_gives_the_expected_remarks_only():
+def test_real_speech_gives_the_expected_notes_only():
     draft = read_corpus(SPEECH)
     kinds = {(problem.severity, problem.code) for problem in draft.problems}
     assert kinds == {
@@ -216,7 +216,7 @@ def break_row(field, value, row=5):
         (break_row("synthetic", "perhaps"), "unknown-word"),
     ],
 )
-def test_each_fault_names_its_line(tmp_path, change, code):
+def test_each_problem_names_its_line(tmp_path, change, code):
     rows = corpora.manifest_rows()
     change(rows)
     columns = (*corpora.COLUMNS, *(("duration_s",) if "duration_s" in rows[5] else ()))
@@ -270,7 +270,7 @@ def test_an_unusable_gender_accuses_its_own_line_only(tmp_path):
 
 
 def broken_corpus(folder):
-    """Roles are given and sets are not named; one speaker has no gender, others a fault in one row each."""
+    """Roles are given and sets are not named; one speaker has no gender, others a problem in one row each."""
     rows = [{**row, "role": "trial" if row["path"][-6] in "123" else "enrolment"} for row in corpora.manifest_rows()]
     for row in rows[4:8]:
         row["gender"] = ""
@@ -281,7 +281,7 @@ def broken_corpus(folder):
     return corpora.manifest(folder, rows, (*corpora.COLUMNS, "role"))
 
 
-def test_a_broken_row_is_one_fault_and_makes_no_set(tmp_path):
+def test_a_broken_row_is_one_problem_and_makes_no_set(tmp_path):
     draft = read_corpus(broken_corpus(tmp_path / "broken"))
     assert sorted((each.line, each.code) for each in draft.problems) == [
         *[(line, "no-gender") for line in (6, 7, 8, 9)],
@@ -310,7 +310,7 @@ def test_a_missing_file_is_named(tmp_path):
     )
 
 
-def test_all_faults_come_at_once(tmp_path):
+def test_all_problems_come_at_once(tmp_path):
     rows = corpora.manifest_rows()
     rows[1]["speaker"] = ""
     rows[2]["gender"] = "M"

@@ -48,7 +48,7 @@ def test_the_licence_beside_the_tree_is_stated(tmp_path):
     assert read_corpus(tmp_path).licence == "see LICENSE.TXT"
 
 
-def test_librispeech_faults_come_at_once_with_their_places(tmp_path):
+def test_librispeech_problems_come_at_once_with_their_places(tmp_path):
     corpora.librispeech(tmp_path)
     speaker = tmp_path / "dev-clean" / "11" / "100"
     (speaker / "11-100-0001.flac").unlink()
@@ -130,7 +130,7 @@ def test_vctk_with_common_sentences_only_is_split_without_them(tmp_path):
     assert sizes(draft) == {"vctk_enrolls": 8, "vctk_trials_f": 12, "vctk_trials_m": 12}
 
 
-def test_vctk_faults_come_at_once_with_their_places(tmp_path):
+def test_vctk_problems_come_at_once_with_their_places(tmp_path):
     corpora.vctk(tmp_path)
     audio = tmp_path / "wav48_silence_trimmed"
     (audio / "p225" / "p225_025_mic2.flac").unlink()

@@ -1,4 +1,4 @@
-"""What the demo's archives claim, and the faults that it seeds into one of them."""
+"""What the demo's archives claim, and the problems that it seeds into one of them."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def test_overstated_claim_stands_in_every_file_of_its_test_and_in_no_other() -> 
     }
 
 
-def test_spoiled_archive_has_each_fault_in_another_utterance() -> None:
+def test_spoiled_archive_has_each_problem_in_another_utterance() -> None:
     random = np.random.default_rng(1)
     names = [f"d01-{number:04d}" for number in range(12)]
     originals = {name: random.integers(-3000, 3000, 8000).astype(np.int16) for name in names}

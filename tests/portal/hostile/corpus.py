@@ -1,4 +1,4 @@
-"""Hostile and faulty archives, each built by code, with the one fault code that it must get.
+"""Hostile and faulty archives, each built by code, with the one problem code that it must get.
 
 Every builder writes a small file; the bombs unpack to 10 GB. `ARCHIVES` holds all of them by name.
 """
@@ -41,7 +41,7 @@ Content = bytes | Iterable[bytes]
 
 @dataclass(frozen=True)
 class Hostile:
-    """One archive. `handed_out` are the files that must come out before it is refused, or in spite of the fault."""
+    """One archive. `handed_out` are the files that must come out before it is refused, or in spite of the problem."""
 
     code: str
     build: Callable[[], Content]

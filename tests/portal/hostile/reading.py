@@ -25,7 +25,7 @@ class Reading:
 
     Attributes:
         refused: the code and the sentence, both empty where it was read to its end.
-        reported: code and sentence of each fault of a single file.
+        reported: code and sentence of each problem of a single file.
         handed_out: paths.
         seconds: of the processor, so that other work on the machine does not count.
         peak_bytes: of memory, above what the process had before.

@@ -98,7 +98,7 @@ def check(
     return archive.report(inherited or {}, others)
 
 
-def faults(report):
+def find_problems(report):
     """Each finding as (utterance or file, code), sorted; a finding that stands for several counts as often."""
     return sorted((Path(one.problem.file).stem, one.problem.code) for one in report.findings)
 

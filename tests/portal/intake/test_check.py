@@ -14,7 +14,7 @@ from portal.intake.contents import Content
 from portal.intake.expectation import ExpectedError, ExpectedSubmission, pcm_sha256
 from portal.intake.speech import Inspection
 from portal.intake.utterances import Placed
-from tests.portal.intake.packing import RATE, check, expect, faults, flac, pack_tar, pack_zip, tone, unpack, wav
+from tests.portal.intake.packing import RATE, check, expect, find_problems, flac, pack_tar, pack_zip, tone, unpack, wav
 
 ORIGINALS = {f"u{number}": tone(0.5 + number / 10, seed=number) for number in range(6)}
 SPOKEN = {name: tone(0.5 + number / 10, seed=100 + number) for number, name in enumerate(ORIGINALS)}
@@ -83,7 +83,7 @@ def test_file_in_the_folder_of_one_set_is_missing_in_the_other(tmp_path):
 def test_general_and_special_file_complete_each_other(tmp_path):
     kept = Kept()
     report = checked(tmp_path, whole(**{"one/u2.wav": wav(SPOKEN["u2"])}), keeper=kept)
-    assert faults(report) == [("u2", "duplicate")]
+    assert find_problems(report) == [("u2", "duplicate")]
     assert {("one", "u2"), ("two", "u2")} <= set(kept.speech)
 
 
@@ -97,7 +97,7 @@ def test_utterance_in_the_folder_of_another_set_is_taken_with_a_warning(tmp_path
     files = whole()
     files["two_anon/u0.wav"] = files.pop("wav/u0.wav")
     report = checked(tmp_path, files)
-    assert faults(report) == [("u0", "different-set")]
+    assert find_problems(report) == [("u0", "different-set")]
     assert not report.has_errors
 
 
@@ -116,18 +116,18 @@ def test_name_that_differs_a_little_is_taken_with_a_warning(tmp_path, name):
 def test_copy_is_the_one_whose_length_does_not_fit(tmp_path, order):
     files = dict(sorted(whole(**{"wav/u1.wav": wav(SPOKEN["u4"])}).items())[::order])
     report = checked(tmp_path, files)
-    assert faults(report) == [("u1", "same-as-other")]
+    assert find_problems(report) == [("u1", "same-as-other")]
     assert report.faulty == ("u1",)
 
 
 def test_each_of_many_copies_is_told_but_not_the_one_they_were_made_of(tmp_path):
     report = checked(tmp_path, {f"{name}.wav": wav(SPOKEN["u3"]) for name in ORIGINALS})
-    assert faults(report) == [(name, "same-as-other") for name in ("u0", "u1", "u2", "u4", "u5")]
+    assert find_problems(report) == [(name, "same-as-other") for name in ("u0", "u1", "u2", "u4", "u5")]
 
 
 def test_original_of_another_utterance_is_not_anonymised_either(tmp_path):
     report = checked(tmp_path, whole(**{"wav/u1.wav": flac(ORIGINALS["u4"])}))
-    assert faults(report) == [("u1", "identical-to-original")]
+    assert find_problems(report) == [("u1", "identical-to-original")]
     assert report.findings[0].problem.found.endswith("of the original of u4")
 
 
@@ -144,7 +144,7 @@ def test_speech_of_faulty_files_is_not_kept(tmp_path):
         **{"wav/u0.wav": wav(ORIGINALS["u0"]), "wav/u1.wav": b"", "wav/u3.wav": wav(np.tile(SPOKEN["u3"], 3))}
     )
     report = checked(tmp_path, files, keeper=kept)
-    assert faults(report) == [("u0", "identical-to-original"), ("u1", "empty"), ("u3", "longer")]
+    assert find_problems(report) == [("u0", "identical-to-original"), ("u1", "empty"), ("u3", "longer")]
     assert {name for _, name in kept.speech} == {"u2", "u4", "u5"}
     assert report.faulty == ("u0", "u1", "u3")
 
@@ -164,7 +164,7 @@ def test_whole_data_set_that_is_missing_is_one_finding(tmp_path):
 
 def test_archive_without_speech_is_one_finding(tmp_path):
     report = checked(tmp_path, {"README.txt": b"hello"})
-    assert faults(report) == [("the archive", "missing-audio"), ("the archive", "other-file")]
+    assert find_problems(report) == [("the archive", "missing-audio"), ("the archive", "other-file")]
 
 
 def test_speech_that_need_not_come_is_missed_by_a_warning(tmp_path):
@@ -183,7 +183,7 @@ def test_edition_without_a_corpus_notes_speech_once(tmp_path):
 def test_required_parts_are_missed_and_inherited_ones_are_not(tmp_path):
     required = {"scores_required": True, "description_required": True}
     report = checked(tmp_path, whole(), **required)
-    assert faults(report) == [("the archive", "missing-description"), ("the archive", "missing-scores")]
+    assert find_problems(report) == [("the archive", "missing-description"), ("the archive", "missing-scores")]
 
 
 def test_documents_that_are_handed_down_count_as_if_they_had_come(tmp_path):
@@ -202,10 +202,10 @@ def test_documents_that_are_handed_down_count_as_if_they_had_come(tmp_path):
 def test_inherited_documents_that_are_not_here_are_neither_read_nor_missed(tmp_path):
     stamp = "results-2022-07-01-10-00-00"
     files = whole(**{f"{stamp}/results.txt": b"nothing that counts\n"})
-    alone = {code for _, code in faults(checked(tmp_path, files))}
+    alone = {code for _, code in find_problems(checked(tmp_path, files))}
     there = [f"{stamp}.orig/results.txt", f"{stamp}.orig/ASV-a-b/scores", "old.pdf"]
     required = {"scores_required": True, "description_required": True}
-    beside = {code for _, code in faults(checked(tmp_path, files, beside=lambda _: there, **required))}
+    beside = {code for _, code in find_problems(checked(tmp_path, files, beside=lambda _: there, **required))}
     assert "missing-directory" in alone
     assert not beside & {"missing-directory", "missing-scores", "missing-description", "not-a-pdf"}
 
@@ -232,20 +232,20 @@ def test_what_a_rank_needs_is_warned_of(tmp_path, needed, extra, warned):
 def test_speech_that_a_rank_needs_is_warned_of(tmp_path):
     needed = {"needed_to_rank": {"rho": ("speech",)}, "audio_required": False}
     report = checked(tmp_path, {"hypotheses/one.txt": b"u0 A\n"}, **needed)
-    assert faults(report) == [("the archive", "cannot-be-ranked")]
+    assert find_problems(report) == [("the archive", "cannot-be-ranked")]
     inherited = {"one": frozenset({"u0"})}
     report = checked(tmp_path, {"hypotheses/one.txt": b"u0 A\n"}, inherited=inherited, **needed)
-    assert "cannot-be-ranked" not in {code for _, code in faults(report)}
+    assert "cannot-be-ranked" not in {code for _, code in find_problems(report)}
 
 
 def test_required_scores_are_missed_once(tmp_path):
     report = checked(tmp_path, whole(), scores_required=True, needed_to_rank={"EER": ("scores",)})
-    assert faults(report) == [("the archive", "missing-scores")]
+    assert find_problems(report) == [("the archive", "missing-scores")]
 
 
 def test_description_that_is_no_pdf_is_told_once(tmp_path):
     report = checked(tmp_path, whole(**{"T1.pdf": b"{\\rtf1 a document}"}), description_required=True)
-    assert faults(report) == [("T1", "not-a-pdf")]
+    assert find_problems(report) == [("T1", "not-a-pdf")]
 
 
 def test_documents_are_kept_with_their_bytes(tmp_path):
@@ -256,7 +256,7 @@ def test_documents_are_kept_with_their_bytes(tmp_path):
         "T1/T1.pdf": (Content.DESCRIPTION, b"%PDF-1.7 text"),
         "hypotheses/one.txt": (Content.HYPOTHESES, b"u0 A B\n"),
     }
-    assert faults(report) == [("the archive", "other-file")]
+    assert find_problems(report) == [("the archive", "other-file")]
     assert (tmp_path / "documents/T1/T1.pdf").read_bytes() == b"%PDF-1.7 text"
 
 
@@ -277,7 +277,7 @@ def test_speech_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
     report = checked(
         tmp_path, {"u0.wav": wav(SPOKEN["u0"][:8000]), "u1.wav": wav(SPOKEN["u4"])}, sets={"a": ("u0", "u1")}
     )
-    assert faults(report) == [("u1", "too-large")]
+    assert find_problems(report) == [("u1", "too-large")]
     assert LARGEST_SPEECH_BYTES >= 60 * RATE * 4
 
 
@@ -312,7 +312,7 @@ def test_folder_and_archives_have_the_same_report(tmp_path):
     expected = expect(ORIGINALS, SETS)
     reports = [check(source, expected, tmp_path / f"documents-{source.name}") for source in sources]
     assert reports[0].findings == reports[1].findings == reports[2].findings
-    assert faults(reports[0]) == [("u1", "empty"), ("u5", "identical-to-original")]
+    assert find_problems(reports[0]) == [("u1", "empty"), ("u5", "identical-to-original")]
 
 
 def test_links_in_a_folder_are_followed_but_not_for_ever(tmp_path):

@@ -17,12 +17,12 @@ def checked(tmp_path, paths):
     ["exp/results-2022-05-01-10-{:02d}-00/results.txt", "T{}/results-2022-05-01-10-00-00/results.txt"],
     ids=["by stamp", "by folder"],
 )
-def test_very_many_systems_are_one_fault(tmp_path, path):
+def test_very_many_systems_are_one_problem(tmp_path, path):
     paths = [path.format(number) for number in range(MOST_SYSTEMS + 1)]
     assert checked(tmp_path, paths) == [("several-results", "21, too many to be read")]
 
 
-def test_very_many_published_files_are_one_fault(tmp_path):
+def test_very_many_published_files_are_one_problem(tmp_path):
     paths = [f"RESULTS_summary_{number}" for number in range(4 * (MOST_SYSTEMS + 1))]
     assert checked(tmp_path, paths) == [("several-results", "21, too many to be read")]
 

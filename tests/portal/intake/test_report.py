@@ -87,7 +87,7 @@ def test_the_same_finding_twice_is_one():
     assert len(found.findings()) == 1
 
 
-def test_every_fault_with_a_title_is_explained_to_teams():
+def test_every_problem_with_a_title_is_explained_to_teams():
     page = (Path(__file__).resolve().parents[3] / "docs" / "teams.md").read_text()
     explained = {
         code for line in page.splitlines() if line.startswith("| `") for code in re.findall(r"`([a-z-]+)`", line)

@@ -1,4 +1,4 @@
-"""The sentences on faults and the code that names them go together."""
+"""The sentences on problems and the code that names them go together."""
 
 import re
 import tomllib
@@ -13,7 +13,7 @@ from portal.intake.sentences import describe, fill
 FOLDER = Path(portal.intake.__file__).parent
 SOURCES = [*FOLDER.rglob("*.py"), *FOLDER.with_name("submissions").glob("*.py")]
 SENTENCES = tomllib.loads((FOLDER / "sentences.toml").read_text("utf-8"))
-# Made of a word that is only known when the fault is found.
+# Made of a word that is only known when the problem is found.
 PUT_TOGETHER = re.compile(r"(no-(utterance|speaker)|contradicting-\w+/set|(longer|shorter)/(somewhat|far))\Z")
 
 

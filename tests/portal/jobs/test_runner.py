@@ -60,7 +60,7 @@ def test_unexpected_error_is_told_in_a_sentence_and_traced(run):
 
     job = run(body)
     assert (job.state, job.failure_actor) == (State.FAILED, "operator")
-    assert job.failure == "The portal met a fault of its own at “Reading”: KeyError: 'speaker'"
+    assert job.failure == "Internal error at “Reading”: KeyError: 'speaker'"
     [trace] = job.events.filter(level=JobEvent.Level.TRACE)
     assert trace.text.endswith("KeyError: 'speaker'\n")
 

@@ -93,14 +93,14 @@ def test_follower_is_not_claimed_before_its_parent_has_succeeded():
 @pytest.mark.django_db(transaction=True)
 def test_claim_is_won_by_one_of_many(sent):
     job = make()
-    start, won, faults = threading.Barrier(8), [], []
+    start, won, errors = threading.Barrier(8), [], []
 
     def claim():
         try:
             start.wait(10)
             won.append(services.claim_job(job.pk))
         except Exception as error:
-            faults.append(error)
+            errors.append(error)
         finally:
             connection.close()
 
@@ -110,7 +110,7 @@ def test_claim_is_won_by_one_of_many(sent):
     for thread in threads:
         thread.join(30)
     winners = [job for job in won if job]
-    assert (faults, len(won), len(winners)) == ([], 8, 1)
+    assert (errors, len(won), len(winners)) == ([], 8, 1)
     job.refresh_from_db()
     assert (job.state, job.attempt, job.claim) == (State.RUNNING, 1, winners[0].claim)
 

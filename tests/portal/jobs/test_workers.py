@@ -37,7 +37,7 @@ def make_waiting(queue="cpu", waited=LONG, **fields):
     return make_job(queue=queue, waiting_since=timezone.now() - waited, **fields)
 
 
-def test_queue_without_a_worker_is_no_fault_while_nothing_waits_long_in_it():
+def test_queue_without_a_worker_is_no_problem_while_nothing_waits_long_in_it():
     make_worker()
     make_waiting("gpu", timedelta(minutes=1))
     assert check_workers() is None
@@ -63,7 +63,7 @@ def test_silent_worker_serves_nothing_and_is_named_even_while_a_job_of_it_goes_o
     )
 
 
-def test_job_behind_a_busy_worker_is_no_fault_but_one_beside_an_idle_worker_is():
+def test_job_behind_a_busy_worker_is_no_problem_but_one_beside_an_idle_worker_is():
     make_worker(processes=1)
     make_job("running", queue="cpu", worker="box 1")
     make_waiting("io")

@@ -1,6 +1,6 @@
 """Real processes for tests: the portal's programs against the database and the queue of this test run.
 
-Everything here polls with a limit of its own, so that a fault shows as a failure and never as a test that hangs.
+Everything here polls with a limit of its own, so that a problem shows as a failure and never as a test that hangs.
 """
 
 import itertools

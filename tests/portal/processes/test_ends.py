@@ -1,4 +1,4 @@
-"""How jobs end that do not succeed: cancelled, timed out, failed, met a fault; each with a sentence."""
+"""How jobs end that do not succeed: cancelled, timed out, failed, internal error; each with a sentence."""
 
 import pytest
 from django.db import transaction
@@ -53,7 +53,7 @@ def test_unexpected_error_ends_in_a_sentence_with_the_trace_for_the_operator_alo
     job = create_job(kind="test-fault", title="Division", parameters={"divisor": 0})
     ended = wait_for_end(job)
     assert (ended.state, ended.failure_actor) == (State.FAILED, "operator")
-    assert ended.failure == ("The portal met a fault of its own at “Dividing”: ZeroDivisionError: division by zero")
+    assert ended.failure == ("Internal error at “Dividing”: ZeroDivisionError: division by zero")
     operator_reads = [event.text for event in events_for(make_operator(), ended)]
     organizer_reads = [event.text for event in events_for(make_organizer(), ended)]
     assert [text.splitlines()[-1] for text in operator_reads if "Traceback" in text] == [

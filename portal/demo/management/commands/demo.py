@@ -109,7 +109,7 @@ class _Guide:
         except CommandError as error:
             self.failure = str(error)
         except Exception as error:
-            self.failure = f"The demo met a fault of its own: {type(error).__name__}: {error}"
+            self.failure = f"The demo failed: {type(error).__name__}: {error}"
         finally:
             connection.close()
         if self.and_exit or self.failure:
@@ -193,7 +193,7 @@ def _pages_of(edition: Edition) -> dict[str, tuple[str, str]]:
     """What is worth seeing in the challenge of the demo: address and words by name."""
     pages = {"board": (reverse("leaderboard:detail", args=[edition.name]), "the ranking, for everybody")}
     if refused := submission_of(edition, "spoiled"):
-        pages["report"] = (refused.get_absolute_url(), "faults of an archive, for hasty and organizer")
+        pages["report"] = (refused.get_absolute_url(), "problems of an archive, for hasty and organizer")
     if overstated := submission_of(edition, "overstated"):
         address = overstated.system.get_absolute_url()
         pages["claims"] = (address, "claimed and recomputed numbers, for low and organizer")

@@ -1,6 +1,6 @@
-"""A real archive with one fault of each kind in it: every fault is told once, and nothing healthy is accused.
+"""A real archive with one problem of each kind in it: every problem is told once, and nothing healthy is accused.
 
-Utterances of four corpora are anonymised by B2; each fault goes to an utterance of its own and the others stay whole.
+Utterances of four corpora are anonymised by B2; each problem goes to an utterance of its own and the others stay whole.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.portal.intake.packing import (
     anonymised,
     check,
     expect,
-    faults,
+    find_problems,
     flac,
     listed_speech,
     original,
@@ -198,10 +198,10 @@ def in_folder(folder, files):
 
 
 @pytest.mark.parametrize("pack", [in_zip, in_tar_gz, in_tar_xz, in_folder])
-def test_each_seeded_fault_is_told_once_and_nothing_else(seeded, pack, tmp_path):
+def test_each_seeded_problem_is_told_once_and_nothing_else(seeded, pack, tmp_path):
     source = pack(tmp_path, sorted(seeded.files.items(), reverse=True))
     report = check(source, seeded.expected, tmp_path / "documents")
-    assert faults(report) == sorted(seeded.found)
+    assert find_problems(report) == sorted(seeded.found)
     severities = {(stem(one), one.problem.code): str(one.problem.severity) for one in report.findings}
     assert severities == seeded.severities
     assert not set(report.faulty) & seeded.healthy
@@ -219,11 +219,11 @@ def test_the_order_of_files_changes_no_finding(seeded, tmp_path):
     for number, seed in enumerate((1, 2)):
         order = np.random.default_rng(seed).permutation(sorted(seeded.files)).tolist()
         source = pack_zip(tmp_path / f"{number}.zip", [(name, seeded.files[name]) for name in order])
-        reports.append(faults(check(source, seeded.expected, tmp_path / f"documents{number}")))
+        reports.append(find_problems(check(source, seeded.expected, tmp_path / f"documents{number}")))
     assert reports[0] == reports[1] == sorted(seeded.found)
 
 
-def test_b2_of_real_speech_has_no_fault(tmp_path):
+def test_b2_of_real_speech_has_no_problem(tmp_path):
     """Of every fourth utterance."""
     names = list(listed_speech())[::4]
     source = pack_zip(tmp_path / "b2.zip", [(f"{name}.wav", wav(anonymised(name))) for name in names])
@@ -233,7 +233,7 @@ def test_b2_of_real_speech_has_no_fault(tmp_path):
 
 
 @pytest.mark.parametrize("system", ["Average", "Diff-U", "GAN-N", "MLP-U", "PSD", "RS"])
-def test_published_systems_have_no_fault(system, tmp_path):
+def test_published_systems_have_no_problem(system, tmp_path):
     folder = SPEECH / "anonymised" / f"idmap-{system}"
     names = [path.stem for path in folder.rglob("*.flac")]
     report = check(folder, expect({name: original(name) for name in names}), tmp_path / "documents")
@@ -245,4 +245,4 @@ def test_originals_are_all_recognised(tmp_path):
     names = list(listed_speech())[:60]
     source = pack_zip(tmp_path / "none.zip", [(f"{name}.wav", wav(original(name))) for name in names])
     report = check(source, expect({name: original(name) for name in names}), tmp_path / "documents")
-    assert faults(report) == sorted((name, "identical-to-original") for name in names)
+    assert find_problems(report) == sorted((name, "identical-to-original") for name in names)
