@@ -120,7 +120,7 @@ def make_demo(folder: Path, speech: str = "") -> None:
 
 
 def make_demo_with_speech(folder: Path) -> None:
-    make_demo(folder, f"SPEECH={copy_speech(folder / 'speech')}")
+    make_demo(folder, f"SPEECH={copy_speech(folder / 'speech', speakers_of_a_gender=1)}")
 
 
 def make_test(folder: Path) -> None:
