@@ -26,7 +26,11 @@ KEYS_OF_SAMPLE = {"slot", "address", "seconds"}
 
 
 @pytest.fixture
-def study():
+def study(once):
+    return once(launched_study)
+
+
+def launched_study():
     """A launched study with practice, gold and bridge trials whose every name is like no other word."""
     organizer = make_organizer(email="quokkaperson@test.example")
     corpus = make_corpus("wombatcorpus", speakers=8, utterances=8)
