@@ -200,7 +200,7 @@ def names_of(study):
 
 def _stands_in(name, whole):
     """Whether a name is said; a short one only by itself, for chance writes T01 into a random address now and then."""
-    if len(name) > 5:
+    if len(name) > 5 or name not in whole:
         return name in whole
     return re.search(rb"(?<![0-9a-z])" + re.escape(name) + rb"(?![0-9a-z])", whole) is not None
 

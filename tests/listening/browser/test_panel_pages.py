@@ -13,14 +13,18 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def organizer():
-    return make_organizer()
+def edition(once):
+    return once(heard_edition)
 
 
 @pytest.fixture
-def edition(organizer):
+def organizer(edition):
+    return edition.organizers.get()
+
+
+def heard_edition():
     """A board with a study of each form, one of which is not published yet, and a system that was heard earlier."""
-    edition = make_leaderboard(organizers=[organizer], published_at=timezone.now(), is_listed=True, name="vpc")
+    edition = make_leaderboard(organizers=[make_organizer()], published_at=timezone.now(), is_listed=True, name="vpc")
     submissions = list(Submission.objects.filter(system__edition=edition).select_related("system"))
     make_heard_study(edition, submissions, title="Ratings of simulated listeners", is_simulated=True)
     make_heard_study(edition, submissions, title="A voice map", form="linkability")

@@ -55,9 +55,9 @@ def names_in(page, task):
 def test_results_of_a_study_are_sound_for_a_visitor(address, page, check_page):
     page.goto(address)
     expect(page.locator("h1")).to_have_text("What listeners said: First hearing")
-    check_page(page, "results")
+    check_page(page, "results", with_axe=False)
     page.evaluate("() => document.querySelectorAll('details').forEach((one) => (one.open = true))")
-    check_page(page, "results-open", schemes=("light",))
+    check_page(page, "results-open", schemes=("light",))  # axe sees all of the page in its light colours
 
 
 def test_results_are_sound_for_an_organizer(address, organizer, new_page, check_page):
