@@ -14,6 +14,7 @@ from listening.app.results.importing import import_study
 from listening.app.results.inputs import collect_inputs, compute_basis
 from listening.app.results.selectors import current_analysis, is_outdated, list_shown_analyses, shown_analysis_for
 from listening.app.results.services import publication_problems, publish_results, start_analysis
+from listening.tasks import Task
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
 from tests.listening.results.answered import CHOSEN, analysed, make_answered
@@ -47,7 +48,7 @@ def heard_by_all(study):
 
 @pytest.fixture
 def study():
-    made = make_answered(evaluators=6, trials=8, systems=2)
+    made = make_answered(evaluators=6, trials=8, systems=2, tasks=[Task.NATURALNESS])
     analysed(start_analysis(made, None, CHOSEN))
     return publish(made)
 
