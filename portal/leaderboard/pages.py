@@ -11,8 +11,9 @@ from typing import Any, cast
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.html import format_html
 
-from common.tables import ARIA_SORT, Cell, Column, Group, Order, Table
+from common.tables import ARIA_SORT, Cell, Column, Group, Order, Table, plain_table
 from common.tables import Row as TableRow
 from evaluation.app.runs.context import track_of
 from evaluation.metrics.catalogue import Direction, find_metric
@@ -454,14 +455,31 @@ def freeze_page(edition: Edition, at: datetime | None) -> dict[str, Any]:
 def _changes(found: ConditionMoves, live: LeaderboardPolicy, draft: LeaderboardPolicy) -> dict[str, Any]:
     table, policy = (found.after, draft) if found.after else (found.before, live)
     upper = table.upper if table else None
+    title = condition_in_words(found.minimum, upper, policy)
+    utility = find_metric(table.utility.metric, table.utility.estimator).label if table else found.utility
+    listed = [_move(one) for one in found.moves]
     return {
-        "title": condition_in_words(found.minimum, upper, policy),
-        "utility": find_metric(table.utility.metric, table.utility.estimator).label if table else found.utility,
+        "title": title,
+        "utility": utility,
         "is_new": found.before is None,
         "is_gone": found.after is None,
-        "moves": [_move(one) for one in found.moves],
+        "moves": listed,
+        "table": _moves_table(f"Who moves: {title}, by {utility}", listed),
         "unmoved": found.unmoved,
     }
+
+
+def _moves_table(title: str, listed: list[dict[str, Any]]) -> Table | None:
+    if not listed:
+        return None
+    heads = ("System", "Team", "Live", "Draft")
+    rows = ([move["entry"].label, move["entry"].team_name, move["before"], _draft_cell(move)] for move in listed)
+    return plain_table(title, (Column(head, head) for head in heads), rows, styles="strip")
+
+
+def _draft_cell(move: dict[str, Any]) -> Cell:
+    drawn = format_html('<span class="move" data-direction="{}">{}</span>', move["direction"], move["after"])
+    return Cell(move["after"], drawing=drawn)
 
 
 def _move(move: Move) -> dict[str, Any]:

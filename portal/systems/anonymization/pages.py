@@ -18,8 +18,9 @@ from anonymization.app.selectors import findings_of, get_run, method_of, setting
 from anonymization.app.voices import find_voice, pair_parameters, parameters_of
 from anonymization.methods.contract import Anonymizer, MethodError, Parameter
 from anonymization.methods.voices.targets import SELECTIONS
+from common.tables import Cell, Column, Table, number_columns, plain_table
 from portal.challenges.models import Gender, Speaker
-from portal.core.labels import group_problems
+from portal.core.labels import decimals, group_problems, symbol
 from portal.jobs.rules import can_cancel, can_run_again
 from portal.jobs.selectors import with_estimates
 from portal.systems.selectors import View
@@ -38,6 +39,8 @@ def run_page(request: HttpRequest, view: View, data_set: str) -> dict[str, Any]:
     if run.job is not None:
         with_estimates([run.job])
     page = _voices_page(request, run) if is_organizer and method else None
+    voices = _voice_rows(run, method, list(page.object_list)) if page and method else []
+    parameters = parameters_of(run, method)
     return view.context | {
         "corpus": run.data_set.corpus,
         "run": run,
@@ -51,8 +54,9 @@ def run_page(request: HttpRequest, view: View, data_set: str) -> dict[str, Any]:
         "files": view.submission.files.filter(data_set=run.data_set).count(),
         "utterances": run.data_set.utterances.count(),
         "page": page,
-        "voices": _voice_rows(run, method, list(page.object_list)) if page and method else [],
-        "parameters": parameters_of(run, method),
+        "voices": voices,
+        "listing": _voices_table(run, parameters, voices),
+        "parameters": parameters,
         "voices_found": run.report.get("voices") if is_organizer else None,
         "groups": group_problems(findings_of(run) if is_organizer else run.report.get("problems", [])),
     }
@@ -101,6 +105,30 @@ def _voice_rows(run: AnonymizationRun, method: Anonymizer, members: Sequence[Any
         }
         for speaker, gender, last in members
     ]
+
+
+def _voices_table(run: AnonymizationRun, parameters: Sequence[Parameter], voices: list[dict[str, Any]]) -> Table:
+    is_utterance = run.level == AnonymizationRun.Level.UTTERANCE
+    heads = [Column("utterance", "Utterance")] if is_utterance else []
+    heads += [Column("speaker", "Speaker")]
+    heads += [] if is_utterance else number_columns("Utterances")
+    heads += [Column("target", "Target")] if run.target_set else []
+    heads += [Column(one.name, symbol(one.name), kind="num", unit=one.unit.strip()) for one in parameters]
+    return plain_table(
+        f"Voices of the {run.level}s of this data set",
+        heads,
+        (_voice_cells(run, parameters, row) for row in voices),
+        caption="Voices",
+        is_caption_hidden=True,
+    )
+
+
+def _voice_cells(run: AnonymizationRun, parameters: Sequence[Parameter], row: dict[str, Any]) -> list[Cell | str]:
+    speaker = Cell(row["speaker"], aside=str(row["gender"]))
+    cells = [row["utterance"], speaker] if row["utterance"] else [speaker, f"{row['utterances']:,}"]
+    target = [row["target"] or "none"] if run.target_set else []
+    values = [decimals(value, 4) for _, value in row["values"]]
+    return [*cells, *target, *(values or ["none"] * len(parameters))]
 
 
 def _values(run: AnonymizationRun, method: Anonymizer, speaker: str, utterance: str) -> list[tuple[Parameter, float]]:
