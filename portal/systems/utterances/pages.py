@@ -313,7 +313,7 @@ def _own_table(file: SubmittedFile, measure: UtteranceMeasure | None, measures: 
     if measure.peak_dbfs is not None:
         rows.append(["Peak of the anonymised utterance, dBFS", decimals(measure.peak_dbfs, 1), ""])
     heads = "This utterance", f"{file.data_set.name}, {gender}"
-    return plain_table("Measures of this utterance", [Column("measure", "Measure"), *number_columns(*heads)], rows)
+    return plain_table("Numbers of this utterance", [Column("measure", "Measure"), *number_columns(*heads)], rows)
 
 
 def _mean(found: selectors.ResultCell) -> Cell:
