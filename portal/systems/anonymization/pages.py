@@ -125,7 +125,7 @@ def _voices_table(run: AnonymizationRun, parameters: Sequence[Parameter], voices
 
 def _voice_cells(run: AnonymizationRun, parameters: Sequence[Parameter], row: dict[str, Any]) -> list[Cell | str]:
     speaker = Cell(row["speaker"], aside=str(row["gender"]))
-    cells = [row["utterance"], speaker] if row["utterance"] else [speaker, f"{row['utterances']:,}"]
+    cells: list[Cell | str] = [row["utterance"], speaker] if row["utterance"] else [speaker, f"{row['utterances']:,}"]
     target = [row["target"] or "none"] if run.target_set else []
     values = [decimals(value, 4) for _, value in row["values"]]
     return [*cells, *target, *(values or ["none"] * len(parameters))]
