@@ -8,12 +8,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
+
+from common.tables import Cell
 
 MISSING = "–"
 SHOWN_OF_A_GROUP = 50
 SEVERITIES = ("error", "warning", "note")
+
+
+def moment_cell(at: datetime, form: str = "%Y-%m-%d", link: str = "") -> Cell:
+    """A time in a table, in UTC; what a program reads is whole."""
+    return Cell(f"{at:{form}}", moment=at.isoformat(), link=link)
 
 
 def duration(length: float | timedelta | None) -> str:

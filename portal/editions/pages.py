@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from common.tables import Column, Table, number_columns, plain_table
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.policy import (
     SCORES,
@@ -24,6 +25,8 @@ from evaluation.protocols.recipes import Average, DataSet, Gate, Ranking, Recipe
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, missing_sets, phase_in_words, submission_phase
 from portal.challenges.selectors import editions_organised_by
+from portal.core.labels import MISSING, moment_cell
+from portal.core.models import AuditEvent
 from portal.teams.models import Team
 from portal.teams.rules import ACTIVE_STATES, registration_problem
 from portal.teams.selectors import team_of, teams_by_edition
@@ -33,6 +36,7 @@ POLICIES = {
     "cumulative": "A system competes in every condition whose limit it meets.",
     "interval": "A system competes only in the highest condition whose limit it meets.",
 }
+GENDERS = {"f": "female", "m": "male", "mixed": "mixed genders"}
 SEVERAL_SYSTEMS = {
     "best": "Of several systems of a team, the best one is ranked in each condition.",
     "all": "Every system of a team is ranked.",
@@ -178,6 +182,28 @@ def _team_step(edition: Edition, team: Team, now: datetime) -> NextStep:
     return NextStep("Upload an archive", text, "Upload an archive", reverse("submissions:new", args=[edition.name]))
 
 
+def audit_table(rows: Iterable[tuple[AuditEvent, str, str]]) -> Table:
+    """Who did what, each with what it is called and its details."""
+    columns = [Column("time", "Time (UTC)"), Column("who", "Who"), Column("deed", "Deed")]
+    columns += [Column(head.lower(), head, kind="text") for head in ("What", "Details")]
+    return plain_table(
+        "Audit trail",
+        columns,
+        (
+            [
+                moment_cell(event.at, "%Y-%m-%d %H:%M:%S"),
+                str(event.actor or "the portal"),
+                action,
+                str(event.subject),
+                details or MISSING,
+            ]
+            for event, action, details in rows
+        ),
+        caption="Who did what, newest first",
+        is_caption_hidden=True,
+    )
+
+
 @dataclass(frozen=True)
 class AverageLine:
     """One average over one split; `terms` are weight and data set."""
@@ -205,6 +231,44 @@ class Rules:
     sentences: tuple[str, ...]
     policy: LeaderboardPolicy | None
     uncertain: tuple[str, ...]
+
+    @property
+    def metric_table(self) -> Table:
+        heads = ("Metric", "Estimator", "Decides the rank")
+        return plain_table(
+            "Metrics",
+            (Column(head, head) for head in heads),
+            ((label, estimator or MISSING, "yes" if decides else "no") for label, estimator, decides in self.metrics),
+            caption="Metrics",
+            is_caption_hidden=True,
+            styles="strip",
+        )
+
+    @property
+    def set_table(self) -> Table:
+        return plain_table(
+            "Data sets of the recipe",
+            [
+                Column("set", "Data set"),
+                Column("what", "What it is"),
+                *number_columns("Speakers", "Utterances", "Trials"),
+            ],
+            (
+                [one.name, self._what(one), *map(_count, (one.speakers, one.utterances, one.trials))]
+                for one in self.data_sets
+            ),
+            caption="Data sets of the recipe; a dash: the recipe does not say",
+            is_caption_hidden=True,
+            styles="strip",
+        )
+
+    def _what(self, one: DataSet) -> str:
+        languages = [one.language] if len(self.track.languages) > 1 else []
+        return ", ".join(filter(None, [one.role, one.split, GENDERS.get(one.gender or "", ""), *languages]))
+
+
+def _count(number: int | None) -> str:
+    return MISSING if number is None else f"{number:,}"
 
 
 def rules_of(recipe: Recipe, track: str, changes: Mapping[str, Any] | None = None) -> Rules:

@@ -25,7 +25,7 @@ from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from portal.challenges.models import Gender, Role
 from portal.challenges.selectors import corpora_for, summaries
-from portal.core.labels import time_left
+from portal.core.labels import moment_cell, time_left
 from portal.core.media import signed_address
 from portal.jobs.models import Job, State
 from portal.jobs.rules import remaining_time
@@ -36,7 +36,6 @@ from portal.submissions.selectors import relation_to, systems_for
 from portal.systems.tables import (
     PITCH_COLUMNS,
     comparison_table,
-    date_cell,
     extremes_tables,
     histogram_table,
     home_cell,
@@ -161,7 +160,7 @@ def _system_cells(row: SystemRow) -> list[Cell | str]:
         *pitch_cells(row.pitch),
         system.title,
         f"{row.files:,}",
-        date_cell(system.created_at),
+        moment_cell(system.created_at),
     ]
 
 

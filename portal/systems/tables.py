@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from django.urls import reverse
 
@@ -25,7 +24,7 @@ from evaluation.metrics.averages import Bin, Summary
 from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from portal.challenges.models import Corpus, Edition, Role
-from portal.core.labels import decimals
+from portal.core.labels import decimals, moment_cell
 from portal.submissions.models import System
 
 SYNTHETIC = "synthetic speech"
@@ -59,10 +58,6 @@ def _badge(is_above: bool) -> Cell:
     return Cell("above", badge="succeeded") if is_above else Cell("not above", badge="failed")
 
 
-def date_cell(at: datetime) -> Cell:
-    return Cell(f"{at:%Y-%m-%d}", moment=at.isoformat())
-
-
 def home_cell(home: Edition | Corpus | None, corpus: Corpus | None) -> Cell:
     """Where a system stands; every table that names a corpus without real speakers says so."""
     ribbon = SYNTHETIC if corpus and corpus.is_synthetic else ""
@@ -81,7 +76,7 @@ def latest_systems_table(systems: Iterable[tuple[System, PitchTable | None]]) ->
                 system.title,
                 replace(home_cell(system.corpus, system.corpus), link=""),
                 *pitch_cells(pitch),
-                date_cell(system.created_at),
+                moment_cell(system.created_at),
             ]
             for system, pitch in systems
         ),
