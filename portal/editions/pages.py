@@ -236,7 +236,7 @@ class Rules:
     def metric_table(self) -> Table:
         heads = ("Metric", "Estimator", "Decides the rank")
         return plain_table(
-            "Metrics",
+            "Metrics of the recipe",
             (Column(head, head) for head in heads),
             ((label, estimator or MISSING, "yes" if decides else "no") for label, estimator, decides in self.metrics),
             caption="Metrics",
