@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
-
-from num2words import num2words
+from functools import cache, lru_cache
 
 Words = tuple[str, ...]
 
@@ -83,16 +81,24 @@ def spell_cardinal(number: int, *, with_and: bool = False) -> str:
     >>> spell_cardinal(80_019), spell_cardinal(80_019, with_and=True)
     ('eighty thousand nineteen', 'eighty thousand and nineteen')
     """
+    from num2words import num2words
+
     return " ".join(word for word in re.findall("[a-z]+", num2words(number)) if with_and or word != "and")
 
 
-_ORDINALS = {spell_cardinal(number): num2words(number, to="ordinal") for number in (*range(21), *range(30, 100, 10))}
+@cache
+def _ordinals() -> dict[str, str]:
+    """By the cardinal, of the numbers of one word."""
+    from num2words import num2words
+
+    numbers = (*range(21), *range(30, 100, 10))
+    return {spell_cardinal(number): num2words(number, to="ordinal") for number in numbers}
 
 
 def make_ordinal(words: str) -> str:
     """Make the last word of a number an ordinal: ``twenty five`` gives ``twenty fifth``."""
     *first, last = words.split()
-    return " ".join([*first, _ORDINALS.get(last, f"{last}th")])
+    return " ".join([*first, _ordinals().get(last, f"{last}th")])
 
 
 def _make_plural(words: str) -> str:
