@@ -10,9 +10,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from portal.accounts.access import organizer_page, organizer_read
-from portal.challenges import selectors
+from portal.challenges import pages, selectors
 from portal.challenges.forms import ImportForm
-from portal.challenges.models import Gender, Utterance
+from portal.challenges.models import Corpus, Gender, Utterance
 from portal.core.fields import posted, show_form
 from portal.core.media import voice_sources
 
@@ -21,7 +21,8 @@ PAGE_SIZE = 50
 
 @organizer_read
 def corpus_list(request: HttpRequest) -> HttpResponse:
-    return render(request, "corpora/list.html", {"summaries": selectors.summaries(selectors.corpora_for(request.user))})
+    summaries = selectors.summaries(selectors.corpora_for(request.user))
+    return render(request, "corpora/list.html", {"summaries": summaries, "listing": pages.corpora_table(summaries)})
 
 
 @organizer_page
@@ -57,20 +58,23 @@ def data_set_detail(request: HttpRequest, name: str, data_set: str) -> HttpRespo
     [row] = selectors.data_set_rows(chosen.corpus.data_sets.filter(pk=chosen.pk))
     context = {"corpus": chosen.corpus, "data_set": chosen, "row": row}
     context["trial_lists"] = chosen.trial_lists.select_related("enrolment_set__corpus")
-    return render(request, "corpora/data_set.html", context | _utterance_page(request, chosen.utterances.all()))
+    return render(
+        request, "corpora/data_set.html", context | _utterance_page(request, chosen.corpus, chosen.utterances.all())
+    )
 
 
 @organizer_read
 def speaker_list(request: HttpRequest, name: str) -> HttpResponse:
     corpus = selectors.corpus_for(request.user, name)
     page = Paginator(selectors.speaker_table(corpus), PAGE_SIZE).get_page(request.GET.get("page"))
-    return render(request, "corpora/speakers.html", {"corpus": corpus, "page": page})
+    context = {"corpus": corpus, "page": page, "listing": pages.speakers_table(corpus, page.object_list)}
+    return render(request, "corpora/speakers.html", context)
 
 
 @organizer_read
 def utterance_list(request: HttpRequest, name: str) -> HttpResponse:
     corpus = selectors.corpus_for(request.user, name)
-    context = {"corpus": corpus} | _utterance_page(request, corpus.utterances.all())
+    context = {"corpus": corpus} | _utterance_page(request, corpus, corpus.utterances.all())
     return render(request, "corpora/utterances.html", context)
 
 
@@ -94,8 +98,9 @@ def _player(request: HttpRequest, utterance: Utterance) -> dict[str, Any] | None
     return {"title": "Waveform and spectrogram", "sources": voice_sources(request, {"original": utterance.audio})}
 
 
-def _utterance_page(request: HttpRequest, utterances: QuerySet[Utterance]) -> dict[str, Any]:
+def _utterance_page(request: HttpRequest, corpus: Corpus, utterances: QuerySet[Utterance]) -> dict[str, Any]:
     search = {key: request.GET.get(key, "").replace("\0", "").strip() for key in ("text", "gender", "speaker")}
     found = selectors.search_utterances(utterances, **search)
     page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
-    return {"page": page, "search": search, "genders": Gender.choices}
+    listing = pages.utterances_table(corpus, page.object_list)
+    return {"page": page, "search": search, "genders": Gender.choices, "listing": listing}

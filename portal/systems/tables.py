@@ -24,10 +24,10 @@ from evaluation.metrics.averages import Bin, Summary
 from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from portal.challenges.models import Corpus, Edition, Role
+from portal.challenges.pages import ribbon_of
 from portal.core.labels import decimals, moment_cell
 from portal.submissions.models import System
 
-SYNTHETIC = "synthetic speech"
 ABOVE = f"Above {MINIMUM_OF_2022}?"
 PITCH_COLUMNS = (*number_columns("ρF0, female", "ρF0, male"), Column("above", ABOVE))
 
@@ -60,7 +60,7 @@ def _badge(is_above: bool) -> Cell:
 
 def home_cell(home: Edition | Corpus | None, corpus: Corpus | None) -> Cell:
     """Where a system stands; every table that names a corpus without real speakers says so."""
-    ribbon = SYNTHETIC if corpus and corpus.is_synthetic else ""
+    ribbon = ribbon_of(corpus)
     return Cell(str(home), link=home.get_absolute_url(), ribbon=ribbon) if home else Cell(ribbon=ribbon)
 
 
