@@ -12,12 +12,13 @@ import io
 import os
 import uuid
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
 from django.core.files.base import File
 from django.core.files.storage import FileSystemStorage, default_storage
+from whitenoise.compress import Compressor
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 from speech.audio.files import AudioError, read_pcm16, write_flac16
@@ -98,6 +99,10 @@ def _store(key: str, content: File) -> str:
 
 class ModuleManifestStorage(CompressedManifestStaticFilesStorage):
     support_js_module_import_aggregation = True
+
+    def create_compressor(self, **options: Any) -> Compressor:
+        """By gzip alone: Brotli, which takes seconds at every start, is only there where another package wants it."""
+        return Compressor(use_brotli=False, **options)
 
 
 def load_audio(key: str) -> tuple[Samples, int]:
