@@ -36,7 +36,7 @@ class Problem:
 
     Attributes:
         code: short stable name of the kind of problem, such as ``wrong-rate``; reports group by it.
-        file: path of the file as its owner knows it (relative to what was handed in).
+        file: path of the file as its owner knows it (relative to what was given).
         line: line number in that file, from 1; None where lines mean nothing.
         expected: what should have been there.
         found: what was there instead.
@@ -147,7 +147,7 @@ def shorten(problems: Iterable[Problem], rows_per_cause: int = EXAMPLES_PER_CAUS
 
 
 def _common_place(files: Iterable[str]) -> str:
-    """The file that all are, else the folder in which all are; ``.`` where that is the folder handed in."""
+    """The file that all are, else the folder in which all are; ``.`` where that is the folder that was given."""
     names = set(files)
     if len(names) == 1:
         return names.pop()

@@ -288,8 +288,8 @@ TEAM_COMMANDS = (
     "vp login --server https://portal.example.org",
     "vp verify T11.tar.gz --edition autumn",
     'vp upload T11.tar.gz --edition autumn --title "Our system"',
-    "vp verify T11-mended.zip --edition autumn --system T11-p1",
-    "vp upload T11-mended.zip --edition autumn --system T11-p1",
+    "vp verify T11-fixed.zip --edition autumn --system T11-p1",
+    "vp upload T11-fixed.zip --edition autumn --system T11-p1",
     "vp status",
     "vp status 2",
     "vp results T11-p1",
@@ -334,7 +334,7 @@ def write_team_files(folder: Path) -> None:
     (packed / "system.pdf").write_bytes(b"%PDF-1.4 how our system works")
     with tarfile.open(folder / "T11.tar.gz", "w:gz") as archive:
         archive.add(packed / "system.pdf", "system.pdf")
-    with zipfile.ZipFile(folder / "T11-mended.zip", "w") as archive:
+    with zipfile.ZipFile(folder / "T11-fixed.zip", "w") as archive:
         archive.writestr("paper/system.pdf", b"%PDF-1.4 how our system works by now")
 
 

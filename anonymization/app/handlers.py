@@ -170,7 +170,7 @@ def _failure(run: AnonymizationRun, work: job.Work) -> JobFailure:
         f"{work.failed} of {work.extent.total} utterances of {run.data_set} could not be anonymised"
         f"{', the first one among them, so the others were not tried' if is_canary else ''}.",
         actor=Actor.ORGANIZER,
-        remedy="The report names each with its reason. Mend the corpus or the method and run the job again.",
+        remedy="The report names each with its reason. Fix the corpus or the method and run the job again.",
         problems=[*work.failures.report(), *job.read_stored_problems(run)],
     )
 
@@ -187,7 +187,7 @@ def run_trials(context: JobContext) -> dict[str, Any]:
         raise JobFailure(
             f"The utterance {utterance.name} cannot be read: {error}",
             actor=Actor.ORGANIZER,
-            remedy="Mend its audio in the corpus, then run the trial again.",
+            remedy="Fix its audio in the corpus, then run the trial again.",
         ) from error
     names = context.parameters["methods"]
     found: dict[str, Any] = {}

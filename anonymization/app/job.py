@@ -336,5 +336,5 @@ def _note(task: Task, code: str, expected: str, found: str, remedy: str) -> Prob
 
 
 def _failed(task: Task, reason: str) -> Outcome:
-    expected, remedy = "audio that the method can anonymise", "Mend the audio of this utterance in the corpus."
+    expected, remedy = "audio that the method can anonymise", "Fix the audio of this utterance in the corpus."
     return Outcome(task, "", 0, 0, (Problem("not-anonymised", task.name, expected, reason, remedy),))

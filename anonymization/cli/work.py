@@ -246,10 +246,10 @@ def _failed(task: Task, settings: Settings, error: Exception, *, is_read: bool) 
         return Outcome(task, problem=error.problem(str(task.audio)))
     if isinstance(error, OSError) and error.errno in FULL:
         raise NoSpaceError.of(settings.folder, error) from error
-    expected, remedy = "audio that the method can anonymise", "Mend or remove this file and repeat the command."
+    expected, remedy = "audio that the method can anonymise", "Fix or remove this file and repeat the command."
     if is_read:  # what is wrong may be the method, or an external command
         expected = "an output of the method"
-        remedy = "Mend what this names, or leave the file out, and repeat the command."
+        remedy = "Fix what this names, or leave the file out, and repeat the command."
     if isinstance(error, contract.MethodError):
         found = str(error)
         if parts := _EXPECTED.fullmatch(found):

@@ -169,7 +169,7 @@ def _load_commands(folder: Path) -> list[Found]:
     Files that are new, changed or removed count at once; the others are not read again.
     """
     if not folder.is_dir():
-        reason = f"{folder} is no folder that can be read. Make it, or mend {FOLDER_VARIABLE}."
+        reason = f"{folder} is no folder that can be read. Make it, or fix {FOLDER_VARIABLE}."
         return [BrokenPlugin(str(folder), reason)]
     return [_command(path, _state(path)) for pattern in DESCRIPTIONS for path in sorted(folder.glob(pattern))]
 

@@ -120,7 +120,10 @@ _UNREADABLE = {"no-results", "empty-file", "wrong-encoding", "not-text", "missin
 def add_recipe_argument(parser: argparse._ActionsContainer) -> None:
     """The option that names a recipe of one's own."""
     parser.add_argument(
-        "--recipe", type=Path, metavar="FILE", help="an organizer's own recipe (TOML), as the page of an edition has it"
+        "--recipe",
+        type=Path,
+        metavar="FILE",
+        help="an organizer's custom recipe (TOML), as the page of an edition has it",
     )
 
 

@@ -281,7 +281,7 @@ def _print_recomputed(recomputed: _Recomputation, *, brief: bool) -> None:
     terminal.print_text("\nFrom the score files\n")
     same = sum(one.agrees for one in recomputed.numbers)
     terminal.print_text(
-        f"  {len(recomputed.files)} score files; {same} of {len(recomputed.numbers)} claimed numbers agree."
+        f"  {len(recomputed.files)} score files; {same} of {len(recomputed.numbers)} reported numbers agree."
     )
     rows = dict.fromkeys(_recomputed_row(one) for one in recomputed.numbers if not (brief and one.agrees))
     if rows:

@@ -230,13 +230,13 @@ def _missing(work: Work) -> Iterator[values.Missing]:
         reason = work.reasons.get(identity, "")
         if number is None:
             yield values.Missing(
-                values.number_words(identity), reason or "nothing that was handed in gives it", is_ranked
+                values.number_words(identity), reason or "nothing that was submitted gives it", is_ranked
             )
         elif reason:
             yield values.Missing(values.number_words(identity), reason, is_ranked)
         elif number.basis is values.Basis.REPORTED and identity.metric in values.DETECTION and sources.scores_required:
-            reason = "it is claimed, but there are no scores or no official trials to recompute it from"
+            reason = "it is reported, but there are no scores or no official trials to recompute it from"
             yield values.Missing(values.number_words(identity), reason, is_ranked)
         elif number.basis is values.Basis.REPORTED and identity.metric == PITCH and sources.audio_required:
-            reason = "it is claimed, but the audio to recompute it from was not measured"
+            reason = "it is reported, but the audio to recompute it from was not measured"
             yield values.Missing(values.number_words(identity), reason, is_ranked)

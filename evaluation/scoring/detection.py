@@ -60,7 +60,7 @@ def _trials(work: Work, data_set: DataSet) -> TrialTable:
     table = work.sources.trials(data_set)
     if table is not None:
         return table
-    remedy = "The organizer has to import the lists of this corpus; until then its numbers stay claims."
+    remedy = "The organizer has to import the lists of this corpus; until then its numbers are only reported."
     expected = f"the organizer's trials of {data_set.name}"
     work.problems.add(Problem("no-trials", data_set.name, expected, "none", remedy, Severity.WARNING))
     nothing = np.zeros(0, "S1")
@@ -137,7 +137,7 @@ def _in_unit(metric: str, replicates: Replicates) -> Replicates:
 
 MOST_SPEAKERS = 2000
 PAIRS = ("osp_osp", "osp_psp", "psp_psp")
-_REMEDY = "Hand in the matrices as the official script saved them."
+_REMEDY = "Submit the matrices as the official script saved them."
 
 
 def add_similarity(work: Work) -> None:

@@ -86,7 +86,7 @@ def measure_tests(
         files: the system's score files, or an iterator over them that shows how far it is.
     """
     if not system.scores:
-        remedy = "Hand in the results directories with their ASV-* folders."
+        remedy = "Submit the results directories with their ASV-* folders."
         problems.add(Problem("no-scores", system.system, "score files to recompute from", "none", remedy))
     reported_numbers: dict[TestKey, list[ReportedNumber]] = {}
     for reported in (*system.reported_numbers, *system.repeated):
@@ -156,7 +156,7 @@ def unlike(one: RecomputedNumber, code: str) -> Problem:
     reported = one.reported
     metric = find_metric(reported.identity.metric, reported.identity.estimator)
     expected = f"{one.written} for {metric.label} of {reported.identity.data_set}, recomputed from {one.scores}"
-    remedy = "Hand in the scores and the numbers of one run."
+    remedy = "Submit the scores and the numbers of one run."
     return Problem(code, reported.file, expected, f"“{reported.written}”", remedy, line=reported.line)
 
 

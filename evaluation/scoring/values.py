@@ -64,7 +64,7 @@ BASES = {
     Basis.TRANSCRIPTS: "from the transcripts",
     Basis.SIMILARITY: "from the similarity matrices",
     Basis.VALUES: "from the values of its data sets",
-    Basis.REPORTED: "claimed, not recomputed",
+    Basis.REPORTED: "reported, not recomputed",
 }
 
 

@@ -192,5 +192,5 @@ def _text(value: object) -> str:
 
 
 def _unusable(name: str, expected: str, found: str) -> Problem:
-    remedy = "Mend it; the trials that need it have no score."
+    remedy = "Fix it; the trials that need it have no score."
     return Problem("unusable-recording", name, expected, found, remedy)

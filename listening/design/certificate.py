@@ -345,7 +345,7 @@ def _repeats(what: str, limit: int, blocks: Sequence[Sequence[Candidate]]) -> Ch
 
 
 def _candidates(request: DesignRequest) -> Iterable[Check]:
-    """Balance of what can be given, which no allocation can mend."""
+    """Balance of what can be given, which no allocation can fix."""
     rows: dict[str, Counter[object]] = defaultdict(Counter)
     for candidate in request.candidates:
         rows[candidate.system].update([candidate.sex, candidate.is_target])

@@ -19,7 +19,7 @@ class NotificationKind(TextChoices):
     REFUSED = "refused", "an archive of my team is refused, with the report of what is wrong"
     FAILED = "failed", "the evaluation of a submission fails"
     FINISHED = "finished", "the numbers of a submission are ready"
-    PUBLISHED = "published", "the board of an edition is published"
+    PUBLISHED = "published", "the leaderboard of an edition is published"
     HEARD = "heard", "the results of a listening test with a system of my team are published"
     REGISTERED = "registered", "a team registers for an edition that I organise"
     CHECKED = "checked", "an archive of a team was checked in an edition that I organise"

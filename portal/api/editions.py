@@ -1,4 +1,4 @@
-"""Editions, what they expect, their audit log and their boards."""
+"""Editions, what they expect, their audit log and their leaderboards."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class EditionFieldsSerializer(Shape):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """One recipe: a shipped one has no text of its own."""
         if {"protocol", "recipe_text"} <= attrs.keys():
-            raise serializers.ValidationError({"recipe_text": "Give a protocol or an own recipe, not both."})
+            raise serializers.ValidationError({"recipe_text": "Give a protocol or a custom recipe, not both."})
         if "protocol" in attrs:
             return attrs | {"recipe_text": ""}
         if "recipe_text" in attrs:
@@ -168,8 +168,10 @@ class EditionSerializer(Shape):
     submissions_per_team = largest_archive_bytes = serializers.IntegerField()
     audio_required = Computed(FLAG, lambda edition, _: edition.audio_required and edition.corpus_id is not None)
     scores_required = description_required = serializers.BooleanField()
-    published_at = serializers.DateTimeField(allow_null=True, help_text="Since when its board is public.")
-    frozen_at = serializers.DateTimeField(allow_null=True, help_text="Of which time its board is, where it is frozen.")
+    published_at = serializers.DateTimeField(allow_null=True, help_text="Since when its leaderboard is public.")
+    frozen_at = serializers.DateTimeField(
+        allow_null=True, help_text="Of which time its leaderboard is, where it is frozen."
+    )
     your_team = Computed(
         serializers.IntegerField(allow_null=True, help_text="The asker's team, by its number here."), _team_number
     )
@@ -178,7 +180,7 @@ class EditionSerializer(Shape):
 
 # The leaderboard -----------------------------------------------------------------------------------------
 class AverageSerializer(Shape):
-    """A column of a board."""
+    """A column of a leaderboard."""
 
     metric = estimator = label = unit = better = serializers.CharField()  # type: ignore[assignment]
 
@@ -198,7 +200,7 @@ class MeasuredSerializer(Shape):
 
 
 class EntrySerializer(Shape):
-    """A system on a board."""
+    """A system on a leaderboard."""
 
     system = label = title = serializers.CharField()  # type: ignore[assignment]
     team = serializers.CharField(allow_null=True)
@@ -288,7 +290,7 @@ class HeardStudySerializer(Shape):
 
 
 class LeaderboardSerializer(Shape):
-    """A board with its policy, its rankings, and whoever is in none of them."""
+    """A leaderboard with its policy, its rankings, and whoever is in none of them."""
 
     edition = title = protocol = serializers.CharField()
     published_at = as_of = measured_at = serializers.DateTimeField(allow_null=True)
@@ -447,7 +449,7 @@ def register_team(api: ApiView, edition: str) -> Response:
 
 @operation(LeaderboardSerializer, kinds=WITH_CSV, is_open=True)
 def show_leaderboard(api: ApiView, edition: str) -> HttpResponse:
-    """The board: everybody's once it is published, its organizers' before. As CSV by `format=csv` or `Accept`."""
+    """The leaderboard: everybody's once it is published, its organizers' before. As CSV by `format=csv` or `Accept`."""
     leaderboard = leaderboard_for(api.user, edition)
     if api.wants_csv:
         return csv_response(f"{edition}-leaderboard.csv", leaderboard_rows(leaderboard))
@@ -455,31 +457,31 @@ def show_leaderboard(api: ApiView, edition: str) -> HttpResponse:
 
 
 def _changed(api: ApiView, edition: str, service: Callable[..., Edition], **given: Any) -> Response:
-    """What an organizer does with a board; the answer is the edition as it then is."""
+    """What an organizer does with a leaderboard; the answer is the edition as it then is."""
     managed = managed_edition_for(api.user, edition)
     return shown(api.user, service(edition=managed, by=api.user, **given))
 
 
 @operation(EditionSerializer)
 def publish_leaderboard(api: ApiView, edition: str) -> Response:
-    """Show the board to everybody and tell its teams."""
+    """Show the leaderboard to everybody and tell its teams."""
     return _changed(api, edition, services.publish_leaderboard, now=timezone.now())
 
 
 @operation(EditionSerializer)
 def unpublish_leaderboard(api: ApiView, edition: str) -> Response:
-    """Hide the board from all but its organizers."""
+    """Hide the leaderboard from all but its organizers."""
     return _changed(api, edition, services.unpublish_leaderboard)
 
 
 @operation(EditionSerializer, takes=FreezeSerializer)
 def freeze_leaderboard(api: ApiView, edition: str) -> Response:
-    """Let the board rest on what had been evaluated by a time, or by now."""
+    """Let the leaderboard rest on what had been evaluated by a time, or by now."""
     now = timezone.now()
     return _changed(api, edition, services.freeze_leaderboard, at=api.body(FreezeSerializer).get("at") or now, now=now)
 
 
 @operation(EditionSerializer)
 def unfreeze_leaderboard(api: ApiView, edition: str) -> Response:
-    """Let the board follow every evaluation again."""
+    """Let the leaderboard follow every evaluation again."""
     return _changed(api, edition, services.unfreeze_leaderboard)

@@ -1,4 +1,4 @@
-"""The portal's own attackers and recognisers: what there is, runs on a submission, and their numbers."""
+"""The portal's attacks and recognisers: what there is, runs on a submission, and their numbers."""
 
 from __future__ import annotations
 

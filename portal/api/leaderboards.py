@@ -1,4 +1,4 @@
-"""What a board ranks by: the live policy, the draft that an organizer tries out, and who would move."""
+"""What a leaderboard ranks by: the live policy, the draft that an organizer tries out, and who would move."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from portal.leaderboard.selectors import policy_by
 
 
 class PolicySerializer(Shape):
-    """What an organizer may decide about a board."""
+    """What an organizer may decide about a leaderboard."""
 
     minimum_eers = serializers.ListField(
         child=serializers.FloatField(), required=False, help_text="Of each condition, in per cent, ascending."
@@ -38,7 +38,7 @@ class PolicySerializer(Shape):
         help_text="Further minima of the recipe by metric; null for none.",
     )
     late = serializers.ChoiceField(LATE, required=False)
-    basis = serializers.ChoiceField(BASES, required=False, help_text="Whether claimed numbers are ranked too.")
+    basis = serializers.ChoiceField(BASES, required=False, help_text="Whether reported numbers are ranked too.")
     several_systems = serializers.ChoiceField(SEVERAL_SYSTEMS, required=False, help_text="Of one team.")
 
 
@@ -79,13 +79,13 @@ class DraftSerializer(Shape):
 
 @operation(LivePolicySerializer)
 def show_live_policy(api: ApiView, edition: str) -> Response:
-    """What the board of an edition that you organise ranks by."""
+    """What the leaderboard of an edition that you organise ranks by."""
     return _live(managed_edition_for(api.user, edition))
 
 
 @operation(LivePolicySerializer)
 def make_policy_live(api: ApiView, edition: str) -> Response:
-    """Rank the board by the draft from now on."""
+    """Rank the leaderboard by the draft from now on."""
     return _live(services.make_policy_live(edition=managed_edition_for(api.user, edition), by=api.user))
 
 

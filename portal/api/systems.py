@@ -23,7 +23,7 @@ FILTERS = {"edition": "edition__name", "team": "team"}
 
 
 class SystemSerializer(Shape):
-    """A system. Its numbers are public once its board is; the rest stays with its team and the organizers."""
+    """A system. Its numbers are public once its leaderboard is; the rest stays with its team and the organizers."""
 
     name = serializers.SlugField(help_text="By which addresses know it.")
     label = serializers.CharField(source="__str__", help_text="Such as T11-p1.")  # type: ignore[assignment]
@@ -69,7 +69,7 @@ class VersionQuerySerializer(Shape):
         required=False,
         min_value=1,
         max_value=2**31,
-        help_text="For its team and organizers; else the one on the board.",
+        help_text="For its team and organizers; else the one on the leaderboard.",
     )
 
 
@@ -86,7 +86,7 @@ class NumberSerializer(Shape):
     category = serializers.CharField(help_text="The letter of a ZEBRA category, whose value is 0 to 6; else empty.")
     is_recomputed = serializers.BooleanField()
     reported = serializers.FloatField(required=False, allow_null=True)
-    reported_category = serializers.CharField(required=False, help_text="The letter that is claimed; else empty.")
+    reported_category = serializers.CharField(required=False, help_text="The letter that is reported; else empty.")
     reported_in = serializers.CharField(required=False, help_text="The file and line that state it.")
     agrees = serializers.BooleanField(required=False, allow_null=True, help_text="In print; null where nothing does.")
 
@@ -95,7 +95,7 @@ class MissingSerializer(Shape):
     """A number that the recipe asks for and that could not be computed."""
 
     what = reason = serializers.CharField()
-    is_ranked = serializers.BooleanField(help_text="Whether the board needs it.")
+    is_ranked = serializers.BooleanField(help_text="Whether the leaderboard needs it.")
 
 
 class SpeechNumberSerializer(Shape):
@@ -145,7 +145,7 @@ class MeasureSerializer(Shape):
 
 @operation(SystemSerializer(many=True), asks=SystemSearchSerializer, is_open=True)
 def list_systems(api: ApiView) -> Response:
-    """The systems whose numbers you may see: your own, those that you organise, and those on public boards."""
+    """The systems whose numbers you may see: your own, those that you organise, and those on public leaderboards."""
     wanted = {FILTERS[name]: value for name, value in api.query(SystemSearchSerializer).items()}
     return api.paginated(systems_for(api.user, Part.NUMBERS).filter(**wanted).order_by("name"), SystemSerializer)
 

@@ -9,7 +9,7 @@ app_name = "api"
 
 
 edition, submission = "editions/<slug:edition>", "submissions/<int:pk>"
-board, team, system = f"{edition}/leaderboard", "teams/<int:pk>", "systems/<slug:name>"
+leaderboard, team, system = f"{edition}/leaderboard", "teams/<int:pk>", "systems/<slug:name>"
 urlpatterns = [
     path("", docs.documentation, name="docs"),
     address("schema/", "schema", get=docs.show_schema),
@@ -18,20 +18,20 @@ urlpatterns = [
     address(f"{edition}/", "edition", get=editions.show_edition, patch=editions.change_edition),
     address(f"{edition}/expected", "expected", get=editions.show_expected),
     address(f"{edition}/teams/", "edition-teams", get=editions.list_teams_of_edition, post=editions.register_team),
-    address(board, "leaderboard", get=editions.show_leaderboard),
-    address(f"{board}/publish", "publish-leaderboard", post=editions.publish_leaderboard),
-    address(f"{board}/unpublish", "unpublish-leaderboard", post=editions.unpublish_leaderboard),
-    address(f"{board}/freeze", "freeze-leaderboard", post=editions.freeze_leaderboard),
-    address(f"{board}/unfreeze", "unfreeze-leaderboard", post=editions.unfreeze_leaderboard),
-    address(f"{board}/policy", "policy", get=leaderboards.show_live_policy),
+    address(leaderboard, "leaderboard", get=editions.show_leaderboard),
+    address(f"{leaderboard}/publish", "publish-leaderboard", post=editions.publish_leaderboard),
+    address(f"{leaderboard}/unpublish", "unpublish-leaderboard", post=editions.unpublish_leaderboard),
+    address(f"{leaderboard}/freeze", "freeze-leaderboard", post=editions.freeze_leaderboard),
+    address(f"{leaderboard}/unfreeze", "unfreeze-leaderboard", post=editions.unfreeze_leaderboard),
+    address(f"{leaderboard}/policy", "policy", get=leaderboards.show_live_policy),
     address(
-        f"{board}/policy/draft",
+        f"{leaderboard}/policy/draft",
         "draft-policy",
         get=leaderboards.show_draft_policy,
         put=leaderboards.draft_policy,
         delete=leaderboards.discard_draft_policy,
     ),
-    address(f"{board}/policy/live", "live-policy", post=leaderboards.make_policy_live),
+    address(f"{leaderboard}/policy/live", "live-policy", post=leaderboards.make_policy_live),
     address(f"{edition}/copy", "copy-edition", post=editions.copy_edition),
     address(f"{edition}/recipe", "recipe", get=editions.show_recipe),
     address(f"{edition}/audit", "audit", get=editions.list_audit),

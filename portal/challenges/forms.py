@@ -25,7 +25,7 @@ from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
 
 LAYOUTS = (
-    ("", "find out"),
+    ("", "Detect automatically"),
     ("manifest", "CSV manifest"),
     ("librispeech", "LibriSpeech tree"),
     ("vctk", "VCTK tree"),

@@ -171,7 +171,7 @@ def _refused(problems: Sequence[Problem]) -> JobFailure:
         f"The corpus was not imported: {errors:,} error{'s' if errors != 1 else ''} "
         f"of {causes} kind{'s' if causes != 1 else ''} {'were' if errors != 1 else 'was'} found. Nothing was changed.",
         actor=Actor.ORGANIZER,
-        remedy="Mend what the report lists and start the import again.",
+        remedy="Fix what the report lists and start the import again.",
         problems=problems,
     )
 

@@ -139,9 +139,9 @@ class TrialList(models.Model):
 class Edition(models.Model):
     """A challenge: which recipe on which corpus, who organises it, when what is open, and what its leaderboard shows.
 
-    `recipe_text`, where given, is the organizer's own recipe and takes the place of the shipped one that `protocol`
+    `recipe_text`, where given, is the organizer's custom recipe and takes the place of the shipped one that `protocol`
     names. `leaderboard_policy` holds what it is ranked by where that differs from the recipe, `draft_policy` what
-    an organizer is trying out. Times that are empty do not limit. The board is public once `published_at` is set, and
+    an organizer is trying out. Empty times do not limit. The leaderboard is public once `published_at` is set, and
     rests on what had been evaluated by `frozen_at`, where that is set too.
     """
 

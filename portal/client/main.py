@@ -19,7 +19,7 @@ COMMANDS = {
     "verify": "check an archive or a folder before it is sent: every problem at once",
     "upload": "send an archive, going on after any interruption, and read the report on it",
     "status": "your submissions, or one of them: timeline, what was found, how far it is",
-    "results": "the numbers of a system, with the claimed ones beside",
+    "results": "the numbers of a system, with the reported ones beside",
 }
 _EPILOGUE = "Exit code: 0 fine, 1 errors found, 2 bad usage or something that cannot be read or reached."
 

@@ -13,7 +13,7 @@ from portal.client.api import Portal, add_server_arguments, open_portal
 
 DESCRIPTION = (
     "Show every objective number of a system with its interval and what it rests on; of your own systems also what the "
-    "submission claims, and whether that agrees."
+    "submission reports, and whether that agrees."
 )
 AGREES = {True: "agrees", False: "DISAGREES", None: ""}
 

@@ -80,7 +80,7 @@ def describe_outcome(submission: dict[str, Any]) -> str:
     if submission["state"] == "refused":
         system = submission["label"]
         return (
-            f"{name} was refused and does not count. Mend the errors and upload again with --system {system}; what was "
+            f"{name} was refused and does not count. Fix the errors and upload again with --system {system}; what was "
             "sound is kept, so that the archive may hold only what changed."
         )
     if submission["state"] in {"accepted", "evaluating"}:
@@ -174,7 +174,7 @@ def verdict(report: IntakeReport) -> str:
     if report.is_refused:
         return f"{found} The archive would be refused; it was not read to its end."
     if report.has_errors:
-        return f"{found} The submission would be refused: mend the errors and check again."
+        return f"{found} The submission would be refused: fix the errors and check again."
     return f"{found} The submission would be accepted."
 
 

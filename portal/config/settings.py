@@ -23,7 +23,7 @@ def _ready_folder(folder: Path) -> Path:
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(None, "it may not be written")
     except OSError as error:
-        sys.exit(f"The data folder {folder} cannot be used ({error.strerror}). Mend it, or set PORTAL_DATA_DIR.")
+        sys.exit(f"The data folder {folder} cannot be used ({error.strerror}). Fix it, or set PORTAL_DATA_DIR.")
     return folder
 
 
@@ -301,7 +301,7 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "VoicePrivacy Portal",
-    "DESCRIPTION": "From a team's archive to a verified, ranked board.",
+    "DESCRIPTION": "From a team's archive to a verified, ranked leaderboard.",
     "VERSION": "1",
     "OAS_VERSION": "3.1.1",
     "SCHEMA_PATH_PREFIX": "/api",

@@ -65,7 +65,7 @@ def check_database() -> str | None:
         executor = MigrationExecutor(connection)
         pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
     except DatabaseError as error:
-        return f"The database does not answer ({_first_line(error)}). Start it or mend PORTAL_DATABASE_URL."
+        return f"The database does not answer ({_first_line(error)}). Start it or fix PORTAL_DATABASE_URL."
     if pending:
         return f"{len(pending)} migrations are not applied. Run manage.py migrate."
     return None
@@ -78,7 +78,7 @@ def check_files() -> str | None:
         default_storage.save(name, ContentFile(b"ok"))
         default_storage.delete(name)
     except OSError as error:
-        return f"Files cannot be stored ({_first_line(error)}). Make room or mend the rights of the data folder."
+        return f"Files cannot be stored ({_first_line(error)}). Make room or fix the rights of the data folder."
     return None
 
 
@@ -96,7 +96,7 @@ def check_queue() -> str | None:
         with Connection(settings.CELERY_BROKER_URL, connect_timeout=2, transport_options=options) as broker:
             broker.ensure_connection(max_retries=1, timeout=2)
     except Exception as error:
-        return f"The queue does not answer ({_first_line(error)}). Start it or mend PORTAL_BROKER_URL."
+        return f"The queue does not answer ({_first_line(error)}). Start it or fix PORTAL_BROKER_URL."
     return None
 
 
@@ -119,7 +119,7 @@ def last_pulse(name: str) -> datetime | None:
 
 
 def beat(name: str, *, kind: str = "", **details: Any) -> None:
-    """Leave a sign of life."""
+    """Leave a heartbeat."""
     Pulse.objects.update_or_create(name=name, defaults={"kind": kind, "at": timezone.now(), "details": details})
 
 

@@ -24,7 +24,7 @@ class AuditEvent(models.Model):
 
 
 class Pulse(models.Model):
-    """Last sign of life of a process that runs beside the web server; `details` is what that kind tells of itself."""
+    """Last heartbeat of a process that runs beside the web server; `details` is what that kind tells of itself."""
 
     name = models.CharField(max_length=200, unique=True)
     kind = models.CharField(max_length=20, blank=True)

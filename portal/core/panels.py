@@ -1,6 +1,6 @@
 """Sections that an app adds to pages and files of apps below it, which know nothing of it.
 
-The page of a board shows what listeners said of its systems, but results must not import listening tests: so the app
+A leaderboard's page shows what listeners said of its systems, but results must not import listening tests: so the app
 above names, when it is ready, the function that makes its section, and the page asks for what there is.
 Public: `Panel`, `add_panel`, `make_panels`, `panel_data`.
 """

@@ -43,12 +43,12 @@ def prepare() -> None:
         call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=UNUSED_STATIC_FILES)
     except Error as error:
         raise CommandError(
-            f"The database cannot be used ({_first_line(error)}). Start or mend it, or set PORTAL_DATABASE_URL; "
+            f"The database cannot be used ({_first_line(error)}). Start or fix it, or set PORTAL_DATABASE_URL; "
             "the SQLite file is portal.sqlite3 in the data folder."
         ) from error
     except OSError as error:
         raise CommandError(
-            f"The data folder cannot be written ({error.strerror or error}). Make room or mend its rights."
+            f"The data folder cannot be written ({error.strerror or error}). Make room or fix its rights."
         ) from error
 
 

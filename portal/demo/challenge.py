@@ -108,7 +108,7 @@ def run_demo_challenge(*, corpus: Corpus, folder: Path, recipe_text: str, people
         action="board.published", subject_type="challenges.edition", subject_id=str(edition.pk)
     ).exists():  # whoever took it back later wants it so
         publish_leaderboard(edition=edition, now=timezone.now(), by=organizer)
-        say("The board is published")
+        say("The leaderboard is published")
     return edition
 
 

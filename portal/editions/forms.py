@@ -72,13 +72,13 @@ class EditionForm(forms.Form):
         error_messages={"required": "Choose a recipe."},
     )
     recipe_file = forms.FileField(
-        label="Own recipe as a file",
+        label="Custom recipe as a file",
         help_text="TOML, as the shipped ones; takes the place of the text below.",
         required=False,
         widget=forms.FileInput(attrs={"accept": ".toml"}),
     )
     recipe_text = forms.CharField(
-        label="Own recipe as text",
+        label="Custom recipe as text",
         required=False,
         strip=False,
         max_length=LARGEST_RECIPE_BYTES,
@@ -131,7 +131,7 @@ class EditionForm(forms.Form):
     def __init__(self, data: Any = None, files: Any = None, *, user: Any, edition: Edition | None = None) -> None:
         self.user, self.edition = user, edition
         super().__init__(data, files, initial=_initial(edition, user))
-        own = (OWN, "An own recipe, given below")
+        own = (OWN, "Custom recipe")
         cast("forms.ChoiceField", self.fields["protocol"]).choices = [*shipped_recipes(), own]
         self.fields["corpus"].queryset = corpora_for_edition(user, edition)  # type: ignore[attr-defined]
         submitted = edition is not None and has_submissions(edition)
@@ -193,7 +193,7 @@ class EditionForm(forms.Form):
         return bool({"recipe_file", "recipe_text"} & self.errors.keys())
 
     def _field_of(self, problem: str, given: dict[str, Any]) -> str:
-        """Where a problem stands: that of an own recipe at the field by which it was given."""
+        """Where a problem stands: that of a custom recipe at the field by which it was given."""
         return "recipe_file" if problem == "recipe_text" and given.get("recipe_file") else problem
 
     def _recipe_fields(self, given: dict[str, Any]) -> dict[str, str]:

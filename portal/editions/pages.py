@@ -314,7 +314,7 @@ def _conditions(policy: LeaderboardPolicy) -> Iterator[str]:
 
 def _sentences(policy: LeaderboardPolicy, ranking: Ranking | None, changes: Mapping[str, Any]) -> Iterator[str]:
     if not policy.minimum_eers:
-        yield "The recipe states no limits: the organizer sets them on the board."
+        yield "The recipe states no limits: the organizer sets them on the leaderboard."
     yield f"Privacy: the weighted average of the {policy.split} sets under the {policy.attack_model} attack model."
     yield POLICIES[policy.policy]
     for utility in policy.utilities:

@@ -157,7 +157,7 @@ def _weighed(
         return problem if expected.scores_required else replace(problem, severity=Severity.WARNING)
     results = {read.rpartition("/")[0] for read in is_read}
     if any(folder == one or folder.startswith(f"{one}/") for one in results):
-        remedy = "Its numbers were taken from results.txt. Hand in the whole results directory."
+        remedy = "Its numbers were taken from results.txt. Submit the whole results directory."
         return replace(problem, severity=Severity.WARNING, remedy=remedy)
     return problem
 

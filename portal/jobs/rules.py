@@ -20,7 +20,7 @@ class Limits:
 
 
 class Verdict(Enum):
-    """What becomes of a running job that gives no sign of life or runs for too long."""
+    """What becomes of a running job that gives no heartbeat or runs for too long."""
 
     ALIVE = "alive"
     CANCEL = "cancel"

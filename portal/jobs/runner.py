@@ -107,7 +107,7 @@ class Heartbeat(threading.Thread):
         except services.ClaimLost:
             self.context.claim_lost.set()
         except Error as error:
-            log.warning("No sign of life for job %s this time: %s", self.context.job.pk, error)
+            log.warning("No heartbeat for job %s this time: %s", self.context.job.pk, error)
             connection.close()
 
 
@@ -178,7 +178,7 @@ def _internal_error(job: Job, error: Exception) -> dict[str, Any]:
         }
     return {
         "failure": f"Internal error at “{stage}”: {type(error).__name__}: {error}",
-        "remedy": "The technical detail stands in the job's history for the operator. Run it again when it is mended.",
+        "remedy": "The technical detail stands in the job's history for the operator. Run it again when it is fixed.",
     }
 
 

@@ -111,7 +111,7 @@ def claim_job(job_id: uuid.UUID | str) -> Job | None:
 
 
 def keep_alive(job: Job) -> bool:
-    """Give a sign of life; tells whether the job is asked to stop.
+    """Give a heartbeat; tells whether the job is asked to stop.
 
     Raises:
         ClaimLost: the job is no longer this process's.
@@ -178,7 +178,7 @@ def release_job(job: Job, why: str, *, attempt_counts: bool = True) -> bool:
         return finish_job(job, State.CANCELLED, failure="Cancelled; what was finished is kept.")
     if attempt_counts and job.attempt >= MAX_ATTEMPTS:
         return finish_job(
-            job, State.FAILED, failure=why, actor=Actor.OPERATOR, remedy="Mend the cause, then run the job again."
+            job, State.FAILED, failure=why, actor=Actor.OPERATOR, remedy="Fix the cause, then run the job again."
         )
     attempt = job.attempt if attempt_counts else job.attempt - 1
     freed = _held(job).update(

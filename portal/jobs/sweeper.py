@@ -1,6 +1,6 @@
 """The scheduler's round: takes jobs back from processes that died and sends what the queue has lost.
 
-It needs nothing but the rows, so it mends a lost queue, a killed worker and a message that never arrived alike.
+It needs nothing but the rows, so it repairs a lost queue, a killed worker and a message that never arrived alike.
 Several schedulers may run at once: each change is conditional.
 """
 
@@ -44,7 +44,7 @@ def sweep(now: datetime | None = None) -> int:
 
 @transaction.atomic
 def _take_back(pk: Any, now: datetime) -> bool:
-    # Read again under the lock: the job may have given a sign of life or ended while this round waited for it.
+    # Read again under the lock: the job may have given a heartbeat or ended while this round waited for it.
     job = Job.objects.select_for_update().filter(pk=pk, state=State.RUNNING).first()
     if job is None:
         return False
@@ -55,7 +55,7 @@ def _take_back(pk: Any, now: datetime) -> bool:
     if verdict is Verdict.ALIVE:
         return False
     if verdict is Verdict.TRY_AGAIN:
-        return services.release_job(job, "Its process gave no sign of life any more; the job waits for another.")
+        return services.release_job(job, "Its process stopped responding; the job waits for another.")
     if verdict is Verdict.CANCEL:
         return services.finish_job(job, State.CANCELLED, failure="Cancelled; what was finished is kept.")
     if verdict is Verdict.TIMED_OUT:

@@ -27,7 +27,7 @@ def run_job(job_id: str) -> None:
 
 
 class Pulse(bootsteps.StartStopStep):
-    """The worker's sign of life, from the loop in which it takes messages: a worker that hangs falls silent."""
+    """The worker's heartbeat, from the loop in which it takes messages: a worker that hangs falls silent."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
     timer: Any = None
@@ -44,7 +44,7 @@ class Pulse(bootsteps.StartStopStep):
         try:
             leave_sign(consumer.app.amqp.queues.consume_from, consumer.controller.concurrency)
         except Error as error:
-            log.warning("No sign of life of this worker this time: %s", error)
+            log.warning("No heartbeat of this worker this time: %s", error)
         finally:
             connection.close()  # the processes that are forked here must not inherit it
 

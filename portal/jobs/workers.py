@@ -1,4 +1,4 @@
-"""The workers: each leaves a sign of life that names the queues it serves, so that a dead one is seen.
+"""The workers: each leaves a heartbeat that names the queues it serves, so that a dead one is seen.
 
 A worker writes its sign every `JOB_HEARTBEAT_S` from its own loop, where it also takes jobs; without one for
 `JOB_LOST_AFTER_S` it counts as silent, and an hour later it is forgotten.

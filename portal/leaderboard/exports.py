@@ -70,7 +70,7 @@ def leaderboard_rows(leaderboard: Leaderboard) -> Iterator[tuple[Any, ...]]:
 def leaderboard_as_latex(leaderboard: Leaderboard) -> str:
     """A booktabs table for each ranking that has a competitor."""
     edition = leaderboard.edition
-    lines = [f"% {' '.join(edition.title.split())}: board, needs \\usepackage{{booktabs}}"]
+    lines = [f"% {' '.join(edition.title.split())}: leaderboard, needs \\usepackage{{booktabs}}"]
     for ranking in leaderboard.table.tables:
         if ranking.competitors:
             title = condition_in_words(ranking.minimum, ranking.upper, leaderboard.policy)

@@ -1,6 +1,6 @@
 """The figures of a leaderboard: drawn by a process of their own when first asked for, then kept by what they show.
 
-A figure is known by its slug: ``tradeoff-`` and the utility, or the metric of its bars, with hyphens. Equal boards have
+A figure is known by its slug: ``tradeoff-`` and the utility, or the metric of its bars. Equal leaderboards have
 equal figures, so nothing is drawn again when a leaderboard is published, frozen or looked at by somebody else.
 """
 

@@ -47,7 +47,7 @@ class PolicyForm(forms.Form):
         "Numbers that only a team’s files state",
         choices=[
             ("recomputed", "are not ranked: recomputed numbers only"),
-            ("claims", "are ranked too and marked as claimed"),
+            ("claims", "are ranked too and marked as reported"),
         ],
     )
     several_systems = RadioField(
@@ -110,7 +110,7 @@ def _initial(policy: LeaderboardPolicy) -> dict[str, Any]:
 
 
 class FreezeForm(forms.Form):
-    """As of when a board is frozen, by `now`; empty for now. It is confirmed after a look at what the board holds."""
+    """As of when a leaderboard is frozen, by `now`; empty for now. It is confirmed after a look at the outcome."""
 
     at = forms.DateTimeField(
         label="As of (UTC)",

@@ -70,7 +70,7 @@ def leaderboard_page(
     """Everything on the page. An unknown `sort` or `order` is as none.
 
     Args:
-        unlike: for organizers, how many numbers a system claims otherwise than its files give.
+        unlike: for organizers, how many reported numbers of a system differ from the recomputed ones.
     """
     private = {key: (_unlike(count),) for key, count in unlike.items()}
     tables = _Tables(leaderboard, *_chosen_order(leaderboard, sort, order), private)
@@ -194,28 +194,28 @@ class _Tables:
 
     def unranked(self) -> Table | None:
         """Systems and baselines that stand in no ranking, with the reasons."""
-        board = self.leaderboard
-        limits = board.policy.minimum_eers
+        shown = self.leaderboard
+        limits = shown.policy.minimum_eers
         none = f"Reaches no condition: the lowest asks for {limits[0]:g} %." if limits else "Nothing is ranked."
-        found = [(one.entry, [reason.text for reason in one.reasons]) for one in board.table.unrankable]
-        found += [(entry, [none]) for entry in board.table.outside if entry.kind != "original"]
+        found = [(one.entry, [reason.text for reason in one.reasons]) for one in shown.table.unrankable]
+        found += [(entry, [none]) for entry in shown.table.outside if entry.kind != "original"]
         rows = []
         for entry, reasons in found:
             kind = REFERENCES.get(entry.kind, "")
             marks = tuple(mark for mark in ("late" if entry.is_late else "", kind) if mark)
-            numbers = (average_cell(measured_of(entry, average)) for average in board.averages)
+            numbers = (average_cell(measured_of(entry, average)) for average in shown.averages)
             why = Cell(" ".join([*reasons, *self.private.get(entry.key, ())]))
             cells = (system_cell(entry, marks), Cell(entry.team_name), *numbers, why)
             rows.append(TableRow(cells, "reference" if kind else ""))
         if not rows:
             return None
-        averages = (Column(average.key, average.heading, kind="num") for average in board.averages)
+        averages = (Column(average.key, average.heading, kind="num") for average in shown.averages)
         names = (Column("system", "System"), Column("team", "Team", kind="team"))
         return Table(
             columns=(*names, *averages, Column("why", "Why", kind="text notes")),
             groups=(Group(tuple(rows)),),
-            title="Systems in no ranking",
-            lead="Systems and baselines that no condition holds",
+            title="Systems that are not ranked",
+            lead="Systems and baselines that are not ranked",
             caption=", with the reason.",
             styles="leaderboard",
         )
@@ -233,7 +233,7 @@ def average_cell(measured: Measured | None) -> Cell:
         return Cell()
     interval = measured.interval
     span = f"{decimals(interval[0], DIGITS - 1)} to {decimals(interval[1], DIGITS - 1)}" if interval else ""
-    marks = ("claimed",) if measured.is_reported else ()
+    marks = ("reported",) if measured.is_reported else ()
     return Cell(decimals(measured.value, DIGITS), span, value=measured.value, marks=marks)
 
 
@@ -308,8 +308,8 @@ def _verdict(table: RankingTable) -> str:
 
 
 def _unlike(count: int) -> str:
-    """For organizers: how many claims differ."""
-    return f"{count:,} of its claims {'differs' if count == 1 else 'differ'} (only organizers see this note)."
+    """For organizers: how many reported numbers differ."""
+    return f"{count:,} reported number{' differs' if count == 1 else 's differ'} from ours (seen by organizers only)."
 
 
 def _missed(leaderboard: Leaderboard, miss: Miss) -> str:

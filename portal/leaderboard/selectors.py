@@ -83,7 +83,7 @@ def leaderboard_for(user: Any, edition: str) -> Leaderboard:
     try:
         return build_leaderboard(shown)
     except RecipeError as error:
-        raise Http404("The recipe of this edition cannot be read, so there is no board.") from error
+        raise Http404("The recipe of this edition cannot be read, so there is no leaderboard.") from error
 
 
 def shown_edition_for(user: Any, name: str) -> Edition:

@@ -21,11 +21,11 @@ from portal.teams.notifications import notify_team, was_told
 TOLD_ONCE_IN = timedelta(days=1)  # a leaderboard that is taken back and published again is no news
 
 
-FUTURE = "A board can be frozen as of now or of a time that has passed."
+FUTURE = "A leaderboard can be frozen as of now or of a time that has passed."
 
 
 class LeaderboardError(Exception):
-    """A deed that the state of the leaderboard does not allow; its words are for the organizer."""
+    """An action that the state of the leaderboard does not allow; its words are for the organizer."""
 
 
 @transaction.atomic
@@ -68,7 +68,7 @@ def publish_leaderboard(*, edition: Edition, now: datetime, by: Any) -> Edition:
     """
     edition = _locked(edition)
     if edition.published_at is not None:
-        raise LeaderboardError("The board is published already.")
+        raise LeaderboardError("The leaderboard is published already.")
     teams = _teams_on_leaderboard(edition)
     _changed(edition, "board.published", by, {"teams": [str(team) for team in teams]}, published_at=now)
     for team in teams:
@@ -92,7 +92,7 @@ def unpublish_leaderboard(*, edition: Edition, by: Any) -> Edition:
     """
     edition = _locked(edition)
     if edition.published_at is None:
-        raise LeaderboardError("The board is not published.")
+        raise LeaderboardError("The leaderboard is not published.")
     told = {"published_at": edition.published_at.isoformat()}
     return _changed(edition, "board.unpublished", by, told, published_at=None)
 
@@ -118,7 +118,7 @@ def unfreeze_leaderboard(*, edition: Edition, by: Any) -> Edition:
     """
     edition = _locked(edition)
     if edition.frozen_at is None:
-        raise LeaderboardError("The board is not frozen.")
+        raise LeaderboardError("The leaderboard is not frozen.")
     return _changed(edition, "board.unfrozen", by, {"as_of": edition.frozen_at.isoformat()}, frozen_at=None)
 
 

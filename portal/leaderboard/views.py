@@ -83,8 +83,8 @@ def live(request: HttpRequest, edition: str) -> HttpResponse:
     """Ask, then make the draft live."""
     managed = managed_edition_for(request.user, edition)
     if request.method == "POST":
-        deed = partial(services.make_policy_live, edition=managed, by=request.user)
-        return _done(request, managed, deed, "The policy is live.")
+        action = partial(services.make_policy_live, edition=managed, by=request.user)
+        return _done(request, managed, action, "The policy is live.")
     return render(request, "leaderboard/live.html", pages.policy_page(managed))
 
 
@@ -102,8 +102,8 @@ def publish(request: HttpRequest, edition: str) -> HttpResponse:
     """Ask, then publish; of a published leaderboard, ask whether to take it back."""
     managed = managed_edition_for(request.user, edition)
     if request.method == "POST":
-        deed = partial(services.publish_leaderboard, edition=managed, now=timezone.now(), by=request.user)
-        return _done(request, managed, deed, "The board is published, and its teams get a notice.")
+        action = partial(services.publish_leaderboard, edition=managed, now=timezone.now(), by=request.user)
+        return _done(request, managed, action, "The leaderboard is published, and its teams are notified.")
     return render(request, "leaderboard/publish.html", pages.publish_page(managed))
 
 
@@ -114,7 +114,9 @@ def freeze(request: HttpRequest, edition: str) -> HttpResponse:
     form = FreezeForm(posted(request), now=timezone.now())
     is_chosen = form.is_valid()
     if is_chosen and form.cleaned_data["confirmed"]:
-        return _done(request, managed, partial(form.freeze, edition=managed, by=request.user), "The board is frozen.")
+        return _done(
+            request, managed, partial(form.freeze, edition=managed, by=request.user), "The leaderboard is frozen."
+        )
     page = pages.freeze_page(managed, form.chosen if is_chosen else None)
     return show_form(request, "leaderboard/freeze.html", form, **page)
 
@@ -129,14 +131,14 @@ def _taking_back(service: Callable[..., Edition], success: str) -> Callable[...,
     return take_back
 
 
-unpublish = _taking_back(services.unpublish_leaderboard, "The board is hidden from all but its organizers.")
-unfreeze = _taking_back(services.unfreeze_leaderboard, "The board follows every evaluation again.")
+unpublish = _taking_back(services.unpublish_leaderboard, "The leaderboard is hidden from all but its organizers.")
+unfreeze = _taking_back(services.unfreeze_leaderboard, "The leaderboard follows every evaluation again.")
 
 
-def _done(request: HttpRequest, edition: Edition, deed: Callable[[], Any], success: str) -> HttpResponse:
+def _done(request: HttpRequest, edition: Edition, action: Callable[[], Any], success: str) -> HttpResponse:
     """Do it and show the leaderboard; what its state does not allow is said there."""
     try:
-        deed()
+        action()
     except services.LeaderboardError as error:
         messages.error(request, str(error))
     else:

@@ -120,16 +120,16 @@ def _under_way(prefix: str = "") -> Q:
 def open_failures(user: Any, now: datetime) -> list[Job]:
     """The failed jobs that still concern somebody, newest first.
 
-    Not the older ones, nor the import of a corpus that a later import of the same name has mended.
+    Not the older ones, nor the import of a corpus that a later import of the same name has fixed.
     """
     recent = jobs_for(user).filter(finished_at__gt=now - FAILURES_CONCERN_FOR)
     imports = recent.filter(kind="import-corpus", state=State.SUCCEEDED, finished_at__isnull=False)
     imported = dict(imports.order_by("finished_at").values_list("parameters__name", "finished_at"))
     failed = recent.filter(state=State.FAILED).defer("problems", "result").order_by(F("finished_at").desc(), "pk")
-    return [job for job in failed if not _is_mended(job, imported)]
+    return [job for job in failed if not _is_fixed(job, imported)]
 
 
-def _is_mended(job: Job, imported: dict[str, Any]) -> bool:
+def _is_fixed(job: Job, imported: dict[str, Any]) -> bool:
     later = imported.get(job.parameters.get("name", "")) if job.kind == "import-corpus" else None
     return later is not None and job.finished_at is not None and later > job.finished_at
 

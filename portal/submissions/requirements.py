@@ -219,8 +219,8 @@ def find_inheritance(system: System, *, before: int | None = None) -> Inheritanc
         if not versions:
             newest, documents, unsound = held, _by_part(held), faulty
         else:
-            mended = {part: group for part, group in _by_part(held).items() if part in unsound - faulty}
-            documents, unsound = documents | mended, unsound - mended.keys()
+            fixed = {part: group for part, group in _by_part(held).items() if part in unsound - faulty}
+            documents, unsound = documents | fixed, unsound - fixed.keys()
         versions.append(version)
         if not version.errors:
             break

@@ -4,10 +4,10 @@ Each `*_refusal` gives the sentence that the sender reads, or "" where all is we
 the first byte and again after the last. Sizes are in bytes.
 
 Who may see what of a system is one rule for page, API, CSV, figure and audio: its *numbers* become public when the
-board of its edition is published; everything else stays between its team and the organizers of its edition. A team
+leaderboard of its edition is published; everything else stays between its team and the organizers. A team
 takes a submission back for as long as the public does not see it: what stands on the published leaderboard stays. The
-organizer may withdraw what is published, for instance at the wish of its team, but not what a board rests on that was
-frozen with it: an "as of" that changes would be none.
+organizer may withdraw what is published, for instance at the wish of its team, but not what a frozen
+leaderboard rests on: an "as of" that changes would be none.
 """
 
 from __future__ import annotations
@@ -191,8 +191,10 @@ def withdrawing_problem(
     if is_withdrawn:
         return "This submission has been withdrawn already."
     if is_frozen(frozen_at=frozen_at, evaluated_at=evaluated_at):
-        return "The board of this edition was frozen with this submission; it can be withdrawn once that is lifted."
+        return (
+            "The leaderboard of this edition was frozen with this submission; it can be withdrawn once that is lifted."
+        )
     on_leaderboard = is_on_leaderboard(published_at=published_at, frozen_at=frozen_at, evaluated_at=evaluated_at)
     if relation is Relation.TEAM and on_leaderboard:
-        return "This submission stands on the published board; ask the organizer to withdraw it."
+        return "This submission stands on the published leaderboard; ask the organizer to withdraw it."
     return ""

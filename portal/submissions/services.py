@@ -78,7 +78,7 @@ def baseline_problem(edition: Edition, label: str) -> str:
     """Why no new baseline of an edition can have this label; empty where it can."""
     if not slugify(label) or len(label) > LONGEST_LABEL:
         return (
-            f"A baseline needs a title of {LONGEST_LABEL} characters at most, under which the board shows it, such as "
+            f"A baseline needs a title of {LONGEST_LABEL} characters at most, as the leaderboard shows it, such as "
             "B1.b."
         )
     if System.objects.filter(edition=edition, label=label).exists():
@@ -196,7 +196,9 @@ def evaluate_again(*, submission: Submission, by: Any) -> Submission:
     if edition is None or submission.state not in EVALUABLE:
         raise NotPossible(f"A submission that is {submission.get_state_display().lower()} cannot be evaluated.")
     if is_frozen(frozen_at=edition.frozen_at, evaluated_at=submission.evaluated_at):
-        raise NotPossible("The board of this edition was frozen with these numbers; lift that before computing others.")
+        raise NotPossible(
+            "The leaderboard of this edition was frozen with these numbers; lift that before computing others."
+        )
     accept_submission(submission=submission, note="To be evaluated again.", actor=by)
     return submission
 

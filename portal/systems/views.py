@@ -183,7 +183,7 @@ def voices_csv(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
 
 @open_read
 def attacks(request: HttpRequest, name: str) -> HttpResponse:
-    """What the portal's own attackers reached against a system."""
+    """What the portal's attacks reached against a system."""
     return render(request, "systems/attacks.html", attack_pages.attack_page(request, numbers_view(request, name)))
 
 

@@ -18,7 +18,7 @@ from portal.teams.models import SentNotification, Team
 from portal.teams.notifications import NOT_SENT, ORGANIZERS, find_readers
 
 
-@job_kind("send-notice", title="Notices by mail", queue=Queue.IO)
+@job_kind("send-notice", title="Notifications by mail", queue=Queue.IO)
 def send_notifications(context: JobContext) -> dict[str, Any]:
     """Mail each member of then who still is one and still wants it; continues after an interruption.
 
@@ -40,7 +40,7 @@ def send_notifications(context: JobContext) -> dict[str, Any]:
                 failures[person.pk] = str(error)
     if failures:
         raise JobFailure(
-            f"The mail server did not take {len(failures)} of {len(people)} notices: {next(iter(failures.values()))}",
+            f"The mail server refused {len(failures)} of {len(people)} notifications: {next(iter(failures.values()))}",
             actor=Actor.OPERATOR,
             remedy="See that mail can be sent, then run the job again: only who got no mail is written to.",
         )

@@ -1,4 +1,4 @@
-"""Mails to the members of a team: what happened to their submissions, their team and their board; and to organizers.
+"""Mails to the members of a team: what happened to their submissions, team and leaderboard; and to organizers.
 
 `notify_team` and `notify_organizers` make a job of kind ``send-notice`` (body: `handlers`). Of what concerns a team
 nobody is written to but its members and, where they want it, the organizers of its edition. Who declined a kind of
@@ -32,7 +32,7 @@ def notify_team(*, team: Team, kind: NotificationKind, mail: Mail, url: str) -> 
         mail: its subject is said after the title of the edition.
         url: path of the page where it goes on.
     """
-    return _make_job(f"Notices to {team.label or 'a team'} of {team.edition.name}", team, kind, mail, url)
+    return _make_job(f"Notifications to {team.label or 'a team'} of {team.edition.name}", team, kind, mail, url)
 
 
 @transaction.atomic
@@ -44,7 +44,7 @@ def notify_organizers(*, team: Team, kind: NotificationKind, mail: Mail, url: st
         besides: a person who knows already, for it is their own action.
     """
     readers = {"to": ORGANIZERS, "besides": besides.pk if besides is not None else None}
-    return _make_job(f"Notices to the organizers of {team.edition.name}", team, kind, mail, url, **readers)
+    return _make_job(f"Notifications to the organizers of {team.edition.name}", team, kind, mail, url, **readers)
 
 
 def _make_job(title: str, team: Team, kind: NotificationKind, mail: Mail, url: str, **readers: Any) -> Job | None:

@@ -312,7 +312,7 @@ class Board {
 
   // The answer --
 
-  /** What is missing, in the order in which to mend it: a sentence and the element to go to. */
+  /** What is missing, in the order in which to fix it: a sentence and the element to go to. */
   problems() {
     const { tools, samples, slots } = this;
     const problems = [];

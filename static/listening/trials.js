@@ -27,7 +27,7 @@ let isBeginning = false;
 let isReporting = false;
 let isLeaving = false;
 
-// What happens on the way, told with the next answer or sign of life ----------------------------------
+// What happens on the way, told with the next answer or heartbeat ----------------------------------
 
 const events = {
   list: [],

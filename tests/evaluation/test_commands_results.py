@@ -249,7 +249,7 @@ def test_verify_of_an_impossible_average_decides_nothing(shell, rank_file):
     assert "error: out of range" in answer.out
 
 
-# An organizer's own recipe -------------------------------------------------------------------------
+# An organizer's custom recipe -------------------------------------------------------------------------
 
 
 @pytest.fixture

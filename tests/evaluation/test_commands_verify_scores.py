@@ -157,7 +157,7 @@ def test_tampered_number_is_named_with_its_place(shell, submission, file, old, n
     )
     assert sum(not one["agrees"] for one in answer.json["systems"][0]["recomputed"]) == 1
     text = shell("verify", submission, "--data", DATA, "--brief").out
-    assert "12 score files; 195 of 196 claimed numbers agree." in text
+    assert "12 score files; 195 of 196 reported numbers agree." in text
     [row] = [each for each in text.splitlines() if each.endswith("differs")]
     assert row.split()[-3:] == [new[:-1], recomputed, "differs"]
 
@@ -251,7 +251,7 @@ def small_submission(tmp_path):
 def test_other_trials_than_the_official_ones_are_told_by_their_count(shell, small_submission):
     answer = shell("verify", small_submission / STAMP, "--data", small_submission / "data")
     assert answer.code == 1
-    assert "1 score files; 1 of 1 claimed numbers agree." in answer.out
+    assert "1 score files; 1 of 1 reported numbers agree." in answer.out
     assert "expected 704 targets and 14566 nontargets, found 24 targets and 72 nontargets" in answer.out
 
 

@@ -166,7 +166,7 @@ def test_moving_all_vectors_moves_the_mean_alone():
     np.testing.assert_allclose(moved.within, first.within)
 
 
-def test_loading_widens_both_covariances_and_mends_a_singular_one():
+def test_loading_widens_both_covariances_and_repairs_a_singular_one():
     vectors = np.random.default_rng(16).normal(size=(6, 10))
     speakers = ["a", "a", "b", "b", "c", "c"]
     with pytest.raises(MetricInputError, match=r"singular: 6 utterances of 3 speakers do not span 10 dimensions"):

@@ -250,7 +250,7 @@ def test_claimed_value_of_a_gate_counts_as_a_claim():
     reported_numbers = {name: Measured(0.5, is_reported=name.startswith("libri_dev")) for name in SETS}
     reported = entry("A", 16, 8, gate_values={"pitch_correlation": reported_numbers})
     assert rank([reported], policy()).unrankable[0].reasons[0].text == (
-        "Only recomputed numbers are ranked; only claimed: Pitch correlation ρF0."
+        "Only recomputed numbers are ranked; only reported: Pitch correlation ρF0."
     )
     assert table([reported], gates={"pitch_correlation": None}).rows[0].rank == 1
 

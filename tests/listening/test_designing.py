@@ -121,7 +121,7 @@ def test_cancelled_job_leaves_the_design_that_was_there(study, monkeypatch):
 
     def progress(context, stage, done, total):
         if stage == "Ordering the trials":
-            context.cancel_wanted.set()  # as the next sign of life does, once somebody asked
+            context.cancel_wanted.set()  # as the next heartbeat does, once somebody asked
         tell(context, stage, done, total)
 
     tell = JobContext.progress

@@ -1,4 +1,4 @@
-"""Making the stimuli of a study as a job: whole, interrupted, cancelled, failed and mended; with speech of the demo."""
+"""Making the stimuli of a study as a job: whole, interrupted, cancelled, failed, fixed; with speech of the demo."""
 
 import io
 
@@ -154,7 +154,7 @@ def test_job_that_is_cancelled_before_it_began_leaves_a_draft(study):
     assert study.state == Study.State.DRAFT
 
 
-def test_every_faulty_recording_is_named_and_the_mended_job_goes_on(study):
+def test_every_faulty_recording_is_named_and_the_fixed_job_goes_on(study):
     stimuli = list(study.stimulus_files.select_related("utterance", "system"))
     silent, missing, short = stimuli[2], stimuli[3], stimuli[5]
     sources = [one.source for one in (silent, missing, short)]

@@ -10,7 +10,7 @@ from listening import texts
 from tests.listening.translating import ROOT, catalogue_of, sentences, source_of
 
 OTHERS = [language for language in texts.LANGUAGES if language != "en"]
-MEND = (
+FIX = (
     "Translate it in listening/locale/{0}/LC_MESSAGES/django.po, then: "
     "msgfmt --check --no-hash -o listening/locale/{0}/LC_MESSAGES/django.mo listening/locale/{0}/LC_MESSAGES/django.po"
 )
@@ -27,7 +27,7 @@ def test_criterion_22_every_sentence_is_translated(language):
         for pair, where in sentences().items()
         if not (known.get((pair[0], 1)) if pair[1] else known.get(pair[0]))
     ]
-    assert missing == [], MEND.format(language)
+    assert missing == [], FIX.format(language)
     assert len(known) > 150
 
 
@@ -35,7 +35,7 @@ def test_criterion_22_every_sentence_is_translated(language):
 def test_compiled_catalogue_fits_its_source(language):
     compiled = {key: value for key, value in catalogue_of(language).items() if key}
     source = {key: value for key, value in source_of(language).items() if key}
-    assert compiled == source, MEND.format(language)
+    assert compiled == source, FIX.format(language)
 
 
 @pytest.mark.parametrize("language", OTHERS)

@@ -1,4 +1,4 @@
-"""Runs of the portal's own attackers and recognisers for tests of pages: rows and files as their jobs leave them."""
+"""Runs of the portal's attacks and recognisers for tests of pages: rows and files as their jobs leave them."""
 
 import io
 import json

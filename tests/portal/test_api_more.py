@@ -1,4 +1,4 @@
-"""What the API does beside showing: teams and their people, documents, differences, policies of boards, editions."""
+"""What the API does beside showing: teams, people, documents, differences, policies of leaderboards, editions."""
 
 import csv
 import io

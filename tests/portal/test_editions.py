@@ -1,4 +1,4 @@
-"""Editions: who sees them, what cannot be saved, what the first submission fixes, copies, and the audit trail."""
+"""Editions: who sees them, what cannot be saved, what the first submission fixes, copies, and the audit log."""
 
 import csv
 from datetime import UTC, datetime, timedelta

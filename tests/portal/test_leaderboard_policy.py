@@ -223,12 +223,12 @@ def test_publishing_again_within_a_day_tells_nobody_a_second_time(edition, organ
 def test_leaderboard_is_published_and_taken_back_once(client, edition, address):
     client.post(f"{address}publish/")
     response = client.post(f"{address}publish/", follow=True)
-    assert "The board is published already." in read_page(response)
+    assert "The leaderboard is published already." in read_page(response)
     assert "Take it back" in read_page(client.get(f"{address}publish/"))
     client.post(f"{address}unpublish/")
     assert Client().get(address).status_code == 302
     response = client.post(f"{address}unpublish/", follow=True)
-    assert "The board is not published." in read_page(response)
+    assert "The leaderboard is not published." in read_page(response)
     assert deeds(edition) == ["board.published", "board.unpublished"]
 
 
@@ -255,7 +255,7 @@ def test_leaderboard_is_frozen_as_of_now_or_of_a_time_that_passed(client, editio
 
 def test_leaderboard_cannot_be_frozen_in_the_future_or_at_nonsense(client, edition, address):
     for typed, sentence in {
-        "2999-01-01T00:00": "A board can be frozen as of now or of a time that has passed.",
+        "2999-01-01T00:00": "A leaderboard can be frozen as of now or of a time that has passed.",
         "soon": "Give a date and a time",
     }.items():
         response = client.post(f"{address}freeze/", {"at": typed, "confirmed": "yes"})
@@ -269,7 +269,7 @@ def test_leaderboard_cannot_be_frozen_in_the_future_or_at_nonsense(client, editi
 def test_time_is_picked_and_shown_before_the_leaderboard_is_frozen(client, edition, address):
     assert 'type="datetime-local"' in client.get(f"{address}freeze/").content.decode()
     page = " ".join(client.post(f"{address}freeze/", {"at": ""}).content.decode().split())
-    assert "The board would hold 4 systems, 2 of them ranked somewhere, of Alder, Birch, Cedar." in page
+    assert "The leaderboard would hold 4 systems, 2 of them ranked somewhere, of Alder, Birch, Cedar." in page
     assert "<b>EER of at least 15 %:</b> 1. T01-c1" in page
     edition.refresh_from_db()
     assert (edition.frozen_at, deeds(edition)) == (None, [])
@@ -281,7 +281,7 @@ def test_time_is_picked_and_shown_before_the_leaderboard_is_frozen(client, editi
 
 def test_time_before_any_evaluation_is_told_in_true_words(client, edition, address):
     page = " ".join(read_page(client.post(f"{address}freeze/", {"at": "2020-01-01T00:00"})).split())
-    assert "No system had been evaluated by then: the board would be empty." in page
+    assert "No system had been evaluated by then: the leaderboard would be empty." in page
     assert "Now on it and then not: T01-p1 (Alder)" in page
     client.post(f"{address}freeze/", {"at": "2020-01-01T00:00", "confirmed": "yes"})
     page = read_page(client.get(address))

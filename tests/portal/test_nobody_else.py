@@ -31,7 +31,7 @@ OF_NO_TEAM = {
     "leaderboard": "public once published: test_board",
     "studies": "of an edition's organizers alone, every address and method: tests/listening/test_study_access; results "
     "are public once published: tests/listening/results/test_result_pages",
-    "listeners": "public with the results, once the board is: tests/listening/results/test_panels",
+    "listeners": "public with the results, once the leaderboard is: tests/listening/results/test_panels",
     "listen": "whoever holds the secret of a session or a study; what that shows of teams is nothing: tests/listening",
 }
 PUBLIC_ONCE_PUBLISHED = {

@@ -232,7 +232,7 @@ def test_claim_that_is_another_number_is_told_with_both_and_their_places(edition
     [problem] = problems_of(submission, "unlike-scores")
     assert problem["found"] == "“12.3”"
     assert f"recomputed from {TEST}/scores" in problem["expected"]
-    assert "claimed otherwise" in SubmissionEvent.objects.filter(submission=submission).last().note
+    assert "from ours" in SubmissionEvent.objects.filter(submission=submission).last().note
 
 
 def test_job_tells_as_many_problems_as_numbers_disagree(edition, submission):
@@ -262,9 +262,9 @@ def test_claims_do_not_stand_for_scores_that_are_required(edition, submission):
     values = read_values_of_submission(submission)
     reasons = {one.what: one.reason for one in values.unrankable}
     assert reasons["EER (Kaldi) of tones_trials_f, semi-informed"] == (
-        "it is claimed, but there are no scores or no official trials to recompute it from"
+        "it is reported, but there are no scores or no official trials to recompute it from"
     )
-    assert reasons["EER (Kaldi) of tones_trials_m, semi-informed"] == "nothing that was handed in gives it"
+    assert reasons["EER (Kaldi) of tones_trials_m, semi-informed"] == "nothing that was submitted gives it"
     ranking = edition.recipe.track.ranking
     assert values.average(ranking.privacy.metric, ranking.privacy.estimator, split=ranking.split) is None
 

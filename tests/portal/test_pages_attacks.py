@@ -1,4 +1,4 @@
-"""Pages of the portal's own attackers and recognisers: what they show to whom, the forms, and what they cost."""
+"""Pages of the portal's attacks and recognisers: what they show to whom, the forms, and what they cost."""
 
 import csv
 import io
@@ -212,7 +212,7 @@ def test_system_page_has_the_short_form(client, system):
     attacked(submission_of(system))
     recognised(submission_of(system))
     text = text_of(get(client, owner_of(system), system))
-    assert "The portal’s own attackers" in text
+    assert "Attacks by the portal" in text
     assert "What a recogniser understands" in text
     assert f'href="/systems/{system.name}/attacks/"' in text
     assert "attacks/new/" not in text
@@ -259,7 +259,7 @@ def test_baseline_without_an_edition_has_the_same_pages(client, db):
     attacked(submission_of(system))
     recognised(submission_of(system))
     organizer = make_organizer()
-    assert "The portal’s own attackers" in text_of(get(client, organizer, system))
+    assert "Attacks by the portal" in text_of(get(client, organizer, system))
     page = get(client, organizer, system, "attacks/")
     assert cells_of(page.context["table"])["tones_trials_m", "ignorant"] == {SPECTRUM: "48.000"}
     assert get(client, organizer, system, "recognition/").status_code == 200
@@ -322,7 +322,7 @@ def test_pages_without_numbers_are_calm(client, system):
         assert "new/" in text_of(get(client, organizer_of(system), system, path))
     publish(system)
     assert [get(client, None, system, path).status_code for path in PUBLIC] == [302] * len(PUBLIC)
-    assert "The portal’s own attackers" not in text_of(get(client, None, system))
+    assert "Attacks by the portal" not in text_of(get(client, None, system))
 
 
 # Files ---------------------------------------------------------------------------------------------

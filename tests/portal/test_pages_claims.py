@@ -1,4 +1,4 @@
-"""Reported numbers that differ: one count on list, submission, system, board, job; ZEBRA categories as letters."""
+"""Reported numbers that differ: one count on list, submission, system, leaderboard, job; ZEBRA as letters."""
 
 import csv
 import io
@@ -64,15 +64,13 @@ def test_list_submission_and_system_tell_one_count(client, submission):
     results = f"{system.get_absolute_url()}?version=1#disagreements"
     for person in people(submission):
         page = text_of(client, person, listing)
-        assert f'href="{results}">2 claims differ</a>' in page
+        assert f'href="{results}">2 reported numbers differ</a>' in page
         assert "nothing found" not in page
         page = text_of(client, person, submission.get_absolute_url())
-        assert "2 numbers are claimed otherwise than the files give" in page
+        assert "2 reported numbers differ from ours" in page
         assert f'href="{results}"' in page
         assert "no errors, warnings or notes" not in page
-        assert "2 numbers are claimed otherwise than the files give" in text_of(
-            client, person, system.get_absolute_url()
-        )
+        assert "2 reported numbers differ from ours" in text_of(client, person, system.get_absolute_url())
 
 
 def test_submission_without_disagreement_says_nothing_of_claims(client, edition):
@@ -80,7 +78,7 @@ def test_submission_without_disagreement_says_nothing_of_claims(client, edition)
     make_objective_run(submission, ranked_numbers(edition, eer=16.0, wer=8.5))
     person, _ = people(submission)
     assert "differ" not in text_of(client, person, reverse("submissions:list", args=[edition.name]))
-    assert "claimed otherwise" not in text_of(client, person, submission.get_absolute_url())
+    assert "from ours" not in text_of(client, person, submission.get_absolute_url())
 
 
 def test_newest_evaluation_says_how_many_claims_differ(client, submission, edition):
@@ -88,26 +86,26 @@ def test_newest_evaluation_says_how_many_claims_differ(client, submission, editi
     make_objective_run(submission, [number(edition, "eer", "kaldi", SET, 1.0, agrees=False)], state="failed")
     person, _ = people(submission)
     assert "differ" not in text_of(client, person, reverse("submissions:list", args=[edition.name]))
-    assert "claimed otherwise" not in text_of(client, person, submission.get_absolute_url())
+    assert "from ours" not in text_of(client, person, submission.get_absolute_url())
 
 
 def test_leaderboard_tells_its_organizers_alone(client, submission, edition):
     member, organizer = people(submission)
     address = reverse("leaderboard:detail", args=[edition.name])
-    assert "2 of its claims differ" in text_of(client, organizer, address)
+    assert "2 reported numbers differ from ours" in text_of(client, organizer, address)
     type(edition).objects.update(published_at=timezone.now())
-    assert "2 of its claims differ" in text_of(client, organizer, address)
+    assert "2 reported numbers differ from ours" in text_of(client, organizer, address)
     for person in (member, None):
         page = text_of(client, person, address)
         assert submission.system.label in page
-        assert "claims differ" not in page
+        assert "reported numbers differ" not in page
 
 
 def test_unranked_system_of_the_leaderboard_tells_it_too(client, submission, edition):
     _, organizer = people(submission)
     type(edition).objects.update(leaderboard_policy={"minimum_eers": [30.0]})
     page = text_of(client, organizer, reverse("leaderboard:detail", args=[edition.name]))
-    assert "Reaches no condition: the lowest asks for 30 %. 2 of its claims differ" in page
+    assert "Reaches no condition: the lowest asks for 30 %. 2 reported numbers differ from ours" in page
 
 
 def test_frozen_leaderboard_tells_what_was_known_then(client, submission, edition):
@@ -115,7 +113,9 @@ def test_frozen_leaderboard_tells_what_was_known_then(client, submission, editio
     job = Job.objects.get(kind="objective")
     type(edition).objects.update(frozen_at=timezone.now())
     Job.objects.filter(pk=job.pk).update(finished_at=timezone.now())
-    assert "claims differ" not in text_of(client, organizer, reverse("leaderboard:detail", args=[edition.name]))
+    assert "reported numbers differ" not in text_of(
+        client, organizer, reverse("leaderboard:detail", args=[edition.name])
+    )
 
 
 # Letters -------------------------------------------------------------------------------------------
@@ -123,9 +123,9 @@ def test_frozen_leaderboard_tells_what_was_known_then(client, submission, editio
 
 def test_category_is_a_letter_in_tables_and_sentences(client, submission):
     page = text_of(client, people(submission)[0], submission.system.get_absolute_url())
-    assert f"ZEBRA category of {SET}, semi-informed: claimed C, recomputed B " in page
+    assert f"ZEBRA category of {SET}, semi-informed: reported C, recomputed B " in page
     assert "1.500 (B)" in page
-    assert "category disagrees: claimed C" in page
+    assert "category disagrees: reported C" in page
 
 
 def test_category_is_a_letter_in_downloads(client, submission):

@@ -523,10 +523,10 @@ def test_next_steps_begin_with_failures(organizer):
     assert _steps(organizer)[0] == ("2 jobs failed", "/jobs/?state=failed")
 
 
-def test_failures_leave_the_home_page_when_they_are_mended_or_old(organizer):
+def test_failures_leave_the_home_page_when_they_are_fixed_or_old(organizer):
     now = timezone.now()
     old = make_job("failed", finished_at=now - timedelta(days=7, seconds=1), failure="Old.")
-    mended = make_job("failed", parameters={"name": "tones"}, finished_at=now - timedelta(hours=2))
+    fixed = make_job("failed", parameters={"name": "tones"}, finished_at=now - timedelta(hours=2))
     make_job("succeeded", parameters={"name": "tones"}, finished_at=now - timedelta(hours=1))
     make_job("succeeded", parameters={"name": "other"})
     assert open_failures(organizer, now) == []
@@ -534,7 +534,7 @@ def test_failures_leave_the_home_page_when_they_are_mended_or_old(organizer):
     recent = make_job("failed", kind="measure", parameters={"run": 1}, finished_at=now - timedelta(days=6))
     assert open_failures(organizer, now) == [again, recent]
     assert open_failures(organizer, now - timedelta(seconds=2)) == [again, recent, old]
-    assert mended not in open_failures(organizer, now)
+    assert fixed not in open_failures(organizer, now)
 
 
 def test_home_shows_what_the_systems_reached(client, organizer):

@@ -80,9 +80,9 @@ def publish(system, **fields):
 def test_numbers_stand_with_their_interval_and_claim(client, system):
     owner, _ = people(system)
     page = text_of(get(client, owner, system))
-    assert '14.100 <small>12.00 to 16.50</small> <small class="unlike">disagrees: claimed 12.3</small>' in page
-    assert "EER (Kaldi) of libri_test_trials_f, semi-informed: claimed 12.3, recomputed 14.100" in page
-    assert "1 number is claimed otherwise than the files give" in page
+    assert '14.100 <small>12.00 to 16.50</small> <small class="unlike">disagrees: reported 12.3</small>' in page
+    assert "EER (Kaldi) of libri_test_trials_f, semi-informed: reported 12.3, recomputed 14.100" in page
+    assert "1 reported number differs from ours" in page
     assert "its matrices in results-x/similarity are missing" in page
 
 
@@ -128,7 +128,7 @@ def test_claims_that_nothing_confirms_are_marked_for_everybody(client, edition):
     )
     make_objective_run(make_submission(system), [reported])
     publish(system)
-    assert "9.100 <small>claimed</small>" in text_of(get(client, None, system))
+    assert "9.100 <small>reported</small>" in text_of(get(client, None, system))
 
 
 def test_original_speech_far_from_the_published_number_is_told_in_words(client, edition):
@@ -164,7 +164,7 @@ def test_a_system_without_corpus_audio_or_numbers_has_a_page(client):
 
 
 SECRETS = (
-    "claimed 12.3",
+    "reported 12.3",
     "results/results.txt",
     "similarity are missing",
     "Listen to the extremes",

@@ -287,7 +287,7 @@ def test_baseline_of_an_edition_is_a_system_with_a_submission_like_those_of_team
 
 def test_title_of_a_baseline_is_asked_for_and_taken_once(organizer, user, corpus):
     edition = make_edition(corpus, organizers=[user])
-    needed = "A baseline needs a title of 40 characters at most, under which the board shows it, such as B1.b."
+    needed = "A baseline needs a title of 40 characters at most, as the leaderboard shows it, such as B1.b."
     for label in ("", "---"):
         assert errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label=label))) == {"label": needed}
     found = errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label="a" * 41)))

@@ -390,7 +390,7 @@ def test_system_page_goes_from_the_verdict_to_the_details(organizer, system):
         "Pitch correlation, utterance by utterance",
         "Listen to the extremes",
         "Warnings",
-        "The portal’s own attackers",
+        "Attacks by the portal",
         "What a recogniser understands",
         "How it was made",
     ]
@@ -603,12 +603,12 @@ def test_failed_job_says_what_to_do_and_nothing_polls(organizer):
     system = make_system(make_corpus("tones", speakers=2))
     failed = anonymized(system, data_set_of(system, "trials_f"), state="failed")
     Job.objects.filter(pk=failed.job_id).update(
-        failure="2 of 4 utterances could not be anonymised.", failure_remedy="Mend them.", failure_actor="organizer"
+        failure="2 of 4 utterances could not be anonymised.", failure_remedy="Fix them.", failure_actor="organizer"
     )
     measured(system, data_set_of(system, "trials_f"), state="cancelled")
     page = text_of(organizer.get("/systems/b2-tones/"))
     assert "2 of 4 utterances could not be anonymised." in page
-    assert "Mend them. Who acts next: the organizer." in page
+    assert "Fix them. Who acts next: the organizer." in page
     assert "1 job of this system was cancelled" in page
     assert "hx-get" not in page
 

@@ -1,7 +1,7 @@
-"""The challenge of 2022 once more: its published files, sent as three teams send them, from upload to public board.
+"""The challenge of 2022 once more: its published files, sent as three teams do, from upload to public leaderboard.
 
-Everything is real: the upload in parts, the check of the archive, the numbers, the board and its downloads. Teams have
-no score files and no speech here, so the organizer lets claimed numbers count.
+Everything is real: the upload in parts, the check of the archive, numbers, leaderboard and downloads. Teams have
+no score files and no speech here, so the organizer lets reported numbers count.
 """
 
 import csv
@@ -59,7 +59,7 @@ def organizer():
 
 @pytest.fixture
 def edition(organizer):
-    """The shipped protocol, without speech and scores; claims are ranked."""
+    """The shipped protocol, without speech and scores; reported numbers are ranked."""
     edition = create_edition(
         by=organizer,
         organizers=[organizer],

@@ -116,7 +116,7 @@ def test_team_and_organizers_reach_every_address(client, submission, member, org
 
 @pytest.mark.parametrize("state", [S.REFUSED, S.EVALUATED])
 def test_everybody_else_gets_the_same_not_found(client, edition, submission, state):
-    """A rival in the same edition, the organizer of another one, the operator: also once the board is published."""
+    """A rival in the same edition, the organizer of another one, the operator: also once results are published."""
     rival = make_user()
     make_full(make_team_system(make_team(edition, owner=rival)))
     other = make_full(submission.system)
@@ -359,7 +359,9 @@ def test_what_stands_on_the_published_leaderboard_stays(client, edition, submiss
     submission.refresh_from_db()
     assert submission.state == S.EVALUATED
     page = client.get(submission.get_absolute_url()).content.decode()
-    assert "No withdrawal: This submission stands on the published board; ask the organizer to withdraw it." in page
+    assert (
+        "No withdrawal: This submission stands on the published leaderboard; ask the organizer to withdraw it." in page
+    )
 
 
 def test_list_offers_to_submit_only_while_that_is_possible(client, edition, submission, member, organizer):

@@ -118,7 +118,7 @@ def test_mail_that_was_not_taken_is_sent_by_the_next_run_only_to_who_lacks_it(te
     settings.EMAIL_BACKEND = f"{__name__}.RefusesMia"
     job = execute(notify(team).pk)
     assert (job.state, job.failure_actor) == (State.FAILED, "operator")
-    assert job.failure == "The mail server did not take 1 of 3 notices: Connection unexpectedly closed"
+    assert job.failure == "The mail server refused 1 of 3 notifications: Connection unexpectedly closed"
     assert sorted(readers(mailoutbox)) == ["max@uni.example", "owen@uni.example"]
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     execute(run_again(job, by=None).pk)

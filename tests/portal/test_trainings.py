@@ -55,7 +55,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def silent(settings):
-    """A sign of life from another thread would wait for the transaction of the test, and the end of the job for it."""
+    """A heartbeat from another thread would wait for the transaction of the test, and the end of the job for it."""
     settings.JOB_HEARTBEAT_S = 10**6
 
 

@@ -236,7 +236,7 @@ def find_program(name: str, folder: Path) -> Path:
     found = shutil.which(name, path=PATH) if "/" not in name else str(folder / name)
     if found is None or not Path(found).is_file() or not os.access(found, os.X_OK):
         where = f"in {PATH}" if "/" not in name else f"at {folder / name}"
-        raise MethodError(f'There is no program "{name}" {where} that may be run. Install it, or mend the command.')
+        raise MethodError(f'There is no program "{name}" {where} that may be run. Install it, or fix the command.')
     return Path(found)
 
 

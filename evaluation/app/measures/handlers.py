@@ -46,7 +46,7 @@ def measure_data_set(context: JobContext) -> dict[str, Any]:
             context.problems += _measure_one(run, file)
         except (AudioError, MetricInputError, OSError) as error:
             expected = "original and anonymised audio that can be compared"
-            remedy = "Mend this utterance in the submission."
+            remedy = "Fix this utterance in the submission."
             problems.append(Problem("not-measured", file.utterance.name, expected, str(error), remedy))
             if done == 0:
                 break

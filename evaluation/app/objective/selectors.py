@@ -1,4 +1,4 @@
-"""Reads the objective numbers of submissions for pages, board and API: of each its newest finished run, nothing else.
+"""Reads the objective numbers of submissions for pages and API: of each its newest finished run, nothing else.
 
 Two queries whatever the number of submissions. What a run could not compute, and why, stands in its job's result.
 """
@@ -27,7 +27,7 @@ from portal.challenges.models import Edition
 from portal.submissions.models import Submission
 
 NOT_EVALUATED = "the submission has not been evaluated yet"
-NOT_COMPUTED = "nothing that was handed in gives it"
+NOT_COMPUTED = "nothing that was submitted gives it"
 ESTIMATORS: tuple[Estimator, ...] = ("kaldi", "speechbrain")
 
 

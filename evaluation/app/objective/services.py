@@ -96,13 +96,13 @@ def _tell_team(submission: Submission, team: Team, job: Job) -> None:
 
 
 def _found_in_words(job: Job) -> str:
-    """Such as ``864 of 900 numbers were recomputed; 2 are reported otherwise; 1 is missing.``"""
+    """Such as ``864 of 900 numbers were recomputed; 2 reported numbers differ from ours; 1 is missing.``"""
     found = job.result
     values, recomputed, unlike = (found.get(key, 0) for key in ("values", "recomputed", "disagreements"))
     missing = len(found.get("missing", []))
     parts = [f"{recomputed:,} of {values:,} numbers were recomputed"]
     if unlike:
-        parts.append(f"{unlike:,} {'is' if unlike == 1 else 'are'} claimed otherwise")
+        parts.append(f"{unlike:,} reported number{' differs' if unlike == 1 else 's differ'} from ours")
     if missing:
         parts.append(f"{missing:,} that the recipe asks for {'is' if missing == 1 else 'are'} missing")
     return "; ".join(parts) + "."

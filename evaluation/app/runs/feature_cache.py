@@ -299,7 +299,7 @@ def _work_on(extractor: Extractor[Any], batch: list[Loaded], progress: _Progress
 
 
 def _unusable(recording: Recording, expected: str, found: str) -> Problem:
-    remedy = "Mend this recording; everything that needs it is left out and named."
+    remedy = "Fix this recording; everything that needs it is left out and named."
     return Problem("unusable-recording", f"{recording.utterance} ({recording.speech})", expected, found, remedy)
 
 
@@ -308,7 +308,7 @@ def _hopeless(extractor: Extractor[Any], stage: str, progress: _Progress) -> Job
         f"{extractor.title} made no {extractor.what} of the first {progress.tried} of {progress.total} recordings at "
         f"“{stage}”, so the others were not tried: {progress.problems[0].found}",
         actor=Actor.ORGANIZER,
-        remedy="The report names each with its reason. Mend the speech or choose another engine, and run it again.",
+        remedy="The report names each with its reason. Fix the speech or choose another engine, and run it again.",
         problems=progress.problems,
     )
 

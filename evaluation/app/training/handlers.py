@@ -165,7 +165,7 @@ def _read_targets(run: EvaluationRun, data_set: DataSet) -> dict[str, str]:
         return targets_of(run.submission, data_set)
     except MethodError as error:
         raise JobFailure(
-            str(error), actor=Actor.ORGANIZER, remedy="Start a training without a target classifier, or mend the file."
+            str(error), actor=Actor.ORGANIZER, remedy="Start a training without a target classifier, or fix the file."
         ) from error
 
 

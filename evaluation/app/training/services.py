@@ -90,7 +90,7 @@ def train_and_attack(
 ) -> EvaluationRun:
     """The whole way: anonymise the training sets that have no files yet, train on them, attack with each seed.
 
-    Only what the portal's own method made can be completed; a team hands in its training data itself.
+    Only what the portal's own method made can be completed; a team submits its training data itself.
 
     Args:
         settings: recipe, seeds, variant and device, as `start_training` takes them.
@@ -218,7 +218,7 @@ def _refused_targets(submission: Submission, chosen: Sequence[Material], recipe:
             return (
                 f"The target of {len(unknown)} of {len(names)} utterances of {one.data_set} is not known "
                 f"({', '.join(unknown[:NAMED])}{', …' if len(unknown) > NAMED else ''}), so there is nothing that a "
-                "target classifier could learn. Train without it, or hand in targets.csv with the archive."
+                "target classifier could learn. Train without it, or submit targets.csv with the archive."
             )
     return ""
 

@@ -146,7 +146,7 @@ def policy_in_words(policy: LeaderboardPolicy) -> list[str]:
     sentences.append(
         "Only numbers that the portal recomputed are ranked."
         if policy.basis == "recomputed"
-        else "Numbers that only a team’s files state are ranked too, and marked “claimed”."
+        else "Numbers that only a team’s files state are ranked too, and marked “reported”."
     )
     return sentences
 

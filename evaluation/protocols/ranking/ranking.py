@@ -159,7 +159,7 @@ def _explain_reported(
             labels.append(_label(one))
     if not labels:
         return []
-    return [Reason("reported", f"Only recomputed numbers are ranked; only claimed: {', '.join(labels)}.")]
+    return [Reason("reported", f"Only recomputed numbers are ranked; only reported: {', '.join(labels)}.")]
 
 
 def _conditions_of(entry: Entry, policy: LeaderboardPolicy) -> tuple[Condition, ...]:
@@ -271,7 +271,7 @@ def _notes(entry: Entry, minimum: float, upper: float | None, policy: Leaderboar
     if eer.value > CHANCE_EER:
         notes.append(Reason("above-chance", "An EER above 50 % usually means a broken attacker, not more privacy."))
     if entry.is_reported:
-        notes.append(Reason("reported", "Claimed: some of its numbers could not be recomputed."))
+        notes.append(Reason("reported", "Reported: some of its numbers could not be recomputed."))
     if entry.is_late and policy.late == "ranked":
         notes.append(Reason("late", "Submitted after the deadline."))
     return notes

@@ -29,7 +29,7 @@ from evaluation.scoring.results.expected import (
 
 BASELINE_TOLERANCE = 0.1
 _EER_ROUNDING = 0.01  # per cent: what the printed digits of two EERs allow
-_RETYPE = "Hand in the number as the official script printed it."
+_RETYPE = "Submit the number as the official script printed it."
 
 
 def check_results(file: ResultFile, recipe: Recipe) -> tuple[Problem, ...]:
@@ -166,7 +166,7 @@ def _below_rocch(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
             continue
         if reported.value < hull.value - 100 / one.targets - _EER_ROUNDING:
             expected = f"at least about the ROCCH-EER of {hull.written} % in line {hull.line}"
-            remedy = "No scores give both: hand in the numbers of one run as the official scripts printed them."
+            remedy = "No scores give both: submit the numbers of one run as the official scripts printed them."
             found = f"an EER of {reported.written} %"
             yield Problem("eer-below-rocch", file.name, expected, found, remedy, Severity.WARNING, reported.line)
 
@@ -215,7 +215,7 @@ def _models(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
         elif _wrong_model(file.kind, training, is_anon):
             wanted = "original" if training is results.Speech.ANONYMISED else "anonymised"
             expected = f"the recognizer trained on {wanted} speech"
-            remedy = "Hand in the results of that recognizer."
+            remedy = "Submit the results of that recognizer."
             yield Problem("wrong-model", file.name, expected, f"“{said.path}”", remedy, line=entry.line)
         if recipe.results:
             yield from _settings(file, entry, recipe.results)

@@ -234,7 +234,7 @@ def _partners(folders: Sequence[Path]) -> Iterator[Problem]:
     stamp = folders[0].name.removesuffix(".orig")
     for wanted in (stamp, f"{stamp}.orig"):
         if wanted not in names:
-            remedy = "Hand in both results directories: of the retrained and of the original models."
+            remedy = "Submit both results directories: of the retrained and of the original models."
             yield Problem("missing-directory", wanted, f"the directory “{wanted}”", "none", remedy)
 
 
@@ -284,7 +284,7 @@ class _Parts:
 
     def _no_file(self, path: Path) -> Problem:
         shown = path.relative_to(self.root).as_posix()
-        return Problem("missing-file", shown, "the file", "none", "Hand in the whole results directory.")
+        return Problem("missing-file", shown, "the file", "none", "Submit the whole results directory.")
 
 
 def _system(
@@ -318,7 +318,7 @@ def _contradiction(known: ReportedNumber, reported: ReportedNumber) -> Problem:
     counts: Callable[[ReportedNumber], str] = lambda one: f" ({one.counts.errors} errors)" if one.counts else ""  # noqa: E731
     identity = reported.identity
     expected = f"{known.written}{counts(known)} as in {known.file}, line {known.line}, for {identity.metric}"
-    remedy = "Hand in the files of one run."
+    remedy = "Submit the files of one run."
     found = f"“{reported.written}”{counts(reported)}"
     return Problem(
         "contradicting-results", reported.file, f"{expected} of {identity.data_set}", found, remedy, line=reported.line

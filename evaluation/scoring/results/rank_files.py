@@ -164,7 +164,7 @@ def _read_header(reading: _Reading, table: _Table, columns: list[str], number: i
         table.broken = True
     elif unknown:
         found = f"also “{' '.join(unknown)}”"
-        remedy = "It was passed over; hand in the table as the official script printed it."
+        remedy = "It was passed over; submit the table as the official script printed it."
         reading.add_problem("unexpected-column", expected, found, remedy, number, Severity.WARNING)
     table.header = columns
 
@@ -223,7 +223,7 @@ def _read_number(reading: _Reading, kind: SectionKind, identity: NumberIdentity,
             "out-of-range", f"{what} within 0 to {highest:g}", f"“{written}”", "Evaluate it again.", number
         )
     elif len(written.partition(".")[2]) not in (3, 4) or not re.fullmatch(r"\d+\.\d+", written):
-        remedy = "Hand in the number as the official script printed it."
+        remedy = "Submit the number as the official script printed it."
         expected = f"{kind.decimals} decimals, as the official script prints {what}"
         reading.add_problem("hand-typed-value", expected, f"“{written}”", remedy, number, Severity.WARNING)
     reported = ReportedNumber(identity, value, "%", written, reading.name, number)
@@ -288,7 +288,7 @@ def _wrong_recalls(name: str, reported_numbers: Sequence[ReportedNumber]) -> Ite
             if abs(reported.value - mean) > UAR_TOLERANCE:
                 expected = f"{mean:.4f} %, the mean of the recalls beside it"
                 found = f"“{reported.written}”"
-                remedy = "Hand in the numbers as the official script printed them."
+                remedy = "Submit the numbers as the official script printed them."
                 yield Problem("wrong-uar", name, expected, found, remedy, Severity.WARNING, reported.line)
 
 

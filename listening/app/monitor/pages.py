@@ -204,7 +204,7 @@ def _stats(found: Any) -> list[dict[str, Any]]:
     return [
         {"label": "Started", "value": counts.starts},
         {"label": "Under way", "value": counts.active, "note": "stalled ones among them"},
-        {"label": "Stalled", "value": counts.stalled, "note": "no sign of life for 2 min"},
+        {"label": "Stalled", "value": counts.stalled, "note": "no contact for 2 min"},
         {"label": "Finished", "value": counts.finished},
         {"label": "Lost their block", "value": counts.expired},
         {"label": "Withdrawn", "value": counts.withdrawn},
@@ -221,7 +221,7 @@ def _list_times(session: Session) -> list[tuple[str, datetime | None]]:
         ("Started", session.started_at),
         ("Consent", session.consented_at),
         ("First trial", session.trials_started_at),
-        ("Last sign of life", session.last_seen_at),
+        ("Last contact", session.last_seen_at),
         ("End", session.ended_at),
     ]
 

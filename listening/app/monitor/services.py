@@ -1,6 +1,6 @@
 """Looks at sessions with the rules of `listening.app.monitor.rules`, and leaves sessions out by rules that are data.
 
-Flags are looked for every half minute in every session that gave a sign of life since, so one stands within a minute.
+Flags are looked for every half minute in every session that gave a heartbeat since, so one stands within a minute.
 A flag deletes nothing and stops nobody: one that a rule no longer finds stays, marked as not holding. Once a session
 has ended its flags are final; only then do standing exclusion rules apply to it.
 

@@ -1,4 +1,4 @@
-"""The forms by which an organizer chooses the settings of an analysis, and hands in ratings collected elsewhere."""
+"""The forms by which an organizer chooses the settings of an analysis, and imports ratings collected elsewhere."""
 
 from __future__ import annotations
 

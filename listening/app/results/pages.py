@@ -170,7 +170,7 @@ def _changed(records: Iterable[Record]) -> list[Record]:
 
 
 def _stats(results: Results) -> list[dict[str, str]]:
-    """What was asked of whom, in numbers."""
+    """Participants and ratings, in numbers."""
     counts = results.counts
     systems = {
         name for table in results.tables.values() if "system" in table.columns for name in table.values("system")

@@ -119,7 +119,7 @@ def publish(request: HttpRequest, study: str) -> HttpResponse:
         except NotPossible as reason:
             told = publication(shown, refusal=str(reason))
             return render(request, "listening/results/publish.html", told, status=REFUSED)
-        messages.success(request, "The results are published, and the teams that were heard get a notice.")
+        messages.success(request, "The results are published, and the teams that were heard are notified.")
         return redirect("studies:results", study)
     return render(request, "listening/results/publish.html", publication(shown))
 

@@ -264,7 +264,7 @@ class StudyForm(forms.Form):
     )
     board_groups = forms.BooleanField(label="Evaluators draw groups", required=False)
     relaxations = boxes(
-        "What may give way where there are too few recordings",
+        "Rules to relax if recordings run short",
         rules.RELAXATIONS.items(),
         "The certificate states each of them.",
     )
@@ -297,7 +297,7 @@ class StudyForm(forms.Form):
         max_length=LONGEST_TEXT,
         widget=forms.Textarea(attrs={"rows": 4}),
         help_text="One on each line, such as “Do you sing? = yes; no” or “Hours of music a day? (optional) = number”. "
-        "Behind // stands the next language: “Do you sing? // Chantez-vous ? = yes // oui; no // non”.",
+        "Put the translation after //: “Do you sing? // Chantez-vous ? = yes // oui; no // non”.",
     )
     sound = forms.BooleanField(label="Sound test", required=False, help_text="One tap that also lets the browser play.")
     headphones = radios(
@@ -329,7 +329,7 @@ class StudyForm(forms.Form):
     code_failed_attention = LineField(label="Code for who misses the control trials", required=False, max_length=64)
     code_technical = LineField(label="Code for a technical fault", required=False, max_length=64)
     confirm_by_api = forms.BooleanField(label="Confirm each submission with Prolific", required=False)
-    lease_minutes = WholeField("Minutes without a sign of life until a block is offered to somebody else", 5, 24 * 60)
+    lease_minutes = WholeField("Release an inactive participant's place after (minutes)", 5, 24 * 60)
 
     def __init__(self, data: Any = None, *, study: Study) -> None:
         self.study = study

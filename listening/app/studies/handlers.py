@@ -136,6 +136,6 @@ def _failure(problems: list[Problem], total: int, *, is_first: bool) -> JobFailu
     return JobFailure(
         f"{len(problems)} of {total} recordings cannot be made into stimuli{untried}. {problems[0].sentence()}",
         actor=Actor.ORGANIZER,
-        remedy="The report names each with its reason. Mend it or make a design without it, then prepare again.",
+        remedy="The report names each with its reason. Fix it or make a design without it, then prepare again.",
         problems=problems,
     )

@@ -88,7 +88,7 @@ def evaluator_link(study: Study, request: HttpRequest) -> tuple[str, str]:
     if study.platform == Study.Platform.MTURK:
         return address, "This is the address of an external question; Mechanical Turk adds its parameters by itself."
     person = study.platform_settings.get("parameters", {}).get("person") or DEFAULT_PARAMETERS["own"]["person"]
-    return address, f"Whoever sends invitations can tell people apart by adding ?{person}= and a name of their choice."
+    return address, f"Add ?{person}=ID for one personal link each."
 
 
 def plan_facts(study: Study) -> list[tuple[str, str]]:
@@ -113,7 +113,7 @@ def plan_facts(study: Study) -> list[tuple[str, str]]:
             ("Besides", f"{study.practice_trials} practice, {study.gold_trials} control, {study.bridge_trials} bridge")
         )
     if study.relaxations:
-        facts.append(("May give way", "; ".join(RELAXATIONS[one] for one in study.relaxations if one in RELAXATIONS)))
+        facts.append(("Rules to relax", "; ".join(RELAXATIONS[one] for one in study.relaxations if one in RELAXATIONS)))
     sets = ", ".join(study.data_sets.order_by("role", "name").values_list("name", flat=True))
     return [*facts, ("Data sets", sets or "none yet"), ("Seed", str(study.seed))]
 
@@ -259,7 +259,7 @@ def _platform(study: Study) -> list[tuple[str, str]]:
     return [
         *facts,
         ("Pay", f"{study.pay_per_hour} {study.currency} per hour"),
-        ("A block is offered again", f"after {study.lease_minutes} min without a sign of life"),
+        ("An inactive participant's place is released", f"after {study.lease_minutes} min"),
     ]
 
 

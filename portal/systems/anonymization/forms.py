@@ -250,7 +250,7 @@ class BaselineForm(forms.Form):
         error_messages={"invalid_choice": "Choose an edition of this list."},
     )
     label = forms.CharField(
-        label="Title on the board",
+        label="Title on the leaderboard",
         max_length=LONGEST_LABEL,
         required=False,
         help_text="For a baseline of an edition, such as B2. Its address is made of the edition's and this title.",

@@ -119,7 +119,7 @@ def _reading(view: View, attackers: list[Attacker], estimator: str) -> LadderRea
 
 
 def attackers_of(found: list[AttackValues], uploaded: ObjectiveValues | None) -> list[Attacker]:
-    """The own attackers, and first the one whose scores the team uploaded, where it did for something they measured."""
+    """The portal's attackers, and first the one whose scores the team uploaded, if it did so for what they measured."""
     own = [
         Attacker(
             title=one.engine.title,
@@ -241,11 +241,11 @@ def eer_table(attackers: Sequence[Attacker], estimator: str) -> Table:
         "counts trials, of an average data sets. Small figures: 95 % interval over speakers."
     )
     heads = [attacker.title for attacker in attackers]
-    return number_table("own-attackers", "Equal error rates", caption, heads, groups)
+    return number_table("portal-attacks", "Equal error rates", caption, heads, groups)
 
 
 def further_table(attackers: Sequence[Attacker], estimator: str) -> Table:
-    """All other numbers of speaker verification of the own attackers: a row for each attack model and attacker."""
+    """All other numbers of speaker verification of the portal's attackers: a row for each attack model and attacker."""
     columns = [(metric, by) for metric, by in FURTHER if (metric, by) != ("eer", estimator)]
     own = [attacker for attacker in attackers if attacker.is_own]
     groups = []
@@ -364,7 +364,7 @@ def _cell(number: Number | None) -> Cell:
     """A number as it is read; one that is nothing but a reported number says so."""
     if number is None or number.basis is not Basis.REPORTED:
         return number_cell(number)
-    return number_cell(number, note="from claims" if number.is_average else "claimed")
+    return number_cell(number, note="from reported numbers" if number.is_average else "reported")
 
 
 def _with_few(number: Number | None, attacker: Attacker, place: Place, attack: AttackModel) -> Cell:

@@ -150,12 +150,12 @@ class TableMaker:
     def _notes(self, number: Number) -> tuple[list[str], bool]:
         notes, is_unlike = [], False
         if number.basis is Basis.REPORTED:
-            notes.append("from claims" if number.is_average else "claimed")
+            notes.append("from reported numbers" if number.is_average else "reported")
         if self.with_reported and number.agrees is False:
-            notes.append(f"disagrees: claimed {number.reported_text}")
+            notes.append(f"disagrees: reported {number.reported_text}")
             is_unlike = True
         elif self.with_reported and number.agrees and number.basis is not Basis.REPORTED:
-            notes.append("as claimed")
+            notes.append("as reported")
         published = published_value(self.recipe, number)
         if self.with_reported and published is not None and abs(number.value - published) > BASELINE_TOLERANCE + 1e-9:
             notes.append(f"differs: {published:g} is published")

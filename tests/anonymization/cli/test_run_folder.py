@@ -196,7 +196,7 @@ def test_program_that_fails_on_one_utterance_does_the_others(shell, tmp_path):
     assert "short.wav" in answer.err
     assert "no short ones" in answer.err
     assert "short.wav: expected an output of the method, found hush failed." in answer.err
-    assert "Mend what this names, or leave the file out, and repeat the command." in answer.err
+    assert "Fix what this names, or leave the file out, and repeat the command." in answer.err
 
 
 @confined

@@ -182,7 +182,7 @@ def test_copied_recognition_is_not_taken_for_that_of_the_original_model():
 @pytest.mark.parametrize("path", sorted(R2022.glob("*")), ids=lambda path: path.name)
 def test_written_results_are_the_published_file(path):
     text = path.read_text()
-    if path.name.startswith("results.orig"):  # mend the known problem first
+    if path.name.startswith("results.orig"):  # fix the known problem first
         text = text.replace("user_asr_eval_anon", "asr_eval")
     file = read_text(text, path.name)
     assert {problem.code for problem in file.problems} <= {"unlike-baseline"}  # the copies are still of another model
@@ -305,7 +305,7 @@ def test_numbers_of_one_test_that_exclude_each_other_say_what_they_are_held_agai
         Severity.WARNING,
         "results.anon_mcadams, line 2: expected at least about the ROCCH-EER of 14.793 % in line 4, "
         "found an EER of 0 %. "
-        "No scores give both: hand in the numbers of one run as the official scripts printed them.",
+        "No scores give both: submit the numbers of one run as the official scripts printed them.",
     )
 
 

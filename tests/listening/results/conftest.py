@@ -26,7 +26,7 @@ def draw_plainly(_, formats, *, title, description, **__):
 def quick_analyses(request, monkeypatch, settings):
     """Analyses that have few figures, and those for pages only; they are drawn in the test whose name speaks of them.
 
-    Drawing takes longer than all the rest. No sign of life is written either, which would wait for the transaction of
+    Drawing takes longer than all the rest. No heartbeat is written either, which would wait for the transaction of
     the test.
     """
     real = figures.figures_of

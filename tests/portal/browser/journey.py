@@ -60,7 +60,7 @@ class Archives:
 
 
 def make_archives(folder, speech):
-    """What a hasty team sends: problems of several kinds and one overstated claim; then the correction."""
+    """What a hasty team sends: problems of several kinds and one overstated number; then the correction."""
     recipe = read_recipe_text(recipe_text(), file="journey.toml")
     utterances = archives.read_demo_corpus(speech)
     whole = archives.anonymise(utterances, (0.4, 0.95), 1)

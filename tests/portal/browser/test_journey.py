@@ -1,7 +1,7 @@
-"""The whole journey in a browser: from an empty portal to a published board, through real processes and real mails.
+"""The whole journey in a browser: from an empty portal to a published leaderboard, by real processes and mails.
 
 An organizer imports a corpus and makes an edition; a team signs up, invites, is approved, uploads a faulty archive,
-reads its report, sends the corrected recordings only, and compares its claims; the board is published and a visitor
+reads its report, sends the corrected recordings only, and compares its numbers; the ranking is published and a visitor
 reads it. Web server, worker and scheduler are those of `manage.py serve`.
 """
 
@@ -116,9 +116,9 @@ def make_edition(page, look, organizer, imports):
     page.get_by_label("Short name").fill("voices")
     page.get_by_label("Title").fill("Challenge of Voices")
     page.locator("[name=description]").fill("A small challenge on synthetic speech.")
-    page.get_by_label("An own recipe, given below").check()
+    page.get_by_label("Custom recipe", exact=True).check()
     recipe = {"name": "voices.toml", "mimeType": "application/toml", "buffer": recipe_text().encode()}
-    page.get_by_label("Own recipe as a file").set_input_files(recipe)
+    page.get_by_label("Custom recipe as a file").set_input_files(recipe)
     page.locator("[name=corpus]").select_option(label="voices")
     page.get_by_label("A system description (PDF) is required").check()
     page.get_by_label("Listed").check()
@@ -218,11 +218,11 @@ def upload_correction(page, look, archives):
 
 def read_results(page, look, portal):
     """The team's own page of its system; the addresses of a recording that it may hear."""
-    assert "1 is claimed otherwise" in portal.mail_to(OWNER, "T01-p1 version 2 has been evaluated")
+    assert "1 reported number differs from ours" in portal.mail_to(OWNER, "T01-p1 version 2 has been evaluated")
     page.get_by_role("link", name="See the results").click()
     page.wait_for_url("**/systems/voices-t01-p1/**")
-    expect(page.locator("#disagreements strong")).to_contain_text("claimed otherwise than the files give")
-    expect(page.locator("#disagreements")).to_contain_text("claimed 47.5, recomputed")
+    expect(page.locator("#disagreements strong")).to_contain_text("1 reported number differs from ours")
+    expect(page.locator("#disagreements")).to_contain_text("reported 47.5, recomputed")
     look(page, "results")
     curves = page.get_by_role("img", name="DET curves of demo_trials_f")
     curves.scroll_into_view_if_needed()
@@ -253,7 +253,7 @@ def publish(page, look, portal):
     look(page, "publish")
     page.get_by_role("button", name="Publish").click()
     page.wait_for_url(f"**{EDITION}leaderboard/")
-    portal.mail_to(MEMBER, "The board is published")
+    portal.mail_to(MEMBER, "The leaderboard is published")
 
 
 def read_leaderboard(page, look):
@@ -267,7 +267,7 @@ def read_leaderboard(page, look):
     page.wait_for_url("**/systems/voices-t01-p1/**")
     expect(page.get_by_role("heading", name="Privacy: speaker verification")).to_be_visible()
     expect(page.locator("#disagreements")).to_have_count(0)
-    assert not re.search(r"claimed 47\.5|Listen to the extremes", page.inner_text("main"))
+    assert not re.search(r"reported 47\.5|Listen to the extremes", page.inner_text("main"))
     look(page, "system-visitor")
 
 

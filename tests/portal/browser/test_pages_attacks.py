@@ -1,4 +1,4 @@
-"""The pages of the portal's own attackers and recognisers in a browser, on tones that really are attacked."""
+"""The pages of the portal's attacks and recognisers in a browser, on tones that really are attacked."""
 
 import pytest
 from django.utils import timezone
@@ -47,7 +47,7 @@ def test_team_reads_attacks_side_by_side(system, new_page, check_page):
         page.get_by_role("link", name="tones_trials_f, ignorant").click()
     assert download.value.suggested_filename.endswith("tones_trials_f-ignorant-scores.txt")
     page.goto(f"/systems/{system.name}/")
-    expect(page.get_by_role("heading", name="The portal’s own attackers")).to_be_visible()
+    expect(page.get_by_role("heading", name="Attacks by the portal")).to_be_visible()
     check_page(page, "system-attacked")
 
 

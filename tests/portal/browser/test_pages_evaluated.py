@@ -20,7 +20,7 @@ from tests.portal.objective import (
 
 
 def evaluated_system():
-    """Everything handed in, one claim that does not agree, and a newer version under way."""
+    """Everything handed in, one reported number that does not agree, and a newer version under way."""
     edition = tones_edition()
     system = make_team_system(make_team(edition))
     submission = make_submission(system, state="received")
@@ -41,8 +41,8 @@ def test_team_reads_numbers_claims_and_figures(system, new_page, check_page):
     page = new_page(system.team.memberships.get().user)
     page.goto(f"/systems/{system.name}/")
     expect(page.get_by_role("heading", name="T01-p1")).to_be_visible()
-    expect(page.get_by_text("disagrees: claimed 12.3")).to_have_count(1)
-    expect(page.get_by_text("1 number is claimed otherwise than the files give")).to_be_visible()
+    expect(page.get_by_text("disagrees: reported 12.3")).to_have_count(1)
+    expect(page.get_by_text("1 reported number differs from ours")).to_be_visible()
     check_page(page, "system-evaluated-team")
     expect_drawn(page, "DET curves of tones_trials_f")
     with page.expect_download() as download:
@@ -55,7 +55,7 @@ def test_public_reads_numbers_of_a_published_leaderboard(system, new_page, check
     page = new_page()
     page.goto(f"/systems/{system.name}/")
     expect(page.get_by_role("heading", name="Privacy: speaker verification")).to_be_visible()
-    expect(page.get_by_text("claimed 12.3")).to_have_count(0)
+    expect(page.get_by_text("reported 12.3")).to_have_count(0)
     check_page(page, "system-evaluated-public")
     expect_drawn(page, "DET curves of tones_trials_m")
 

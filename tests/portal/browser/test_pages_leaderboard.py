@@ -28,7 +28,7 @@ SYSTEMS = (
 
 
 def full_leaderboard():
-    """A board as a challenge would have it: six teams, late, gated, reported and missing ones, three baselines."""
+    """A leaderboard as a challenge has it: six teams, late, gated, reported and missing ones, three baselines."""
     organizer = make_organizer(name="Olga Organizer")
     edition = make_edition(organizers=[organizer], name="vpc", title="VoicePrivacy 2026")
     teams = [make_team(edition, name=name) for name in NAMES]

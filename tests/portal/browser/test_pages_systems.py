@@ -224,7 +224,7 @@ def test_run_with_findings_passes_the_check(organizer_page, check_page):
     data_set = system.corpus.data_sets.get(name="tones_trials_f")
     run = planned(system, data_set, method="world-formant-f0", state="failed")
     Job.objects.filter(pk=run.job_id).update(
-        failure="3 of 4 utterances of tones_trials_f could not be anonymised.", failure_remedy="Mend them."
+        failure="3 of 4 utterances of tones_trials_f could not be anonymised.", failure_remedy="Fix them."
     )
     problem = {"code": "clipped", "severity": "warning", "file": "tones-s0-002", "line": None, "count": 1,
                "expected": "at most 0.1 % of the samples at full scale", "found": "3 %",

@@ -75,8 +75,8 @@ def test_form_of_an_edition_tells_all_problems_and_saves(new_page, organizer, ch
     page = new_page(organizer)
     page.goto("/editions/new/")
     check_page(page, "edition-new")
-    page.get_by_label("An own recipe, given below").check()
-    page.get_by_label("Own recipe as text").fill("x = ")
+    page.get_by_label("Custom recipe", exact=True).check()
+    page.get_by_label("Custom recipe as text").fill("x = ")
     page.get_by_label("Deadline (UTC)").fill("2026-12-01T12:00")
     page.get_by_label("Submissions open (UTC)").fill("2026-12-02T12:00")
     page.get_by_role("button", name="Make the edition").click()
@@ -86,7 +86,7 @@ def test_form_of_an_edition_tells_all_problems_and_saves(new_page, organizer, ch
     page.get_by_label("Title").fill("Tones")
     page.get_by_label("Short name").fill("tones")
     recipe = {"name": "tones.toml", "mimeType": "application/toml", "buffer": recipe_for("tones").encode()}
-    page.get_by_label("Own recipe as a file").set_input_files(recipe)
+    page.get_by_label("Custom recipe as a file").set_input_files(recipe)
     page.get_by_label("Corpus").select_option(label=corpus.name)
     page.get_by_label("Submissions open (UTC)").fill("2026-11-02T12:00")
     page.get_by_role("button", name="Make the edition").click()
@@ -108,7 +108,7 @@ def test_form_of_an_edition_with_submissions_shows_what_is_fixed(new_page, organ
     page.get_by_role("button", name="Make the copy").click()
     page.wait_for_url("**/editions/vpc-copy/")
     page.get_by_role("link", name="Edit", exact=True).click()
-    expect(page.get_by_label("Own recipe as text")).to_have_value(re.compile(re.escape("[15, 20, 25, 30]")))
+    expect(page.get_by_label("Custom recipe as text")).to_have_value(re.compile(re.escape("[15, 20, 25, 30]")))
     check_page(page, "edition-copied-edit")
 
 

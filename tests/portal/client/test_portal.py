@@ -195,17 +195,17 @@ def test_correction_is_verified_with_what_it_inherits(vp, owner, tmp_path):
     members = anonymised(corpus)
     broken = next(iter(members))
     first = hand_in(team, members | {broken: members[broken][:5000], "old.pdf": DESCRIPTION})
-    mend = tmp_path / "mend.zip"
-    mend.write_bytes(zip_of({broken: members[broken]}))
-    code, said, _ = vp("verify", mend, "--edition", "speech")
+    fix = tmp_path / "fix.zip"
+    fix.write_bytes(zip_of({broken: members[broken]}))
+    code, said, _ = vp("verify", fix, "--edition", "speech")
     assert (code, "Missing utterances" in said) == (1, True)
-    code, said, warned = vp("verify", mend, "--edition", "speech", "--system", first.system.label.lower())
+    code, said, warned = vp("verify", fix, "--edition", "speech", "--system", first.system.label.lower())
     assert (code, "inherited from earlier versions" in said) == (0, True), said + warned
-    second = hand_in(team, mend.read_bytes(), system=first.system)
+    second = hand_in(team, fix.read_bytes(), system=first.system)
     assert (second.state, second.errors) == (Submission.State.EVALUATING, 0)
-    code, _, said = vp("verify", mend, "--edition", "speech", "--system", "T12-p9")
+    code, _, said = vp("verify", fix, "--edition", "speech", "--system", "T12-p9")
     assert (code, "no system T12-p9 of yours" in said) == (2, True)
-    code, _, said = vp("verify", mend, "--expected", mend, "--system", "T12-p1")
+    code, _, said = vp("verify", fix, "--expected", fix, "--system", "T12-p1")
     assert (code, "Give --edition" in said) == (2, True)
 
 

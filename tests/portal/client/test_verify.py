@@ -74,7 +74,7 @@ def test_faulty_archive_ends_with_1_and_names_each_cause_once(vp, expected, tmp_
     assert answer.out.count("→ Make this utterance again and listen to it.") == 1
     assert "… and 3 more; --csv and --json list all." in answer.out
     assert answer.out.rstrip().endswith(
-        "Found 9 errors, 2 warnings and 0 notes. The submission would be refused: mend the errors and check again."
+        "Found 9 errors, 2 warnings and 0 notes. The submission would be refused: fix the errors and check again."
     )
 
 

@@ -13,7 +13,7 @@ from portal.intake.report import TITLES, WHOLE_SUBMISSION, Counts, Finding, Find
 
 
 def problem(number, code="empty", severity=Severity.ERROR, count=1):
-    return Problem(code, f"u{number}.wav", "speech", "nothing", f"Mend {code}.", severity, count=count)
+    return Problem(code, f"u{number}.wav", "speech", "nothing", f"Fix {code}.", severity, count=count)
 
 
 def report_of(*findings):
@@ -45,7 +45,7 @@ def test_summary_names_each_cause_of_each_data_set_once_the_gravest_first(mixed)
 def test_summary_gives_five_examples_a_title_and_the_remedy_once(mixed):
     [cause] = [row for row in mixed.summary() if row["code"] == "empty"]
     assert cause["examples"] == [f"u{number}.wav: expected speech, found nothing." for number in range(2, 7)]
-    assert (cause["title"], cause["remedy"]) == ("Empty", "Mend empty.")
+    assert (cause["title"], cause["remedy"]) == ("Empty", "Fix empty.")
     assert json.loads(json.dumps(mixed.summary())) == mixed.summary()
 
 

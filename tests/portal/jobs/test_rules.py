@@ -29,7 +29,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def running(*, silent_for, worked_for=MINUTE, **fields):
-    """A job whose last sign of life lies `silent_for` back and came `worked_for` after its start."""
+    """A job whose last heartbeat lies `silent_for` back and came `worked_for` after its start."""
     heartbeat_at = NOW - silent_for
     fields = {"attempt": 1, "heartbeat_at": heartbeat_at, "started_at": heartbeat_at - worked_for} | fields
     return Job(state=State.RUNNING, **fields)

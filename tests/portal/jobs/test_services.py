@@ -227,7 +227,7 @@ def test_release_at_the_last_attempt_fails_the_job():
         services.release_job(held, "The database failed.")
     row = Job.objects.get()
     assert (row.state, row.attempt, row.failure) == (State.FAILED, 3, "The database failed.")
-    assert (row.failure_actor, row.failure_remedy) == ("operator", "Mend the cause, then run the job again.")
+    assert (row.failure_actor, row.failure_remedy) == ("operator", "Fix the cause, then run the job again.")
 
 
 @pytest.mark.parametrize("attempt_counts", [True, False])
@@ -277,7 +277,7 @@ def test_run_again_begins_afresh_with_its_followers(sent, django_capture_on_comm
     parent = make()
     follower = make(after=parent)
     held = claimed(parent)
-    services.finish_job(held, State.FAILED, failure="No.", actor=Actor.ORGANIZER, remedy="Mend it.")
+    services.finish_job(held, State.FAILED, failure="No.", actor=Actor.ORGANIZER, remedy="Fix it.")
     with django_capture_on_commit_callbacks(execute=True):
         again = services.run_again(held, by=make_organizer())
     follower.refresh_from_db()

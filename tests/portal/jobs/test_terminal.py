@@ -49,10 +49,10 @@ def test_report_tells_what_failed_what_to_do_and_each_problem_by_cause():
     problems = [make_problem(file=f"{number}.wav") for number in range(7)]
     silent = {"file": "lists/text", "line": 3, "expected": "text", "found": "nothing", "remedy": "Add it."}
     problems.append(make_problem("no-text", "warning", **silent))
-    report = failure_report(Job(failure="Not imported.", failure_remedy="Mend it.", problems=problems))
+    report = failure_report(Job(failure="Not imported.", failure_remedy="Fix it.", problems=problems))
     assert report.splitlines() == [
         "Not imported.",
-        "Mend it.",
+        "Fix it.",
         "error: wrong-rate (7)",
         *[f"  {number}.wav: expected 16000 Hz, found 44100 Hz. Convert the corpus." for number in range(5)],
         "  and 2 more of this kind",

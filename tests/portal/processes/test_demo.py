@@ -1,4 +1,4 @@
-"""`manage.py demo` in a fresh data folder: interrupted at some moments it goes on where it was and ends with a board.
+"""`manage.py demo` in a fresh data folder: interrupted, it goes on where it was and ends with a leaderboard.
 
 Beside it stand the results of studies whose listeners are simulated.
 
@@ -119,7 +119,7 @@ def test_demo_goes_on_after_interrupts_and_ends_well(demo: Demo, runs: list[list
     said = [line for lines in runs for line in lines]
     assert "Traceback" not in "\n".join(said)
     assert "The corpus demo is there already." in runs[-1]
-    assert "T02-c1 version 1: evaluated: 89 of 89 numbers were recomputed; 2 are claimed otherwise." in said
+    assert "T02-c1 version 1: evaluated: 89 of 89 numbers were recomputed; 2 reported numbers differ from ours." in said
     question = (
         "SELECT system.label, submission.state, submission.errors FROM submissions_submission submission "
         "JOIN submissions_system system ON system.id = submission.system_id WHERE system.edition_id IS NOT NULL"
@@ -141,7 +141,7 @@ def test_demo_prints_where_to_look_and_no_mail_to_its_own_people(lines: list[str
     words = [line.split()[0] for line in lines[start + 1 :] if not line.startswith(("web ", "worker ", "scheduler "))]
     people = [f"{name}@demo.example" for name in ("organizer", "operator", "wide", "low", "hasty")]
     assert words == [
-        "board", "report", "claims", "listen", "monitor", "heard", "result", "To", "Log", *people, "Ctrl-C",
+        "leaderboard", "report", "reported", "listen", "monitor", "heard", "result", "To", "Log", *people, "Ctrl-C",
     ]  # fmt: skip
     assert [line for line in lines if "Mail to" in line] == []
 

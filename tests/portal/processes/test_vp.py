@@ -71,7 +71,7 @@ def shell(tmp_path, server, owner):
     return Shell(tmp_path, server.address, owner)
 
 
-def test_team_verifies_uploads_mends_and_reads_its_results(standing, server, team, shell, tmp_path):
+def test_team_verifies_uploads_repairs_and_reads_its_results(standing, server, team, shell, tmp_path):
     members = anonymised(team.edition.corpus)
     path = tmp_path / "archive.zip"
     lost = sorted(members)[0]

@@ -19,7 +19,7 @@ def test_job_goes_on_after_kill_of_its_process(standing, tmp_path):
     assert len({process for _, process in read_lines(file)}) == 2
     assert standing.worker.is_running
     texts = list(job.events.values_list("text", flat=True))
-    assert "Its process gave no sign of life any more; the job waits for another." in texts
+    assert "Its process stopped responding; the job waits for another." in texts
 
 
 def test_job_goes_on_after_kill_of_the_whole_worker(standing, tmp_path):

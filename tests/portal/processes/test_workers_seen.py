@@ -1,4 +1,4 @@
-"""A worker's sign of life: there while it takes jobs, gone after an orderly end, silent when it hangs or is killed."""
+"""A worker's heartbeat: there while it takes jobs, gone after an orderly end, silent when it hangs or is killed."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def test_living_worker_tells_its_queues_and_the_jobs_it_runs(standing, tmp_path)
     file = tmp_path / "steps"
     job = make_steps(file, held_at=2)
     wait_for_items(file, 2)
-    worker = wait_until(lambda: worker_of(standing.worker), "the worker's sign of life")
+    worker = wait_until(lambda: worker_of(standing.worker), "the worker's heartbeat")
     assert (worker.queues, worker.processes, worker.is_silent) == (["io", "cpu", "gpu"], 2, False)
     wait_until(lambda: worker_of(standing.worker).jobs == [job], "the job that it runs")
     let_go(file)
@@ -41,7 +41,7 @@ def test_living_worker_tells_its_queues_and_the_jobs_it_runs(standing, tmp_path)
 
 def test_worker_that_hangs_is_silent_and_ready_says_what_waits_for_it(alone, client, tmp_path):
     worker = alone.start_worker()
-    wait_until(lambda: worker_of(worker), "the worker's sign of life")
+    wait_until(lambda: worker_of(worker), "the worker's heartbeat")
     worker.send(signal.SIGSTOP)
     try:
         wait_until(lambda: worker_of(worker).is_silent, "silence")
@@ -57,14 +57,14 @@ def test_worker_that_hangs_is_silent_and_ready_says_what_waits_for_it(alone, cli
     finally:
         worker.send(signal.SIGCONT)
     assert wait_for_end(job).state == State.SUCCEEDED
-    wait_until(lambda: not worker_of(worker).is_silent, "a new sign of life")
+    wait_until(lambda: not worker_of(worker).is_silent, "a new heartbeat")
     assert check_workers() is None
 
 
 def test_worker_that_is_stopped_signs_off_and_one_that_is_killed_falls_silent(alone):
     stopped, killed = alone.start_worker(), alone.start_worker()
     for program in (stopped, killed):
-        wait_until(lambda program=program: worker_of(program), "the worker's sign of life")
+        wait_until(lambda program=program: worker_of(program), "the worker's heartbeat")
     killed.kill()
     stopped.send(signal.SIGTERM)
     assert stopped.wait() == 0
@@ -73,16 +73,16 @@ def test_worker_that_is_stopped_signs_off_and_one_that_is_killed_falls_silent(al
 
 
 def test_signs_of_life_go_on_after_the_loss_of_the_queue_and_of_idle_processes(standing):
-    wait_until(lambda: worker_of(standing.worker), "the worker's sign of life")
+    wait_until(lambda: worker_of(standing.worker), "the worker's heartbeat")
     lose_queue()
     for pid in set(standing.worker.family()) - {standing.worker.pid}:
         os.kill(pid, signal.SIGKILL)
     Pulse.objects.all().delete()
-    wait_until(lambda: worker_of(standing.worker), "a new sign of life")
+    wait_until(lambda: worker_of(standing.worker), "a new heartbeat")
 
 
 def test_worker_serves_the_queues_that_it_was_started_for(alone):
     command = ["-m", "celery", "--app", "portal.config.celery", "worker", "--queues", "gpu", "--concurrency", "1"]
     program = alone.start("worker", *command)
-    worker = wait_until(lambda: worker_of(program), "the worker's sign of life")
+    worker = wait_until(lambda: worker_of(program), "the worker's heartbeat")
     assert (worker.queues, worker.processes) == (["gpu"], 1)

@@ -1,6 +1,6 @@
 """Show the portal at work: import a small corpus, anonymise it with B2, measure the result, and open the pages.
 
-On the demo corpus a challenge with three simulated teams follows: uploads, checks, recomputed numbers and a board; then
+On the demo corpus a challenge of three simulated teams follows: uploads, checks, numbers, a leaderboard; then
 a listening test on their systems, open to whoever follows its link, and closed ones whose listeners are simulated, with
 their results beside the leaderboard.
 
@@ -133,7 +133,7 @@ class _Guide:
             self.say(f"The corpus {self.name} is there already.")
             return known
         if self.synthetic:
-            self.say("Running a small challenge from its corpus to its board; this takes a minute or two")
+            self.say("Running a small challenge from its corpus to its leaderboard; this takes a minute or two")
         job = _newest("import-corpus", self.name) or start_import(
             folder=str(self.folder), name=self.name, is_synthetic=self.synthetic, by=organizer
         )
@@ -191,12 +191,12 @@ class _Guide:
 
 def _pages_of(edition: Edition) -> dict[str, tuple[str, str]]:
     """What is worth seeing in the challenge of the demo: address and words by name."""
-    pages = {"board": (reverse("leaderboard:detail", args=[edition.name]), "the ranking, for everybody")}
+    pages = {"leaderboard": (reverse("leaderboard:detail", args=[edition.name]), "the ranking, for everybody")}
     if refused := submission_of(edition, "spoiled"):
         pages["report"] = (refused.get_absolute_url(), "problems of an archive, for hasty and organizer")
     if overstated := submission_of(edition, "overstated"):
         address = overstated.system.get_absolute_url()
-        pages["claims"] = (address, "claimed and recomputed numbers, for low and organizer")
+        pages["reported"] = (address, "reported and recomputed numbers, for low and organizer")
     return pages
 
 
