@@ -75,7 +75,7 @@ def _mel(hertz: float | Floats) -> Floats:
     return np.asarray(1127.0 * np.log(1.0 + np.asarray(hertz) / 700.0))
 
 
-def vectors_of(ear: Ear, utterances: Sequence[Utterance], sounds: Sequence[Samples]) -> Vectors:
+def compute_vectors(ear: Ear, utterances: Sequence[Utterance], sounds: Sequence[Samples]) -> Vectors:
     return {each.name: ear(samples, RATE_HZ) for each, samples in zip(utterances, sounds, strict=True)}
 
 
@@ -136,7 +136,7 @@ class Attacker:
         return self._rates(
             speech,
             [
-                (vectors_of(self.ear, sides[0], enrolled), vectors_of(self.ear, sides[1], tried))
+                (compute_vectors(self.ear, sides[0], enrolled), compute_vectors(self.ear, sides[1], tried))
                 for enrolled, tried in outputs
             ],
         )
@@ -178,7 +178,7 @@ def attackers(speech: Speech, model: Path | None) -> list[Attacker]:
     found = []
     for name, ear in ears.items():
         enrolment, trial = (
-            vectors_of(ear, side, [each.samples for each in side])
+            compute_vectors(ear, side, [each.samples for each in side])
             for side in (speech.side("enrolment"), speech.side("trial"))
         )
         found.append(Attacker(name, ear, (enrolment, trial)))

@@ -25,7 +25,7 @@ RESNET_BLOCKS = ((32, 3), (64, 4), (128, 6), (256, 3))
 RESNET_BANDS, RESNET_DIMENSION = 80, 256
 
 
-def seconds_of(work: Work, device: Device, *, rounds: int = 2) -> float:
+def measure_seconds(work: Work, device: Device, *, rounds: int = 2) -> float:
     """The least seconds of some rounds: processor time, which other work on the machine hardly changes; on a graphics
     card by the clock, once it has finished."""
     clock = time.process_time if device == "cpu" else time.perf_counter
@@ -56,7 +56,7 @@ def torch_limit(device: Device, dtype: str) -> float:
     size = SIZES[device]
     left, right = (torch.randn(size, size, device=device).to(getattr(torch, dtype)) for _ in range(2))
     torch.mm(left, right)
-    return 2 * size**3 / seconds_of(lambda: torch.mm(left, right), device, rounds=5)
+    return 2 * size**3 / measure_seconds(lambda: torch.mm(left, right), device, rounds=5)
 
 
 def onnx_limit(device: Device) -> float:
@@ -71,7 +71,7 @@ def onnx_limit(device: Device) -> float:
         path.write_bytes(product_model())
         session = open_session(path, device)
         session.run(None, given)
-        return 2 * size**3 / seconds_of(lambda: session.run(None, given), device, rounds=5)
+        return 2 * size**3 / measure_seconds(lambda: session.run(None, given), device, rounds=5)
 
 
 def product_model() -> bytes:

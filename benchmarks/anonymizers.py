@@ -82,7 +82,7 @@ class Speed:
         return max(self.two_threads, self.two_processes) / self.plain_clock
 
 
-def speed_of(method: Anonymizer, speech: Speech, rounds: int) -> Speed:
+def measure_speed(method: Anonymizer, speech: Speech, rounds: int) -> Speed:
     """The best of some rounds, in which method and yardstick take turns, as others may use the machine."""
     from tests.anonymization.plain_mcadams import plain_mcadams
 
@@ -186,7 +186,7 @@ def in_turns(speech: Speech, count: int) -> list[tuple[int, Utterance]]:
     return turns
 
 
-def pitch_correlation_of(method: Anonymizer, speech: Speech, count: int, contours: Contours) -> dict[str, Rho]:
+def measure_pitch_correlation(method: Anonymizer, speech: Speech, count: int, contours: Contours) -> dict[str, Rho]:
     """ρF0 in the official form by gender."""
     from evaluation.metrics.pitch import pitch_correlation
     from speech.pitch.estimators import f0_praat
@@ -202,7 +202,7 @@ def pitch_correlation_of(method: Anonymizer, speech: Speech, count: int, contour
     return {gender: Rho.of([found[gender, corpus] for corpus in CORPORA]) for gender in PUBLISHED}
 
 
-def rates_of(method: Anonymizer, speech: Speech, seeds: int, known: Sequence[Attacker]) -> list[Rates]:
+def measure_rates(method: Anonymizer, speech: Speech, seeds: int, known: Sequence[Attacker]) -> list[Rates]:
     """What each attacker finds out."""
     enrolment, trials = speech.side("enrolment"), speech.side("trial")
     outputs = [
@@ -239,7 +239,7 @@ def print_speed(chosen: Sequence[Anonymizer], speech: Speech, rounds: int) -> No
     print(f"\nseconds of audio per second, on {TIMED_S} s, best of {rounds}; ratios to B2 frame by frame, one thread\n")
     print_heading("method", "one thread, processor time", "ratio", "two threads", "two processes", "ratio")
     for method in chosen:
-        speed = speed_of(method, speech, rounds)
+        speed = measure_speed(method, speech, rounds)
         single, pair = f"{speed.one_thread:.0f}", (f"{speed.two_threads:.0f}", f"{speed.two_processes:.0f}")
         print_row(f"`{method.name}`", single, f"{speed.ratio:.1f}", *pair, f"{speed.ratio_on_two:.1f}")
 
@@ -250,7 +250,7 @@ def print_pitch(chosen: Sequence[Anonymizer], speech: Speech, count: int) -> int
     print_heading("method", "F", "M", *(f"{gender}, {corpus}" for gender in PUBLISHED for corpus in CORPORA))
     contours, rhos = Contours(), {}
     for method in chosen:
-        rhos[method.name] = found = pitch_correlation_of(method, speech, count, contours)
+        rhos[method.name] = found = measure_pitch_correlation(method, speech, count, contours)
         means = [mean for rho in found.values() for mean in rho.by_corpus]
         both = (f"{rho.mean:.3f} ± {rho.deviation:.3f}" for rho in found.values())
         print_row(f"`{method.name}`", *both, *(f"{mean:.3f}" for mean in means))
@@ -267,7 +267,7 @@ def print_attacks(chosen: Sequence[Anonymizer], speech: Speech, seeds: int, mode
     print_heading("method", *(f"{each.name}: {kind}" for each in known for kind in ATTACKS))
     print_row("original speech", *map(percentages, (each.unprotected(speech) for each in known)))
     for method in chosen:
-        print_row(f"`{method.name}`", *map(percentages, rates_of(method, speech, seeds, known)))
+        print_row(f"`{method.name}`", *map(percentages, measure_rates(method, speech, seeds, known)))
 
 
 def percentages(rates: Rates) -> str:

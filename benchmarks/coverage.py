@@ -104,7 +104,7 @@ def main(studies: int, only: str = "") -> int:
     return int(failed)
 
 
-def trials_of(experiment: Experiment) -> list[RatedTrial]:
+def make_trials(experiment: Experiment) -> list[RatedTrial]:
     """What every listener meets: 26 originals and two ratings of each system, each speaker once in either half."""
     trials = []
     of_systems, of_originals = experiment.utterances
@@ -121,7 +121,7 @@ def trials_of(experiment: Experiment) -> list[RatedTrial]:
     return [RatedTrial(*trial, task) for trial in trials for task in TASKS]
 
 
-def systems_of() -> dict[str, SystemModel]:
+def make_systems() -> dict[str, SystemModel]:
     """From bad to good, the fifth and sixth equal; far from the original speaker as the better anonymisers are."""
     models = {ORIGINAL: ORIGINAL_SPEECH}
     for number in range(SYSTEMS):
@@ -137,8 +137,8 @@ def systems_of() -> dict[str, SystemModel]:
 
 def simulated(experiment: Experiment, seed: int) -> Iterator[Scored]:
     """One study, raw and normalised."""
-    trials = trials_of(experiment)
-    rating = simulate_ratings(trials, systems_of(), SCALE, np.random.default_rng(seed), experiment.model)
+    trials = make_trials(experiment)
+    rating = simulate_ratings(trials, make_systems(), SCALE, np.random.default_rng(seed), experiment.model)
     listener, system, is_target, utterance, speaker, task = (np.array(column) for column in zip(*trials, strict=True))
     name = listener.astype(str)
     blank = np.full(rating.size, "")

@@ -27,7 +27,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks._limits import Device, Work, lstm_flop, onnx_limit, resnet34_flop, seconds_of, torch_flop, torch_limit
+from benchmarks._limits import (
+    Device,
+    Work,
+    lstm_flop,
+    measure_seconds,
+    onnx_limit,
+    resnet34_flop,
+    torch_flop,
+    torch_limit,
+)
 
 Samples = npt.NDArray[np.int16]
 
@@ -157,7 +166,7 @@ def measure_encoder(name: str, encoder: Any, speech: Sequence[Samples], device: 
 
 
 def _seconds_to_embed(encoder: Any, speech: Sequence[Samples], device: Device) -> float:
-    return seconds_of(lambda: encoder.embed(speech, RATE_HZ), device)
+    return measure_seconds(lambda: encoder.embed(speech, RATE_HZ), device)
 
 
 def _resnet_flop(speech: Sequence[Samples]) -> int:
@@ -191,7 +200,7 @@ def print_training(device: Device) -> list[str]:
         step()
         dtype = "bfloat16" if device == "cuda" else "float32"
         before = torch_limit(device, dtype)
-        seconds = seconds_of(step, device, rounds=3)
+        seconds = measure_seconds(step, device, rounds=3)
         measured = Measured(_counted(torch_flop(), step), seconds, max(before, torch_limit(device, dtype)))
         print(f"{'training, ' + name:{HEAD}} {1 / seconds:8.2f} steps of {segments} segments a second, ", end="")
         print(measured.words() + (f" (at least {LEAST_SHARE[name]:g})" if device == "cpu" else ""))
@@ -247,7 +256,7 @@ def print_recognizers(speech: Sequence[Samples], device: Device) -> None:
 
 def seconds_to_recognise(recogniser: Any, speech: Sequence[Samples], device: Device) -> float:
     """Once, for it takes long; processor time counts every thread that a library starts."""
-    return seconds_of(lambda: recogniser.transcribe(speech, RATE_HZ), device, rounds=1)
+    return measure_seconds(lambda: recogniser.transcribe(speech, RATE_HZ), device, rounds=1)
 
 
 def print_scoring() -> list[str]:
@@ -273,8 +282,8 @@ def seconds_to_score(models: int, utterances: int) -> tuple[float, float]:
     trials = [(model, utterance) for model in enrolment for utterance in tests]
     means = np.stack([vectors.mean(axis=0) for vectors in enrolment.values()])
     heard = np.stack(list(tests.values()))
-    yardstick_s = seconds_of(lambda: np.argsort((means @ heard.T).ravel(), kind="stable"), "cpu", rounds=3)
-    return seconds_of(lambda: score_trials(enrolment, tests, trials), "cpu", rounds=3), yardstick_s
+    yardstick_s = measure_seconds(lambda: np.argsort((means @ heard.T).ravel(), kind="stable"), "cpu", rounds=3)
+    return measure_seconds(lambda: score_trials(enrolment, tests, trials), "cpu", rounds=3), yardstick_s
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def _measure() -> int:
     from evaluation.app.objective.selectors import Extent, read_objective_values
     from portal.submissions.models import Submission
     from portal.systems.objective.pages import edition_system_page
-    from portal.systems.selectors import view_of
+    from portal.systems.selectors import make_view
     from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
     from tests.portal.objective import all_numbers, make_objective_run
 
@@ -56,7 +56,7 @@ def _measure() -> int:
     client.force_login(system.team.memberships.get().user)
     address = f"/systems/{system.name}/"
     answer = client.get(address)
-    context = edition_system_page(answer.wsgi_request, view_of(answer.wsgi_request, system))
+    context = edition_system_page(answer.wsgi_request, make_view(answer.wsgi_request, system))
     page_ms = _least_ms(lambda: client.get(address))
     template_ms = _least_ms(lambda: render_to_string("systems/evaluated.html", context, request=answer.wsgi_request))
     chosen = list(Submission.objects.select_related("system__edition"))

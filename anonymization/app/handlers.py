@@ -18,7 +18,7 @@ from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import TRIAL, TRIAL_GPU
 from anonymization.app.services import settle_anonymization
 from anonymization.app.voices import (
-    check_voices_of,
+    check_run_voices,
     give_voices,
     list_planned_voices,
     plan_split_voices,
@@ -63,7 +63,7 @@ def run_anonymization(context: JobContext) -> dict[str, Any]:
     )
     extent = job.measure_extent(run)
     _require_audio(run.data_set, extent)
-    method = _method_of(run, extent)
+    method = _load_method(run, extent)
     _require_voices(run)
     method = prepare_targets(run, method)
     work = job.Work(run, method, extent, context.check)
@@ -77,7 +77,7 @@ def run_anonymization(context: JobContext) -> dict[str, Any]:
     context.progress(job.ANONYMISING, work.done, extent.total)
     if work.failed:
         raise _failure(run, work)
-    voices, problems = check_voices_of(run)
+    voices, problems = check_run_voices(run)
     told = {name: getattr(voices, name) for name in ("n_voices", "distance", "smallest_distance")}
     told |= {"sentence": voices.sentence(), "holds": voices.voices_differ}
     told["problems"] = [asdict(problem) for problem in problems]
@@ -93,7 +93,7 @@ for _kind, _title, _queue in (
     job_kind(_kind, title=_title, queue=_queue, on_end=settle_anonymization)(run_anonymization)
 
 
-def _method_of(run: AnonymizationRun, extent: job.Extent) -> Anonymizer:
+def _load_method(run: AnonymizationRun, extent: job.Extent) -> Anonymizer:
     """The method of a run, in the version that made what is there already; where nothing is, in the one at hand."""
     try:
         method = get_method(run.method)

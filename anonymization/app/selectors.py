@@ -49,7 +49,7 @@ def label_of(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def method_of(run: AnonymizationRun) -> Anonymizer | None:
+def find_method(run: AnonymizationRun) -> Anonymizer | None:
     """The method of a run; None where this portal has it no more."""
     try:
         return get_method(run.method)
@@ -67,7 +67,7 @@ def get_run(submission: Submission, data_set: str) -> AnonymizationRun:
     return run
 
 
-def runs_of(submission: Submission) -> list[AnonymizationRun]:
+def list_runs(submission: Submission) -> list[AnonymizationRun]:
     """All runs of a submission without what is long of them, in the order in which they were started."""
     runs = submission.anonymization_runs.select_related("data_set").defer(
         "voices", "report", "targets", "target_recordings"
@@ -75,9 +75,9 @@ def runs_of(submission: Submission) -> list[AnonymizationRun]:
     return list(runs.order_by("pk"))
 
 
-def settings_of(run: AnonymizationRun) -> list[Setting]:
+def list_settings(run: AnonymizationRun) -> list[Setting]:
     """The options of a run; those of before options were kept are none."""
-    method = method_of(run)
+    method = find_method(run)
     known = {option.name: option for option in method.options} if method else {}
     return [
         Setting(
@@ -98,7 +98,7 @@ def format_value(value: OptionValue, unit: str = "") -> str:
     return f"{text} {unit}".strip()
 
 
-def findings_of(run: AnonymizationRun) -> list[dict[str, Any]]:
+def list_problems(run: AnonymizationRun) -> list[dict[str, Any]]:
     """What the checks found in the files of a run and in its voices, as problems are stored."""
     problems: list[dict[str, Any]] = run.report.get("problems", [])
     of_voices: list[dict[str, Any]] = run.report.get("voices", {}).get("problems", [])

@@ -104,7 +104,7 @@ def list_planned_voices(run: AnonymizationRun) -> Iterator[tuple[str, PseudoSpea
         yield speaker, PseudoSpeaker(**stored)
 
 
-def parameters_of(run: AnonymizationRun, method: Anonymizer | None) -> list[Parameter]:
+def list_parameters(run: AnonymizationRun, method: Anonymizer | None) -> list[Parameter]:
     """The parameters that the voices of a run have: of its plan where it keeps one, else of the method.
 
     A plan may come from a version of the method with other parameters than the one at hand: what that does not know
@@ -116,7 +116,7 @@ def parameters_of(run: AnonymizationRun, method: Anonymizer | None) -> list[Para
 
 
 def pair_parameters(voice: PseudoSpeaker, known: Sequence[Parameter]) -> list[tuple[Parameter, float]]:
-    """Each number of a voice beside what it is, as `parameters_of` has it."""
+    """Each number of a voice beside what it is, as `list_parameters` has it."""
     return [(one, voice.parameters[one.name]) for one in _described(voice.parameters, known)]
 
 
@@ -126,7 +126,7 @@ def _described(stored: Mapping[str, float], known: Sequence[Parameter]) -> list[
     return [*(parameter for parameter in known if parameter.name in stored), *forgotten]
 
 
-def pseudo_speaker_of(run: AnonymizationRun, utterance: Utterance) -> PseudoSpeaker:
+def find_pseudo_speaker(run: AnonymizationRun, utterance: Utterance) -> PseudoSpeaker:
     """The voice that this utterance gets in this run. Raises MethodError as `find_voice`."""
     return find_voice(run, speaker=utterance.speaker.name, utterance=utterance.name)
 
@@ -260,7 +260,7 @@ def _read_recording(key: str) -> tuple[Samples, int]:
         raise MethodError(str(error)) from error
 
 
-def targets_of(submission: Submission, data_set: DataSet) -> dict[str, str]:
+def find_targets(submission: Submission, data_set: DataSet) -> dict[str, str]:
     """The target of each utterance of a data set by name; empty where nobody knows targets.
 
     Of a run of ours, else of the file `targets.csv` of an uploaded archive, as far as it names utterances of the set.
@@ -303,7 +303,7 @@ def _uploaded(submission: Submission) -> TargetFile | None:
 # Checks ---------------------------------------------------------------------------------------------
 
 
-def check_voices_of(run: AnonymizationRun) -> tuple[VoiceReport, tuple[Problem, ...]]:
+def check_run_voices(run: AnonymizationRun) -> tuple[VoiceReport, tuple[Problem, ...]]:
     """The voices of this run, and at speaker level beside those of the other runs of its submission on its split.
 
     With as many problems of a cause as a page shows.
@@ -326,7 +326,7 @@ def check_voices_of(run: AnonymizationRun) -> tuple[VoiceReport, tuple[Problem, 
 
 
 def _names(run: AnonymizationRun, method: Anonymizer) -> set[str]:
-    return {parameter.name for parameter in parameters_of(run, method)}
+    return {parameter.name for parameter in list_parameters(run, method)}
 
 
 def list_assignments(run: AnonymizationRun) -> Iterator[pseudo_speakers.Assignment]:

@@ -25,7 +25,7 @@ from common.errors import CommandError
 from common.problems import Problem, ProblemList, Severity
 from common.terminal import PROBLEMS, print_json, print_message, print_problems, print_text, problem_rows
 from evaluation.formats import kaldi
-from speech.model_files.store import sha256_of
+from speech.model_files.store import compute_sha256
 
 DESCRIPTION = (
     "Anonymise a folder of WAV or FLAC files (any depth), a Kaldi data directory, or a folder of such directories. "
@@ -114,10 +114,10 @@ def _record(method: Anonymizer, options: argparse.Namespace, work: Settings) -> 
     return {
         "method": method.name,
         "version": method.version,
-        "description": sha256_of(description) if description else "",
+        "description": compute_sha256(description) if description else "",
         "options": work.options,
         "seed": None if options.voices else options.seed,
-        "voices": sha256_of(options.voices) if options.voices else "planned",
+        "voices": compute_sha256(options.voices) if options.voices else "planned",
         "source": str(options.source.resolve()),
         "container": work.container,
         "suffix": options.suffix,

@@ -49,7 +49,7 @@ from common.errors import CommandError
 from common.problems import has_errors
 from common.terminal import print_json, print_problems, print_text, problem_rows
 from evaluation.formats.kaldi import read_spk2gender
-from speech.model_files.store import sha256_of
+from speech.model_files.store import compute_sha256
 
 DESCRIPTION = (
     "The voices that run would give to a folder, as CSV on standard output or in a file; with --check, whether a file "
@@ -358,7 +358,7 @@ def describe_targets(targeting: Targeting | None) -> dict[str, str]:
         digest.update(f"{target.name}\0{target.gender}\0".encode("utf-8", "surrogateescape"))
         for recording in target.recordings:
             assert isinstance(recording, partial)  # noqa: S101 - as `read_pool` makes them
-            digest.update(sha256_of(recording.args[0]).encode())
+            digest.update(compute_sha256(recording.args[0]).encode())
     genders = "\0".join(f"{name}\0{gender}" for name, gender in sorted(targeting.genders.items()))
     return {
         "targets": digest.hexdigest(),

@@ -31,7 +31,7 @@ from anonymization.methods.registry import find_method
 from common.errors import CommandError
 from common.problems import Problem
 from speech.audio.files import AudioError
-from speech.model_files.store import sha256_of
+from speech.model_files.store import compute_sha256
 
 _OUTSTANDING_PER_JOB = 3
 # What goes through a method at once: external commands start a program for it, and graphics cards gain by it.
@@ -194,7 +194,7 @@ def _anonymize_all(
         if should_stop():
             return found
         try:
-            digest = sha256_of(task.audio)
+            digest = compute_sha256(task.audio)
             if task.earlier and _still_holds(task, task.earlier, settings, digest):
                 found.append(Outcome(task, task.earlier, is_kept=True))
                 continue
@@ -227,7 +227,7 @@ def _finish(settings: Settings, ready: _Ready, output: contract.Samples | Except
         path = settings.folder / task.output
         _write(path, output, given.rate_hz, settings.container)
         problems = tuple(check_output(given.samples, output, given.rate_hz, file=task.output))
-        made = output.size, given.rate_hz, path.stat().st_size, sha256_of(path)
+        made = output.size, given.rate_hz, path.stat().st_size, compute_sha256(path)
         return Outcome(task, Row(task.output, ready.digest, task.voice, *made, given.notes, problems))
     except Exception as error:  # it concerns this utterance alone, unless the disk is full
         return _failed(task, settings, error, is_read=True)
@@ -274,7 +274,7 @@ def _still_holds(task: Task, earlier: Row, settings: Settings, digest: str) -> b
         and earlier.input_sha256 == digest
         and path.is_file()
         and path.stat().st_size == earlier.bytes
-        and sha256_of(path) == earlier.sha256
+        and compute_sha256(path) == earlier.sha256
     )
 
 

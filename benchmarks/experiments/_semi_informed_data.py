@@ -75,7 +75,7 @@ def of(originals: Sequence[Original], corpora: tuple[str, ...]) -> list[Original
     return [each for each in originals if each.corpus in corpora]
 
 
-def pool_of(originals: Sequence[Original]) -> TargetPool:
+def make_pool(originals: Sequence[Original]) -> TargetPool:
     """The targets."""
     chosen = of(originals, TARGETS)
     return TargetPool(
@@ -134,7 +134,7 @@ def _convert(conversions: Sequence[Conversion]) -> float:
     import soundfile
 
     if not _prepared:
-        _prepared["method"] = METHODS[0].prepare(pool_of(read_originals()))
+        _prepared["method"] = METHODS[0].prepare(make_pool(read_originals()))
     samples, rate_hz = read(conversions[0].original.path)
     for each in conversions:
         voice = target_voice(each.target)

@@ -31,9 +31,9 @@ from benchmarks.experiments._semi_informed_data import (
     Conversion,
     Original,
     convert_all,
+    make_pool,
     of,
     plan,
-    pool_of,
     read,
     read_originals,
     splits,
@@ -95,7 +95,7 @@ def main() -> int:
         return 0
     began = time.monotonic()
     originals = read_originals()
-    pool = pool_of(originals)
+    pool = make_pool(originals)
     plans = _plans(originals, options.work)
     wanted = [each for training, enrolment, trial in plans.values() for each in (*training, *enrolment, *trial)]
     speech_s, took_s = convert_all(wanted, options.jobs)
@@ -136,7 +136,7 @@ Plans = dict[str, tuple[list[Conversion], list[Conversion], list[Conversion]]]
 
 def _plans(originals: Sequence[Original], work: Path) -> Plans:
     """By selection the conversions for training, enrolment and trials."""
-    pool, sources, attacked = pool_of(originals), of(originals, SOURCES), of(originals, ATTACKED)
+    pool, sources, attacked = make_pool(originals), of(originals, SOURCES), of(originals, ATTACKED)
     return {
         selection: (
             plan(sources, pool, selection, "training", range(1, CONVERSIONS + 1), work / "speech"),

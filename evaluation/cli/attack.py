@@ -21,7 +21,7 @@ from evaluation.formats.results import AttackModel, Gender, Speech
 from evaluation.formats.scores import TrialTable, read_trial_table
 from evaluation.metrics.catalogue import EXTRA_METRICS, find_metric, format_heading, format_value
 from evaluation.protocols.recipes import DataSet, Recipe, Track
-from evaluation.scoring.attack import attacks_of_training, choose_scorer, pairs_of, results_folder, run_attack
+from evaluation.scoring.attack import attacks_of_training, choose_scorer, list_pairs, results_folder, run_attack
 from evaluation.scoring.compute import Objective
 from evaluation.scoring.sources import Attacker, Sources, Vectors
 from evaluation.scoring.values import Number
@@ -166,7 +166,7 @@ def _test(path: Path) -> _Lists:
     parsed = read_utt2spk(folder / "utt2spk", f"{name}/utt2spk")
     if not len(table.pairs):
         raise CommandError(table.problems[0].sentence())
-    tested = {utterance for _, utterance in pairs_of(table)}
+    tested = {utterance for _, utterance in list_pairs(table)}
     speakers = {one: speaker for one, speaker in require_entries(parsed).items() if one in tested}
     if lost := sorted(tested - set(speakers)):
         raise CommandError(f"{folder / 'utt2spk'}: expected every trial utterance, found none for {lost[0]}.")
@@ -183,7 +183,7 @@ def _unknown_models(enrolment: _Lists, tests: Sequence[_Lists]) -> list[Problem]
     enrolled = set(enrolment.speakers.values())
     problems = []
     for one in tests:
-        models = {model for model, _ in pairs_of(one.trials)} if one.trials else set()
+        models = {model for model, _ in list_pairs(one.trials)} if one.trials else set()
         if unknown := sorted(models - enrolled):
             expected = f"models that are speakers of {enrolment.name}/utt2spk"
             found = f"{len(unknown)} of {len(models)} that are none, such as {unknown[0]}"

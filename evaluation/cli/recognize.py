@@ -22,7 +22,7 @@ from evaluation.metrics.word_errors import AlignedWord
 from evaluation.metrics.word_normalization import CHALLENGE_2022, RULES, WRITTEN_ENGLISH, find_rule
 from evaluation.scoring.recognition import GROUPS, GroupErrors, RecognitionReport, recognition_report
 from speech.audio.files import AudioError, read_pcm16, resample
-from speech.model_files.store import sha256_of
+from speech.model_files.store import compute_sha256
 from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples
 from speech.recognizers.registry import DEFAULT, engines, find_engine, load
 
@@ -133,7 +133,7 @@ def _recognized(options: argparse.Namespace, problems: list[Problem]) -> _Heard:
             _require_same(options.out, store, files)
             left = {name: path for name, path in files.items() if name not in store.done}
             for utterance, text in _transcribed(left, engine, options.device, failures):
-                store.add(utterance, text, sha256_of(files[utterance]))
+                store.add(utterance, text, compute_sha256(files[utterance]))
             store.finish()
         found = {name: text for name, text in store.done.items() if name in files}
     return _Heard(found, frozenset(files), tuple(failures))
@@ -146,7 +146,7 @@ def _require_same(out: Path, store: TextStore, files: Mapping[str, Path]) -> Non
         CommandError: recordings are not those that the hypotheses of their names are of.
     """
     both = [name for name in files if name in store.done]
-    other = [name for name in both if store.recordings.get(name) != sha256_of(files[name])]
+    other = [name for name in both if store.recordings.get(name) != compute_sha256(files[name])]
     if other:
         raise CommandError(
             f"{out}: expected hypotheses of these recordings, found those of others of the same names for {len(other)} "

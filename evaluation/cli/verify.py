@@ -24,8 +24,8 @@ from evaluation.metrics.averages import (
     GateResult,
     Policy,
     WeightedAverage,
+    check_gate,
     conditions,
-    gate,
     weighted_average,
 )
 from evaluation.metrics.catalogue import find_metric, format_heading
@@ -249,7 +249,7 @@ def _gate(reported_numbers: Sequence[ReportedNumber], one: Gate) -> tuple[GateRe
         for reported in reported_numbers
         if (reported.identity.metric, reported.identity.estimator) == wanted
     }
-    return gate(values, one.groups, one.minimum, inclusive=one.inclusive)
+    return check_gate(values, one.groups, one.minimum, inclusive=one.inclusive)
 
 
 def _print_report(report: _Report, *, brief: bool) -> None:

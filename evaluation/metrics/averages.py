@@ -151,7 +151,7 @@ def conditions(
     )
 
 
-def gate(
+def check_gate(
     values: Mapping[str, float], groups: Iterable[Sequence[str]], minimum: float, *, inclusive: bool = False
 ) -> tuple[GateResult, ...]:
     """The mean of each group of data sets against a minimum, such as ρF0 > 0.3 on each set (both genders together).

@@ -97,12 +97,12 @@ def _score_files(place: Path, attacker: Attacker, sources: Sources, progress: Pr
         trials = sources.trials(data_set)
         if trials is None:  # said by the measurement
             continue
-        pairs = pairs_of(trials)
+        pairs = list_pairs(trials)
         for rung, attack in enumerate(attacks):
             progress("Scoring the trials", number * len(attacks) + rung, total)
             training, enrolment, speech = ATTACKS[attack]
             name = detection_name(sources.recipe, data_set, enrolment, speech)
-            models = models_of(
+            models = average_models(
                 attacker.vectors(data_set.enrolment, enrolment),
                 attacker.speakers(data_set.enrolment),
                 {model for model, _ in pairs},
@@ -114,7 +114,7 @@ def _score_files(place: Path, attacker: Attacker, sources: Sources, progress: Pr
     progress("Scoring the trials", total, total)
 
 
-def pairs_of(trials: TrialTable) -> list[tuple[str, str]]:
+def list_pairs(trials: TrialTable) -> list[tuple[str, str]]:
     """Model and utterance of each trial, in the order of the list."""
     found = []
     for pair in trials.pairs.tolist():
@@ -123,7 +123,9 @@ def pairs_of(trials: TrialTable) -> list[tuple[str, str]]:
     return found
 
 
-def models_of(vectors: Vectors, speakers: Mapping[str, str], wanted: Iterable[str]) -> dict[str, NDArray[np.float32]]:
+def average_models(
+    vectors: Vectors, speakers: Mapping[str, str], wanted: Iterable[str]
+) -> dict[str, NDArray[np.float32]]:
     """The enrolment vectors of each wanted speaker who has any, shape (utterances, d), by name of the utterance."""
     utterances: dict[str, list[str]] = {name: [] for name in sorted(wanted)}
     for utterance in sorted(vectors):
@@ -167,7 +169,7 @@ def _add_voices(
     if absent:
         work.reasons[gain] = f"{absent} utterances of {data_set.name} have no vector of both forms"
     try:
-        found = voices_of(
+        found = average_voices(
             [original[one] for one in both], [anonymised[one] for one in both], [speakers[one] for one in both]
         )
     except MetricInputError as error:
@@ -189,7 +191,7 @@ def _add_voices(
         work.add(lost, found.de_identification_score, Basis.SIMILARITY, size, replicates=replicates)
 
 
-def voices_of(
+def average_voices(
     original: Sequence[Vector], anonymised: Sequence[Vector], speakers: Sequence[str]
 ) -> VoiceDistinctiveness:
     """Similarity matrices of the same utterances, original and anonymised, compared by cosine.

@@ -173,10 +173,10 @@ def _add_pitch(work: Work) -> None:
                 f"only {len(pitch.values)} of {pitch.expected} utterances of {data_set} have a pitch correlation"
             )
         if pitch.values:
-            _add_pitch_of(work, identity, pitch)
+            _add_set_pitch(work, identity, pitch)
 
 
-def _add_pitch_of(work: Work, identity: NumberIdentity, pitch: PitchOfSet) -> None:
+def _add_set_pitch(work: Work, identity: NumberIdentity, pitch: PitchOfSet) -> None:
     mean, spread = statistics.fmean(pitch.values), statistics.pstdev(pitch.values)
     draws = work.draws(pitch.speakers)
     replicates = bootstrap_mean(pitch.values, pitch.speakers, draws) if draws else None

@@ -22,7 +22,7 @@ from common.errors import MetricInputError
 from common.problems import Problem
 from speech.audio.files import AudioError, read_pcm16
 from speech.encoders.contract import SpeakerEncoder
-from speech.model_files.store import sha256_of
+from speech.model_files.store import compute_sha256
 
 KEPT_EVERY = 50
 
@@ -116,7 +116,7 @@ class _Extraction:
             self.problems.append(_unusable(name, "a file of this utterance", "none"))
             return
         try:
-            digest = sha256_of(path)
+            digest = compute_sha256(path)
             if self._recordings.get(name) != digest:
                 samples, rate_hz = read_pcm16(path)
                 encoder = self._ready() if samples.any() else None

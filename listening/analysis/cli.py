@@ -30,7 +30,7 @@ from common.terminal import (
 from evaluation.figures.style import ImageFormat
 from listening.analysis import bundle
 from listening.analysis.analyse import analyse
-from listening.analysis.figures import draw_files, figures_of
+from listening.analysis.figures import draw_files, list_figures
 from listening.analysis.reading.input_files import GREATEST_RATING
 from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Inputs, Scale, Settings, parse_settings
 from listening.analysis.reading.ratings import ReadOptions, read_objective, read_ratings
@@ -280,7 +280,7 @@ def _drawn(results: Results, formats: Sequence[ImageFormat]) -> dict[str, bytes]
     if not formats:
         return {}
     with ProgressBar() as bar:
-        return dict(draw_files(figures_of(results), formats, bar.show))
+        return dict(draw_files(list_figures(results), formats, bar.show))
 
 
 def _check_folder(out: Path, read: Path) -> None:

@@ -39,7 +39,7 @@ from portal.submissions.requirements import describe_requirements
 from portal.submissions.selectors import corrected_system_for
 from portal.teams import services as teams
 from portal.teams.models import Team
-from portal.teams.selectors import find_chosen_team, team_of, teams_by_edition, teams_of
+from portal.teams.selectors import find_chosen_team, list_teams, team_of, teams_by_edition
 
 TEXT, FLAG = serializers.CharField(), serializers.BooleanField()
 PHASES = {Phase.BEFORE: "before", Phase.OPEN: "open", Phase.LATE: "late", Phase.CLOSED: "closed"}
@@ -436,7 +436,7 @@ def _require_taking_part(user: Any, edition: Edition) -> None:
 @operation(TeamSerializer(many=True))
 def list_teams_of_edition(api: ApiView, edition: str) -> Response:
     """The teams of an edition that you organise, those that wait first."""
-    return api.paginated(teams_of(managed_edition_for(api.user, edition)), TeamSerializer)
+    return api.paginated(list_teams(managed_edition_for(api.user, edition)), TeamSerializer)
 
 
 @operation(FullTeamSerializer, takes=TeamFieldsSerializer, status=201, scopes=(Scope.SUBMIT,))

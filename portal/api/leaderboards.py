@@ -8,7 +8,14 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from evaluation.metrics.averages import Policy
-from evaluation.protocols.ranking.policy import BASES, LATE, SEVERAL_SYSTEMS, policy_as_dict, policy_in_words, policy_of
+from evaluation.protocols.ranking.policy import (
+    BASES,
+    LATE,
+    SEVERAL_SYSTEMS,
+    make_policy,
+    policy_as_dict,
+    policy_in_words,
+)
 from portal.api.base import ApiView, Shape, operation
 from portal.challenges.models import Edition
 from portal.challenges.selectors import managed_edition_for
@@ -99,7 +106,7 @@ def show_draft_policy(api: ApiView, edition: str) -> Response:
 def draft_policy(api: ApiView, edition: str) -> Response:
     """Try a policy out: whatever is left out is as the recipe says. One that is live already leaves no draft."""
     managed = managed_edition_for(api.user, edition)
-    policy = policy_of(managed.recipe, managed.track, api.body(PolicySerializer))
+    policy = make_policy(managed.recipe, managed.track, api.body(PolicySerializer))
     return _draft(services.save_draft_policy(edition=managed, policy=policy, by=api.user))
 
 

@@ -16,7 +16,7 @@ from portal.submissions.models import Submission, System
 from portal.submissions.rules import Part
 from portal.submissions.selectors import system_for, systems_for
 from portal.systems.exports import VALUE_COLUMNS, objective_as_dict, objective_rows, value_rows
-from portal.systems.selectors import View, view_of
+from portal.systems.selectors import View, make_view
 from portal.systems.utterances.pages import find_run
 
 FILTERS = {"edition": "edition__name", "team": "team"}
@@ -185,7 +185,7 @@ def system_view(api: ApiView, name: str) -> View:
 
 def _view(api: ApiView, name: str, part: Part) -> View:
     """A system of which the asker may see a part, and the version that they meet."""
-    view = view_of(api.request, system_for(api.user, name, part))
+    view = make_view(api.request, system_for(api.user, name, part))
     if str(view.submission.version) != api.request.query_params.get("version", str(view.submission.version)):
         raise Http404
     return view

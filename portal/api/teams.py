@@ -132,7 +132,7 @@ def show_me(api: ApiView) -> Response:
         "email": api.user.email,
         "is_organizer": api.user.is_organizer,
         "token": api.request.auth,
-        "teams": selectors.own_teams_of(api.user),
+        "teams": selectors.list_own_teams(api.user),
         "organises": managed_editions_for(api.user).values_list("name", flat=True),
     }
     return Response(MeSerializer(found).data)
@@ -184,7 +184,7 @@ def release_members(api: ApiView, pk: int) -> Response:
 def remove_member(api: ApiView, pk: int, membership: int) -> Response:
     """Take a member out, by the team's owner or, once it has submitted, the organizers only."""
     team = selectors.steered_team_for(api.user, pk)
-    chosen = selectors.member_of(team, membership)
+    chosen = selectors.get_member(team, membership)
     is_organizer = team.edition.organizers.filter(pk=api.user.pk).exists()
     return full(services.remove_member(membership=chosen, by=api.user, is_organizer=is_organizer))
 
@@ -193,7 +193,7 @@ def remove_member(api: ApiView, pk: int, membership: int) -> Response:
 def transfer_team(api: ApiView, pk: int, membership: int) -> Response:
     """Make a member the owner; who was the owner stays as a member."""
     team = selectors.steered_team_for(api.user, pk)
-    services.transfer_team(membership=selectors.member_of(team, membership), by=api.user)
+    services.transfer_team(membership=selectors.get_member(team, membership), by=api.user)
     return full(team)
 
 
@@ -224,7 +224,7 @@ def invite_member(api: ApiView, pk: int) -> Response:
 @operation(InvitationSerializer)
 def revoke_invitation(api: ApiView, pk: int, invitation: int) -> Response:
     """Make the link of an invitation worthless."""
-    chosen = selectors.invitation_of(selectors.steered_team_for(api.user, pk), invitation)
+    chosen = selectors.get_invitation(selectors.steered_team_for(api.user, pk), invitation)
     revoked = services.revoke_invitation(invitation=chosen, by=api.user, now=timezone.now())
     return Response(InvitationSerializer(revoked).data)
 

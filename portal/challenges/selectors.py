@@ -31,7 +31,7 @@ def data_set_for(user: Any, corpus: str, name: str) -> DataSet:
     return get_object_or_404(sets, corpus__name=corpus, name=name)
 
 
-def imports_of(corpus: Corpus) -> QuerySet[Job]:
+def list_imports(corpus: Corpus) -> QuerySet[Job]:
     """The jobs that imported this corpus, newest first."""
     return Job.objects.filter(kind="import-corpus", state=State.SUCCEEDED, parameters__name=corpus.name)
 

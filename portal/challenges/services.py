@@ -97,7 +97,7 @@ def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition
     return copied
 
 
-def problems_of(fields: Mapping[str, Any], *, with_recipe: bool = True) -> dict[str, list[str]]:
+def find_problems(fields: Mapping[str, Any], *, with_recipe: bool = True) -> dict[str, list[str]]:
     """What does not hold together in the fields of an edition: sentences by the name of the field.
 
     Args:
@@ -125,7 +125,7 @@ def _recipe(text: str, protocol: str, name: str) -> Recipe:
 
 
 def _hold_together(edition: Edition, organizers: list[Any], *, with_recipe: bool = True) -> None:
-    problems = problems_of({field: getattr(edition, field) for field in FIELDS}, with_recipe=with_recipe)
+    problems = find_problems({field: getattr(edition, field) for field in FIELDS}, with_recipe=with_recipe)
     if edition.name != edition.name.lower():  # names of systems are made of it, in small letters
         problems["name"] = [f"Expected small letters, found {edition.name}."]
     if Edition.objects.filter(name=edition.name).exclude(pk=edition.pk).exists():

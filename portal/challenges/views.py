@@ -47,7 +47,7 @@ def corpus_detail(request: HttpRequest, name: str) -> HttpResponse:
         "plan": selectors.plan_table(sets),
         "trials": selectors.trial_table(corpus, sets),
         "systems": corpus.systems.order_by("name"),
-        "imports": selectors.imports_of(corpus),
+        "imports": selectors.list_imports(corpus),
     }
     return render(request, "corpora/detail.html", context)
 

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Ask and say; the exit code is 1 where a reported number disagrees with the recomputed one."""
     with open_portal(options.server) as portal:
-        path = f"systems/{name_of(portal, options.system)}/values"
+        path = f"systems/{find_name(portal, options.system)}/values"
         query = {} if options.wanted_version is None else {"version": options.wanted_version}
         if options.csv:
             sys.stdout.write(portal.text(path, "text/csv", **query))
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     return _say_values(values)
 
 
-def name_of(portal: Portal, wanted: str) -> str:
+def find_name(portal: Portal, wanted: str) -> str:
     """The name by which addresses know a system; where several editions have the label it must be the name.
 
     Raises:

@@ -121,7 +121,7 @@ def select_demo_submissions(edition: Edition) -> QuerySet[Submission]:
     return Submission.objects.filter(own, system__edition=edition, version=1)
 
 
-def submission_of(edition: Edition, problem: str) -> Submission | None:
+def find_submission(edition: Edition, problem: str) -> Submission | None:
     """The first submission of the entry with this problem."""
     title = next(entry.title for entry in ENTRIES if entry.problem == problem)
     return select_demo_submissions(edition).filter(system__title=title).first()

@@ -90,7 +90,7 @@ def answer_study(study: Study, now: datetime) -> None:
         Study.Form(study.form)
     ]
     said: dict[int, list[Said]] = defaultdict(list)
-    for one in answer(study, trials, models_of(study, trials), np.random.default_rng(study.seed)):
+    for one in answer(study, trials, make_models(study, trials), np.random.default_rng(study.seed)):
         said[one.trial.block].append(one)
     blocks = list(study.blocks.order_by("number"))
     sessions = _sessions(study, blocks)
@@ -135,7 +135,7 @@ def model_sound(pitch_correlation: float, word_error_rate: float) -> SystemModel
     )
 
 
-def models_of(study: Study, trials: Sequence[Presented]) -> dict[str, SystemModel]:
+def make_models(study: Study, trials: Sequence[Presented]) -> dict[str, SystemModel]:
     """How each system sounds on the whole, by its code, and each of its samples, by `_key`."""
     heard = {(one.system, one.utterance): one.words for trial in trials for one in trial.samples}
     transcripts = {utterance: words for (_, utterance), words in heard.items()}

@@ -183,7 +183,7 @@ class EditionForm(forms.Form):
         else:
             given |= self._recipe_fields(given)
         given["largest_archive_bytes"] = given.pop("largest_archive_gb", None)
-        for field, sentences in services.problems_of(given, with_recipe=not self.locked).items():
+        for field, sentences in services.find_problems(given, with_recipe=not self.locked).items():
             field = self._field_of(field, given)
             if field not in self.errors and not (field == "protocol" and self._own_is_wrong()):
                 self.add_error(field, sentences)

@@ -18,8 +18,8 @@ from evaluation.protocols.ranking.policy import (
     SPEECH,
     LeaderboardPolicy,
     PolicyError,
+    make_policy,
     needed_to_rank,
-    policy_of,
 )
 from evaluation.protocols.recipes import Average, DataSet, Gate, Ranking, Recipe, RecipeError, Track
 from portal.challenges.models import Edition
@@ -123,9 +123,9 @@ def _unensured(edition: Edition) -> Iterator[str]:
 def _rules(edition: Edition) -> Rules | None:
     """None where the recipe cannot be read, which forms prevent but a row written by hand does not."""
     try:
-        return rules_of(edition.recipe, edition.track, edition.leaderboard_policy)
+        return make_rules(edition.recipe, edition.track, edition.leaderboard_policy)
     except PolicyError:  # a policy of another recipe
-        return rules_of(edition.recipe, edition.track)
+        return make_rules(edition.recipe, edition.track)
     except (RecipeError, LookupError):
         return None
 
@@ -184,10 +184,10 @@ def _team_step(edition: Edition, team: Team, now: datetime) -> NextStep:
 
 def audit_table(rows: Iterable[tuple[AuditEvent, str, str]]) -> Table:
     """Who did what, each with what it is called and its details."""
-    columns = [Column("time", "Time (UTC)"), Column("who", "Who"), Column("deed", "Deed")]
+    columns = [Column("time", "Time (UTC)"), Column("who", "Who"), Column("action", "Action")]
     columns += [Column(head.lower(), head, kind="text") for head in ("What", "Details")]
     return plain_table(
-        "Audit trail",
+        "Audit log",
         columns,
         (
             [
@@ -271,7 +271,7 @@ def _count(number: int | None) -> str:
     return MISSING if number is None else f"{number:,}"
 
 
-def rules_of(recipe: Recipe, track: str, changes: Mapping[str, Any] | None = None) -> Rules:
+def make_rules(recipe: Recipe, track: str, changes: Mapping[str, Any] | None = None) -> Rules:
     """The rules of a track, of the only one where `track` is empty.
 
     Args:
@@ -283,7 +283,7 @@ def rules_of(recipe: Recipe, track: str, changes: Mapping[str, Any] | None = Non
         PolicyError: the changes are none of a policy.
     """
     chosen = recipe.tracks[track] if track else recipe.track
-    policy = policy_of(recipe, track, changes) if chosen.ranking or changes else None
+    policy = make_policy(recipe, track, changes) if chosen.ranking or changes else None
     return Rules(
         recipe=recipe,
         track=chosen,

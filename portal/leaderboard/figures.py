@@ -23,7 +23,7 @@ from evaluation.figures.bars import SystemBar, size_of_system_bars
 from evaluation.figures.described import describe_bars, describe_tradeoff
 from evaluation.figures.style import ImageFormat, Size, Theme
 from evaluation.figures.tradeoff import SystemPoint
-from evaluation.metrics.averages import gate
+from evaluation.metrics.averages import check_gate
 from evaluation.protocols.ranking.rankings import Entry
 from evaluation.protocols.recipes import Gate
 from portal.core.storage import replace_named
@@ -65,7 +65,7 @@ class Drawing:
         return describe_bars(self.bars, minimum=self.minimum, **look)
 
 
-def drawings_of(leaderboard: Leaderboard) -> dict[str, Drawing]:
+def list_drawings(leaderboard: Leaderboard) -> dict[str, Drawing]:
     """The figures that a leaderboard has something to show in, by slug."""
     found = {}
     for column in (column for column in leaderboard.averages if column.is_utility):
@@ -86,7 +86,7 @@ def drawings_of(leaderboard: Leaderboard) -> dict[str, Drawing]:
 
 def figure_file(leaderboard: Leaderboard, slug: str, extension: str, theme: str = "light", shape: str = "") -> bytes:
     """A figure of a leaderboard as a file, or "not found". The trade-off has a ``narrow`` shape for phones."""
-    drawing = drawings_of(leaderboard).get(slug)
+    drawing = list_drawings(leaderboard).get(slug)
     if drawing is None or extension not in FORMATS or theme not in THEMES or shape not in SHAPES:
         raise Http404
     description = drawing.description(FORMATS[extension], THEMES[theme], narrow=shape == NARROW)
@@ -143,7 +143,7 @@ def _least(entry: Entry, one: Gate) -> float | None:
     values = {name: found.value for name, found in entry.gate_values.get(one.metric, {}).items()}
     if any(name not in values for group in one.groups for name in group):
         return None
-    return min(mean.value for mean in gate(values, one.groups, one.minimum))
+    return min(mean.value for mean in check_gate(values, one.groups, one.minimum))
 
 
 def _drawn(description: str) -> bytes:

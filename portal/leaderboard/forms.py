@@ -9,7 +9,7 @@ from typing import Any, cast
 from django import forms
 
 from evaluation.metrics.catalogue import find_metric
-from evaluation.protocols.ranking.policy import LeaderboardPolicy, PolicyError, policy_of
+from evaluation.protocols.ranking.policy import LeaderboardPolicy, PolicyError, make_policy
 from portal.challenges.models import Edition
 from portal.core.fields import RadioField
 from portal.leaderboard.selectors import policy_by
@@ -87,7 +87,7 @@ class PolicyForm(forms.Form):
         if self.errors:
             return cleaned
         try:
-            self.chosen = policy_of(self.edition.recipe, self.edition.track, self._changes(cleaned))
+            self.chosen = make_policy(self.edition.recipe, self.edition.track, self._changes(cleaned))
         except PolicyError as error:
             field, _, words = str(error).partition(": ")
             name = field.replace("gates.", "gate_")

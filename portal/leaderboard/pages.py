@@ -22,12 +22,12 @@ from evaluation.protocols.ranking.ranking import ConditionMoves, Move, moves
 from evaluation.protocols.ranking.rankings import Entry, Measured, Miss, Place, RankingTable, Row
 from portal.challenges.models import Edition
 from portal.core.labels import decimals
-from portal.leaderboard.figures import NARROW, Drawing, drawings_of, figure_key
+from portal.leaderboard.figures import NARROW, Drawing, figure_key, list_drawings
 from portal.leaderboard.selectors import (
     Leaderboard,
     ShownAverage,
     build_leaderboard,
-    entries_of,
+    load_entries,
     policy_by,
     rank_leaderboard,
 )
@@ -74,7 +74,7 @@ def leaderboard_page(
     """
     private = {key: (_unlike(count),) for key, count in unlike.items()}
     tables = _Tables(leaderboard, *_chosen_order(leaderboard, sort, order), private)
-    drawings = list(drawings_of(leaderboard).values())
+    drawings = list(list_drawings(leaderboard).values())
     return {
         "leaderboard": leaderboard,
         "edition": leaderboard.edition,
@@ -403,7 +403,7 @@ def edited_policy(edition: Edition) -> LeaderboardPolicy:
 
 def policy_page(edition: Edition) -> dict[str, Any]:
     """The live policy in words, and what a draft would change."""
-    entries, measured_at = entries_of(edition)
+    entries, measured_at = load_entries(edition)
     live = rank_leaderboard(edition, entries, measured_at, edition.leaderboard_policy)
     page: dict[str, Any] = {"edition": edition, "live": live, "live_words": policy_in_words(live.policy)}
     if not edition.draft_policy:

@@ -20,7 +20,7 @@ from evaluation.app.runs.context import track_of
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.averages import AverageError, weighted_average
 from evaluation.metrics.catalogue import Metric, find_metric
-from evaluation.protocols.ranking.policy import LeaderboardPolicy, policy_of
+from evaluation.protocols.ranking.policy import LeaderboardPolicy, make_policy
 from evaluation.protocols.ranking.ranking import rank
 from evaluation.protocols.ranking.rankings import Entry, Measured, Rankings
 from evaluation.protocols.recipes import Average, RecipeError, Track
@@ -105,7 +105,7 @@ def may_see_leaderboard(user: Any, edition: Edition) -> bool:
 
 def build_leaderboard(edition: Edition, changes: Mapping[str, Any] | None = None) -> Leaderboard:
     """The leaderboard of an edition, by its live policy or by the one that these changes of the recipe make."""
-    entries, measured_at = entries_of(edition)
+    entries, measured_at = load_entries(edition)
     return rank_leaderboard(edition, entries, measured_at, edition.leaderboard_policy if changes is None else changes)
 
 
@@ -133,7 +133,7 @@ def policy_by(edition: Edition, changes: Mapping[str, Any]) -> LeaderboardPolicy
     known = {gate.metric for gate in ranking.gates} if ranking else set()
     if "gates" in given:
         given["gates"] = {metric: minimum for metric, minimum in given["gates"].items() if metric in known}
-    return policy_of(edition.recipe, edition.track, given)
+    return make_policy(edition.recipe, edition.track, given)
 
 
 def shown_averages(track: Track, policy: LeaderboardPolicy) -> tuple[ShownAverage, ...]:
@@ -178,18 +178,18 @@ def mismatches_on_leaderboard(leaderboard: Leaderboard) -> dict[str, int]:
     return {one.system.name: unlike[one.pk] for one in submissions if one.pk in unlike}
 
 
-def entries_of(edition: Edition) -> tuple[tuple[Entry, ...], datetime | None]:
+def load_entries(edition: Edition) -> tuple[tuple[Entry, ...], datetime | None]:
     """Everything that stands on a leaderboard, the original speech first, and when the newest number was computed."""
     track, policy = track_of(edition), policy_by(edition, {})
     submissions = submissions_on_leaderboard(edition)
     values = read_objective_values(submissions, extent=Extent.RANKED, as_of=edition.frozen_at)
-    entries = [entry_of(submission, values[submission.pk], track, policy) for submission in submissions]
+    entries = [make_entry(submission, values[submission.pk], track, policy) for submission in submissions]
     original = _original(edition, track, policy, values.values())
     times = [one.measured_at for one in values.values() if one.measured_at]
     return (*([original] if original else []), *entries), max(times, default=None)
 
 
-def entry_of(submission: Submission, values: ObjectiveValues, track: Track, policy: LeaderboardPolicy) -> Entry:
+def make_entry(submission: Submission, values: ObjectiveValues, track: Track, policy: LeaderboardPolicy) -> Entry:
     """A submission with the averages that a leaderboard shows of it."""
     system = submission.system
     columns = shown_averages(track, policy)

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.urls import reverse
 
-from evaluation.protocols.ranking.policy import FIELDS, LeaderboardPolicy, changes_of, policy_as_dict
+from evaluation.protocols.ranking.policy import FIELDS, LeaderboardPolicy, find_changes, policy_as_dict
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Edition
 from portal.core import audit
@@ -54,7 +54,7 @@ def make_policy_live(*, edition: Edition, by: Any) -> Edition:
     edition = _locked(edition)
     if not edition.draft_policy:
         raise LeaderboardError("There is no draft: the policy that you see is live already.")
-    live = changes_of(policy_by(edition, edition.draft_policy), edition.recipe, edition.track)
+    live = find_changes(policy_by(edition, edition.draft_policy), edition.recipe, edition.track)
     told = {"before": edition.leaderboard_policy, "after": live}
     return _changed(edition, "board.policy-live", by, told, leaderboard_policy=live, draft_policy={})
 

@@ -45,7 +45,7 @@ Row = TypeVar("Row", SubmittedFile, SubmittedDocument)
 @job_kind("intake", title="Check of a submission", queue=Queue.IO)
 def run_intake(context: JobContext) -> dict[str, Any]:
     """Body of the job; returns how the check ended."""
-    submission = submission_of(context.parameters["submission"])
+    submission = load_submission(context.parameters["submission"])
     staging = Staging(submission)
     if submission.state not in CHECKABLE:  # an earlier attempt came to its end, or the team withdrew it
         _clean_up(submission, staging)
@@ -70,7 +70,7 @@ def run_intake(context: JobContext) -> dict[str, Any]:
     }
 
 
-def submission_of(pk: int) -> Submission:
+def load_submission(pk: int) -> Submission:
     rows = Submission.objects.select_related("system__edition__corpus", "system__team", "upload", "inherits")
     return rows.get(pk=pk)
 

@@ -26,7 +26,7 @@ from portal.jobs.selectors import with_estimates
 from portal.submissions.diff import Change, Section, compare_submissions, totals
 from portal.submissions.models import Submission, SubmittedDocument, System, Upload
 from portal.submissions.rules import Relation
-from portal.submissions.selectors import count_mismatches, edition_submissions_for, jobs_of, relation_to
+from portal.submissions.selectors import count_mismatches, edition_submissions_for, list_jobs, relation_to
 from portal.submissions.services import EVALUABLE, withdrawal_problem
 from portal.submissions.uploads import submission_problem, unfinished_uploads, used_submissions
 from portal.teams.models import Team
@@ -133,7 +133,7 @@ class Progress:
 
 
 def summarize_progress(submission: Submission) -> Progress:
-    return Progress(with_estimates(jobs_of(submission)))
+    return Progress(with_estimates(list_jobs(submission)))
 
 
 class ReportSection(NamedTuple):

@@ -143,7 +143,7 @@ def edition_submissions_for(user: Any, edition: Edition) -> QuerySet[Submission]
     return submissions_for(user).filter(system__edition=edition).order_by("-created_at", "-pk")
 
 
-def jobs_of(submission: Submission) -> QuerySet[Job]:
+def list_jobs(submission: Submission) -> QuerySet[Job]:
     """What made the files of a submission or checked its archive, and what was computed from them, in this order."""
     of_runs = Q(pk__in=submission.anonymization_runs.values("job")) | Q(pk__in=submission.evaluation_runs.values("job"))
     return Job.objects.filter(Q(pk=submission.job_id) | of_runs).order_by("created_at", "pk")

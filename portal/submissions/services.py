@@ -15,7 +15,7 @@ from portal.jobs.rules import can_cancel
 from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
 from portal.submissions.models import Submission, SubmissionEvent, System, Upload
 from portal.submissions.rules import Relation, is_frozen, withdrawing_problem
-from portal.submissions.selectors import jobs_of
+from portal.submissions.selectors import list_jobs
 from portal.teams.models import Team
 
 CHECKABLE = {Submission.State.RECEIVED, Submission.State.CHECKING}
@@ -151,7 +151,7 @@ def withdraw(*, submission: Submission, by: Any, relation: Relation, note: str =
     submission = _locked(submission)
     if refusal := withdrawal_problem(submission, relation):
         raise NotPossible(refusal)
-    for job in jobs_of(submission):
+    for job in list_jobs(submission):
         if can_cancel(job):
             request_cancel(job, by=by)
     change_state(submission=submission, state=Submission.State.WITHDRAWN, note=note, actor=by)

@@ -28,7 +28,7 @@ from evaluation.attackers.training.trained import MEASURES
 from evaluation.metrics.catalogue import METRICS
 from evaluation.scoring.values import BASES, Number, letter_of
 from portal.submissions.models import Submission, System
-from portal.systems.objective.pages import numbers_of
+from portal.systems.objective.pages import load_numbers
 from portal.systems.objective.tables import TableMaker
 from portal.systems.selectors import View, edition_of
 
@@ -47,7 +47,7 @@ _AGREES = {True: "yes", False: "no", None: ""}
 def objective_rows(view: View) -> Iterator[tuple[Any, ...]]:
     """A header, then every number with all that identifies it."""
     edition_of(view.system)  # only a system in one has objective numbers
-    numbers = list(numbers_of(view).numbers.values())
+    numbers = list(load_numbers(view).numbers.values())
     reported = REPORTED_COLUMNS if view.is_own else ()
     yield ("system", "version", *NUMBER_COLUMNS, *reported)
     for number in numbers:
@@ -58,7 +58,7 @@ def objective_rows(view: View) -> Iterator[tuple[Any, ...]]:
 
 def objective_as_dict(view: View) -> dict[str, Any]:
     """The same for JSON; to its own also what is missing."""
-    values = numbers_of(view)
+    values = load_numbers(view)
     found: dict[str, Any] = {
         "system": view.system.name,
         "label": str(view.system),
@@ -84,7 +84,7 @@ def number_as_dict(number: Number, *, with_reported: bool) -> dict[str, Any]:
 def objective_as_latex(view: View) -> str:
     """A booktabs table of the averages and one of each kind of number; reported numbers are left out."""
     edition = edition_of(view.system)
-    maker = TableMaker(numbers_of(view), edition.recipe, track_of(edition), with_reported=False)
+    maker = TableMaker(load_numbers(view), edition.recipe, track_of(edition), with_reported=False)
     title = f"{edition.title}, {view.system}, version {view.submission.version}"
     lines = [f"% {latex_text(title)}; needs \\usepackage{{booktabs}}"]
     for table in (maker.averages(), *maker.tables()):

@@ -14,7 +14,7 @@ from django.http import Http404, HttpRequest
 from django.utils import timezone
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.selectors import method_of, runs_of, settings_of, sum_speech
+from anonymization.app.selectors import find_method, list_runs, list_settings, sum_speech
 from common.tables import Cell, Column, Table, number_columns, plain_table
 from evaluation.app.measures import selectors
 from evaluation.app.models import EvaluationRun
@@ -194,7 +194,7 @@ def sign_figure(request: HttpRequest, key: Callable[[Theme, ImageFormat], str], 
 
 
 def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
-    submission = submission_of(system)
+    submission = load_submission(system)
     runs = selectors.list_finished_runs(submission)
     values = selectors.read_values(runs)
     counts = selectors.count_files(submission.pk)
@@ -207,9 +207,9 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
         "corpus": system.corpus,
         "submission": submission,
         "files": counts.files,
-        "provenance": provenance_of(submission),
+        "provenance": describe_provenance(submission),
         "is_organizer": relation_to(request.user, system) is Relation.ORGANIZER,
-        "progress": progress_of(system),
+        "progress": describe_progress(system),
         "runs": runs,
         "judged_are_trials": any(run.measured_set.role == Role.TRIAL for run in judged),
         "comparison": comparison,
@@ -218,7 +218,7 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
         "table": table,
         "measures": measures_table(table, "Every data set of this system, by gender.", system),
         "figures": [figure for run in judged if (figure := set_figure(request, run, values))],
-        **_numbers_of(judged),
+        **_describe_numbers(judged),
         "worst": worst,
         "best": best,
         "extremes": extremes_tables(system, worst, best),
@@ -226,7 +226,7 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
     }
 
 
-def submission_of(system: System) -> Submission:
+def load_submission(system: System) -> Submission:
     """The newest submission of a system, or "not found"."""
     submission = system.submissions.first()
     if submission is None:
@@ -234,13 +234,13 @@ def submission_of(system: System) -> Submission:
     return submission
 
 
-def provenance_of(submission: Submission) -> dict[str, Any] | None:
+def describe_provenance(submission: Submission) -> dict[str, Any] | None:
     """How the portal itself made these files; None for files made elsewhere.
 
     `method`: None where this portal has it no more; `levels`: at which level which data sets were anonymised;
     `expectation`: what a reader should know before comparing the numbers.
     """
-    runs = runs_of(submission)
+    runs = list_runs(submission)
     if not runs:
         return None
     return {
@@ -248,10 +248,10 @@ def provenance_of(submission: Submission) -> dict[str, Any] | None:
             name: ", ".join(sorted({getattr(run, name) for run in runs})) for name in ("recipe_version", "code_version")
         },
         "name": runs[0].method,
-        "method": method_of(runs[0]),
+        "method": find_method(runs[0]),
         "runs": runs,
         "seed": runs[0].seed,
-        "settings": settings_of(runs[0]),
+        "settings": list_settings(runs[0]),
         "levels": _levels(runs),
         "expectation": EXPECTATIONS.get(runs[0].method, ""),
     }
@@ -290,7 +290,7 @@ def set_figure(
     return sign_figure(request, key, title=run.measured_set.name, size=size_of(len(groups)), alt=alt)
 
 
-def _numbers_of(runs: list[EvaluationRun]) -> dict[str, Any]:
+def _describe_numbers(runs: list[EvaluationRun]) -> dict[str, Any]:
     """The bars of all these histograms in common bins: a row for each data set and gender."""
     rho = selectors.group_correlations_by_set(runs)
     if not rho:
@@ -346,7 +346,7 @@ class Progress:
         return sum(job.state == State.CANCELLED for job in self.jobs)
 
 
-def progress_of(system: System, now: datetime | None = None) -> Progress:
+def describe_progress(system: System, now: datetime | None = None) -> Progress:
     of_system = Q(anonymization_run__submission__system=system) | Q(
         evaluation_run__submission__system=system, evaluation_run__kind__in=OF_THE_PAGE
     )

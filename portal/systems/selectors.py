@@ -81,12 +81,12 @@ def edition_of(system: System) -> Edition:
 
 def numbers_view(request: HttpRequest, name: str) -> View:
     """A system whose numbers this visitor may see, or "not found"."""
-    return view_of(request, system_for(request.user, name, Part.NUMBERS))
+    return make_view(request, system_for(request.user, name, Part.NUMBERS))
 
 
 def member_view(request: HttpRequest, name: str) -> View:
     """A system whose speech this visitor may hear, or "not found"."""
-    return view_of(request, system_for(request.user, name))
+    return make_view(request, system_for(request.user, name))
 
 
 def own_view(request: HttpRequest, name: str) -> View:
@@ -105,7 +105,7 @@ def organized_view(request: HttpRequest, name: str) -> View:
     return view
 
 
-def view_of(request: HttpRequest, system: System) -> View:
+def make_view(request: HttpRequest, system: System) -> View:
     """The submission whose numbers this visitor meets, or "not found"; its own may name another version."""
     relation = relation_to(request.user, system)
     versions = list(system.submissions.order_by("-version"))

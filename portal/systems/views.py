@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from anonymization.app.voices import list_assignments, targets_of
+from anonymization.app.voices import find_targets, list_assignments
 from anonymization.methods.voices.files import write_targets_csv, write_voices
 from evaluation.app.attacks.selectors import list_attacks
 from evaluation.app.measures.selectors import find_measure
@@ -102,7 +102,7 @@ def system_detail(request: HttpRequest, name: str) -> HttpResponse:
 def system_progress(request: HttpRequest, name: str) -> HttpResponse:
     """The live part of `system_detail`."""
     system = system_for(request.user, name)
-    progress = pages.progress_of(system)
+    progress = pages.describe_progress(system)
     if not progress.is_active:
         return _stop_polling()
     return render(request, "systems/_progress.html", {"system": system, "progress": progress})
@@ -171,7 +171,7 @@ def voices_csv(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
     what = "targets" if run.target_selection else "voices"
     response = as_download(HttpResponse(content_type="text/csv; charset=utf-8"), f"{name}-{data_set}-{what}.csv")
     if run.target_selection:
-        rows = targets_of(run.submission, run.data_set)
+        rows = find_targets(run.submission, run.data_set)
         response.write(write_targets_csv(("", utterance, target) for utterance, target in rows.items()))
     else:
         write_voices(cast("TextIO", response), list_assignments(run), names)

@@ -48,7 +48,7 @@ BADGES = {"waiting": "waiting", "approved": "succeeded", "declined": "failed", "
 
 def team_rows(edition: Edition) -> list[tuple[Team, str]]:
     """The teams of an edition with the badge of their state."""
-    return [(team, BADGES[team.state]) for team in selectors.teams_of(edition)]
+    return [(team, BADGES[team.state]) for team in selectors.list_teams(edition)]
 
 
 def _team_facts(team: Team) -> list[tuple[str, str]]:

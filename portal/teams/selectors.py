@@ -79,7 +79,7 @@ def team_of(user: Any, edition: Edition) -> Team | None:
     return teams.order_by(is_over, "-created_at", "-pk").first()
 
 
-def own_teams_of(user: Any) -> QuerySet[Team]:
+def list_own_teams(user: Any) -> QuerySet[Team]:
     """The teams that this person belongs to, the newest first."""
     return Team.objects.filter(memberships__user=user).select_related("edition").order_by("-created_at", "-pk")
 
@@ -92,7 +92,7 @@ def teams_by_edition(user: Any) -> dict[int, Team]:
     return {team.edition_id: team for team in sorted(teams, key=lambda team: team.state in ACTIVE_STATES)}
 
 
-def teams_of(edition: Edition) -> QuerySet[Team]:
+def list_teams(edition: Edition) -> QuerySet[Team]:
     """The teams of an edition with their members counted (`member_count`) and their owner, those that wait first."""
     waiting = Case(When(state=Team.State.WAITING, then=Value(0)), default=Value(1), output_field=IntegerField())
     owner = Membership.objects.filter(role=Membership.Role.OWNER).select_related("user")
@@ -106,11 +106,11 @@ def membership_for(user: Any, team: Team) -> Membership | None:
     return team.memberships.filter(user_id=user.pk).first() if user.is_authenticated else None
 
 
-def member_of(team: Team, pk: int) -> Membership:
+def get_member(team: Team, pk: int) -> Membership:
     return get_object_or_404(team.memberships.filter(pk=pk).select_related("user"))
 
 
-def invitation_of(team: Team, pk: int) -> Invitation:
+def get_invitation(team: Team, pk: int) -> Invitation:
     return get_object_or_404(team.invitations, pk=pk)
 
 

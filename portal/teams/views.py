@@ -60,7 +60,7 @@ def invite(request: HttpRequest, pk: int) -> HttpResponse:
 @member_action
 def revoke_invitation(request: HttpRequest, pk: int, invitation: int) -> HttpResponse:
     team = selectors.steered_team_for(request.user, pk)
-    chosen = selectors.invitation_of(team, invitation)
+    chosen = selectors.get_invitation(team, invitation)
     said = f"The invitation to {chosen.email} is revoked; its link leads nowhere now."
     return _act(request, team, said, services.revoke_invitation, invitation=chosen, now=timezone.now())
 
@@ -68,7 +68,7 @@ def revoke_invitation(request: HttpRequest, pk: int, invitation: int) -> HttpRes
 @member_action
 def resend_invitation(request: HttpRequest, pk: int, invitation: int) -> HttpResponse:
     team = selectors.steered_team_for(request.user, pk)
-    chosen = selectors.invitation_of(team, invitation)
+    chosen = selectors.get_invitation(team, invitation)
     said = f"A new invitation is on its way to {chosen.email}; the earlier link ended."
     return _act(request, team, said, services.invite_again, invitation=chosen, now=timezone.now())
 
@@ -95,7 +95,7 @@ def invitation(request: HttpRequest, secret: str) -> HttpResponse:
 @member_action
 def remove_member(request: HttpRequest, pk: int, membership: int) -> HttpResponse:
     team = selectors.steered_team_for(request.user, pk)
-    chosen = selectors.member_of(team, membership)
+    chosen = selectors.get_member(team, membership)
     is_organizer = team.edition.organizers.filter(pk=request.user.pk).exists()
     said = f"{chosen.user} does not belong to the team any more."
     return _act(request, team, said, services.remove_member, membership=chosen, is_organizer=is_organizer)
@@ -104,7 +104,7 @@ def remove_member(request: HttpRequest, pk: int, membership: int) -> HttpRespons
 @member_action
 def transfer(request: HttpRequest, pk: int, membership: int) -> HttpResponse:
     team = selectors.steered_team_for(request.user, pk)
-    chosen = selectors.member_of(team, membership)
+    chosen = selectors.get_member(team, membership)
     said = f"{chosen.user} owns the team now."
     return _act(request, team, said, services.transfer_team, membership=chosen)
 

@@ -87,7 +87,8 @@ def find(name: str) -> Path:
         raise MissingModel(f"The model file {path} cannot be read: {error.strerror}.") from None
     if not published:
         raise MissingModel(
-            f"The model file {path} is damaged or another one: expected SHA-256 {file.sha256}, found {sha256_of(path)}."
+            f"The model file {path} is damaged or another one: expected SHA-256 {file.sha256}, "
+            f"found {compute_sha256(path)}."
             f" Fetch it again with “{FETCH_COMMAND} {_asked_as(name)}”."
         )
     return path
@@ -102,7 +103,7 @@ def missing_sentence(name: str) -> str:
     )
 
 
-def sha256_of(path: Path) -> str:
+def compute_sha256(path: Path) -> str:
     """The hash of a file, hexadecimal, read in pieces."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -113,7 +114,7 @@ def _is_published(file: ModelFile, path: Path) -> bool:
     identity = (path, facts.st_size, facts.st_mtime_ns)
     if identity in _verified:
         return True
-    if facts.st_size != file.size_bytes or sha256_of(path) != file.sha256:
+    if facts.st_size != file.size_bytes or compute_sha256(path) != file.sha256:
         return False
     _verified.add(identity)
     return True

@@ -19,7 +19,7 @@ import numpy as np
 
 from common.errors import MetricInputError
 from speech.model_files.catalogue import read_engine
-from speech.model_files.store import sha256_of
+from speech.model_files.store import compute_sha256
 from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples, check_rate, list_pieces
 
 PACKAGE = "moonshine_voice"
@@ -137,7 +137,7 @@ def load(device: Device) -> MoonshineRecognizer:
     assert package is not None  # `missing` says so  # noqa: S101
     for name, expected in FILES.items():
         path = package / "assets" / "tiny-en" / name
-        if (found := sha256_of(path)) != expected:
+        if (found := compute_sha256(path)) != expected:
             raise MetricInputError(
                 f"{path} is not the model that was measured: expected SHA-256 {expected}, found {found}. "
                 "Install moonshine-voice==0.1.0 again."

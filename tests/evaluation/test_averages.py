@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import MetricInputError
-from evaluation.metrics.averages import AverageError, conditions, gate, weighted_average
+from evaluation.metrics.averages import AverageError, check_gate, conditions, weighted_average
 
 WEIGHTS = {"libri_f": 0.25, "libri_m": 0.25, "vctk_f": 0.2, "vctk_m": 0.2, "common_f": 0.05, "common_m": 0.05}
 VALUES = {"libri_f": 7.117, "libri_m": 1.114, "vctk_f": 16.92, "vctk_m": 7.692, "common_f": 10.98, "common_m": 4.802}
@@ -129,15 +129,15 @@ def test_no_limits_mean_no_conditions():
 def test_gate_takes_the_mean_of_each_group_and_is_strict():
     values = {"dev_f": 0.2, "dev_m": 0.4, "test_f": 0.3001, "test_m": 0.3}
     groups = [("dev_f", "dev_m"), ("test_f", "test_m")]
-    results = gate(values, groups, 0.3)
+    results = check_gate(values, groups, 0.3)
     assert [(one.group, one.passed) for one in results] == [(groups[0], False), (groups[1], True)]
     assert results[0].value == 0.3
-    assert [one.passed for one in gate(values, groups, 0.3, inclusive=True)] == [True, True]
+    assert [one.passed for one in check_gate(values, groups, 0.3, inclusive=True)] == [True, True]
 
 
 def test_gate_refuses_gaps():
     with pytest.raises(AverageError) as caught:
-        gate({"f": 0.5, "x": math.nan}, [("f", "m"), ("x",)], 0.3)
+        check_gate({"f": 0.5, "x": math.nan}, [("f", "m"), ("x",)], 0.3)
     assert (caught.value.missing, caught.value.not_finite) == (("m",), ("x",))
     with pytest.raises(MetricInputError, match="empty group"):
-        gate({"f": 0.5}, [()], 0.3)
+        check_gate({"f": 0.5}, [()], 0.3)

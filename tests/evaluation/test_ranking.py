@@ -4,17 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.protocols.ranking.policy import PolicyError, changes_of, policy_as_dict, policy_in_words, policy_of
-from evaluation.protocols.ranking.ranking import RankingError, moves, rank, told_apart
+from evaluation.protocols.ranking.policy import PolicyError, find_changes, make_policy, policy_as_dict, policy_in_words
+from evaluation.protocols.ranking.ranking import RankingError, format_distinct, moves, rank
 from evaluation.protocols.ranking.rankings import Entry, Measured, Place, Reason
 from evaluation.protocols.recipes import load_recipe
 
 RECIPE = load_recipe("2022")
-SETS = [name for group in policy_of(RECIPE).gates[0].groups for name in group]
+SETS = [name for group in make_policy(RECIPE).gates[0].groups for name in group]
 
 
 def policy(**changes):
-    return policy_of(RECIPE, changes=changes)
+    return make_policy(RECIPE, changes=changes)
 
 
 def entry(key, eer, wer, *, rho=0.5, wer_interval=None, eer_interval=(None, None), reported=False, **fields):
@@ -132,7 +132,7 @@ def test_lower_wer_is_better_and_higher_uar():
         Entry(key, key, key, privacy=Measured(20), utilities={"wer": Measured(wer), "uar": Measured(uar)})
         for key, wer, uar in (("A", 5, 50), ("B", 4, 45))
     ]
-    tables = rank(both, policy_of(recipe)).tables
+    tables = rank(both, make_policy(recipe)).tables
     assert [(one.number, one.utility.metric, ranks(one)) for one in tables[:2]] == [
         (1, "wer", [("B", 1), ("A", 2)]), (1, "uar", [("A", 1), ("B", 2)])
     ]  # fmt: skip
@@ -401,11 +401,11 @@ def test_policy_that_cannot_be_used_is_refused_in_words(changes, sentence):
     ],
 )
 def test_changes_of_a_policy_are_what_made_it(changes):
-    assert changes_of(policy(**changes), RECIPE) == changes
+    assert find_changes(policy(**changes), RECIPE) == changes
 
 
 def test_recipe_values_are_no_changes():
-    assert changes_of(policy(minimum_eers=[15, 20, 25, 30], late="unranked"), RECIPE) == {}
+    assert find_changes(policy(minimum_eers=[15, 20, 25, 30], late="unranked"), RECIPE) == {}
 
 
 def test_policy_as_data_holds_everything():
@@ -431,7 +431,7 @@ def test_policy_is_said_in_words():
 
 
 def test_edition_without_a_ranking_ranks_nothing():
-    found = policy_of(load_recipe("2020"))
+    found = make_policy(load_recipe("2020"))
     assert (found.minimum_eers, found.attack_model, found.privacy.estimator) == ((), "lazy-informed", "kaldi")
     assert rank([entry("A", 16, 8)], found).tables == ()
     assert policy_in_words(found)[0] == "No condition is set, so nothing is ranked."
@@ -447,7 +447,7 @@ def test_edition_without_a_ranking_ranks_nothing():
     ],
 )
 def test_number_near_a_limit_is_told_apart(value, limit, text):
-    assert told_apart(value, limit, 3) == text
+    assert format_distinct(value, limit, 3) == text
 
 
 # Moves ---------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from anonymization.app import voices
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import list_paces
 from anonymization.app.services import start_trials
-from anonymization.app.voices import list_planned_voices, pseudo_speaker_of
+from anonymization.app.voices import find_pseudo_speaker, list_planned_voices
 from anonymization.methods.contract import Item, MethodError, Option, complete_options
 from anonymization.methods.registry import get_method
 from anonymization.methods.voices.pseudo_speakers import (
@@ -117,7 +117,7 @@ def test_every_utterance_is_anonymised_once_in_the_voice_of_its_speaker_and_role
     assert files.count() == 15
     alphas = {}
     for file in files:
-        voice = pseudo_speaker_of(run, file.utterance)
+        voice = find_pseudo_speaker(run, file.utterance)
         alphas.setdefault(file.utterance.speaker.name, set()).add(voice.parameters["alpha"])
         original = samples_of(file.utterance.audio)
         expected = get_method("mcadams-2022").anonymize(original, 16_000, voice)
@@ -130,7 +130,7 @@ def test_every_utterance_is_anonymised_once_in_the_voice_of_its_speaker_and_role
 def test_enrolment_and_trial_voices_of_a_speaker_differ(system):
     enrolment, trial = system.submissions.get().anonymization_runs.order_by("data_set__name")
     utterance = Utterance.objects.get(name="d01-0001")
-    assert pseudo_speaker_of(enrolment, utterance).parameters != pseudo_speaker_of(trial, utterance).parameters
+    assert find_pseudo_speaker(enrolment, utterance).parameters != find_pseudo_speaker(trial, utterance).parameters
 
 
 def test_values_are_mean_spread_and_n_of_the_utterances(system):
@@ -338,7 +338,7 @@ def test_utterance_level_gives_each_utterance_a_voice_of_its_own(demo):
     run = system.submissions.get().anonymization_runs.get()
     assert (run.level, run.voices) == ("utterance", {})
     utterances = run.data_set.utterances.select_related("speaker")
-    alphas = {pseudo_speaker_of(run, one).parameters["alpha"] for one in utterances}
+    alphas = {find_pseudo_speaker(run, one).parameters["alpha"] for one in utterances}
     assert len(alphas) == utterances.count() == 20
     assert run.report["voices"]["holds"]
     assert "20 utterances at utterance level: 20 different voices" in run.report["voices"]["sentence"]
@@ -361,11 +361,11 @@ def test_run_of_before_plans_were_kept_goes_on_with_the_voices_that_it_had(demo)
     run.refresh_from_db()
     utterance = Utterance.objects.get(name="d01-0006")
     key = pseudo_speaker_key(seed=2022, role="trial", split="undivided", speaker=utterance.speaker.name)
-    assert pseudo_speaker_of(run, utterance) == draw_pseudo_speaker(key, get_method("mcadams-2022").parameters)
+    assert find_pseudo_speaker(run, utterance) == draw_pseudo_speaker(key, get_method("mcadams-2022").parameters)
     assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
     file = SubmittedFile.objects.get(utterance=utterance)
     original = samples_of(utterance.audio)
-    expected = get_method("mcadams-2022").anonymize(original, 16_000, pseudo_speaker_of(run, utterance))
+    expected = get_method("mcadams-2022").anonymize(original, 16_000, find_pseudo_speaker(run, utterance))
     np.testing.assert_array_equal(samples_of(file.audio), expected)
 
 
@@ -417,7 +417,7 @@ def test_speaker_who_came_after_the_voices_were_planned_gets_no_unplanned_voice(
     )
     run.refresh_from_db()
     with pytest.raises(MethodError, match=f"no voice for speaker {speaker}"):
-        pseudo_speaker_of(run, run.data_set.utterances.filter(speaker__name=speaker).first())
+        find_pseudo_speaker(run, run.data_set.utterances.filter(speaker__name=speaker).first())
 
 
 # Any method ----------------------------------------------------------------------------------------

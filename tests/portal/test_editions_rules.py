@@ -19,7 +19,7 @@ from portal.challenges.rules import (
     submission_phase,
     track_problem,
 )
-from portal.editions.pages import rules_of
+from portal.editions.pages import make_rules
 
 TICK = timedelta(microseconds=1)
 OPENS = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -108,13 +108,13 @@ def recipe_of(year):
 def test_shipped_recipes_are_read_and_told_in_words(year):
     recipe = read_recipe_text(recipe_of(year), file="own.toml")
     for track in recipe.tracks:
-        told = rules_of(recipe, track)
+        told = make_rules(recipe, track)
         assert len(told.metrics) == len(recipe.metrics)
         assert len(told.conditions) == len(told.track.ranking.minimum_eers if told.track.ranking else ())
 
 
 def test_rules_of_2022_say_limits_and_gate():
-    told = rules_of(load_recipe("2022"), "")
+    told = make_rules(load_recipe("2022"), "")
     assert told.conditions[0] == "Condition 1: EER (Kaldi) at least 15 %."
     assert any("above 0.3 in each of: libri_dev_trials_f and libri_dev_trials_m;" in one for one in told.sentences)
     assert {len(line.terms) for line in told.averages if line.label == "Weighted average EER"} == {6}

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.voices import pseudo_speaker_of
+from anonymization.app.voices import find_pseudo_speaker
 from anonymization.explanation.drawing import request_drawing
 from anonymization.explanation.explain import explain
 from anonymization.methods.registry import get_method
@@ -197,7 +197,7 @@ def test_page_shows_the_best_instant_with_its_numbers_and_words(organizer, file)
     run = AnonymizationRun.objects.get(submission=file.submission, data_set=file.data_set)
     samples, rate = load_audio(file.utterance.audio)
     output, _ = load_audio(file.audio)
-    expected = explain(get_method(run.method), samples, output, rate, pseudo_speaker_of(run, file.utterance))
+    expected = explain(get_method(run.method), samples, output, rate, find_pseudo_speaker(run, file.utterance))
     assert (shown["asked"], shown["latest"], shown["error"]) == (f"{expected.at_s:.2f}", "0.60", "")
     for sentence in expected.sentences:
         assert sentence in text
@@ -215,7 +215,7 @@ def test_picture_is_that_of_the_instant_and_of_the_theme(organizer, file):
     run = AnonymizationRun.objects.get(submission=file.submission, data_set=file.data_set)
     samples, rate = load_audio(file.utterance.audio)
     output, _ = load_audio(file.audio)
-    voice = pseudo_speaker_of(run, file.utterance)
+    voice = find_pseudo_speaker(run, file.utterance)
     for at_s, theme, shape in ((0.2, "light", ""), (0.41, "dark", "narrow")):
         expected = explain(get_method(run.method), samples, output, rate, voice, run.options, at_s)
         response = organizer.get(picture_of(file, f"?at={at_s}&theme={theme}&shape={shape}"))
@@ -282,7 +282,7 @@ def test_picture_of_a_method_by_pitch_marks_has_them(organizer, file):
     AnonymizationRun.objects.update(method=method.name, voices={})
     run = AnonymizationRun.objects.get(submission=file.submission, data_set=file.data_set)
     samples, rate = load_audio(file.utterance.audio)
-    voice = pseudo_speaker_of(run, file.utterance)
+    voice = find_pseudo_speaker(run, file.utterance)
     output = method.anonymize(samples, rate, voice)
     SubmittedFile.objects.filter(pk=file.pk).update(audio=keep_audio(output, rate))
     expected = explain(method, samples, output, rate, voice, at_s=0.3)

@@ -398,7 +398,7 @@ def test_kept_figures_are_derived_files(edition):
     leaderboard = build_leaderboard(edition)
     leaderboard_figures.figure_file(leaderboard, "tradeoff-wer", "svg")
     key = leaderboard_figures.figure_key(
-        leaderboard_figures.drawings_of(leaderboard)["tradeoff-wer"].description(), "svg"
+        leaderboard_figures.list_drawings(leaderboard)["tradeoff-wer"].description(), "svg"
     )
     assert key.startswith("derived/boards/")
     assert default_storage.exists(key)

@@ -18,7 +18,7 @@ from evaluation.app.objective.selectors import (
 from evaluation.app.objective.services import start_objective
 from evaluation.app.runs.services import replicates_key
 from evaluation.formats.results import AttackModel
-from evaluation.metrics.averages import gate
+from evaluation.metrics.averages import check_gate
 from evaluation.metrics.detection import detection_metrics
 from evaluation.metrics.voice_similarity import diagonal_dominance
 from evaluation.scoring import sources
@@ -80,7 +80,7 @@ def test_everything_that_was_handed_in_becomes_a_number(edition, submission):
     for one in (track.ranking.privacy, track.ranking.utilities[0]):
         assert values.average(one.metric, one.estimator, split=track.ranking.split) is not None
     one = track.ranking.gates[0]
-    assert [group.passed for group in gate(values.gate_values(one), one.groups, one.minimum)] == [True]
+    assert [group.passed for group in check_gate(values.gate_values(one), one.groups, one.minimum)] == [True]
     bases = {number.identity.metric: number.basis for number in values.numbers.values() if not number.is_average}
     assert bases["eer"] == bases["zebra_category"] == Basis.SCORES
     assert bases["wer"] == Basis.TRANSCRIPTS

@@ -6,7 +6,7 @@ import pytest
 
 from evaluation.app.objective.selectors import list_score_sets
 from evaluation.formats.results import AttackModel, Speech
-from evaluation.metrics.averages import conditions, gate
+from evaluation.metrics.averages import check_gate, conditions
 from evaluation.scoring.values import Basis
 from portal.challenges.models import Corpus
 from portal.challenges.services import start_import
@@ -103,7 +103,7 @@ def test_no_baseline_reaches_fifteen_per_cent(edition):
         eer = values.average("eer", "kaldi", split=ranking.split).value
         assert [condition.met for condition in conditions(eer, ranking.minimum_eers)] == [False] * 4
         for one in ranking.gates:
-            assert all(group.passed for group in gate(values.gate_values(one), one.groups, one.minimum))
+            assert all(group.passed for group in check_gate(values.gate_values(one), one.groups, one.minimum))
 
 
 @needs_published

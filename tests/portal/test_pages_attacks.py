@@ -14,7 +14,7 @@ from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.submissions.models import Submission
 from portal.systems.attacks.ladder import Ladder, Rung, read_ladders
-from portal.systems.recognition.pages import Step, steps_of
+from portal.systems.recognition.pages import Step, make_steps
 from speech.encoders import registry as attackers
 from speech.recognizers import registry as recognizers
 from tests.portal.attacked import FALLING, attacked, recognised
@@ -120,14 +120,14 @@ def test_some_of_several_ladders_are_counted():
 
 def test_steps_join_what_was_understood_and_name_every_error():
     alignment = [("A", "A"), ("B", "B"), ("C", None), (None, "D"), ("E", "F"), ("G", "G")]
-    assert steps_of(AlignedWord(*pair) for pair in alignment) == [
+    assert make_steps(AlignedWord(*pair) for pair in alignment) == [
         Step("", "A B", "A B"),
         Step("deleted", "C", ""),
         Step("inserted", "", "D"),
         Step("substituted", "E", "F"),
         Step("", "G", "G"),
     ]
-    assert steps_of([]) == []
+    assert make_steps([]) == []
 
 
 # Pages ---------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from evaluation.formats.results import AttackModel, Speech
-from evaluation.protocols.ranking.policy import policy_of
+from evaluation.protocols.ranking.policy import make_policy
 from portal.challenges.services import change_edition, copy_edition, create_edition
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
@@ -76,7 +76,7 @@ def edition(organizer):
 
 def rank_by(edition, organizer, **changes):
     """The edition after its organizer drafted and took these changes of the policy."""
-    policy = policy_of(edition.recipe, edition.track, edition.leaderboard_policy | changes)
+    policy = make_policy(edition.recipe, edition.track, edition.leaderboard_policy | changes)
     return make_policy_live(edition=save_draft_policy(edition=edition, policy=policy, by=organizer), by=organizer)
 
 

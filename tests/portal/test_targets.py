@@ -8,7 +8,7 @@ from django.core.files.storage import default_storage
 
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
-from anonymization.app.voices import TargetRequest, pseudo_speaker_of, targets_of
+from anonymization.app.voices import TargetRequest, find_pseudo_speaker, find_targets
 from anonymization.methods.contract import MethodError
 from anonymization.methods.registry import get_method
 from portal.challenges.models import Role, Utterance
@@ -67,7 +67,7 @@ def test_run_keeps_pool_selection_and_the_target_of_each_speaker(corpus):
     assert (run.target_set.name, run.target_selection, run.level) == ("lenders", "same-gender", "speaker")
     assert run.targets == {"tones-s0": "tones-s4", "tones-s2": "tones-s4"}
     assert {name: len(keys) for name, keys in run.target_recordings.items()} == {"tones-s4": 2, "tones-s5": 2}
-    assert targets_of(run.submission, run.data_set) == dict.fromkeys(
+    assert find_targets(run.submission, run.data_set) == dict.fromkeys(
         run.data_set.utterances.values_list("name", flat=True), "tones-s4"
     )
 
@@ -77,9 +77,9 @@ def test_run_at_utterance_level_keeps_the_target_of_each_utterance(corpus):
     run = start(corpus, "tones_enrolls", level="utterance")
     names = set(run.data_set.utterances.values_list("name", flat=True))
     assert set(run.targets) == names
-    assert targets_of(run.submission, run.data_set) == run.targets
+    assert find_targets(run.submission, run.data_set) == run.targets
     for utterance in run.data_set.utterances.select_related("speaker"):
-        assert pseudo_speaker_of(run, utterance).target == run.targets[utterance.name]
+        assert find_pseudo_speaker(run, utterance).target == run.targets[utterance.name]
 
 
 @needs_world
@@ -156,7 +156,7 @@ def test_form_starts_a_run_with_the_targets_that_were_chosen(organizer, corpus):
     assert f'<td data-label="Target">{run.targets["tones-s0"]}</td>' in shown
     rows = list(csv.reader(io.StringIO(organizer.get("/systems/mine/runs/tones_trials_f/voices.csv").content.decode())))
     assert rows[0] == ["utterance", "target"]
-    assert dict(rows[1:]) == targets_of(run.submission, run.data_set)
+    assert dict(rows[1:]) == find_targets(run.submission, run.data_set)
 
 
 @needs_world
@@ -201,9 +201,9 @@ def test_targets_of_an_archive_are_kept_and_read(corpus):
     submission = select_demo_submissions(corpus, "utterance,target\ntones-s0-001,v7\ntones-s2-001,v8\nstranger,v9\n")
     document = submission.documents.get()
     assert (document.path, document.kind) == ("archive/targets.csv", SubmittedDocument.Kind.OTHER)
-    found = targets_of(submission, corpus.data_sets.get(name="tones_trials_f"))
+    found = find_targets(submission, corpus.data_sets.get(name="tones_trials_f"))
     assert found == {"tones-s0-001": "v7", "tones-s2-001": "v8"}
-    assert targets_of(submission, corpus.data_sets.get(name="tones_enrolls")) == {}
+    assert find_targets(submission, corpus.data_sets.get(name="tones_enrolls")) == {}
 
 
 def test_problems_of_an_archives_targets_are_warnings_and_stop_who_would_use_them(corpus):
@@ -212,10 +212,10 @@ def test_problems_of_an_archives_targets_are_warnings_and_stop_who_would_use_the
         assert "contradiction" in report.read().decode()
     assert submission.state != Submission.State.REFUSED
     with pytest.raises(MethodError, match=r"targets.csv, line 3: expected one target for tones-s0-001"):
-        targets_of(submission, corpus.data_sets.get(name="tones_trials_f"))
+        find_targets(submission, corpus.data_sets.get(name="tones_trials_f"))
 
 
 def test_archive_without_targets_tells_none(corpus):
     team = make_team(make_edition(corpus, scores_required=False))
     submission = hand_in(team, zip_of(anonymised(corpus)))
-    assert targets_of(submission, corpus.data_sets.get(name="tones_trials_f")) == {}
+    assert find_targets(submission, corpus.data_sets.get(name="tones_trials_f")) == {}

@@ -30,7 +30,7 @@ from evaluation.app.training.selectors import (
     list_epochs,
     list_material,
     make_report,
-    recipe_of,
+    read_recipe_of_run,
 )
 from evaluation.app.training.services import KIND_GPU, start_training, train_and_attack
 from evaluation.attackers.training.recipe import PRESETS
@@ -223,7 +223,7 @@ def test_xvector_is_trained_and_told_by_its_name():
     submission = make_trained_on()
     run = begin(submission, recipe=recipe)
     assert run_job(run).failure == ""
-    assert recipe_of(run).network_title == "x-vector TDNN"
+    assert read_recipe_of_run(run).network_title == "x-vector TDNN"
     samples, rate_hz = load_audio(submission.files.first().audio)
     vectors = load_encoder(run, 1).embed([samples], rate_hz)
     assert vectors.shape == (1, 16)

@@ -114,10 +114,10 @@ def list_attacks(submission: Submission, as_of: datetime | None = None) -> list[
     for one in ScoreSet.objects.filter(run__in=runs):
         score_sets.setdefault(one.run_id, []).append(one)
     recipe = EvaluationContext(submission).recipe
-    return [_values_of(run, recipe, numbers.get(run.pk, {}), score_sets.get(run.pk, [])) for run in runs]
+    return [_read_values(run, recipe, numbers.get(run.pk, {}), score_sets.get(run.pk, [])) for run in runs]
 
 
-def _values_of(
+def _read_values(
     run: EvaluationRun, recipe: Recipe, numbers: Mapping[NumberIdentity, Number], score_sets: list[ScoreSet]
 ) -> AttackValues:
     result = run.job.result if run.job else {}

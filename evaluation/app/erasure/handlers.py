@@ -85,7 +85,7 @@ def erase_results(audio: Collection[str]) -> int:
     """Delete vectors and hypotheses of these recordings, unless somebody holds them; how many rows."""
     count = 0
     for part in split_keys(sorted(audio)):
-        held = {key for model in HOLDERS for key in _audio_of(model, part)}
+        held = {key for model in HOLDERS for key in _find_audio(model, part)}
         orphans = [key for key in part if key not in held]
         for model in MADE_OF_AUDIO:
             count += model._default_manager.filter(audio__in=orphans).delete()[0]
@@ -104,7 +104,7 @@ def delete_orphans() -> int:
     return erase_results(unheld)
 
 
-def _audio_of(model: type[Utterance] | type[SubmittedFile], keys: Collection[str]) -> QuerySet[Utterance, str]:
+def _find_audio(model: type[Utterance] | type[SubmittedFile], keys: Collection[str]) -> QuerySet[Utterance, str]:
     return model._default_manager.filter(audio__in=keys).order_by().values_list("audio", flat=True)  # type: ignore[return-value]
 
 

@@ -174,7 +174,7 @@ class ResultTable:
 def make_result_table(runs: list[EvaluationRun], values: RunValues, counts: SetCounts) -> ResultTable:
     """All numbers of these runs, trial sets first: one row for each data set and gender that has utterances."""
     metrics = list(catalogue.METRICS.values())
-    sets = [ResultSet(run, rows) for run in runs if (rows := _rows_of(run, values, counts))]
+    sets = [ResultSet(run, rows) for run in runs if (rows := _make_rows(run, values, counts))]
     groups = [ResultGroup(role, [each for each in sets if each.run.measured_set.role == role]) for role in ROLE_ORDER]
     return ResultTable(
         metrics=metrics,
@@ -183,7 +183,7 @@ def make_result_table(runs: list[EvaluationRun], values: RunValues, counts: SetC
     )
 
 
-def _rows_of(run: EvaluationRun, values: RunValues, counts: SetCounts) -> list[ResultRow]:
+def _make_rows(run: EvaluationRun, values: RunValues, counts: SetCounts) -> list[ResultRow]:
     """Women, men and all; only the one gender where a set has one."""
     present = values.genders_of(run)
     shown = present if len(present) == 1 else [*present, ""]

@@ -110,10 +110,10 @@ def list_recognitions(submission: Submission, as_of: datetime | None = None) -> 
     """Of each recogniser its newest finished run: two queries."""
     runs = list_newest_finished(RECOGNITION, [submission], as_of)
     numbers = read_numbers(runs)
-    return [_values_of(run, list(numbers.get(run.pk, {}).values())) for run in runs]
+    return [_read_values(run, list(numbers.get(run.pk, {}).values())) for run in runs]
 
 
-def _values_of(run: EvaluationRun, numbers: list[Number]) -> RecognitionValues:
+def _read_values(run: EvaluationRun, numbers: list[Number]) -> RecognitionValues:
     result: dict[str, Any] = run.job.result if run.job else {}
     rule = RULES.get(result.get("rule", ""))
     return RecognitionValues(

@@ -226,7 +226,7 @@ class EvaluationContext:
 def make_recipe(lists: Iterable[TrialList]) -> Recipe:
     """The trial lists of a corpus as a recipe without averages or limits, for speech outside of any edition."""
     chosen = sorted(lists, key=lambda one: one.trial_set.name)
-    genders = _genders_of([one.trial_set for one in chosen])
+    genders = _load_genders([one.trial_set for one in chosen])
     sets: dict[str, RecipeSet] = {}
     for one in chosen:
         trials, enrolment = one.trial_set, one.enrolment_set
@@ -238,7 +238,7 @@ def make_recipe(lists: Iterable[TrialList]) -> Recipe:
     return Recipe("corpus", "Trials of the corpus", "_anon", (), attacks, (), sets, (), {"main": track})
 
 
-def _genders_of(data_sets: Iterable[DataSet]) -> dict[int, str]:
+def _load_genders(data_sets: Iterable[DataSet]) -> dict[int, str]:
     """By key of the data set the gender of its speakers, of those that have one in common: one query."""
     found: dict[int, str] = {}
     rows = DataSet.objects.filter(pk__in=[one.pk for one in data_sets], utterances__isnull=False).order_by()

@@ -26,7 +26,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from anonymization.app.job import threads
-from anonymization.app.voices import targets_of
+from anonymization.app.voices import find_targets
 from anonymization.methods.contract import MethodError
 from common.errors import MetricInputError
 from common.memory import available_bytes
@@ -42,7 +42,7 @@ from evaluation.app.attacks.trained import (
 from evaluation.app.models import EvaluationRun, MetricValue, TrainingEpoch
 from evaluation.app.runs.kinds import TRAINING
 from evaluation.app.runs.services import load_run
-from evaluation.app.training.selectors import STEPS_OF, list_epochs, make_report, recipe_of
+from evaluation.app.training.selectors import STEPS_OF, list_epochs, make_report, read_recipe_of_run
 from evaluation.app.training.services import KIND_GPU, find_missing_libraries
 from evaluation.attackers.training import loop
 from evaluation.attackers.training.corpus import TrainingUtterance
@@ -80,7 +80,7 @@ def train_attackers(context: JobContext) -> dict[str, Any]:
     """Train what is missing of a run, seed by seed."""
     run = load_run(context)
     device = _choose_device(run)
-    recipe = recipe_of(run)
+    recipe = read_recipe_of_run(run)
     utterances = _utterances(run, recipe)
     _require_same_speech(run)
     durations_s = [samples / rate for samples, rate in _files(run).values_list("samples", "rate_hz") if rate]
@@ -162,7 +162,7 @@ def _read_samples(name: str, audio: str) -> tuple[Any, int]:
 
 def _read_targets(run: EvaluationRun, data_set: DataSet) -> dict[str, str]:
     try:
-        return targets_of(run.submission, data_set)
+        return find_targets(run.submission, data_set)
     except MethodError as error:
         raise JobFailure(
             str(error), actor=Actor.ORGANIZER, remedy="Start a training without a target classifier, or fix the file."
@@ -226,7 +226,7 @@ class _Turn:
     def __init__(self, context: JobContext, run: EvaluationRun, plan: Plan, seed: int, position: int) -> None:
         self.context, self.run, self.plan = context, run, plan
         self.seed, self.position, self.n_seeds = seed, position, len(list_seeds(run))
-        self.recipe = recipe_of(run)
+        self.recipe = read_recipe_of_run(run)
         self.kept = 0
 
     def go(self, utterances: list[TrainingUtterance], device: Device) -> None:

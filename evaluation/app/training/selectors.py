@@ -17,7 +17,7 @@ from django.db.models import Count, F, QuerySet, Sum
 from django.http import Http404
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.voices import targets_of
+from anonymization.app.voices import find_targets
 from evaluation.app.attacks.trained import REPORT
 from evaluation.app.models import EvaluationRun, TrainingEpoch
 from evaluation.app.runs.kinds import TRAINING
@@ -140,7 +140,7 @@ def _seed_report(seed: int, values: Mapping[str, Any]) -> SeedReport:
     return SeedReport(seed, **same | errors | {name: values[key] for name, key in counts.items()})
 
 
-def recipe_of(run: EvaluationRun) -> TrainingRecipe:
+def read_recipe_of_run(run: EvaluationRun) -> TrainingRecipe:
     """The recipe of a training."""
     return TrainingRecipe.from_json(json.dumps(run.parameters["recipe"]))
 
@@ -256,7 +256,7 @@ def _tested(data_sets: QuerySet[DataSet]) -> int:
 
 def _targets(submission: Submission, data_set: DataSet) -> tuple[dict[str, str], str]:
     try:
-        return targets_of(submission, data_set), ""
+        return find_targets(submission, data_set), ""
     except ValueError as error:  # the sentence about a file that came with the archive
         return {}, str(error)
 

@@ -15,7 +15,7 @@ from django.db import transaction
 
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
-from anonymization.app.voices import TargetRequest, targets_of
+from anonymization.app.voices import TargetRequest, find_targets
 from evaluation.app.attacks.services import start_attack
 from evaluation.app.attacks.trained import list_seeds
 from evaluation.app.models import EvaluationRun
@@ -212,7 +212,7 @@ def _refused_targets(submission: Submission, chosen: Sequence[Material], recipe:
     for one in chosen:
         if one.problem:
             return one.problem
-        known = targets_of(submission, one.data_set)
+        known = find_targets(submission, one.data_set)
         names = set(submission.files.filter(data_set=one.data_set).values_list("utterance__name", flat=True))
         if unknown := sorted(names - set(known)):
             return (

@@ -128,7 +128,7 @@ class Plan:
     """What a training will do, from durations alone.
 
     Attributes:
-        segments: pieces in all.
+        segments: count_segments in all.
         steps_per_epoch, steps: updates of the recogniser.
         parameters: of the recogniser, without its classifiers.
         bytes_needed: roughly, for network, one batch and features.
@@ -156,11 +156,11 @@ def plan_training(durations_s: Sequence[float], recipe: TrainingRecipe, sources:
 
     from evaluation.attackers.training.heads import build_encoder
 
-    def pieces(seconds: float) -> int:
+    def count_segments(seconds: float) -> int:
         full, rest = divmod(seconds, recipe.segment_s)
         return int(full) + (rest >= recipe.shortest_s)
 
-    segments = sum(map(pieces, durations_s))
+    segments = sum(map(count_segments, durations_s))
     held_out = sources if recipe.validation == "last segment" else segments // 10
     training = max(0, segments - held_out)
     batch = max(1, min(recipe.batch, training))

@@ -1,6 +1,6 @@
 """What a leaderboard ranks by: the ranking of an edition's recipe, and where an organizer decided otherwise.
 
-`policy_of` puts both together. The organizer's part is a small JSON object (`FIELDS` names what it may hold), so that
+`make_policy` puts both together. The organizer's part is a small JSON object (`FIELDS` names what it may hold), so that
 it can be stored, previewed, compared and taken back; whatever it does not mention is as the recipe says. EERs are in
 per cent.
 """
@@ -64,7 +64,7 @@ class LeaderboardPolicy:
 FIELDS = ("minimum_eers", "policy", "inclusive", "note_within", "gates", "late", "basis", "several_systems")
 
 
-def policy_of(recipe: Recipe, track: str = "", changes: Mapping[str, Any] | None = None) -> LeaderboardPolicy:
+def make_policy(recipe: Recipe, track: str = "", changes: Mapping[str, Any] | None = None) -> LeaderboardPolicy:
     """The policy of a recipe's track with an organizer's changes.
 
     Args:
@@ -77,7 +77,7 @@ def policy_of(recipe: Recipe, track: str = "", changes: Mapping[str, Any] | None
 
     Example:
         >>> from evaluation.protocols.recipes import load_recipe
-        >>> policy_of(load_recipe("2022"), changes={"minimum_eers": [5, 8]}).minimum_eers
+        >>> make_policy(load_recipe("2022"), changes={"minimum_eers": [5, 8]}).minimum_eers
         (5.0, 8.0)
     """
     chosen = recipe.tracks[track] if track else recipe.track
@@ -91,9 +91,9 @@ def policy_of(recipe: Recipe, track: str = "", changes: Mapping[str, Any] | None
     return replace(base, **values)
 
 
-def changes_of(policy: LeaderboardPolicy, recipe: Recipe, track: str = "") -> dict[str, Any]:
-    """Where a policy differs from the recipe, as `policy_of` takes it: JSON-able, empty for the recipe's own."""
-    base, values = policy_of(recipe, track), policy_as_dict(policy)
+def find_changes(policy: LeaderboardPolicy, recipe: Recipe, track: str = "") -> dict[str, Any]:
+    """Where a policy differs from the recipe, as `make_policy` takes it: JSON-able, empty for the recipe's own."""
+    base, values = make_policy(recipe, track), policy_as_dict(policy)
     changes = {name: values[name] for name in FIELDS if getattr(policy, name) != getattr(base, name)}
     if "gates" in changes:
         minima = {gate.metric: gate.minimum for gate in policy.gates}
@@ -280,17 +280,17 @@ def needed_to_rank(
 
     Args:
         track: where the recipe has several.
-        changes: of the policy, as `policy_of` takes them.
+        changes: of the policy, as `make_policy` takes them.
 
     Raises:
-        PolicyError, RecipeError: as `policy_of`.
+        PolicyError, RecipeError: as `make_policy`.
 
     Example:
         >>> from evaluation.protocols.recipes import load_recipe
         >>> needed_to_rank(load_recipe("2022"))["EER"]
         ('scores',)
     """
-    policy = policy_of(recipe, track, changes)
+    policy = make_policy(recipe, track, changes)
     chosen = recipe.tracks[track] if track else recipe.track
     if chosen.ranking is None and not policy.minimum_eers:
         return {}

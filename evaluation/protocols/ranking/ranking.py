@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from evaluation.metrics.averages import Condition, conditions, gate
+from evaluation.metrics.averages import Condition, check_gate, conditions
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
 from evaluation.protocols.ranking.rankings import (
@@ -52,7 +52,7 @@ def rank(entries: Iterable[Entry], policy: LeaderboardPolicy) -> Rankings:
         raise RankingError(f"Expected each system once, found “{twice}” again.")
     reasons = {entry.key: _unrankable(entry, policy) for entry in every}
     rankable = [entry for entry in every if not reasons[entry.key]]
-    met = {entry.key: _conditions_of(entry, policy) for entry in rankable}
+    met = {entry.key: _find_conditions(entry, policy) for entry in rankable}
     against = {entry.key: _against(entry, policy) for entry in rankable}
     tables = tuple(
         _table(number, utility, rankable, met, against, policy)
@@ -89,7 +89,7 @@ def indistinguishable(rows: Sequence[Row]) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(rows[place].entry.key for place in run) for run in runs)
 
 
-def told_apart(value: float, limit: float, digits: int) -> str:
+def format_distinct(value: float, limit: float, digits: int) -> str:
     """A number with as many digits as it takes to see that it is not the limit: 14.9996, not 15.000, below 15."""
     for wanted in range(digits, 17):
         text = f"{value:.{wanted}f}"
@@ -162,7 +162,7 @@ def _explain_reported(
     return [Reason("reported", f"Only recomputed numbers are ranked; only reported: {', '.join(labels)}.")]
 
 
-def _conditions_of(entry: Entry, policy: LeaderboardPolicy) -> tuple[Condition, ...]:
+def _find_conditions(entry: Entry, policy: LeaderboardPolicy) -> tuple[Condition, ...]:
     return conditions(
         _privacy(entry).value,
         policy.minimum_eers,
@@ -243,11 +243,11 @@ def _failed_gates(entry: Entry, policy: LeaderboardPolicy) -> list[Reason]:
     reasons = []
     for one in policy.gates:
         values = {name: found.value for name, found in entry.gate_values[one.metric].items()}
-        results = gate(values, one.groups, one.minimum, inclusive=one.inclusive)
+        results = check_gate(values, one.groups, one.minimum, inclusive=one.inclusive)
         failed = sorted((found for found in results if not found.passed), key=lambda found: found.value)
         if failed:
             metric, needed = find_metric(one.metric, one.estimator), "reach" if one.inclusive else "exceed"
-            shown = told_apart(failed[0].value, one.minimum, metric.decimals)
+            shown = format_distinct(failed[0].value, one.minimum, metric.decimals)
             more = f", and too little on {len(failed) - 1} more" if len(failed) > 1 else ""
             where = " and ".join(failed[0].group)
             text = f"{metric.label} must {needed} {one.minimum:g} on each data set; it is {shown} on {where}{more}."
@@ -264,7 +264,7 @@ def _notes(entry: Entry, minimum: float, upper: float | None, policy: Leaderboar
     digits = find_metric(policy.privacy.metric, policy.privacy.estimator).decimals
     for limit in (minimum, upper):
         if limit is not None and _apart(eer.value, limit) <= policy.note_within:
-            shown = told_apart(eer.value, limit, digits)
+            shown = format_distinct(eer.value, limit, digits)
             notes.append(Reason("near-limit", f"Its EER of {shown} % is within {policy.note_within:g} of {limit:g} %."))
         elif limit is not None and eer.interval and eer.interval[0] < limit < eer.interval[1]:
             notes.append(Reason("interval-at-limit", f"The interval of its EER holds the limit of {limit:g} %."))

@@ -123,7 +123,7 @@ def make_map_tables(placements: Placements, settings: Settings) -> list[DataTabl
         if len({board.listener for board in together}) == 1:
             alone |= _systems_of(together[0])
         else:
-            made.append(_map_of(together, settings))
+            made.append(_make_map(together, settings))
     made += [
         _map_of_system(system, [board for board in boards if system in _systems_of(board)], settings)
         for system in sorted(alone, key=lambda name: (name != ORIGINAL, name))
@@ -192,7 +192,7 @@ def stress_1(dissimilarities: Floats, distances: Floats) -> float:
     return float(np.sqrt(((in_order - fitted) ** 2).sum() / total))
 
 
-def _map_of(boards: Sequence[FilledBoard], settings: Settings) -> tuple[list[Row], Row]:
+def _make_map(boards: Sequence[FilledBoard], settings: Settings) -> tuple[list[Row], Row]:
     """The places and the fit of one board, from all its placings."""
     slots = max((board.slot for board in boards), key=len)
     whole = [board for board in boards if np.array_equal(board.slot, slots)]

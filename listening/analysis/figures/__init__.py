@@ -1,6 +1,6 @@
 """The figures that a challenge publishes of its listeners, drawn from nothing but the tables of an analysis.
 
-`figures_of` lists them with their words and numbers; `Figure.draw` and `draw_files` make the files.
+`list_figures` lists them with their words and numbers; `Figure.draw` and `draw_files` make the files.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from listening.analysis.figures import boards, detection, ratings
 from listening.analysis.figures.view import Figure, FigureFile, View, draw_files
 from listening.analysis.tables import Results, Scores
 
-__all__ = ["Figure", "FigureFile", "draw_files", "figures_of"]
+__all__ = ["Figure", "FigureFile", "draw_files", "list_figures"]
 
 BY_SCORES: tuple[Scores, ...] = ("raw", "normalised")
 _OF_A_TASK = (
@@ -20,7 +20,7 @@ _OF_SCORES = (ratings.scatter_figures, detection.pair_det_figures, detection.pai
 _COMMON = (boards.grouping_figures, boards.map_figures, detection.transcription_figures)
 
 
-def figures_of(results: Results) -> list[Figure]:
+def list_figures(results: Results) -> list[Figure]:
     """Every figure that the tables give, in the order of a page: raw scores, normalised ones, what rests on neither.
 
     Cheap: nothing is drawn and no plotting library is imported before `Figure.draw`. A table that is missing or empty

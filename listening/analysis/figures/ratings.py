@@ -261,7 +261,7 @@ def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figu
 
     pairs = [(a, b) for place, a in enumerate(systems) for b in systems[place + 1 :] if (a, b) in cells]
     alike = [f"{view.labels[a]} and {view.labels[b]}" for a, b in pairs if not weigh(a, b)]
-    told_apart = f"{sentence(task)}: {len(pairs) - len(alike)} of {len(pairs)} pairs differ at {percent(alpha, 0)} %."
+    shown_apart = f"{sentence(task)}: {len(pairs) - len(alike)} of {len(pairs)} pairs differ at {percent(alpha, 0)} %."
     correction = _CORRECTIONS.get(str(settings.get("correction")), "")
     n = sum(int(means[name]["n"] or 0) for name in systems if name in means)
     listeners = max(int(row["listeners"] or 0) for row in rows)
@@ -274,7 +274,7 @@ def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figu
         f"{f' ({correction})' if correction else ''}.",
         "Each row against the systems of the columns, both sorted by mean, highest first.",
         f"n = {count(n)} ratings by {count(listeners)} listeners (the clusters), seed {settings.get('seed')}.",
-        alt=f"{told_apart} Not told apart: {listed(alike)}." if 0 < len(alike) < len(pairs) else told_apart,
+        alt=f"{shown_apart} Not told apart: {listed(alike)}." if 0 < len(alike) < len(pairs) else shown_apart,
         plot=MatrixPlot(
             [view.short[name] for name in systems],
             [[weigh(first, second) for second in systems] for first in systems],

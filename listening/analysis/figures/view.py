@@ -138,7 +138,7 @@ def draw_files(
     """Path and content of every file worth making, ``raw/det-naturalness-light.svg``; each figure is painted once.
 
     Args:
-        figures: of `figures_of`, or some of them.
+        figures: of `list_figures`, or some of them.
         formats: those wanted.
         progress: told what is drawn, how many figures are done, and how many there are.
     """

@@ -332,14 +332,14 @@ def make_model_tables(scored: Scored, settings: Settings) -> list[DataTable]:
     effects: list[Row] = []
     variances: list[Row] = []
     for task in scored.tasks:
-        model = model_of(scored, task)
+        model = make_model(scored, task)
         fit, why_not = _fitted(model)
         effects += _effect_rows(model, fit, why_not, settings)
         variances += _variance_rows(model, fit, why_not)
     return [make_table("model_effects", effects), make_table("model_variance", variances)]
 
 
-def model_of(scored: Scored, task: str) -> Model:
+def make_model(scored: Scored, task: str) -> Model:
     """The model of a task without whatever its ratings cannot tell."""
     chosen = scored.ratings.task == task
     ratings = scored.ratings.rows(chosen)

@@ -162,7 +162,7 @@ def make_summary_tables(scored: Scored, settings: Settings, differences: DataTab
     utterance = scored.ratings.utterance
     draws = draw_listeners(scored.listeners.size, settings)
     shared = _Shared(scored, settings, number_items(utterance), utterance != "", draws)
-    cells = cells_of(scored)
+    cells = make_cells(scored)
     rows = [_points(cell, shared) for cell in cells]
     of_pairs = _add_intervals(rows, cells, shared)
     for row, error in zip(rows, _item_errors(cells, shared), strict=True):
@@ -179,7 +179,7 @@ def make_summary_tables(scored: Scored, settings: Settings, differences: DataTab
     ]
 
 
-def cells_of(scored: Scored) -> list[Cell]:
+def make_cells(scored: Scored) -> list[Cell]:
     """All ratings of each task and system; where voices are compared, targets and nontargets too."""
     ratings = scored.ratings
     cells = []

@@ -20,7 +20,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from listening.analysis.figures import figures_of
+from listening.analysis.figures import list_figures
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, Results
 from listening.app.models import Analysis, Flag, Participant, Session, Study
 from listening.app.results.rules import notes_on_nobody, rows_for_everybody
@@ -133,7 +133,7 @@ def _strip(pk: int) -> None:
         with default_storage.open(analysis.results) as stored:
             kept = _without_singles(Results.from_json(stored.read()))
         analysis.results = store_bytes(kept.as_json().encode(), ".json")
-        names = {file.path for figure in figures_of(kept) for file in figure.files()}
+        names = {file.path for figure in list_figures(kept) for file in figure.files()}
         analysis.figures = {name: key for name, key in analysis.figures.items() if name in names}
     analysis.inputs = ""
     after = {analysis.results, *analysis.figures.values()}

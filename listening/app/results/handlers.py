@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from listening.analysis.analyse import analyse
 from listening.analysis.bundle import compute_fingerprint, read_inputs, write_inputs
-from listening.analysis.figures import figures_of
+from listening.analysis.figures import list_figures
 from listening.analysis.reading.inputs import AnalysisInputError, Inputs, Settings, parse_settings
 from listening.analysis.tables import Results
 from listening.app.models import Analysis
@@ -86,7 +86,7 @@ def _compute_results(context: JobContext, analysis: Analysis, inputs: Inputs, se
 
 def _draw(context: JobContext, analysis: Analysis, results: Results) -> None:
     """Draw every figure that is not there yet, each in all of its forms, and keep it at once."""
-    figures = figures_of(results)
+    figures = list_figures(results)
     for done, figure in enumerate(figures):
         context.progress(DRAWING, done, len(figures))
         missing = [file for file in figure.files() if file.path not in analysis.figures]

@@ -29,7 +29,7 @@ from portal.challenges.models import Edition
 from portal.core.labels import decimals
 from portal.core.panels import Panel
 from portal.leaderboard.pages import measured_of
-from portal.leaderboard.selectors import Leaderboard, ShownAverage, entry_of, policy_by, shown_averages
+from portal.leaderboard.selectors import Leaderboard, ShownAverage, make_entry, policy_by, shown_averages
 from portal.submissions.models import Submission
 from portal.submissions.selectors import STANDING
 from portal.systems.selectors import SystemNumbers, edition_of
@@ -335,7 +335,7 @@ def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
     scores = chosen_scores(request.GET)
     edition = edition_of(numbers.view.system)
     policy, track = policy_by(edition, edition.leaderboard_policy), track_of(edition)
-    entry = entry_of(numbers.view.submission, numbers.values, track, policy)
+    entry = make_entry(numbers.view.submission, numbers.values, track, policy)
     columns = shown_averages(track, policy)
     studies = []
     for shown, heard in _heard_in(request.user, edition, {entry.key: entry}):

@@ -17,7 +17,7 @@ from django.db.models import Exists, OuterRef, Q, Subquery, Value
 from django.http import Http404
 
 from common.tables import DataTable
-from listening.analysis.figures import Figure, figures_of
+from listening.analysis.figures import Figure, list_figures
 from listening.analysis.tables import CONTENTS, Results
 from listening.app.models import Analysis, Study, StudySystem
 from listening.app.results.inputs import compute_basis
@@ -186,7 +186,7 @@ def parsed_results(key: str) -> Results:
 @lru_cache(maxsize=KEPT)
 def figures_in(key: str) -> tuple[Figure, ...]:
     """The figures of the results in a stored file; nothing is drawn."""
-    return tuple(figures_of(parsed_results(key)))
+    return tuple(list_figures(parsed_results(key)))
 
 
 @lru_cache(maxsize=KEPT)

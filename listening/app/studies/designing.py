@@ -53,7 +53,7 @@ def make_design(study: Study, by: Any, *, progress: Progress | None = None) -> d
     with transaction.atomic():
         now = lock_study(study, DESIGNABLE, "designed anew")
         if (
-            _plan_of(now) != _plan_of(study)
+            _make_plan(now) != _make_plan(study)
             or heard_submissions(now) != submissions
             or set(now.data_sets.all()) != set(sets)
         ):
@@ -177,7 +177,7 @@ def _lot(study: Study, system: str, utterance: str) -> str:
     return salted_hmac("listening.stimuli", f"{study.pk} {system} {utterance}", algorithm="sha256").hexdigest()
 
 
-def _plan_of(study: Study) -> dict[str, Any]:
+def _make_plan(study: Study) -> dict[str, Any]:
     """What a design is made from, besides systems and data sets."""
     return {name: getattr(study, name) for name in sorted(PLAN_FIELDS - {"systems", "data_sets"})}
 

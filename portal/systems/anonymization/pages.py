@@ -14,8 +14,8 @@ from django.db.models import Count
 from django.http import Http404, HttpRequest
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.selectors import findings_of, get_run, method_of, settings_of
-from anonymization.app.voices import find_voice, pair_parameters, parameters_of
+from anonymization.app.selectors import find_method, get_run, list_problems, list_settings
+from anonymization.app.voices import find_voice, list_parameters, pair_parameters
 from anonymization.methods.contract import Anonymizer, MethodError, Parameter
 from anonymization.methods.voices.targets import SELECTIONS
 from common.tables import Cell, Column, Table, number_columns, plain_table
@@ -35,18 +35,18 @@ LEVEL_TEXTS = {
 def run_page(request: HttpRequest, view: View, data_set: str) -> dict[str, Any]:
     run = get_run(view.submission, data_set)
     is_organizer = view.is_organizer
-    method = method_of(run)
+    method = find_method(run)
     if run.job is not None:
         with_estimates([run.job])
     page = _voices_page(request, run) if is_organizer and method else None
     voices = _voice_rows(run, method, list(page.object_list)) if page and method else []
-    parameters = parameters_of(run, method)
+    parameters = list_parameters(run, method)
     return view.context | {
         "corpus": run.data_set.corpus,
         "run": run,
         "job": run.job,
         "method": method,
-        "settings": settings_of(run),
+        "settings": list_settings(run),
         "targets": _targets_text(run),
         "level": LEVEL_TEXTS[AnonymizationRun.Level(run.level)],
         "can_cancel": is_organizer and run.job is not None and can_cancel(run.job),
@@ -58,7 +58,7 @@ def run_page(request: HttpRequest, view: View, data_set: str) -> dict[str, Any]:
         "listing": _voices_table(run, parameters, voices),
         "parameters": parameters,
         "voices_found": run.report.get("voices") if is_organizer else None,
-        "groups": group_problems(findings_of(run) if is_organizer else run.report.get("problems", [])),
+        "groups": group_problems(list_problems(run) if is_organizer else run.report.get("problems", [])),
     }
 
 
@@ -75,10 +75,10 @@ def _targets_text(run: AnonymizationRun) -> str:
 def find_voices(view: View, data_set: str) -> tuple[AnonymizationRun, list[str]]:
     """A run and the names of the parameters of its voices, or "not found"."""
     run = get_run(view.submission, data_set)
-    method = method_of(run)
+    method = find_method(run)
     if method is None:
         raise Http404
-    return run, [parameter.name for parameter in parameters_of(run, method)]
+    return run, [parameter.name for parameter in list_parameters(run, method)]
 
 
 def _voices_page(request: HttpRequest, run: AnonymizationRun) -> Page[Any]:

@@ -28,7 +28,7 @@ from evaluation.scoring.voice_extras import CHANCE, GENDER, RECOVERY, WORTH
 from portal.systems.attacks.ladder import ORDER, Ladder, LadderReading, Rung, read_ladders
 from portal.systems.engines.forms import list_unfinished
 from portal.systems.objective import tables
-from portal.systems.objective.pages import det_figures, numbers_of
+from portal.systems.objective.pages import det_figures, load_numbers
 from portal.systems.objective.tables import metric_label, number_cell, number_group, number_row, number_table
 from portal.systems.pages import Figure, sign_figure
 from portal.systems.recognition.pages import recognised
@@ -55,8 +55,8 @@ def attack_page(request: HttpRequest, view: View) -> dict[str, Any]:
     runs = list_unfinished(view, ATTACK)
     if not found and not view.is_own:
         raise Http404
-    uploaded = numbers_of(view) if view.system.edition else None
-    attackers, estimator = attackers_of(found, uploaded), estimator_for(view)
+    uploaded = load_numbers(view) if view.system.edition else None
+    attackers, estimator = list_attackers(found, uploaded), estimator_for(view)
     further, voices, extras = further_table(attackers, estimator), voices_table(attackers), extras_table(attackers)
     return view.context | {
         "runs": runs,
@@ -106,7 +106,7 @@ def _attacked(view: View, uploaded: ObjectiveValues | None) -> dict[str, Any]:
     found = list_attacks(view.submission, as_of=view.as_of)
     if not found:
         return {}
-    attackers, estimator = attackers_of(found, uploaded), estimator_for(view)
+    attackers, estimator = list_attackers(found, uploaded), estimator_for(view)
     return {"table": eer_table(attackers, estimator), "reading": _reading(view, attackers, estimator)}
 
 
@@ -115,10 +115,10 @@ def _reading(view: View, attackers: list[Attacker], estimator: str) -> LadderRea
     own = [attacker for attacker in attackers if attacker.is_own]
     by_speaker = AnonymizationRun.Level.SPEAKER
     apart = bool(own) and view.submission.anonymization_runs.filter(level=by_speaker).exists()
-    return read_ladders(ladders_of(own, estimator, drawn_apart=apart))
+    return read_ladders(make_ladders(own, estimator, drawn_apart=apart))
 
 
-def attackers_of(found: list[AttackValues], uploaded: ObjectiveValues | None) -> list[Attacker]:
+def list_attackers(found: list[AttackValues], uploaded: ObjectiveValues | None) -> list[Attacker]:
     """The portal's attackers, and first the one whose scores the team uploaded, if it did so for what they measured."""
     own = [
         Attacker(
@@ -212,7 +212,7 @@ class Place:
         return self.data_set if is_said else f"{self.data_set}, {gender}"
 
 
-def places_of(attackers: Sequence[Attacker], metric: str = "eer") -> list[Place]:
+def list_places(attackers: Sequence[Attacker], metric: str = "eer") -> list[Place]:
     """Data sets and genders with a number of this portal, by name, averages last."""
     found = {
         Place(identity.data_set, identity.gender)
@@ -227,7 +227,7 @@ def places_of(attackers: Sequence[Attacker], metric: str = "eer") -> list[Place]
 def eer_table(attackers: Sequence[Attacker], estimator: str) -> Table:
     """EERs side by side: a row for each attack model, a column for each attacker."""
     groups = []
-    for place in places_of(attackers):
+    for place in list_places(attackers):
         rows = []
         for attack in AttackModel:
             numbers = [attacker.number(place, "eer", estimator, attack) for attacker in attackers]
@@ -249,7 +249,7 @@ def further_table(attackers: Sequence[Attacker], estimator: str) -> Table:
     columns = [(metric, by) for metric, by in FURTHER if (metric, by) != ("eer", estimator)]
     own = [attacker for attacker in attackers if attacker.is_own]
     groups = []
-    for place in places_of(attackers):
+    for place in list_places(attackers):
         rows = []
         for attack, attacker in product(AttackModel, own):
             numbers = [attacker.number(place, metric, by, attack) for metric, by in columns]
@@ -271,7 +271,7 @@ def voices_table(attackers: Sequence[Attacker]) -> Table:
         if any((one.metric, one.estimator) == (metric, by) for one in attacker.numbers)
     ]
     groups = []
-    for place in places_of(attackers, VOICES[0][0]):
+    for place in list_places(attackers, VOICES[0][0]):
         numbers = [attacker.number(place, metric, by) for metric, by, attacker in known]
         if any(numbers):
             of = "data sets" if place.is_average else "speakers"
@@ -312,13 +312,13 @@ def extras_table(attackers: Sequence[Attacker]) -> Table:
     )
 
 
-def ladders_of(attackers: Sequence[Attacker], estimator: str, *, drawn_apart: bool = False) -> list[Ladder]:
+def make_ladders(attackers: Sequence[Attacker], estimator: str, *, drawn_apart: bool = False) -> list[Ladder]:
     """The ladder of each own attacker on each data set; its semi-informed rung is the best of those trained here."""
     own = [attacker for attacker in attackers if attacker.is_own]
     frozen = [attacker for attacker in own if not attacker.is_trained] or own
     return [
         ladder
-        for place in places_of(attackers)
+        for place in list_places(attackers)
         if not place.is_average
         for attacker in frozen
         if (ladder := _ladder(attacker, own, place, estimator, drawn_apart=drawn_apart)).rungs

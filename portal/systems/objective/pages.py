@@ -25,8 +25,8 @@ from evaluation.scoring.values import ObjectiveValues
 from portal.core.labels import decimals
 from portal.core.panels import make_panels
 from portal.leaderboard.selectors import policy_by
-from portal.systems.objective.tables import TableMaker, list_mismatches, standing_of
-from portal.systems.pages import Figure, progress_of, provenance_of, set_figure, sign_figure
+from portal.systems.objective.tables import TableMaker, find_standing, list_mismatches
+from portal.systems.pages import Figure, describe_progress, describe_provenance, set_figure, sign_figure
 from portal.systems.selectors import SystemNumbers, View, edition_of
 from portal.systems.tables import extremes_tables
 
@@ -37,7 +37,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
     """The page of a system in an edition, in a fixed number of queries."""
     system, submission = view.system, view.submission
     edition = edition_of(system)
-    values = numbers_of(view)
+    values = load_numbers(view)
     runs = selectors.list_finished_runs(submission) if system.corpus else []
     judged = selectors.select_trial_runs(runs) or runs
     audio = selectors.read_values(judged)
@@ -49,13 +49,13 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
     mismatches = list_mismatches(values) if view.is_own else []
     return view.context | {
         "versions": view.versions,
-        "progress": progress_of(system) if view.is_own else None,
-        "provenance": provenance_of(submission) if view.is_own and system.is_baseline else None,
+        "progress": describe_progress(system) if view.is_own else None,
+        "provenance": describe_provenance(submission) if view.is_own and system.is_baseline else None,
         "runs": runs,
         "values": values,
         "averages": maker.averages(),
         "tables": maker.tables(),
-        "standing": standing_of(values, policy_by(edition, edition.leaderboard_policy)),
+        "standing": find_standing(values, policy_by(edition, edition.leaderboard_policy)),
         "missing": values.missing if view.is_own and values.run else (),
         "mismatches": mismatches[:SHOWN_MISMATCHES],
         "more_mismatches": max(0, len(mismatches) - SHOWN_MISMATCHES),
@@ -67,7 +67,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
     }
 
 
-def numbers_of(view: View) -> ObjectiveValues:
+def load_numbers(view: View) -> ObjectiveValues:
     """All objective numbers of the submission shown; a public page of a frozen leaderboard shows those of its time."""
     return read_objective_values([view.submission], as_of=view.as_of)[view.submission.pk]
 

@@ -12,7 +12,7 @@ from typing import Any
 from common.tables import Cell, Column, Group, Row, Table
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.averages import Condition, GateResult, conditions
-from evaluation.metrics.averages import gate as hold_gate
+from evaluation.metrics.averages import check_gate as hold_gate
 from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.metrics.disclosure import FEW_TARGETS, TARGETS_PER_BIN
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
@@ -300,7 +300,7 @@ class Standing:
     gates: tuple[tuple[str, Table, list[str]], ...]
 
 
-def standing_of(values: ObjectiveValues, policy: LeaderboardPolicy) -> Standing:
+def find_standing(values: ObjectiveValues, policy: LeaderboardPolicy) -> Standing:
     """The conditions and gates of a policy, each met or missed and by how much."""
     decides, attack = policy.privacy, AttackModel(policy.attack_model)
     average = values.average(decides.metric, decides.estimator, split=policy.split, attack_model=attack)
@@ -317,7 +317,7 @@ def standing_of(values: ObjectiveValues, policy: LeaderboardPolicy) -> Standing:
     rows = tuple(_condition_row(average.value, one) for one in found) if average else ()
     groups = (Group(rows),) if rows else ()
     table = Table(columns, groups, "Each condition", "Conditions of the edition", is_caption_hidden=True)
-    gates = tuple(_held_gate(values, gate) for gate in policy.gates)
+    gates = tuple(_held_gate(values, check_gate) for check_gate in policy.gates)
     privacy = find_metric(decides.metric, decides.estimator)
     return Standing(privacy, policy, average, sum(one.met for one in found), table, gates)
 
@@ -338,13 +338,15 @@ def _condition_row(average: float, condition: Condition) -> Row:
     return Row((Cell(title), _verdict(condition.met, "met", "missed"), distance))
 
 
-def _held_gate(values: ObjectiveValues, gate: Gate) -> tuple[str, Table, list[str]]:
+def _held_gate(values: ObjectiveValues, check_gate: Gate) -> tuple[str, Table, list[str]]:
     """Label of the metric, its groups, and the data sets that lack a value."""
-    metric = find_metric(gate.metric, gate.estimator)
-    known = values.gate_values(gate)
-    lacking = [name for group in gate.groups for name in group if name not in known]
-    whole = [group for group in gate.groups if not {*group} & {*lacking}]
-    rows = tuple(_gate_row(one, metric) for one in hold_gate(known, whole, gate.minimum, inclusive=gate.inclusive))
+    metric = find_metric(check_gate.metric, check_gate.estimator)
+    known = values.gate_values(check_gate)
+    lacking = [name for group in check_gate.groups for name in group if name not in known]
+    whole = [group for group in check_gate.groups if not {*group} & {*lacking}]
+    rows = tuple(
+        _gate_row(one, metric) for one in hold_gate(known, whole, check_gate.minimum, inclusive=check_gate.inclusive)
+    )
     columns = (
         Column("sets", "Data sets, averaged"),
         *(Column(name.lower(), name, kind="num") for name in ("Value", "Minimum")),

@@ -57,7 +57,7 @@ class Step:
     hypothesis: str
 
 
-def steps_of(alignment: Iterable[AlignedWord]) -> list[Step]:
+def make_steps(alignment: Iterable[AlignedWord]) -> list[Step]:
     """The alignment for people: words that were understood in runs, every error by itself."""
     steps: list[Step] = []
     for is_correct, words in groupby(alignment, key=lambda word: word.is_correct):
@@ -203,7 +203,7 @@ def _spoken(request: HttpRequest, rows: list[SpokenRow], rule: str) -> list[Spok
     wanted = [row.file for row in rows if row.file]
     files = {file.pk: file for file in SubmittedFile.objects.filter(pk__in=wanted).select_related("utterance")}
     return [
-        SpokenUtterance(row, steps_of(align_texts(row, rule)), _sources(request, files.get(row.file or 0)))
+        SpokenUtterance(row, make_steps(align_texts(row, rule)), _sources(request, files.get(row.file or 0)))
         for row in rows
     ]
 

@@ -22,7 +22,7 @@ from evaluation.app.training.selectors import (
     list_epochs,
     list_training_sets,
     make_report,
-    recipe_of,
+    read_recipe_of_run,
     warn_of_tested,
 )
 from evaluation.attackers.training.recipe import VARIANTS, TrainingRecipe, target_weights
@@ -69,7 +69,7 @@ def sweep_chart(runs: Iterable[EvaluationRun], reports: Mapping[int, TrainingRep
     found: dict[tuple[str, str, int], dict[int, list[float]]] = {}
     for run in runs:
         error = reports[run.pk].spread("source_error")
-        recipe = recipe_of(run)
+        recipe = read_recipe_of_run(run)
         if error is None or recipe.target_head == "none":
             continue
         is_baseline = recipe.largest_weight == 0
@@ -101,7 +101,7 @@ def sweep_chart(runs: Iterable[EvaluationRun], reports: Mapping[int, TrainingRep
 
 def training_page(view: View, training: int) -> dict[str, Any]:
     run = find_training(view.submission, training)
-    recipe = recipe_of(run)
+    recipe = read_recipe_of_run(run)
     live = live_part(run, recipe)
     report: TrainingReport = live["report"]
     job = run.job
@@ -121,7 +121,7 @@ def training_page(view: View, training: int) -> dict[str, Any]:
 
 def live_part(run: EvaluationRun, recipe: TrainingRecipe | None = None) -> dict[str, Any]:
     """What is renewed while a training runs: how far it is, and its curves."""
-    recipe = recipe or recipe_of(run)
+    recipe = recipe or read_recipe_of_run(run)
     epochs = list_epochs([run])[run.pk]
     if run.job is not None:
         with_estimates([run.job])
@@ -132,7 +132,7 @@ def live_part(run: EvaluationRun, recipe: TrainingRecipe | None = None) -> dict[
         "run": run,
         "job": run.job,
         "variant": VARIANTS[run.parameters["variant"]],
-        "charts": charts_of(epochs, recipe),
+        "charts": make_charts(epochs, recipe),
         "report": make_report(epochs),
         "epochs_done": done,
         "epochs_total": total,
@@ -141,7 +141,7 @@ def live_part(run: EvaluationRun, recipe: TrainingRecipe | None = None) -> dict[
     }
 
 
-def charts_of(by_seed: Mapping[int, Sequence[TrainingEpoch]], recipe: TrainingRecipe) -> list[Chart]:
+def make_charts(by_seed: Mapping[int, Sequence[TrainingEpoch]], recipe: TrainingRecipe) -> list[Chart]:
     """The curves of a training: validation errors (figure 3 of the paper), losses, learning rate, weight."""
     extent = (1.0, float(max(2, recipe.epochs)))
     several = len(by_seed) > 1

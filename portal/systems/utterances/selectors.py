@@ -15,7 +15,7 @@ import numpy.typing as npt
 from django.http import HttpRequest
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.voices import pseudo_speaker_of
+from anonymization.app.voices import find_pseudo_speaker
 from anonymization.explanation.explain import Explanation, explain, find_best_instant, find_last_instant
 from anonymization.methods.contract import Anonymizer, MethodError, PseudoSpeaker
 from anonymization.methods.registry import get_method
@@ -107,7 +107,7 @@ def find_making(request: HttpRequest, file: SubmittedFile) -> Making:
         return Making()
     run.data_set = file.data_set
     try:
-        return Making(run, get_method(run.method), pseudo_speaker_of(run, file.utterance), run.options)
+        return Making(run, get_method(run.method), find_pseudo_speaker(run, file.utterance), run.options)
     except MethodError:  # a plug-in that is gone, or somebody who came after the voices were planned
         return Making()
 

@@ -14,7 +14,7 @@ from common.tables import DataTable
 from evaluation.figures.det import Curve, spread_curves
 from evaluation.figures.style import PALETTES, SMALL, draw_formats
 from listening.analysis.boards.maps import make_map_tables
-from listening.analysis.figures import draw_files, figures_of
+from listening.analysis.figures import draw_files, list_figures
 from listening.analysis.figures.view import SIMULATED
 from listening.analysis.figures.words import number, short_group, short_names, slug
 from listening.analysis.reading.inputs import Settings
@@ -35,12 +35,12 @@ def few():
 
 @pytest.fixture(scope="module")
 def figures(few):
-    return {(figure.scores, figure.name): figure for figure in figures_of(few)}
+    return {(figure.scores, figure.name): figure for figure in list_figures(few)}
 
 
 def overviews(results):
     """All figures but those of single systems."""
-    return [figure for figure in figures_of(results) if not figure.system]
+    return [figure for figure in list_figures(results) if not figure.system]
 
 
 def painted(figure):
@@ -99,8 +99,8 @@ def test_figures_are_those_of_a_challenge(figures):
 def test_figures_are_listed_without_a_plotting_library():
     code = (
         "import sys; from tests.listening.analysis.examples import made_up_results\n"
-        "from listening.analysis.figures import figures_of\n"
-        "found = figures_of(made_up_results())\n"
+        "from listening.analysis.figures import list_figures\n"
+        "found = list_figures(made_up_results())\n"
         "assert [len(one.numbers.rows) for one in found] and not {'matplotlib', 'scipy', 'django'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
@@ -174,7 +174,7 @@ def test_simulated_ratings_are_called_so_in_every_picture_and_caption(few):
 
 def test_captions_say_scores_n_listeners_seed_and_resamples(few):
     rows = few.table("raw", "summary").records(task=TASK)
-    by_name = {(one.scores, one.name): one.caption for one in figures_of(few)}
+    by_name = {(one.scores, one.name): one.caption for one in list_figures(few)}
     caption = by_name["raw", "violin-naturalness"]
     assert caption.startswith("Raw ratings, 1 to 10.")
     n, listeners = sum(row["n"] for row in rows), max(row["listeners"] for row in rows)
@@ -256,7 +256,7 @@ def test_many_systems_keep_the_alternative_text_short():
     assert all(len(figure.alt) < 900 for figure in overviews(made_up_results(MANY, (TASK,))))
 
 
-def test_only_figures_of_listeners_name_listeners(figures):
+def test_only_list_figures_listeners_name_listeners(figures):
     for figure in figures.values():
         found = str(figure.numbers.rows) + figure.alt + figure.caption
         assert figure.is_about_listeners == any(listener in found for listener in LISTENERS), figure.name
@@ -265,7 +265,7 @@ def test_only_figures_of_listeners_name_listeners(figures):
     }
 
 
-def test_figures_of_rules_and_of_single_samples_are_for_organizers(few, figures):
+def test_list_figures_rules_and_of_single_samples_are_for_organizers(few, figures):
     for task in ("verifiability", "naturalness", "intelligibility"):
         every, standing = figures["raw", f"exclusions-{task}"], figures["raw", f"exclusions-standing-{task}"]
         assert (every.is_for_organizers, standing.is_for_organizers) == (True, False)
@@ -276,14 +276,16 @@ def test_figures_of_rules_and_of_single_samples_are_for_organizers(few, figures)
     table = few.tables["common/map"]
     place = table.columns.index("slot")
     voices = replace(table, rows=tuple((*row[:place], "", *row[place + 1 :]) for row in table.rows))
-    [averaged] = [one for one in figures_of(replace(few, tables={"common/map": voices})) if one.name.startswith("map")]
+    [averaged] = [
+        one for one in list_figures(replace(few, tables={"common/map": voices})) if one.name.startswith("map")
+    ]
     assert not averaged.is_for_organizers
 
 
 def test_a_figure_of_standing_exclusions_alone_is_for_everybody(few):
     table = few.tables["raw/exclusion_effect"]
     rows = tuple(row for row in table.rows if row[table.columns.index("rule")] == "standing")
-    found = figures_of(replace(few, tables={**few.tables, "raw/exclusion_effect": replace(table, rows=rows)}))
+    found = list_figures(replace(few, tables={**few.tables, "raw/exclusion_effect": replace(table, rows=rows)}))
     of_raw = [one for one in found if one.scores == "raw" and one.name.startswith("exclusions")]
     tasks = ("verifiability", "naturalness", "intelligibility")
     assert {one.name for one in of_raw} == {f"exclusions-standing-{task}" for task in tasks}
@@ -303,13 +305,13 @@ def test_figure_of_a_system_is_of_that_system_and_only_svg(figures):
 
 
 def test_results_without_tables_give_no_figure(few):
-    assert figures_of(replace(few, tables={})) == []
+    assert list_figures(replace(few, tables={})) == []
     empty = {path: DataTable(table.columns, (), table.name) for path, table in few.tables.items()}
-    assert figures_of(replace(few, tables=empty)) == []
+    assert list_figures(replace(few, tables=empty)) == []
 
 
 def test_results_without_listeners_have_no_figure_of_them(few):
-    found = figures_of(without(few, "raw/listeners", "normalised/listeners"))
+    found = list_figures(without(few, "raw/listeners", "normalised/listeners"))
     assert not [figure for figure in found if figure.is_about_listeners]
 
 
@@ -317,7 +319,7 @@ def test_values_without_intervals_are_drawn_and_the_caption_says_why(few):
     tables = dict(few.tables)
     tables["raw/detection"] = emptied(tables["raw/detection"], "eer_low", "eer_high", "group")
     tables["raw/summary"] = emptied(tables["raw/summary"], "mean_low", "mean_high", "group")
-    found = {(one.scores, one.name): one for one in figures_of(replace(few, tables=tables))}
+    found = {(one.scores, one.name): one for one in list_figures(replace(few, tables=tables))}
     for name in ("eer-naturalness", "violin-naturalness"):
         figure = found["raw", name]
         assert "No intervals: they need at least 10 listeners." in figure.caption
@@ -328,21 +330,21 @@ def test_values_without_intervals_are_drawn_and_the_caption_says_why(few):
 
 def test_labels_of_systems_are_drawn_and_names_stand_in_the_numbers(few):
     study = dict(few.study) | {"labels": {"T01-p1": "Team One", "original": "Natural speech"}}
-    figure = next(one for one in figures_of(replace(few, study=study)) if one.name == "eer-verifiability")
+    figure = next(one for one in list_figures(replace(few, study=study)) if one.name == "eer-verifiability")
     assert {"Team One", "Natural speech"} < set(texts(figure.draw("light", "svg")))
     assert ("T01-p1", "Team One") in {row[:2] for row in figure.numbers.rows}
 
 
 def test_long_names_are_cut_and_full_in_the_numbers():
-    figure = next(one for one in figures_of(made_up_results(LONG, (TASK,))) if one.name == "eer-naturalness")
+    figure = next(one for one in list_figures(made_up_results(LONG, (TASK,))) if one.name == "eer-naturalness")
     drawn = texts(figure.draw("light", "svg"))
     assert LONG[0] not in drawn
     assert {"An anony…g name", "An anony…g game"} < set(drawn)
     assert set(LONG) == {row[0] for row in figure.numbers.rows}
 
 
-def test_figures_of_systems_with_like_names_have_addresses_of_their_own():
-    found = figures_of(made_up_results(("a b", "a-b", "ä!"), (TASK,)))
+def test_list_figures_systems_with_like_names_have_addresses_of_their_own():
+    found = list_figures(made_up_results(("a b", "a-b", "ä!"), (TASK,)))
     names = [(one.scores, one.name) for one in found]
     assert len(names) == len(set(names))
     assert {"det-naturalness-of-a-b", "det-naturalness-of-a-b-2"} <= {name for _, name in names}
@@ -351,12 +353,12 @@ def test_figures_of_systems_with_like_names_have_addresses_of_their_own():
 def test_every_file_is_drawn_and_its_progress_told():
     results = without_scores(made_up_results(("T01-p1", "T02-p1"), (TASK,)), "normalised")
     told = []
-    drawn = dict(draw_files(figures_of(results), ("svg",), lambda *step: told.append(step)))
-    expected = {file.path for figure in figures_of(results) for file in figure.files(("svg",))}
+    drawn = dict(draw_files(list_figures(results), ("svg",), lambda *step: told.append(step)))
+    expected = {file.path for figure in list_figures(results) for file in figure.files(("svg",))}
     assert set(drawn) == expected
     assert {"raw/det-naturalness-light.svg", "raw/det-naturalness-dark.svg", "common/grouping-light.svg"} < expected
     assert all(content.startswith(b"<?xml") for content in drawn.values())
-    figures = len(figures_of(results))
+    figures = len(list_figures(results))
     assert [done for _, done, _ in told] == list(range(figures + 1))
     assert {total for *_, total in told} == {figures}
 
@@ -428,7 +430,7 @@ def test_map_of_all_boards_of_a_system_shows_voices(few, dimensions):
     placements = made_up_placements(listeners=12, samples=16, speakers=4, dimensions=dimensions)
     voices, fit = make_map_tables(placements, Settings())
     results = replace(few, tables={**few.tables, "common/map": voices, "common/map_fit": fit})
-    figures = {figure.name: figure for figure in figures_of(results)}
+    figures = {figure.name: figure for figure in list_figures(results)}
     assert {name for name in figures if name.startswith("map")} == {"map-all-boards-of-T01", "map-all-boards-of-T02"}
     figure = figures["map-all-boards-of-T01"]
     assert figure.title.startswith("Linkability: averaged map of ")
@@ -450,7 +452,7 @@ def test_maps_of_boards_with_like_names_have_addresses_of_their_own(few):
     names = ("a b 3", "a/b", "a b", "a-b")
     table = make_table("map", [row | {"board": board, "slot": slot} for board in names for slot in ("1", "2")])
     results = replace(few, tables={"common/map": table})
-    found = [figure.name for figure in figures_of(results) if figure.name.startswith("map")]
+    found = [figure.name for figure in list_figures(results) if figure.name.startswith("map")]
     assert len(found) == len(set(found)) == 4
 
 
@@ -458,7 +460,7 @@ def test_names_of_figures_are_short_enough_for_files_and_differ():
     assert slug("a/b c") == "a-b-c"
     assert slug("日本語") == "unnamed"
     long = [f"{'x' * 290}-{place}" for place in range(3)]
-    found = figures_of(made_up_results(systems=long))
+    found = list_figures(made_up_results(systems=long))
     files = [file.path for figure in found for file in figure.files()]
     assert len(set(files)) == len(files)
     assert max(len(file.split("/")[-1]) for file in files) < 200

@@ -12,7 +12,7 @@ from listening.analysis.models.comparisons import make_comparison_tables
 from listening.analysis.models.intervals import number_items
 from listening.analysis.reading.inputs import ORIGINAL, Settings
 from listening.analysis.scoring.scores import score_ratings
-from listening.analysis.scoring.summary import cells_of, estimate_missed, make_summary_tables
+from listening.analysis.scoring.summary import estimate_missed, make_cells, make_summary_tables
 from listening.analysis.simulation import ListenerModel
 from listening.analysis.tables import make_table
 from tests.listening.analysis.simulated import SCALE, SETTINGS, ratings_of, scored_of
@@ -213,7 +213,7 @@ def test_what_listeners_miss_in_ranks_is_the_covariance_of_listeners_who_share_u
     ratings = ratings_of(listeners=12, count=2, each=3, utterances=7, tasks=("naturalness",))
     scored = score_ratings(ratings, SCALE, SETTINGS, "normalised")
     item = number_items(scored.ratings.utterance)
-    members = [one.rating for one in cells_of(scored)[:2]]
+    members = [one.rating for one in make_cells(scored)[:2]]
     found = estimate_missed(scored, members, item, "rank01/avg")
     added = [added_by_hand(scored, rating) for rating in members]
     items = np.unique(item)

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from listening.analysis.analyse import analyse
 from listening.analysis.bundle import read_inputs
-from listening.analysis.figures import figures_of
+from listening.analysis.figures import list_figures
 from listening.app.models import Analysis
 from listening.app.results.services import start_analysis
 from listening.tasks import Task
@@ -45,7 +45,7 @@ def test_analysis_continues_after_a_kill_and_is_what_it_would_have_been(standing
     inputs, settings = read_inputs(stored(analysis.inputs))
     results = analyse(inputs, settings)
     assert stored(analysis.results) == results.as_json().encode()
-    files = {file.path: (figure, file) for figure in figures_of(results) for file in figure.files()}
+    files = {file.path: (figure, file) for figure in list_figures(results) for file in figure.files()}
     assert set(analysis.figures) == set(files)
     assert len(kept) < len(files)
     for path in sorted(kept)[:4]:

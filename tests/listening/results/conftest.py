@@ -29,13 +29,13 @@ def quick_analyses(request, monkeypatch, settings):
     Drawing takes longer than all the rest. No heartbeat is written either, which would wait for the transaction of
     the test.
     """
-    real = figures.figures_of
+    real = figures.list_figures
 
     def few(results):
         return [replace(one, formats=("svg",)) for one in real(results) if one.name in KEPT]
 
     for reader in (handlers, selectors):
-        monkeypatch.setattr(reader, "figures_of", few)
+        monkeypatch.setattr(reader, "list_figures", few)
     if "tables_and_figures" not in request.node.name:
         monkeypatch.setattr(view, "draw_formats", draw_plainly)
     settings.JOB_HEARTBEAT_S = 3600

@@ -10,7 +10,7 @@ import soundfile
 from playwright.sync_api import expect
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.voices import pseudo_speaker_of
+from anonymization.app.voices import find_pseudo_speaker
 from anonymization.methods.registry import get_method
 from portal.challenges.models import Corpus
 from portal.core.storage import keep_audio, store_bytes
@@ -46,7 +46,7 @@ def make_file(method_name, system_name):
         AnonymizationRun.objects.filter(pk=run.pk).update(method=method_name)
         run.refresh_from_db()
         method = get_method(method_name)
-        output = method.anonymize(samples, rate, pseudo_speaker_of(run, utterance))
+        output = method.anonymize(samples, rate, find_pseudo_speaker(run, utterance))
     return submission.files.create(
         data_set=data_set, utterance=utterance, audio=keep_audio(output, rate), samples=output.size, rate_hz=rate
     )

@@ -123,7 +123,7 @@ def test_transcripts_hold_mostly_what_was_said():
 
 
 def test_originals_are_the_originals_of_the_model(study):
-    models = listeners.models_of(study, listeners.presented(study))
+    models = listeners.make_models(study, listeners.presented(study))
     assert models[ORIGINAL] == listeners.ORIGINAL_SPEECH
     assert {code for code in models if "\t" not in code} == {ORIGINAL, *study.systems.values_list("code", flat=True)}
 

@@ -14,7 +14,7 @@ from django.core.files.storage import default_storage
 
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
-from anonymization.app.voices import pseudo_speaker_of
+from anonymization.app.voices import find_pseudo_speaker
 from anonymization.methods import registry
 from anonymization.methods.registry import get_method
 from portal.challenges.models import Corpus
@@ -188,7 +188,7 @@ def is_what_the_method_gives(run: AnonymizationRun, file: SubmittedFile) -> bool
     """Byte for byte: a stored file against the method called here, in this process and without a break."""
     with default_storage.open(file.utterance.audio) as original:
         samples, rate = read_pcm16(original)
-    output = get_method(METHOD).anonymize(samples, rate, pseudo_speaker_of(run, file.utterance))
+    output = get_method(METHOD).anonymize(samples, rate, find_pseudo_speaker(run, file.utterance))
     flac = io.BytesIO()
     write_flac16(flac, output, rate)
     stored = Path(default_storage.path(file.audio))

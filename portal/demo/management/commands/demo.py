@@ -33,7 +33,7 @@ from portal.accounts.models import User
 from portal.challenges.models import Corpus, Edition
 from portal.challenges.services import start_import
 from portal.core.processes import Supervisor, hold, portal_processes, prepare, require_free
-from portal.demo.challenge import TEAMS, run_demo_challenge, submission_of
+from portal.demo.challenge import TEAMS, find_submission, run_demo_challenge
 from portal.demo.studies import begin_simulated_studies, evaluator_link, finish_simulated_studies, run_demo_study
 from portal.demo.terminal import QuietMail, answer_to_network, finish_jobs, network_address, own_address, wait_for_mails
 from portal.jobs.models import Job, State
@@ -175,7 +175,7 @@ class _Guide:
         if study is not None:
             pages = _pages_of_study(study) | pages
         if edition is not None:
-            pages = _pages_of(edition) | pages
+            pages = _list_pages(edition) | pages
             accounts = accounts | {key: f"owns the team {name}" for key, (name, *_) in TEAMS.items()}
         lines = ["", f"The portal is open at {base}/"]
         width = max(len(base + address) for address, _ in pages.values())
@@ -189,12 +189,12 @@ class _Guide:
             self.say(line)
 
 
-def _pages_of(edition: Edition) -> dict[str, tuple[str, str]]:
+def _list_pages(edition: Edition) -> dict[str, tuple[str, str]]:
     """What is worth seeing in the challenge of the demo: address and words by name."""
     pages = {"leaderboard": (reverse("leaderboard:detail", args=[edition.name]), "the ranking, for everybody")}
-    if refused := submission_of(edition, "spoiled"):
+    if refused := find_submission(edition, "spoiled"):
         pages["report"] = (refused.get_absolute_url(), "problems of an archive, for hasty and organizer")
-    if overstated := submission_of(edition, "overstated"):
+    if overstated := find_submission(edition, "overstated"):
         address = overstated.system.get_absolute_url()
         pages["reported"] = (address, "reported and recomputed numbers, for low and organizer")
     return pages
