@@ -143,9 +143,22 @@ def simulated(experiment: Experiment, seed: int) -> Iterator[Scored]:
     name = listener.astype(str)
     blank = np.full(rating.size, "")
     ratings = Ratings(
-        name, name, task, system, is_target, utterance, utterance, blank, speaker, blank, rating.astype(np.float64),
-        np.zeros(rating.size, np.int64), np.full(rating.size, "scored"), np.ones(rating.size, bool), blank,
-    )  # fmt: skip
+        name,
+        name,
+        task,
+        system,
+        is_target,
+        utterance,
+        utterance,
+        blank,
+        speaker,
+        blank,
+        rating.astype(np.float64),
+        np.zeros(rating.size, np.int64),
+        np.full(rating.size, "scored"),
+        np.ones(rating.size, bool),
+        blank,
+    )
     for kind in KINDS:
         yield score_ratings(ratings, SCALE, SETTINGS, kind)
 

@@ -234,10 +234,14 @@ def run_analysis(folder: Path) -> None:
 def run_beside(line: str, folder: Path, **more: str) -> tuple[str, str]:
     """What a command beside the files of this folder prints, and what it complains of; it must end well."""
     answer = subprocess.run(
-        ["bash", "-c", line.replace(".venv/bin/python", str(ROOT / ".venv/bin/python"))], cwd=folder,
-        env=environment(folder, PYTHONPATH=str(ROOT), **more), capture_output=True, text=True, timeout=LIMIT_S,
+        ["bash", "-c", line.replace(".venv/bin/python", str(ROOT / ".venv/bin/python"))],
+        cwd=folder,
+        env=environment(folder, PYTHONPATH=str(ROOT), **more),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
         check=False,
-    )  # fmt: skip
+    )
     assert answer.returncode == 0, f"{line}\n{answer.stdout}\n{answer.stderr}"
     return answer.stdout, answer.stderr
 
@@ -342,9 +346,15 @@ def run_vp(line: str, folder: Path, address: str, token: str, own: dict[str, str
     command = line.replace("vp ", f"{ROOT / '.venv/bin/python'} -m portal.client ", 1)
     command = command.replace("https://portal.example.org", f"http://{address}")
     answer = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=environment(folder, **own), input=f"{token}\n", capture_output=True,
-        text=True, timeout=LIMIT_S, check=False,
-    )  # fmt: skip
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment(folder, **own),
+        input=f"{token}\n",
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
     return answer.returncode, answer.stdout + answer.stderr
 
 

@@ -199,10 +199,12 @@ def _attack(
     speakers = sorted(set(speaker_of.values()))
     scores, models, of_trial = [], [], []
     for enrolment, trials in splits(attacked, N_SPLITS):
-        means = np.stack([
-            np.mean([enrolled[name] for name in enrolment if speaker_of[name] == speaker], axis=0)
-            for speaker in speakers
-        ])  # fmt: skip
+        means = np.stack(
+            [
+                np.mean([enrolled[name] for name in enrolment if speaker_of[name] == speaker], axis=0)
+                for speaker in speakers
+            ]
+        )
         means /= np.linalg.norm(means, axis=1, keepdims=True)
         for name in trials:
             for vector in tried[name]:
@@ -237,11 +239,15 @@ def _train_and_attack(task: tuple[Cell, Path, int]) -> tuple[Cell, SeedResult, d
         recipe = with_variant(PRESETS["small"].changed(epochs=epochs), cell.variant)
         speech = [
             TrainingUtterance(
-                f"{each.original.name}-{each.draw}", each.original.speaker, partial(read_audio, each.path),
-                target=each.target, gender=each.original.gender, original=each.original.name,
+                f"{each.original.name}-{each.draw}",
+                each.original.speaker,
+                partial(read_audio, each.path),
+                target=each.target,
+                gender=each.original.gender,
+                original=each.original.name,
             )
             for each in plans[cell.selection][0]
-        ]  # fmt: skip
+        ]
     train(speech, recipe, cell.seed, folder)
     trained, attacked = load_trained(folder), of(originals, ATTACKED)
     attacks = {}

@@ -245,7 +245,7 @@ def _measured(number: Number | None) -> Measured | None:
 
 def _original(
     edition: Edition, track: Track, policy: LeaderboardPolicy, values: Iterable[ObjectiveValues]
-) -> Entry | None:  # fmt: skip
+) -> Entry | None:
     """The speech before anonymisation: as published with the recipe, else as a submission's own test found it."""
     published = {average.metric: _published(edition, average, policy.split) for average in track.averages}
     wanted = [policy.privacy.metric, *(utility.metric for utility in policy.utilities)]

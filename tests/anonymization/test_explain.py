@@ -294,9 +294,10 @@ def test_voice_of_an_earlier_version_of_a_method_gets_the_general_picture():
 def test_sentence_tells_resonances_f0_and_level_in_numbers():
     before, after = vowel(120, VOWELS["schwa"]), vowel(150, (640, 1730, 2600, 3500), peak=4000)
     found = explain(None, before, after, RATE_HZ, at_s=AT_S)
-    first, second = (" and ".join((", ".join(words[:3]), words[3])) for words in (
-        [f"{pair[side]:.0f}" for pair in found.moves[:4]] for side in (0, 1)
-    ))  # fmt: skip
+    first, second = (
+        " and ".join((", ".join(words[:3]), words[3]))
+        for words in ([f"{pair[side]:.0f}" for pair in found.moves[:4]] for side in (0, 1))
+    )
     assert found.sentences[-1].startswith(
         f"At 0.25 s the resonances at {first} Hz are at {second} Hz in the anonymised voice; "
         "F0 goes from 120 to 150 Hz (+3.9 semitones); it is "

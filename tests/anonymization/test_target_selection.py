@@ -163,11 +163,15 @@ def test_what_cannot_be_planned_is_refused_in_words(rows, targets, selection, wo
 def assignments(rows, chosen):
     return [
         Assignment(
-            row.role, row.split, row.level, row.speaker, row.utterance if row.level == "utterance" else "",
+            row.role,
+            row.split,
+            row.level,
+            row.speaker,
+            row.utterance if row.level == "utterance" else "",
             target_voice(target),
         )
         for row, target in zip(rows, chosen, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def test_check_finds_nothing_where_the_pool_is_large_enough():

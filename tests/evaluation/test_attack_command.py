@@ -53,9 +53,22 @@ def corpus(tmp_path):
 def attack(shell, corpus, *more, engine=SPECTRUM):
     data = corpus / "data"
     return shell(
-        "attack", "--enrolment", data / "enrolls", "--trials", data / "trials_f", "--original", corpus / "original",
-        "--anonymised", corpus / "anonymised", "--engine", engine, "--out", corpus / "out", "--json", *more,
-    )  # fmt: skip
+        "attack",
+        "--enrolment",
+        data / "enrolls",
+        "--trials",
+        data / "trials_f",
+        "--original",
+        corpus / "original",
+        "--anonymised",
+        corpus / "anonymised",
+        "--engine",
+        engine,
+        "--out",
+        corpus / "out",
+        "--json",
+        *more,
+    )
 
 
 def number(outcome, attack_model, metric="eer", estimator="kaldi"):
@@ -72,8 +85,10 @@ def test_scores_lie_in_the_official_layout_and_give_the_numbers(shell, corpus):
     assert outcome.code == 0, outcome.err
     results = corpus / "out" / f"results-{SPECTRUM}.orig"
     assert sorted(path.parent.name for path in results.rglob("scores")) == [
-        "ASV-enrolls-trials_f", "ASV-enrolls-trials_f_anon", "ASV-enrolls_anon-trials_f_anon",
-    ]  # fmt: skip
+        "ASV-enrolls-trials_f",
+        "ASV-enrolls-trials_f_anon",
+        "ASV-enrolls_anon-trials_f_anon",
+    ]
     for folder, model in zip(
         ("ASV-enrolls-trials_f", "ASV-enrolls-trials_f_anon", "ASV-enrolls_anon-trials_f_anon"),
         ("unprotected", "ignorant", "lazy-informed"),
@@ -253,10 +268,20 @@ def test_one_speaker_is_no_test(shell, corpus):
 def test_real_vectors_and_trials_give_the_published_rates(shell, tmp_path, gender, wanted):
     data = REAL / "data"
     outcome = shell(
-        "attack", "--enrolment", data / "libri_dev_enrolls", "--trials", data / f"libri_dev_trials_{gender}",
-        "--vectors", REAL / "embeddings-dev-original.npz", REAL / "embeddings-dev-ohnn.npz", "--preset", "ge2e",
-        "--out", tmp_path, "--json",
-    )  # fmt: skip
+        "attack",
+        "--enrolment",
+        data / "libri_dev_enrolls",
+        "--trials",
+        data / f"libri_dev_trials_{gender}",
+        "--vectors",
+        REAL / "embeddings-dev-original.npz",
+        REAL / "embeddings-dev-ohnn.npz",
+        "--preset",
+        "ge2e",
+        "--out",
+        tmp_path,
+        "--json",
+    )
     assert outcome.code == 0, outcome.err
     found = [number(outcome, model)["value"] for model in ("unprotected", "ignorant", "lazy-informed")]
     assert found == pytest.approx(wanted, abs=0.006)  # as far as they are written

@@ -31,12 +31,21 @@ def test_verify_recomputes_averages_and_conditions(shell, rank_file):
     assert (answer.code, system["edition"], system["problems"]) == (0, "2024", [])
     assert len(system["reported_numbers"]) == 16
     averages = {(one["metric"], one["split"]): one["recomputed"] for one in system["averages"]}
-    assert averages == {("eer", "dev"): 25, ("eer", "test"): 20, ("wer", "dev"): 4, ("wer", "test"): 5,
-                        ("uar", "dev"): 50, ("uar", "test"): 60}  # fmt: skip
+    assert averages == {
+        ("eer", "dev"): 25,
+        ("eer", "test"): 20,
+        ("wer", "dev"): 4,
+        ("wer", "test"): 5,
+        ("uar", "dev"): 50,
+        ("uar", "test"): 60,
+    }
     [standing] = system["standing"]
     assert [(one["minimum"], one["met"], one["near_limit"]) for one in standing["conditions"]] == [
-        (10, True, False), (20, True, True), (30, False, False), (40, False, False)
-    ]  # fmt: skip
+        (10, True, False),
+        (20, True, True),
+        (30, False, False),
+        (40, False, False),
+    ]
 
 
 def test_verify_prints_every_number_and_verdict(shell, rank_file):
@@ -75,8 +84,12 @@ def test_verify_reads_published_results_whole(shell, system):
     assert [problem["code"] for problem in found["problems"]] == ["copied-asr"]
     assert {reported["key"] for reported in found["reported_numbers"]} <= ALL_METRICS.keys()
     kinds = [(one["metric"], one["split"], one["speech"]) for one in found["averages"]]
-    both = [(metric, split, speech) for metric in ("eer", "wer") for speech in ("original", "anonymised")
-            for split in ("dev", "test")]  # fmt: skip
+    both = [
+        (metric, split, speech)
+        for metric in ("eer", "wer")
+        for speech in ("original", "anonymised")
+        for split in ("dev", "test")
+    ]
     assert kinds[:8] == both
     assert len(set(kinds)) == 12
     for average in found["averages"]:
@@ -115,9 +128,10 @@ def test_compare_names_the_better_one_by_the_metrics_direction(shell):
     assert eer["difference"] == 11.809 - 7.769
     text = shell("compare", R2022 / "mcadams", R2022 / "tts_old_c").out
     [eer_line, wer_line] = [
-        line.split() for line in text.splitlines()
+        line.split()
+        for line in text.splitlines()
         if "average_test" in line and ("semi-informed" in line or ("WER" in line and "anonymised model" in line))
-    ]  # fmt: skip
+    ]
     assert eer_line[-4:] == ["7.769", "11.809", "+4.040", "tts_old_c"]
     assert wer_line[-4:] == ["9.030", "8.285", "-0.745", "tts_old_c"]
 
@@ -175,8 +189,18 @@ def test_compare_leaves_gaps_open(shell, rank_file, tmp_path):
         "–",
         "–",
     ] in lines
-    assert ["libri_test_trials_f", "f", "semi-informed", "EER", "(SpeechBrain),", "%", "19.000", "29.500", "+10.500",
-            "result_for_rank_other"] in lines  # fmt: skip
+    assert [
+        "libri_test_trials_f",
+        "f",
+        "semi-informed",
+        "EER",
+        "(SpeechBrain),",
+        "%",
+        "19.000",
+        "29.500",
+        "+10.500",
+        "result_for_rank_other",
+    ] in lines
     assert answer.code == 1
     assert "result_for_rank_other: the files have errors" in answer.err
 

@@ -154,10 +154,14 @@ def test_score_refuses_in_one_sentence(shell, tmp_path, monkeypatch, arguments, 
 @pytest.mark.parametrize(
     ("enrolment", "trial", "gender", "eer"),
     [
-        ("", "", "f", 2.983), ("", "_anon", "f", 64.35), ("_anon", "_anon", "f", 3.125),
-        ("", "", "m", 0.1553), ("", "_anon", "m", 74.22), ("_anon", "_anon", "m", 0.1553),
+        ("", "", "f", 2.983),
+        ("", "_anon", "f", 64.35),
+        ("_anon", "_anon", "f", 3.125),
+        ("", "", "m", 0.1553),
+        ("", "_anon", "m", 74.22),
+        ("_anon", "_anon", "m", 0.1553),
     ],
-)  # fmt: skip
+)
 def test_score_gives_the_published_eers_of_real_score_files(shell, enrolment, trial, gender, eer):
     trials = f"libri_dev_trials_{gender}"
     scores = LIBRISPEECH / "scores-ohnn" / f"ASV-libri_dev_enrolls{enrolment}-{trials}{trial}" / "scores"

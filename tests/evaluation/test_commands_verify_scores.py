@@ -30,13 +30,15 @@ DATA, SCORES = LIBRISPEECH / "data", LIBRISPEECH / "scores-ohnn"
 STAMP = "results-2022-05-01-10-20-30"
 # EERs of the README beside the scores, by gender and attack model
 EERS = {
-    ("f", "unprotected"): "2.983", ("f", "ignorant"): "64.35", ("f", "semi-informed"): "3.125",
-    ("m", "unprotected"): "0.1553", ("m", "ignorant"): "74.22", ("m", "semi-informed"): "0.1553",
-}  # fmt: skip
+    ("f", "unprotected"): "2.983",
+    ("f", "ignorant"): "64.35",
+    ("f", "semi-informed"): "3.125",
+    ("m", "unprotected"): "0.1553",
+    ("m", "ignorant"): "74.22",
+    ("m", "semi-informed"): "0.1553",
+}
 TEST = "ASV-libri_dev_enrolls-libri_dev_trials_f"
-needs_scores = pytest.mark.skipif(
-    not (SCORES.is_dir() and R2022.is_dir()), reason=f"{SCORES} or {R2022} is not here"
-)  # fmt: skip
+needs_scores = pytest.mark.skipif(not (SCORES.is_dir() and R2022.is_dir()), reason=f"{SCORES} or {R2022} is not here")
 
 
 def measured_number(reported, measured):
@@ -242,8 +244,9 @@ def small_submission(tmp_path):
     folder = tmp_path / STAMP / TEST
     folder.mkdir(parents=True)
     scores.rename(folder / "scores")
-    measured = detection_metrics(*(getattr(join_files(folder / "scores", trials), f"{one}_scores")
-                                   for one in ("target", "nontarget")))  # fmt: skip
+    measured = detection_metrics(
+        *(getattr(join_files(folder / "scores", trials), f"{one}_scores") for one in ("target", "nontarget"))
+    )
     (folder / "EER").write_text(f"EER: {100 * measured.kaldi_eer:.4g}%\n")
     return tmp_path
 

@@ -111,8 +111,12 @@ def test_explanation_is_a_sound_figure(kind):
 
 
 def test_explanation_names_voices_instant_and_what_is_inside():
-    for kind, panel in (("plain", "Waveforms"), ("poles", "Poles, φ becomes φ^0.7"), ("warp", "Where frequencies go"),
-                        ("marks", "Waveforms and pitch marks")):  # fmt: skip
+    for kind, panel in (
+        ("plain", "Waveforms"),
+        ("poles", "Poles, φ becomes φ^0.7"),
+        ("warp", "Where frequencies go"),
+        ("marks", "Waveforms and pitch marks"),
+    ):
         found = texts(drawn(kind))
         assert {"Spectrum and envelope at 1.20 s", "original, F0 118 Hz", "anonymised, no F0", panel} <= set(found), (
             kind
@@ -170,8 +174,11 @@ def test_numbers_hold_pairs_lonely_resonances_and_poles():
     rows = explanation_numbers(WITH_POLES).rows
     assert rows[:2] == (("F0", "Hz", 118, None), ("level", "dBFS", -22.25, -22.25))
     assert [row[2:] for row in rows if row[0].startswith("resonance")] == [
-        (520.0, 640.0), (1480.0, 1730.0), (2500.0, None), (None, 4400.0),
-    ]  # fmt: skip
+        (520.0, 640.0),
+        (1480.0, 1730.0),
+        (2500.0, None),
+        (None, 4400.0),
+    ]
     to_hz = 16000 / (2 * np.pi)
     assert rows[-2][0] == "pole 2, angle"
     assert rows[-2][2:] == pytest.approx((2.0 * to_hz, 2.0**0.7 * to_hz))
@@ -181,9 +188,12 @@ def test_numbers_hold_pairs_lonely_resonances_and_poles():
 def test_numbers_and_curves_read_back_the_same():
     header, *rows = csv.reader(io.StringIO(explanation_curves(PLAIN).csv()))
     assert header == [
-        "frequency_hz", "original_spectrum_db", "original_envelope_db", "anonymised_spectrum_db",
+        "frequency_hz",
+        "original_spectrum_db",
+        "original_envelope_db",
+        "anonymised_spectrum_db",
         "anonymised_envelope_db",
-    ]  # fmt: skip
+    ]
     columns = np.array(rows, float).T
     curves = (side.spectrum_db for side in (PLAIN.original, PLAIN.anonymised))
     np.testing.assert_array_equal(columns[0], HERTZ)

@@ -66,9 +66,21 @@ def _write_lists(folder, utterances):
 def test_original_speech_is_known_and_anonymised_speech_less(shell, corpus):
     trials = [corpus / "demo_trials_f", corpus / "demo_trials_m"]
     outcome = shell(
-        "attack", "--enrolment", corpus / "demo_enrolls", "--trials", *trials, "--original", corpus / "original",
-        "--anonymised", corpus / "anonymised", "--engine", ENGINE, "--out", corpus / "out", "--json",
-    )  # fmt: skip
+        "attack",
+        "--enrolment",
+        corpus / "demo_enrolls",
+        "--trials",
+        *trials,
+        "--original",
+        corpus / "original",
+        "--anonymised",
+        corpus / "anonymised",
+        "--engine",
+        ENGINE,
+        "--out",
+        corpus / "out",
+        "--json",
+    )
     assert outcome.code == 0, outcome.err
     numbers = json.loads(outcome.out)["numbers"]
     rates = {
@@ -82,6 +94,8 @@ def test_original_speech_is_known_and_anonymised_speech_less(shell, corpus):
         assert own < rates[path.name, "ignorant"]
     extras = {(one["metric"], one["speech"]) for one in numbers if one["data_set"] == "demo_enrolls"}
     assert extras == {
-        ("gender_preservation", "anonymised"), ("gender_preservation", "original"),
-        ("inversion_recovery_rate", "anonymised"), ("inversion_chance", "anonymised"),
-    }  # fmt: skip
+        ("gender_preservation", "anonymised"),
+        ("gender_preservation", "original"),
+        ("inversion_recovery_rate", "anonymised"),
+        ("inversion_chance", "anonymised"),
+    }

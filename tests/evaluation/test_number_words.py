@@ -10,17 +10,36 @@ def said(text):
 @pytest.mark.parametrize(
     ("digits", "words"),
     [
-        ("0", "zero"), ("7", "seven"), ("13", "thirteen"), ("21", "twenty one"), ("40", "forty"),
-        ("100", "one hundred"), ("101", "one hundred and one"), ("999", "nine hundred and ninety nine"),
-        ("1000", "one thousand"), ("1001", "one thousand and one"),
+        ("0", "zero"),
+        ("7", "seven"),
+        ("13", "thirteen"),
+        ("21", "twenty one"),
+        ("40", "forty"),
+        ("100", "one hundred"),
+        ("101", "one hundred and one"),
+        ("999", "nine hundred and ninety nine"),
+        ("1000", "one thousand"),
+        ("1001", "one thousand and one"),
         ("12345", "twelve thousand three hundred and forty five"),
-        ("1000000", "one million"), ("2000000015", "two billion and fifteen"),
-        ("300,000", "three hundred thousand"), ("3.14", "three point one four"), ("0.5", "zero point five"),
-        ("1st", "first"), ("2nd", "second"), ("3rd", "third"), ("5th", "fifth"), ("8th", "eighth"), ("9th", "ninth"),
-        ("12th", "twelfth"), ("20th", "twentieth"), ("21st", "twenty first"), ("100th", "one hundredth"),
-        ("90s", "nineties"), ("6s", "sixes"),
+        ("1000000", "one million"),
+        ("2000000015", "two billion and fifteen"),
+        ("300,000", "three hundred thousand"),
+        ("3.14", "three point one four"),
+        ("0.5", "zero point five"),
+        ("1st", "first"),
+        ("2nd", "second"),
+        ("3rd", "third"),
+        ("5th", "fifth"),
+        ("8th", "eighth"),
+        ("9th", "ninth"),
+        ("12th", "twelfth"),
+        ("20th", "twentieth"),
+        ("21st", "twenty first"),
+        ("100th", "one hundredth"),
+        ("90s", "nineties"),
+        ("6s", "sixes"),
     ],
-)  # fmt: skip
+)
 def test_first_reading_is_the_plain_one(digits, words):
     assert said(digits)[0] == words
 
@@ -28,14 +47,26 @@ def test_first_reading_is_the_plain_one(digits, words):
 @pytest.mark.parametrize(
     ("digits", "words"),
     [
-        ("1905", "nineteen oh five"), ("1905", "nineteen hundred and five"), ("1905", "nineteen hundred five"),
-        ("1905", "one thousand nine hundred and five"), ("1987", "nineteen eighty seven"), ("1900", "nineteen hundred"),
-        ("2020", "twenty twenty"), ("2005", "two thousand five"), ("2005", "twenty oh five"),
-        ("2500", "twenty five hundred"), ("250", "two fifty"), ("305", "three oh five"), ("100", "a hundred"),
-        ("1500", "a thousand five hundred"), ("1980s", "nineteen eighties"), ("007", "oh oh seven"), ("42", "four two"),
+        ("1905", "nineteen oh five"),
+        ("1905", "nineteen hundred and five"),
+        ("1905", "nineteen hundred five"),
+        ("1905", "one thousand nine hundred and five"),
+        ("1987", "nineteen eighty seven"),
+        ("1900", "nineteen hundred"),
+        ("2020", "twenty twenty"),
+        ("2005", "two thousand five"),
+        ("2005", "twenty oh five"),
+        ("2500", "twenty five hundred"),
+        ("250", "two fifty"),
+        ("305", "three oh five"),
+        ("100", "a hundred"),
+        ("1500", "a thousand five hundred"),
+        ("1980s", "nineteen eighties"),
+        ("007", "oh oh seven"),
+        ("42", "four two"),
         ("3.05", "three point oh five"),
     ],
-)  # fmt: skip
+)
 def test_other_usual_readings_are_known(digits, words):
     assert words in said(digits)
 

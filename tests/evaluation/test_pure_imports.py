@@ -6,9 +6,19 @@ import subprocess
 import sys
 
 HEAVY = (
-    "ctranslate2", "django", "faster_whisper", "matplotlib", "numba", "onnxruntime", "pandas", "parselmouth", "pyworld",
-    "scipy", "soundfile", "torch",
-)  # fmt: skip
+    "ctranslate2",
+    "django",
+    "faster_whisper",
+    "matplotlib",
+    "numba",
+    "onnxruntime",
+    "pandas",
+    "parselmouth",
+    "pyworld",
+    "scipy",
+    "soundfile",
+    "torch",
+)
 PACKAGES = (
     "common",
     *(f"speech.{name}" for name in ("audio", "encoders", "features", "model_files", "pitch", "predictors")),

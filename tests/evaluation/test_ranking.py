@@ -50,16 +50,22 @@ def codes(row):
 def test_cumulative_policy_ranks_a_system_in_every_condition_that_it_meets():
     leaderboard = rank([entry("A", 32, 9), entry("B", 16, 8)], policy(policy="cumulative"))
     assert [(one.minimum, ranks(one)) for one in leaderboard.tables] == [
-        (15, [("B", 1), ("A", 2)]), (20, [("A", 1)]), (25, [("A", 1)]), (30, [("A", 1)])
-    ]  # fmt: skip
+        (15, [("B", 1), ("A", 2)]),
+        (20, [("A", 1)]),
+        (25, [("A", 1)]),
+        (30, [("A", 1)]),
+    ]
     assert [one.upper for one in leaderboard.tables] == [None] * 4
 
 
 def test_interval_policy_ranks_a_system_in_one_condition():
     leaderboard = rank([entry("A", 32, 9), entry("B", 16, 8)], policy(policy="interval"))
     assert [(one.minimum, one.upper, ranks(one)) for one in leaderboard.tables] == [
-        (15, 20, [("B", 1)]), (20, 25, []), (25, 30, []), (30, None, [("A", 1)])
-    ]  # fmt: skip
+        (15, 20, [("B", 1)]),
+        (20, 25, []),
+        (25, 30, []),
+        (30, None, [("A", 1)]),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -112,8 +118,11 @@ def test_empty_condition_names_who_came_nearest():
 def test_nearest_of_an_interval_may_lie_above_it():
     leaderboard = rank([entry("A", 10, 8), entry("B", 21, 7)], policy(policy="interval"))
     assert [one.nearest and (one.nearest.entry.key, one.nearest.distance) for one in leaderboard.tables] == [
-        ("B", 1), None, ("B", 4), ("B", 9)
-    ]  # fmt: skip
+        ("B", 1),
+        None,
+        ("B", 4),
+        ("B", 9),
+    ]
 
 
 def test_eer_above_chance_is_accepted_with_a_hint():
@@ -134,8 +143,9 @@ def test_lower_wer_is_better_and_higher_uar():
     ]
     tables = rank(both, make_policy(recipe)).tables
     assert [(one.number, one.utility.metric, ranks(one)) for one in tables[:2]] == [
-        (1, "wer", [("B", 1), ("A", 2)]), (1, "uar", [("A", 1), ("B", 2)])
-    ]  # fmt: skip
+        (1, "wer", [("B", 1), ("A", 2)]),
+        (1, "uar", [("A", 1), ("B", 2)]),
+    ]
 
 
 def test_equal_values_share_a_rank_in_the_order_of_higher_eer():
@@ -160,9 +170,7 @@ def test_only_the_system_of_lowest_wer_of_a_team_is_ranked():
 
 def test_best_system_of_a_team_is_chosen_in_each_condition_anew():
     leaderboard = rank([entry("T1-p1", 32, 9), entry("T1-c1", 17, 8)], policy())
-    assert [ranks(one) for one in leaderboard.tables] == [
-        [("T1-c1", 1), ("T1-p1", None)], *[[("T1-p1", 1)]] * 3
-    ]  # fmt: skip
+    assert [ranks(one) for one in leaderboard.tables] == [[("T1-c1", 1), ("T1-p1", None)], *[[("T1-p1", 1)]] * 3]
 
 
 def test_of_two_equal_systems_of_a_team_the_more_private_is_ranked():
@@ -266,7 +274,7 @@ def test_claimed_value_of_a_gate_counts_as_a_claim():
         ({"wer": -1}, "An average WER of -1 % is no rate."),
         ({"reasons": (Reason("failed-check", "Trials are missing."),)}, "Trials are missing."),
     ],
-)  # fmt: skip
+)
 def test_unrankable_system_is_listed_with_the_reason(fields, text):
     leaderboard = rank([entry(**{"key": "A", "eer": 16, "wer": 8} | fields), entry("B", 16, 9)], policy())
     assert all(row.entry.key != "A" for one in leaderboard.tables for row in one.rows)
@@ -457,8 +465,12 @@ def test_moves_name_who_moves_from_one_policy_to_another():
     systems = [entry("A", 11, 9), entry("B", 16, 8), entry("C", 21, 8.5)]
     found = moves(rank(systems, policy()), rank(systems, policy(minimum_eers=[10, 15], policy="interval")))
     assert [(one.minimum, one.before is None, one.after is None) for one in found] == [
-        (10, True, False), (15, False, False), (20, False, True), (25, False, True), (30, False, True)
-    ]  # fmt: skip
+        (10, True, False),
+        (15, False, False),
+        (20, False, True),
+        (25, False, True),
+        (30, False, True),
+    ]
     assert [(move.entry.key, move.before, move.after and move.after.rank) for move in found[0].moves] == [
         ("A", None, 1)
     ]
@@ -502,11 +514,16 @@ policies = st.builds(
 def built(rows):
     return [
         entry(
-            f"{team}-{number}", eer, wer, rho=rho, is_late=late, kind=kind,
+            f"{team}-{number}",
+            eer,
+            wer,
+            rho=rho,
+            is_late=late,
+            kind=kind,
             wer_interval=None if width is None else (wer - width, wer + width),
         )
         for number, (eer, wer, team, late, rho, kind, width) in enumerate(rows)
-    ]  # fmt: skip
+    ]
 
 
 @given(st.lists(drawn, max_size=12), policies, st.randoms(use_true_random=False))

@@ -28,17 +28,24 @@ def test_unknown_edition_is_refused():
 def test_2022_holds_the_sets_of_the_protocol():
     recipe = load_recipe("2022")
     assert [one.name for one in recipe.sets("trial", "test")] == [
-        "libri_test_trials_f", "libri_test_trials_m", "vctk_test_trials_f", "vctk_test_trials_m",
-        "vctk_test_trials_f_common", "vctk_test_trials_m_common",
-    ]  # fmt: skip
+        "libri_test_trials_f",
+        "libri_test_trials_m",
+        "vctk_test_trials_f",
+        "vctk_test_trials_m",
+        "vctk_test_trials_f_common",
+        "vctk_test_trials_m_common",
+    ]
     # columns of protocol 1.1: every count and every hash is there, and trials add up
     assert len(recipe.sets("trial")) == SETS_2022
     assert sum(one.trials or 0 for one in recipe.sets("trial")) == 131266
     assert sum(one.utterances or 0 for one in recipe.sets("enrolment")) == 343 + 438 + 600 + 600
     assert all(len(one.id_hash) == 16 for one in (*recipe.sets("trial"), *recipe.sets("enrolment")))
     assert {one.name: one.words for one in recipe.sets("recognition")} == {
-        "libri_dev_asr": 39783, "libri_test_asr": 35042, "vctk_dev_asr": 86627, "vctk_test_asr": 86642,
-    }  # fmt: skip
+        "libri_dev_asr": 39783,
+        "libri_test_asr": 35042,
+        "vctk_dev_asr": 86627,
+        "vctk_test_asr": 86642,
+    }
     # what is anonymised together is what is tried, different and common; what is recognised is all of it
     joint = {one.name: one.utterances for one in recipe.sets("joint")}
     for one in recipe.sets("trial"):
@@ -104,8 +111,10 @@ def test_real_data_directories_match_their_recipe(edition):
     for folder in folders:
         one, speakers = recipe.data_sets[folder.name], read_utt2spk(folder / "utt2spk").content
         assert (one.utterances, one.speakers, one.id_hash) == (
-            len(speakers), len(set(speakers.values())), list_hash(speakers)
-        )  # fmt: skip
+            len(speakers),
+            len(set(speakers.values())),
+            list_hash(speakers),
+        )
         if one.role == "trial":
             trials = read_trials(folder / "trials").content
             targets, models = sum(trial.target for trial in trials), {trial.model for trial in trials}

@@ -195,7 +195,7 @@ def test_long_alignments_are_wrapped(capsys):
         (["--hypotheses", "{}/text", "--text", "{}/empty"], "expected at least one line"),
         (["{}/a1.flac", "--text", "{}/other"], "expected transcripts of the utterances recognised, found none"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_used_is_one_sentence(shell, listener, corpus, arguments, sentence):
     (corpus / "empty").touch()
     (corpus / "other").write_text("z9 WORDS\n")

@@ -36,9 +36,11 @@ from evaluation.metrics.word_normalization import RULES, find_rule, written_engl
         ("3.14 at 10:30 and 4:00", "THREE POINT ONE FOUR AT TEN THIRTY AND FOUR O'CLOCK"),
         ("007", "ZERO ZERO SEVEN"),
         ("½", "ONE TWO"),
-        ("", ""), ("…!?", ""), ("東京", ""),
+        ("", ""),
+        ("…!?", ""),
+        ("東京", ""),
     ],
-)  # fmt: skip
+)
 def test_written_english_becomes_plain_words(written, said):
     assert written_english(written) == said
 

@@ -55,9 +55,14 @@ class Voices:
 
 def extras_of(voices, **fields):
     attacker = Attacker(
-        "some", Speech.ORIGINAL, voices.vectors, voices.speakers, choose_scorer("some"), TRIALS,
+        "some",
+        Speech.ORIGINAL,
+        voices.vectors,
+        voices.speakers,
+        choose_scorer("some"),
+        TRIALS,
         **({"genders": lambda _: voices.genders} | fields),
-    )  # fmt: skip
+    )
     results = SystemResults("some", "2022", (), (), (), (), ())
     sources = Sources(RECIPE, RECIPE.track)
     work = Work(Path(), results, sources, lambda _: None, lambda *_: None)

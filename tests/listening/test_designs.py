@@ -216,10 +216,23 @@ def lose_certificate(study):
 
 
 TAMPERINGS = [
-    swap_positions, give_twice, take_away, take_block_away, change_class, change_system, change_recording,
-    anonymise_enrolment, change_source, score_practice, change_answer, change_plan, change_stored_check, forge,
-    lose_file, lose_certificate,
-]  # fmt: skip
+    swap_positions,
+    give_twice,
+    take_away,
+    take_block_away,
+    change_class,
+    change_system,
+    change_recording,
+    anonymise_enrolment,
+    change_source,
+    score_practice,
+    change_answer,
+    change_plan,
+    change_stored_check,
+    forge,
+    lose_file,
+    lose_certificate,
+]
 
 
 @pytest.fixture

@@ -109,9 +109,14 @@ def test_missed_controls_failed_headphones_and_tampering_are_flagged():
 
 def test_every_finding_reads_as_a_sentence_that_tells_no_rating():
     record = Record(
-        10, 8, {"verifiability": [7] * 52, TASK: [5, 6] * 26}, [Timing(1, 8)] * 52, [False], {"woods": False},
+        10,
+        8,
+        {"verifiability": [7] * 52, TASK: [5, 6] * 26},
+        [Timing(1, 8)] * 52,
+        [False],
+        {"woods": False},
         [frozenset({"muted"})],
-    )  # fmt: skip
+    )
     told = {found.kind: rules.sentence(found.kind, found.data) for found in findings(record)}
     assert told["straight-lining"] == "52 of 52 ratings of verifiability in a row are the same."
     assert told["too-fast"] == "Half of 52 trials took 12 % of their speech, or less."

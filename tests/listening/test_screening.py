@@ -220,9 +220,16 @@ def test_default_screening_is_sound_and_every_problem_of_another_is_told():
     assert parse_screening(DEFAULT_SCREENING).headphone_tests == ("huggins",)
     with pytest.raises(PlanError) as raised:
         parse_screening(
-            {"sound": "yes", "headphones": "loud", "headphones_gate": 1, "headphones_attempts": 0,
-             "native_languages": "en", "gold_gate": "ban", "more": 1}
-        )  # fmt: skip
+            {
+                "sound": "yes",
+                "headphones": "loud",
+                "headphones_gate": 1,
+                "headphones_attempts": 0,
+                "native_languages": "en",
+                "gold_gate": "ban",
+                "more": 1,
+            }
+        )
     assert [problem.partition(":")[0] for problem in raised.value.problems] == [
         "The screening",
         "The sound test",

@@ -77,5 +77,15 @@ def add_play(session, *notes, position=1, whole=True):
     return Play.objects.create(session=session, trial=trial, slot="a", remarks=list(notes), **heard)
 
 
-__all__ = ["add_gold", "add_play", "answer_trials", "by_place", "finish", "finished_session", "make_session",
-           "make_stimulus", "make_study", "varied"]  # fmt: skip
+__all__ = [
+    "add_gold",
+    "add_play",
+    "answer_trials",
+    "by_place",
+    "finish",
+    "finished_session",
+    "make_session",
+    "make_stimulus",
+    "make_study",
+    "varied",
+]

@@ -87,9 +87,16 @@ class Challenge:
 
     def make_upload(self, state):
         upload = Upload.objects.create(
-            edition=self.edition, team=self.team, file_name="hidden-archive.zip", size=10, offset=4, state=state,
-            system_kind="primary", created_by=self.owner, expires_at=timezone.now() + timedelta(days=1),
-        )  # fmt: skip
+            edition=self.edition,
+            team=self.team,
+            file_name="hidden-archive.zip",
+            size=10,
+            offset=4,
+            state=state,
+            system_kind="primary",
+            created_by=self.owner,
+            expires_at=timezone.now() + timedelta(days=1),
+        )
         upload_path(upload).write_bytes(b"abcd")
         return upload
 

@@ -29,9 +29,17 @@ RULE = "written-english-1"
 
 
 def attacked(
-    submission, engine="long-term-spectrum", *, eers=None, sets=("tones_trials_f", "tones_trials_m"),
-    state="succeeded", trained=None, missing=(), speakers=4, with_files=True,
-):  # fmt: skip
+    submission,
+    engine="long-term-spectrum",
+    *,
+    eers=None,
+    sets=("tones_trials_f", "tones_trials_m"),
+    state="succeeded",
+    trained=None,
+    missing=(),
+    speakers=4,
+    with_files=True,
+):
     """An attack of a submission; with `trained`, a training run, by seed 1 of it."""
     key = f"trained-{trained.pk}-s1" if trained else attackers.find_engine(engine).key
     name = key if trained else engine
@@ -43,20 +51,34 @@ def attacked(
     }
     title = f"Attack by {name} · {submission.system}"
     run = EvaluationRun.objects.create(
-        submission=submission, kind=EvaluationRun.Kind.ATTACK, recipe="attack", recipe_version="1",
-        code_version="1.2.3", engine=name,
+        submission=submission,
+        kind=EvaluationRun.Kind.ATTACK,
+        recipe="attack",
+        recipe_version="1",
+        code_version="1.2.3",
+        engine=name,
         parameters={"engine_key": key, "trial_sets": list(sets)} | by_training,
-    )  # fmt: skip
+    )
     vectors = [
-        make_job(state, kind="vectors", title=f"Vectors of {one}", edition=submission.system.edition_name,
-                 parameters={"run": run.pk, "data_set": one})
+        make_job(
+            state,
+            kind="vectors",
+            title=f"Vectors of {one}",
+            edition=submission.system.edition_name,
+            parameters={"run": run.pk, "data_set": one},
+        )
         for one in sets
-    ]  # fmt: skip
+    ]
     last = "waiting" if state == "running" else "cancelled" if state == "failed" else state
     run.job = make_job(
-        last, kind="attack", title=title, edition=submission.system.edition_name, parameters={"run": run.pk},
-        after=vectors[-1], result=result if state == "succeeded" else {},
-    )  # fmt: skip
+        last,
+        kind="attack",
+        title=title,
+        edition=submission.system.edition_name,
+        parameters={"run": run.pk},
+        after=vectors[-1],
+        result=result if state == "succeeded" else {},
+    )
     run.save()
     if state == "succeeded":
         rates = eers or (SEMI if trained else FALLING)
@@ -79,14 +101,22 @@ def _measure(run, data_set, rates, *, with_voices):
             )
 
         numbers += [
-            number("eer", "kaldi", eer, low=low, high=high), number("eer", "rocch", eer), number("cllr", "", 0.9),
+            number("eer", "kaldi", eer, low=low, high=high),
+            number("eer", "rocch", eer),
+            number("cllr", "", 0.9),
             number("linkability", "", 0.3),
-        ]  # fmt: skip
+        ]
         run.score_sets.create(
-            data_set=data_set, gender=gender if gender is not Gender.MIXED else "x", attack_model=attack,
-            training=speeches[0], enrolment=speeches[1], speech=speeches[2], target_count=16, nontarget_count=48,
+            data_set=data_set,
+            gender=gender if gender is not Gender.MIXED else "x",
+            attack_model=attack,
+            training=speeches[0],
+            enrolment=speeches[1],
+            speech=speeches[2],
+            target_count=16,
+            nontarget_count=48,
             key=_scores(),
-        )  # fmt: skip
+        )
     if with_voices:
         identity = (data_set, gender, "gain_of_voice_distinctiveness", "official")
         numbers.append(Number(NumberIdentity(*identity), -3.25, Basis.SIMILARITY, 4))
@@ -118,9 +148,14 @@ def recognised(submission, engine="moonshine-tiny", *, sets=("tones_trials_f",),
     """A recognition of a submission: of each set every utterance, with an error of each kind in the first."""
     key = recognizers.find_engine(engine).key
     run = EvaluationRun.objects.create(
-        submission=submission, kind=EvaluationRun.Kind.RECOGNITION, recipe="recognition", recipe_version="1",
-        code_version="1.2.3", engine=engine, parameters={"engine_key": key, "rule": RULE, "data_sets": list(sets)},
-    )  # fmt: skip
+        submission=submission,
+        kind=EvaluationRun.Kind.RECOGNITION,
+        recipe="recognition",
+        recipe_version="1",
+        code_version="1.2.3",
+        engine=engine,
+        parameters={"engine_key": key, "rule": RULE, "data_sets": list(sets)},
+    )
     rows, differences = [], []
     for data_set in sets:
         spoken = _spoken(submission, data_set)
@@ -129,18 +164,33 @@ def recognised(submission, engine="moonshine-tiny", *, sets=("tones_trials_f",),
         gender = spoken[0]["gender"]
         for speech, rate in (("anonymised", 25.0), ("original", 5.0)):
             rows.append(
-                {"data_set": data_set, "gender": gender, "speech": speech, "utterances": len(spoken), "speakers": 2,
-                 "words": 5 * len(spoken), "insertions": 1, "deletions": 1, "substitutions": 1, "error_rate": rate,
-                 "low": rate - 2, "high": rate + 2, "honest": rate if speech == "anonymised" else None,
-                 "clipped": rate if speech == "anonymised" else None}
-            )  # fmt: skip
+                {
+                    "data_set": data_set,
+                    "gender": gender,
+                    "speech": speech,
+                    "utterances": len(spoken),
+                    "speakers": 2,
+                    "words": 5 * len(spoken),
+                    "insertions": 1,
+                    "deletions": 1,
+                    "substitutions": 1,
+                    "error_rate": rate,
+                    "low": rate - 2,
+                    "high": rate + 2,
+                    "honest": rate if speech == "anonymised" else None,
+                    "clipped": rate if speech == "anonymised" else None,
+                }
+            )
         differences.append({"data_set": data_set, "gender": gender, "value": 20.0, "low": 15.0, "high": 25.0})
     result = {"rows": rows, "differences": differences, "notes": ["a note of the run"], "rule": RULE}
     run.job = make_job(
-        state, kind="recognition", title=f"Recognition by {engine} · {submission.system}",
-        edition=submission.system.edition_name, parameters={"run": run.pk},
+        state,
+        kind="recognition",
+        title=f"Recognition by {engine} · {submission.system}",
+        edition=submission.system.edition_name,
+        parameters={"run": run.pk},
         result=result if state == "succeeded" else {},
-    )  # fmt: skip
+    )
     run.save()
     return run
 
@@ -153,10 +203,20 @@ def _spoken(submission, data_set):
         first, number, of, *_ = text.split()
         heard = f"{first} NEW {number} {of} LISTENER" if position == 0 else text
         rows.append(
-            {"utterance": file.utterance.name, "data_set": data_set, "speaker": file.utterance.speaker.name,
-             "gender": file.utterance.speaker.gender, "file": file.pk, "words": 5, "errors": 3 if position == 0 else 0,
-             **dict.fromkeys(("insertions", "deletions", "substitutions"), int(position == 0)),
-             "original_errors": 0 if position else None, "is_runaway": position == 0, "reference": text,
-             "hypothesis": heard, "original": text if position else None}
-        )  # fmt: skip
+            {
+                "utterance": file.utterance.name,
+                "data_set": data_set,
+                "speaker": file.utterance.speaker.name,
+                "gender": file.utterance.speaker.gender,
+                "file": file.pk,
+                "words": 5,
+                "errors": 3 if position == 0 else 0,
+                **dict.fromkeys(("insertions", "deletions", "substitutions"), int(position == 0)),
+                "original_errors": 0 if position else None,
+                "is_runaway": position == 0,
+                "reference": text,
+                "hypothesis": heard,
+                "original": text if position else None,
+            }
+        )
     return rows

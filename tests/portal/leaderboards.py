@@ -28,9 +28,12 @@ def _is_lost(number, lost):
 def make_baseline(edition, label="B2", **numbers):
     """A baseline of the organizers in this edition."""
     system = System.objects.create(
-        name=f"{edition.name}-{label}".lower().replace(".", "-"), label=label, title=f"Baseline {label}",
-        edition=edition, is_baseline=True,
-    )  # fmt: skip
+        name=f"{edition.name}-{label}".lower().replace(".", "-"),
+        label=label,
+        title=f"Baseline {label}",
+        edition=edition,
+        is_baseline=True,
+    )
     put_on_leaderboard(system, **numbers)
     return system
 

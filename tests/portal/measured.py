@@ -21,9 +21,15 @@ def anonymized(system, data_set, state="succeeded", seed=2022, method="mcadams-2
     """The run and the job that made the files of a data set."""
     job = make_job(state, kind="anonymize", title=f"B2 on {data_set}", edition=system.edition_name)
     return AnonymizationRun.objects.create(
-        submission=system.submissions.get(), data_set=data_set, method=method, recipe_version="1",
-        code_version="1.2.3", seed=seed, job=job, **fields,
-    )  # fmt: skip
+        submission=system.submissions.get(),
+        data_set=data_set,
+        method=method,
+        recipe_version="1",
+        code_version="1.2.3",
+        seed=seed,
+        job=job,
+        **fields,
+    )
 
 
 def planned(system, data_set, *, method="mcadams-2022", seed=2022, **fields):
@@ -65,6 +71,10 @@ def write_values(run):
             numbers = [number for each in measures if (number := getattr(each, FIELDS[metric.key])) is not None]
             if numbers:
                 run.values.create(
-                    metric=metric.key, estimator=f"estimator of {metric.key}", gender=gender,
-                    value=statistics.fmean(numbers), spread=statistics.pstdev(numbers), n=len(numbers),
-                )  # fmt: skip
+                    metric=metric.key,
+                    estimator=f"estimator of {metric.key}",
+                    gender=gender,
+                    value=statistics.fmean(numbers),
+                    spread=statistics.pstdev(numbers),
+                    n=len(numbers),
+                )

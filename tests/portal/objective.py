@@ -31,9 +31,13 @@ def make_objective_run(submission, numbers, *, missing=(), state="succeeded"):
     unlike = sum(number.agrees is False for number in numbers)
     job = make_job(state, kind="objective", result={"missing": said, "disagreements": unlike}, **fields)
     run = EvaluationRun.objects.create(
-        submission=submission, kind=EvaluationRun.Kind.OBJECTIVE, job=job, recipe_version="1", code_version="1.2.3",
+        submission=submission,
+        kind=EvaluationRun.Kind.OBJECTIVE,
+        job=job,
+        recipe_version="1",
+        code_version="1.2.3",
         recipe=f"objective-{submission.system.edition.recipe.edition}",
-    )  # fmt: skip
+    )
     run.values.model.objects.bulk_create(make_row(run, number) for number in numbers)
     return run
 

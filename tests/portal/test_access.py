@@ -532,9 +532,19 @@ def _of_engines(submission: Submission, data_set: DataSet) -> dict[str, list[obj
     recognised(submission, sets=[data_set.name])
     arguments: dict[str, list[object]] = {
         f"systems:{name}": ["b2"]
-        for name in ("attacks", "new-attack", "attack-progress", "attacks-csv", "attacks-json", "recognition",
-                     "new-recognition", "recognition-progress", "recognition-csv", "recognised-utterances-csv")
-    }  # fmt: skip
+        for name in (
+            "attacks",
+            "new-attack",
+            "attack-progress",
+            "attacks-csv",
+            "attacks-json",
+            "recognition",
+            "new-recognition",
+            "recognition-progress",
+            "recognition-csv",
+            "recognised-utterances-csv",
+        )
+    }
     return arguments | {
         "systems:attack-scores": ["b2", attack.pk, attack.score_sets.order_by("pk").first().pk],
         "systems:attack-archive": ["b2", attack.pk],

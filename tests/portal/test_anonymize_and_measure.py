@@ -593,9 +593,14 @@ def edition(demo):
 
 def begin(edition, **settings):
     system = start_edition_baseline(
-        edition=edition, label="B2.a", data_sets=edition.corpus.data_sets.all(), method="mcadams-2022", seed=1,
-        by=edition.organizers.first(), **settings,
-    )  # fmt: skip
+        edition=edition,
+        label="B2.a",
+        data_sets=edition.corpus.data_sets.all(),
+        method="mcadams-2022",
+        seed=1,
+        by=edition.organizers.first(),
+        **settings,
+    )
     return system.submissions.get()
 
 

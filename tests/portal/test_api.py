@@ -117,8 +117,13 @@ def test_submission_shows_timeline_counts_and_report(challenge, team):
     assert content["archive"] == {"file_name": "hidden-archive.zip", "size": 10, "sha256": ""}
     assert [one["path"] for one in content["documents"]] == ["paper/system <b>.pdf"]
     assert {one["kind"] for one in content["jobs"]} == {
-        "anonymize", "measure", "objective", "attack", "recognition", "train-attacker",
-    }  # fmt: skip
+        "anonymize",
+        "measure",
+        "objective",
+        "attack",
+        "recognition",
+        "train-attacker",
+    }
 
 
 def test_report_comes_as_json_and_csv(challenge, team):

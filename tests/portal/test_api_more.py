@@ -311,8 +311,10 @@ def test_audit_trail_comes_in_pages_and_as_csv(challenge, organizer):
     )
     newest = content["results"][0]
     assert (newest["actor"], newest["kind"], newest["details"]) == (
-        str(challenge.organizer), "team", "contact: Ada Lovelace → Eve"
-    )  # fmt: skip
+        str(challenge.organizer),
+        "team",
+        "contact: Ada Lovelace → Eve",
+    )
     rows = list(csv.reader(io.StringIO(organizer.get("editions/vpc/audit?format=csv").content.decode())))
     assert (rows[0][0], len(rows)) == ("time", 1 + before + 3)
     assert organizer.get(f"editions/vpc/audit?team={challenge.rival_team.pk}").json()["count"] == 1

@@ -19,10 +19,13 @@ from tests.portal.objective import tones_edition
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures", "few_resamples")]
 
 EXTRAS = {
-    ("gender_preservation", "all", "anonymised"), ("gender_preservation", "f", "anonymised"),
-    ("gender_preservation", "m", "anonymised"), ("gender_preservation", "all", "original"),
-    ("inversion_recovery_rate", "all", "anonymised"), ("inversion_chance", "all", "anonymised"),
-}  # fmt: skip
+    ("gender_preservation", "all", "anonymised"),
+    ("gender_preservation", "f", "anonymised"),
+    ("gender_preservation", "m", "anonymised"),
+    ("gender_preservation", "all", "original"),
+    ("inversion_recovery_rate", "all", "anonymised"),
+    ("inversion_chance", "all", "anonymised"),
+}
 
 
 def test_extras_stand_on_page_files_and_api(client):

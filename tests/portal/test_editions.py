@@ -450,9 +450,7 @@ def test_audit_trail_is_handed_out_as_csv_without_formulas(client, organizer):
     rows = list(csv.reader(client.get(f"/editions/{edition.name}/audit.csv").content.decode().splitlines()))
     assert rows[0] == ["time", "person", "action", "subject", "kind", "details"]
     assert rows[1][1:3] + rows[1][4:] == ["the portal", "team.members_frozen", "team", "members: Ada"]
-    assert rows[2][1:] == [
-        str(organizer), "edition.changed", "'=1+1", "edition", "fields: title, name; is late: no"
-    ]  # fmt: skip
+    assert rows[2][1:] == [str(organizer), "edition.changed", "'=1+1", "edition", "fields: title, name; is late: no"]
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -273,8 +273,16 @@ def test_no_page_fails_at_odd_parameters(value, client, organizer):
     make_system(make_corpus())
     query = dict.fromkeys(("page", "text", "speaker", "gender", "order", "state", "side", "name"), value)
     sets = "tones_trials_f"
-    for address in ("/corpora/tones/utterances/", f"/corpora/tones/sets/{sets}/", "/corpora/tones/speakers/",
-                    "/corpora/import/", "/systems/", "/systems/b2-tones/", "/jobs/", "/"):  # fmt: skip
+    for address in (
+        "/corpora/tones/utterances/",
+        f"/corpora/tones/sets/{sets}/",
+        "/corpora/tones/speakers/",
+        "/corpora/import/",
+        "/systems/",
+        "/systems/b2-tones/",
+        "/jobs/",
+        "/",
+    ):
         response = client.get(address, {key: text.encode("utf-8", "replace") for key, text in query.items()})
         assert response.status_code == 200
         assert "<script>alert" not in response.content.decode()

@@ -111,9 +111,12 @@ def test_published_leaderboard_holds_no_report_and_no_claim_of_a_team(client, ed
     system = System.objects.get(label="T01-p1")
     run = EvaluationRun.objects.get(submission__system=system)
     run.values.update(reported=77.125, reported_text="77.125", reported_in="exp/secret-folder/results.txt")
-    submission = put_on_leaderboard(make_team_system(system.team, "c2"), eer=12, wer=8, missing=[
-        ("EER (Kaldi) of vctk_test_trials_f, semi-informed", "exp/secret-folder/scores holds no line", True)
-    ])  # fmt: skip
+    submission = put_on_leaderboard(
+        make_team_system(system.team, "c2"),
+        eer=12,
+        wer=8,
+        missing=[("EER (Kaldi) of vctk_test_trials_f, semi-informed", "exp/secret-folder/scores holds no line", True)],
+    )
     publish(edition)
     for path in ADDRESSES[:4]:
         content = client.get(f"/editions/{edition.name}/leaderboard/{path}").content.decode()
@@ -300,8 +303,11 @@ def test_groups_have_letters(client):
     table = client.get(f"/editions/{edition.name}/leaderboard/").context["sections"][0].table
     group = [column.key for column in table.columns].index("group")
     assert [(row.cells[1].text, row.cells[group].text) for row in table.rows] == [
-        ("T01-p1", "a"), ("T02-p1", "a"), ("Original", ""), ("T03-p1", "")
-    ]  # fmt: skip
+        ("T01-p1", "a"),
+        ("T02-p1", "a"),
+        ("Original", ""),
+        ("T03-p1", ""),
+    ]
 
 
 def forty_systems(edition):

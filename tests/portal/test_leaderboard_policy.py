@@ -113,8 +113,9 @@ def test_preview_says_who_moves(client, edition, address):
     page = policy_page(edition)
     [first, *_] = page["changes"]
     assert [(move["entry"].label, move["before"], move["after"], move["direction"]) for move in first["moves"]] == [
-        ("T02-p1", "late", "1", "up"), ("T01-c1", "1", "2", "down")
-    ]  # fmt: skip
+        ("T02-p1", "late", "1", "up"),
+        ("T01-c1", "1", "2", "down"),
+    ]
     assert (first["unmoved"], page["n_moves"]) == (1, 6)
     assert page["dropped_words"] == ["Late submissions are listed without a rank."]
     assert page["new_words"] == ["Late submissions are ranked."]
@@ -139,8 +140,9 @@ def test_draft_goes_live_and_back(client, edition, address):
     assert client.post(f"{address}policy/live/").url == address
     edition.refresh_from_db()
     assert (edition.leaderboard_policy, edition.draft_policy) == (
-        {"late": "ranked", "gates": {"pitch_correlation": None}}, {}
-    )  # fmt: skip
+        {"late": "ranked", "gates": {"pitch_correlation": None}},
+        {},
+    )
     assert build_leaderboard(edition).table.tables[0].rows[0].rank == 1
     client.post(f"{address}policy/", FORM)
     edition.refresh_from_db()

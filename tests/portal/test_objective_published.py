@@ -36,10 +36,15 @@ STAMP = "exp/results-2022-07-01-10-00-00"
 TABLES = {
     "tts_old_c": ("3.539 3.786", "11.742 11.809", "7.305 8.480", "7.940 8.285", "0.774 0.765", "-9.706 -10.145"),
     "tts_joint_nsf_hifigan": (
-        "3.551 3.786", "9.928 9.183", "7.315 8.475", "7.585 7.560", "0.804 0.801", "-6.444 -6.438",
+        "3.551 3.786",
+        "9.928 9.183",
+        "7.315 8.475",
+        "7.585 7.560",
+        "0.804 0.801",
+        "-6.444 -6.438",
     ),
     "mcadams": ("3.539 3.786", "6.529 7.769", "7.305 8.485", "8.040 9.030", "0.608 0.620", "-1.721 -1.633"),
-}  # fmt: skip
+}
 
 
 def published(system):
@@ -134,10 +139,13 @@ def test_archives_of_three_teams_go_from_arrival_to_the_leaderboard(edition):
 
 # The README beside the scores, computed independently: per cent, dev, by Kaldi.
 README_EERS = {
-    ("f", AttackModel.UNPROTECTED): "2.983", ("f", AttackModel.IGNORANT): "64.35",
-    ("f", AttackModel.LAZY_INFORMED): "3.125", ("m", AttackModel.UNPROTECTED): "0.1553",
-    ("m", AttackModel.IGNORANT): "74.22", ("m", AttackModel.LAZY_INFORMED): "0.1553",
-}  # fmt: skip
+    ("f", AttackModel.UNPROTECTED): "2.983",
+    ("f", AttackModel.IGNORANT): "64.35",
+    ("f", AttackModel.LAZY_INFORMED): "3.125",
+    ("m", AttackModel.UNPROTECTED): "0.1553",
+    ("m", AttackModel.IGNORANT): "74.22",
+    ("m", AttackModel.LAZY_INFORMED): "0.1553",
+}
 
 
 @pytest.fixture

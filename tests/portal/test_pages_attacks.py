@@ -274,9 +274,12 @@ PUBLIC = ("attacks/", "attacks/numbers.csv", "attacks/numbers.json", "recognitio
 def closed_to_others(system):
     attack = EvaluationRun.objects.get(kind="attack")
     return (
-        "attacks/progress", "recognition/progress", "recognition/utterances.csv", f"attacks/{attack.pk}/results.zip",
+        "attacks/progress",
+        "recognition/progress",
+        "recognition/utterances.csv",
+        f"attacks/{attack.pk}/results.zip",
         f"attacks/{attack.pk}/scores/{attack.score_sets.first().pk}/",
-    )  # fmt: skip
+    )
 
 
 def test_numbers_are_public_once_the_leaderboard_is_and_nothing_else(client, system):
@@ -333,9 +336,8 @@ def test_files_hold_every_number_with_the_name_of_its_attacker(client, system):
     rows = rows_of(get(client, owner_of(system), system, "attacks/numbers.csv"))
     key = attackers.engines()["long-term-spectrum"].key
     found = [
-        row for row in rows
-        if (row["data_set"], row["metric"], row["estimator"]) == ("tones_trials_f", "eer", "kaldi")
-    ]  # fmt: skip
+        row for row in rows if (row["data_set"], row["metric"], row["estimator"]) == ("tones_trials_f", "eer", "kaldi")
+    ]
     assert [(row["attacker"], row["attack_model"], float(row["value"]), float(row["low"])) for row in found] == [
         (key, str(attack), eer, low) for attack, (eer, low, _) in FALLING.items()
     ]
@@ -356,9 +358,10 @@ def test_score_files_of_this_system_alone_are_fetched_here(client, system):
     archive = get(client, owner_of(system), system, f"attacks/{attack.pk}/results.zip")
     assert b"".join(archive.streaming_content) == b"PK"
     for strange in (
-        f"attacks/{of_other.pk}/results.zip", f"attacks/{attack.pk}/scores/{of_other.score_sets.first().pk}/",
+        f"attacks/{of_other.pk}/results.zip",
+        f"attacks/{attack.pk}/scores/{of_other.score_sets.first().pk}/",
         f"attacks/{of_other.pk}/scores/{of_other.score_sets.first().pk}/",
-    ):  # fmt: skip
+    ):
         assert get(client, owner_of(system), system, strange).status_code == 404
 
 
@@ -366,8 +369,10 @@ def test_rates_and_utterances_come_as_tables(client, system):
     recognised(submission_of(system))
     [anonymised, original] = rows_of(get(client, owner_of(system), system, "recognition/rates.csv"))
     assert (anonymised["speech"], float(anonymised["error_rate"]), original["speech"]) == (
-        "anonymised", 25.0, "original",
-    )  # fmt: skip
+        "anonymised",
+        25.0,
+        "original",
+    )
     rows = rows_of(get(client, owner_of(system), system, "recognition/utterances.csv"))
     assert (rows[0]["utterance"], rows[0]["hypothesis"]) == ("tones-s0-002", "SENTENCE NEW 2 OF LISTENER")
     assert len(rows) == 4
@@ -448,9 +453,7 @@ def test_system_without_anything_to_attack_says_why(client, system):
 def test_attack_is_started_runs_and_is_shown(client, system):
     """The one attack here that really is carried out: by the attacker that needs no model."""
     organizer = organizer_of(system)
-    started = post(
-        client, organizer, system, "attacks/new/", engine="long-term-spectrum", data_sets=["tones_trials_f"]
-    )  # fmt: skip
+    started = post(client, organizer, system, "attacks/new/", engine="long-term-spectrum", data_sets=["tones_trials_f"])
     assert (started.status_code, started["Location"]) == (302, f"/systems/{system.name}/attacks/")
     again = post(client, organizer, system, "attacks/new/", engine="long-term-spectrum", data_sets=["tones_trials_f"])
     assert again.status_code == 422
@@ -474,9 +477,7 @@ def test_attack_is_started_runs_and_is_shown(client, system):
 def test_recognition_is_started_by_the_form(client, system, monkeypatch):
     monkeypatch.setattr(recognizers, "explain_missing", lambda _: "")
     name = recognizers.DEFAULT
-    started = post(
-        client, organizer_of(system), system, "recognition/new/", engine=name, data_sets=["tones_trials_f"]
-    )  # fmt: skip
+    started = post(client, organizer_of(system), system, "recognition/new/", engine=name, data_sets=["tones_trials_f"])
     assert (started.status_code, started["Location"]) == (302, f"/systems/{system.name}/recognition/")
     assert EvaluationRun.objects.get(kind="recognition").engine == name
     assert "Waiting for a worker" in text_of(get(client, organizer_of(system), system, "recognition/"))

@@ -158,9 +158,16 @@ def test_linkability_of_few_target_trials_is_marked_unreliable(client, edition, 
     submission = make_submission(make_team_system(make_team(edition)))
     run = make_objective_run(submission, [number(edition, "linkability", "", SET, 0.5)])
     run.score_sets.create(
-        data_set=SET, gender="F", attack_model=AttackModel.SEMI_INFORMED, training="anonymised", enrolment="anonymised",
-        speech="anonymised", target_count=targets, nontarget_count=100, key="no-file",
-    )  # fmt: skip
+        data_set=SET,
+        gender="F",
+        attack_model=AttackModel.SEMI_INFORMED,
+        training="anonymised",
+        enrolment="anonymised",
+        speech="anonymised",
+        target_count=targets,
+        nontarget_count=100,
+        key="no-file",
+    )
     page = text_of(client, people(submission)[0], submission.system.get_absolute_url())
     assert re.search(r'width="\d+" height="\d+" loading="lazy"', page)  # of the DET figure of one attack model
     assert (f"unreliable: {targets} target trials" in page) is is_told

@@ -259,10 +259,21 @@ def test_csv_has_every_number_with_its_identity(client, system, edition):
     assert len(rows) == len(values.numbers)
     [row] = [one for one in rows if one["agrees"] == "no"]
     wanted = {
-        "system": system.name, "data_set": "libri_test_trials_f", "gender": "f", "metric": "eer", "estimator": "kaldi",
-        "attack_model": "semi-informed", "value": "14.1", "low": "12.0", "high": "16.5", "basis": "from the scores",
-        "reported": "12.3", "reported_in": "results/results.txt, line 2", "unit": "%", "better": "higher",
-    }  # fmt: skip
+        "system": system.name,
+        "data_set": "libri_test_trials_f",
+        "gender": "f",
+        "metric": "eer",
+        "estimator": "kaldi",
+        "attack_model": "semi-informed",
+        "value": "14.1",
+        "low": "12.0",
+        "high": "16.5",
+        "basis": "from the scores",
+        "reported": "12.3",
+        "reported_in": "results/results.txt, line 2",
+        "unit": "%",
+        "better": "higher",
+    }
     assert {key: row[key] for key in wanted} == wanted
 
 

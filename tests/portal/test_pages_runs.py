@@ -110,10 +110,15 @@ def test_method_that_cannot_run_here_is_disabled_and_says_why(organizer, corpus,
 
 
 def test_options_of_the_chosen_method_are_kept_with_the_runs(organizer, corpus):
-    post = asked(corpus, name="mine", **{
-        "mcadams-2022__level": "kept", "mcadams-2022__keep_digital_silence": "no",
-        "pitch-shift-psola__level": "nonsense",
-    })  # fmt: skip
+    post = asked(
+        corpus,
+        name="mine",
+        **{
+            "mcadams-2022__level": "kept",
+            "mcadams-2022__keep_digital_silence": "no",
+            "pitch-shift-psola__level": "nonsense",
+        },
+    )
     assert organizer.post(FORM, post).headers["Location"] == "/systems/mine/"
     for run in AnonymizationRun.objects.all():
         assert (run.options["level"], run.options["keep_digital_silence"], run.options["tail"]) == (
@@ -127,9 +132,13 @@ def test_options_of_the_chosen_method_are_kept_with_the_runs(organizer, corpus):
 
 def test_wrong_option_is_named_at_its_field(organizer, corpus):
     method = Method(
-        "tuned", "Tuned", "1", "Nobody", lambda samples, *_: samples,
+        "tuned",
+        "Tuned",
+        "1",
+        "Nobody",
+        lambda samples, *_: samples,
         options=(Option("gain", 1.0, "how loud", low=0.5, high=2.0), Option("kind", "a", "which", choices=("a", "b"))),
-    )  # fmt: skip
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forms, "methods", lambda: (method,))
         post = asked(corpus, method="tuned", tuned__gain="9", tuned__kind="c")
@@ -145,9 +154,11 @@ def test_level_is_that_of_the_role_or_the_one_that_was_chosen(organizer, corpus)
     organizer.post(FORM, asked(corpus, name="by-utterance", level="utterance"))
     levels = AnonymizationRun.objects.values_list("submission__system__name", "data_set__name", "level")
     assert {(name, "train" in data_set, level) for name, data_set, level in levels} == {
-        ("by-role", False, "speaker"), ("by-role", True, "utterance"),
-        ("by-utterance", False, "utterance"), ("by-utterance", True, "utterance"),
-    }  # fmt: skip
+        ("by-role", False, "speaker"),
+        ("by-role", True, "utterance"),
+        ("by-utterance", False, "utterance"),
+        ("by-utterance", True, "utterance"),
+    }
     found = errors_of(organizer.post(FORM, asked(corpus, level="speaker")))
     assert found["level"].startswith("Training data is anonymised at utterance level only: tones_train.")
     assert set(errors_of(organizer.post(FORM, asked(corpus, level="village")))) == {"level"}
@@ -188,9 +199,14 @@ def test_pace_of_each_method_is_told_by_its_own_runs_or_a_trial(organizer, syste
     trial = measured(system, data_set).job
     Job.objects.filter(pk=trial.pk).update(started_at=now - timezone.timedelta(seconds=2.4), finished_at=now)
     Job.objects.create(
-        kind="try-anonymizers", queue="cpu", title="Trial", state=State.SUCCEEDED, waiting_since=now,
-        finished_at=now, result={"methods": tried},
-    )  # fmt: skip
+        kind="try-anonymizers",
+        queue="cpu",
+        title="Trial",
+        state=State.SUCCEEDED,
+        waiting_since=now,
+        finished_at=now,
+        result={"methods": tried},
+    )
     form = organizer.get(FORM).context["form"]
     cards = {card.method.name: card for card in form.method_choices()}
     # 4 utterances of 0.6 s in 1.2 s and 4.8 s of work; measured in 2.4 s.
@@ -318,20 +334,45 @@ def test_missing_data_sets_are_told_before_anything_starts(organizer, user, corp
 def test_page_of_a_run_shows_settings_voices_and_what_was_found(organizer, run):
     run.report = {
         "problems": [
-            {"code": "clipped", "severity": "warning", "file": "tones-s0-002", "line": None, "count": 1,
-             "expected": "less", "found": "more", "remedy": "Lower the gain."},
-            {"code": "clipped", "severity": "warning", "file": "further", "line": None, "count": 7,
-             "expected": "less", "found": "the like", "remedy": "Lower the gain."},
+            {
+                "code": "clipped",
+                "severity": "warning",
+                "file": "tones-s0-002",
+                "line": None,
+                "count": 1,
+                "expected": "less",
+                "found": "more",
+                "remedy": "Lower the gain.",
+            },
+            {
+                "code": "clipped",
+                "severity": "warning",
+                "file": "further",
+                "line": None,
+                "count": 7,
+                "expected": "less",
+                "found": "the like",
+                "remedy": "Lower the gain.",
+            },
         ],
         "voices": {"sentence": "2 speakers at speaker level. Rule (d) holds.", "problems": []},
-    }  # fmt: skip
+    }
     run.save()
     page = text_of(organizer.get(RUN))
     for words in (
-        "B2: McAdams coefficient (2022)", "mcadams-2022, version 1", "<code>1.2.3</code>", "2022 <span",
-        "Speaker level: a voice for each speaker", "<dt>Level</dt><dd>kept", "Clipped</span>", "8 ×", "tones-s0-002",
-        "Rule (d) holds.", "4 of 4 utterances are anonymised", run.job.get_absolute_url(),
-    ):  # fmt: skip
+        "B2: McAdams coefficient (2022)",
+        "mcadams-2022, version 1",
+        "<code>1.2.3</code>",
+        "2022 <span",
+        "Speaker level: a voice for each speaker",
+        "<dt>Level</dt><dd>kept",
+        "Clipped</span>",
+        "8 ×",
+        "tones-s0-002",
+        "Rule (d) holds.",
+        "4 of 4 utterances are anonymised",
+        run.job.get_absolute_url(),
+    ):
         assert words in page, words
     shown = {row["speaker"]: (row["utterances"], row["values"][0][1]) for row in organizer.get(RUN).context["voices"]}
     assert shown == {name: (2, run.voices[name]["parameters"]["alpha"]) for name in ("tones-s0", "tones-s2")}
@@ -371,8 +412,10 @@ def test_voices_come_as_the_file_that_the_command_line_reads(organizer, run):
     assert response.headers["Content-Disposition"] == 'attachment; filename="b2-tones-tones_trials_f-voices.csv"'
     read = read_voices(io.StringIO(response.content.decode()), "voices.csv")
     assert (read.problems, read.parameter_names) == ((), ("alpha",))
-    found = {row.speaker: (row.role, row.split, row.level, row.voice.key, dict(row.voice.parameters))
-             for row in read.assignments}  # fmt: skip
+    found = {
+        row.speaker: (row.role, row.split, row.level, row.voice.key, dict(row.voice.parameters))
+        for row in read.assignments
+    }
     assert found == {
         speaker: ("trial", "undivided", "speaker", voice["key"], voice["parameters"])
         for speaker, voice in run.voices.items()
@@ -387,8 +430,11 @@ def test_strangers_find_no_run_and_no_voices(client, run, make):
 
 
 def test_unknown_runs_are_not_found(organizer, run):
-    for address in ("/systems/b2-tones/runs/tones_trials_m/", "/systems/b2-tones/runs/nothing/",
-                    "/systems/b2-tones/runs/tones_trials_m/voices.csv"):  # fmt: skip
+    for address in (
+        "/systems/b2-tones/runs/tones_trials_m/",
+        "/systems/b2-tones/runs/nothing/",
+        "/systems/b2-tones/runs/tones_trials_m/voices.csv",
+    ):
         assert organizer.get(address).status_code == 404
 
 
@@ -439,8 +485,15 @@ def test_numbers_of_a_published_leaderboard_open_no_run(client, corpus):
     assert client.get(f"/systems/{system.name}/runs/tones_trials_f/").status_code == 404
 
 
-@pytest.mark.parametrize(("state", "label"), [("running", "Cancel the run"), ("failed", "Continue the run"),
-                                              ("cancelled", "Continue the run"), ("succeeded", None)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("state", "label"),
+    [
+        ("running", "Cancel the run"),
+        ("failed", "Continue the run"),
+        ("cancelled", "Continue the run"),
+        ("succeeded", None),
+    ],
+)
 def test_run_can_be_cancelled_and_continued_from_its_page(organizer, system, state, label):
     run = anonymized(system, system.corpus.data_sets.get(name="tones_trials_f"), state=state)
     page = text_of(organizer.get(RUN))
@@ -482,8 +535,9 @@ def test_run_keeps_its_voices_where_another_version_names_its_parameters_otherwi
     assert [
         (row["speaker"], [(one.name, value) for one, value in row["values"]]) for row in response.context["voices"]
     ] == [
-        ("tones-s0", [("warp", 0.25)]), ("tones-s2", [("warp", 2.25)]),
-    ]  # fmt: skip
+        ("tones-s0", [("warp", 0.25)]),
+        ("tones-s2", [("warp", 2.25)]),
+    ]
     page = text_of(response)
     assert ("A parameter of another version of the method" in page, "2.2500" in page) == (True, True)
     read = read_voices(io.StringIO(organizer.get(f"{RUN}voices.csv").content.decode()), "voices.csv")

@@ -162,13 +162,17 @@ def listed(organizer):
     """The pitch columns of the list: means of all trial sets by gender, and in how many sets it is above."""
     return {
         row.system.name: (
-            None if row.pitch is None else (
+            None
+            if row.pitch is None
+            else (
                 *(summary and round(summary.mean, 4) for summary in (row.pitch.overall.female, row.pitch.overall.male)),
-                row.pitch.is_above, row.pitch.n_above, len(row.pitch.rows),
+                row.pitch.is_above,
+                row.pitch.n_above,
+                len(row.pitch.rows),
             )
         )
         for row in organizer.get("/systems/").context["rows"]
-    }  # fmt: skip
+    }
 
 
 def test_list_shows_the_result_of_trial_sets_as_the_page_of_the_system_does(organizer, system):
@@ -266,24 +270,33 @@ def test_form_names_what_is_wrong_in_its_own_words(organizer):
     make_corpus("tones")
     address = "/systems/new/tones/"
     for post, expected in (
-        ({}, {
-            "method": "Choose a method of this list.",
-            "data_sets": "Choose at least one data set.",
-            "seed": "Give a seed: any whole number from 0 on.",
-        }),
-        ({"method": "x", "data_sets": ["y"], "name": "a b", "seed": "z"}, {
-            "method": "Choose a method of this list.",
-            "data_sets": "Choose data sets of this list.",
-            "name": "Use letters, digits, hyphens and underscores only, such as b2-speech.",
-            "seed": "A seed is a whole number from 0 on, such as 2022.",
-        }),
-        ({"name": "a" * 61, "seed": -1, "data_sets": [10**6]}, {
-            "method": "Choose a method of this list.",
-            "data_sets": "Choose data sets of this list.",
-            "name": "Use at most 60 characters; this name has 61.",
-            "seed": "A seed is 0 or more.",
-        }),
-    ):  # fmt: skip
+        (
+            {},
+            {
+                "method": "Choose a method of this list.",
+                "data_sets": "Choose at least one data set.",
+                "seed": "Give a seed: any whole number from 0 on.",
+            },
+        ),
+        (
+            {"method": "x", "data_sets": ["y"], "name": "a b", "seed": "z"},
+            {
+                "method": "Choose a method of this list.",
+                "data_sets": "Choose data sets of this list.",
+                "name": "Use letters, digits, hyphens and underscores only, such as b2-speech.",
+                "seed": "A seed is a whole number from 0 on, such as 2022.",
+            },
+        ),
+        (
+            {"name": "a" * 61, "seed": -1, "data_sets": [10**6]},
+            {
+                "method": "Choose a method of this list.",
+                "data_sets": "Choose data sets of this list.",
+                "name": "Use at most 60 characters; this name has 61.",
+                "seed": "A seed is 0 or more.",
+            },
+        ),
+    ):
         errors = organizer.post(address, post).context["form"].errors
         assert {name: " ".join(found) for name, found in errors.items()} == expected
 
@@ -694,8 +707,10 @@ def test_data_set_page_sorts_by_links_with_missing_values_last(organizer, system
     assert shown("nonsense") == shown("lowest")
     page = text_of(organizer.get("/systems/b2-tones/sets/tones_trials_f/?order=louder"))
     assert 'aria-sort="descending"><a href="?order=softer">Level, dB</a>' in page
-    levels = [row["measure"].level_change_db for row in organizer.get(
-        "/systems/b2-tones/sets/tones_trials_f/?order=louder").context["rows"]]  # fmt: skip
+    levels = [
+        row["measure"].level_change_db
+        for row in organizer.get("/systems/b2-tones/sets/tones_trials_f/?order=louder").context["rows"]
+    ]
     assert levels == [6.0, 5.0, 4.0, 3.0]
 
 
@@ -751,16 +766,30 @@ def test_measures_csv_equals_the_database(organizer, system):
     response = organizer.get("/systems/b2-tones/sets/tones_enrolls/measures.csv")
     assert response.headers["Content-Disposition"] == 'attachment; filename="b2-tones-tones_enrolls-measures.csv"'
     found = [
-        (row["utterance"], row["speaker"], row["gender"], float(row["pitch_correlation"]), int(row["lag_frames"]),
-         float(row["level_change_db"]), row["faults"])
+        (
+            row["utterance"],
+            row["speaker"],
+            row["gender"],
+            float(row["pitch_correlation"]),
+            int(row["lag_frames"]),
+            float(row["level_change_db"]),
+            row["faults"],
+        )
         for row in rows_of(response)
-    ]  # fmt: skip
+    ]
     measures = UtteranceMeasure.objects.filter(run__data_set__name="tones_enrolls").order_by("file__utterance__name")
     assert found == [
-        (m.file.utterance.name, m.file.utterance.speaker.name, m.file.utterance.speaker.get_gender_display(),
-         m.pitch_correlation, m.lag_frames, m.level_change_db, "clipped level-changed")
+        (
+            m.file.utterance.name,
+            m.file.utterance.speaker.name,
+            m.file.utterance.speaker.get_gender_display(),
+            m.pitch_correlation,
+            m.lag_frames,
+            m.level_change_db,
+            "clipped level-changed",
+        )
         for m in measures
-    ]  # fmt: skip
+    ]
 
 
 # One utterance -------------------------------------------------------------------------------------

@@ -284,9 +284,14 @@ def test_error_rates_of_the_attacks_with_each_seed_stand_first(organizer, submis
     for seed, eer in ((1, 10.0), (2, 14.0)):
         job = make_job("succeeded", kind="attack", title="Attack")
         attack = EvaluationRun.objects.create(
-            submission=submission, kind=EvaluationRun.Kind.ATTACK, recipe="attack", recipe_version="1",
-            code_version="1", engine=engine_key(run, seed), job=job,
-        )  # fmt: skip
+            submission=submission,
+            kind=EvaluationRun.Kind.ATTACK,
+            recipe="attack",
+            recipe_version="1",
+            code_version="1",
+            engine=engine_key(run, seed),
+            job=job,
+        )
         attack.values.create(
             data_set="voices_trials_f", metric="eer", estimator="kaldi", attack_model="semi-informed", value=eer, n=10
         )

@@ -98,9 +98,16 @@ def take_part(edition, organizer):
     for system in FILES:
         owner = make_user()
         team = register_team(
-            edition=edition, by=owner, now=timezone.now(), name=f"Team of {system}", contact="Ada Lovelace",
-            contact_email=owner.email, affiliation="University of Somewhere", country="FR", is_academic=True,
-        )  # fmt: skip
+            edition=edition,
+            by=owner,
+            now=timezone.now(),
+            name=f"Team of {system}",
+            contact="Ada Lovelace",
+            contact_email=owner.email,
+            affiliation="University of Somewhere",
+            country="FR",
+            is_academic=True,
+        )
         team = approve_team(team=team, by=organizer, now=timezone.now())
         send(Plan(edition, team, title=system), archive_of(system), by=owner)
     run_jobs()

@@ -111,8 +111,11 @@ def test_timeline_and_audit_tell_what_happened(team, members):
     ]
     actions = AuditEvent.objects.filter(subject_type="submissions.submission").order_by("pk")
     assert list(actions.values_list("action", flat=True)) == [
-        "submission.created", "submission.intake_started", "submission.checking", "submission.accepted",
-    ]  # fmt: skip
+        "submission.created",
+        "submission.intake_started",
+        "submission.checking",
+        "submission.accepted",
+    ]
 
 
 def test_provenance_holds_the_hash_of_the_archive(team, members):

@@ -248,8 +248,15 @@ def test_page_takes_the_same_queries_for_one_and_three_versions(client, team, me
 def test_report_stands_on_the_page_by_data_set_and_cause(client, submission, member):
     response = page(client, member, "detail", submission.pk)
     text = read_page(response)
-    for shown in ("The submission as a whole", "tones_enrolls", "Missing utterances", "Cut off", "Send it again.",
-                  "wav/=cmd.wav: expected 9600 samples, found 4000.", "Very quiet"):  # fmt: skip
+    for shown in (
+        "The submission as a whole",
+        "tones_enrolls",
+        "Missing utterances",
+        "Cut off",
+        "Send it again.",
+        "wav/=cmd.wav: expected 9600 samples, found 4000.",
+        "Very quiet",
+    ):
         assert shown in text
     assert [section.data_set for section in response.context["report"]] == ["", "tones_enrolls"]
     assert "Submit a corrected archive" in text

@@ -161,8 +161,11 @@ def test_trial_set_with_two_lists_leaves_the_counts_to_the_recipe():
     TrialList.objects.create(
         trial_set=corpus.data_sets.get(name="tones_trials_f"),
         enrolment_set=corpus.data_sets.get(name="tones_trials_m"),
-        origin=TrialList.Origin.PRODUCT, model_count=1, target_count=1, nontarget_count=1,
-    )  # fmt: skip
+        origin=TrialList.Origin.PRODUCT,
+        model_count=1,
+        target_count=1,
+        nontarget_count=1,
+    )
     assert set(describe_requirements(make_edition(corpus)).trial_counts) == {"tones_trials_m"}
 
 

@@ -47,9 +47,13 @@ def start(corpus, name="tones_trials_f", *, selection="random", seed=1, **settin
     submission = create_baseline(name=f"knn-{selection}-{seed}", title="kNN-WORLD", corpus=corpus)
     lenders = TargetRequest(corpus.data_sets.get(name="lenders"), selection)
     [run] = start_anonymization(
-        submission=submission, data_sets=[corpus.data_sets.get(name=name)], method="knn-world", seed=seed,
-        targets=lenders, **settings,
-    )  # fmt: skip
+        submission=submission,
+        data_sets=[corpus.data_sets.get(name=name)],
+        method="knn-world",
+        seed=seed,
+        targets=lenders,
+        **settings,
+    )
     return run
 
 

@@ -467,9 +467,15 @@ def test_chain_anonymises_what_is_missing_like_the_other_sets_then_trains_then_a
     corpus = submission.system.corpus
     corpus.data_sets.create(name="voices_trials", role="trial")
     AnonymizationRun.objects.create(
-        submission=submission, data_set=corpus.data_sets.get(name="voices_trials"), method="mcadams-2022",
-        recipe_version="1", code_version="1", seed=7, level="speaker", options={},
-    )  # fmt: skip
+        submission=submission,
+        data_set=corpus.data_sets.get(name="voices_trials"),
+        method="mcadams-2022",
+        recipe_version="1",
+        code_version="1",
+        seed=7,
+        level="speaker",
+        options={},
+    )
     corpus.data_sets.create(name="voices_train_2", role="training").utterances.set(corpus.utterances.all())
     sets = list(corpus.data_sets.filter(role="training"))
     run = train_and_attack(submission=submission, data_sets=sets, recipe=TINY, seeds=[3, 4], by=None)
@@ -503,13 +509,20 @@ def add_trials(submission):
         for utterance, data_set in zip(speaker.utterances.order_by("name"), sets.values(), strict=True):
             data_set.utterances.add(utterance)
             submission.files.create(
-                data_set=data_set, utterance=utterance, audio=utterance.audio, samples=utterance.samples,
+                data_set=data_set,
+                utterance=utterance,
+                audio=utterance.audio,
+                samples=utterance.samples,
                 rate_hz=utterance.rate_hz,
-            )  # fmt: skip
+            )
     TrialList.objects.create(
-        trial_set=sets["trial"], enrolment_set=sets["enrolment"], origin=TrialList.Origin.PRODUCT, model_count=3,
-        target_count=3, nontarget_count=6,
-    )  # fmt: skip
+        trial_set=sets["trial"],
+        enrolment_set=sets["enrolment"],
+        origin=TrialList.Origin.PRODUCT,
+        model_count=3,
+        target_count=3,
+        nontarget_count=6,
+    )
 
 
 @needs_torch
@@ -565,9 +578,15 @@ def test_report_says_when_a_target_error_above_chance_is_no_removal():
     assert report.probe_finds_more
     assert report.spread("target_probe").mean == pytest.approx(0.35)
     assert report.spread("source_error").deviation == pytest.approx(np.std([0.9, 0.8], ddof=1))
-    honest = make_training(submission, variant="measured", seeds=[1], epochs={1: 1}, ended={
-        1: final_values(0.9, 0.6, 0.65),
-    })  # fmt: skip
+    honest = make_training(
+        submission,
+        variant="measured",
+        seeds=[1],
+        epochs={1: 1},
+        ended={
+            1: final_values(0.9, 0.6, 0.65),
+        },
+    )
     found = make_report(list_epochs([honest])[honest.pk])
     assert (found.is_anti_prediction, found.probe_finds_more) == (False, False)
     assert found.spread("source_error").deviation is None

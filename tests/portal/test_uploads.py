@@ -467,8 +467,12 @@ def test_organizer_uploads_baselines(organizer, edition):
     tus.send(tus.begin(system_title="B1.b"), 0, CONTENT)
     system = System.objects.get()
     assert (system.name, system.label, system.title, system.is_baseline, system.team) == (
-        "vpc-b1-b", "B1.b", "B1.b", True, None,
-    )  # fmt: skip
+        "vpc-b1-b",
+        "B1.b",
+        "B1.b",
+        True,
+        None,
+    )
     assert "a baseline “B1.b” already" in sentence(tus.create(system_title="B1.b"))
     tus.send(tus.begin(system="vpc-b1-b"), 0, CONTENT)
     assert system.submissions.count() == 2

@@ -40,9 +40,15 @@ def owner_of(team):
 
 def upload_of(team, **fields):
     defaults = {
-        "edition": team.edition, "team": team, "file_name": "voices.zip", "size": 10, "offset": 4,
-        "system_kind": "primary", "created_by": owner_of(team), "expires_at": timezone.now() + timedelta(days=1),
-    }  # fmt: skip
+        "edition": team.edition,
+        "team": team,
+        "file_name": "voices.zip",
+        "size": 10,
+        "offset": 4,
+        "system_kind": "primary",
+        "created_by": owner_of(team),
+        "expires_at": timezone.now() + timedelta(days=1),
+    }
     upload = Upload.objects.create(**defaults | fields)
     upload_path(upload).write_bytes(b"x" * upload.offset)
     return upload

@@ -13,9 +13,13 @@ def test_durations_read_as_people_say_them():
 def test_estimates_are_no_finer_than_they_can_be():
     found = [wording.time_left(timedelta(seconds=seconds)) for seconds in (1, 7, 57, 70, 5000, 6000)]
     assert found == [
-        "a few seconds left", "about 5 s left", "about 55 s left", "about 1 min left", "about 83 min left",
+        "a few seconds left",
+        "about 5 s left",
+        "about 55 s left",
+        "about 1 min left",
+        "about 83 min left",
         "about 2 h left",
-    ]  # fmt: skip
+    ]
     assert wording.time_left(None) == ""
 
 
@@ -25,9 +29,13 @@ def test_decimals_have_a_true_minus_and_no_negative_zero():
 
 def test_facts_open_inner_objects_and_leave_out_what_is_empty():
     values = {
-        "corpus": "tones", "gained": {"audio_files": 1200, "trials": 0}, "resample": False, "is_synthetic": True,
-        "layout": "", "sets": ["a", "b"],
-    }  # fmt: skip
+        "corpus": "tones",
+        "gained": {"audio_files": 1200, "trials": 0},
+        "resample": False,
+        "is_synthetic": True,
+        "layout": "",
+        "sets": ["a", "b"],
+    }
     assert wording.as_facts(values) == [
         ("Corpus", "tones"),
         ("Gained: audio files", "1,200"),

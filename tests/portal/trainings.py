@@ -54,9 +54,12 @@ def make_trained_on(*, speakers=3, utterances=2, name="b2-voices", targets=(), w
             data_set.utterances.add(utterance)
             if with_files:
                 submission.files.create(
-                    data_set=data_set, utterance=utterance, audio=utterance.audio, samples=utterance.samples,
+                    data_set=data_set,
+                    utterance=utterance,
+                    audio=utterance.audio,
+                    samples=utterance.samples,
                     rate_hz=utterance.rate_hz,
-                )  # fmt: skip
+                )
             if targets:
                 lines.append(f"{utterance.name},{targets[(number + position) % len(targets)]}")
     if targets:
@@ -70,9 +73,13 @@ def _utterance(corpus, speaker, row):
     data = (DEMO / row["path"]).read_bytes()
     info = soundfile.info(io.BytesIO(data))
     return corpus.utterances.create(
-        speaker=speaker, name=row["utterance_id"], duration_s=info.duration, audio=store_bytes(data, ".flac"),
-        samples=info.frames, rate_hz=info.samplerate,
-    )  # fmt: skip
+        speaker=speaker,
+        name=row["utterance_id"],
+        duration_s=info.duration,
+        audio=store_bytes(data, ".flac"),
+        samples=info.frames,
+        rate_hz=info.samplerate,
+    )
 
 
 def training_set(submission):
@@ -84,13 +91,20 @@ def make_training(submission, *, recipe=None, variant="none", seeds=(1, 2), epoc
     recipe = recipe or with_variant(PRESETS["small"], variant)
     job = make_job(state, kind="train-attacker", title="Train an attacker", edition=submission.system.edition_name)
     run = EvaluationRun.objects.create(
-        submission=submission, kind=EvaluationRun.Kind.TRAINING, recipe=recipe.name, recipe_version="1",
-        code_version="1.2.3", job=job,
+        submission=submission,
+        kind=EvaluationRun.Kind.TRAINING,
+        recipe=recipe.name,
+        recipe_version="1",
+        code_version="1.2.3",
+        job=job,
         parameters={
-            "recipe": json.loads(recipe.to_json()), "variant": variant, "seeds": list(seeds),
-            "data_sets": ["voices_train"], "device": "cpu",
+            "recipe": json.loads(recipe.to_json()),
+            "variant": variant,
+            "seeds": list(seeds),
+            "data_sets": ["voices_train"],
+            "device": "cpu",
         },
-    )  # fmt: skip
+    )
     for seed, count in (epochs or {}).items():
         for epoch in range(1, count + 1):
             run.epochs.create(seed=seed, epoch=epoch, seconds=2.0, values=epoch_values(epoch, seed, recipe))
@@ -104,24 +118,46 @@ def make_training(submission, *, recipe=None, variant="none", seeds=(1, 2), epoc
 def epoch_values(epoch, seed, recipe):
     with_target = recipe.target_head != "none"
     return {
-        "loss": 8.0 - 0.4 * epoch, "source_loss": 8.0 - 0.4 * epoch, "source_error": 0.99 - 0.02 * epoch - 0.01 * seed,
-        "source_chance": 0.995, "learning_rate": 0.001 / epoch, "target_weight": 0.0, "steps": 100,
+        "loss": 8.0 - 0.4 * epoch,
+        "source_loss": 8.0 - 0.4 * epoch,
+        "source_error": 0.99 - 0.02 * epoch - 0.01 * seed,
+        "source_chance": 0.995,
+        "learning_rate": 0.001 / epoch,
+        "target_weight": 0.0,
+        "steps": 100,
         "target_loss": 3.0 - 0.1 * epoch if with_target else None,
         "target_error": 0.9 - 0.03 * epoch if with_target else None,
         "target_chance": 0.9 if with_target else None,
         "target_chance_known_gender": 0.8 if with_target else None,
-    }  # fmt: skip
+    }
 
 
 def final_values(source_error, target_error=None, probe=None):
     """What a seed reached, as the attacker's summary is stored."""
-    probed = None if probe is None else {
-        "error": probe, "chance": 0.9, "n_train": 90, "n_test": 10, "classes": 10, "split": "segment",
-    }  # fmt: skip
+    probed = (
+        None
+        if probe is None
+        else {
+            "error": probe,
+            "chance": 0.9,
+            "n_train": 90,
+            "n_test": 10,
+            "classes": 10,
+            "split": "segment",
+        }
+    )
     return {
-        "source_error": source_error, "target_error": target_error, "source_chance": 0.995,
+        "source_error": source_error,
+        "target_error": target_error,
+        "source_chance": 0.995,
         "target_chance": None if target_error is None else 0.9,
-        "target_chance_known_gender": None if target_error is None else 0.8, "training_segments": 6400,
-        "held_out_segments": 231, "n_sources": 231, "n_targets": 0 if target_error is None else 10, "seconds": 20.0,
-        "target_probe": probed, "target_probe_other_sources": probed, "source_probe": None,
-    }  # fmt: skip
+        "target_chance_known_gender": None if target_error is None else 0.8,
+        "training_segments": 6400,
+        "held_out_segments": 231,
+        "n_sources": 231,
+        "n_targets": 0 if target_error is None else 10,
+        "seconds": 20.0,
+        "target_probe": probed,
+        "target_probe_other_sources": probed,
+        "source_probe": None,
+    }

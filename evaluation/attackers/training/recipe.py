@@ -251,10 +251,13 @@ def _adversary_problems(recipe: TrainingRecipe) -> list[str]:
     acts = recipe.target_head != "none" and recipe.largest_weight > 0
     last = recipe.epochs if acts else MOST_EPOCHS
     ranges: tuple[tuple[str, float, float], ...] = (
-        ("zero_epochs", 0, last), ("full_epochs", 0, max(1, last - recipe.zero_epochs)),
-        ("largest_weight", 0, 100), ("adversary_scale", 0.1, 1000), ("adversary_steps", 1, MOST_STEPS_OF_ADVERSARY),
+        ("zero_epochs", 0, last),
+        ("full_epochs", 0, max(1, last - recipe.zero_epochs)),
+        ("largest_weight", 0, 100),
+        ("adversary_scale", 0.1, 1000),
+        ("adversary_steps", 1, MOST_STEPS_OF_ADVERSARY),
         ("adversary_lr_multiplier", 0.01, 1000),
-    )  # fmt: skip
+    )
     problems = [_range_problem(recipe, *one) for one in ranges]
     if recipe.target_head == "literal" and (recipe.adversary_steps != 1 or recipe.adversary_lr_multiplier != 1):
         problems.append(

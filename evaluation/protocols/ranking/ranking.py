@@ -360,9 +360,7 @@ def _by_condition(tables: Iterable[RankingTable]) -> dict[tuple[float, str], Ran
     return {(table.minimum, table.utility.metric): table for table in tables}
 
 
-def _of_condition(
-    key: tuple[float, str], before: RankingTable | None, after: RankingTable | None
-) -> ConditionMoves:  # fmt: skip
+def _of_condition(key: tuple[float, str], before: RankingTable | None, after: RankingTable | None) -> ConditionMoves:
     old, new = _rows(before), _rows(after)
     names = [*new, *(name for name in old if name not in new)]
     every = [Move((new.get(name) or old[name]).entry, old.get(name), new.get(name)) for name in names]

@@ -325,9 +325,7 @@ def make_ladders(attackers: Sequence[Attacker], estimator: str, *, drawn_apart: 
     ]
 
 
-def _ladder(
-    attacker: Attacker, own: Sequence[Attacker], place: Place, estimator: str, *, drawn_apart: bool
-) -> Ladder:  # fmt: skip
+def _ladder(attacker: Attacker, own: Sequence[Attacker], place: Place, estimator: str, *, drawn_apart: bool) -> Ladder:
     rungs = [rung for attack in ORDER if (rung := _rung(attacker, place, estimator, attack))]
     semi = AttackModel.SEMI_INFORMED
     trained = (one for one in own if one.is_trained and one is not attacker)

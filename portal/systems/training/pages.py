@@ -157,26 +157,49 @@ def make_charts(by_seed: Mapping[int, Sequence[TrainingEpoch]], recipe: Training
     weights = target_weights(recipe)
     charts = [
         draw_chart(
-            errors, name="errors", title="Validation errors", x_label="Epoch", y_label="Error, %", legend=LEGEND,
+            errors,
+            name="errors",
+            title="Validation errors",
+            x_label="Epoch",
+            y_label="Error, %",
+            legend=LEGEND,
             caption="Share of held-out segments that are named wrongly; dotted lines: what a guess would reach.",
-            x_extent=extent, y_extent=(0.0, 100.0), levels=_chances(by_seed),
+            x_extent=extent,
+            y_extent=(0.0, 100.0),
+            levels=_chances(by_seed),
         ),
         draw_chart(
             lines(("source_loss", "Speakers", "source", 1.0), ("target_loss", "Targets", "target", 1.0)),
-            name="losses", title="Losses", x_label="Epoch", y_label="Loss", legend=LEGEND, x_extent=extent, digits=3,
+            name="losses",
+            title="Losses",
+            x_label="Epoch",
+            y_label="Loss",
+            legend=LEGEND,
+            x_extent=extent,
+            digits=3,
             caption="Mean over the epoch on what is learnt, not on what is held out.",
         ),
         draw_chart(
-            lines(("learning_rate", "Learning rate", "plain", 1000.0)), name="rate", title="Learning rate",
-            caption="At the end of the epoch, in thousandths.", x_label="Epoch", y_label="Learning rate × 1000",
-            x_extent=extent, digits=4,
+            lines(("learning_rate", "Learning rate", "plain", 1000.0)),
+            name="rate",
+            title="Learning rate",
+            caption="At the end of the epoch, in thousandths.",
+            x_label="Epoch",
+            y_label="Learning rate × 1000",
+            x_extent=extent,
+            digits=4,
         ),
         draw_chart(
             [Series("w_T", "target", [(float(at), one) for at, one in enumerate(weights, 1)])] if any(weights) else [],
-            name="weight", title="Weight of the reversed gradient", x_label="Epoch", y_label="w_T", x_extent=extent,
-            caption="As the recipe plans it, constant within an epoch.", digits=3,
+            name="weight",
+            title="Weight of the reversed gradient",
+            x_label="Epoch",
+            y_label="w_T",
+            x_extent=extent,
+            caption="As the recipe plans it, constant within an epoch.",
+            digits=3,
         ),
-    ]  # fmt: skip
+    ]
     return [chart for chart in charts if chart is not None]
 
 

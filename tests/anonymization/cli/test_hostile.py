@@ -194,8 +194,12 @@ def test_standard_output_that_is_full_ends_in_a_sentence():
     with open("/dev/full", "w") as full:  # noqa: PTH123
         answer = subprocess.run(
             [sys.executable, "-m", "anonymization", "list"],
-            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
-        )  # fmt: skip
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
     assert answer.returncode == 2
     assert answer.stderr == (
         "Standard output: expected space for what is printed, found “No space left on device”. Make space.\n"

@@ -122,8 +122,10 @@ def test_interrupted_run_ends_in_order(tmp_path, jobs, number):
     assert process.returncode == 130
     rows = (tmp_path / "out/anonymization.jsonl").read_text().count("\n")
     assert errors.splitlines() == [
-        f"{tmp_path / 'out'}: {rows} finished utterances kept. Repeat the command to go on.", "", "Stopped.",
-    ]  # fmt: skip
+        f"{tmp_path / 'out'}: {rows} finished utterances kept. Repeat the command to go on.",
+        "",
+        "Stopped.",
+    ]
     assert not list((tmp_path / "out").rglob("*.part"))
     for path in (tmp_path / "out").rglob("*.wav"):
         assert inspect_audio(path).samples > 0

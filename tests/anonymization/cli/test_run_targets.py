@@ -71,8 +71,10 @@ def test_output_is_the_same_in_two_processes(shell, source, targets, tmp_path):
     asked = ("--seed", 1, "--targets", targets)
     assert shell("run", *KNN, source, tmp_path / "one", *asked).code == 0
     assert shell("run", *KNN, source, tmp_path / "two", *asked, "--jobs", 2).code == 0
-    one, two = ({name: data for name, data in contents(tmp_path / out).items() if name.endswith((".wav", ".csv"))}
-                for out in ("one", "two"))  # fmt: skip
+    one, two = (
+        {name: data for name, data in contents(tmp_path / out).items() if name.endswith((".wav", ".csv"))}
+        for out in ("one", "two")
+    )
     assert one == two
     assert len(one) == 4
 
@@ -143,8 +145,10 @@ def test_genders_are_asked_for_where_they_count(shell, source, targets, tmp_path
 def test_pool_is_in_the_order_of_names(targets):
     pool = read_pool(targets)
     assert [(target.name, target.gender, len(target.recordings)) for target in pool.targets] == [
-        ("x", "f", 1), ("y", "m", 1), ("z", "m", 1),
-    ]  # fmt: skip
+        ("x", "f", 1),
+        ("y", "m", 1),
+        ("z", "m", 1),
+    ]
 
 
 def test_explaining_a_recording_is_refused_for_voices_of_targets(shell, source):

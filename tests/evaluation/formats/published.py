@@ -17,15 +17,22 @@ SHORT = {Speech.ORIGINAL: "orig", Speech.ANONYMISED: "anon"}
 LETTER = {Speech.ORIGINAL: "o", Speech.ANONYMISED: "a"}
 GENDERS = {Gender.FEMALE: "female", Gender.MALE: "male", Gender.ALL: "all"}
 DETECTION = {
-    ("eer", "kaldi"): "eer_percent", ("eer", "speechbrain"): "eer_percent", ("eer", "rocch"): "rocch_eer_percent",
-    ("cllr", ""): "cllr_act", ("min_cllr", "pav"): "cllr_min", ("linkability", ""): "linkability",
-    ("zebra_population", ""): "zebra_population_bit", ("zebra_individual", ""): "zebra_individual_log10",
+    ("eer", "kaldi"): "eer_percent",
+    ("eer", "speechbrain"): "eer_percent",
+    ("eer", "rocch"): "rocch_eer_percent",
+    ("cllr", ""): "cllr_act",
+    ("min_cllr", "pav"): "cllr_min",
+    ("linkability", ""): "linkability",
+    ("zebra_population", ""): "zebra_population_bit",
+    ("zebra_individual", ""): "zebra_individual_log10",
     ("zebra_category", ""): "zebra_category",
-}  # fmt: skip
+}
 OTHERS = {
-    "pitch_correlation": "rho_f0_mean", "pitch_correlation_std": "rho_f0_std", "de_identification": "de_id",
+    "pitch_correlation": "rho_f0_mean",
+    "pitch_correlation_std": "rho_f0_std",
+    "de_identification": "de_id",
     "gain_of_voice_distinctiveness": "g_vd_db",
-}  # fmt: skip
+}
 
 
 def table(year: int, system: str) -> dict[tuple[str, str, str], str]:
@@ -45,9 +52,14 @@ def table_rows(reported: ReportedNumber) -> dict[tuple[str, str, str], str]:
             weight, penalty = reported.decoding.rpartition("/wer_")[2].split("_")
             counts = reported.counts
             rows |= {
-                "errors": counts.errors, "ref_words": counts.words, "ins": counts.insertions, "del": counts.deletions,
-                "sub": counts.substitutions, "lmwt": weight, "wip": penalty,
-            }  # fmt: skip
+                "errors": counts.errors,
+                "ref_words": counts.words,
+                "ins": counts.insertions,
+                "del": counts.deletions,
+                "sub": counts.substitutions,
+                "lmwt": weight,
+                "wip": penalty,
+            }
         return {(*where, f"wer_{key}.{end}"): str(value) for key, value in rows.items()}
     if one.metric in OTHERS:
         return {(*where, OTHERS[one.metric]): reported.written}

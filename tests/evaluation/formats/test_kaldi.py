@@ -216,8 +216,12 @@ def test_written_lists_read_back_sorted():
 @needs_data
 def test_written_lists_are_the_published_files():
     folder = DATA / "libri_dev_trials_f"
-    for name, read in (("utt2spk", kaldi.read_utt2spk), ("text", kaldi.read_text), ("wav.scp", kaldi.read_wav_scp),
-                       ("spk2gender", kaldi.read_spk2gender)):  # fmt: skip
+    for name, read in (
+        ("utt2spk", kaldi.read_utt2spk),
+        ("text", kaldi.read_text),
+        ("wav.scp", kaldi.read_wav_scp),
+        ("spk2gender", kaldi.read_spk2gender),
+    ):
         file = io.StringIO()
         kaldi.write_listing(read(folder / name).content, file)
         assert file.getvalue() == (folder / name).read_text()

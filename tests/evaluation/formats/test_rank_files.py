@@ -23,8 +23,12 @@ FILES = sorted(path for folder in (R2024, R2026) for path in folder.rglob("resul
 MCADAMS, ENGLISH = R2024 / "result_for_rank_mcadams", R2026 / "track1/result_for_rank_sttts"
 LANGUAGES = R2026 / "track2/result_for_rank_BM1"
 # file name → system of the published table
-TABLE = {"b1b": "2024-B1", "mcadams": "2024-B2", "asrbn_hifigan_bn_tdnnf_wav2vec2_vq_48_v1": "2024-B5",
-         "asrbn_hifigan_bn_tdnnf_600h_vq_48_v1": "2024-B6"}  # fmt: skip
+TABLE = {
+    "b1b": "2024-B1",
+    "mcadams": "2024-B2",
+    "asrbn_hifigan_bn_tdnnf_wav2vec2_vq_48_v1": "2024-B5",
+    "asrbn_hifigan_bn_tdnnf_600h_vq_48_v1": "2024-B6",
+}
 
 
 def read_text(text: str, name: str = "result_for_rank_x"):
@@ -70,8 +74,9 @@ def test_a_claim_knows_what_it_measures():
     file = read_rank_file(LANGUAGES)
     retrained = [one for one in file.reported_numbers if one.identity.training is Speech.ANONYMISED]
     assert [(one.identity.data_set, one.value, one.line) for one in retrained[:2]] == [
-        ("en_dev_trials_mixed", 1.398, 45), ("en_test_trials_mixed", 3.734, 46),
-    ]  # fmt: skip
+        ("en_dev_trials_mixed", 1.398, 45),
+        ("en_test_trials_mixed", 3.734, 46),
+    ]
     assert {one.identity.attack_model for one in retrained} == {AttackModel.SEMI_INFORMED}
     assert {one.identity.gender for one in retrained} == {Gender.MIXED}
     others = {one.identity.attack_model for one in file.reported_numbers if one.identity.training is Speech.ORIGINAL}
@@ -127,7 +132,7 @@ def damaged(path: Path, line: int, old: str, new: str) -> str:
         (MCADAMS, 32, "test      m", "test      f", [("repeated-result", 32), ("missing-result", None)]),
         (LANGUAGES, 59, "es   dev", "de   dev", [("repeated-result", 59), ("missing-result", None)]),
     ],
-)  # fmt: skip
+)
 def test_planted_defect_is_found_and_nothing_else(path, line, old, new, expected):
     if not old:
         lines = path.read_text().splitlines(keepends=True)
@@ -143,8 +148,9 @@ def test_a_missing_language_is_named():
     start = text.rindex("---- Time:")
     problems = read_text(text[:start]).problems
     assert [problem.expected for problem in problems] == [
-        "the eer of fr_dev_trials_mixed, anonymised", "the eer of fr_test_trials_mixed, anonymised",
-    ]  # fmt: skip
+        "the eer of fr_dev_trials_mixed, anonymised",
+        "the eer of fr_test_trials_mixed, anonymised",
+    ]
     assert {problem.severity for problem in problems} == {Severity.ERROR}
 
 
@@ -178,7 +184,7 @@ def test_surprise_languages_are_read_and_not_required():
         (MCADAMS, 32, "libri  test", "vctk   test", "a trial list of VoicePrivacy 2024", "vctk_test_trials_m"),
         (MCADAMS, 32, " m ", " mixed ", "a trial list of VoicePrivacy 2024", "libri_test_trials_mixed"),
     ],
-)  # fmt: skip
+)
 def test_a_row_that_the_edition_lacks_is_named_with_what_it_leaves_open(path, line, old, new, expected, found):
     problem, *others = read_text(damaged(path, line, old, new)).problems
     assert (problem.code, problem.line, problem.severity) == ("unexpected-row", line, Severity.ERROR)

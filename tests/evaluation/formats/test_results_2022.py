@@ -160,8 +160,12 @@ def test_a_claim_knows_what_it_measures_and_where_it_stands():
     )
     assert (one.training, one.attack_model) == (Speech.ANONYMISED, AttackModel.SEMI_INFORMED)
     assert (reported.value, reported.unit, reported.written, reported.file, reported.line) == (
-        11.36, "%", "11.36", "results.anon_mcadams", 30,
-    )  # fmt: skip
+        11.36,
+        "%",
+        "11.36",
+        "results.anon_mcadams",
+        30,
+    )
     models = {
         reported.identity.attack_model
         for reported in read_result_file(ORIGINAL).reported_numbers
@@ -272,8 +276,13 @@ def replace_line(path: Path, number: int, old: str, new: str) -> str:
         (RETRAINED, 277, "mean=0.6374", "mean=0.64", [("hand-typed-value", 277)]),
         (RETRAINED, 277, "mean=0.6374", "mean=1.6374", [("out-of-range", 277)]),
         (RETRAINED, 290, "0.7805323634528221", "0.78053236345282210", [("hand-typed-value", 290)]),
-        (RETRAINED, 1, "libri_dev_trials_f", "libri_dev_trials_x",
-         [("unexpected-block", line) for line in range(2, 8)] + [("missing-result", 1)]),
+        (
+            RETRAINED,
+            1,
+            "libri_dev_trials_f",
+            "libri_dev_trials_x",
+            [("unexpected-block", line) for line in range(2, 8)] + [("missing-result", 1)],
+        ),
         (ORIGINAL, 2, "8.665%", "8.807%", [("unlike-baseline", 2)]),
         (SUMMARY, 1, "8.665%", "8.807%", [("wrong-average", 57), ("unlike-baseline", 1)]),
         (SUMMARY, 21, "16.92%", "16.99%", [("eer-not-countable", 21), ("wrong-average", 60)]),
@@ -281,10 +290,15 @@ def replace_line(path: Path, number: int, old: str, new: str) -> str:
         (SUMMARY, 57, "3.539", "3.54", [("hand-typed-value", 57), ("wrong-average", 57)]),
         (SUMMARY, 64, "9.030", "9.031", [("wrong-average", 64)]),
         (SUMMARY, 68, "-1.633", "1.633", [("wrong-average", 68)]),
-        (SUMMARY, 25, "models/asr_eval", "models/user_asr_eval_anon",
-         [("missing-result", 25), ("wrong-model", 25), ("undefined-average", 61)]),
+        (
+            SUMMARY,
+            25,
+            "models/asr_eval",
+            "models/user_asr_eval_anon",
+            [("missing-result", 25), ("wrong-model", 25), ("undefined-average", 61)],
+        ),
     ],
-)  # fmt: skip
+)
 def test_planted_defect_is_found_and_nothing_else(path, line, old, new, expected):
     found = find_problems(replace_line(path, line, old, new), path.name)
     if path is SUMMARY and old == "models/asr_eval":  # the reported number moved to the other model; its line is there
@@ -329,8 +343,9 @@ def test_missing_block_is_one_problem():
 def test_repeated_line_is_found_with_its_average():
     lines = SUMMARY.read_text().splitlines(keepends=True)
     assert find_problems("".join([*lines[:21], lines[20], *lines[21:]]), SUMMARY.name) == [
-        ("repeated-result", 22), ("undefined-average", 61),
-    ]  # fmt: skip
+        ("repeated-result", 22),
+        ("undefined-average", 61),
+    ]
 
 
 def test_a_second_run_appended_is_found():
@@ -484,23 +499,44 @@ def test_whole_submission_is_read(submission):
 @pytest.mark.parametrize(
     ("file", "change", "expected"),
     [
-        (f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/EER", lambda text: text.replace("14.91", "14.77"),
-         [("contradicting-results", 1)]),
-        (f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/zebra", lambda text: text.replace("0.375", "0.376"),
-         [("contradicting-results", 3)]),
-        (f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/Cllr", lambda text: text.partition("\n")[0],
-         [("missing-result", None)]),
-        (f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/linkability_log", lambda text: text + "surprise\n",
-         [("unknown-line", 3)]),
-        (f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/scores", lambda text: text[6:],
-         [("wrong-score-count", None)]),
-        (f"{STAMP}/ASR-libri_dev_asr", lambda text: text.replace("%WER 5.86 [ 2333", "%WER 5.87 [ 2334"),
-         [("contradicting-results", 1)]),
-        (f"{STAMP}/similarity_matrices_DeID_Gvd/libri_dev_trials_f/DeIDentification", lambda _: None,
-         [("missing-file", None)]),
+        (
+            f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/EER",
+            lambda text: text.replace("14.91", "14.77"),
+            [("contradicting-results", 1)],
+        ),
+        (
+            f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/zebra",
+            lambda text: text.replace("0.375", "0.376"),
+            [("contradicting-results", 3)],
+        ),
+        (
+            f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/Cllr",
+            lambda text: text.partition("\n")[0],
+            [("missing-result", None)],
+        ),
+        (
+            f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/linkability_log",
+            lambda text: text + "surprise\n",
+            [("unknown-line", 3)],
+        ),
+        (
+            f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/scores",
+            lambda text: text[6:],
+            [("wrong-score-count", None)],
+        ),
+        (
+            f"{STAMP}/ASR-libri_dev_asr",
+            lambda text: text.replace("%WER 5.86 [ 2333", "%WER 5.87 [ 2334"),
+            [("contradicting-results", 1)],
+        ),
+        (
+            f"{STAMP}/similarity_matrices_DeID_Gvd/libri_dev_trials_f/DeIDentification",
+            lambda _: None,
+            [("missing-file", None)],
+        ),
         (f"{STAMP}/config.info", lambda _: None, [("missing-file", None)]),
     ],
-)  # fmt: skip
+)
 def test_damaged_submission_is_named(submission, file, change, expected):
     consistent(submission)
     path = submission / file

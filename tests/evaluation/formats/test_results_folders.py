@@ -81,12 +81,18 @@ def test_unknown_line_is_shown_with_its_faulty_number():
     text = (R2022 / "results.anon_mcadams").read_text().splitlines()
     number, line = next((n, line) for n, line in enumerate(text, start=1) if "%WER" in line)
     text[number - 1] = line.replace("1859 sub", "1859 subs")
-    [problem] = [one for one in read_result_file(io.StringIO("\n".join(text)), name="results.anon").problems
-                 if one.code == "unknown-line"]  # fmt: skip
+    [problem] = [
+        one
+        for one in read_result_file(io.StringIO("\n".join(text)), name="results.anon").problems
+        if one.code == "unknown-line"
+    ]
     assert (problem.line, problem.found) == (number, f"“{line.strip().replace('1859 sub', '1859 subs')}”")
 
 
 def test_endless_unknown_line_is_cut():
-    [problem] = [one for one in read_result_file(io.StringIO("x" * 5000 + "\n"), name="results.txt").problems
-                 if one.code == "unknown-line"]  # fmt: skip
+    [problem] = [
+        one
+        for one in read_result_file(io.StringIO("x" * 5000 + "\n"), name="results.txt").problems
+        if one.code == "unknown-line"
+    ]
     assert problem.found == f"“{'x' * 239}…”"

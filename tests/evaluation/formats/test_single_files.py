@@ -39,7 +39,7 @@ OFFICIAL = {
     "similarity_matrices_DeID_Gvd/libri_dev_trials_f/gain_of_voice_distinctiveness": (
         "Gain of voice distinctiveness : -1.939460000444101\n"
     ),
-}  # fmt: skip
+}
 
 
 def meaning(reported_numbers):

@@ -103,9 +103,18 @@ def test_attack_by_a_trained_attacker_is_centred_as_its_recipe_says(shell, corpu
     lines = [f"{model} {one.identifier} {'target' if model == one.source else 'nontarget'}" for model, one in pairs]
     (tmp_path / "trials" / "trials").write_text("\n".join(lines) + "\n")
     answer = shell(
-        "attack", "--enrolment", tmp_path / "enrolls", "--trials", tmp_path / "trials", "--anonymised", corpus,
-        "--trained", trained, "--out", tmp_path / "out",
-    )  # fmt: skip
+        "attack",
+        "--enrolment",
+        tmp_path / "enrolls",
+        "--trials",
+        tmp_path / "trials",
+        "--anonymised",
+        corpus,
+        "--trained",
+        trained,
+        "--out",
+        tmp_path / "out",
+    )
     assert answer.code == 0, answer.err
     [kept] = (tmp_path / "out").glob("vectors-*.npz")
     assert attacker.description.model_sha256[:12] in kept.name

@@ -46,9 +46,14 @@ def test_training_leaves_an_attacker_and_tells_of_it(tmp_path):
     estimates: list[Estimate] = []
     stages: dict[str, tuple[int, int]] = {}
     attacker = train(
-        utterances(), with_variant(TINY, "literal"), 5, tmp_path, lambda stage, *at: stages.update({stage: at}),
-        on_epoch=epochs.append, on_estimate=estimates.append,
-    )  # fmt: skip
+        utterances(),
+        with_variant(TINY, "literal"),
+        5,
+        tmp_path,
+        lambda stage, *at: stages.update({stage: at}),
+        on_epoch=epochs.append,
+        on_estimate=estimates.append,
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([MODEL, DESCRIPTION, VALUES])
     assert [one.epoch for one in epochs] == [1, 2, 3]
     assert attacker.epochs == tuple(epochs)
@@ -174,9 +179,14 @@ def test_checkpoint_of_another_training_or_a_damaged_one_is_refused(tmp_path):
 @pytest.mark.parametrize("crop", ["grid", "utterance"])
 def test_every_rule_of_cropping_and_validation_trains(tmp_path, crop, validation):
     recipe = TINY.changed(
-        epochs=1, crop=crop, crop_s=0.5, shortest_s=0.5 if crop == "utterance" else 0.1, validation=validation,
-        drop_last=False, quietest_amplitude=5e-4,
-    )  # fmt: skip
+        epochs=1,
+        crop=crop,
+        crop_s=0.5,
+        shortest_s=0.5 if crop == "utterance" else 0.1,
+        validation=validation,
+        drop_last=False,
+        quietest_amplitude=5e-4,
+    )
     attacker = train(utterances(sources=2, each=10), recipe, 1, tmp_path)
     assert attacker.summary.held_out_segments > 0
     assert 0 <= attacker.summary.source_error <= 1

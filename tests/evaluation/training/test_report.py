@@ -23,11 +23,20 @@ from evaluation.attackers.training.trained import EpochRecord, FinalValues, Prob
 from evaluation.metrics.detection import kaldi_eer
 
 FINAL = FinalValues(
-    source_error=0.8, target_error=0.9, source_chance=0.99, target_chance=0.95, target_chance_known_gender=0.9,
-    training_segments=100, held_out_segments=10, n_sources=100, n_targets=20, seconds=5.0,
-    target_probe=ProbeResult(0.5, 0.95, 100, 10, 20, "segment"), target_probe_other_sources=None,
+    source_error=0.8,
+    target_error=0.9,
+    source_chance=0.99,
+    target_chance=0.95,
+    target_chance_known_gender=0.9,
+    training_segments=100,
+    held_out_segments=10,
+    n_sources=100,
+    n_targets=20,
+    seconds=5.0,
+    target_probe=ProbeResult(0.5, 0.95, 100, 10, 20, "segment"),
+    target_probe_other_sources=None,
     source_probe=ProbeResult(0.1, 0.99, 100, 10, 100, "segment"),
-)  # fmt: skip
+)
 
 
 def record(epoch: int, error: float | None) -> EpochRecord:

@@ -12,10 +12,22 @@ SCALE = dict.fromkeys(RATED, (1.0, 10.0))
 def columns_of(rows, **usual):
     """Ratings from dictionaries; what a row does not name is as usual."""
     usual = {
-        "listener": "l1", "session": "", "task": "naturalness", "system": ORIGINAL, "is_target": -1, "item": "i",
-        "utterance": "u", "enrolment": "", "speaker": "s", "gender": "f", "rating": 5.0, "position": 0,
-        "purpose": SCORED, "is_finished": True, "excluded": "",
-    } | usual  # fmt: skip
+        "listener": "l1",
+        "session": "",
+        "task": "naturalness",
+        "system": ORIGINAL,
+        "is_target": -1,
+        "item": "i",
+        "utterance": "u",
+        "enrolment": "",
+        "speaker": "s",
+        "gender": "f",
+        "rating": 5.0,
+        "position": 0,
+        "purpose": SCORED,
+        "is_finished": True,
+        "excluded": "",
+    } | usual
     kinds = {"is_target": np.int64, "position": np.int64, "rating": np.float64, "is_finished": np.bool_}
     return Ratings(**{name: np.array([(usual | row)[name] for row in rows], kinds.get(name, str)) for name in usual})
 
@@ -35,11 +47,18 @@ def made_ratings(listeners=12, of_each=4, seed=1):
                     rating = float(np.clip(round(level + bias + shift + numbers.normal(0, 1.5)), 1, 10))
                     rows.append(
                         {
-                            "listener": f"l{listener:02}", "session": f"s{listener:02}", "task": task, "system": system,
-                            "is_target": is_target, "item": f"{system}/{utterance}", "utterance": utterance,
-                            "speaker": f"p{number}", "rating": rating, "position": number + 1,
+                            "listener": f"l{listener:02}",
+                            "session": f"s{listener:02}",
+                            "task": task,
+                            "system": system,
+                            "is_target": is_target,
+                            "item": f"{system}/{utterance}",
+                            "utterance": utterance,
+                            "speaker": f"p{number}",
+                            "rating": rating,
+                            "position": number + 1,
                         }
-                    )  # fmt: skip
+                    )
     return columns_of(rows)
 
 
@@ -48,8 +67,11 @@ def made_inputs(**more):
     of = sorted(set(zip(ratings.system.tolist(), ratings.utterance.tolist(), strict=True)))
     numbers = np.random.default_rng(2)
     objective = Objective(
-        np.array([system for system, _ in of]), np.array([utterance for _, utterance in of]),
-        numbers.integers(0, 4, len(of)).astype(float), np.full(len(of), 10.0), numbers.uniform(0.2, 0.9, len(of)),
-    )  # fmt: skip
+        np.array([system for system, _ in of]),
+        np.array([utterance for _, utterance in of]),
+        numbers.integers(0, 4, len(of)).astype(float),
+        np.full(len(of), 10.0),
+        numbers.uniform(0.2, 0.9, len(of)),
+    )
     facts = StudyFacts("made", "Made up", "rating", RATED, SCALE, is_simulated=True, design={"seed": 5})
     return Inputs(facts, ratings=ratings, objective=objective, **more)

@@ -14,11 +14,22 @@ def ratings_of(listener, system, rating, **others):
     count = len(rating)
     listener, system = np.asarray(listener, np.str_), np.asarray(system, np.str_)
     plain = {
-        "listener": listener, "session": np.char.add("of-", listener), "task": "naturalness", "system": system,
-        "is_target": -1, "item": np.char.add(system, "-item"), "utterance": "u1", "enrolment": "", "speaker": "s1",
-        "gender": "f", "rating": np.asarray(rating, np.float64), "position": 0, "purpose": SCORED, "is_finished": True,
+        "listener": listener,
+        "session": np.char.add("of-", listener),
+        "task": "naturalness",
+        "system": system,
+        "is_target": -1,
+        "item": np.char.add(system, "-item"),
+        "utterance": "u1",
+        "enrolment": "",
+        "speaker": "s1",
+        "gender": "f",
+        "rating": np.asarray(rating, np.float64),
+        "position": 0,
+        "purpose": SCORED,
+        "is_finished": True,
         "excluded": "",
-    }  # fmt: skip
+    }
     columns = {}
     for name, value in (plain | others).items():
         column = np.asarray(value)
@@ -39,9 +50,22 @@ def scored_of(ratings, kind="raw", settings=QUICK, **how):
 
 
 def drawn(
-    listeners=20, systems=4, utterances=12, speakers=4, each=4, seed=0, *, task="naturalness",
-    listener_sd=1.0, utterance_sd=0.5, speaker_sd=0.3, noise_sd=1.0, position_effect=0.0, step=0.5, points=None,
-):  # fmt: skip
+    listeners=20,
+    systems=4,
+    utterances=12,
+    speakers=4,
+    each=4,
+    seed=0,
+    *,
+    task="naturalness",
+    listener_sd=1.0,
+    utterance_sd=0.5,
+    speaker_sd=0.3,
+    noise_sd=1.0,
+    position_effect=0.0,
+    step=0.5,
+    points=None,
+):
     """Every listener rates `each` utterances of each system; system i is `step` worse than the one before.
 
     Continuous, or whole numbers from 1 to `points`. Utterances belong to speakers; an item is an utterance of a system.
@@ -68,8 +92,13 @@ def drawn(
         value = np.clip(np.round(value), 1, points)
     named = np.array(names)[system]
     return ratings_of(
-        [f"L{one:03}" for one in listener], named, value, task=task,
-        utterance=np.array([f"u{one:03}" for one in utterance]), speaker=np.array([f"s{one}" for one in speaker]),
+        [f"L{one:03}" for one in listener],
+        named,
+        value,
+        task=task,
+        utterance=np.array([f"u{one:03}" for one in utterance]),
+        speaker=np.array([f"s{one}" for one in speaker]),
         item=np.array([f"{a}-u{b:03}" for a, b in zip(named, utterance, strict=True)]),
-        position=position, is_target=np.where(utterance % 2 == 0, 1, 0),
-    )  # fmt: skip
+        position=position,
+        is_target=np.where(utterance % 2 == 0, 1, 0),
+    )

@@ -44,9 +44,22 @@ def ratings_of(seed=0, listeners=20, count=3, each=4, utterances=24, model=None,
     name = np.char.add("listener-", np.char.zfill(listener.astype(str), 2))
     blank = np.full(rating.size, "")
     return Ratings(
-        name, name, task, system, is_target, utterance, utterance, blank, speaker, blank, rating.astype(float),
-        np.arange(rating.size) % 50 + 1, np.full(rating.size, "scored"), np.ones(rating.size, bool), blank,
-    )  # fmt: skip
+        name,
+        name,
+        task,
+        system,
+        is_target,
+        utterance,
+        utterance,
+        blank,
+        speaker,
+        blank,
+        rating.astype(float),
+        np.arange(rating.size) % 50 + 1,
+        np.full(rating.size, "scored"),
+        np.ones(rating.size, bool),
+        blank,
+    )
 
 
 def scored_of(kind="raw", settings=SETTINGS, **study):

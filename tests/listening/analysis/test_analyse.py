@@ -34,10 +34,19 @@ def boards(excluded=""):
     y = np.clip(0.5 + numbers.normal(0, 0.2, slot.size), 0, 1)
     system = np.where(slot < 4, ORIGINAL, "T01")
     return Placements(
-        listener, listener, board, slot.astype(str), system, np.char.add("u", slot.astype(str)),
-        np.char.add("p", speaker.astype(str)), x, y, np.char.add("g", speaker.astype(str)),
-        np.full(slot.size, 4), np.full(slot.size, excluded),
-    )  # fmt: skip
+        listener,
+        listener,
+        board,
+        slot.astype(str),
+        system,
+        np.char.add("u", slot.astype(str)),
+        np.char.add("p", speaker.astype(str)),
+        x,
+        y,
+        np.char.add("g", speaker.astype(str)),
+        np.full(slot.size, 4),
+        np.full(slot.size, excluded),
+    )
 
 
 def transcripts():
@@ -46,9 +55,17 @@ def transcripts():
     names = np.char.add("u", number.astype(str))
     texts = np.where(system == ORIGINAL, "the cat sat down", np.where(number == 0, "a cat", "the cat sat"))
     return Transcripts(
-        listener, listener, np.char.add(system, names), system, names, np.full(number.size, "p0"), texts,
-        np.full(number.size, "The cat sat down."), np.zeros(number.size, np.bool_), np.full(number.size, ""),
-    )  # fmt: skip
+        listener,
+        listener,
+        np.char.add(system, names),
+        system,
+        names,
+        np.full(number.size, "p0"),
+        texts,
+        np.full(number.size, "The cat sat down."),
+        np.zeros(number.size, np.bool_),
+        np.full(number.size, ""),
+    )
 
 
 def test_ratings_give_each_of_their_tables_for_both_scores(results):

@@ -126,7 +126,7 @@ def test_a_zip_of_inputs_runs_with_other_settings(done, tmp_path, capsys):
         (["reproduce", "{ratings}", "{out}"], "expected a zip of inputs or a bundle"),
         (["describe", "nothing"], "found 'nothing'"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_used_is_told_in_sentences(ratings, tmp_path, capsys, arguments, words):
     named = [one.format(ratings=ratings, out=tmp_path / "out") for one in arguments]
     assert main(named) == 2

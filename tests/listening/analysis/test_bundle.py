@@ -44,9 +44,11 @@ def everything():
     places = places.rows((words != "") & (words != " a "))
     typed = Transcripts(names, names, words, names, words, words, words, words, words == "", words)
     return made_inputs(
-        placements=places, transcripts=typed, exclusions=(("=rule", "s01", "why, then", True), ("b", "s02", "", False)),
+        placements=places,
+        transcripts=typed,
+        exclusions=(("=rule", "s01", "why, then", True), ("b", "s02", "", False)),
         texts={"role-play-en-1.md": "# Listen\n", "consent-fr-2.md": "Écoutez"},
-    )  # fmt: skip
+    )
 
 
 def equal(one, other):
@@ -145,7 +147,7 @@ def changed(name, old, new, inputs=None):
         ("settings.json", '"seed"', '"sead"', "There is no setting named 'sead'"),
         ("settings.json", "200", "2", "Expected"),
     ],
-)  # fmt: skip
+)
 def test_a_changed_file_is_told(name, old, new, words):
     with pytest.raises(AnalysisInputError) as raised:
         read_inputs(changed(name, old, new))
@@ -260,10 +262,18 @@ def test_a_bundle_holds_everything_and_says_what_it_is(made):
     tables = {f"tables/{path}.csv" for path in results.tables}
     assert tables
     assert set(files) == tables | {
-        "README.txt", "MANIFEST.sha256", "results.json", "inputs/study.json", "inputs/settings.json",
-        "inputs/ratings.csv", "inputs/objective.csv", "inputs/exclusions.csv", "inputs/texts/role-play-en-1.md",
-        "figures/raw/det-naturalness.svg", "figures/normalised/det-naturalness.png",
-    }  # fmt: skip
+        "README.txt",
+        "MANIFEST.sha256",
+        "results.json",
+        "inputs/study.json",
+        "inputs/settings.json",
+        "inputs/ratings.csv",
+        "inputs/objective.csv",
+        "inputs/exclusions.csv",
+        "inputs/texts/role-play-en-1.md",
+        "figures/raw/det-naturalness.svg",
+        "figures/normalised/det-naturalness.png",
+    }
     readme = files["README.txt"].decode()
     assert "python -m listening.analysis reproduce BUNDLE.zip OUT" in readme
     assert "SIMULATED" in readme

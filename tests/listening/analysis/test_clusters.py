@@ -136,12 +136,18 @@ def test_chance_line_of_groups_that_know_nothing_holds_the_value():
     numbers = np.random.default_rng(8)
     rows = [
         {
-            "listener": f"l{n:03}", "session": f"s{n:03}", "board": f"b{n:03}", "slot": str(slot),
-            "speaker": "ABC"[slot % 3], "x": numbers.random(), "y": numbers.random(), "declared": 3,
+            "listener": f"l{n:03}",
+            "session": f"s{n:03}",
+            "board": f"b{n:03}",
+            "slot": str(slot),
+            "speaker": "ABC"[slot % 3],
+            "x": numbers.random(),
+            "y": numbers.random(),
+            "declared": 3,
         }
         for n in range(60)
         for slot in range(12)
-    ]  # fmt: skip
+    ]
     for row in make_grouping_table(placements_of(rows), SETTINGS).records(samples="all"):
         assert row["value_low"] < row["chance"] < row["value_high"]
         assert row["p"] > 0.02

@@ -76,9 +76,12 @@ def inputs_of(form):
     transcripts = made_up_transcripts()
     of = sorted(set(zip(transcripts.system.tolist(), transcripts.utterance.tolist(), strict=True)))
     objective = Objective(
-        np.array([system for system, _ in of]), np.array([name for _, name in of]), np.arange(len(of)) % 3.0,
-        np.full(len(of), 8.0), np.full(len(of), np.nan),
-    )  # fmt: skip
+        np.array([system for system, _ in of]),
+        np.array([name for _, name in of]),
+        np.arange(len(of)) % 3.0,
+        np.full(len(of), 8.0),
+        np.full(len(of), np.nan),
+    )
     return Inputs(facts, transcripts=transcripts, objective=objective)
 
 

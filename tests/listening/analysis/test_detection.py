@@ -116,9 +116,15 @@ def test_systems_far_apart_are_told_apart_and_equal_ones_are_not():
     assert [row["is_told_apart"] for row in differences.records(task="naturalness")] == [1]
     groups = [row["group"] for row in rates.records(task="naturalness")]
     assert groups == ["b", "a"]
-    twice = replace(scored, ratings=replace(scored.ratings, system=np.where(
-        (scored.ratings.system == "T02-p1") & (scored.ratings.position % 4 < 2), "T03-p1", scored.ratings.system
-    )))  # fmt: skip
+    twice = replace(
+        scored,
+        ratings=replace(
+            scored.ratings,
+            system=np.where(
+                (scored.ratings.system == "T02-p1") & (scored.ratings.position % 4 < 2), "T03-p1", scored.ratings.system
+            ),
+        ),
+    )
     rates, _, differences = make_detection_tables(twice, SETTINGS)
     assert differences.records(task="naturalness", first="T02-p1", second="T03-p1")[0]["is_told_apart"] == 0
     assert [row["group"] for row in rates.records(task="naturalness")] == ["b", "a", "a"]

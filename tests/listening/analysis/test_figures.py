@@ -137,7 +137,7 @@ def test_every_figure_is_drawn_without_a_warning_and_no_text_is_outside_of_it_or
 @pytest.mark.parametrize(
     "name",
     ["violin-naturalness", "det-naturalness", "histogram-verifiability", "significance-naturalness", "pairs-eer"],
-)  # fmt: skip
+)
 def test_figure_is_sound_and_gives_the_same_bytes_each_time(figures, name):
     figure = figures["raw", name]
     assert_sound(figure.draw)
@@ -156,8 +156,11 @@ def test_equal_results_read_back_give_the_same_figures(few):
     again = overviews(Results.from_json(few.as_json()))
     for first, second in zip(overviews(few), again, strict=True):
         assert (first.name, first.caption, first.alt, first.numbers) == (
-            second.name, second.caption, second.alt, second.numbers,
-        )  # fmt: skip
+            second.name,
+            second.caption,
+            second.alt,
+            second.numbers,
+        )
     assert again[0].draw("light", "svg") == overviews(few)[0].draw("light", "svg")
 
 
@@ -296,8 +299,9 @@ def test_figure_of_a_system_is_of_that_system_and_only_svg(figures):
     figure = figures["raw", "det-verifiability-of-T01-p1"]
     assert (figure.system, figure.task, figure.formats) == ("T01-p1", "verifiability", ("svg",))
     assert [one.path for one in figure.files()] == [
-        "raw/det-verifiability-of-T01-p1-light.svg", "raw/det-verifiability-of-T01-p1-dark.svg",
-    ]  # fmt: skip
+        "raw/det-verifiability-of-T01-p1-light.svg",
+        "raw/det-verifiability-of-T01-p1-dark.svg",
+    ]
     drawn = texts(figure.draw("light", "svg"))
     assert any(text.startswith("T01-p1 ") for text in drawn)
     assert any(text.startswith("Original ") for text in drawn)
@@ -367,10 +371,14 @@ def test_files_for_print_are_light(figures):
     figure = figures["raw", "eer-naturalness"]
     files = dict(draw_files([figure]))
     assert list(files) == sorted(
-        ["raw/eer-naturalness-light.svg", "raw/eer-naturalness.pdf", "raw/eer-naturalness.png",
-         "raw/eer-naturalness-dark.svg"],
+        [
+            "raw/eer-naturalness-light.svg",
+            "raw/eer-naturalness.pdf",
+            "raw/eer-naturalness.png",
+            "raw/eer-naturalness-dark.svg",
+        ],
         key=lambda path: list(files).index(path),
-    )  # fmt: skip
+    )
     assert files["raw/eer-naturalness.png"] == figure.draw("light", "png")
     assert files["raw/eer-naturalness-dark.svg"] == figure.draw("dark", "svg")
 
@@ -406,9 +414,17 @@ def test_curves_are_spread_over_panels_that_hold_few(count):
 
 @pytest.mark.parametrize(
     ("letters", "expected"),
-    [("", ""), ("a", "a"), ("abc", "abc"), ("abcd", "a–d"), ("abcdfg", "a–d fg"), ("z aa ab", "z aa ab"),
-     ("x y z aa ab", "xyz aa ab"), ("acegikmoqs", "a c e g i…")],
-)  # fmt: skip
+    [
+        ("", ""),
+        ("a", "a"),
+        ("abc", "abc"),
+        ("abcd", "a–d"),
+        ("abcdfg", "a–d fg"),
+        ("z aa ab", "z aa ab"),
+        ("x y z aa ab", "xyz aa ab"),
+        ("acegikmoqs", "a c e g i…"),
+    ],
+)
 def test_letters_of_a_group_are_shortened_by_joining_runs(letters, expected):
     assert short_group(letters) == expected
 

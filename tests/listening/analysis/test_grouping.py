@@ -37,8 +37,12 @@ def test_letters_of_a_worked_example():
     """Told apart where means are more than 1 apart: A and C are, A and B and B and C are not."""
     means = {"A": 9.0, "B": 8.2, "C": 7.9, "D": 6.0, "E": 5.9}
     assert assign_letters(list(means), lambda a, b: abs(means[a] - means[b]) > 1) == {
-        "A": "a", "B": "ab", "C": "b", "D": "c", "E": "c",
-    }  # fmt: skip
+        "A": "a",
+        "B": "ab",
+        "C": "b",
+        "D": "c",
+        "E": "c",
+    }
 
 
 def test_nothing_told_apart_is_one_letter_and_everything_told_apart_one_each():

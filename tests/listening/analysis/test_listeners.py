@@ -137,8 +137,13 @@ def test_of_two_sessions_only_the_one_that_counts_is_told_about():
 
 
 def test_rules_that_catch_are_named_in_their_task():
-    odd = ratings_of(["L000"] * 20, ["original", "T01", "T02", "T03"] * 5, [5] * 20, task="intelligibility",
-                     item=[f"i{n}" for n in range(20)])  # fmt: skip
+    odd = ratings_of(
+        ["L000"] * 20,
+        ["original", "T01", "T02", "T03"] * 5,
+        [5] * 20,
+        task="intelligibility",
+        item=[f"i{n}" for n in range(20)],
+    )
     ratings = joined(drawn(listeners=12), odd, drawn(listeners=12, seed=5, task="verifiability"))
     rows = {row["task"]: row["caught"] for row in rows_of(ratings, listener="L000")}
     assert rows == {"verifiability": "", "naturalness": "", "intelligibility": "low-variance"}

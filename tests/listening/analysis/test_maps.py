@@ -110,10 +110,12 @@ def test_map_of_one_dimension_has_no_second_coordinate():
 
 def test_map_points_the_way_of_the_placing_that_is_most_alike():
     placements = made_up_placements(listeners=1, boards=1, shared=True, spread=0.2)
-    twice = type(placements)(**{
-        name: np.concatenate([column, np.char.add(column, "+") if name in ("listener", "session") else column])
-        for name, column in vars(placements).items()
-    })  # fmt: skip
+    twice = type(placements)(
+        **{
+            name: np.concatenate([column, np.char.add(column, "+") if name in ("listener", "session") else column])
+            for name, column in vars(placements).items()
+        }
+    )
     board = read_boards(placements)[0]
     table, _ = make_map_tables(twice, SETTINGS)
     centred = board.place - board.place.mean(0)
@@ -126,9 +128,9 @@ def test_equal_input_gives_equal_bytes_whatever_the_order_of_rows_and_names():
     shuffled = placements.rows(np.random.default_rng(0).permutation(len(placements)))
     assert [table.csv() for table in make_map_tables(shuffled, SETTINGS)] == expected
     renamed = {name: f"z{9 - number}" for number, name in enumerate(np.unique(placements.listener))}
-    other = type(placements)(**{
-        **vars(placements), "listener": np.array([renamed[name] for name in placements.listener])
-    })  # fmt: skip
+    other = type(placements)(
+        **{**vars(placements), "listener": np.array([renamed[name] for name in placements.listener])}
+    )
     assert [table.csv() for table in make_map_tables(other, SETTINGS)] == expected
 
 
@@ -218,16 +220,24 @@ def test_shortest_paths_fill_what_is_not_known():
 
 def voices_of(points, boards):
     """Boards of one listener each, on which two recordings of every named voice lie at one place."""
-    return placements_of([
-        {
-            "listener": f"l{number}", "session": f"s{number}", "board": f"b{number}", "slot": f"{voice}{again}",
-            "speaker": voice[0], "system": "T01" if voice[1:] else "original", "utterance": f"u{number}{again}",
-            "x": points[voice][0], "y": points[voice][1],
-        }
-        for number, board in enumerate(boards)
-        for voice in board
-        for again in (1, 2)
-    ])  # fmt: skip
+    return placements_of(
+        [
+            {
+                "listener": f"l{number}",
+                "session": f"s{number}",
+                "board": f"b{number}",
+                "slot": f"{voice}{again}",
+                "speaker": voice[0],
+                "system": "T01" if voice[1:] else "original",
+                "utterance": f"u{number}{again}",
+                "x": points[voice][0],
+                "y": points[voice][1],
+            }
+            for number, board in enumerate(boards)
+            for voice in board
+            for again in (1, 2)
+        ]
+    )
 
 
 VOICES = ("A", "A'", "B", "B'", "C", "C'")
@@ -298,9 +308,9 @@ def test_voices_in_parts_that_never_met_have_no_map():
 def test_boards_of_several_listeners_keep_their_maps_beside_those_of_systems():
     shared = made_up_placements(listeners=3, boards=1, shared=True)
     single = made_up_placements(listeners=3, boards=1, seed=2)
-    both = type(shared)(**{
-        name: np.concatenate([column, getattr(single, name)]) for name, column in vars(shared).items()
-    })  # fmt: skip
+    both = type(shared)(
+        **{name: np.concatenate([column, getattr(single, name)]) for name, column in vars(shared).items()}
+    )
     table, fit = make_map_tables(both, SETTINGS)
     assert [row["board"] for row in fit.records()] == ["board-0", "all boards of T01", "all boards of T02"]
     assert table.records(board="board-0") == make_map_tables(shared, SETTINGS)[0].records()
@@ -313,7 +323,7 @@ def test_maps_of_systems_are_equal_whatever_the_order_of_rows_and_names():
     shuffled = placements.rows(np.random.default_rng(0).permutation(len(placements)))
     assert [table.csv() for table in make_map_tables(shuffled, SETTINGS)] == expected
     renamed = {name: f"z{9 - number}" for number, name in enumerate(np.unique(placements.listener))}
-    other = type(placements)(**{
-        **vars(placements), "listener": np.array([renamed[name] for name in placements.listener])
-    })  # fmt: skip
+    other = type(placements)(
+        **{**vars(placements), "listener": np.array([renamed[name] for name in placements.listener])}
+    )
     assert [table.csv() for table in make_map_tables(other, SETTINGS)] == expected

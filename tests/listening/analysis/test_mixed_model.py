@@ -46,9 +46,15 @@ def test_verifiability_takes_the_class_of_pairs_into_account():
     ratings = drawn(task="verifiability", seed=3)
     shifted = ratings.rating + 3.0 * (ratings.is_target == 1)
     ratings = ratings_of(
-        ratings.listener, ratings.system, shifted, task="verifiability", is_target=ratings.is_target,
-        utterance=ratings.utterance, speaker=ratings.speaker, position=ratings.position,
-    )  # fmt: skip
+        ratings.listener,
+        ratings.system,
+        shifted,
+        task="verifiability",
+        is_target=ratings.is_target,
+        utterance=ratings.utterance,
+        speaker=ratings.speaker,
+        position=ratings.position,
+    )
     assert "for pairs of one speaker" in tables(ratings)[0].records()[0]["remark"]
 
 
@@ -66,9 +72,10 @@ def test_a_part_that_cannot_be_told_is_left_out_with_a_note(changed, part, words
     ratings = drawn()
     ((name, value),) = changed.items()
     values = {
-        "as utterance": ratings.utterance, "as system": ratings.system,
+        "as utterance": ratings.utterance,
+        "as system": ratings.system,
         "all different": np.array([f"u{n}" for n in range(len(ratings))]),
-    }.get(value, value)  # fmt: skip
+    }.get(value, value)
     columns = {"utterance": ratings.utterance, "speaker": ratings.speaker, "position": ratings.position} | {
         name: values
     }

@@ -190,9 +190,12 @@ def test_too_little_gives_points_and_notes():
 
 
 def test_utterances_without_a_name_and_other_tasks_are_not_joined():
-    ratings = columns_of([
-        {"system": "T01", "utterance": ""}, {"system": "T01", "utterance": "u1", "task": "verifiability"},
-    ])  # fmt: skip
+    ratings = columns_of(
+        [
+            {"system": "T01", "utterance": ""},
+            {"system": "T01", "utterance": "u1", "task": "verifiability"},
+        ]
+    )
     assert [table.rows for table in tables_of(ratings, None)] == [(), (), ()]
 
 

@@ -24,11 +24,15 @@ def design_of(ratings):
 def by_statsmodels(ratings):
     frame = pd.DataFrame(
         {
-            "y": ratings.rating, "system": ratings.system, "listener": ratings.listener,
-            "utterance": ratings.utterance, "speaker": ratings.speaker, "everything": 1,
+            "y": ratings.rating,
+            "system": ratings.system,
+            "listener": ratings.listener,
+            "utterance": ratings.utterance,
+            "speaker": ratings.speaker,
+            "everything": 1,
             "position": ratings.position - ratings.position.mean(),
         }
-    )  # fmt: skip
+    )
     parts = {name: f"0 + C({name})" for name in ("listener", "utterance", "speaker")}
     model = smf.mixedlm(
         "y ~ C(system, Treatment('original')) + position", frame, groups="everything", re_formula="0", vc_formula=parts
@@ -99,9 +103,19 @@ def test_no_other_variances_are_more_likely(seed):
 
 def test_truth_is_found_in_ten_thousand_ratings():
     ratings = drawn(
-        listeners=200, systems=5, utterances=300, speakers=60, each=10, seed=5, listener_sd=1.0, utterance_sd=0.5,
-        speaker_sd=0.7, noise_sd=1.2, position_effect=0.01, step=0.4,
-    )  # fmt: skip
+        listeners=200,
+        systems=5,
+        utterances=300,
+        speakers=60,
+        each=10,
+        seed=5,
+        listener_sd=1.0,
+        utterance_sd=0.5,
+        speaker_sd=0.7,
+        noise_sd=1.2,
+        position_effect=0.01,
+        step=0.4,
+    )
     y, x, parts = design_of(ratings)
     fit = fit_reml(y, x, parts)
     np.testing.assert_allclose(fit.effects[1:5], [-0.4, -0.8, -1.2, -1.6], atol=4 * fit.errors[1:5].max())

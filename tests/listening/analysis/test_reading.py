@@ -176,7 +176,7 @@ def test_of_many_bad_lines_the_first_are_named_and_the_others_counted():
         (b"\x1f\x8b\x08 broken", "gzip"),
         (gzip.compress(PLAIN.encode() * 100)[:-30], "expected a whole gzip file, found its end missing"),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_cannot_be_used_says_why(text, words):
     assert words in problems(text)[0]
 

@@ -35,9 +35,12 @@ def bridge_set(listeners=12, items=5, seed=0, missing=()):
     quality, bias = numbers.normal(5.5, 2, items), numbers.normal(0, 1, listeners)
     values = [np.clip(np.round(quality[b] + bias[a] + numbers.normal()), 1, 10) for a, b in cells]
     return ratings_of(
-        [f"L{a:03}" for a, _ in cells], ["T01"] * len(cells), values, item=[f"bridge-{b}" for _, b in cells],
+        [f"L{a:03}" for a, _ in cells],
+        ["T01"] * len(cells),
+        values,
+        item=[f"bridge-{b}" for _, b in cells],
         purpose=BRIDGE,
-    )  # fmt: skip
+    )
 
 
 def each_item_once(listeners=12, each=8):
@@ -50,8 +53,10 @@ def each_item_once(listeners=12, each=8):
 def test_with_one_rating_an_item_no_index_exists_and_the_remedy_is_named():
     rows = rows_of(each_item_once())
     assert [(row["over"], row["value"]) for row in rows] == [
-        (BRIDGE_SET, None), (REPEATEDLY_RATED, None), (REPEATS, None),
-    ]  # fmt: skip
+        (BRIDGE_SET, None),
+        (REPEATEDLY_RATED, None),
+        (REPEATS, None),
+    ]
     assert rows[1]["remark"] == (
         "Each item was rated by one listener, so no index can be computed; a bridge set that everybody rates is the "
         "remedy."
@@ -132,8 +137,14 @@ def test_one_listener_is_compared_with_nobody():
 
 def test_excluded_sessions_do_not_speak_for_the_bridge_set():
     out = bridge_set()
-    out = ratings_of(out.listener, out.system, out.rating, item=out.item, purpose=BRIDGE, excluded=np.where(
-        out.listener == "L003", "low-variance", ""))  # fmt: skip
+    out = ratings_of(
+        out.listener,
+        out.system,
+        out.rating,
+        item=out.item,
+        purpose=BRIDGE,
+        excluded=np.where(out.listener == "L003", "low-variance", ""),
+    )
     assert row_of(joined(each_item_once(), out), ALPHA, BRIDGE_SET)["listeners"] == 11
 
 

@@ -44,8 +44,12 @@ def panel(**how):
 
 def test_every_rule_says_where_it_comes_from():
     assert [rule.name for rule in RULES] == [
-        "low-variance", "disagrees", "gold-missed", "bridge-outlier", "vote-outliers",
-    ]  # fmt: skip
+        "low-variance",
+        "disagrees",
+        "gold-missed",
+        "bridge-outlier",
+        "vote-outliers",
+    ]
     assert all(rule.title and rule.source and rule.looks_at and rule.threshold for rule in RULES)
 
 
@@ -148,9 +152,12 @@ def bridge_of(matrix):
     """Items × listeners, NaN where not rated."""
     item, listener = np.nonzero(np.isfinite(matrix))
     return ratings_of(
-        [f"L{n:03}" for n in listener], ["T01"] * item.size, matrix[item, listener],
-        item=[f"bridge-{n}" for n in item], purpose=BRIDGE,
-    )  # fmt: skip
+        [f"L{n:03}" for n in listener],
+        ["T01"] * item.size,
+        matrix[item, listener],
+        item=[f"bridge-{n}" for n in item],
+        purpose=BRIDGE,
+    )
 
 
 def by_bt500(matrix):

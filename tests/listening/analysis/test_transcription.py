@@ -15,15 +15,23 @@ SAID = {
 
 def transcripts_of(rows):
     usual = {
-        "listener": "l1", "session": "s1", "item": "i", "system": ORIGINAL, "utterance": "u1", "speaker": "p",
-        "text": "", "reference": None, "nothing": False, "excluded": "",
-    }  # fmt: skip
+        "listener": "l1",
+        "session": "s1",
+        "item": "i",
+        "system": ORIGINAL,
+        "utterance": "u1",
+        "speaker": "p",
+        "text": "",
+        "reference": None,
+        "nothing": False,
+        "excluded": "",
+    }
     full = [usual | row for row in rows]
     for row in full:
         row["reference"] = SAID.get(row["utterance"], "") if row["reference"] is None else row["reference"]
-    return Transcripts(**{
-        name: np.array([row[name] for row in full], np.bool_ if name == "nothing" else np.str_) for name in usual
-    })  # fmt: skip
+    return Transcripts(
+        **{name: np.array([row[name] for row in full], np.bool_ if name == "nothing" else np.str_) for name in usual}
+    )
 
 
 def made_up_transcripts(listeners=12, seed=1, missed=(("original", 0.1), ("T01", 0.3), ("T02", 0.6))):
@@ -38,10 +46,17 @@ def made_up_transcripts(listeners=12, seed=1, missed=(("original", 0.1), ("T01",
                 for word in SAID[utterance].split():
                     chance = numbers.random()
                     heard += [word] if chance > rate else ([] if chance < rate / 2 else ["zzz"] * (1 + number % 2))
-                rows.append({
-                    "listener": f"l{listener:02}", "session": f"s{listener:02}", "system": system, "item": f"i{number}",
-                    "utterance": utterance, "text": " ".join(heard).lower(), "nothing": not heard,
-                })  # fmt: skip
+                rows.append(
+                    {
+                        "listener": f"l{listener:02}",
+                        "session": f"s{listener:02}",
+                        "system": system,
+                        "item": f"i{number}",
+                        "utterance": utterance,
+                        "text": " ".join(heard).lower(),
+                        "nothing": not heard,
+                    }
+                )
     return transcripts_of(rows)
 
 
@@ -86,15 +101,20 @@ def test_errors_agree_with_an_independent_count():
 
 def test_kinds_of_errors_keywords_and_empty_answers_by_hand():
     table, each = make_transcription_tables(
-        transcripts_of([
-            {"utterance": "u1", "text": "after early night the yellow lamps would light up up"},  # 1 sub, 1 ins of 9
-            {"utterance": "u2", "text": "the squalid of town"},  # 2 del of 6
-            {"utterance": "u3", "nothing": True},  # 6 del of 6
-            {"utterance": "u4", "text": " ... "},  # 8 del of 8
-        ]),
+        transcripts_of(
+            [
+                {
+                    "utterance": "u1",
+                    "text": "after early night the yellow lamps would light up up",
+                },  # 1 sub, 1 ins of 9
+                {"utterance": "u2", "text": "the squalid of town"},  # 2 del of 6
+                {"utterance": "u3", "nothing": True},  # 6 del of 6
+                {"utterance": "u4", "text": " ... "},  # 8 del of 8
+            ]
+        ),
         None,
         SETTINGS,
-    )  # fmt: skip
+    )
     row = table.records()[0]
     assert row["words"] == 29
     assert row["substitutions"] == pytest.approx(1 / 29)
@@ -151,14 +171,16 @@ def test_one_system_alone_is_not_pooled():
 
 def test_transcripts_without_a_reference_or_excluded_are_left_out():
     table, each = make_transcription_tables(
-        transcripts_of([
-            {"system": "T01", "utterance": "u1", "text": "after"},
-            {"system": "T01", "utterance": "u9", "text": "what was it"},
-            {"system": "T01", "utterance": "u2", "text": "the", "excluded": "too fast"},
-        ]),
+        transcripts_of(
+            [
+                {"system": "T01", "utterance": "u1", "text": "after"},
+                {"system": "T01", "utterance": "u9", "text": "what was it"},
+                {"system": "T01", "utterance": "u2", "text": "the", "excluded": "too fast"},
+            ]
+        ),
         None,
         SETTINGS,
-    )  # fmt: skip
+    )
     row = table.records()[0]
     assert (row["n"], len(each.rows)) == (1, 1)
     assert row["remark"].startswith("1 transcript left out: what was said is not known.")

@@ -38,9 +38,14 @@ def organizer():
 def make_busy_study(organizer):
     """A study in which everything happens that the monitor tells."""
     study = make_study(
-        evaluators=12, trials=16, systems=3, organizer=organizer, title="How the systems of 2026 sound", gold_trials=1,
+        evaluators=12,
+        trials=16,
+        systems=3,
+        organizer=organizer,
+        title="How the systems of 2026 sound",
+        gold_trials=1,
         screening={"sound": True, "headphones": "huggins"},
-    )  # fmt: skip
+    )
     add_gold(study, expected={"verifiability": [9, 10]})
     for item in study.items.filter(purpose="scored")[:8]:
         item.is_target = not item.is_target

@@ -23,9 +23,13 @@ A4_TEXT = 680  # width of the text of an A4 page with usual margins, in pixels
 
 def published_study():
     return make_analysed(
-        organizer=make_organizer(name="Olga Organizer"), title="First hearing", is_simulated=True, figures=DRAWN,
-        heard=["T01-p1"], publish=True,
-    )  # fmt: skip
+        organizer=make_organizer(name="Olga Organizer"),
+        title="First hearing",
+        is_simulated=True,
+        figures=DRAWN,
+        heard=["T01-p1"],
+        publish=True,
+    )
 
 
 @pytest.fixture

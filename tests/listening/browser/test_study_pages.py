@@ -190,9 +190,14 @@ def test_imported_ratings(page, check_page, edition, organizer):
     lines = [f"worker-{n},naturalness,{system},u1,{3 + n % 2}" for n in range(3) for system in ("original", "T01-p1")]
     content = "\n".join(["listener,task,system,utterance,rating", *lines]).encode()
     study = import_study(
-        edition=edition, by=organizer, name="elsewhere", title="Heard in another laboratory", file=io.BytesIO(content),
-        file_name="ratings.csv", is_simulated=True,
-    ).study  # fmt: skip
+        edition=edition,
+        by=organizer,
+        name="elsewhere",
+        title="Heard in another laboratory",
+        file=io.BytesIO(content),
+        file_name="ratings.csv",
+        is_simulated=True,
+    ).study
     page.goto("/studies/")
     check_page(page, "studies-imported")
     page.get_by_role("link", name=study.title, exact=True).click()

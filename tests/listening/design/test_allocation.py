@@ -189,9 +189,15 @@ def drawn_request(*, part, female, male, trial, enrolment, as_in_pool, **numbers
 
 
 TWO_BY_FOUR = {
-    "evaluators": 2, "trials": 4, "systems": 5, "seed": 0, "part": Fraction(0), "female": 2, "male": 2,
+    "evaluators": 2,
+    "trials": 4,
+    "systems": 5,
+    "seed": 0,
+    "part": Fraction(0),
+    "female": 2,
+    "male": 2,
     "as_in_pool": False,
-}  # fmt: skip
+}
 
 
 @given(numbers=st.fixed_dictionaries(NUMBERS))

@@ -14,10 +14,30 @@ from listening.design.plan import Extension, compute_requirements
 from tests.listening.design.pools import make_pool, make_request, with_block, with_candidate
 
 CHECKS = [
-    "request", "blocks", "names", "trial once", "coverage", "evenness", "system totals", "originals", "systems",
-    "classes", "sexes", "speakers", "trial utterances", "enrolment utterances", "runs", "speaker distance",
-    "neighbours", "quarters by kind", "quarters by class", "positions", "class balance", "sex balance", "pairs",
-]  # fmt: skip
+    "request",
+    "blocks",
+    "names",
+    "trial once",
+    "coverage",
+    "evenness",
+    "system totals",
+    "originals",
+    "systems",
+    "classes",
+    "sexes",
+    "speakers",
+    "trial utterances",
+    "enrolment utterances",
+    "runs",
+    "speaker distance",
+    "neighbours",
+    "quarters by kind",
+    "quarters by class",
+    "positions",
+    "class balance",
+    "sex balance",
+    "pairs",
+]
 TRIES, SEEDS = 8000, 12
 
 
@@ -180,10 +200,17 @@ def test_a_design_without_blocks_fails_and_does_not_raise(request_, design):
 @pytest.mark.parametrize(
     "change",
     [
-        {"originals": 99}, {"originals": -1}, {"trials": 0}, {"evaluators": 0}, {"systems": ()}, {"systems": ("S0",)},
-        {"systems": ("S0", "S1", "S2")}, {"systems": ("S0", "S1", "S1")}, {"candidates": ()},
+        {"originals": 99},
+        {"originals": -1},
+        {"trials": 0},
+        {"evaluators": 0},
+        {"systems": ()},
+        {"systems": ("S0",)},
+        {"systems": ("S0", "S1", "S2")},
+        {"systems": ("S0", "S1", "S1")},
+        {"candidates": ()},
     ],
-)  # fmt: skip
+)
 def test_a_request_that_makes_no_sense_never_passes(request_, design, change):
     certificate = certify(replace(request_, **change), design)
     assert not certificate.passes

@@ -52,9 +52,14 @@ def test_no_interval_of_nothing(trials, rate):
 
 def test_what_the_study_of_2022_takes():
     plan = plan_precision(
-        evaluators=52, trials=52, originals=26, systems=[f"S{n}" for n in range(11)], seconds_per_trial=30,
-        other_minutes=4, pay_per_hour=10,
-    )  # fmt: skip
+        evaluators=52,
+        trials=52,
+        originals=26,
+        systems=[f"S{n}" for n in range(11)],
+        seconds_per_trial=30,
+        other_minutes=4,
+        pay_per_hour=10,
+    )
     assert (plan.minutes, plan.hours, plan.cost) == pytest.approx((30, 26, 260))
     assert len(plan.rows) == 33
     assert {row.ratings for row in plan.rows} == {122, 123}

@@ -18,9 +18,14 @@ SVG = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><rect width=
 def make_closed(*, organizer=None, **fields):
     """A closed study that was never analysed."""
     return make_study(
-        evaluators=1, trials=2, systems=1, state=Study.State.CLOSED, organizer=organizer or make_organizer(),
-        closed_at=timezone.now(), **fields,
-    )  # fmt: skip
+        evaluators=1,
+        trials=2,
+        systems=1,
+        state=Study.State.CLOSED,
+        organizer=organizer or make_organizer(),
+        closed_at=timezone.now(),
+        **fields,
+    )
 
 
 def make_analysed(*, results=None, organizer=None, publish=False, figures=(), heard=(), **fields):
@@ -67,9 +72,12 @@ def add_heard_system(study, code=SYSTEMS[0], *, team=None):
     team = team or make_team(study.edition)
     label = code.partition("-")[2]
     system = study.edition.systems.create(
-        name=f"{study.edition.name}-{code}".lower(), label=label, title=f"System {code}", corpus=study.edition.corpus,
+        name=f"{study.edition.name}-{code}".lower(),
+        label=label,
+        title=f"System {code}",
+        corpus=study.edition.corpus,
         team=team,
-    )  # fmt: skip
+    )
     submission = system.submissions.create(version=1)
     study.systems.create(submission=submission, code=code)
     corpus = study.edition.corpus

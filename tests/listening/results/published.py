@@ -32,9 +32,11 @@ def make_heard_study(edition, submissions, *, is_published=True, form="rating", 
     found = results or made_up_results(systems=codes, is_simulated=study.is_simulated)
     found.study["form"] = form
     analysis = study.analyses.create(
-        basis="0" * 64, fingerprint="0" * 64, results=store_bytes(found.as_json().encode(), ".json"),
+        basis="0" * 64,
+        fingerprint="0" * 64,
+        results=store_bytes(found.as_json().encode(), ".json"),
         finished_at=timezone.now(),
-    )  # fmt: skip
+    )
     if is_published:
         study.published_analysis, study.results_published_at = analysis, timezone.now()
         study.save()

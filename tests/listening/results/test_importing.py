@@ -282,9 +282,24 @@ def test_every_page_of_a_study_copes_with_imported_ratings(client, edition):
     client.force_login(edition.organizers.first())
     session = made.study.sessions.first()
     names = [
-        "detail", "edit", "texts", "planner", "design", "extend", "monitor", "live", "exclusions", "export",
-        "export-json", "export-zip", "analyse", "results", "results-listeners", "publish-results", "unpublish-results",
-    ]  # fmt: skip
+        "detail",
+        "edit",
+        "texts",
+        "planner",
+        "design",
+        "extend",
+        "monitor",
+        "live",
+        "exclusions",
+        "export",
+        "export-json",
+        "export-zip",
+        "analyse",
+        "results",
+        "results-listeners",
+        "publish-results",
+        "unpublish-results",
+    ]
     pages = {name: client.get(reverse(f"studies:{name}", args=["elsewhere"])) for name in names}
     pages["list"] = client.get(reverse("studies:list"))
     pages["session"] = client.get(reverse("studies:session", args=["elsewhere", session.pk]))

@@ -67,8 +67,13 @@ def test_leaderboard_shows_numbers_of_listeners_beside_computed_ones(edition, su
     [shown] = panel_of(page_of(None, edition)).context["studies"]
     assert (shown.study, shown.is_preview) == (study, False)
     assert [one.key for one in shown.comparison.quantities] == [
-        "eer", "verifiability_eer", "wer", "intelligibility", "naturalness", "pitch_correlation",
-    ]  # fmt: skip
+        "eer",
+        "verifiability_eer",
+        "wer",
+        "intelligibility",
+        "naturalness",
+        "pitch_correlation",
+    ]
     results = made_up_results(systems=[one.system.label for one in submissions], is_simulated=False)
     detection = {row["system"]: row for row in results.table("normalised", "detection").records(task="verifiability")}
     summary = results.table("normalised", "summary").records(task="naturalness", kind="all")
@@ -89,8 +94,13 @@ def test_rows_stand_by_the_attackers_rate_after_the_original(edition, submission
     make_heard_study(edition, submissions)
     [shown] = panel_of(page_of(None, edition)).context["studies"]
     assert [row.label for row in shown.comparison.rows] == [
-        "Original speech", "T02-p1", "T01-p1", "T01-c1", "B2", "T03-p1",
-    ]  # fmt: skip
+        "Original speech",
+        "T02-p1",
+        "T01-p1",
+        "T01-c1",
+        "B2",
+        "T03-p1",
+    ]
 
 
 def test_raw_and_normalised_are_one_switch_apart_and_never_in_one_table(edition, submissions):

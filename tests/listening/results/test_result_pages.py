@@ -58,9 +58,13 @@ class Place:
         if publish:
             publish_study(self.study)
         self.people = {
-            "visitor": None, "member": make_user(), "operator": make_operator(), "rival": rival, "team": owner,
+            "visitor": None,
+            "member": make_user(),
+            "operator": make_operator(),
+            "rival": rival,
+            "team": owner,
             "organizer": organizer,
-        }  # fmt: skip
+        }
 
     def client(self, who):
         client = Client()
@@ -145,8 +149,10 @@ def test_tables_are_for_whom_their_part_is(place):
 
 
 def test_a_team_gets_the_utterances_of_its_own_systems_only(place):
-    systems = {who: {row["system"] for row in rows_of(place.get(who, "results-csv", "raw", "utterances"))}
-               for who in ("team", "rival", "organizer")}  # fmt: skip
+    systems = {
+        who: {row["system"] for row in rows_of(place.get(who, "results-csv", "raw", "utterances"))}
+        for who in ("team", "rival", "organizer")
+    }
     assert systems == {"team": {SYSTEMS[0]}, "rival": {SYSTEMS[1]}, "organizer": {ORIGINAL, *SYSTEMS}}
 
 

@@ -14,9 +14,15 @@ from tests.pages import read_page
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
 SETTINGS = {
-    "normalisation": "midrank", "correction": "bh", "level": 0.9, "seed": 7, "least_clusters": 10, "partial_trials": 20,
-    "partial_of_each_kind": 8, **CHOSEN,
-}  # fmt: skip
+    "normalisation": "midrank",
+    "correction": "bh",
+    "level": 0.9,
+    "seed": 7,
+    "least_clusters": 10,
+    "partial_trials": 20,
+    "partial_of_each_kind": 8,
+    **CHOSEN,
+}
 
 
 @pytest.fixture

@@ -57,9 +57,14 @@ def test_studies_of_an_edition_are_listed_to_whom_they_concern(edition, organize
 
 def test_results_hold_the_tables_that_each_role_may_see(edition, organizer, member, submissions):
     make_heard_study(edition, submissions, name="heard")
-    content = {who: Api(user).get("studies/heard/results").json() for who, user in {
-        "visitor": None, "member": member, "organizer": organizer,
-    }.items()}  # fmt: skip
+    content = {
+        who: Api(user).get("studies/heard/results").json()
+        for who, user in {
+            "visitor": None,
+            "member": member,
+            "organizer": organizer,
+        }.items()
+    }
     assert names_in(content["visitor"]["tables"]) == PUBLIC
     assert names_in(content["member"]["tables"]) == PUBLIC | ABOUT_UTTERANCES
     assert names_in(content["organizer"]["tables"]) == PUBLIC | ABOUT_UTTERANCES | ABOUT_LISTENERS
@@ -115,5 +120,6 @@ def test_leaderboard_holds_what_listeners_said(edition, organizer, submissions):
     assert [one["study"] for one in Api(None).get("editions/vpc/leaderboard").json()["listeners"]] == ["heard"]
     found = Api(organizer).get("editions/vpc/leaderboard?scores=raw").json()["listeners"]
     assert [(one["study"], one["is_preview"], one["scores"]) for one in found] == [
-        ("heard", False, "raw"), ("hidden", True, "raw"),
-    ]  # fmt: skip
+        ("heard", False, "raw"),
+        ("hidden", True, "raw"),
+    ]

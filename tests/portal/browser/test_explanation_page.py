@@ -32,10 +32,16 @@ def make_file(method_name, system_name):
     samples, rate = soundfile.read(io.BytesIO(data), dtype="int16")
     speaker, _ = corpus.speakers.get_or_create(name=row["speaker"], gender="f")
     utterance, is_new = corpus.utterances.get_or_create(
-        speaker=speaker, name=row["utterance_id"],
-        defaults={"transcript": row["transcript"], "duration_s": samples.size / rate, "samples": samples.size,
-                  "rate_hz": rate, "audio": store_bytes(data, ".flac")},
-    )  # fmt: skip
+        speaker=speaker,
+        name=row["utterance_id"],
+        defaults={
+            "transcript": row["transcript"],
+            "duration_s": samples.size / rate,
+            "samples": samples.size,
+            "rate_hz": rate,
+            "audio": store_bytes(data, ".flac"),
+        },
+    )
     if is_new:
         data_set.utterances.add(utterance)
     system = System.objects.create(name=system_name, title="Some system", corpus=corpus, is_baseline=True)

@@ -139,9 +139,12 @@ def test_submission_is_withdrawn_after_a_question(new_page, owner, faulty):
 
 def test_failed_check_tells_the_organizer_who_acts(new_page, check_page, organizer, team, faulty):
     job = make_job(
-        "failed", kind="intake", failure="The archive is not among the portal's files.", failure_actor="operator",
+        "failed",
+        kind="intake",
+        failure="The archive is not among the portal's files.",
+        failure_actor="operator",
         failure_remedy="Bring the folder of uploads back.",
-    )  # fmt: skip
+    )
     submission = make_submission(faulty.system, state=Submission.State.CHECKING, job=job)
     page = new_page(organizer)
     page.goto(submission.get_absolute_url())

@@ -55,9 +55,14 @@ def store_speech():
             data = (DEMO / row["path"]).read_bytes()
             info = soundfile.info(io.BytesIO(data))
             utterance = corpus.utterances.create(
-                speaker=speaker, name=row["utterance_id"], transcript=row["transcript"], duration_s=info.duration,
-                audio=store_bytes(data, ".flac"), samples=info.frames, rate_hz=info.samplerate,
-            )  # fmt: skip
+                speaker=speaker,
+                name=row["utterance_id"],
+                transcript=row["transcript"],
+                duration_s=info.duration,
+                audio=store_bytes(data, ".flac"),
+                samples=info.frames,
+                rate_hz=info.samplerate,
+            )
             data_set.utterances.add(utterance)
     return corpus
 
@@ -226,9 +231,16 @@ def test_run_with_findings_passes_the_check(organizer_page, check_page):
     Job.objects.filter(pk=run.job_id).update(
         failure="3 of 4 utterances of tones_trials_f could not be anonymised.", failure_remedy="Fix them."
     )
-    problem = {"code": "clipped", "severity": "warning", "file": "tones-s0-002", "line": None, "count": 1,
-               "expected": "at most 0.1 % of the samples at full scale", "found": "3 %",
-               "remedy": "Lower the gain."}  # fmt: skip
+    problem = {
+        "code": "clipped",
+        "severity": "warning",
+        "file": "tones-s0-002",
+        "line": None,
+        "count": 1,
+        "expected": "at most 0.1 % of the samples at full scale",
+        "found": "3 %",
+        "remedy": "Lower the gain.",
+    }
     run.report = {"problems": [problem], "voices": {"sentence": "4 speakers. Rule (d) holds.", "problems": []}}
     run.save()
     organizer_page.goto("/systems/b2-tones/runs/tones_trials_f/")

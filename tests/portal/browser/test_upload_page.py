@@ -60,10 +60,16 @@ def unfinished(team, path, bytes_here, **fields):
     """An upload of this file of which so many bytes arrived."""
     content = path.read_bytes()
     upload = Upload.objects.create(
-        edition=team.edition, team=team, file_name=path.name, size=len(content), offset=bytes_here,
-        system_kind="primary", created_by=team.memberships.get().user,
-        expires_at=timezone.now() + timedelta(days=6), **fields,
-    )  # fmt: skip
+        edition=team.edition,
+        team=team,
+        file_name=path.name,
+        size=len(content),
+        offset=bytes_here,
+        system_kind="primary",
+        created_by=team.memberships.get().user,
+        expires_at=timezone.now() + timedelta(days=6),
+        **fields,
+    )
     upload_path(upload).write_bytes(content[:bytes_here])
     return upload
 

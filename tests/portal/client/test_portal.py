@@ -256,8 +256,12 @@ def test_results_show_claims_beside_and_end_with_one_where_one_disagrees(vp, tea
     code, said, _ = vp("results", "T11-p1")
     [row] = [line for line in said.splitlines() if "DISAGREES" in line]
     assert (code, row.split()[:2], "14.1" in row, "12 to 16.5" in row, "12.3" in row) == (
-        1, ["libri_test_trials_f", "f"], True, True, True,
-    )  # fmt: skip
+        1,
+        ["libri_test_trials_f", "f"],
+        True,
+        True,
+        True,
+    )
     [row] = [line for line in said.splitlines() if "zebra_category" in line]
     assert (row.split()[4], row.split()[-2:]) == ("B", ["B", "agrees"])
     assert "Missing (1), because its matrices are missing:\n  G_VD of a set\n" in said

@@ -100,9 +100,13 @@ def test_ratings_follow_what_was_measured_on_the_utterance(monkeypatch):
 
 def test_boards_are_whole_and_drawn_groups_are_as_many_as_speakers_declared():
     study = make_study(
-        evaluators=3, trials=2, is_simulated=True, form=Study.Form.LINKABILITY, tasks=[Task.LINKABILITY],
+        evaluators=3,
+        trials=2,
+        is_simulated=True,
+        form=Study.Form.LINKABILITY,
+        tasks=[Task.LINKABILITY],
         board_groups=True,
-    )  # fmt: skip
+    )
     listeners.answer_study(study, timezone.now())
     boards = list(Answer.objects.filter(session__study=study).values_list("data", flat=True))
     assert len(boards) == 6
@@ -116,9 +120,9 @@ def test_transcripts_hold_mostly_what_was_said():
         evaluators=3, trials=8, is_simulated=True, form=Study.Form.TRANSCRIPTION, tasks=[Task.TRANSCRIPTION]
     )
     listeners.answer_study(study, timezone.now())
-    said = np.mean([
-        "sentence" in text for text in Answer.objects.filter(session__study=study).values_list("text", flat=True)
-    ])  # fmt: skip
+    said = np.mean(
+        ["sentence" in text for text in Answer.objects.filter(session__study=study).values_list("text", flat=True)]
+    )
     assert said > 0.6
 
 

@@ -375,8 +375,11 @@ def tar_cut_in_a_header() -> bytes:
 
 
 for _kind, _pack in (
-    ("gzip", gzip.compress), ("bzip2", bz2.compress), ("xz", lzma.compress), ("zstandard", zstandard.compress)
-):  # fmt: skip
+    ("gzip", gzip.compress),
+    ("bzip2", bz2.compress),
+    ("xz", lzma.compress),
+    ("zstandard", zstandard.compress),
+):
     refused("truncated-archive", name=f"{_kind}_cut")(lambda pack=_pack: pack(tar(tar_file("x.wav")))[:-5])
     refused("trailing-data", name=f"{_kind}_with_more")(
         lambda pack=_pack: pack(tar(tar_file("x.wav"))) + b"something more"

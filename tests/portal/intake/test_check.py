@@ -44,9 +44,14 @@ def checked(tmp_path, files, *, sets=SETS, keeper=None, inherited=None, beside=N
     source = pack_zip(tmp_path / "T1.zip", files.items())
     expected = expect(ORIGINALS, sets, **changes)
     return check(
-        source, expected, tmp_path / "documents", keeper,
-        inherited=inherited, beside=beside, progress=progress,
-    )  # fmt: skip
+        source,
+        expected,
+        tmp_path / "documents",
+        keeper,
+        inherited=inherited,
+        beside=beside,
+        progress=progress,
+    )
 
 
 def test_one_file_serves_every_data_set_that_holds_its_utterance(tmp_path):

@@ -30,14 +30,24 @@ LIMIT_S = 300
 NEVER = "\0"
 OPEN = "Ctrl-C ends it"  # the last line, after which nothing else is said
 MOMENTS = (
-    "Anonymise demo_trials_f · b2-demo", "Uploading wide.zip", "T02-p1 version 1: accepted",
-    "Planning Demo ratings", "simulated listeners have answered",
-)  # fmt: skip
+    "Anonymise demo_trials_f · b2-demo",
+    "Uploading wide.zip",
+    "T02-p1 version 1: accepted",
+    "Planning Demo ratings",
+    "simulated listeners have answered",
+)
 TEAMS = ["Wide Range (simulated)", "Low Coefficients (simulated)", "Hasty Upload (simulated)"]
 COUNTED = (
-    "submissions_submission", "submissions_upload", "submissions_system", "teams_team", "jobs_job", "listening_study",
-    "listening_session", "listening_answer", "listening_analysis",
-)  # fmt: skip
+    "submissions_submission",
+    "submissions_upload",
+    "submissions_system",
+    "teams_team",
+    "jobs_job",
+    "listening_study",
+    "listening_session",
+    "listening_answer",
+    "listening_analysis",
+)
 
 
 class Demo:
@@ -141,8 +151,18 @@ def test_demo_prints_where_to_look_and_no_mail_to_its_own_people(lines: list[str
     words = [line.split()[0] for line in lines[start + 1 :] if not line.startswith(("web ", "worker ", "scheduler "))]
     people = [f"{name}@demo.example" for name in ("organizer", "operator", "wide", "low", "hasty")]
     assert words == [
-        "leaderboard", "report", "reported", "listen", "monitor", "heard", "result", "To", "Log", *people, "Ctrl-C",
-    ]  # fmt: skip
+        "leaderboard",
+        "report",
+        "reported",
+        "listen",
+        "monitor",
+        "heard",
+        "result",
+        "To",
+        "Log",
+        *people,
+        "Ctrl-C",
+    ]
     assert [line for line in lines if "Mail to" in line] == []
 
 
@@ -172,8 +192,10 @@ def test_second_run_adds_nothing_and_its_leaderboard_ranks_the_wide_range_first(
     assert leaderboard["published_at"]
     heard = {one["study"]: one for one in leaderboard["listeners"]}
     assert {name: one["is_simulated"] for name, one in heard.items()} == {
-        "demo-ratings": True, "demo-voices": True, "demo-words": True,
-    }  # fmt: skip
+        "demo-ratings": True,
+        "demo-voices": True,
+        "demo-words": True,
+    }
     numbers = {one["label"]: one["numbers"] for one in heard["demo-ratings"]["systems"]}
     assert set(numbers) == {"Original speech", "B2", "T01-p1", "T02-p1", "T02-c1"}
     assert all(one["naturalness"]["low"] is not None for one in numbers.values())
