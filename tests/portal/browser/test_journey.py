@@ -238,7 +238,7 @@ def read_results(page, look, portal):
 
 def publish(page, look, portal):
     page.goto(EDITION)
-    page.get_by_role("link", name="Board (not published)").click()
+    page.get_by_role("link", name="Leaderboard (not published)").click()
     page.get_by_text("preview, not published").wait_for()
     look(page, "board-preview")
     page.get_by_role("link", name="Policy").click()
@@ -259,7 +259,7 @@ def publish(page, look, portal):
 def read_leaderboard(page, look):
     page.goto("/")
     look(page, "home-visitor")
-    page.get_by_role("link", name="Board of Challenge of Voices").click()
+    page.get_by_role("link", name="Leaderboard of Challenge of Voices").click()
     page.wait_for_url(f"**{EDITION}leaderboard/")
     assert "preview" not in page.inner_text("main")
     look(page, "leaderboard")

@@ -64,7 +64,7 @@ def test_home_of_visitor_team_and_organizer(system, new_page, check_page):
     type(system.edition).objects.update(published_at=timezone.now())
     page = new_page()
     page.goto("/")
-    expect(page.get_by_role("link", name=f"Board of {system.edition}")).to_be_visible()
+    expect(page.get_by_role("link", name=f"Leaderboard of {system.edition}")).to_be_visible()
     check_page(page, "home-visitor")
     page = new_page(system.team.memberships.get().user)
     page.goto("/")

@@ -88,7 +88,7 @@ def test_published_leaderboard_is_sound_on_screens_and_paper(edition, new_page, 
         assert before == pytest.approx(page.evaluate(heights), abs=1.5)
         shown = page.evaluate("() => document.querySelector('.wide-figure img').currentSrc")
         assert ("shape=narrow" in shown) is bool(shape)
-    expect(page.locator("h1")).to_have_text("Board of VoicePrivacy 2026")
+    expect(page.locator("h1")).to_have_text("Leaderboard of VoicePrivacy 2026")
     expect(page.locator("table.leaderboard")).to_have_count(5)
     check_page(page, "leaderboard")
 
