@@ -98,7 +98,7 @@ class Cell:
         ribbon: a warning set off behind it, such as ``synthetic speech``.
         aside: secondary text behind it, such as a deviation.
         badge: the state that the text tells: ``succeeded``, ``failed``, ``running``…
-        title: what is told of it to whoever points at it.
+        title: the tooltip.
         drawing: markup that is shown in place of the text; it must be safe.
     """
 
@@ -152,7 +152,7 @@ class Table:
 
     Attributes:
         title: what it is called.
-        label: what it is called to whoever does not see it; the title where it is empty.
+        label: the name for screen readers; the title where it is empty.
         caption: what it holds; `lead`, in bold, begins it.
         name: begins the addresses of its parts.
         styles: how it looks and folds on a small screen, as words of the style sheet.

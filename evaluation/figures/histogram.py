@@ -2,7 +2,7 @@
 
 `draw_histogram` draws a `Distribution` from `evaluation.metrics.averages`, whose bins are the rows of the table beside
 the figure; `HistogramPlot` is the figure itself, with a second series as a line where there is one to compare. Groups
-have a panel each and series are filled or a line, so that they are told apart without colour.
+have a panel each and series are filled or a line, so that they differ without colour, too.
 
 Conventions: bars are shares of the values of their group in per cent. Those of a distribution are on a scale from 0 to
 40 that does not follow the data, so that figures of different sets can be compared; where a share is higher the scale

@@ -210,7 +210,7 @@ class _Call:
         return int(samples.size)
 
     def _values(self, work: Path, rate: int) -> dict[str, str]:
-        """What each placeholder becomes; those of a voice are used where all items have the same one only."""
+        """The value of each placeholder; those of a voice only where all items have the same voice."""
         first = self.items[0][1]
         values = {
             "input": str(work / "input"),

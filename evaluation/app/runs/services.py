@@ -1,7 +1,7 @@
 """Starts evaluation runs, stores what they found, and ends or continues them: the same for every kind of runs.
 
 A run is a chain of jobs, each after the other; the last is the run's own. Whoever cancels a run ends the whole chain;
-whoever lets it run again continues it where it stopped, because what was made of a recording is kept by its content.
+one that is run again continues where it stopped, because what was made of a recording is kept by its content.
 """
 
 from __future__ import annotations

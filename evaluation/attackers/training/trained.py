@@ -95,7 +95,7 @@ class ProbeResult:
         error: share of the test vectors.
         chance: error of guessing among the classes.
         n_train, n_test: vectors.
-        classes: speakers told apart.
+        classes: number of speakers that the network classifies.
         split: what it was tested on: ``segment``, held-out segments of the same sources; ``training segment``, segments
             that the recogniser has learnt from, where none is held out; ``source``, other sources in training.
     """
