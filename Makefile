@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 ADDRESS ?=
 SPEECH ?=
+# Python compiles a package when it is first imported: to compile all that is installed would take as long as installing it.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 PYTEST := $(BIN)/python -m pytest -q
 QUICK := -m "not slow" --dist worksteal
 SERVICES := $(BIN)/python -m tests.services --
@@ -26,7 +28,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test compiled test-embedded test-services test-slow test-random lint bench models clean requirements browser
+.PHONY: help demo run test compiled test-embedded test-processes test-services test-slow test-random lint bench models clean requirements browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,33 +43,38 @@ run: $(VENV)/portal ## start the portal: web server, worker and scheduler
 	@echo "Starting the portal"
 	@exec env PORTAL_ADDRESS="$(or $(ADDRESS),127.0.0.1:8000)" $(BIN)/python manage.py serve
 
-# Types are checked on one core; on another everything is compiled meanwhile, once for all processes of the tests.
-test: $(VENV)/dev ## check style, types and contracts, then run the tests
+# Side by side stands what waits for something else than a processor, or uses one alone.
+test: ## check style, types and contracts, then run the tests
+	@$(MAKE) --no-print-directory --jobs 3 $(VENV)/dev $(VENV)/models browser
 	@$(MAKE) --no-print-directory --jobs 2 lint compiled
-	@$(MAKE) --no-print-directory test-embedded test-services
+	@$(MAKE) --no-print-directory test-embedded
+	@echo "Running side by side the tests with processes of their own, and those on PostgreSQL and Redis"
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-processes test-services
 
+# Everything is compiled once, by one process, and not by all those that run tests.
 compiled: $(VENV)/dev
 	@$(PYTEST) --collect-only tests > /dev/null 2>&1 || true
 
 # No browser sees the database: its tests run once, on the embedded default.
-test-embedded: $(VENV)/dev browser
+test-embedded: $(VENV)/dev $(VENV)/models browser
 	@echo "Running the tests on SQLite and the folder queue"
 	@$(PYTEST) -n 3 $(QUICK) tests $(addprefix --ignore=,$(PROCESSES))
-	@echo "Running the tests with processes of their own and those of the documentation"
+
+test-processes: $(VENV)/dev $(VENV)/models browser
 	@$(PYTEST) -n 3 $(QUICK) $(PROCESSES)
 
-test-services: $(VENV)/dev
+test-services: $(VENV)/dev $(VENV)/models
 	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) $(ON_POSTGRESQL)
 	@$(SERVICES) $(PYTEST) -n 3 $(QUICK) tests/portal/processes/test_worker_dies.py tests/portal/processes/test_messages.py
 
-test-slow: $(VENV)/dev browser ## run what is too slow for make test, and on PostgreSQL all tests of the portal (an hour)
+test-slow: $(VENV)/dev $(VENV)/models browser ## run what is too slow for make test, and on PostgreSQL all tests of the portal (an hour)
 	@$(PYTEST) -n 2 -m slow tests
 	@TEST_LOOKS=all SLOW_ANSWERS=1 $(PYTEST) -n 2 tests/portal/browser tests/listening/browser
 	@$(SERVICES) $(PYTEST) -n 2 tests/portal tests/listening --ignore-glob="*/processes" --ignore-glob="*/browser" \
 		--ignore-glob="*/design" --ignore-glob="*/stimuli" --ignore-glob="*/analysis"
 	@$(SERVICES) $(PYTEST) tests/portal/processes tests/listening/processes
 
-test-random: $(VENV)/dev ## let the property tests explore; what they find becomes an example of the test
+test-random: $(VENV)/dev $(VENV)/models ## let the property tests explore; what they find becomes an example of the test
 	@TEST_PROPERTIES=random $(PYTEST) -n 2 -m hypothesis tests
 
 lint: $(VENV)/dev ## check style, types, import contracts and migrations
@@ -82,7 +89,7 @@ bench: $(VENV)/dev ## measure speed as ratios to a yardstick in the same run
 	@echo "Measuring speed; this takes some minutes"
 	@$(BIN)/python -m benchmarks
 
-models: $(VENV)/models ## install the recognisers and fetch the models of attackers and recognisers (about 500 MB)
+models: $(VENV)/recognisers $(VENV)/models ## install the recognisers and fetch the models of attackers and recognisers (about 500 MB)
 	@$(BIN)/python -m evaluation models
 
 clean: ## remove the virtual environment and caches; the portal's data in var/ stays
@@ -104,25 +111,29 @@ $(VENV)/bin/python:
 
 $(VENV)/portal: $(VENV)/bin/python requirements.txt
 	@echo "Installing the portal's packages (about 700 MB) into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	@$(INSTALL) --requirement requirements.txt
 	@$(BIN)/python -m evaluation models fetch wespeaker-resnet34 || echo "The portal runs without its attacker's model."
 	@touch $@
 
-$(VENV)/dev: $(VENV)/portal $(VENV)/models requirements-dev.txt
+$(VENV)/dev: $(VENV)/recognisers requirements-dev.txt
 	@echo "Installing the packages for tests and checks into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 2>/dev/null \
+	@$(INSTALL) --requirement requirements-dev.txt
+	@$(INSTALL) torch==2.13.0 2>/dev/null \
 		|| echo "torch could not be installed: the tests of the methods' form for graphics cards will be skipped."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check pyworld==0.3.5 "setuptools<81" 2>/dev/null \
+	@$(INSTALL) pyworld==0.3.5 "setuptools<81" 2>/dev/null \
 		|| echo "pyworld could not be built (it needs a C++ compiler): the tests of its anonymiser and F0 estimators will be skipped."
 	@touch $@
 
 # Each of them is optional: what is missing is said where it is asked for, and its tests are skipped.
-$(VENV)/models: $(VENV)/portal
-	@echo "Installing speech recognisers and fetching the models of attackers and recognisers (about 500 MB)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check faster-whisper==1.2.1 safetensors==0.8.0 2>/dev/null \
+$(VENV)/recognisers: $(VENV)/portal
+	@echo "Installing speech recognisers"
+	@$(INSTALL) faster-whisper==1.2.1 safetensors==0.8.0 2>/dev/null \
 		|| echo "faster-whisper could not be installed: the recogniser Whisper base will not run."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check moonshine-voice==0.1.0 2>/dev/null \
+	@$(INSTALL) moonshine-voice==0.1.0 2>/dev/null \
 		|| echo "moonshine-voice could not be installed: the recogniser Moonshine tiny will not run."
+	@touch $@
+
+$(VENV)/models: $(VENV)/portal
+	@echo "Fetching the models of attackers and recognisers (about 500 MB)"
 	@$(BIN)/python -m evaluation models fetch --all || echo "The portal runs without these models; make models tries again."
 	@touch $@
