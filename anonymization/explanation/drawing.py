@@ -1,15 +1,13 @@
 """Draws explanations one after another for a process that holds no heavy library: lines in, files out.
 
-Each line of standard input is what `request_drawing` wrote; the answer is the length of the file in 8 bytes, big end
-first, and the file. The process ends with its input, or when nothing was asked for a while. Pitch marks, which need a
-compiled kernel, are found here too.
+Each line is what `request_drawing` wrote; `evaluation.figures.drawing_process` says how they are answered. Pitch marks,
+which need a compiled kernel, are found here too.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import select
 import sys
 from dataclasses import asdict
 
@@ -18,11 +16,9 @@ import numpy as np
 from anonymization.explanation.explain import Explanation
 from anonymization.methods.contract import Samples
 from anonymization.methods.pitch_shift.method import cut_around, mark_both
+from evaluation.figures.drawing_process import answer_lines
 from evaluation.figures.explanation import as_namespace, draw_explanation, write_explanation
 from evaluation.figures.style import ImageFormat, Theme
-
-LENGTH_BYTES = 8
-IDLE_S = 300.0
 
 
 def request_drawing(
@@ -58,15 +54,8 @@ def answer_drawing(line: bytes) -> bytes:
 
 
 def main() -> int:
-    """Standard input to standard output, until the input ends or nothing comes for five minutes."""
-    while select.select([sys.stdin], [], [], IDLE_S)[0]:
-        line = sys.stdin.buffer.readline()
-        if not line:
-            break
-        file = answer_drawing(line)
-        sys.stdout.buffer.write(len(file).to_bytes(LENGTH_BYTES, "big") + file)
-        sys.stdout.buffer.flush()
-    return 0
+    """Answer until the input ends or nothing is asked for a while."""
+    return answer_lines(answer_drawing)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Draws a figure that is described as JSON, so that another process can have it without a plotting library of its own.
 
-``python -m evaluation.figures.described`` reads the description from standard input and writes the file to standard
-output. Equal descriptions give equal bytes; `describe_tradeoff` and `describe_bars` write them.
+``python -m evaluation.figures.described`` reads one description a line and answers each with its file, as
+`evaluation.figures.drawing_process` says. Equal descriptions give equal bytes; `describe_tradeoff` and `describe_bars`
+write them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from evaluation.figures.bars import SystemBar, draw_system_bars
+from evaluation.figures.drawing_process import answer_lines
 from evaluation.figures.tradeoff import SystemPoint, draw_tradeoff
 from evaluation.metrics.catalogue import find_metric
 
@@ -29,7 +31,7 @@ def describe_bars(bars: Sequence[SystemBar], **look: Any) -> str:
     return _describe("bars", bars, **look)
 
 
-def draw_described(description: str) -> bytes:
+def draw_described(description: str | bytes) -> bytes:
     """The file of a description.
 
     Raises:
@@ -48,9 +50,8 @@ def draw_described(description: str) -> bytes:
 
 
 def main() -> int:
-    """Standard input to standard output."""
-    sys.stdout.buffer.write(draw_described(sys.stdin.read()))
-    return 0
+    """Answer until the input ends or nothing is asked for a while."""
+    return answer_lines(draw_described)
 
 
 def _describe(

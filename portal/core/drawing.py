@@ -1,4 +1,4 @@
-"""A process that draws, kept while it is in use.
+"""Processes that draw, each kept while it is in use.
 
 The web process holds neither plotting library nor compiled kernels, and need not start them anew for each picture that
 somebody looks at for a second.
@@ -17,7 +17,7 @@ from typing import IO, cast
 
 from django.conf import settings
 
-from anonymization.explanation.drawing import LENGTH_BYTES
+from evaluation.figures.drawing_process import LENGTH_BYTES
 
 # The first picture of pitch marks on a machine waits for their kernel to be compiled.
 DRAWING_S = 90
@@ -33,9 +33,10 @@ class DrawingError(Exception):
 
 
 class Draughtsman:
-    """One process of ``anonymization.explanation.drawing``, started when first asked and again after it has gone."""
+    """One process of a module that answers lines, started when first asked and again after it has gone."""
 
-    def __init__(self, draws_within_s: float = DRAWING_S, waits_s: float = WAITING_S) -> None:
+    def __init__(self, module: str, *, draws_within_s: float = DRAWING_S, waits_s: float = WAITING_S) -> None:
+        self._module = module
         self.draws_within_s = draws_within_s
         self.waits_s = waits_s
         self._places = threading.BoundedSemaphore(_MOST_AT_A_TIME)
@@ -44,7 +45,7 @@ class Draughtsman:
         self._owner = 0
 
     def draw(self, request: bytes) -> bytes:
-        """The file that a line of `request_drawing` asks for.
+        """The file that a line asks for.
 
         Raises:
             DrawingError: other pictures are drawn first, the process failed twice, or it drew for too long.
@@ -94,7 +95,7 @@ class Draughtsman:
     def _running(self) -> subprocess.Popen[bytes]:
         """The process; another after a fork, as the pipes of this one are its parent's."""
         if self._process is None or self._owner != os.getpid():
-            command = [sys.executable, "-m", "anonymization.explanation.drawing"]
+            command = [sys.executable, "-m", self._module]
             self._process = subprocess.Popen(  # noqa: S603 (our own module, by the interpreter that runs this)
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=settings.BASE_DIR
             )
@@ -132,4 +133,4 @@ def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
     return cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
 
 
-draughtsman = Draughtsman()
+draughtsman = Draughtsman("anonymization.explanation.drawing")

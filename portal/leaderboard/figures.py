@@ -1,4 +1,4 @@
-"""The figures of a leaderboard: drawn by a process of their own when first asked for, then kept by what they show.
+"""The figures of a leaderboard: drawn by another process when first asked for, then kept by what they show.
 
 A figure is known by its slug: ``tradeoff-`` and the utility, or the metric of its bars. Equal leaderboards have
 equal figures, so nothing is drawn again when a leaderboard is published, frozen or looked at by somebody else.
@@ -7,14 +7,10 @@ equal figures, so nothing is drawn again when a leaderboard is published, frozen
 from __future__ import annotations
 
 import hashlib
-import logging
-import subprocess
-import sys
 import threading
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.core.files.storage import default_storage
 from django.http import Http404
 
@@ -26,6 +22,7 @@ from evaluation.figures.tradeoff import SystemPoint
 from evaluation.metrics.averages import check_gate
 from evaluation.protocols.ranking.rankings import Entry
 from evaluation.protocols.recipes import Gate
+from portal.core.drawing import Draughtsman
 from portal.core.storage import replace_named
 from portal.leaderboard.selectors import Leaderboard, ShownAverage
 
@@ -36,7 +33,7 @@ SHAPES = ("", NARROW)
 DRAWING_S = 60
 # Enough for several visitors of a new leaderboard at once; the machine is kept for its jobs.
 _one_at_a_time = threading.Lock()
-log = logging.getLogger(__name__)
+_draughtsman = Draughtsman("evaluation.figures.described", draws_within_s=DRAWING_S)
 
 
 @dataclass(frozen=True)
@@ -150,13 +147,6 @@ def _drawn(description: str) -> bytes:
     """Drawn elsewhere: the web process holds no plotting library.
 
     Raises:
-        CalledProcessError, TimeoutExpired: nothing was drawn; the log has what that process said.
+        DrawingError: nothing was drawn; the log has what that process said.
     """
-    command = [sys.executable, "-m", "evaluation.figures.described"]
-    answer = subprocess.run(  # noqa: S603 (our own module, by the interpreter that runs this)
-        command, input=description.encode(), capture_output=True, cwd=settings.BASE_DIR, timeout=DRAWING_S, check=False
-    )
-    if answer.returncode:
-        log.error("a figure was not drawn: %s", answer.stderr.decode(errors="replace"))
-    answer.check_returncode()
-    return answer.stdout
+    return _draughtsman.draw(description.encode() + b"\n")

@@ -12,11 +12,12 @@ import pytest
 import soundfile
 from scipy.signal import lfilter
 
-from anonymization.explanation.drawing import LENGTH_BYTES, answer_drawing, request_drawing
+from anonymization.explanation.drawing import answer_drawing, request_drawing
 from anonymization.explanation.explain import cut_frame, explain, find_best_instant, find_f0, look_at, pair_resonances
 from anonymization.methods.contract import Method, MethodError, PseudoSpeaker
 from anonymization.methods.mcadams.engine import fit_polynomial
 from anonymization.methods.registry import get_method
+from evaluation.figures.drawing_process import LENGTH_BYTES
 from evaluation.figures.explanation import draw_explanation
 from tests.anonymization.vowels import RATE_HZ, vowel
 

@@ -11,6 +11,7 @@ import pytest
 from common.errors import MetricInputError
 from evaluation.figures.bars import SystemBar, describe_systems, draw_system_bars
 from evaluation.figures.described import describe_bars, describe_tradeoff, draw_described
+from evaluation.figures.drawing_process import LENGTH_BYTES
 from evaluation.figures.style import PALETTES
 from evaluation.figures.tradeoff import SystemPoint, draw_tradeoff
 from evaluation.metrics.catalogue import GAIN_OF_VOICE_DISTINCTIVENESS, PITCH_CORRELATION
@@ -83,11 +84,17 @@ def test_description_differs_with_whatever_is_drawn():
     assert text() == text()
 
 
-def test_described_figure_is_drawn_by_a_process_of_its_own():
-    text = describe_tradeoff(POINTS, **WER, minimum_eers=(15,), theme="light", image_format="svg")
+def test_described_figures_are_drawn_by_a_process_one_line_after_another():
+    lines = [
+        describe_tradeoff(POINTS, **WER, minimum_eers=(15,), theme="light", image_format="svg"),
+        describe_bars(
+            BARS, metric="pitch_correlation", estimator="praat", minimum=0.3, theme="dark", image_format="pdf"
+        ),
+    ]
     command = [sys.executable, "-m", "evaluation.figures.described"]
-    answer = subprocess.run(command, input=text.encode(), capture_output=True, check=True, timeout=120)
-    assert answer.stdout == draw_described(text)
+    answer = subprocess.run(command, input="\n".join(lines).encode(), capture_output=True, check=True, timeout=120)
+    files = [draw_described(line) for line in lines]
+    assert answer.stdout == b"".join(len(each).to_bytes(LENGTH_BYTES, "big") + each for each in files)
 
 
 def test_tradeoff_takes_another_utility_and_says_which_way_is_better():

@@ -44,6 +44,20 @@ from tests.portal.measured import anonymized, measured
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture(scope="module")
+def patient_draughtsman():
+    draughtsman = Draughtsman("anonymization.explanation.drawing", draws_within_s=600, waits_s=600)
+    yield draughtsman
+    draughtsman.close()
+
+
+@pytest.fixture(autouse=True)
+def draughtsman(patient_draughtsman, monkeypatch):
+    """Of these tests alone: on a busy machine, or where another test left pictures to draw, it refuses none."""
+    monkeypatch.setattr(pages, "draughtsman", patient_draughtsman)
+    return patient_draughtsman
+
+
 @pytest.fixture
 def system():
     """Of the portal's own B2, each utterance 0.6 s long."""
@@ -366,13 +380,6 @@ def test_silence_and_one_sample_have_a_picture_too(organizer, file):
 
 
 @pytest.fixture
-def draughtsman():
-    draughtsman = Draughtsman()
-    yield draughtsman
-    draughtsman.close()
-
-
-@pytest.fixture
 def request_line():
     sound = tone(150)
     return request_drawing(explain(None, sound, sound, 16000), theme="light", image_format="svg")
@@ -412,28 +419,27 @@ def stopped(draughtsman, request_line):
     process.send_signal(signal.SIGCONT)
 
 
-def test_process_that_draws_for_too_long_is_ended_and_none_is_asked_again(draughtsman, request_line):
-    with stopped(draughtsman, request_line) as process:
-        draughtsman.draws_within_s = 0.1
+def test_process_that_draws_for_too_long_is_ended_and_none_is_asked_again(draughtsman, request_line, monkeypatch):
+    with stopped(draughtsman, request_line) as process, monkeypatch.context() as hasty:
+        hasty.setattr(draughtsman, "draws_within_s", 0.1)
         # A second process would end without a picture, too, and be told so.
         with pytest.raises(DrawingError, match=r"^The picture was not drawn within 0\.1 s; ask for it again"):
             draughtsman.draw(request_line)
     assert process.returncode == -signal.SIGKILL
     assert draughtsman._process is None
-    draughtsman.draws_within_s = 90
     assert draughtsman.draw(request_line).startswith(b"<?xml")
 
 
-def test_nobody_waits_long_for_a_turn_and_few_wait_at_all(draughtsman, request_line):
+def test_nobody_waits_long_for_a_turn_and_few_wait_at_all(draughtsman, request_line, monkeypatch):
     drawn = []
     turns = [threading.Thread(target=lambda: drawn.append(draughtsman.draw(request_line))) for _ in range(3)]
     with stopped(draughtsman, request_line):
         turns[0].start()
         wait_until(draughtsman._turn.locked)
-        draughtsman.waits_s = 0.1
-        with pytest.raises(DrawingError, match="Other pictures are drawn first"):
-            draughtsman.draw(request_line)
-        draughtsman.waits_s = 600
+        with monkeypatch.context() as hasty:
+            hasty.setattr(draughtsman, "waits_s", 0.1)
+            with pytest.raises(DrawingError, match="Other pictures are drawn first"):
+                draughtsman.draw(request_line)
         for turn in turns[1:]:
             turn.start()
         wait_until(lambda: draughtsman._places._value == 0)
@@ -467,7 +473,7 @@ def test_answer_that_nobody_waited_for_is_no_later_ones(draughtsman, request_lin
 
 
 def test_picture_that_cannot_be_drawn_now_is_refused_in_a_sentence(organizer, file, monkeypatch):
-    hasty = Draughtsman(draws_within_s=0)
+    hasty = Draughtsman("anonymization.explanation.drawing", draws_within_s=0)
     monkeypatch.setattr(pages, "draughtsman", hasty)
     response = organizer.get(picture_of(file))
     assert (response.status_code, response["Retry-After"]) == (503, "10")

@@ -1,0 +1,26 @@
+"""The loop of a process that draws for another one, which then needs no plotting library of its own.
+
+Each line of standard input asks for a file; the answer is its length in 8 bytes, big end first, and the file. The
+process ends with its input, or when nothing was asked for a while.
+"""
+
+from __future__ import annotations
+
+import select
+import sys
+from collections.abc import Callable
+
+LENGTH_BYTES = 8
+IDLE_S = 300.0
+
+
+def answer_lines(draw: Callable[[bytes], bytes]) -> int:
+    """The exit status, when the input ended or nothing came for five minutes. `draw`: the file that a line asks for."""
+    while select.select([sys.stdin], [], [], IDLE_S)[0]:
+        line = sys.stdin.buffer.readline()
+        if not line:
+            break
+        file = draw(line)
+        sys.stdout.buffer.write(len(file).to_bytes(LENGTH_BYTES, "big") + file)
+        sys.stdout.buffer.flush()
+    return 0
