@@ -216,6 +216,11 @@ def plain_table(title: str, columns: Iterable[Column], rows: Iterable[Iterable[C
     return Table(tuple(columns), (Group(tuple(map(Row, cells))),), title, **how)
 
 
+def number_table(title: str, heads: Sequence[str], rows: Iterable[Iterable[Cell | str]], **how: Any) -> Table:
+    """A plain table whose first column names each row; all others hold numbers."""
+    return plain_table(title, [Column(heads[0], heads[0]), *number_columns(*heads[1:])], rows, **how)
+
+
 # What files hold -----------------------------------------------------------------------------------
 
 

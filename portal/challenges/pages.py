@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -76,3 +77,18 @@ def utterances_table(corpus: Corpus, utterances: Iterable[Utterance]) -> Table:
         for one in utterances
     ]
     return plain_table("Utterances found", columns, rows, caption="Utterances", is_caption_hidden=True)
+
+
+def versions_table(files: Iterable[Any]) -> Table:
+    """What systems made of an utterance, from the submitted files."""
+    columns = [Column(head.lower(), head) for head in ("System", "Data set", "Listen")]
+    rows: list[list[Cell | str]] = [
+        [
+            Cell(system.name, link=system.get_absolute_url(), aside=f"version {file.submission.version}"),
+            file.data_set.name,
+            Cell("Compare with the original", link=reverse("systems:compare", args=[system.name, file.pk])),
+        ]
+        for file in files
+        for system in [file.submission.system]
+    ]
+    return plain_table("Anonymised versions", columns, rows)

@@ -86,7 +86,7 @@ def utterance_detail(request: HttpRequest, name: str, utterance: str) -> HttpRes
         "utterance": chosen,
         "data_sets": chosen.data_sets.select_related("corpus"),
         "player": _player(request, chosen),
-        "versions": chosen.submitted_files.select_related("submission__system", "data_set"),
+        "versions": pages.versions_table(chosen.submitted_files.select_related("submission__system", "data_set")),
     }
     return render(request, "corpora/utterance.html", context)
 

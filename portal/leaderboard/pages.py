@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from django.utils.html import format_html
 
-from common.tables import ARIA_SORT, Cell, Column, Group, Order, Table, plain_table
+from common.tables import ARIA_SORT, Cell, Column, Group, Order, Table, number_table, plain_table
 from common.tables import Row as TableRow
 from evaluation.app.runs.context import track_of
 from evaluation.metrics.catalogue import Direction, find_metric
@@ -363,8 +363,12 @@ def _tradeoff(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
         "is_tradeoff": True,
         "caption": _tradeoff_caption(leaderboard, drawing.column),
         "alt": f"EER against {label} of {len(points)} points, one for each system; the numbers follow as a table.",
-        "columns": ("System", "EER, %", drawing.column.heading),
-        "rows": [(one.name, decimals(one.eer, DIGITS), decimals(one.utility, DIGITS)) for one in points],
+        "numbers": number_table(
+            "Privacy and utility of each system",
+            ["System", "EER, %", drawing.column.heading],
+            ((one.name, decimals(one.eer, DIGITS), decimals(one.utility, DIGITS)) for one in points),
+            styles="",
+        ),
     }
 
 
@@ -375,11 +379,15 @@ def _bars(drawing: Drawing) -> dict[str, Any]:
         "title": drawing.column.metric.label,
         "caption": "Average of each system, baselines hatched; lines are 95 % intervals where there are any." + diamond,
         "alt": f"A bar for each of {len(drawing.bars)} systems; the numbers follow as a table.",
-        "columns": ("System", drawing.column.heading, *(("Lowest data set",) * is_gated)),
-        "rows": [
-            (bar.name, decimals(bar.value, DIGITS), *((decimals(bar.least, DIGITS),) * is_gated))
-            for bar in drawing.bars
-        ],
+        "numbers": number_table(
+            f"{drawing.column.metric.label} of each system",
+            ["System", drawing.column.heading, *["Lowest data set"] * is_gated],
+            (
+                (bar.name, decimals(bar.value, DIGITS), *[decimals(bar.least, DIGITS)] * is_gated)
+                for bar in drawing.bars
+            ),
+            styles="",
+        ),
     }
 
 

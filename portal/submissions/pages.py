@@ -17,6 +17,7 @@ from django.http import Http404, HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
+from common.tables import Table, number_table
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, submission_phase
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
@@ -165,7 +166,7 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
         "can_evaluate": is_organizer and bool(submission.system.edition) and submission.state in EVALUABLE,
         "withdrawal_problem": withdrawal_problem(submission, relation),
         "report": report_sections(submission),
-        "data_sets": data_set_rows(submission),
+        "data_sets": data_sets_table(submission),
         "document_groups": document_groups(submission),
         "versions": submission.system.submissions.exclude(pk=submission.pk),
     }
@@ -191,6 +192,17 @@ def data_set_rows(submission: Submission) -> list[dict[str, Any]]:
         )
     )
     return [{**row, "name": row["data_set__name"], "new": row["files"] - row["inherited"]} for row in counted]
+
+
+def data_sets_table(submission: Submission) -> Table:
+    """The files of each data set, and where they came from."""
+    heads = ["Data set", "Files", "From this archive" if submission.upload else "Made here", "Inherited", "Converted"]
+    rows = (
+        [row["name"], *(f"{row[counted]:,}" for counted in ("files", "new", "inherited", "converted"))]
+        for row in data_set_rows(submission)
+    )
+    caption = "Files of each data set, and where they came from"
+    return number_table("Files of each data set", heads, rows, caption=caption, is_caption_hidden=True, styles="strip")
 
 
 @dataclass(frozen=True)

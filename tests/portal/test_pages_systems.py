@@ -727,8 +727,10 @@ def test_data_set_page_is_paginated_and_keeps_its_order(organizer):
 
 def test_histogram_numbers_of_a_data_set_are_those_of_its_utterances(organizer, system):
     figure = organizer.get("/systems/b2-tones/sets/tones_enrolls/").context["figure"]
-    assert figure["columns"] == ["From", "to below", "female (n = 4)", "male (n = 4)"]
-    counts = {row[0]: tuple(row[2:]) for row in figure["rows"] if any(row[2:])}
+    heads = [column.heading for column in figure["numbers"].columns]
+    assert heads == ["From", "to below", "female (n = 4)", "male (n = 4)"]
+    rows = [[cell.text for cell in row.cells] for row in figure["numbers"].rows]
+    counts = {row[0]: tuple(map(int, row[2:])) for row in rows if row[2:] != ["0", "0"]}
     assert counts == {"0.20": (2, 0), "0.40": (2, 0), "0.60": (0, 2), "0.70": (0, 2)}
     assert [each["label"] for each in figure["downloads"]] == ["SVG", "PNG", "PDF"]
 

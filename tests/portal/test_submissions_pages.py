@@ -291,8 +291,9 @@ def test_contents_tell_what_was_inherited_and_converted(client, submission, memb
     second = make_full(submission.system, inherits=submission)
     second.files.filter(data_set__name="tones_enrolls").update(is_inherited=True)
     response = page(client, member, "detail", second.pk)
-    columns = ("files", "new", "inherited", "converted")
-    rows = {row["name"]: tuple(row[column] for column in columns) for row in response.context["data_sets"]}
+    rows = {
+        row.cells[0].text: tuple(int(cell.text) for cell in row.cells[1:]) for row in response.context["data_sets"].rows
+    }
     assert rows == {"tones_enrolls": (4, 0, 4, 4), "tones_trials_f": (2, 2, 0, 2), "tones_trials_m": (2, 2, 0, 2)}
     assert f'href="{submission.get_absolute_url()}"' in response.content.decode()
 

@@ -14,7 +14,7 @@ from typing import Any
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
-from common.tables import DataTable
+from common.tables import Table, number_table
 from listening.analysis.figures import Figure
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import ABOUT_LISTENERS
@@ -103,24 +103,26 @@ def _shown(figure: Figure, reader: Reader, mark: str, drawn: Container[str]) -> 
 
     stem = f"{figure.scores}/{figure.name}"
     is_short = len(tuple(figure.numbers.rows)) <= MOST_NUMBERS
-    columns, rows = _numbers(figure.numbers) if is_short else ((), ())
+    numbers = _numbers(figure) if is_short else None
     made = [one for one in FORMATS if one == "svg" or f"{stem}.{one}" in drawn]
     downloads = [{"url": address(one), "label": one.upper()} for one in made]
     found = (one for start, one in PLACES.items() if figure.name.startswith(start))
     place, table = next(found, ("figures", ""))
-    if not is_short and table and (numbers := reader.csv(figure.scores, table)):
-        downloads.append({"url": numbers, "label": "Numbers, CSV"})
-    shown = {"place": place, "columns": columns, "rows": rows, "downloads": downloads}
+    if not is_short and table and (file := reader.csv(figure.scores, table)):
+        downloads.append({"url": file, "label": "Numbers, CSV"})
+    shown = {"place": place, "numbers": numbers, "downloads": downloads}
     shown |= {"image": address("svg"), "dark": address("svg", "dark")}
     return {name: getattr(figure, name) for name in OF_FIGURE} | shown
 
 
-def _numbers(table: DataTable) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Columns and rows as text; a system by its label alone."""
+def _numbers(figure: Figure) -> Table:
+    """What a figure shows as a table; a system by its label alone."""
+    table = figure.numbers
     hidden = {place for place, name in enumerate(table.columns) if name != "label" and _label_of(name) in table.columns}
     kept = [place for place in range(len(table.columns)) if place not in hidden]
-    columns = tuple(_words(table.columns[place]) for place in kept)
-    return columns, tuple(tuple(_cell(row[place]) for place in kept) for row in table.rows)
+    heads = [_words(table.columns[place]) for place in kept]
+    rows = ([_cell(row[place]) for place in kept] for row in table.rows)
+    return number_table(f"Numbers of: {figure.title}", heads, rows, styles="")
 
 
 def _label_of(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from math import isnan
 from typing import Any
@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.text import capfirst
 
-from common.tables import Cell, Column, Group, Row, Table
+from common.tables import Cell, Column, Group, Row, Table, number_table
 from listening.app.models import Item, Study, StudyText
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
 from listening.app.studies.planning import plan_problems
@@ -342,8 +342,7 @@ def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
             {"label": "All together", "value": f"{plan.hours:.1f}", "unit": "h"},
             {"label": "Pay", "value": f"{plan.cost:,.0f}", "unit": tried.currency},
         ],
-        "tasks": [task for task in tried.tasks if plan.rows],
-        "precision": [_precision_row(name, plan.rows) for name in systems] if plan.rows else [],
+        "precision": _precision_table(systems, tried.tasks, plan.rows) if plan.rows else None,
         "notes": notes,
     }
 
@@ -358,17 +357,17 @@ def seconds_of_trial(study: Study, mean_s: float) -> float:
     return samples * mean_s + len(study.tasks) * SECONDS_TO_RATE
 
 
-def _precision_row(name: str, rows: Iterable[SystemPrecision]) -> dict[str, Any]:
-    of_system = {row.task: row for row in rows if row.system == name}
-    any_row = next(iter(of_system.values()))
-    return {
-        "name": name,
-        "ratings": any_row.ratings,
-        # In percentage points; a dash where there is nothing to compare with.
-        "eer": [
-            (task, "–" if isnan(row.eer_half_width) else f"± {100 * row.eer_half_width:.1f}")
-            for task, row in of_system.items()
-        ],
-        "mean": f"± {any_row.raw_mean_half_width:.2f}",
-        "normalised": f"± {any_row.mean_half_width:.3f}",
-    }
+def _precision_table(systems: Sequence[str], tasks: Sequence[str], rows: Iterable[SystemPrecision]) -> Table:
+    """Half widths of the intervals of each system; EERs in percentage points."""
+    found = {(row.system, row.task): row for row in rows}
+    heads = ["System", "Ratings", *(f"EER of {task}, points" for task in tasks), "Mean rating", "Normalised"]
+
+    def cells(system: str) -> Iterator[str]:
+        of_tasks = [found[system, task] for task in tasks]
+        yield from (system, str(of_tasks[0].ratings))
+        for row in of_tasks:  # a dash where there is nothing to compare with
+            yield "–" if isnan(row.eer_half_width) else f"± {100 * row.eer_half_width:.1f}"
+        yield from (f"± {of_tasks[0].raw_mean_half_width:.2f}", f"± {of_tasks[0].mean_half_width:.3f}")
+
+    caption = "How precise the results of each system will be"
+    return number_table("Precision of each system", heads, map(cells, systems), caption=caption)

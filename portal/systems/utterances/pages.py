@@ -19,7 +19,7 @@ from anonymization.explanation.drawing import request_drawing
 from anonymization.explanation.explain import Explanation
 from anonymization.methods.contract import MethodError
 from anonymization.methods.pitch_shift.method import has_marks
-from common.tables import Cell, Column, DataTable, Table, Value, number_columns, plain_table
+from common.tables import Cell, Column, DataTable, Table, Value, number_columns, number_table, plain_table
 from evaluation.app.measures import selectors
 from evaluation.app.measures.selectors import find_problem_code, group_correlations_by_gender, load_f0
 from evaluation.app.models import EvaluationRun, UtteranceMeasure
@@ -242,8 +242,12 @@ def _whole_figure(
             f"Histogram of ρF0, official form: the share of the utterances of {run.measured_set} in each interval. "
             f"▼ marks the mean{_line_in_words(minimum)}."
         ),
-        "columns": ["From", "to below", *(f"{group} (n = {summary.n})" for group, summary in groups)],
-        "rows": [[f"{each.lower:.2f}", f"{each.upper:.2f}", *each.counts] for each in distribution.bins],
+        "numbers": number_table(
+            "Utterances in each interval of pitch correlation",
+            ["From", "to below", *(f"{group} (n = {summary.n})" for group, summary in groups)],
+            ([f"{each.lower:.2f}", f"{each.upper:.2f}", *map(str, each.counts)] for each in distribution.bins),
+            styles="",
+        ),
     }
 
 
@@ -313,7 +317,7 @@ def _own_table(file: SubmittedFile, measure: UtteranceMeasure | None, measures: 
     if measure.peak_dbfs is not None:
         rows.append(["Peak of the anonymised utterance, dBFS", decimals(measure.peak_dbfs, 1), ""])
     heads = "This utterance", f"{file.data_set.name}, {gender}"
-    return plain_table("Numbers of this utterance", [Column("measure", "Measure"), *number_columns(*heads)], rows)
+    return number_table("Numbers of this utterance", ["Measure", *heads], rows)
 
 
 def _mean(found: selectors.ResultCell) -> Cell:
@@ -465,20 +469,20 @@ def _figure(file: SubmittedFile, explanation: Explanation) -> dict[str, Any]:
             "dark": link(theme="dark", shape="narrow"),
             "size": size_of(narrow=True),
         },
-        **_table(explanation_numbers(explanation)),
+        "numbers": _shown_numbers(explanation_numbers(explanation)),
         "downloads": [{"label": label, "url": link(format=kind)} for kind, label in DOWNLOADS.items()],
     }
 
 
-def _table(numbers: DataTable) -> dict[str, Any]:
-    """Columns and rows for people: units beside quantities, no more digits than mean something, a row for each pole."""
+def _shown_numbers(numbers: DataTable) -> Table:
+    """The numbers for people: units beside quantities, no more digits than mean something, a row for each pole."""
     rows: list[list[str]] = []
     for quantity, unit, before, after in numbers.rows:
         if str(quantity).endswith(", radius"):  # which no method changes
             rows[-1][0] += f" (radius {_text(before, unit)})"
         else:
             rows.append([f"{quantity}, {unit}", _text(before, unit), _text(after, unit)])
-    return {"columns": ["At this instant", "Original", "Anonymised"], "rows": rows}
+    return number_table("Numbers at this instant", ["At this instant", "Original", "Anonymised"], rows, styles="")
 
 
 def _text(value: Value, unit: Value) -> str:
