@@ -5,8 +5,9 @@ import os
 import shutil
 import tempfile
 
-# The matrices of tests are small: threads of two tests at a time would only wait for each other.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# The matrices of tests are small: threads of two tests at a time would only wait for each other, on the processor.
+for _library in ("OPENBLAS", "OMP"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 # Processes of pytest-xdist inherit the folder of the one that started them; each takes another.
 _process = os.environ.get("PYTEST_XDIST_WORKER", "main")
 if "PORTAL_DATA_DIR" not in os.environ or os.environ.get("TESTS_PROCESS", _process) != _process:
