@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from speech.audio.files import AudioError, resample
-from speech.audio.level import active_speech_level
+from speech.audio.level import active_speech_level, find_gain
 
 RATE_HZ = 16000
 CHANNELS = 1
@@ -31,7 +31,6 @@ BITS = 16
 KBIT_PER_S = RATE_HZ * CHANNELS * BITS / 1000
 LEVEL_DBOV = -26.0
 PEAK_DBOV = -1.0
-LEVEL_TOLERANCE_DB = 0.05
 FADE_S = 0.01
 STEP_THAT_CLICKS = 0.001  # −60 dBov
 SILENCE_SAMPLES = 4096  # 0.256 s
@@ -98,7 +97,7 @@ def make_uniform(samples: Samples, rate_hz: int) -> UniformSpeech:
         raise AudioError("too-short", f"at least {SHORTEST_S:g} s", found, "Leave this utterance out.")
     signal = resample(samples, rate_hz, RATE_HZ) / 32768
     before = active_speech_level(signal, RATE_HZ).active_dbov
-    gain, level = _gain_to_level(signal, before)
+    gain, level = find_gain(signal, RATE_HZ, before, LEVEL_DBOV)
     highest = 10 ** (PEAK_DBOV / 20) / float(np.abs(signal).max())
     is_guarded = gain > highest
     gain = min(gain, highest)
@@ -116,20 +115,6 @@ def make_uniform(samples: Samples, rate_hz: int) -> UniformSpeech:
         is_guarded=is_guarded,
         is_faded=is_faded,
     )
-
-
-def _gain_to_level(signal: NDArray[np.float64], level: float) -> tuple[float, float]:
-    """Factor that brings the signal to `LEVEL_DBOV`, and the level it then has.
-
-    The thresholds of P.56 lie on a fixed ladder, so that a gain of 10 dB raises the level by 10 dB only nearly.
-    """
-    gain = 1.0
-    for _ in range(6):
-        if abs(level - LEVEL_DBOV) < LEVEL_TOLERANCE_DB / 5:
-            break
-        gain *= 10 ** ((LEVEL_DBOV - level) / 20)
-        level = active_speech_level(gain * signal, RATE_HZ).active_dbov
-    return gain, level
 
 
 def _fade_edges(signal: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:

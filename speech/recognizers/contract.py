@@ -2,13 +2,11 @@
 
 Conventions: samples are int16, mono, shape (n,), at 16 kHz; a hypothesis is plain text as the model writes it, and
 `evaluation.metrics.word_normalization` makes words of it that can be compared with a reference.
-Long recordings come in chunks that a recogniser can hold. A cut through a word costs that word, so the cut is sought
-where it is quietest in the last third of what a chunk may hold. All times in seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -56,8 +54,6 @@ class Engine:
 
 RATE_HZ = 16_000
 SHORTEST_S = 0.1  # no word is shorter; models asked about less invent one
-_STEP_S = 0.02
-_PAUSE_STEPS = 10
 
 
 def check_rate(rate_hz: int, title: str) -> None:
@@ -75,38 +71,3 @@ def check_rate(rate_hz: int, title: str) -> None:
 def holds_nothing(samples: Samples) -> bool:
     """Whether there is nothing to recognise: less than 0.1 s, or digital silence."""
     return samples.size < SHORTEST_S * RATE_HZ or is_silent(samples)
-
-
-def cut_at_pauses(samples: Samples, longest_s: float) -> Iterator[Samples]:
-    """Views of the recording, one after the other, none longer than `longest_s`; all together are the recording.
-
-    Args:
-        samples: int16 at 16 kHz, shape (n,).
-        longest_s: above 0.1 s.
-    """
-    longest = round(longest_s * RATE_HZ)
-    start = 0
-    while samples.size - start > longest:
-        earliest = start + longest - longest // 3
-        end = earliest + _quietest(samples[earliest : start + longest])
-        yield samples[start:end]
-        start = end
-    yield samples[start:]
-
-
-def list_pieces(samples: Samples, longest_s: float) -> Iterator[Samples]:
-    """As `cut_at_pauses`, without pieces that hold nothing; none of a recording that holds nothing."""
-    if not holds_nothing(samples):
-        yield from (piece for piece in cut_at_pauses(samples, longest_s) if not holds_nothing(piece))
-
-
-def _quietest(samples: Samples) -> int:
-    """The middle of the 200 ms with the least energy, as a position in the samples."""
-    step = round(_STEP_S * RATE_HZ)
-    steps = samples[: samples.size // step * step].reshape(-1, step)
-    energy = np.einsum("ij,ij->i", steps, steps, dtype=np.float64)
-    if energy.size <= _PAUSE_STEPS:
-        return samples.size
-    sums = np.concatenate([[0.0], np.cumsum(energy)])
-    pauses = sums[_PAUSE_STEPS:] - sums[:-_PAUSE_STEPS]
-    return (int(pauses.argmin()) + _PAUSE_STEPS // 2) * step

@@ -20,7 +20,8 @@ import numpy as np
 from common.errors import MetricInputError
 from speech.model_files.catalogue import read_engine
 from speech.model_files.store import compute_sha256
-from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples, check_rate, list_pieces
+from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples, check_rate
+from speech.recognizers.long_recordings import list_pieces
 
 PACKAGE = "moonshine_voice"
 FILES = {

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from common.errors import MetricInputError
 from speech.model_files.catalogue import read_engine
 from speech.model_files.store import folder
-from speech.recognizers.contract import Device, Engine, Samples, check_rate, list_pieces
+from speech.recognizers.contract import Device, Engine, Samples, check_rate
+from speech.recognizers.long_recordings import list_pieces
 
 FILE = "wav2vec2_fairseq_base_ls960_asr_ls960.pth"
 LONGEST_S = 30.0

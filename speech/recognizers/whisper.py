@@ -22,7 +22,8 @@ import numpy as np
 from common.errors import MetricInputError
 from speech.model_files.catalogue import read_engine
 from speech.model_files.store import find
-from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples, check_rate, list_pieces
+from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples, check_rate
+from speech.recognizers.long_recordings import list_pieces
 
 WEIGHTS = "whisper-base"
 LONGEST_S = 30.0

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from common.errors import MetricInputError
 from speech.recognizers import moonshine, registry, torchaudio_ctc, whisper
-from speech.recognizers.contract import RATE_HZ, cut_at_pauses, holds_nothing
+from speech.recognizers.contract import RATE_HZ, holds_nothing
+from speech.recognizers.long_recordings import cut_at_pauses
 from speech.recognizers.registry import DEFAULT, engines, explain_missing, find_engine, load
 from speech.recognizers.torchaudio_ctc import CtcRecognizer, best_path
 from tests.evaluation.engines import require_recognizer

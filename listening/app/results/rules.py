@@ -1,8 +1,9 @@
-"""Who may see what of a study's results: one rule for page, CSV, JSON, figure, bundle and panel.
+"""Who may see what of a study's results, one rule for page, CSV, JSON, figure, bundle and panel; and what keeps
+them from being published.
 
 While a study is open nobody sees anything, its organizers neither. Of a closed one they see everything; everybody else
-sees what is published, once the board of the edition is public too. Teams are no nearer to it than anybody else, but
-for the utterances of their own systems. What names single listeners stays with the organizers for good.
+sees what is published, once the leaderboard of the edition is public too. Teams are no nearer to it than anybody else,
+but for the utterances of their own systems. What names single listeners stays with the organizers for good.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from enum import StrEnum
 
 from common.tables import DataTable, Value
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, CONTENTS, Results
-from listening.app.models import Study
+from listening.app.models import Analysis, Study
 from portal.submissions.rules import Relation
 
 STANDING = "standing"  # among rules: all exclusions that stand
@@ -85,3 +86,27 @@ def is_public(study: Study) -> bool:
         and study.results_published_at is not None
         and study.edition.published_at is not None
     )
+
+
+def publishing_problems(study: Study, analysis: Analysis | None, *, is_under_way: bool, is_outdated: bool) -> list[str]:
+    """What keeps an analysis from being published, as sentences.
+
+    Args:
+        analysis: the newest that is finished.
+        is_under_way: whether a newer one is being made.
+        is_outdated: whether what counts has changed since it was made.
+    """
+    if study.state != Study.State.CLOSED:
+        return ["The study is not closed, so its results are locked. Close it first."]
+    problems = []
+    if is_under_way:
+        problems.append("The study is being analysed. Wait for the new figures.")
+    elif analysis is None:
+        problems.append("There is no finished analysis. Analyse the study first.")
+    elif is_outdated:
+        problems.append("The analysis no longer fits the study: what counts has changed. Analyse it again first.")
+    elif study.results_published_at is not None and study.published_analysis_id == analysis.pk:
+        problems.append("These results are published already.")
+    if study.edition.published_at is None:
+        problems.append(f"The leaderboard of {study.edition} is not published yet. Publish it first.")
+    return problems

@@ -31,7 +31,7 @@ from listening.app.models import Analysis, ExclusionRule, Flag, Session, Study
 from listening.app.monitor.selectors import standing_exclusion
 from listening.app.monitor.services import create_rule, keep_flags
 from listening.app.results.inputs import compute_basis, has_answers, keys_of_sessions
-from listening.app.results.rules import records_in
+from listening.app.results.rules import publishing_problems, records_in
 from listening.app.results.selectors import current_analysis, is_being_analysed, is_outdated, parsed_results
 from listening.app.studies.rules import LAUNCHED
 from listening.app.studies.services import change_state
@@ -254,20 +254,13 @@ def unpublish_results(*, study: Study, by: Any) -> Study:
 
 def publication_problems(study: Study) -> list[str]:
     """What keeps the newest analysis from being published, as sentences."""
-    if study.state != Study.State.CLOSED:
-        return ["The study is not closed, so its results are locked. Close it first."]
-    problems, analysis = [], current_analysis(study)
-    if is_being_analysed(study):
-        problems.append("The study is being analysed. Wait for the new figures.")
-    elif analysis is None:
-        problems.append("There is no finished analysis. Analyse the study first.")
-    elif is_outdated(analysis, study):
-        problems.append("The analysis no longer fits the study: what counts has changed. Analyse it again first.")
-    elif study.results_published_at is not None and study.published_analysis_id == analysis.pk:
-        problems.append("These results are published already.")
-    if study.edition.published_at is None:
-        problems.append(f"The board of {study.edition} is not published yet. Publish it first.")
-    return problems
+    analysis = current_analysis(study)
+    return publishing_problems(
+        study,
+        analysis,
+        is_under_way=is_being_analysed(study),
+        is_outdated=analysis is not None and is_outdated(analysis, study),
+    )
 
 
 def _locked(study: Study) -> Study:

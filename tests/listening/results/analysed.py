@@ -60,7 +60,7 @@ def add_analysis(study, results, figures=()):
 
 
 def publish_study(study):
-    """Results and the board of the edition are public."""
+    """Results and the leaderboard of the edition are public."""
     study.edition.published_at = timezone.now()
     study.edition.save()
     study.published_analysis, study.results_published_at = study.analyses.first(), timezone.now()
