@@ -79,7 +79,8 @@ def cheapest_path(hz: Floats, strength: Floats, octave_jump_cost: float, voicing
                     fresh[c] = best[p] - cost
                     back[i, c] = p
             fresh[c] += strength[i, c]
-        best[:] = fresh
+        for c in range(columns):
+            best[c] = fresh[c]
     path = np.empty(frames, np.int64)
     column = int(np.argmax(best))
     for i in range(frames - 1, -1, -1):

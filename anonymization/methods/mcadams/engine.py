@@ -97,7 +97,7 @@ def _bend_block(samples: Samples, n_samples: int, window: Floats, parameters: Mc
     if not found.all():
         poles[~found] = solve_companions(coefficients[~found])
     mute = OFFSET if parameters.keep_digital_silence else math.nan
-    return resynthesize(signal, window, hop, coefficients, poles, parameters.alpha, mute)
+    return resynthesize(signal, window, hop, coefficients, poles, float(parameters.alpha), mute)
 
 
 def solve_companions(coefficients: Floats) -> Complexes:
@@ -150,7 +150,8 @@ def _burg(frame: Floats, forward: Floats, backward: Floats, coefficients: Floats
         energy += frame[j + 1] * frame[j + 1] + frame[j] * frame[j]
     unreliable = ENERGY_TRUST * energy
     coefficients[0] = 1.0
-    coefficients[1:] = 0.0
+    for j in range(1, order + 1):
+        coefficients[j] = 0.0
     for i in range(order):
         f = forward[i:n]
         b = backward[: n - i]
@@ -163,7 +164,8 @@ def _burg(frame: Floats, forward: Floats, backward: Floats, coefficients: Floats
                 direct += f[j] * f[j] + b[j] * b[j]
             energy = max(energy, direct)
         reflection = -2.0 * cross / (energy + TINY)
-        previous[:] = coefficients
+        for j in range(order + 1):
+            previous[j] = coefficients[j]
         for j in range(1, i + 2):
             coefficients[j] = previous[j] + reflection * previous[i + 1 - j]
         for j in range(f.size):
@@ -177,7 +179,8 @@ def _burg(frame: Floats, forward: Floats, backward: Floats, coefficients: Floats
 def _turn_poles(poles: Complexes, alpha: float, coefficients: Floats) -> None:
     """Write the polynomial of the poles with each complex angle φ turned to φ^alpha, at most π."""
     coefficients[0] = 1.0
-    coefficients[1:] = 0.0
+    for k in range(1, coefficients.size):
+        coefficients[k] = 0.0
     degree = 0
     for pole in poles:
         if pole.imag > 0.0:
@@ -198,7 +201,8 @@ def _turn_poles(poles: Complexes, alpha: float, coefficients: Floats) -> None:
 def _find_residual(padded: Floats, polynomial: Floats, residual: Floats) -> None:
     """FIR-filter a frame, which follows as many zeros as the polynomial has order, into `residual`."""
     order, length = polynomial.size - 1, residual.size
-    residual[:] = padded[order:]
+    for t in range(length):
+        residual[t] = padded[order + t]
     for k in range(1, 1 + order % 4):
         x = padded[order - k :]
         for t in range(length):
@@ -215,7 +219,9 @@ def _find_residual(padded: Floats, polynomial: Floats, residual: Floats) -> None
 def _resonate(frames: Floats, polynomials: Floats, states: Floats) -> None:
     """All-pole filter in place, from zero state; the frames side by side, as each alone waits for its last sample."""
     count, order = frames.shape[0], polynomials.shape[1] - 1
-    states[:] = 0.0
+    for i in range(count):
+        for k in range(order + 1):
+            states[i, k] = 0.0
     # Transposed direct form; a state has order + 1 entries, of which the last stays 0.
     for t in range(frames.shape[1]):
         for i in range(count):
@@ -267,8 +273,10 @@ def resynthesize(
         for i in range(together):
             start = (first + i) * hop
             if _is_level(signal, start, length, mute):
-                frames[i] = 0.0
-                turned[i] = 0.0
+                for t in range(length):
+                    frames[i, t] = 0.0
+                for k in range(order + 1):
+                    turned[i, k] = 0.0
                 continue
             for t in range(length):
                 padded[order + t] = signal[start + t] * window[t]
@@ -304,7 +312,8 @@ def find_roots(coefficients: Floats) -> tuple[Complexes, Flags]:
         # A lane with nothing to do repeats the last polynomial.
         _take(coefficients, min(lane, count - 1), lane, lanes, places)
     while busy > 0:
-        is_open[:] = 0.0
+        for lane in range(_LANES):
+            is_open[lane] = 0.0
         for r in range(order):
             _move(lanes, places, r, order, work, is_open)
         for lane in range(_LANES):

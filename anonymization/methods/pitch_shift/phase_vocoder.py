@@ -176,7 +176,8 @@ def lock_phases(here: Spectra, back: Spectra, before: Spectra, rise: float) -> N
                 re, im = row[b].real, row[b].imag
                 row[b] = complex(re * x - im * y, re * y + im * x)
             start = stop
-        before[:] = row
+        for b in range(bins):
+            before[b] = row[b]
 
 
 @entry
