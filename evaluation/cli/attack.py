@@ -119,7 +119,10 @@ def _objective(
     lists = {one.name: one for one in every}
     recipe = _recipe(*every)
     sources = Sources(
-        recipe, recipe.track, trials=lambda one: lists[one.name].trials, speakers=lambda one: lists[one.name].speakers
+        recipe,
+        recipe.track,
+        read_trials=lambda one: lists[one.name].trials,
+        find_speakers=lambda one: lists[one.name].speakers,
     )
     attacker = Attacker(
         name=name,

@@ -94,7 +94,7 @@ def _score_files(place: Path, attacker: Attacker, sources: Sources, progress: Pr
     attacks = attacks_of_training(attacker.training)
     total = len(attacker.trials) * len(attacks)
     for number, data_set in enumerate(attacker.trials):
-        trials = sources.trials(data_set)
+        trials = sources.read_trials(data_set)
         if trials is None:  # said by the measurement
             continue
         pairs = list_pairs(trials)

@@ -57,7 +57,7 @@ def _with_progress(work: Work, files: tuple[ScoreFile, ...]) -> Iterator[ScoreFi
 
 def _trials(work: Work, data_set: DataSet) -> TrialTable:
     """The organizer's list; empty, with a note, where there is none."""
-    table = work.sources.trials(data_set)
+    table = work.sources.read_trials(data_set)
     if table is not None:
         return table
     remedy = "The organizer has to import the lists of this corpus; until then its numbers are only reported."
@@ -107,7 +107,7 @@ def _incomplete(test: MeasuredTest) -> str:
 
 def _replicates(work: Work, test: MeasuredTest, data_set: DataSet) -> dict[tuple[str, str], Replicates]:
     """Resampled measures in the units of the numbers; none where a speaker of the trial utterances is not known."""
-    speakers = work.sources.speakers(data_set)
+    speakers = work.sources.find_speakers(data_set)
     utterances = [name.decode() for name in test.joined.utterances.tolist()]
     if not speakers or any(name not in speakers for name in set(utterances)):
         return {}

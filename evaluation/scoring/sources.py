@@ -59,18 +59,18 @@ class Sources:
     """What the organizer holds of an edition.
 
     Attributes:
-        trials: the trials of a data set; None where the corpus has no list of it.
-        speakers: utterance → speaker of a trial set; empty where not known, then there are no intervals.
-        references: utterance → transcript of a recognition set; empty where not known.
+        read_trials: the trials of a data set; None where the corpus has no list of it.
+        find_speakers: utterance → speaker of a trial set; empty where not known, then there are no intervals.
+        find_references: utterance → transcript of a recognition set; empty where not known.
         pitch: pitch correlations by data set, of those whose audio was measured.
         scores_required, audio_required: whether a reported number may not stand for a number of these.
     """
 
     recipe: Recipe
     track: Track
-    trials: Callable[[DataSet], TrialTable | None] = _nothing
-    speakers: Callable[[DataSet], Mapping[str, str]] = _no_names
-    references: Callable[[DataSet], Mapping[str, str]] = _no_names
+    read_trials: Callable[[DataSet], TrialTable | None] = _nothing
+    find_speakers: Callable[[DataSet], Mapping[str, str]] = _no_names
+    find_references: Callable[[DataSet], Mapping[str, str]] = _no_names
     pitch: Mapping[str, PitchOfSet] = field(default_factory=dict)
     scores_required: bool = False
     audio_required: bool = False

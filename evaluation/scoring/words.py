@@ -84,7 +84,7 @@ def _identity(recipe: Recipe, data_set: DataSet, speech: Speech, folders: list[s
 
 def _add_hypotheses(work: Work, file: HypothesisFile) -> None:
     data_set = work.recipe.data_sets[file.identity.data_set]
-    references = work.sources.references(data_set)
+    references = work.sources.find_references(data_set)
     if not references:
         remedy = "The organizer has to import the transcripts of this corpus; until then the counts are used."
         expected = f"the organizer's transcripts of {data_set.name}"
@@ -116,7 +116,7 @@ def _add_hypotheses(work: Work, file: HypothesisFile) -> None:
 
 
 def _replicates(work: Work, data_set: DataSet, utterances: list[UtteranceWordErrors]) -> Replicates | None:
-    speakers = work.sources.speakers(data_set)
+    speakers = work.sources.find_speakers(data_set)
     if any(one.utterance not in speakers for one in utterances):
         return None
     names = [speakers[one.utterance] for one in utterances]
