@@ -166,7 +166,7 @@ def count_mismatches(submissions: Iterable[Submission], as_of: datetime | None =
 def document_for(user: Any, submission: int, pk: int) -> SubmittedDocument:
     """A document of a submission of which this person may see the files."""
     documents = SubmittedDocument.objects.filter(submission__in=submissions_for(user, Part.FILES))
-    return get_object_or_404(documents.select_related("submission__system"), submission=submission, pk=pk)
+    return get_object_or_404(documents.select_related("submission__system"), submission__pk=submission, pk=pk)
 
 
 def uploads_for(user: Any) -> QuerySet[Upload]:

@@ -296,6 +296,23 @@ def test_its_own_people_meet_it(challenge):
     assert all(found[name] in {200, 286} for name in set(found) - only_to_do - not_theirs), found
 
 
+@pytest.mark.parametrize("challenge", ["hidden"], indirect=True)
+def test_number_that_no_database_holds_names_nothing(challenge):
+    clients = {"api": Api(challenge.organizer).client, "pages": Client(raise_request_exception=False)}
+    clients["pages"].force_login(challenge.organizer)
+    known = names_of(challenge)[0]
+    asked = 0
+    for name, parts in patterns():
+        names = {part: value for part, value in known.get(kind_of(name), {}).items() if part in parts}
+        for part in [part for part, value in names.items() if isinstance(value, int) and set(names) == set(parts)]:
+            address = reverse(name, kwargs=names | {part: 10**30})
+            for method in READ_AND_WRITE:
+                response = ask(clients["api" if name.startswith("api:") else "pages"], method, address)
+                assert response.status_code in {404, 405}, f"{method} {address}"
+                asked += 1
+    assert asked > 100
+
+
 def test_lists_hold_nothing_of_other_teams(challenge):
     """Neither names nor numbers of it; on a published leaderboard stand the system and its team, by their names."""
     is_published = challenge.edition.published_at is not None
