@@ -155,10 +155,9 @@ def choose(left: Family, right: Family, shares: Floats, random: np.random.Genera
     network = _Network()
     from_tree, from_leaf = network.add_tree(_nested(left), shares, is_left=True)
     to_tree, to_leaf = network.add_tree(_nested(right), shares, is_left=False)
-    pairs, pair = np.unique(np.stack([from_leaf, to_leaf]), axis=1, return_inverse=True)
-    pair = pair.ravel()
+    pairs, pair = np.unique(from_leaf * network.nodes + to_leaf, return_inverse=True)
     sums = np.bincount(pair, weights=shares).astype(np.float64)
-    arcs = network.add_arcs(pairs[0], pairs[1], sums)
+    arcs = network.add_arcs(*np.divmod(pairs, network.nodes), sums)
     network.add_arcs(np.array([to_tree]), np.array([from_tree]), np.array([shares.sum()]))
     flow = network.solve(random)[arcs]
     taken = np.zeros(shares.size, dtype=np.bool_)
@@ -174,8 +173,10 @@ def _nested(family: Family) -> list[Ints]:
     """The same groups with numbers from 0 that no other group of their level has."""
     levels: list[Ints] = []
     for level in family:
-        stacked = np.stack([levels[-1], level]) if levels else level[None]
-        levels.append(np.unique(stacked, axis=1, return_inverse=True)[1].ravel().astype(np.int64))
+        number = level - level.min(initial=0)
+        if levels:
+            number = levels[-1] * (number.max(initial=0) + 1) + number
+        levels.append(np.unique(number, return_inverse=True)[1].astype(np.int64))
     return levels
 
 

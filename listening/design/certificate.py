@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from itertools import groupby, pairwise
 from typing import Any
@@ -224,9 +224,14 @@ def make_certificate(
 
 def compute_digest(request: Any, design: Any) -> str:
     """SHA-256 of request and design as JSON with sorted keys and no spaces."""
-    whole = {"request": asdict(request), "design": asdict(design)}
-    text = json.dumps(whole, sort_keys=True, separators=(",", ":"), default=sorted)  # sets of systems
+    whole = {"request": request, "design": design}
+    text = json.dumps(whole, sort_keys=True, separators=(",", ":"), default=_as_plain)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _as_plain(value: Any) -> Any:
+    """A dataclass as a dictionary, a set of systems as a list."""
+    return {one.name: getattr(value, one.name) for one in fields(value)} if is_dataclass(value) else sorted(value)
 
 
 def _request(request: DesignRequest) -> Check:

@@ -418,8 +418,8 @@ def _why_untold(name: str, values: Texts, level: Ints, system: Ints, parts: dict
 
 def _determines(first: Ints, second: Ints) -> bool:
     """Whether equal levels of the first always have equal levels of the second."""
-    pairs = np.unique(np.column_stack([first, second]), axis=0)
-    return bool(np.unique(first).size == len(pairs))
+    pairs = first.astype(np.int64) * (int(second.max(initial=0)) + 1) + second
+    return bool(np.unique(first).size == np.unique(pairs).size)
 
 
 def _fitted(model: Model) -> tuple[Fit | None, str]:

@@ -121,8 +121,8 @@ def measure_deviations(rated: Rated) -> Deviations:
     counted = rated.counts
     item_means, _ = _means(rated.item, rated.score, counted)
     cell_means, _ = _means(rated.cell, rated.score, counted)
-    pairs = np.unique(np.column_stack([rated.item[counted], rated.listener[counted]]), axis=0)
-    raters = np.bincount(pairs[:, 0], minlength=item_means.size)
+    pairs = np.unique(rated.item[counted].astype(np.int64) * rated.listeners + rated.listener[counted])
+    raters = np.bincount(pairs // max(rated.listeners, 1), minlength=item_means.size)
     centre = np.where(raters[rated.item] > 1, item_means[rated.item], cell_means[rated.cell])
     deviation = rated.score - centre
     known = np.isfinite(deviation)
