@@ -450,6 +450,7 @@ def test_system_without_anything_to_attack_says_why(client, system):
     assert "Nothing to work on" in text_of(get(client, organizer_of(system), system, "recognition/new/"))
 
 
+@pytest.mark.usefixtures("quick_figures", "few_resamples")
 def test_attack_is_started_runs_and_is_shown(client, system):
     """The one attack here that really is carried out: by the attacker that needs no model."""
     organizer = organizer_of(system)

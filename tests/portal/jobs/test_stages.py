@@ -27,6 +27,7 @@ def started(monkeypatch):
     start_baseline(name="b2", corpus=corpus, data_sets=sets, method="mcadams-2022", seed=1)
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_method_is_prepared_in_a_stage_of_its_own_before_the_first_utterance(started):
     job, stages = run("anonymize")
     assert (job.state, list(stages)) == (State.SUCCEEDED, [PREPARING, "Anonymising"])
