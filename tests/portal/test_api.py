@@ -136,13 +136,10 @@ def test_report_comes_as_json_and_csv(challenge, team):
     assert (rows[0][0], len(rows)) == ("data_set", 4)
 
 
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [("", 2), ("edition=vpc", 2), ("edition=other", 0), ("system=vpc-t01-p1", 1), ("state=refused", 0)],
-)
-def test_submissions_are_filtered(challenge, organizer, query, found):
+def test_submissions_are_filtered(challenge, organizer):
     make_submission(make_team_system(challenge.rival_team))
-    assert organizer.get(f"submissions/?{query}").json()["count"] == found
+    counts = {"": 2, "edition=vpc": 2, "edition=other": 0, "system=vpc-t01-p1": 1, "state=refused": 0}
+    assert {query: organizer.get(f"submissions/?{query}").json()["count"] for query in counts} == counts
     assert Api(challenge.rival).get("submissions/").json()["count"] == 1
 
 
@@ -388,15 +385,15 @@ def queries(api, path):
     return len(found)
 
 
-@pytest.mark.parametrize("path", ["submissions/", "systems/", "teams/", "editions/", "editions/vpc/teams/"])
-def test_a_list_costs_the_same_with_one_and_with_many(challenge, organizer, path, one_minute):
-    organizer.get(path)
-    before = queries(organizer, path)
+def test_a_list_costs_the_same_with_one_and_with_many(challenge, organizer, one_minute):
+    paths = ("submissions/", "systems/", "teams/", "editions/", "editions/vpc/teams/")
+    organizer.get(paths[0])
+    before = {path: queries(organizer, path) for path in paths}
     for _ in range(2):
         edition = make_edition(organizers=[challenge.organizer])
         for where in (edition, challenge.edition):
             make_submission(make_team_system(make_team(where, number=where.teams.count() + 10)))
-    assert queries(organizer, path) == before
+    assert {path: queries(organizer, path) for path in paths} == before
 
 
 def test_answers_are_kept_by_nobody(team):
