@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 from django.utils import timezone
 
-from listening.app.models import Item, Study, Trial
+from listening.app.models import Item, ItemSample, Stimulus, Study, Trial
 from listening.stimuli.making import write_wav
 from listening.tasks import Task
 from portal.core.storage import store_bytes
@@ -67,22 +67,34 @@ def _make_items(study, systems, count_of_items):
     corpus = study.edition.corpus
     trial_utterances = list(corpus.utterances.filter(data_sets__role="trial"))
     enrolments = list(corpus.utterances.filter(data_sets__role="enrolment"))
-    items = []
+    items, heard, stimuli = [], [], {}
     for index in range(count_of_items):
         system = systems[(index // 2) % len(systems)] if index % 2 else None
         utterance, enrolment = trial_utterances[index], enrolments[index % len(enrolments)]
         is_target = utterance.speaker_id == enrolment.speaker_id
-        item = Item.objects.create(study=study, key=f"item-{index}", system=system, is_target=is_target)
-        item.samples.create(slot="a", stimulus=make_stimulus(study, system, utterance))
-        item.samples.create(slot="b", stimulus=make_stimulus(study, None, enrolment))
-        items.append(item)
+        items.append(Item(study=study, key=f"item-{index}", system=system, is_target=is_target))
+        heard.append({"a": (system, utterance), "b": (None, enrolment)})
+        for of in heard[-1].values():
+            if of not in stimuli:
+                stimuli[of] = Stimulus(study=study, system=of[0], utterance=of[1], **_made_of(*of))
+    Item.objects.bulk_create(items)
+    Stimulus.objects.bulk_create(stimuli.values())
+    ItemSample.objects.bulk_create(
+        ItemSample(item=item, slot=slot, stimulus=stimuli[of])
+        for item, samples in zip(items, heard, strict=True)
+        for slot, of in samples.items()
+    )
     return items
 
 
 def make_stimulus(study, system, utterance):
     """A short stimulus that is a tone of its own in both ears."""
-    defaults = {"source": utterance.audio, **store_stimulus(100 + utterance.pk % 97 + (50 if system else 0))}
+    defaults = _made_of(system, utterance)
     return study.stimulus_files.get_or_create(system=system, utterance=utterance, defaults=defaults)[0]
+
+
+def _made_of(system, utterance):
+    return {"source": utterance.audio, **store_stimulus(100 + utterance.pk % 97 + (50 if system else 0))}
 
 
 @cache
