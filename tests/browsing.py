@@ -11,6 +11,7 @@ import shutil
 import threading
 import time
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -63,6 +64,10 @@ def expect_drawn(page, name):
 
 # The shell has no window around its pages and takes half of the time.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+# All pages of a context share a process, none is kept in reserve, and graphics have none of their own; no script runs
+# for long enough to be worth optimising.
+FLAGS = ["--no-sandbox", "--renderer-process-limit=1", "--in-process-gpu", "--js-flags=--no-opt"]
+VIEWPORT = {"width": 1280, "height": 800}
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +85,7 @@ def browser():
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     try:
         with sync_playwright() as playwright:
-            chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
             _turning.append(chromium.new_page())
             yield chromium
             chromium.close()
@@ -138,14 +143,70 @@ def traffic(live_server):
     traffic.stop()
 
 
+class LastingContext:
+    """A context that tests use one after the other, emptied in between: its process has compiled the scripts, and axe
+    takes a third of the time there. A page that stays open keeps the process."""
+
+    CHANGES = (
+        *("add_init_script", "expose_binding", "expose_function", "grant_permissions", "new_cdp_session", "on"),
+        *("route", "set_extra_http_headers", "set_geolocation", "set_offline"),
+    )
+    CLOCK = ("fast_forward", "install", "pause_at", "resume", "run_for", "set_fixed_time", "set_system_time")
+
+    def __init__(self, browser, url):
+        self.url = url
+        self.context = browser.new_context(base_url=url, viewport=VIEWPORT)
+        self.first = self.context.new_page()
+        self.first.route("**", lambda route: route.fulfill(content_type="text/html", body=""))
+        self.first.goto(url)
+        self.session = self.context.new_cdp_session(self.first)
+        self.is_changed = False
+        for owner, names in ((self.context, self.CHANGES), (self.context.clock, self.CLOCK)):
+            for name in names:
+                setattr(owner, name, self._noted(getattr(owner, name)))
+
+    def _noted(self, method):
+        def change(*args, **options):
+            self.is_changed = True
+            return method(*args, **options)
+
+        return change
+
+    def empty(self):
+        """Close its pages, and forget what they and the portal left here."""
+        for page in self.context.pages:
+            if page is not self.first:
+                page.close()
+        self.context.clear_cookies()
+        self.session.send("Storage.clearDataForOrigin", {"origin": self.url, "storageTypes": "all"})
+        self.session.send("Network.clearBrowserCache")
+        for is_disabled in (True, False):  # which empties the memory of the process, too
+            self.session.send("Network.setCacheDisabled", {"cacheDisabled": is_disabled})
+
+
+@pytest.fixture(scope="session")
+def lasting_contexts():
+    """Those that no test uses."""
+    return []
+
+
 @pytest.fixture
-def new_page(browser, live_server, traffic, problems):
-    """Opens a page in a context of its own: `new_page(user=None, **options of the context)`."""
-    contexts = []
+def new_page(request, browser, lasting_contexts, live_server, traffic, problems):
+    """Opens a page in a context that nobody else uses: `new_page(user=None, **options of the context)`.
+
+    It is new for a test without `check_page`, with options, or after a test that changed more than its pages.
+    """
+    contexts, lasting = [], []
+
+    def new_context(options):
+        if options or "check_page" not in request.fixturenames:
+            contexts.append(browser.new_context(base_url=live_server.url, viewport=VIEWPORT, **options))
+            return contexts[-1]
+        lasting.append(lasting_contexts.pop() if lasting_contexts else LastingContext(browser, live_server.url))
+        return lasting[-1].context
 
     def open_page(user=None, **options):
-        context = browser.new_context(base_url=live_server.url, viewport={"width": 1280, "height": 800}, **options)
-        contexts.append(context)
+        context = new_context(options)
         context.set_default_timeout(1000 * PATIENCE_S)
         if user is not None:
             client = Client()  # of their own: to log somebody else in would log them out
@@ -157,6 +218,12 @@ def new_page(browser, live_server, traffic, problems):
         return page
 
     yield open_page
+    for one in lasting:
+        if one.is_changed:
+            contexts.append(one.context)
+        else:
+            one.empty()
+            lasting_contexts.append(one)
     for context in contexts:
         context.close()
 
@@ -264,11 +331,17 @@ def sideways(page):
     )
 
 
-def axe_violations(page):
-    """What axe objects to; what passes and where each element is found is neither computed nor sent."""
+@cache
+def axe_script():
     from axe_playwright_python.sync_playwright import Axe
 
-    page.evaluate(Axe().axe_script)
+    return Axe().axe_script
+
+
+def axe_violations(page):
+    """What axe objects to; what passes and where each element is found is neither computed nor sent."""
+    if page.evaluate("window.axe === undefined"):
+        page.evaluate(axe_script())
     found = page.evaluate("axe.run({reporter: 'no-passes', selectors: false}).then((results) => results.violations)")
     told = []
     for violation in found:

@@ -23,6 +23,7 @@ from hypothesis.internal.conjecture import providers
 from tests.browsing import (  # noqa: F401
     browser,
     check_page,
+    lasting_contexts,
     new_page,
     operator_page,
     organizer_page,

@@ -316,9 +316,7 @@ class TroubledEvaluator(Evaluator):
         self.expect_trials()
 
     def crash(self):
-        dead = self.page
-        crash(dead)
-        dead.close()
+        crash(self.page)
         self.open_page()
         self.page.goto(self.address)
 

@@ -289,7 +289,7 @@ def test_criterion_22_right_to_left_page_is_mirrored_and_nothing_hangs_out(new_p
     check_page(page, "listen-consent-arabic")
     page.locator("input[name=agrees]").check()
     continue_(page)
-    check_page(page, "listen-questions-arabic")
+    check_page(page, "listen-questions-arabic", with_axe=False)
 
 
 def test_high_contrast_and_forced_colours_pass_the_same_checks(new_page, check_page):

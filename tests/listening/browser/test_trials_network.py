@@ -325,9 +325,10 @@ def test_page_with_an_answer_to_send_never_says_that_all_is_saved(page):
 
 
 def crash(page):
-    """Take the process of the page away: nothing of it can say good-bye."""
+    """Take the process of the page away, so that nothing of it can say good-bye; another page does not wait for it."""
     with pytest.raises(Error, match="crash"):
         page.goto("chrome://crash", timeout=5000)
+    page.close()
 
 
 def test_everything_that_is_here_can_be_answered_without_a_connection(page):
