@@ -70,11 +70,11 @@ def _envelope(signal: Signal, rate_hz: int) -> Signal:
 
 def _active_samples(envelope: Signal, hangover: int) -> NDArray[np.int64]:
     """For each threshold, how many samples are at or above it or at most `hangover` samples behind one that is."""
-    places = np.arange(envelope.size)
     counts = []
+    above = np.arange(envelope.size)
     for threshold in THRESHOLDS:
-        above = np.where(envelope >= threshold, places, -hangover - 1)
-        counts.append(int(np.count_nonzero(places - np.maximum.accumulate(above) <= hangover)))
+        above = above[envelope[above] >= threshold]
+        counts.append(int(np.minimum(np.diff(above, append=envelope.size), hangover + 1).sum()))
     return np.array(counts)
 
 
