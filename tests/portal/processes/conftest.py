@@ -43,6 +43,13 @@ def alone(portal):
 
 
 @pytest.fixture
+def unattended(portal):
+    """No worker takes up what is handed in: a check that ends removes the archive."""
+    portal.end_workers()
+    return portal
+
+
+@pytest.fixture
 def standing(portal):
     """A worker with two processes and a scheduler."""
     portal.stand()

@@ -173,6 +173,14 @@ class Portal:
         if self.scheduler is None or not self.scheduler.is_running:
             self.scheduler = self.start_scheduler()
 
+    def end_workers(self):
+        """Neither worker nor scheduler stands any more."""
+        for program in (self.worker, self.scheduler):
+            if program is not None:
+                program.kill()
+                self.programs.remove(program)
+        self.worker = self.scheduler = None
+
     def standing(self):
         """The programs that the next test takes over."""
         return {self.worker, self.scheduler, self.server and self.server.program}

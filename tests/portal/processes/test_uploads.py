@@ -55,8 +55,8 @@ def bearer(owner):
 
 
 @pytest.fixture
-def server(portal):
-    return standing_server(portal)
+def server(unattended):
+    return standing_server(unattended)
 
 
 @pytest.fixture

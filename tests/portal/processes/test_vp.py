@@ -110,7 +110,7 @@ def test_team_verifies_uploads_repairs_and_reads_its_results(standing, server, t
 
 
 @pytest.mark.parametrize("times", [3])
-def test_upload_survives_cuts_and_the_end_of_server_and_program(portal, server, team, shell, tmp_path, times):
+def test_upload_survives_cuts_and_the_end_of_server_and_program(unattended, server, team, shell, tmp_path, times):
     path = tmp_path / "archive.zip"
     sha256 = make_archive(path, megabytes=48)
     line = BadLine(server.port, bytes_per_s=16 * MEBIBYTE)
