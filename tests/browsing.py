@@ -287,7 +287,8 @@ def check_page(problems):
             assert sideways(page) == [], f"{name} scrolls sideways at {width} px"
             is_first = (width, scheme) == looks[0]
             if (with_axe and is_first) or (EVERY_LOOK and (is_first or (width, scheme) == looks[-1])):
-                assert axe_violations(page) == [], f"axe objects to {name} at {width} px, {scheme}"
+                found = axe_violations(page)
+                assert found == [], f"axe objects to {name} at {width} px, {scheme}: {found}"
         assert problems[page] == []
 
     return check

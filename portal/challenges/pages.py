@@ -91,4 +91,4 @@ def versions_table(files: Iterable[Any]) -> Table:
         for file in files
         for system in [file.submission.system]
     ]
-    return plain_table("Anonymised versions", columns, rows)
+    return plain_table("Systems that anonymised this utterance", columns, rows)
