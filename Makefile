@@ -15,12 +15,11 @@ PROCESSES := tests/portal/processes tests/listening/processes tests/portal/brows
 	tests/listening/browser/test_whole_study.py tests/test_documentation.py
 # What depends on the database: locks, raw SQL, constraints, JSON, transactions; without the cases that are refused before
 # anything is asked of it.
-ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/jobs/test_,periodic_tasks.py runner.py services.py \
-	stages.py sweeper.py workers.py) tests/portal/test_teams_at_once.py tests/portal/test_uploads.py \
-	tests/portal/test_submissions_intake.py tests/portal/test_import_corpus.py tests/listening/test_sessions_at_once.py \
-	tests/listening/test_answers.py tests/listening/test_leases.py tests/listening/test_joining.py \
-	tests/listening/test_codes.py tests/listening/test_withdrawal.py tests/listening/test_exclusions.py \
-	tests/listening/test_exports.py tests/listening/test_monitoring.py \
+ON_POSTGRESQL := tests/portal/test_migrations.py tests/portal/teams/test_at_once.py tests/portal/challenges/test_import_corpus.py \
+	$(addprefix tests/portal/jobs/test_,periodic_tasks.py runner.py services.py stages.py sweeper.py workers.py) \
+	$(addprefix tests/portal/submissions/test_,uploads.py intake.py) $(addprefix tests/listening/monitor/test_,exclusions.py \
+	exports.py monitoring.py) $(addprefix tests/listening/sessions/test_,sessions_at_once.py answers.py leases.py joining.py \
+	codes.py withdrawal.py) \
 	-k "not (another_version or cannot_be_checked or no_number or metadata_that or hostile or bad_corpus \
 	or unsafe_archive or real_ or spreadsheet or dictionary or page or command)"
 # Python keeps what it compiled, whatever the environment says: every program that is started would compile it all again.

@@ -206,7 +206,7 @@ def write_trials(path: Path) -> None:
 
 def criterion_alone(folder: Path) -> None:
     """Of the many files of that folder those that the page names for this criterion."""
-    named = "tests/listening/test_flags.py tests/listening/test_monitoring.py"
+    named = "tests/listening/monitor/test_flags.py tests/listening/monitor/test_monitoring.py"
     assert " passed" in run(CRITERION.replace("tests/listening", named), folder)
 
 

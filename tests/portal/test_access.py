@@ -174,7 +174,7 @@ MATRIX = {
     "submissions:withdraw": (LOGIN, 405, 405, 405),
     "submissions:check": (LOGIN, 405, 405, 405),
     "submissions:evaluate": (LOGIN, 405, 405, 405),
-    # Of a study of the same edition, organised by nobody here; its organizers: tests/listening/test_study_access.
+    # Of a study of the same edition, organised by nobody here; its organizers: tests/listening/studies/test_access.
     "studies:list": FOR_ORGANIZERS,  # each sees those of the editions they organise
     "studies:new": FOR_ORGANIZERS,
     "studies:detail": FOR_NOBODY_HERE,

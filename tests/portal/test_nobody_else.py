@@ -17,7 +17,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from portal.core.media import signed_address
 from portal.submissions.models import Submission
-from tests.portal.api import Api, Challenge
+from tests.portal.api.calls import Api, Challenge
 
 pytestmark = pytest.mark.django_db
 
@@ -27,10 +27,10 @@ OF_NO_TEAM = {
     "accounts": "one's own account; another's token: test_accounts_tokens",
     "corpora": "corpora, which organizers share",
     "docs": "the documentation and the shipped recipes",
-    "editions": "the edition itself is public; what is the organizer's: test_teams_access",
-    "leaderboard": "public once published: test_board",
-    "studies": "of an edition's organizers alone, every address and method: tests/listening/test_study_access; results "
-    "are public once published: tests/listening/results/test_result_pages",
+    "editions": "the edition itself is public; what is the organizer's: tests/portal/teams/test_access",
+    "leaderboard": "public once published: tests/portal/leaderboard",
+    "studies": "of an edition's organizers alone, every address and method: tests/listening/studies/test_access; "
+    "results are public once published: tests/listening/results/test_result_pages",
     "listeners": "public with the results, once the leaderboard is: tests/listening/results/test_panels",
     "listen": "whoever holds the secret of a session or a study; what that shows of teams is nothing: tests/listening",
 }
@@ -362,7 +362,7 @@ def test_signed_addresses_of_audio_and_figures_serve_their_session_only(challeng
 def test_pairs_of_submissions_need_both(challenge):
     """A rival cannot read another team's files by comparing them with their own."""
     from tests.portal.factories import make_team_system
-    from tests.portal.test_submissions_pages import make_full
+    from tests.portal.submissions.test_pages import make_full
 
     own = make_full(make_team_system(challenge.rival_team))
     client = Client()

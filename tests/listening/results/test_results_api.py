@@ -10,7 +10,7 @@ from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, BY_SCOR
 from listening.app.models import Study
 from portal.submissions.models import Submission
 from tests.listening.results.published import make_heard_study
-from tests.portal.api import Api
+from tests.portal.api.calls import Api
 from tests.portal.factories import make_operator, make_organizer, make_user
 from tests.portal.leaderboards import make_leaderboard
 

@@ -10,6 +10,6 @@ from tests.browsing import PATIENCE_S
 
 @pytest.fixture(autouse=True)
 def patient_drawing(monkeypatch):
-    """No picture is refused because others are drawn first: tests/portal/test_explanation.py is about that."""
+    """No picture is refused because others are drawn first: tests/portal/systems/test_explanation.py is about that."""
     monkeypatch.setattr(draughtsman, "waits_s", PATIENCE_S)
     monkeypatch.setattr(draughtsman, "_places", threading.BoundedSemaphore(20))

@@ -6,7 +6,7 @@ from django.utils import timezone
 from portal.accounts.services import create_token
 from portal.submissions.models import Submission
 from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team, make_team_system, make_user
-from tests.portal.test_submissions_pages import make_full
+from tests.portal.submissions.test_pages import make_full
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ADDRESSES = (

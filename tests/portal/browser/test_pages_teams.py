@@ -12,6 +12,7 @@ from portal.core import audit
 from portal.submissions.models import Upload
 from portal.teams import services
 from portal.teams.models import Team
+from tests.portal.editions.test_editions import RECIPE, recipe_for, sets_for
 from tests.portal.factories import (
     make_corpus,
     make_edition,
@@ -21,7 +22,6 @@ from tests.portal.factories import (
     make_team_system,
     make_user,
 )
-from tests.portal.test_editions import RECIPE, recipe_for, sets_for
 
 LONG = "Interdisciplinary Laboratory of Speaker De-Identification and Pseudonymisation"
 

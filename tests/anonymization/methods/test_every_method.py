@@ -1,0 +1,173 @@
+"""What holds for every built-in method: the contract, whatever audio there is, and memory that does not run away."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anonymization.conformance import check_method, make_targets
+from anonymization.methods.audio_conversion import convert_audio
+from anonymization.methods.contract import MethodError, takes_targets
+from anonymization.methods.registry import get_method, methods
+from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
+from anonymization.methods.voices.targets import (
+    target_voice,
+)
+from common.problems import Severity
+
+ROOT = Path(__file__).resolve().parents[3]
+RATE = 16_000
+# Two hours are 115.2 million samples: below 3 GB with input and output.
+MOST_BYTES_A_SAMPLE = 24
+# Minutes of speech whose memory is compared; a slow method's growth shows in few.
+MINUTES = {"mcadams-2022": 30, "world-formant-f0": 2, "knn-world": 2}
+
+
+@pytest.fixture(params=[method.name for method in methods()])
+def method(request):
+    found = get_method(request.param)
+    if missing := found.missing():
+        pytest.skip(missing)
+    return with_targets(found)
+
+
+@pytest.fixture
+def speech(vowels):
+    return vowels[:24_000]
+
+
+def with_targets(method):
+    return method.prepare(make_targets(RATE)) if takes_targets(method) else method
+
+
+def voice_of(method):
+    if takes_targets(method):
+        return target_voice("lower")
+    key = pseudo_speaker_key(seed=1, role="trial", split="dev", speaker="a")
+    return draw_pseudo_speaker(key, method.parameters)
+
+
+def test_method_keeps_the_contract(method, speech):
+    problems = check_method(method, speech=speech[:16_000])
+    assert [problem.sentence() for problem in problems if problem.severity is not Severity.NOTE] == []
+
+
+def test_method_keeps_the_duration_to_the_sample(method, speech):
+    voice = voice_of(method)
+    for n in (481, 1600, 16_001, 23_999):
+        assert method.anonymize(speech[:n], RATE, voice).shape == (n,)
+
+
+def test_method_takes_samples_that_cannot_be_written_to(method, speech):
+    fixed = speech.copy()
+    fixed.setflags(write=False)
+    output = method.anonymize(fixed, RATE, voice_of(method))
+    assert np.array_equal(output, method.anonymize(speech, RATE, voice_of(method)))
+
+
+def test_method_takes_every_other_sample_of_an_array(method, speech):
+    """A view that is not contiguous, such as one channel of a file."""
+    both = np.stack([speech, speech[::-1]], axis=1)
+    output = method.anonymize(both[:, 0], RATE, voice_of(method))
+    assert np.array_equal(output, method.anonymize(speech, RATE, voice_of(method)))
+
+
+@pytest.mark.parametrize("rate", [8_000, 22_050, 44_100, 48_000])
+def test_another_rate_gives_a_result_or_words_that_name_both(method, speech, rate):
+    refusal = ""
+    try:
+        output = method.anonymize(speech, rate, voice_of(method))
+    except MethodError as error:
+        refusal = str(error)
+    else:
+        assert output.shape == speech.shape
+        assert output.any()
+    assert not refusal or re.search(f"16000 Hz.*{rate} Hz.*Resample", refusal)
+
+
+def pcm8(speech):
+    return (speech // 256 + 128).astype(np.uint8)
+
+
+def test_any_audio_is_conformed_and_anonymised(method, speech):
+    """Each kind of file that people have: never refused, the duration kept, and not silent."""
+    kinds = {
+        "8 kHz": (speech[::2], 8_000, 1),
+        "48 kHz": (np.repeat(speech, 3), 48_000, 1),
+        "44.1 kHz": (speech, 44_100, 1),
+        "stereo": (np.stack([speech, speech], axis=1), RATE, 1),
+        "8 bits": (pcm8(speech), RATE, 1),
+        "24 bits": (speech.astype(np.int32) << 16, RATE, 1),
+        "float": ((speech / 32768).astype(np.float32), RATE, 1),
+        "as it is": (speech, RATE, 0),
+    }
+    for kind, (samples, rate, least_notes) in kinds.items():
+        conformed = convert_audio(samples, rate)
+        output = method.anonymize(conformed.samples, conformed.rate_hz, voice_of(method))
+        assert len(conformed.notes) >= least_notes, kind
+        assert output.shape == conformed.samples.shape, kind
+        assert abs(output.size / RATE - len(samples) / rate) < 0.01, kind
+        assert output.any(), kind
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [np.zeros(0, np.int16), np.array([0.1, np.nan, 0.2]), np.array([0.1, np.inf])],
+    ids=["empty", "NaN", "infinite"],
+)
+def test_audio_that_no_method_can_take_is_refused_in_words(samples):
+    with pytest.raises(MethodError) as refused:
+        convert_audio(samples, RATE)
+    assert len(str(refused.value).split()) > 5
+
+
+def test_one_sample_of_any_kind_gives_a_result_or_a_sentence(method):
+    for samples in (np.array([900], np.int16), np.array([0.5]), np.array([[0.5, 0.1]])):
+        conformed = convert_audio(samples, RATE)
+        refusal = "none: a result came back"
+        try:
+            output = method.anonymize(conformed.samples, RATE, voice_of(method))
+        except MethodError as error:
+            refusal = str(error)
+        else:
+            assert output.shape == (1,)
+        assert len(refusal.split()) > 4
+
+
+PEAKS = """
+import json, resource, sys
+import numpy as np
+from anonymization.conformance import make_vowel
+from anonymization.methods.registry import get_method
+from tests.anonymization.methods.test_every_method import voice_of, with_targets
+method, peaks = with_targets(get_method(sys.argv[1])), []
+for minutes in map(float, sys.argv[2:]):
+    output = method.anonymize(np.resize(make_vowel(16_000), round(minutes * 960_000)), 16_000, voice_of(method))
+    peaks.append((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, bool(output[-48_000:].any()), output.size))
+    del output
+print(json.dumps(peaks))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is counted in other units elsewhere")
+def test_memory_grows_with_the_samples_alone(method):
+    """The peak of a long recording over that of a short one: two hours then fit into 3 GB, input and output too."""
+    short, long = 0.5, MINUTES.get(method.name, 10)
+    done = subprocess.run(
+        [sys.executable, "-c", PEAKS, method.name, str(short), str(long)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (low, _, _), (high, is_spoken_to_the_end, n_samples) = json.loads(done.stdout)
+    assert is_spoken_to_the_end
+    assert n_samples == long * 960_000
+    # Half a minute does not fill every buffer: what methods hold beside the samples may grow by 40 MB.
+    assert (high - low) * 1024 < MOST_BYTES_A_SAMPLE * n_samples + 40e6

@@ -1,0 +1,251 @@
+"""The three editions of B2 and their options: what each does at the edges, to silence and to the level."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from anonymization.methods.contract import MethodError, PseudoSpeaker
+from anonymization.methods.mcadams import engine
+from anonymization.methods.mcadams.method import METHODS, mcadams, official_options
+from anonymization.methods.mcadams.parameters import (
+    McAdamsParameters,
+    official_speaker_alpha,
+    official_utterance_alphas,
+)
+from tests.anonymization.plain_mcadams import plain_mcadams
+
+ROOT = Path(__file__).resolve().parents[3]
+HOP = 160
+BY_NAME = {method.name: method for method in METHODS}
+BOTH_ENDS = {"first_frame": True, "tail": True}
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+
+
+def noise(n, seed=0):
+    return np.random.default_rng(seed).normal(0, 1000, n).astype(np.int16)
+
+
+def voice(**parameters):
+    return PseudoSpeaker("00", parameters)
+
+
+def run(edition, samples, alpha=None, **options):
+    parameters = {} if alpha is None else {"alpha": alpha}
+    return BY_NAME[f"mcadams-{edition}"].anonymize(samples, 16_000, voice(**parameters), options=options)
+
+
+def bend(samples, alpha, **options):
+    """What comes out before any change of level, full scale ±1."""
+    return engine.bend_poles(samples, McAdamsParameters(alpha, **options), threads=1)
+
+
+def largest_difference(a, b):
+    return int(np.abs(a.astype(int) - b).max(initial=0))
+
+
+# --- editions
+
+
+def test_2020_gives_everybody_the_alpha_of_the_run(vowels):
+    assert BY_NAME["mcadams-2020"].parameters == ()
+    assert largest_difference(run(2020, vowels), plain_mcadams(vowels, 0.8)) <= 1
+    other = BY_NAME["mcadams-2020"].anonymize(vowels, 16_000, voice(), options={"alpha": 0.6})
+    assert largest_difference(other, plain_mcadams(vowels, 0.6)) <= 1
+
+
+def test_2022_filters_by_the_alpha_of_the_voice(vowels):
+    for alpha in (0.5, 0.77):
+        assert largest_difference(run(2022, vowels, alpha), plain_mcadams(vowels, alpha)) <= 1
+
+
+def test_2024_filters_the_first_frame_too(vowels):
+    output = run(2024, vowels, 0.7)
+    assert largest_difference(output, plain_mcadams(vowels, 0.7, first_frame=True)) <= 1
+    assert output[:HOP].any()
+    assert not run(2022, vowels, 0.7)[:HOP].any()
+
+
+def test_2024_equals_2022_after_the_first_frame(vowels):
+    difference = bend(vowels, 0.8, first_frame=True) - bend(vowels, 0.8)
+    assert np.abs(difference[320:]).max() <= 1e-12
+    assert np.abs(difference[:320]).max() > 1e-4
+
+
+def test_first_frame_is_as_large_as_officially(shared):
+    expected = json.loads((shared / "reference/mcadams.json").read_text())["batch_2024_minus_loop_2024"]
+    path = next((shared / "speech").rglob(f"{expected['utterance']}.flac"), None)
+    if path is None:
+        pytest.skip(f"no audio of {expected['utterance']} at hand")
+    samples, _ = soundfile.read(path, dtype="int16")
+    difference = np.abs(bend(samples, expected["alpha"], first_frame=True) - bend(samples, expected["alpha"]))
+    assert difference[:320].max() == pytest.approx(expected["max_abs_first_320"], rel=1e-9)
+    assert difference[320:].max() <= 1e-12
+
+
+@pytest.mark.parametrize("n", [320, 400, 479])
+def test_one_whole_frame_is_zeros_until_2024(n):
+    assert not run(2022, noise(n), 0.8).any()
+    assert np.abs(run(2024, noise(n), 0.8).astype(int)).max() == 32766
+    assert largest_difference(run(2024, noise(n), 0.8), plain_mcadams(noise(n), 0.8, first_frame=True)) <= 1
+
+
+@pytest.mark.parametrize("edition", [2020, 2022, 2024])
+def test_official_options_bring_the_defects_back(edition, vowels):
+    method = BY_NAME[f"mcadams-{edition}"]
+    speaker = voice(**{parameter.name: 0.8 for parameter in method.parameters})
+    silence = method.anonymize(np.zeros(16_000, np.int16), 16_000, speaker, options=official_options(edition))
+    assert np.abs(silence.astype(int)).max() == 32766
+    speech = method.anonymize(vowels, 16_000, speaker, options=official_options(edition))
+    assert largest_difference(speech, plain_mcadams(vowels, 0.8, first_frame=edition == 2024)) <= 1
+
+
+@pytest.mark.parametrize("edition", [2020, 2022, 2024])
+def test_defaults_are_official_but_for_silence(edition):
+    defaults = {option.name: option.default for option in BY_NAME[f"mcadams-{edition}"].options}
+    assert {**official_options(edition), "keep_digital_silence": True, "engine": "compiled"} == defaults
+
+
+def test_version_and_names_are_those_of_the_editions():
+    assert set(BY_NAME) == {"mcadams-2020", "mcadams-2022", "mcadams-2024"}
+    assert all(method.is_deterministic and not method.needs_gpu and not method.missing() for method in METHODS)
+
+
+# --- what happens at the ends
+
+
+@pytest.mark.parametrize("n", [1, 2, 100, 159, 160, 161, 319, 320, 479, 480, 481, 639, 3333])
+@pytest.mark.parametrize("options", [{"tail": True}, {"first_frame": True}, BOTH_ENDS], ids="-".join)
+def test_options_at_the_ends_equal_plain_implementation(n, options):
+    samples = noise(n)
+    output = mcadams(samples, 16_000, McAdamsParameters(0.7, **options))
+    assert output.shape == (n,)
+    assert largest_difference(output, plain_mcadams(samples, 0.7, **options)) <= 1
+
+
+@pytest.mark.parametrize("n", [2, 150, 160, 161, 320, 333, 480, 16_159, 16_160, 16_161])
+def test_tail_keeps_the_level_to_the_last_sample(n):
+    """At an alpha of 1 only the windows are left: flat to 1 %, but for the first hop, which fades in."""
+    samples = np.random.default_rng(n).integers(4000, 9000, n).astype(np.int16)
+    gain = bend(samples, 1.0, **BOTH_ENDS) * 32768 / samples
+    hann = np.hanning(320)[:HOP] / np.hanning(320).sum() * HOP
+    assert gain[:HOP] == pytest.approx(hann[:n], abs=1e-3)
+    assert gain[HOP:] == pytest.approx(np.ones(max(0, n - HOP)), abs=0.011)
+
+
+def test_without_tail_the_end_fades_and_is_empty():
+    samples = np.random.default_rng(3).integers(4000, 9000, 16_150).astype(np.int16)
+    gain = bend(samples, 1.0) * 32768 / samples
+    assert not gain[:HOP].any()
+    assert not gain[16_000:].any()
+    assert gain[15_900] == pytest.approx(np.hanning(320)[220] / np.hanning(320).sum() * HOP, abs=1e-3)
+
+
+def test_tail_changes_only_the_end(vowels):
+    samples = vowels[:16_100]
+    difference = bend(samples, 0.7, tail=True) - bend(samples, 0.7)
+    whole_frames_end = 16_000
+    assert not difference[: whole_frames_end - HOP].any()
+    assert difference[whole_frames_end:].any()
+
+
+def test_end_of_silence_stays_silent_with_both_ends():
+    samples = np.concatenate([noise(4000), np.zeros(1000, np.int16)])
+    output = bend(samples, 0.7, **BOTH_ENDS)
+    assert output[:4000].any()
+    assert not output[4320:].any()
+    assert bend(samples, 0.7, keep_digital_silence=False, **BOTH_ENDS)[4320:].any()
+
+
+# --- difficult sound
+
+
+WORST = {
+    "empty": np.zeros(0),
+    "one sample": np.array([123]),
+    "constant": np.full(8000, -32_768),
+    "alternating at full scale": np.where(np.arange(8000) % 2, 32_767, -32_768),
+    "one pulse": (np.arange(8000) == 4000) * 32_767,
+    "a tone at a quarter of the rate": 20_000 * np.cos(np.pi / 2 * np.arange(8000)),
+    "smallest steps": np.random.default_rng(0).integers(-1, 2, 8000),
+    "clipped noise": np.random.default_rng(0).choice([-32_768, 32_767], 8000),
+    "silence": np.zeros(8000),
+}
+
+
+@pytest.mark.parametrize("name", WORST)
+@pytest.mark.parametrize("options", [{}, {"level": "kept"}, BOTH_ENDS, {"keep_digital_silence": False}], ids=str)
+def test_difficult_sound_comes_out_in_range_and_at_its_length(name, options):
+    samples = WORST[name].astype(np.int16)
+    for alpha in (0.5, 0.9, 1.0):
+        output = mcadams(samples, 16_000, McAdamsParameters(alpha, **options))
+        assert output.shape == samples.shape
+        peak = np.abs(output.astype(int)).max(initial=0)
+        assert peak <= 32766
+        is_heard = samples.any() or options == {"keep_digital_silence": False}
+        assert (peak > 0) == (is_heard and samples.size > 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"level": "loud"}, 'option level is one of peak, kept; found "loud"'),
+        ({"tail": 1}, 'option tail is true or false; found "1"'),
+        ({"first_frame": "yes"}, 'option first_frame is true or false; found "yes"'),
+        ({"engine": "fortran"}, 'option engine is one of compiled, torch; found "fortran"'),
+        ({"alpha": 0.8}, "mcadams-2022 has no option alpha"),
+    ],
+)
+def test_unusable_options_are_refused(options, sentence):
+    with pytest.raises(MethodError, match=sentence):
+        BY_NAME["mcadams-2022"].anonymize(noise(1000), 16_000, voice(alpha=0.8), options=options)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 2.5, "much"])
+def test_unusable_alpha_of_2020_is_refused(alpha):
+    with pytest.raises(MethodError, match=r"option alpha is a number from 0\.1 to 2"):
+        BY_NAME["mcadams-2020"].anonymize(noise(1000), 16_000, voice(), options={"alpha": alpha})
+
+
+# --- alphas of the published baseline of 2024
+
+
+def test_utterance_alphas_are_those_of_the_published_baseline():
+    alphas = official_utterance_alphas(500)
+    assert alphas[:3] == pytest.approx([0.68758807, 0.56747103, 0.75924141], abs=5e-9)
+    assert alphas.min() >= 0.5
+    assert alphas.max() < 0.9
+    assert official_utterance_alphas(3).tolist() == alphas[:3].tolist()
+    assert official_utterance_alphas(0).shape == (0,)
+
+
+def test_speaker_alpha_depends_on_the_speaker_alone():
+    alphas = {speaker: official_speaker_alpha(speaker) for speaker in ("1272", "1462", "p234")}
+    # The generator written out: SHA-256 of "1272" begins with these digits.
+    assert alphas["1272"] == np.random.default_rng(0xC676B6E9).uniform(0.5, 0.9)
+    assert len(set(alphas.values())) == 3
+    assert alphas["1462"] == official_speaker_alpha("1462")
+
+
+# --- engines
+
+
+def test_missing_torch_is_said_in_a_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)  # as where it is not installed
+    with pytest.raises(MethodError, match=r"needs the Python package torch, .* choose the engine \"compiled\""):
+        mcadams(noise(1000), 16_000, McAdamsParameters(0.8, engine="torch"))
+
+
+def test_compiled_engine_imports_no_torch():
+    code = (
+        "import sys, numpy as np; from anonymization.methods.mcadams.method import mcadams;"
+        "from anonymization.methods.mcadams.parameters import McAdamsParameters;"
+        "mcadams(np.arange(3000, dtype=np.int16), 16_000, McAdamsParameters(0.8)); print('torch' in sys.modules)"
+    )
+    finished = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert finished.stdout.strip() == "False"

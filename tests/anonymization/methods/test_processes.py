@@ -1,0 +1,84 @@
+"""Methods in other processes: fresh and forked."""
+
+import hashlib
+import multiprocessing
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anonymization.methods.mcadams.method import mcadams
+from anonymization.methods.mcadams.parameters import McAdamsParameters
+
+ROOT = Path(__file__).resolve().parents[3]
+HEAVY = ("numba", "scipy", "matplotlib", "torch", "pandas", "parselmouth", "pyworld", "django")
+
+PRINT_DIGEST = """
+import hashlib, numpy as np
+from anonymization.methods.mcadams.method import mcadams
+from anonymization.methods.mcadams.parameters import McAdamsParameters
+noise = np.random.default_rng(5).integers(-9000, 9000, 32_000).astype(np.int16)
+output = mcadams(noise, 16_000, McAdamsParameters(alpha=0.8), threads=2)
+print(hashlib.sha256(output.tobytes()).hexdigest())
+"""
+
+
+PRINT_POLYNOMIALS = """
+import hashlib, numpy as np
+from anonymization.methods.mcadams.engine import OFFSET, fit_polynomials
+noise = np.random.default_rng(3).normal(size=16_000)
+coefficients = fit_polynomials(noise, np.hanning(320), 160, 20, OFFSET)
+print(hashlib.sha256(coefficients.tobytes()).hexdigest())
+"""
+
+
+def make_noise():
+    return np.random.default_rng(5).integers(-9000, 9000, 32_000).astype(np.int16)
+
+
+def digest(threads=2):
+    output = mcadams(make_noise(), 16_000, McAdamsParameters(alpha=0.8), threads=threads)
+    return hashlib.sha256(output.tobytes()).hexdigest()
+
+
+def run_python(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_the_registry_imports_nothing_heavy():
+    code = (
+        "import sys, anonymization.methods.registry as r; r.get_method('mcadams-2022');"
+        f"print([name for name in {HEAVY} if name in sys.modules])"
+    )
+    assert run_python(code) == "[]"
+
+
+def test_running_a_method_needs_no_scipy():
+    code = PRINT_DIGEST + "import sys; print('numba' in sys.modules, 'scipy.signal' in sys.modules)"
+    assert run_python(code).split() == [digest(), "True", "False"]
+
+
+def test_a_process_that_compiles_a_loop_computes_the_digits_of_one_that_finds_it_compiled(tmp_path):
+    compiling, finding = (run_python(PRINT_POLYNOMIALS, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
+    assert list(tmp_path.rglob("*fit_polynomials*.nbc"))
+    assert compiling == finding
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_forked_workers_run_after_their_parent_did():
+    expected = digest(threads=2)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        results = pool.map_async(digest, [1, 2, 2, 1]).get(timeout=120)
+    assert results == [expected] * 4

@@ -1,0 +1,424 @@
+"""What a confined command cannot do, each tried by a program that could do it if it were not confined."""
+
+import os
+import platform
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anonymization.methods.contract import CommandStopped, MethodError
+from anonymization.methods.external import confinement, sandbox
+from anonymization.methods.external.method import watching
+from anonymization.methods.external.sandbox import Limits, Task, find_missing_protections, run_confined
+from tests.anonymization.programs import items, make_command
+
+ROOT = Path(__file__).resolve().parents[3]
+WAIT_S = 60.0
+
+pytestmark = pytest.mark.skipif(bool(find_missing_protections()), reason="; ".join(find_missing_protections()))
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path, monkeypatch):
+    """Where the work folders of commands are made; nothing may be left in it."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def data(tmp_path):
+    """What the portal keeps, readable and writable for its user."""
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700)
+    (folder / "secret_key").write_text("a secret")
+    return folder
+
+
+def run(tmp_path, code, **limits):
+    """How a program ends that is run in folders of its own."""
+    own, work = tmp_path / "own", tmp_path / "work"
+    for folder in (own, work / "output", work / "home"):
+        folder.mkdir(parents=True, exist_ok=True)
+    (own / "program.py").write_text(code)
+    limits = Limits(**{"time_limit_s": WAIT_S, **limits})
+    outcome = run_confined(
+        Task([sys.executable, "program.py"], own, work, (work / "output", work / "home"), limits=limits)
+    )
+    return outcome, outcome.failure(limits)
+
+
+def is_running(process):
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def wait_until(true):
+    ends_at = time.monotonic() + WAIT_S
+    while not true():
+        assert time.monotonic() < ends_at, "it did not happen"
+        time.sleep(0.05)
+
+
+FORBIDDEN = {
+    "reads-the-data-folder": "print(open('{data}/secret_key').read())",
+    "lists-the-data-folder": "import os; print(os.listdir('{data}'))",
+    "reads-below-root": "import os; print(os.listdir('/'))",
+    "writes-into-the-data-folder": "open('{data}/new', 'w').write('x')",
+    "empties-a-file": "import os; os.truncate('{data}/secret_key', 8)",
+    "renames-a-file": "import os; os.rename('{data}/secret_key', '{data}/moved')",
+    "removes-a-file": "import os; os.remove('{data}/secret_key')",
+    "links-a-file": "import os; os.link('{data}/secret_key', '{work}/home/link')",
+    "writes-beside-itself": "open('{own}/left', 'w').write('x')",
+    "writes-its-input": "open('{work}/note', 'w').write('x')",
+    "reads-the-environment-of-the-portal": "print(open('/proc/{portal}/environ').read())",
+    "reads-the-environment-of-its-parent": "import os; print(open(f'/proc/{{os.getppid()}}/environ').read())",
+    "reads-the-memory-of-the-portal": "open('/proc/{portal}/maps').read()",
+    "signals-the-portal": "import os; os.kill({portal}, 0)",
+    "signals-its-parent": "import os; os.kill(os.getppid(), 0)",
+    "limits-the-portal": "import resource as r; r.prlimit({portal}, r.RLIMIT_CORE, r.prlimit({portal}, r.RLIMIT_CORE))",
+    "opens-a-socket": "import socket; socket.socket()",
+    "opens-a-socket-of-version-6": "import socket; socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)",
+    "asks-the-kernel-for-routes": "import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)",
+    "opens-a-local-socket": "import socket; socket.socket(socket.AF_UNIX)",
+    "makes-a-pair-that-sends-elsewhere": "import socket; socket.socketpair(type=socket.SOCK_DGRAM)",
+    "connects-to-the-loopback": "import socket; socket.create_connection(('127.0.0.1', {port}), 5)",
+    "sees-the-shared-memory-of-others": "import os; assert 'portal-{portal}' in os.listdir('/dev/shm')",
+}
+
+
+@pytest.mark.parametrize("code", FORBIDDEN.values(), ids=FORBIDDEN)
+def test_command_cannot_do_what_the_portal_could(code, data, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        names = {"data": data, "work": tmp_path / "work", "own": tmp_path / "own", "portal": os.getpid()}
+        code = code.format(port=server.getsockname()[1], **names)
+        shared = Path(f"/dev/shm/portal-{os.getpid()}")
+        shared.touch()
+        try:
+            _, failure = run(tmp_path, code)
+            # What failed is what is forbidden: the same code does well without confinement.
+            allowed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        finally:
+            shared.unlink()
+    assert failure.startswith("It ended with exit code 1, expected 0. The last that it printed: ")
+    assert re.search("PermissionError|AssertionError|Invalid cross-device link", failure)
+    assert "a secret" not in failure
+    assert (allowed.returncode, allowed.stderr) == (0, "")
+
+
+def test_secret_of_the_environment_does_not_reach_the_command(tmp_path, monkeypatch):
+    monkeypatch.setenv("PORTAL_SECRET_KEY", "a secret")
+    outcome, _ = run(tmp_path, "import os; print(sorted(os.environ.items())); print(os.listdir('/proc/self/fd'))")
+    variables, files = outcome.errors.splitlines()
+    assert "PORTAL" not in variables
+    assert "a secret" not in variables
+    assert "('HOME'," in variables
+    assert files == "['0', '1', '2', '3']"  # the last is the list's own
+
+
+@pytest.mark.parametrize("name", ["/bin/python3", "/usr/bin/python3", sys.executable, sys._base_executable])
+def test_interpreter_opens_what_is_installed_with_it_and_no_more(name, data):
+    program = Path(name)
+    if not program.exists():
+        pytest.skip(f"{name} is not here")
+    opened = [path.resolve() for path in sandbox.list_program_folders(program)]
+    assert program.resolve() in opened
+    homes = [Path("/"), Path.home(), Path.home() / ".local", Path.home() / ".ssh", ROOT, data]
+    assert not any(home.is_relative_to(path) for home in homes for path in opened)
+
+
+def test_interpreter_beside_the_root_does_not_open_it(data, tmp_path):
+    if not Path("/bin/python3").exists():
+        pytest.skip("this machine has no such program")
+    own = tmp_path / "own"
+    own.mkdir()
+    code = f"import os; print(os.listdir({str(data)!r}))"
+    task = Task(["/bin/python3", "-c", code], own, tmp_path / "work", (tmp_path / "work",))
+    assert "PermissionError" in run_confined(task).failure(Limits())
+
+
+def test_what_root_keeps_from_others_is_closed(tmp_path):
+    shadow = Path("/etc/shadow")
+    if not shadow.exists():
+        pytest.skip("this machine has no such file")
+    assert "PermissionError" in run(tmp_path, "open('/etc/shadow').read()")[1]
+
+
+def test_change_of_rights_and_times_has_no_effect(data, tmp_path):
+    before = data.stat()
+    code = f"import os; os.chmod({str(data)!r}, 0o777); os.chown({str(data)!r}, 1, 1); os.utime({str(data)!r}, (0, 0))"
+    outcome, failure = run(tmp_path, code)
+    assert (outcome.status, failure) == (0, "")
+    after = data.stat()
+    assert (after.st_mode, after.st_uid, after.st_mtime_ns) == (before.st_mode, before.st_uid, before.st_mtime_ns)
+
+
+def test_attribute_of_a_file_outside_cannot_be_set(data, tmp_path):
+    try:
+        os.setxattr(data, "user.allowed", b"x")
+    except OSError:
+        pytest.skip("files of this disk have no attributes")
+    code = f"import os; os.setxattr({str(data)!r}, 'user.left', b'x')"
+    assert "OSError: [Errno 95]" in run(tmp_path, code)[1]
+    assert os.listxattr(data) == ["user.allowed"]
+
+
+def test_privileges_are_gone(tmp_path):
+    code = "print([line.split()[1] for line in open('/proc/self/status') if line[:3] in ('Cap', 'NoN')])"
+    assert run(tmp_path, code)[0].errors.strip() == str(["0" * 16] * 5 + ["1"])
+
+
+def test_ordinary_work_is_possible(tmp_path):
+    """Numbers, processes, pipes, locks, sound and files of its own."""
+    code = """
+import multiprocessing, os, pathlib, shutil, subprocess, tempfile, threading
+import numpy, scipy.signal, soundfile, soxr
+if __name__ == "__main__":
+    assert subprocess.run(["echo", "hush"], capture_output=True, check=True).stdout == b"hush\\n"
+    with tempfile.NamedTemporaryFile() as file:
+        pathlib.Path(file.name + '.touched').touch()
+        pathlib.Path(file.name + '.touched').touch()
+        shutil.copy2(file.name + '.touched', file.name + '.copied')
+        subprocess.run(['touch', file.name + '.made', file.name], check=True)
+        subprocess.run(['cp', '-p', file.name, file.name + '.preserved'], check=True)
+        shutil.copy(file.name, file.name + ".copy")
+    os.kill(os.getpid(), 0)
+    thread = threading.Thread(target=print); thread.start(); thread.join()
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(abs, [1, -2]) == [1, 2]
+    print(numpy.linalg.eigvals(numpy.eye(40)).sum().real)
+"""
+    if not _has_own_shared_memory(tmp_path):
+        pytest.skip("the kernel lets this user have no shared memory of a command's own")
+    outcome, failure = run(tmp_path, code)
+    assert (outcome.end, failure) == ("exit", "")
+    assert outcome.errors.split() == ["40.0"]
+
+
+def _has_own_shared_memory(tmp_path):
+    return run(tmp_path, "import os; os.listdir('/dev/shm')")[1] == ""
+
+
+def test_child_that_outlives_the_command_is_ended_and_told(tmp_path):
+    code = """
+import os, time
+read, write = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.write(write, str(os.getpid()).encode())
+        time.sleep(1000)
+    os._exit(0)
+print(os.read(read, 20).decode())
+"""
+    outcome, failure = run(tmp_path, code)
+    assert failure.startswith("It ended while processes that it had started still ran; they were ended.")
+    assert not is_running(int(outcome.errors))
+
+
+def test_command_that_sleeps_is_ended_at_its_limit_with_all_its_children(tmp_path):
+    code = """
+import os, time
+for _ in range(3):
+    if os.fork() == 0:
+        break
+os.write(1, b"%d " % os.getpid())
+time.sleep(1000)
+"""
+    outcome, failure = run(tmp_path, code, time_limit_s=5)
+    assert failure.startswith("It ran longer than its limit of 5 s and was ended.")
+    assert 5 <= outcome.wall_s < 500
+    assert len(outcome.errors.split()) == 4
+    assert not any(is_running(process) for process in outcome.errors.split())
+
+
+def test_command_that_eats_memory_is_ended(tmp_path):
+    slowly = "import time\nkept = []\nwhile True:\n  kept.append(bytearray(5_000_000)); time.sleep(0.01)"
+    outcome, failure = run(tmp_path, slowly, memory_mb=100)
+    assert failure.startswith("It used more memory than its limit of 100 MB and was ended.")
+    assert outcome.peak_mb > 100
+    _, failure = run(tmp_path, "bytearray(4_000_000_000)", memory_mb=100)
+    assert "MemoryError" in failure
+
+
+def test_memory_of_all_processes_counts(tmp_path):
+    code = "import os, time\nfor _ in range(4): os.fork()\nkept = bytearray(os.urandom(20_000_000)); time.sleep(1000)"
+    assert run(tmp_path, code, memory_mb=150)[1].startswith("It used more memory than its limit of 150 MB")
+
+
+def test_command_that_starts_too_many_processes_is_ended(tmp_path):
+    code = "import os, time\nfor _ in range(60):\n  if os.fork() == 0:\n    os.setsid(); break\ntime.sleep(1000)"
+    assert run(tmp_path, code, processes=20)[1].startswith("It ran more than its limit of 20 processes at a time")
+
+
+def test_file_that_grows_too_large_is_cut_off(tmp_path):
+    code = "import os\nwith open(os.environ['HOME'] + '/x', 'wb') as file:\n  while True: file.write(bytes(1_000_000))"
+    assert "File too large" in run(tmp_path, code, file_size_mb=5)[1]
+    code = """
+import os, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # which Python ignores, unlike most programs
+os.execvp("dd", ["dd", "if=/dev/zero", "of=" + os.environ["HOME"] + "/x", "bs=1M", "status=none"])
+"""
+    assert run(tmp_path, code, file_size_mb=5)[1].startswith("It wrote a file larger than its limit of 5 MB")
+    assert max(path.stat().st_size for path in (tmp_path / "work" / "home").iterdir()) == 5 * 1024**2
+
+
+def test_command_that_fills_the_disk_is_ended(tmp_path):
+    code = "import os\nn = 0\nwhile True:\n  n += 1\n  open(os.environ['HOME'] + f'/{n}', 'wb').write(bytes(1_000_000))"
+    assert run(tmp_path, code, disk_mb=20)[1].startswith("It wrote more files than its limit of 20 MB and was ended.")
+
+
+def test_hundred_megabytes_of_errors_are_kept_as_their_end(tmp_path):
+    code = "import sys\nfor _ in range(1600): sys.stderr.write('x' * 65535 + '\\n')\nsys.exit('the reason')"
+    outcome, failure = run(tmp_path, code)
+    assert outcome.cut
+    assert len(outcome.errors) == 64 * 1024
+    assert failure.endswith("the reason")
+    assert len(failure) < 1500
+    outcome, failure = run(tmp_path, code.replace("'the reason'", "0"))
+    assert (outcome.status, failure) == (0, "")
+
+
+def test_errors_that_are_no_text_make_a_sentence(tmp_path):
+    _, failure = run(tmp_path, "import os, sys; os.write(2, bytes(range(256))); sys.exit(3)")
+    assert failure.startswith("It ended with exit code 3, expected 0. The last that it printed:")
+    assert failure.isprintable()
+
+
+def test_crash_is_told_by_its_signal(tmp_path):
+    assert run(tmp_path, "import os; os.abort()")[1] == "It was ended by signal SIGABRT."
+
+
+def test_program_that_cannot_be_started_is_told(tmp_path):
+    with pytest.raises(MethodError, match=r'There is no program "hush-7" in /usr/local/bin:/usr/bin:/bin'):
+        run_confined(Task(["hush-7"], tmp_path, tmp_path, (tmp_path,)))
+    program = tmp_path / "program"
+    program.write_text("#!/nonexistent/interpreter\n")
+    program.chmod(0o700)
+    task = Task(["./program"], tmp_path, tmp_path, (tmp_path,))
+    assert run_confined(task).failure(task.limits) == "It could not be started: No such file or directory."
+
+
+def test_run_is_stopped_from_outside(tmp_path):
+    command = make_command(tmp_path / "own", "time.sleep(1000)")
+    with watching(should_stop=lambda: True), pytest.raises(CommandStopped, match="ended because the run was stopped"):
+        command.anonymize_batch(items(16_000), 16_000)
+
+
+def test_exception_while_waiting_ends_the_command(tmp_path, temporary):
+    """As the time limit of a job does, or Ctrl-C."""
+    command = make_command(
+        tmp_path / "own", "Path(os.environ['HOME'], 'pid').write_text(str(os.getpid())); time.sleep(1000)"
+    )
+    seen = []
+
+    def interrupt():
+        seen.extend(int(text) for path in temporary.glob("*/home/pid") if (text := path.read_text()))
+        if seen:
+            raise KeyboardInterrupt
+        return False
+
+    with watching(should_stop=interrupt), pytest.raises(KeyboardInterrupt):
+        command.anonymize_batch(items(16_000), 16_000)
+    assert not is_running(seen[0])
+
+
+def test_kill_of_the_watching_process_is_told_and_ends_the_command(tmp_path, temporary):
+    code = "Path(os.environ['HOME'], 'pids').write_text(f'{os.getppid()} {os.getpid()}'); time.sleep(1000)"
+    command = make_command(tmp_path / "own", code)
+    seen = []
+
+    def kill():
+        for path in temporary.glob("*/home/pids"):
+            if not seen and (text := path.read_text()):
+                seen.extend(int(each) for each in text.split())
+                os.kill(seen[0], signal.SIGKILL)
+        return False
+
+    with watching(should_stop=kill), pytest.raises(MethodError, match="watches a command ended unexpectedly"):
+        command.anonymize_batch(items(16_000), 16_000)
+    wait_until(lambda: not is_running(seen[1]))
+
+
+def test_kill_of_the_portal_leaves_neither_process_nor_file(tmp_path):
+    make_command(tmp_path / "own", "Path(os.environ['HOME'], 'pid').write_text(str(os.getpid())); time.sleep(1000)")
+    code = f"""
+from pathlib import Path
+from anonymization.methods.external.method import load_command
+from tests.anonymization.programs import items
+load_command(Path({str(tmp_path / "own" / "anonymizer.toml")!r})).anonymize_batch(items(16_000), 16_000)
+"""
+    folder = tmp_path / "of-the-killed"
+    folder.mkdir()
+    portal = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env={**os.environ, "TMPDIR": str(folder)})
+    try:
+        wait_until(lambda: any(path.read_text() for path in folder.glob("anonymize-*/home/pid")))
+        [pid] = folder.glob("anonymize-*/home/pid")
+        process = int(pid.read_text())
+        assert is_running(process)
+    finally:
+        portal.send_signal(signal.SIGKILL)
+        portal.wait()
+    wait_until(lambda: not is_running(process) and not list(folder.iterdir()))
+
+
+def test_machine_that_cannot_confine_runs_nothing_unless_the_operator_accepts(tmp_path, monkeypatch):
+    monkeypatch.setattr(sandbox, "find_missing_protections", lambda: ("the network stays open to it",))
+    command = make_command(tmp_path / "own", "copy()")
+    assert command.missing().startswith("hush cannot be confined on this machine: the network stays open to it.")
+    with pytest.raises(MethodError, match="cannot be confined on this machine"):
+        command.anonymize_batch(items(16_000), 16_000)
+    limited = make_command(tmp_path / "own", "copy()", isolation="limited")
+    assert limited.missing() == ""
+    notes = []
+    with watching(note=notes.append):
+        [output] = limited.anonymize_batch(items(16_000), 16_000)
+    assert np.array_equal(output.view(np.uint8)[::-1], items(16_000)[0].samples.view(np.uint8))
+    assert notes == ["hush runs with limited isolation: the network stays open to it."]
+
+
+def test_older_kernels_keep_signals_in_by_the_filter():
+    """Landlock confines signals from version 6 only."""
+    code = """
+import os
+from anonymization.methods.external.confinement import forbid_calls
+forbid_calls(own_signals_only=True)
+os.kill(os.getpid(), 0)
+try:
+    os.kill(os.getppid(), 0)
+except PermissionError:
+    os.abort()
+"""
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGABRT, b"")
+
+
+@pytest.mark.parametrize(
+    ("header", "column"),
+    [("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", 0), ("/usr/include/asm-generic/unistd.h", 1)],
+)
+def test_numbers_of_calls_are_those_of_the_kernel(header, column):
+    if not Path(header).exists():
+        pytest.skip("the headers of the kernel are not here")
+    numbers = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", Path(header).read_text()))
+    table = {name: numbers for group in confinement._CALLS.values() for name, numbers in group.items()}
+    known = {name: each[column] for name, each in table.items() if name in numbers}
+    assert len(known) > 80
+    assert known == {name: int(numbers[name]) for name in known}
+
+
+def test_other_processors_are_refused_with_a_sentence(monkeypatch):
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    assert "x86_64 and aarch64" in confinement.explain_missing_filter()

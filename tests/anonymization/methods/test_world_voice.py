@@ -1,0 +1,366 @@
+"""Formant and F0 scaling: what arrives of what was asked, what stays as it was, and what the vocoder loses."""
+
+import csv
+import hashlib
+import multiprocessing
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from anonymization.methods.contract import MethodError, PseudoSpeaker
+from anonymization.methods.registry import get_method
+from anonymization.methods.world.f0 import measure_f0, move_f0, track_f0
+from anonymization.methods.world.method import FrequencyWarp, WorldParameters, cut_at_pauses, world_voice
+from speech.vocoders.world_library import load_world, missing_world
+
+pytestmark = pytest.mark.skipif(bool(missing_world()), reason=missing_world() or "-")
+
+ROOT = Path(__file__).resolve().parents[3]
+NAME = "world-formant-f0"
+DEEP = WorldParameters(f0_mean_hz=100, f0_spread_semitones=2, formant_factor=0.85)
+HIGH = WorldParameters(f0_mean_hz=210, f0_spread_semitones=4, formant_factor=1.2)
+
+
+def voice(f0_mean=120.0, f0_spread=3.0, formant_factor=0.85):
+    return PseudoSpeaker("", {"f0_mean": f0_mean, "f0_spread": f0_spread, "formant_factor": formant_factor})
+
+
+def read_speech(shared, n, corpus="librispeech-test-other"):
+    """The first five seconds of utterances from all over the corpus, so that all speakers are heard."""
+    with (shared / "speech/utterances.csv").open() as file:
+        paths = [row["path"] for row in csv.DictReader(file) if row["corpus"] == corpus]
+    return [
+        soundfile.read(shared / "speech" / path, 80_000, dtype="int16")[0] for path in paths[:: len(paths) // n][:n]
+    ]
+
+
+def log_envelope(samples, contour):
+    """In dB, shape (frames, 513), at the frames of a contour."""
+    times_s = np.arange(contour.size) * 0.005
+    return 10 * np.log10(load_world().cheaptrick(samples / 32768, contour, times_s, 16_000, fft_size=1024) + 1e-12)
+
+
+def envelope_distance(one, other):
+    """Log-spectral distance in dB of the envelopes, over the frames within 50 dB of the loudest."""
+    contour = f0(one)
+    first, second = log_envelope(one, contour), log_envelope(other, contour)
+    loudness = 10 * np.log10(np.mean(10 ** (first / 10), axis=1))
+    heard = loudness > loudness.max() - 50
+    return float(np.sqrt(np.mean((first - second) ** 2, axis=1))[heard].mean())
+
+
+def heard_factor(original, output):
+    """The factor by which the original's mean voiced envelope, warped, is most like the output's, up to 4 kHz."""
+    envelopes = [log_envelope(each, contour)[contour > 0] for each in (original, output) for contour in [f0(each)]]
+    first, second = (each.mean(axis=0) for each in envelopes)
+    bins = np.arange(10, 257)
+    factors = np.arange(0.7, 1.4, 0.01)
+    likeness = [np.corrcoef(np.interp(bins / factor, np.arange(513), first), second[bins])[0, 1] for factor in factors]
+    return float(factors[np.argmax(likeness)])
+
+
+def f0(samples):
+    return track_f0(samples, "autocorrelation")
+
+
+def rms(samples):
+    return float(np.sqrt(np.mean(np.square(samples, dtype=np.float64))))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 79, 80, 81, 319, 1599, 1600, 1601, 16_000, 16_079])
+def test_length_is_kept_to_the_sample(vowels, n):
+    output = world_voice(vowels[:n], 16_000, DEEP)
+    assert (output.shape, output.dtype) == ((n,), np.int16)
+
+
+def test_input_is_not_changed(vowels):
+    samples = vowels.copy()
+    samples.setflags(write=False)
+    world_voice(samples, 16_000, DEEP)
+    assert np.array_equal(samples, vowels)
+
+
+@pytest.mark.parametrize("parameters", [DEEP, HIGH])
+def test_f0_statistics_arrive(vowels, parameters):
+    found = measure_f0(track_f0(world_voice(vowels, 16_000, parameters), "dio"))
+    assert found.mean_hz == pytest.approx(parameters.f0_mean_hz, rel=0.02)
+    assert found.spread_semitones == pytest.approx(parameters.f0_spread_semitones, abs=0.4)
+
+
+@pytest.mark.parametrize("factor", [0.8, 0.9, 1.2])
+def test_formants_arrive_on_real_speech(shared, factor):
+    found = [
+        heard_factor(each, world_voice(each, 16_000, WorldParameters(formant_factor=factor)))
+        for each in read_speech(shared, 3)
+    ]
+    assert np.mean(found) == pytest.approx(factor, abs=0.03)
+
+
+def test_round_trip_on_real_speech_stays_within_the_stated_loss(shared):
+    distances, cents, voicing = [], [], []
+    for samples in read_speech(shared, 5):
+        output = world_voice(samples, 16_000, WorldParameters())
+        before, after = f0(samples), f0(output)
+        both = (before > 0) & (after > 0)
+        distances.append(envelope_distance(samples, output))
+        cents.append(1200 * np.median(np.abs(np.log2(after[both] / before[both]))))
+        voicing.append(np.mean((before > 0) == (after > 0)))
+    assert np.mean(distances) < 5
+    assert np.mean(cents) < 12
+    assert np.mean(voicing) > 0.9
+
+
+def test_round_trip_is_much_nearer_than_any_voice(shared):
+    samples = read_speech(shared, 1)[0]
+    round_trip = envelope_distance(samples, world_voice(samples, 16_000, WorldParameters()))
+    nearest = WorldParameters(formant_factor=1.08)
+    assert envelope_distance(samples, world_voice(samples, 16_000, nearest)) > 1.2 * round_trip
+
+
+def test_loudness_is_kept_on_real_speech(shared):
+    for samples in read_speech(shared, 2):
+        for parameters in (DEEP, HIGH):
+            output = world_voice(samples, 16_000, parameters)
+            # Where a peak reaches full scale, less.
+            assert np.abs(output.astype(int)).max() == 32766 or rms(output) == pytest.approx(samples.std(), rel=0.01)
+            assert rms(output) > 0.6 * samples.std()
+
+
+def test_peak_level_fills_the_scale(vowels):
+    output = world_voice(vowels, 16_000, WorldParameters(120, 3, 0.85, level="peak"))
+    assert np.abs(output.astype(int)).max() == 32766
+
+
+def test_digital_silence_stays_silent(vowels):
+    samples = np.concatenate([vowels[:16_000], np.zeros(8000, np.int16), vowels[16_000:]])
+    output = world_voice(samples, 16_000, HIGH)
+    assert not output[16_000:24_000].any()
+    assert output[:16_000].any()
+    assert output[24_000:].any()
+
+
+@pytest.mark.parametrize("value", [0, 1000, -32768])
+def test_a_constant_becomes_silence(value):
+    assert not world_voice(np.full(16_000, value, np.int16), 16_000, DEEP).any()
+
+
+def test_noise_stays_unvoiced_and_keeps_its_level():
+    samples = np.random.default_rng(2).normal(0, 2000, 32_000).astype(np.int16)
+    output = world_voice(samples, 16_000, HIGH)
+    assert np.mean(f0(output) > 0) < 0.1
+    assert rms(output) == pytest.approx(rms(samples), rel=0.01)
+
+
+def test_full_scale_does_not_wrap_around():
+    square = np.where(np.arange(32_000) % 100 < 50, 32767, -32768).astype(np.int16)
+    output = world_voice(square, 16_000, HIGH)
+    assert 0 < np.abs(output.astype(int)).max() <= 32766
+
+
+def test_unvoiced_frames_stay_unvoiced():
+    contour = np.array([0, 100, 0, 110.0, 0] * 20)
+    assert np.array_equal(move_f0(contour, 180, 3) > 0, contour > 0)
+
+
+def test_spread_changes_by_a_factor_of_two_at_most():
+    contour = 150 * 2 ** (np.random.default_rng(3).normal(0, 0.5, 400) / 12)
+    own = measure_f0(contour).spread_semitones
+    assert measure_f0(move_f0(contour, 150, 6)).spread_semitones == pytest.approx(2 * own)
+    assert measure_f0(move_f0(contour, 150, 0.1)).spread_semitones == pytest.approx(own / 2)
+
+
+def test_few_voiced_frames_move_by_their_median_and_keep_their_spread():
+    contour = np.concatenate([np.zeros(50), np.full(10, 100.0), [102.0], np.zeros(50)])
+    moved = move_f0(contour, 200, 4.5)
+    assert moved[moved > 0] == pytest.approx([200.0] * 10 + [204.0])
+
+
+def test_no_voiced_frames_leave_the_contour():
+    assert not move_f0(np.zeros(30), 200, 4.5).any()
+
+
+def test_octave_mistakes_do_not_move_the_mean():
+    contour = np.concatenate([np.full(200, 100.0), np.full(9, 390.0)])
+    assert measure_f0(contour).mean_hz == pytest.approx(100)
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.8, 1.0, 1.25, 2.0])
+def test_warp_scales_formants_and_keeps_the_band(factor):
+    warp = FrequencyWarp(factor)
+    hz = np.linspace(0, 8000, 400)
+    source = warp.source_hz(hz)
+    below = hz <= 6000 * min(1, factor)
+    assert source[below] == pytest.approx(hz[below] / factor)
+    assert (source[0], source[-1]) == (0, 8000)
+    assert np.all(np.diff(source) > 0)
+
+
+def test_warp_of_one_changes_nothing():
+    envelopes = np.random.default_rng(4).random((3, 513))
+    assert np.array_equal(FrequencyWarp(1.0)(envelopes), envelopes)
+
+
+def test_warped_peak_lies_where_it_should():
+    envelope = np.exp(-0.5 * ((np.arange(513) - 100) / 6) ** 2)[None]
+    assert np.argmax(FrequencyWarp(1.2)(envelope)) == pytest.approx(120, abs=1)
+
+
+def test_pieces_cover_all_frames_and_end_in_pauses():
+    voiced = np.ones(20_000, bool)
+    voiced[2500:2600] = voiced[1700:1710] = False
+    pieces = list(cut_at_pauses(voiced))
+    assert [end for _, end in pieces[:-1]] == [start for start, _ in pieces[1:]]
+    assert (pieces[0], pieces[-1][1]) == ((0, 2550), 20_000)
+    assert max(end - start for start, end in pieces) <= 3200
+
+
+def test_a_long_recording_sounds_like_its_parts(vowels):
+    """Forty seconds, made in pieces: the contour arrives and no seam changes the loudness."""
+    samples = np.tile(vowels, 16)
+    output = world_voice(samples, 16_000, DEEP)
+    assert measure_f0(f0(output)).mean_hz == pytest.approx(100, rel=0.02)
+    loudness = [rms(part) for part in output.reshape(16, -1)]
+    assert np.ptp(loudness) < 0.15 * np.mean(loudness)
+
+
+def test_a_seam_within_voice_makes_no_click():
+    """A tone without a pause must be cut somewhere."""
+    samples = (8000 * np.sin(2 * np.pi * 150 * np.arange(20 * 16_000) / 16_000)).astype(np.int16)
+    output = world_voice(samples, 16_000, WorldParameters(150.0)).astype(float)
+    steps = np.abs(np.diff(output))
+    assert steps.max() < 3 * np.quantile(steps, 0.99)
+
+
+@pytest.mark.parametrize("estimator", ["dio", "harvest"])
+def test_other_estimators_give_the_same_voice(vowels, estimator):
+    output = world_voice(vowels, 16_000, WorldParameters(100, 2, 0.85, f0=estimator))
+    assert measure_f0(f0(output)).mean_hz == pytest.approx(100, rel=0.02)
+
+
+@pytest.mark.parametrize("estimator", ["autocorrelation", "dio", "harvest"])
+def test_contour_of_a_glide_is_found_frame_by_frame(estimator):
+    """A harmonic tone from 100 to 200 Hz in 2 s, a pause of 1 s: each frame within 1 %, but for the edges."""
+    time_s = np.arange(48_000) / 16_000
+    hz = 100 + 50 * time_s
+    phase = 2 * np.pi * np.cumsum(hz) / 16_000
+    tone = sum(np.cos(k * phase) / k for k in range(1, 12)) * (time_s < 2)
+    contour = track_f0((4000 * tone).astype(np.int16), estimator)
+    assert contour.size == 601
+    assert contour[20:380] == pytest.approx(hz[::80][20:380], rel=0.01)
+    assert not contour[420:].any()
+
+
+def digest(threads=1):
+    samples = np.random.default_rng(5).integers(-9000, 9000, 32_000).astype(np.int16)
+    output = get_method(NAME).anonymize(samples, 16_000, voice(), threads=threads)
+    return hashlib.sha256(output.tobytes()).hexdigest()
+
+
+def test_output_depends_on_no_earlier_call(vowels):
+    first = world_voice(vowels, 16_000, DEEP)
+    world_voice(vowels[:5000], 16_000, HIGH)
+    assert np.array_equal(world_voice(vowels, 16_000, DEEP), first)
+
+
+def test_threads_fresh_and_forked_processes_give_the_same():
+    expected = digest()
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(digest, [1, 2, 1, 2, 1, 2])) == {expected}
+    code = "from tests.anonymization.methods.test_world_voice import digest; print(digest())"
+    fresh = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert fresh.stdout.strip() == expected
+    if hasattr(os, "fork"):
+        with multiprocessing.get_context("fork").Pool(2) as workers:
+            assert set(workers.map_async(digest, [1, 1, 1]).get(timeout=120)) == {expected}
+
+
+def test_method_keeps_the_voice_between_utterances(shared):
+    """Two utterances of one speaker reach one mean F0."""
+    outputs = [get_method(NAME).anonymize(each, 16_000, voice(180.0)) for each in read_speech(shared, 40)[:2]]
+    assert [measure_f0(f0(each)).mean_hz for each in outputs] == pytest.approx([180, 180], rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"formant_factor": 3.0}, "The formant factor lies from 0.5 to 2; found 3.0."),
+        ({"formant_factor": float("nan")}, "The formant factor lies from 0.5 to 2; found nan."),
+        ({"f0_mean_hz": 5.0}, "The mean F0 lies from 50 to 500 Hz; found 5.0."),
+        ({"f0_spread_semitones": -1.0}, "The spread of F0 lies from 0 to 12 semitones; found -1.0."),
+        ({"f0": "praat"}, 'F0 is found by autocorrelation, dio, harvest; found "praat".'),
+        ({"level": "loud"}, 'The level must be "kept" or "peak"; found "loud".'),
+    ],
+)
+def test_values_out_of_range_are_refused_in_words(values, sentence):
+    with pytest.raises(MethodError) as refused:
+        WorldParameters(**values)
+    assert str(refused.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("samples", "rate", "part"),
+    [
+        (np.zeros(100, np.int16), 8000, "works at 16000 Hz; found 8000 Hz"),
+        (np.zeros(100), 16_000, "int16 samples; found float64"),
+        (np.zeros((100, 2), np.int16), 16_000, "found shape (100, 2)"),
+    ],
+)
+def test_samples_it_cannot_take_are_refused_in_words(samples, rate, part):
+    with pytest.raises(MethodError, match="Formant and F0 scaling") as refused:
+        world_voice(samples, rate, DEEP)
+    assert part in str(refused.value)
+
+
+def test_a_formant_factor_near_one_is_no_voice(vowels):
+    with pytest.raises(MethodError, match=r"outside 0\.92 to 1\.08"):
+        get_method(NAME).anonymize(vowels, 16_000, voice(formant_factor=1.0))
+
+
+def run_python(code, *folders):
+    path = os.pathsep.join(map(str, [*folders, ROOT]))
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_absent_package_is_said_with_what_to_do(tmp_path):
+    """An empty folder of the package's name hides the package."""
+    (tmp_path / "pyworld").mkdir()
+    (tmp_path / "pyworld/__init__.py").touch()
+    code = (
+        "import numpy as np; from anonymization.methods.registry import get_method;"
+        "from anonymization.methods.contract import PseudoSpeaker;"
+        "from anonymization.methods.contract import MethodError\n"
+        f"method = get_method('{NAME}'); print(method.missing())\n"
+        "try: method.anonymize(np.ones(9, np.int16), 16_000, PseudoSpeaker('', {}))\n"
+        "except MethodError as error: print(error)"
+    )
+    said, refused = run_python(code, tmp_path).splitlines()
+    assert "needs the package pyworld, which is absent" in said
+    assert "extra “world”" in said
+    assert refused == said
+
+
+def test_package_is_shared_with_a_later_plain_import(tmp_path):
+    """Whether or not pkg_resources is here: the stand-in answers what pyworld asks of it."""
+    (tmp_path / "pkg_resources.py").write_text(
+        "class get_distribution:\n    def __init__(self, name):\n        self.version = 'any'\n"
+    )
+    code = (
+        "from speech.vocoders.world_library import load_world; world = load_world();"
+        "import pyworld; print(pyworld.dio is world.dio, pyworld.__version__)"
+    )
+    assert run_python(code, tmp_path) == "True any"
+
+
+def test_listing_the_method_loads_no_vocoder():
+    code = f"import sys; from anonymization.methods.registry import get_method; get_method('{NAME}').missing();"
+    assert run_python(code + "print([name for name in sys.modules if 'pyworld' in name])") == "[]"

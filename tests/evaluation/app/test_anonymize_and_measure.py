@@ -1,0 +1,694 @@
+"""B2 over a corpus and its measures, as jobs run in this process, on the demo corpus and on real speech."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+import threading
+import time
+from collections import Counter
+from itertools import combinations, count
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from django.core.files.storage import default_storage
+
+from anonymization.app import job as job_body
+from anonymization.app import voices
+from anonymization.app.models import AnonymizationRun
+from anonymization.app.selectors import list_paces
+from anonymization.app.services import start_trials
+from anonymization.app.voices import find_pseudo_speaker, list_planned_voices
+from anonymization.methods.contract import Item, MethodError, Option, complete_options
+from anonymization.methods.registry import get_method
+from anonymization.methods.voices.pseudo_speakers import (
+    draw_pseudo_speaker,
+    guaranteed_distance,
+    pseudo_speaker_key,
+    voice_distance,
+)
+from evaluation.app.measures import handlers as measures
+from evaluation.app.measures.selectors import figure_key, list_finished_runs
+from evaluation.app.measures.services import start_measures
+from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
+from evaluation.metrics.pitch import pitch_correlation
+from portal.challenges.models import Corpus, Utterance
+from portal.challenges.services import start_import
+from portal.jobs.models import Job, State
+from portal.jobs.runner import JobReleased, execute
+from portal.jobs.services import run_again
+from portal.leaderboard.selectors import build_leaderboard
+from portal.submissions.models import Submission, SubmittedFile, System
+from portal.submissions.rules import Relation
+from portal.submissions.services import withdraw
+from portal.systems.services import start_baseline, start_edition_baseline
+from speech.pitch.estimators import f0_praat
+from tests.portal.factories import make_edition
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures")]
+ROOT = Path(__file__).resolve().parents[3]
+SHARED = ROOT.parent / "shared"
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the folder ../shared with real data is not here")
+
+
+def import_speech(folder: Path, name: str) -> Corpus:
+    job = execute(start_import(folder=str(folder), name=name, run_here=True).pk)
+    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    return Corpus.objects.get(name=name)
+
+
+def anonymize(corpus: Corpus, *, name: str = "b2", seed: int = 2022, sets: tuple[str, ...] = (), **settings) -> System:
+    data_sets = corpus.data_sets.filter(name__in=sets) if sets else corpus.data_sets.all()
+    return start_baseline(name=name, corpus=corpus, data_sets=data_sets, method="mcadams-2022", seed=seed, **settings)
+
+
+def run_waiting_jobs() -> list[Job]:
+    """What a worker does, in this process: every waiting job in the order of its creation."""
+    waiting = Job.objects.filter(state=State.WAITING).order_by("created_at")
+    return [ended for job in waiting if (ended := execute(job.pk))]
+
+
+def samples_of(key: str) -> np.ndarray:
+    with default_storage.open(key) as stored:
+        samples, rate = soundfile.read(io.BytesIO(stored.read()), dtype="int16")
+    assert rate == 16_000
+    return samples
+
+
+@pytest.fixture(scope="module")
+def part_of_demo(tmp_path_factory):
+    """Of each speaker of the demo corpus two utterances of the enrolment set and three of the trial set."""
+    folder, whole, number = tmp_path_factory.mktemp("demo"), ROOT / "demo" / "corpus", Counter()
+    with (whole / "utterances.csv").open(newline="") as file, (folder / "utterances.csv").open("w", newline="") as part:
+        rows = csv.DictReader(file)
+        written = csv.DictWriter(part, rows.fieldnames)
+        written.writeheader()
+        for row in rows:
+            number[row["speaker"], row["role"]] += 1
+            if number[row["speaker"], row["role"]] <= {"enrolment": 2, "trial": 3}[row["role"]]:
+                written.writerow(row)
+                (folder / row["path"]).parent.mkdir(exist_ok=True)
+                shutil.copy(whole / row["path"], folder / row["path"])
+    return folder
+
+
+@pytest.fixture
+def demo(once, part_of_demo):
+    return once(import_speech, part_of_demo, "demo")
+
+
+def make_system(folder: Path) -> System:
+    system = anonymize(import_speech(folder, "demo"), sets=("demo_enrolls", "demo_trials_f"))
+    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 4
+    return system
+
+
+@pytest.fixture
+def system(once, quick_figures, part_of_demo):
+    return once(make_system, part_of_demo)
+
+
+def test_every_utterance_is_anonymised_once_in_the_voice_of_its_speaker_and_role(system):
+    run = system.submissions.get().anonymization_runs.get(data_set__name="demo_trials_f")
+    files = SubmittedFile.objects.filter(data_set=run.data_set).select_related("utterance__speaker")
+    assert files.count() == 15
+    alphas = {}
+    for file in files:
+        voice = find_pseudo_speaker(run, file.utterance)
+        alphas.setdefault(file.utterance.speaker.name, set()).add(voice.parameters["alpha"])
+        original = samples_of(file.utterance.audio)
+        expected = get_method("mcadams-2022").anonymize(original, 16_000, voice)
+        np.testing.assert_array_equal(samples_of(file.audio), expected)
+        assert file.samples == original.size
+    assert all(len(voices) == 1 for voices in alphas.values())
+    assert len({next(iter(voices)) for voices in alphas.values()}) == 5
+
+
+def test_enrolment_and_trial_voices_of_a_speaker_differ(system):
+    enrolment, trial = system.submissions.get().anonymization_runs.order_by("data_set__name")
+    utterance = Utterance.objects.get(name="d01-0001")
+    assert find_pseudo_speaker(enrolment, utterance).parameters != find_pseudo_speaker(trial, utterance).parameters
+
+
+def test_values_are_mean_spread_and_n_of_the_utterances(system):
+    run = EvaluationRun.objects.get(data_set__name="demo_enrolls")
+    for gender, n in (("f", 10), ("m", 10), ("", 20)):
+        measures = run.measures.filter(file__utterance__speaker__gender__contains=gender)
+        rho = np.array(measures.values_list("pitch_correlation", flat=True))
+        value = run.values.get(metric="pitch_correlation", gender=gender)
+        assert (value.n, rho.size) == (n, n)
+        assert value.value == pytest.approx(rho.mean(), abs=1e-12)
+        assert value.spread == pytest.approx(rho.std(), abs=1e-12)
+        assert value.estimator.startswith("official 2022, praat 6.1.38")
+
+
+def test_measure_is_what_the_metric_gives_for_the_stored_audio(system):
+    measure = UtteranceMeasure.objects.filter(run__data_set__name="demo_trials_f").select_related("file__utterance")[7]
+    original, anonymised = samples_of(measure.file.utterance.audio), samples_of(measure.file.audio)
+    expected = pitch_correlation(f0_praat(original, 16_000), f0_praat(anonymised, 16_000))
+    assert measure.pitch_correlation == pytest.approx(expected.rho, abs=1e-12)
+    assert (measure.lag_frames, measure.duration_difference_ms) == (expected.lag_frames, 0.0)
+    level = 20 * np.log10(np.std(anonymised / 32768) / np.std(original / 32768))
+    assert measure.level_change_db == pytest.approx(level, abs=0.05)
+
+
+def test_figures_are_drawn_for_light_dark_and_print(demo):
+    anonymize(demo, sets=("demo_enrolls",))
+    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
+    run = EvaluationRun.objects.get(data_set__name="demo_enrolls")
+    starts = {
+        ("light", "svg"): b"<?xml",
+        ("dark", "svg"): b"<?xml",
+        ("light", "png"): b"\x89PNG",
+        ("light", "pdf"): b"%PDF",
+    }
+    for (theme, image_format), start in starts.items():
+        with default_storage.open(figure_key(run, theme, image_format)) as figure:
+            assert figure.read().startswith(start)
+
+
+def test_second_system_extracts_no_f0_of_originals_again(system, monkeypatch):
+    extracted = []
+    original = measures.track_f0_praat
+    monkeypatch.setattr(measures, "track_f0_praat", lambda *args: extracted.append(1) or original(*args))
+    anonymize(system.corpus, name="other-seed", seed=7, sets=("demo_trials_f",))
+    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
+    assert len(extracted) == 15
+
+
+class _Cable:
+    """Pulled after so many batches were kept."""
+
+    def __init__(self, monkeypatch, batches):
+        self.kept, self.batches = [], batches
+        original = job_body.Work._keep
+
+        def keep(work, outcomes):
+            if len(self.kept) == self.batches:
+                raise JobReleased
+            outcomes = list(outcomes)
+            self.kept.append([outcome.task.name for outcome in outcomes])
+            original(work, outcomes)
+
+        monkeypatch.setattr(job_body.Work, "_keep", keep)
+
+    @property
+    def names(self):
+        return [name for batch in self.kept for name in batch]
+
+
+def test_interrupted_run_continues_and_anonymises_nothing_twice(demo, monkeypatch):
+    system = anonymize(demo, sets=("demo_trials_m",))
+    job = Job.objects.get(kind="anonymize")
+    cable = _Cable(monkeypatch, batches=4)
+    assert execute(job.pk).state == State.WAITING
+    kept = SubmittedFile.objects.count()
+    assert 4 <= kept < 15
+    before = list(SubmittedFile.objects.order_by("pk").values())
+    cable.batches = 1000
+    assert execute(job.pk).state == State.SUCCEEDED
+    assert len(cable.names) == len(set(cable.names)) == 15
+    assert f"{kept} of 15 utterances were anonymised before; continuing." in job.events.values_list("text", flat=True)
+    assert system.submissions.get().files.count() == 15
+    assert list(SubmittedFile.objects.order_by("pk").values())[:kept] == before
+
+
+def test_cancelled_run_keeps_what_was_finished_and_can_be_continued(demo, monkeypatch):
+    anonymize(demo, sets=("demo_trials_m",))
+    job = Job.objects.get(kind="anonymize")
+    original = job_body.Work._keep
+
+    def cancel_then_keep(work, outcomes):
+        original(work, outcomes)
+        work._check.__self__.cancel_wanted.set()
+
+    monkeypatch.setattr(job_body.Work, "_keep", cancel_then_keep)
+    ended = execute(job.pk)
+    kept = set(SubmittedFile.objects.values_list("pk", flat=True))
+    assert (ended.state, ended.failure) == (State.CANCELLED, "Cancelled; what was finished is kept.")
+    assert len(kept) == 1
+    monkeypatch.setattr(job_body.Work, "_keep", original)
+    run_again(ended, by=None)
+    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
+    assert SubmittedFile.objects.count() == 15
+    assert kept < set(SubmittedFile.objects.values_list("pk", flat=True))
+
+
+def test_same_seed_gives_the_same_files_again(system):
+    again = anonymize(system.corpus, name="again", sets=("demo_trials_f",))
+    run_waiting_jobs()
+    files = [
+        list(
+            SubmittedFile.objects.filter(submission__system=one, data_set__name="demo_trials_f").values_list(
+                "audio", flat=True
+            )
+        )
+        for one in (system, again)
+    ]
+    assert files[0] == files[1]
+
+
+def test_corpus_without_audio_fails_with_a_sentence_and_cancels_the_measures(demo):
+    Utterance.objects.filter(name="d01-0006").update(audio="")
+    anonymize(demo, sets=("demo_trials_f",))
+    run_waiting_jobs()
+    job, follower = Job.objects.filter(kind__in=["anonymize", "measure"]).order_by("created_at")
+    assert (job.state, job.failure) == (
+        State.FAILED,
+        "1 of 15 utterances of demo_trials_f have no audio in the corpus.",
+    )
+    assert (follower.state, follower.failure) == (
+        State.CANCELLED,
+        f"Not run: it follows “{job.title}”, which failed.",
+    )
+
+
+def test_bad_first_utterance_stops_the_run_as_a_canary(demo):
+    first = Utterance.objects.get(name="d01-0006")
+    with default_storage.open(first.audio) as stored:
+        content = stored.read()
+    Path(default_storage.path(first.audio)).write_bytes(content[:500])
+    anonymize(demo, sets=("demo_trials_f",))
+    run_waiting_jobs()
+    job = Job.objects.get(kind="anonymize")
+    assert (job.state, SubmittedFile.objects.count()) == (State.FAILED, 0)
+    assert job.failure == (
+        "1 of 15 utterances of demo_trials_f could not be anonymised, the first one among them, "
+        "so the others were not tried."
+    )
+    Path(default_storage.path(first.audio)).write_bytes(content)
+    run_again(job, by=None)
+    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
+
+
+def test_run_is_followed_not_changed_by_a_new_one(system):
+    submission = system.submissions.get()
+    before = list(MetricValue.objects.order_by("pk").values())
+    start_measures(submission=submission, data_set=EvaluationRun.objects.first().data_set)
+    run_waiting_jobs()
+    assert list(MetricValue.objects.filter(pk__in=[row["id"] for row in before]).order_by("pk").values()) == before
+    assert EvaluationRun.objects.count() == 3
+    assert len(list_finished_runs(submission)) == 2
+
+
+@needs_shared
+def test_pitch_correlation_of_b2_on_real_speech_lies_in_the_published_range():
+    """Published for B2: 0.61 to 0.70 for female, 0.53 to 0.66 for male sets of many speakers and voices."""
+    corpus = import_speech(SHARED / "speech", "speech")
+    anonymize(corpus, sets=tuple(corpus.data_sets.filter(role="trial").values_list("name", flat=True)))
+    assert {job.state for job in run_waiting_jobs()} == {State.SUCCEEDED}
+    rho = {
+        gender: np.mean(
+            UtteranceMeasure.objects.filter(file__utterance__speaker__gender=gender).values_list(
+                "pitch_correlation", flat=True
+            )
+        )
+        for gender in "fm"
+    }
+    with (SHARED / "speech" / "utterances.csv").open() as manifest:
+        assert len({row["speaker"] for row in csv.DictReader(manifest)}) == 67
+    assert 0.58 < rho["f"] < 0.73
+    assert 0.50 < rho["m"] < 0.69
+
+
+# Voices --------------------------------------------------------------------------------------------
+
+
+def test_voices_of_a_split_are_planned_together_and_kept_with_each_run(demo):
+    system = anonymize(demo)
+    runs = {run.data_set.name: run for run in system.submissions.get().anonymization_runs.all()}
+    speakers = set(demo.speakers.values_list("name", flat=True))
+    assert {run.level for run in runs.values()} == {"speaker"}
+    assert all(set(run.voices) == speakers for run in runs.values())
+    assert runs["demo_trials_f"].voices == runs["demo_trials_m"].voices != runs["demo_enrolls"].voices
+    [distance] = {run.voice_distance for run in runs.values()}
+    assert distance == guaranteed_distance(len(speakers), 1)
+    parameters = get_method("mcadams-2022").parameters
+    for run in (runs["demo_enrolls"], runs["demo_trials_f"]):
+        voices = [voice for _, voice in list_planned_voices(run)]
+        assert min(voice_distance(a, b, parameters) for a, b in combinations(voices, 2)) >= distance
+
+
+def test_utterance_level_gives_each_utterance_a_voice_of_its_own(demo):
+    system = anonymize(demo, sets=("demo_enrolls",), level="utterance")
+    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
+    run = system.submissions.get().anonymization_runs.get()
+    assert (run.level, run.voices) == ("utterance", {})
+    utterances = run.data_set.utterances.select_related("speaker")
+    alphas = {find_pseudo_speaker(run, one).parameters["alpha"] for one in utterances}
+    assert len(alphas) == utterances.count() == 20
+    assert run.report["voices"]["holds"]
+    assert "20 utterances at utterance level: 20 different voices" in run.report["voices"]["sentence"]
+
+
+def test_training_data_cannot_be_anonymised_at_speaker_level(demo):
+    demo.data_sets.filter(name="demo_enrolls").update(role="training")
+    with pytest.raises(MethodError, match="utterance"):
+        anonymize(demo, sets=("demo_enrolls",), level="speaker")
+    assert (System.objects.count(), Job.objects.filter(kind="anonymize").count()) == (0, 0)
+    run = anonymize(demo, sets=("demo_enrolls",)).submissions.get().anonymization_runs.get()
+    assert run.level == "utterance"
+
+
+def test_run_of_before_plans_were_kept_goes_on_with_the_voices_that_it_had(demo):
+    """Its fields are empty: each voice follows from the key alone, as it did then."""
+    system = anonymize(demo, sets=("demo_trials_f",))
+    run = system.submissions.get().anonymization_runs.get()
+    AnonymizationRun.objects.update(voices={}, voice_distance=0.0, options={}, report={})
+    run.refresh_from_db()
+    utterance = Utterance.objects.get(name="d01-0006")
+    key = pseudo_speaker_key(seed=2022, role="trial", split="undivided", speaker=utterance.speaker.name)
+    assert find_pseudo_speaker(run, utterance) == draw_pseudo_speaker(key, get_method("mcadams-2022").parameters)
+    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
+    file = SubmittedFile.objects.get(utterance=utterance)
+    original = samples_of(utterance.audio)
+    expected = get_method("mcadams-2022").anonymize(original, 16_000, find_pseudo_speaker(run, utterance))
+    np.testing.assert_array_equal(samples_of(file.audio), expected)
+
+
+def test_files_of_two_versions_of_a_method_are_never_mixed(demo, monkeypatch):
+    anonymize(demo, sets=("demo_trials_f",))
+    job = Job.objects.get(kind="anonymize")
+    AnonymizationRun.objects.update(recipe_version="0")
+    cable = _Cable(monkeypatch, batches=2)
+    execute(job.pk)
+    version = get_method("mcadams-2022").version
+    assert set(AnonymizationRun.objects.values_list("recipe_version", flat=True)) == {version}  # none was made before
+    AnonymizationRun.objects.update(recipe_version="0")
+    cable.batches = 1000
+    ended = execute(job.pk)
+    assert ended.state == State.FAILED
+    assert f"anonymised by mcadams-2022 in version 0; this portal has version {version}" in ended.failure
+
+
+def test_run_that_made_nothing_begins_with_the_voices_and_options_of_another_version(demo):
+    """Its plan and options may be none of this version's: options that are gone are refused, voices drawn anew."""
+    anonymize(demo, sets=("demo_trials_f",))
+    run, job = AnonymizationRun.objects.get(), Job.objects.get(kind="anonymize")
+    planned = run.voices
+    strange = {name: voice | {"parameters": {"warp": 0.5}} for name, voice in planned.items()}
+    AnonymizationRun.objects.update(recipe_version="0", voices=strange, options={"gone": True})
+    ended = execute(job.pk)
+    assert (ended.state, SubmittedFile.objects.count()) == (State.FAILED, 0)
+    assert "The options of this run were chosen for version 0 of mcadams-2022" in ended.failure
+    AnonymizationRun.objects.update(options={"level": "kept"})
+    run_again(ended, by=None)
+    assert execute(job.pk).state == State.SUCCEEDED
+    run.refresh_from_db()
+    method = get_method("mcadams-2022")
+    assert (run.recipe_version, run.voices) == (method.version, planned)
+    assert run.options == complete_options(method, {"level": "kept"})
+
+
+def test_speaker_who_came_after_the_voices_were_planned_gets_no_unplanned_voice(demo):
+    anonymize(demo, sets=("demo_trials_f",))
+    run, job = AnonymizationRun.objects.get(), Job.objects.get(kind="anonymize")
+    speaker = run.data_set.utterances.order_by("name").last().speaker.name
+    planned = run.voices
+    AnonymizationRun.objects.update(voices={name: voice for name, voice in planned.items() if name != speaker})
+    ended = execute(job.pk)
+    assert (ended.state, ended.failure_actor, SubmittedFile.objects.count()) == (State.FAILED, "organizer", 0)
+    assert ended.failure == (
+        "1 of 5 speakers of demo_trials_f have no voice in this run, because they came into the corpus after its "
+        f"voices were planned: {speaker}."
+    )
+    run.refresh_from_db()
+    with pytest.raises(MethodError, match=f"no voice for speaker {speaker}"):
+        find_pseudo_speaker(run, run.data_set.utterances.filter(speaker__name=speaker).first())
+
+
+# Any method ----------------------------------------------------------------------------------------
+
+
+class Backwards:
+    """A plug-in as somebody might write it: plays speech backwards, and does not like some of it."""
+
+    name, title, version, reference = "backwards", "Backwards", "1", "Nobody, 2026"
+    parameters, options = (), (Option("sign", 1.0, "What samples are multiplied with", low=-1.0, high=1.0),)
+    is_deterministic, needs_gpu = True, False
+
+    def __init__(self):
+        self.batches, self.refused = [], set()
+
+    def missing(self):
+        return ""
+
+    def anonymize(self, samples, rate, pseudo_speaker, *, options=None, threads=1):
+        return self.anonymize_batch([Item(samples, pseudo_speaker)], rate, options=options, threads=threads)[0]
+
+    def anonymize_batch(self, items, rate, *, options=None, threads=1):  # noqa: ARG002
+        self.batches.append(len(items))
+        sizes = {item.samples.size for item in items}
+        if wrong := sizes & self.refused:
+            raise (MethodError if min(wrong) % 2 else ValueError)(f"not {min(wrong)} samples")
+        sign = complete_options(self, options)["sign"]
+        return [(item.samples[::-1] * sign).astype(np.int16) for item in items]
+
+
+@pytest.fixture
+def backwards(monkeypatch):
+    plugin = Backwards()
+    for place in ("app.services", "app.voices", "app.handlers", "app.selectors"):
+        monkeypatch.setattr(f"anonymization.{place}.get_method", {"backwards": plugin}.__getitem__)
+    monkeypatch.setattr("portal.systems.services.get_method", {"backwards": plugin}.__getitem__)
+    return plugin
+
+
+def start_backwards(corpus, **settings):
+    data_sets = corpus.data_sets.filter(name="demo_trials_f")
+    return start_baseline(name="plug", corpus=corpus, data_sets=data_sets, method="backwards", seed=1, **settings)
+
+
+def test_plugin_runs_as_the_portals_own_methods_do_and_in_batches(demo, backwards):
+    system = start_backwards(demo, options={"sign": -1.0})
+    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
+    files = system.submissions.get().files.select_related("utterance")
+    assert files.count() == 15
+    for file in files:
+        np.testing.assert_array_equal(samples_of(file.audio), -samples_of(file.utterance.audio)[::-1])
+    assert (sum(backwards.batches), backwards.batches[0], len(backwards.batches) <= 5) == (15, 1, True)
+    run = system.submissions.get().anonymization_runs.get()
+    assert run.options == {"sign": -1.0}
+    assert [row["code"] for row in run.report["voices"]["problems"]] == ["one-voice-for-all"]
+
+
+def test_utterances_that_a_plugin_refuses_do_not_lose_the_others(demo, backwards):
+    system = start_backwards(demo)
+    sizes = list(demo.data_sets.get(name="demo_trials_f").utterances.order_by("name").values_list("samples", flat=True))
+    backwards.refused = {sizes[5], sizes[10]} - {sizes[0]}
+    lost = sum(size in backwards.refused for size in sizes)
+    job = run_waiting_jobs()[0]
+    assert (job.state, lost >= 2) == (State.FAILED, True)
+    assert job.failure == f"{lost} of 15 utterances of demo_trials_f could not be anonymised."
+    assert system.submissions.get().files.count() == 15 - lost
+    assert {problem["code"] for problem in job.problems} == {"not-anonymised"}
+    assert {sizes[5] in backwards.refused and f"not {sizes[5]} samples" in str(job.problems)} == {True}
+    backwards.refused = set()
+    run_again(job, by=None)
+    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
+    assert system.submissions.get().files.count() == 15
+
+
+@pytest.mark.parametrize(
+    ("spoil", "found"),
+    [
+        (lambda samples: samples / 32768, "float64 (SIZE,)"),
+        (lambda samples: samples[:, None], "int16 (SIZE, 1)"),
+        (lambda samples: samples.tolist(), "list"),
+        (lambda _: None, "NoneType"),
+        (lambda samples: samples[:0], "int16 (0,)"),
+    ],
+)
+def test_output_that_is_no_speech_loses_its_utterance_only(demo, backwards, spoil, found):
+    sizes = list(demo.data_sets.get(name="demo_trials_f").utterances.order_by("name").values_list("samples", flat=True))
+    wrong = next(size for size in sizes if size != sizes[0] and sizes.count(size) == 1)
+    whole = backwards.anonymize_batch
+
+    def anonymize_batch(items, *args, **settings):
+        outputs = zip(items, whole(items, *args, **settings), strict=True)
+        return [spoil(output) if item.samples.size == wrong else output for item, output in outputs]
+
+    backwards.anonymize_batch = anonymize_batch
+    system = start_backwards(demo)
+    job = run_waiting_jobs()[0]
+    assert (job.state, system.submissions.get().files.count()) == (State.FAILED, 14)
+    [problem] = job.problems
+    found = found.replace("SIZE", str(wrong))
+    expected = f"backwards was to give int16 samples of the shape (n,), at least one; it gave {found}."
+    assert (problem["code"], problem["found"]) == ("not-anonymised", expected)
+
+
+def test_no_thread_works_after_a_job_whose_files_cannot_be_kept(demo, backwards, monkeypatch):
+    """At the third batch nothing is taken any more; the fourth is under way then, hears of it and is waited for."""
+    monkeypatch.setattr(job_body, "threads", lambda: 2)
+    monkeypatch.setattr(job_body, "TOGETHER", 3)
+    _Cable(monkeypatch, batches=2)
+    inner, calls, told, fourth = job_body.anonymize_tasks, count(1), [], threading.Event()
+
+    def slow(*args, should_stop):
+        call = next(calls)
+        if call == 3:
+            assert fourth.wait(60)
+        if call == 4:
+            fourth.set()
+            end = time.monotonic() + 60
+            while not should_stop() and time.monotonic() < end:
+                time.sleep(0.01)
+            told.append(should_stop())
+        return inner(*args, should_stop=should_stop)
+
+    monkeypatch.setattr(job_body, "anonymize_tasks", slow)
+    start_backwards(demo)
+    ended = execute(Job.objects.get(kind="anonymize").pk)
+    assert (ended.state, SubmittedFile.objects.count(), told) == (State.WAITING, 4, [True])
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("anonymize")]
+
+
+def test_speech_that_comes_back_as_it_was_is_not_kept(demo, backwards):
+    backwards.anonymize_batch = lambda items, *_, **__: [item.samples for item in items]
+    system = start_backwards(demo)
+    job = run_waiting_jobs()[0]
+    assert (job.state, system.submissions.get().files.count()) == (State.FAILED, 0)
+    assert [problem["code"] for problem in job.problems] == ["identical-to-original"]
+
+
+def test_what_the_checks_find_is_kept_with_the_run_by_cause_and_shown_with_the_job(demo, backwards, monkeypatch):
+    loud = 32767 * np.ones(1, np.int16)
+    backwards.anonymize_batch = lambda items, *_, **__: [np.resize(loud, item.samples.size) for item in items]
+    monkeypatch.setattr(job_body, "TOGETHER", 3)
+    system = start_backwards(demo)
+    cable = _Cable(monkeypatch, batches=2)
+    run_waiting_jobs()
+    run = system.submissions.get().anonymization_runs.get()
+    kept = len(cable.names)
+    assert {row["code"] for row in run.report["problems"]} >= {"clipped"}
+    assert sum(row["count"] for row in run.report["problems"] if row["code"] == "clipped") == kept < 15
+    cable.batches = 1000
+    job = run_waiting_jobs()[0]
+    run.refresh_from_db()
+    clipped = [row for row in run.report["problems"] if row["code"] == "clipped"]
+    assert (job.state, sum(row["count"] for row in clipped)) == (State.SUCCEEDED, 15)
+    assert len(clipped) <= voices.EXAMPLES + 1
+    assert clipped == [row for row in job.problems if row["code"] == "clipped"]
+
+
+def test_method_that_is_gone_fails_with_a_sentence(demo):
+    anonymize(demo, sets=("demo_trials_f",))
+    AnonymizationRun.objects.update(method="bought-elsewhere")
+    job = run_waiting_jobs()[0]
+    assert (job.state, job.failure_actor) == (State.FAILED, "operator")
+    assert 'There is no anonymisation method "bought-elsewhere".' in job.failure
+
+
+# A baseline of an edition --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def edition(demo):
+    return make_edition(demo, name="vpc", scores_required=False)
+
+
+def begin(edition, **settings):
+    system = start_edition_baseline(
+        edition=edition,
+        label="B2.a",
+        data_sets=edition.corpus.data_sets.all(),
+        method="mcadams-2022",
+        seed=1,
+        by=edition.organizers.first(),
+        **settings,
+    )
+    return system.submissions.get()
+
+
+def steps(submission):
+    return list(submission.events.values_list("state", flat=True))
+
+
+def test_baseline_of_an_edition_goes_from_received_to_the_leaderboard(demo, edition):
+    submission = begin(edition)
+    system = submission.system
+    assert (system.label, system.name, system.is_baseline, system.team) == ("B2.a", "vpc-b2-a", True, None)
+    assert (submission.state, steps(submission)) == (Submission.State.RECEIVED, ["received"])
+    assert {job.kind: job.edition for job in Job.objects.exclude(kind="import-corpus")} == {"anonymize": "vpc"}
+    first, second, third = Job.objects.filter(kind="anonymize").order_by("created_at")
+    for job in (first, second):
+        assert execute(job.pk).state == State.SUCCEEDED
+    submission.refresh_from_db()
+    assert submission.state == Submission.State.RECEIVED
+    assert execute(third.pk).state == State.SUCCEEDED
+    submission.refresh_from_db()
+    assert submission.state == Submission.State.EVALUATING
+    ended = run_waiting_jobs()
+    assert [job.kind for job in ended] == ["measure"] * 3 + ["objective"]
+    assert {job.state for job in ended} == {State.SUCCEEDED}
+    submission.refresh_from_db()
+    assert (submission.state, submission.evaluated_at is not None) == (Submission.State.EVALUATED, True)
+    assert steps(submission) == ["received", "accepted", "evaluating", "evaluated"]
+    note = submission.events.get(state="accepted").note
+    assert note == "50 utterances of 3 data sets were anonymised by mcadams-2022."
+    [entry] = [entry for entry in build_leaderboard(edition).entries if entry.kind == "baseline"]
+    assert entry.label == "B2.a"
+
+
+def test_failed_run_leaves_the_submission_as_it_is_and_tells_its_timeline(demo, edition):
+    submission = begin(edition)
+    Utterance.objects.filter(name="d01-0006").update(audio="")
+    ended = run_waiting_jobs()
+    assert sorted(job.state for job in ended) == [State.FAILED, State.SUCCEEDED, State.SUCCEEDED]
+    submission.refresh_from_db()
+    assert (submission.state, steps(submission)) == (Submission.State.RECEIVED, ["received", "received"])
+    assert submission.events.last().note == (
+        "The run on demo_trials_f failed: 1 of 15 utterances of demo_trials_f have no audio in the corpus. "
+        "It can be run again; what was finished is kept."
+    )
+    audio = Utterance.objects.exclude(audio="").first().audio
+    Utterance.objects.filter(name="d01-0006").update(audio=audio)
+    run_again(next(job for job in ended if job.state == State.FAILED), by=None)
+    assert {job.state for job in run_waiting_jobs()} == {State.SUCCEEDED}
+    run_waiting_jobs()
+    submission.refresh_from_db()
+    assert submission.state == Submission.State.EVALUATED
+
+
+def test_withdrawn_baseline_is_not_accepted_and_its_runs_are_cancelled(demo, edition):
+    submission = begin(edition)
+    first, *others = Job.objects.filter(kind="anonymize").order_by("created_at")
+    execute(first.pk)
+    withdraw(submission=submission, by=edition.organizers.first(), relation=Relation.ORGANIZER)
+    assert {Job.objects.get(pk=job.pk).state for job in others} == {State.CANCELLED}
+    for job in others:
+        run_again(Job.objects.get(pk=job.pk), by=None)
+    assert {job.state for job in run_waiting_jobs()} == {State.SUCCEEDED}
+    submission.refresh_from_db()
+    assert (submission.state, EvaluationRun.objects.count()) == (Submission.State.WITHDRAWN, 0)
+    assert "accepted" not in steps(submission)
+
+
+# Estimates -----------------------------------------------------------------------------------------
+
+
+def test_trial_measures_each_method_on_one_utterance_and_keeps_it(demo):
+    assert list_paces() == {}
+    job = start_trials(corpus=demo, methods=["mcadams-2022", "no-such-method"])
+    assert start_trials(corpus=demo, methods=["mcadams-2022"]) == job  # one at a time
+    ended = execute(job.pk)
+    assert (ended.state, set(ended.result["methods"])) == (State.SUCCEEDED, {"mcadams-2022", "no-such-method"})
+    assert "There is no anonymisation method" in ended.result["methods"]["no-such-method"]["reason"]
+    [(name, pace)] = list_paces().items()
+    assert (name, pace.source) == ("mcadams-2022", "trial")
+    assert pace.work_per_second > 0
+
+
+def test_runs_tell_more_than_a_trial(demo):
+    execute(start_trials(corpus=demo, methods=["mcadams-2022"]).pk)
+    anonymize(demo, sets=("demo_trials_f",))
+    execute(Job.objects.get(kind="anonymize").pk)
+    assert list_paces()["mcadams-2022"].source == "runs"
+    job = Job.objects.get(kind="anonymize")
+    seconds = sum(Utterance.objects.filter(data_sets__name="demo_trials_f").values_list("duration_s", flat=True))
+    expected = (job.finished_at - job.started_at).total_seconds() / seconds
+    assert list_paces()["mcadams-2022"].work_per_second == pytest.approx(expected)

@@ -1,0 +1,143 @@
+"""``train-attacker`` as a person types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from common.lock import lock_folder
+from evaluation.attackers.training.loop import train
+from evaluation.attackers.training.trained import load_trained
+from evaluation.scoring.vector_files import read_vectors
+from speech.audio.files import write_flac16
+from tests.evaluation.attackers.training.toys import TINY as PRESET
+from tests.evaluation.attackers.training.toys import utterances
+from tests.evaluation.commands import Shell, refusal
+
+TINY = ["width=8", "aggregated=24", "embedding=8", "attention=8", "epochs=2", "batch=8", "segment_s=0.5"]
+TINY += ["crop_s=0.4", "shortest_s=0.4"]
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(capsys)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    folder = tmp_path / "speech"
+    lines = ["utterance_id,target"]
+    for one in utterances():
+        (folder / one.source).mkdir(parents=True, exist_ok=True)
+        write_flac16(folder / one.source / f"{one.identifier}.flac", *one.read())
+        lines.append(f"{one.identifier},{one.target}")
+    (tmp_path / "targets.csv").write_text("\n".join(lines))
+    return folder
+
+
+def test_command_trains_seeds_and_ends_with_a_table(shell, corpus, tmp_path):
+    out = tmp_path / "out"
+    targets = tmp_path / "targets.csv"
+    arguments = (
+        "train-attacker",
+        "--data",
+        corpus,
+        "--targets",
+        targets,
+        "--variant",
+        "literal",
+        "--device",
+        "cpu",
+        out,
+    )
+    answer = shell(*arguments, "--seeds", 4, 5, "--set", *TINY)
+    assert answer.code == 0, answer.err
+    assert "mean ± sample deviation" in answer.out
+    assert "only the fresh probe says whether the target is still there" in " ".join(answer.out.split())
+    assert answer.err.count("epoch 2 of 2") == 2
+    assert [load_trained(out / f"seed-{seed}").seed for seed in (4, 5)] == [4, 5]
+    assert "found one. Add --resume" in refusal(shell(*arguments, "--seeds", 4, "--set", *TINY))
+    again = shell(*arguments, "--seeds", 4, "--set", *TINY, "--resume", "--json")
+    assert again.json["seeds"][0]["seed"] == 4
+    assert again.json["recipe"]["largest_weight"] == 1.0
+    assert json.loads((out / "training.json").read_text())["epochs"] == 2
+
+
+def test_command_trains_seeds_side_by_side(shell, corpus, tmp_path):
+    options = ("--data", corpus, "--device", "cpu", "--seeds", 1, 2, "--set", *TINY)
+    assert shell("train-attacker", tmp_path / "beside", "--processes", 2, *options).code == 0
+    assert shell("train-attacker", tmp_path / "after", *options).code == 0
+    for seed in (1, 2):
+        beside, after = (load_trained(tmp_path / name / f"seed-{seed}") for name in ("beside", "after"))
+        assert np.allclose(beside.training_mean, after.training_mean, atol=1e-5)
+
+
+def test_command_keeps_one_recipe_to_a_folder(shell, corpus, tmp_path):
+    out = tmp_path / "out"
+    options = ("train-attacker", out, "--data", corpus, "--device", "cpu", "--seeds", 1, "--set", *TINY)
+    assert shell(*options).code == 0
+    before = (out / "training.json").read_bytes()
+    assert "expected the recipe of this training" in refusal(shell(*options, "width=16", "--resume"))
+    assert (out / "training.json").read_bytes() == before
+    assert shell(*options, "--resume").code == 0
+
+
+def test_command_shares_no_folder_with_another_process(shell, corpus, tmp_path):
+    options = ("train-attacker", tmp_path / "out", "--data", corpus, "--device", "cpu", "--seeds", 1, "--set", *TINY)
+    with lock_folder(tmp_path / "out", ".seed-1.lock"):
+        assert "expected to be alone" in refusal(shell(*options))
+    assert shell(*options).code == 0
+
+
+def test_attack_by_a_trained_attacker_is_centred_as_its_recipe_says(shell, corpus, tmp_path):
+    trained = tmp_path / "trained" / "seed-1"
+    attacker = train(utterances(), PRESET.changed(epochs=1), 1, trained)
+    for name, numbers in (("enrolls", "01"), ("trials", "23")):
+        (tmp_path / name).mkdir()
+        chosen = [one for one in utterances() if one.identifier[-1] in numbers]
+        (tmp_path / name / "utt2spk").write_text("".join(f"{one.identifier} {one.source}\n" for one in chosen))
+    pairs = [(f"s{model}", one) for model in range(3) for one in chosen]
+    lines = [f"{model} {one.identifier} {'target' if model == one.source else 'nontarget'}" for model, one in pairs]
+    (tmp_path / "trials" / "trials").write_text("\n".join(lines) + "\n")
+    answer = shell(
+        "attack",
+        "--enrolment",
+        tmp_path / "enrolls",
+        "--trials",
+        tmp_path / "trials",
+        "--anonymised",
+        corpus,
+        "--trained",
+        trained,
+        "--out",
+        tmp_path / "out",
+    )
+    assert answer.code == 0, answer.err
+    [kept] = (tmp_path / "out").glob("vectors-*.npz")
+    assert attacker.description.model_sha256[:12] in kept.name
+    vectors = read_vectors(kept)
+    assert len(vectors) == 12
+    expected = attacker.embed([one.read()[0] for one in utterances()], 16_000) - attacker.training_mean
+    for one, vector in zip(utterances(), expected, strict=True):
+        assert np.allclose(vectors[one.identifier], vector, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--set", "colour=red"), "expected NAME=VALUE with a name among"),
+        (("--set", "epochs=many"), "expected epochs as a number such as 10"),
+        (("--set", "width=12"), "width: expected a multiple of 8"),
+        (("--variant", "literal"), "Expected the target of every utterance"),
+        (("--seeds", "-1"), "expected a number from 0 to 9223372036854775807"),
+        (("--seeds", "9223372036854775808"), "expected a number from 0 to 9223372036854775807"),
+        (("--processes", "0"), "1 or more"),
+    ],
+)
+def test_command_says_what_is_wrong(shell, corpus, tmp_path, arguments, said):
+    answer = shell("train-attacker", "--data", corpus, "--device", "cpu", tmp_path / "out", *arguments)
+    assert said in refusal(answer)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,296 @@
+"""A whole training: its files, its values, going on after a kill, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from common.errors import MetricInputError
+from common.progress import ignore_progress
+from evaluation.attackers.training import features
+from evaluation.attackers.training.corpus import TrainingUtterance, cut
+from evaluation.attackers.training.loop import plan_training, train
+from evaluation.attackers.training.recipe import PRESETS, with_variant
+from evaluation.attackers.training.trained import (
+    CHECKPOINT,
+    DESCRIPTION,
+    MEASURES,
+    MODEL,
+    VALUES,
+    EpochRecord,
+    Estimate,
+    attacking_encoder,
+    load_trained,
+)
+from speech.encoders.contract import UtteranceError
+from speech.model_files.checkpoints import read_state
+from tests.evaluation.attackers.training.toys import RESUMED, TINY, utterances
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+class StoppedError(Exception):
+    pass
+
+
+def test_training_leaves_an_attacker_and_tells_of_it(tmp_path):
+    epochs: list[EpochRecord] = []
+    estimates: list[Estimate] = []
+    stages: dict[str, tuple[int, int]] = {}
+    attacker = train(
+        utterances(),
+        with_variant(TINY, "literal"),
+        5,
+        tmp_path,
+        lambda stage, *at: stages.update({stage: at}),
+        on_epoch=epochs.append,
+        on_estimate=estimates.append,
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([MODEL, DESCRIPTION, VALUES])
+    assert [one.epoch for one in epochs] == [1, 2, 3]
+    assert attacker.epochs == tuple(epochs)
+    assert set(epochs[0].values) == set(MEASURES)
+    assert [one.values["target_weight"] for one in epochs] == [0.0, 0.0, 1.0]
+    assert epochs[0].values["source_chance"] == pytest.approx(2 / 3)
+    assert epochs[0].values["target_chance"] == 0.5
+    assert len(estimates) == 1
+    assert estimates[0].seconds_left > 0
+    assert set(stages) == {"reading", "features", "training", "training mean", "probe"}
+    assert all(done == total for done, total in stages.values())
+    final = attacker.summary
+    assert (final.n_sources, final.n_targets, final.held_out_segments) == (3, 2, 3)
+    assert final.training_segments == 21
+    assert (final.target_probe.split, final.target_probe_other_sources.split) == ("segment", "source")
+    assert final.source_error == epochs[-1].values["source_error"]
+
+
+def test_attacker_embeds_each_utterance_by_itself(tmp_path):
+    attacker = train(utterances(), TINY.changed(epochs=1), 1, tmp_path)
+    sounds = [one.read()[0] for one in utterances(seconds=0.7)][:3]
+    vectors = attacker.embed(sounds, 16_000)
+    assert (vectors.shape, vectors.dtype) == ((3, 8), np.float32)
+    # Together they are padded; padding counts nowhere, sums come out in another order.
+    shorter = [sounds[0], sounds[1][:6_000], sounds[2]]
+    alone = [attacker.embed([sound], 16_000)[0] for sound in shorter]
+    assert np.allclose(attacker.embed(shorter, 16_000), alone, atol=1e-4 * np.abs(vectors).max())
+    assert np.array_equal(attacking_encoder(attacker).embed(sounds, 16_000), vectors - attacker.training_mean)
+    with pytest.raises(UtteranceError, match=r"Utterance 2 of 2: expected at least 0\.1 s") as short:
+        attacker.embed([sounds[0], sounds[0][:100]], 16_000)
+    assert short.value.position == 1
+    with pytest.raises(UtteranceError, match="expected speech, found silence"):
+        attacker.embed([np.zeros_like(sounds[0])], 16_000)
+    with pytest.raises(MetricInputError, match="Expected speech at 16000 Hz, found 8000 Hz"):
+        attacker.embed(sounds, 8_000)
+
+
+@pytest.mark.parametrize("centre", [True, False])
+def test_attacking_encoder_is_centred_where_the_recipe_says_so(tmp_path, centre):
+    attacker = train(utterances(), TINY.changed(epochs=1, centre=centre), 1, tmp_path)
+    sounds = [one.read()[0] for one in utterances()[:2]]
+    taken_off = attacker.training_mean if centre else 0.0
+    expected = attacker.embed(sounds, 16_000) - taken_off
+    assert np.array_equal(attacking_encoder(attacker).embed(sounds, 16_000), expected)
+
+
+def test_training_mean_is_that_of_the_training_segments(tmp_path):
+    recipe = TINY.changed(epochs=1, crop="grid", crop_s=0.5, shortest_s=0.5)
+    attacker = train(utterances(), recipe, 1, tmp_path)
+    segments = cut(utterances(), recipe, 1)
+    sounds = [
+        utterances()[segments.piece_utterance[row]].read()[0][segments.piece_start[row] :][:8000]
+        for row in segments.training_rows
+    ]
+    # Features are kept as float16, so the mean is a little off.
+    expected = attacker.embed(sounds, 16_000).mean(axis=0)
+    assert np.allclose(attacker.training_mean, expected, atol=0.01 * np.abs(expected).max())
+
+
+def test_killed_training_ends_as_one_that_was_not(tmp_path):
+    command = [sys.executable, "-m", "tests.evaluation.attackers.training.interrupted", str(tmp_path / "killed")]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "standing still\n"
+        finally:
+            process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert (tmp_path / "killed" / CHECKPOINT).is_file()
+    told: list[EpochRecord] = []
+    resumed = train(utterances(), RESUMED, 7, tmp_path / "killed", on_epoch=told.append)
+    whole = train(utterances(), RESUMED, 7, tmp_path / "whole")
+    assert [one.epoch for one in told] == [1, 2, 3]
+    assert [one.values for one in resumed.epochs] == [one.values for one in whole.epochs]
+    states = [read_state(folder / MODEL) for folder in (resumed.folder, whole.folder)]
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[1])
+    assert np.array_equal(resumed.training_mean, whole.training_mean)
+
+
+def test_training_is_cancelled_by_what_progress_raises_and_goes_on(tmp_path):
+    def stop(stage: str, done: int, total: int) -> None:
+        if stage == "training" and done > 2 * total // 3:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        train(utterances(), TINY, 2, tmp_path, stop)
+    assert len((tmp_path / VALUES).read_text().splitlines()) == 3
+    seen: list[int] = []
+    train(utterances(), TINY, 2, tmp_path, lambda stage, done, _: seen.append(done) if stage == "training" else None)
+    steps = seen[-1]
+    assert min(seen) == 2 * steps // 3
+
+
+def test_finished_training_is_not_done_again(tmp_path):
+    first = train(utterances(), TINY.changed(epochs=1), 1, tmp_path)
+    told: list[EpochRecord] = []
+
+    def stop(stage: str, done: int, total: int) -> None:
+        assert stage == "reading"
+
+    again = train(utterances(), TINY.changed(epochs=1), 1, tmp_path, stop, on_epoch=told.append)
+    assert again.description.model_sha256 == first.description.model_sha256
+    assert tuple(told) == first.epochs
+    with pytest.raises(MetricInputError, match="found one of another recipe, seed or corpus"):
+        train(utterances(), TINY.changed(epochs=2), 1, tmp_path)
+
+
+def test_checkpoint_of_another_training_or_a_damaged_one_is_refused(tmp_path):
+    def stop(stage: str, done: int, total: int) -> None:
+        if stage == "training" and done == total // 3 + 1:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        train(utterances(), TINY, 2, tmp_path, stop)
+    with pytest.raises(MetricInputError, match="found one of another recipe, seed or corpus"):
+        train(utterances(), TINY, 3, tmp_path)
+    kept = (tmp_path / CHECKPOINT).read_bytes()
+    (tmp_path / CHECKPOINT).write_bytes(kept[: len(kept) // 2])
+    with pytest.raises(MetricInputError, match=r"found a damaged file\. Delete it to begin anew"):
+        train(utterances(), TINY, 2, tmp_path)
+
+
+@pytest.mark.parametrize("validation", ["tenth of each speaker", "tenth of all"])
+@pytest.mark.parametrize("crop", ["grid", "utterance"])
+def test_every_rule_of_cropping_and_validation_trains(tmp_path, crop, validation):
+    recipe = TINY.changed(
+        epochs=1,
+        crop=crop,
+        crop_s=0.5,
+        shortest_s=0.5 if crop == "utterance" else 0.1,
+        validation=validation,
+        drop_last=False,
+        quietest_amplitude=5e-4,
+    )
+    attacker = train(utterances(sources=2, each=10), recipe, 1, tmp_path)
+    assert attacker.summary.held_out_segments > 0
+    assert 0 <= attacker.summary.source_error <= 1
+    assert attacker.description.targets == ()
+
+
+def test_best_epoch_is_kept(tmp_path):
+    recipe = with_variant(TINY.changed(epochs=4, checkpoint="best"), "stabilised")
+    attacker = train(utterances(), recipe, 1, tmp_path)
+    errors = [one.values["source_error"] for one in attacker.epochs]
+    assert attacker.description.kept_epoch == errors.index(min(errors)) + 1
+    assert attacker.summary.source_error == min(errors)
+
+
+def test_best_epoch_needs_held_out_segments(tmp_path):
+    recipe = TINY.changed(checkpoint="best", validation="tenth of each speaker")
+    with pytest.raises(MetricInputError, match="Expected held-out segments to choose the best epoch by"):
+        train(utterances(), recipe, 1, tmp_path)
+
+
+def test_without_held_out_segments_there_is_no_validation_error(tmp_path):
+    attacker = train(utterances(), TINY.changed(epochs=1, validation="tenth of each speaker"), 1, tmp_path)
+    assert (attacker.summary.source_error, attacker.summary.held_out_segments) == (None, 0)
+    probe = attacker.summary.source_probe
+    assert (probe.n_test, probe.split) == (4, "training segment")  # a fifth of them
+
+
+def test_utterances_that_teach_nothing_are_counted(tmp_path):
+    short = [replace(one, identifier=f"{one.identifier}-short") for one in utterances(each=1, seconds=0.3)]
+    attacker = train([*utterances(), *short], TINY.changed(epochs=1), 1, tmp_path)
+    assert load_trained(attacker.folder).summary.unused_utterances == 3
+
+
+def test_features_that_do_not_fit_are_computed_for_each_batch(monkeypatch):
+    recipe = TINY.changed(crop="utterance", crop_s=0.5, validation="tenth of all")
+    data = utterances(sources=2, each=2)
+    segments = cut(data, recipe, 1)
+    device = torch.device("cpu")
+    kept = features.make_store(data, segments, device, ignore_progress)
+    read = features.make_store(data, segments, device, ignore_progress, limit_bytes=0)
+    assert isinstance(read, features.ReadFeatures)
+    pieces, starts = np.array([0, 3, 2]), np.array([0, 40, 80])
+    for frames in (20, 51):
+        (ours, ours_valid), (theirs, theirs_valid) = (one.batch(pieces, starts, frames) for one in (kept, read))
+        # Windows of kept features know the whole utterance at their edges; and they are float16.
+        assert torch.allclose(ours[:, 2:-2], theirs[:, 2:-2], atol=1.5)
+        assert (ours_valid is None) == (theirs_valid is None)
+        if ours_valid is not None:
+            assert ours_valid.tolist() == theirs_valid.tolist()
+
+
+def test_corpora_without_anything_to_learn_are_refused(tmp_path):
+    data = utterances()
+    one_speaker = [replace(one, source="s0") for one in data]
+    with pytest.raises(MetricInputError, match="at least 2 source speakers to tell apart, found 1 in 12 utterances"):
+        train(one_speaker, TINY, 1, tmp_path)
+    with pytest.raises(MetricInputError, match="at least 2 utterances to train on, found 1"):
+        train(data[:1], TINY, 1, tmp_path)
+    with pytest.raises(MetricInputError, match="at least 2 utterances to train on, found 0"):
+        train([], TINY, 1, tmp_path)
+    with pytest.raises(MetricInputError, match=r"speech of 0\.4 s or more to learn from, found 0 in 0 pieces"):
+        train(utterances(seconds=0.3), TINY, 1, tmp_path)
+    untargeted = [replace(one, target=None) for one in data]
+    with pytest.raises(MetricInputError, match="found 12 of 12 without, such as s0-0"):
+        train(untargeted, with_variant(TINY, "literal"), 1, tmp_path)
+    with pytest.raises(MetricInputError, match="found only t1"):
+        train([replace(one, target="t1") for one in data], with_variant(TINY, "literal"), 1, tmp_path)
+    slow = TrainingUtterance("slow", "s9", lambda: (np.zeros(16_000, dtype=np.int16), 8_000))
+    with pytest.raises(MetricInputError, match="slow: expected one channel at 16000 Hz, found"):
+        train([*data, slow], TINY, 1, tmp_path)
+    with pytest.raises(MetricInputError, match="s0-0 more than once"):
+        train([*data, data[0]], TINY, 1, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_damaged_attackers_are_refused(tmp_path):
+    with pytest.raises(MetricInputError, match=r"found no recipe\.json"):
+        load_trained(tmp_path)
+    train(utterances(), TINY.changed(epochs=1), 1, tmp_path)
+    weights, description = (tmp_path / MODEL).read_bytes(), (tmp_path / DESCRIPTION).read_text()
+    (tmp_path / MODEL).write_bytes(weights[:-8])
+    with pytest.raises(MetricInputError, match="found other bytes"):
+        load_trained(tmp_path)
+    (tmp_path / MODEL).write_bytes(weights)
+    (tmp_path / DESCRIPTION).write_text(description[:-9])
+    with pytest.raises(MetricInputError, match="found a damaged file"):
+        load_trained(tmp_path)
+    (tmp_path / DESCRIPTION).write_text(json.dumps(json.loads(description) | {"format": 99}))
+    with pytest.raises(MetricInputError, match="expected format 1, found 99"):
+        load_trained(tmp_path)
+    (tmp_path / DESCRIPTION).write_text(description)
+    (tmp_path / VALUES).write_text("epoch\none\n")
+    with pytest.raises(MetricInputError, match="expected the values of the epochs"):
+        load_trained(tmp_path)
+    (tmp_path / MODEL).unlink()
+    with pytest.raises(MetricInputError, match=r"expected model\.safetensors beside recipe\.json"):
+        load_trained(tmp_path)
+
+
+def test_plan_counts_what_a_training_does():
+    plan = plan_training([1.1] * 12, TINY, 3)
+    segments = cut(utterances(), TINY, 1)
+    assert plan.segments == segments.source.size
+    assert (plan.steps_per_epoch, plan.steps) == (2, 6)
+    spane = plan_training([10.0] * 1000, PRESETS["spane"], 40)
+    assert round(spane.parameters / 1e6, 1) == 20.8
+    assert spane.bytes_needed > 16 * spane.parameters

@@ -1,0 +1,86 @@
+"""A training of the x-vector network: its encoder, its classifier, and going on after a stop."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from evaluation.attackers.training.heads import build_encoder, build_source_head, source_loss
+from evaluation.attackers.training.loop import plan_training, train
+from evaluation.attackers.training.recipe import PRESETS, with_variant
+from evaluation.attackers.training.trained import CHECKPOINT, DESCRIPTION, MODEL, attacking_encoder, load_trained
+from speech.encoders.networks import XvectorClassifier, XvectorTdnn
+from speech.model_files.checkpoints import read_state
+from tests.evaluation.attackers.training.toys import TINY, TINY_XVECTOR, utterances
+
+
+class StoppedError(Exception):
+    pass
+
+
+def same_weights(one, other) -> bool:
+    states = [read_state(attacker.folder / MODEL) for attacker in (one, other)]
+    return all(torch.equal(states[0][name], states[1][name]) for name in states[0].keys() | states[1].keys())
+
+
+def test_training_leaves_an_xvector_that_loads_as_an_encoder(tmp_path):
+    attacker = train(utterances(), with_variant(TINY_XVECTOR, "literal"), 1, tmp_path)
+    assert [one.epoch for one in attacker.epochs] == [1, 2]
+    assert attacker.epochs[1].values["learning_rate"] == pytest.approx(1e-4)
+    assert attacker.epochs[0].values["source_error"] is not None
+    assert json.loads((tmp_path / DESCRIPTION).read_text())["recipe"]["network"] == "x-vector"
+    names = set(read_state(tmp_path / MODEL))
+    assert names == set(build_encoder(TINY_XVECTOR).state_dict())
+    sounds = [one.read()[0] for one in utterances()[:3]]
+    expected = attacker.embed(sounds, 16_000) - attacker.training_mean
+    assert np.array_equal(attacking_encoder(load_trained(tmp_path)).embed(sounds, 16_000), expected)
+
+
+def test_vectors_do_not_depend_on_the_batch(tmp_path):
+    attacker = train(utterances(), TINY_XVECTOR, 1, tmp_path)
+    whole = [one.read()[0] for one in utterances()[:3]]
+    sounds = [whole[0], whole[1][:6_000], whole[2][:9_001]]
+    alone = np.concatenate([attacker.embed([sound], 16_000) for sound in sounds])
+    together = attacker.embed(sounds, 16_000)
+    assert np.allclose(together, alone, atol=1e-4 * np.abs(alone).max())
+    assert not np.allclose(alone[0], alone[1], atol=1e-2 * np.abs(alone).max())
+
+
+@pytest.mark.parametrize("variant", ["none", "stabilised"])
+def test_stopped_training_ends_as_one_that_was_not(tmp_path, variant):
+    recipe = with_variant(TINY_XVECTOR, variant)
+
+    def stop(stage: str, done: int, total: int) -> None:
+        if stage == "training" and done > total // 2:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        train(utterances(), recipe, 3, tmp_path / "stopped", stop)
+    assert (tmp_path / "stopped" / CHECKPOINT).is_file()
+    resumed = train(utterances(), recipe, 3, tmp_path / "stopped")
+    whole = train(utterances(), recipe, 3, tmp_path / "whole")
+    assert same_weights(resumed, whole)
+    assert [one.values for one in resumed.epochs] == [one.values for one in whole.epochs]
+
+
+def test_source_classifier_is_a_plain_softmax():
+    torch.manual_seed(0)
+    head = build_source_head(TINY_XVECTOR, 8, 5)
+    assert isinstance(head, XvectorClassifier)
+    vectors, labels = torch.randn(6, 8), torch.arange(6) % 5
+    logits = head.layers[:-1](vectors)
+    expected = torch.nn.functional.cross_entropy(logits, labels)
+    assert torch.allclose(source_loss(head, vectors, labels, TINY_XVECTOR), expected)
+
+
+def test_recipe_decides_the_network_and_its_cost():
+    assert isinstance(build_encoder(TINY_XVECTOR), XvectorTdnn)
+    assert not isinstance(build_encoder(TINY), XvectorTdnn)
+    plan = plan_training([10.0] * 1000, PRESETS["x-vector"], 40)
+    assert round(plan.parameters / 1e6, 1) == 4.2
+    # Features of 24 bands, two bytes each, are part of it.
+    longer = plan_training([20.0] * 1000, PRESETS["x-vector"], 40)
+    assert longer.bytes_needed - plan.bytes_needed == 10_000 * 100 * 24 * 2

@@ -1,0 +1,221 @@
+"""``python -m evaluation score``: the numbers, the figure, every refusal with its sentence."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from common.errors import MetricInputError
+from common.problems import Problem, Severity
+from common.terminal import PROBLEMS_PER_KIND, format_problems, print_json, print_message, print_text, problem_rows
+from evaluation.metrics.bootstrap import bootstrap_detection, draw_speakers
+from evaluation.metrics.catalogue import DETECTION_METRICS
+from evaluation.scoring.recomputation import join_files, measure_scores
+from tests.evaluation.commands import SPEAKERS, refusal, write_test
+from tests.evaluation.reference import SHARED
+
+ROOT = Path(__file__).resolve().parents[3]
+LIBRISPEECH = SHARED / "vpc-librispeech"
+needs_scores = pytest.mark.skipif(not LIBRISPEECH.is_dir(), reason=f"{LIBRISPEECH} is not here")
+
+
+def test_score_json_holds_every_metric_with_every_digit(shell, tmp_path):
+    scores, trials = write_test(tmp_path / "one")
+    answer = shell("score", "--scores", scores, "--trials", trials, "--json")
+    [result] = answer.json["results"]
+    expected = measure_scores(scores, trials)
+    assert (answer.code, answer.err) == (0, "")
+    assert result["metrics"] == dict(expected.values())
+    assert result["kaldi_threshold"] == expected.kaldi_threshold
+    assert (result["n_target"], result["n_nontarget"], result["name"]) == (24, 72, "one")
+    assert answer.json["units"] == {key: metric.unit for key, metric in DETECTION_METRICS.items()}
+    assert answer.json["problems"] == []
+
+
+def test_score_table_has_a_line_for_each_metric_and_a_column_for_each_file(shell, tmp_path):
+    first, trials = write_test(tmp_path / "first")
+    second, _ = write_test(tmp_path / "second", shift=0.5)
+    answer = shell("score", "--scores", first, second, "--trials", trials)
+    lines = answer.out.splitlines()
+    assert lines[0].split() == ["first", "second"]
+    values = [measure_scores(path, trials) for path in (first, second)]
+    for key, metric in DETECTION_METRICS.items():
+        [line] = [line for line in lines if line.startswith((f"{metric.label},", f"{metric.label}  "))]
+        assert line.split()[-2:] == [f"{one.values()[key]:.{metric.decimals}f}" for one in values]
+    assert len({len(line) for line in lines[2:16]}) == 1  # aligned
+
+
+def test_score_labels_name_the_columns(shell, tmp_path):
+    first, trials = write_test(tmp_path / "first")
+    second, _ = write_test(tmp_path / "second")
+    answer = shell("score", "--scores", first, second, "--trials", trials, "--label", "lazy", "ignorant")
+    assert answer.out.splitlines()[0].split() == ["lazy", "ignorant"]
+    wrong = shell("score", "--scores", first, second, "--trials", trials, "--label", "lazy")
+    assert "a name of its own for each of 2 score files, found 1" in refusal(wrong)
+
+
+def test_score_intervals_are_those_of_the_bootstrap(shell, tmp_path):
+    scores, trials = write_test(tmp_path / "one")
+    answer = shell("score", "--scores", scores, "--trials", trials, "--bootstrap", 40, "--seed", 7, "--json")
+    joined = join_files(scores, trials)
+    owners = [name.decode().split("-")[0] for name in joined.utterances.tolist()]
+    models = [name.decode() for name in joined.models.tolist()]
+    draws = draw_speakers(SPEAKERS, 40, np.random.default_rng(7))
+    expected = bootstrap_detection(joined.scores, joined.targets, models, owners, draws)
+    intervals = answer.json["results"][0]["intervals"]
+    for key, scale in (("kaldi_eer", 100), ("min_cllr", 1)):
+        interval = expected[key].interval()
+        assert intervals[key]["lower"] == scale * interval.lower
+        assert intervals[key]["upper"] == scale * interval.upper
+        assert intervals[key]["estimate"] == answer.json["results"][0]["metrics"][key]
+    assert answer.json["bootstrap"] == {"resamples": 40, "seed": 7, "level": 0.95}
+    shown = shell("score", "--scores", scores, "--trials", trials, "--bootstrap", 40, "--seed", 7).out
+    limits = intervals["kaldi_eer"]
+    assert f"{limits['lower']:.3f} to {limits['upper']:.3f}" in shown
+    assert shown.splitlines()[0].split("  ")[-1] == "95 % interval"
+
+
+def test_score_draws_the_figure_by_its_ending(shell, tmp_path):
+    scores, trials = write_test(tmp_path / "one")
+    paths = [tmp_path / f"det.{ending}" for ending in ("svg", "pdf", "png", "csv")]
+    answer = shell("score", "--scores", scores, "--trials", trials, "--det", *paths)
+    assert answer.code == 0
+    assert [path.read_bytes()[:4] for path in paths] == [b"<?xm", b"%PDF", b"\x89PNG", b"labe"]
+    assert "DET curves" in ElementTree.parse(paths[0]).getroot().get("aria-label", "")
+    with paths[3].open(newline="") as file:
+        [first, *_] = csv.DictReader(file)
+    assert float(first["miss_rate"]) == measure_scores(scores, trials).kaldi_eer
+
+
+def test_score_reports_every_problem_and_still_measures_what_is_there(shell, tmp_path):
+    scores, trials = write_test(tmp_path / "one")
+    lines = scores.read_text().splitlines(keepends=True)
+    scores.write_text("".join([*lines[2:], lines[5], "s1 stranger 0.5\n", "s2 s1-0 nan\n"]))
+    answer = shell("score", "--scores", scores, "--trials", trials)
+    assert answer.code == 1
+    for kind in ("missing score", "extra score", "repeated score"):
+        assert f"error: {kind}\n" in answer.err
+    assert f"{trials}, line 1: expected a score of “s1 s1-0”" in answer.err
+    assert "EER (Kaldi), %" in answer.out
+    assert "trials without a score" in answer.out
+    with pytest.raises(MetricInputError, match="s1 stranger"):
+        measure_scores(scores, trials)
+
+
+def test_score_of_inverted_scores_warns_and_ends_well(shell, tmp_path):
+    scores, trials = write_test(tmp_path / "one", shift=-3.0)
+    answer = shell("score", "--scores", scores, "--trials", trials)
+    assert answer.code == 0
+    assert answer.err.startswith("warning: inverted scores\n")
+    assert "above 50 %" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "the following arguments are required: --scores, --trials"),
+        (["--scores", "nowhere", "--trials", "trials"], "nowhere: expected a readable text file"),
+        (["--scores", "scores", "--trials", "empty"], "empty: expected at least one line, found none"),
+        (["--scores", "binary", "--trials", "trials"], "binary, line 1: expected UTF-8 text, found UTF-16"),
+        (["--scores", ".", "--trials", "trials"], ".: expected a text file, found a folder"),
+        (["--scores", "scores", "--trials", "targets"], "expected scores of target and nontarget trials of targets"),
+        (["--scores", "scores", "scores", "--trials", "trials"], "a path of its own for each of 2 score files"),
+        (["--scores", "scores", "--trials", "trials", "--det", "x.gif"], "x.gif: expected a figure that ends in svg"),
+        (["--scores", "scores", "--trials", "trials", "--det", "no/x.svg"], "expected a file that can be written"),
+        (["--scores", "scores", "--trials", "trials", "--seed", "1"], "Expected --bootstrap with --seed"),
+        (["--scores", "scores", "--trials", "trials", "--bootstrap", "1"], "resamples of 2 or more, found “1”"),
+        (["--scores", "scores", "--trials", "trials", "--bootstrap", "9", "--seed", "-1"], "of 0 or more, found -1"),
+        (
+            ["--scores", "scores", "--trials", "trials", "--bootstrap", "9", "--utt2spk", "no"],
+            "no: expected the speaker",
+        ),
+        (["--scores", "scores", "--trials", "trials", "--bootstrap", "9", "--utt2spk", "few"], "such as “s1-1”"),
+    ],
+)
+def test_score_refuses_in_one_sentence(shell, tmp_path, monkeypatch, arguments, sentence):
+    write_test(tmp_path)
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "targets").write_text("s1 s1-0 target\n")
+    (tmp_path / "few").write_text("s1-0 s1\n")
+    monkeypatch.chdir(tmp_path)
+    assert sentence in refusal(shell("score", *arguments))
+
+
+@needs_scores
+@pytest.mark.parametrize(
+    ("enrolment", "trial", "gender", "eer"),
+    [
+        ("", "", "f", 2.983),
+        ("", "_anon", "f", 64.35),
+        ("_anon", "_anon", "f", 3.125),
+        ("", "", "m", 0.1553),
+        ("", "_anon", "m", 74.22),
+        ("_anon", "_anon", "m", 0.1553),
+    ],
+)
+def test_score_gives_the_published_eers_of_real_score_files(shell, enrolment, trial, gender, eer):
+    trials = f"libri_dev_trials_{gender}"
+    scores = LIBRISPEECH / "scores-ohnn" / f"ASV-libri_dev_enrolls{enrolment}-{trials}{trial}" / "scores"
+    answer = shell("score", "--scores", scores, "--trials", LIBRISPEECH / "data" / trials / "trials", "--json")
+    assert answer.code == 0
+    assert f"{answer.json['results'][0]['metrics']['kaldi_eer']:.4g}" == f"{eer:g}"
+
+
+def test_program_ends_well_when_the_reader_leaves(tmp_path):
+    command = f"{sys.executable} -m evaluation list | head -1; exit ${{PIPESTATUS[0]}}"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    answer = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "Metrics\n", "")
+
+
+def test_program_ends_well_when_the_reader_is_gone_before_the_first_line(tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "evaluation", "list"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_program_writes_what_its_terminal_can_show(tmp_path):
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "evaluation", "list"]
+    answer = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "Pitch correlation ?F0" in answer.stdout
+
+
+def test_a_terminal_is_not_told_what_to_do_by_names_in_files(capsys):
+    """No escape sequences, no carriage returns, no halves of characters; JSON keeps everything, escaped."""
+    name = "T\x1b[2J1\r\x9b0\ud800\tü"
+    print_text(name)
+    print_message(f"{name}\nb")
+    print_json({"name": "T\x1b\x9b\x7f"})
+    said = capsys.readouterr()
+    assert said.out.startswith("T�[2J1��0�\tü\n")
+    assert said.err == "T�[2J1��0�\tü\nb\n"
+    assert json.loads(said.out.split("\n", 1)[1]) == {"name": "T\x1b\x9b\x7f"}
+    assert not {"\x1b", "\x7f", "\x9b"} & set(said.out)
+
+
+def test_long_lists_of_problems_are_cut_on_a_terminal_and_whole_in_json():
+    problems = [Problem("missing-score", "trials", "a score", "none", "Score it.", line=line) for line in range(1, 31)]
+    note = Problem("blank-line", "trials", "an entry", "a blank line", "Remove it.", Severity.NOTE, 40)
+    heading, *sentences, rest, note_heading, note_sentence = format_problems([note, *problems])
+    assert (heading, note_heading) == ("error: missing score", "note: blank line")
+    assert sentences == [f"  {problem.sentence()}" for problem in problems[:PROBLEMS_PER_KIND]]
+    assert rest == "  … and 10 more; --json lists all."
+    assert note_sentence == f"  {note.sentence()}"
+    assert [row["line"] for row in problem_rows(problems)] == list(range(1, 31))

@@ -1,0 +1,136 @@
+"""A challenge with everything in it, and its people with their access tokens."""
+
+import json
+from datetime import timedelta
+
+from django.test import Client
+from django.utils import timezone
+
+from portal.accounts.models import AccessToken
+from portal.accounts.services import create_token
+from portal.core.storage import replace_named, store_bytes
+from portal.submissions.models import Submission, Upload
+from portal.submissions.uploads import upload_path
+from tests.portal.attacked import attacked, recognised
+from tests.portal.factories import (
+    make_corpus,
+    make_edition,
+    make_operator,
+    make_organizer,
+    make_submission,
+    make_team,
+    make_team_system,
+    make_user,
+)
+from tests.portal.measured import measured, planned
+from tests.portal.objective import make_objective_run, ranked_numbers
+from tests.portal.submissions.test_pages import make_full
+from tests.portal.trainings import make_training
+
+ALL_SCOPES = list(AccessToken.Scope.values)
+
+
+def token_of(user, scopes=ALL_SCOPES, **fields):
+    """The secret of a new token."""
+    return create_token(user=user, name="test", scopes=scopes, **{"expires_at": None} | fields)[1]
+
+
+class Api:
+    """A program that asks for a person; with None it says not who it is."""
+
+    def __init__(self, user=None, scopes=ALL_SCOPES, **fields):
+        headers = {"authorization": f"Bearer {token_of(user, scopes, **fields)}"} if user else {}
+        self.client = Client(headers=headers, raise_request_exception=False)
+
+    def get(self, path, **headers):
+        return self.client.get(f"/api/{path}", headers=headers)
+
+    def post(self, path, body=None, **headers):
+        return self.client.post(f"/api/{path}", body or {}, content_type="application/json", headers=headers)
+
+    def send(self, method, path, body):
+        return self.client.generic(method, f"/api/{path}", json.dumps(body), content_type="application/json")
+
+    def ask(self, method, path):
+        return self.client.generic(method, f"/api/{path}")
+
+
+class Challenge:
+    """An edition with a rival team and a team whose evaluated submission has all that a submission can have."""
+
+    def __init__(self):
+        self.organizer, self.owner, self.member, self.rival = make_organizer(), make_user(), make_user(), make_user()
+        corpus = make_corpus("tones", speakers=4)
+        self.edition = make_edition(corpus, organizers=[self.organizer], name="vpc", scores_required=False)
+        self.team = make_team(self.edition, owner=self.owner, members=[self.member], name="Alder")
+        self.rival_team = make_team(self.edition, owner=self.rival, name="Birch")
+        self.system = make_team_system(self.team)
+        self.submission = make_full(self.system, state=Submission.State.EVALUATED)
+        Submission.objects.filter(pk=self.submission.pk).update(upload=self.make_upload("complete"))
+        self.submission.refresh_from_db()
+        self.runs = [measured(self.system, one, rho=(0.2, 0.6)) for one in corpus.data_sets.all()]
+        self.run = make_objective_run(
+            self.submission,
+            ranked_numbers(self.edition, eer=16.0, wer=8.5, pitch=0.42),
+            missing=[("G_VD of a set", "its matrices are missing", False)],
+        )
+        # As if the portal had run the team's own system: its page is theirs, the voices are the organizers'.
+        planned(self.system, corpus.data_sets.get(name="tones_enrolls"))
+        self.training = make_training(self.submission)
+        self.attack = attacked(self.submission, sets=["libri_test_trials_f"])
+        recognised(self.submission)
+        self.upload = self.make_upload("receiving")
+        self.invitation = self.team.invitations.create(
+            email="new@test.example", secret_hash="0" * 64, expires_at=timezone.now() + timedelta(days=1)
+        )
+        self.draw_figures()
+
+    def make_upload(self, state):
+        upload = Upload.objects.create(
+            edition=self.edition,
+            team=self.team,
+            file_name="hidden-archive.zip",
+            size=10,
+            offset=4,
+            state=state,
+            system_kind="primary",
+            created_by=self.owner,
+            expires_at=timezone.now() + timedelta(days=1),
+        )
+        upload_path(upload).write_bytes(b"abcd")
+        return upload
+
+    def draw_figures(self):
+        for run in self.runs:
+            for theme in ("light.svg", "dark.svg", "light.png", "light.pdf"):
+                replace_named(f"derived/figures/{run.pk}/pitch-{theme}", b"<svg/>")
+        measure = self.runs[0].measures.first()
+        measure.f0_original = measure.f0_anonymised = store_bytes(_f0(), ".npz")
+        measure.save()
+        self.file = measure.file
+
+    def publish(self):
+        self.edition.published_at = timezone.now()
+        self.edition.save()
+
+    def people(self):
+        """Who has nothing to do with the team, by what they are."""
+        return {
+            "rival": self.rival,
+            "stranger": make_user(),
+            "other organizer": make_organizer(),
+            "operator": make_operator(),
+        }
+
+
+def _f0():
+    import io
+
+    import numpy as np
+
+    packed = io.BytesIO()
+    np.savez(packed, hz=np.full(10, 100.0), start_s=0.0, step_s=0.01, estimator="test")
+    return packed.getvalue()
+
+
+__all__ = ["Api", "Challenge", "make_submission", "token_of"]

@@ -1,0 +1,417 @@
+"""The API: what each address answers, to whom, and how it says no."""
+
+import csv
+import io
+import json
+from datetime import timedelta
+
+import pytest
+from django.core import mail
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from portal.accounts.models import AccessToken
+from portal.core.models import AuditEvent
+from portal.intake.expectation import ExpectedSubmission
+from portal.submissions.models import Submission
+from portal.teams.models import Team
+from tests.portal.api.calls import Api, Challenge
+from tests.portal.factories import make_edition, make_submission, make_team, make_team_system, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def challenge():
+    return Challenge()
+
+
+@pytest.fixture
+def team(challenge):
+    return Api(challenge.owner)
+
+
+@pytest.fixture
+def organizer(challenge):
+    return Api(challenge.organizer)
+
+
+def read_problem(response, status):
+    """The sentence of a problem document."""
+    assert (response.status_code, response["Content-Type"]) == (status, "application/problem+json"), response.content
+    content = response.json()
+    assert (content["status"], content["type"]) == (status, "about:blank")
+    assert content["title"]
+    return content["detail"]
+
+
+# What the addresses answer -------------------------------------------------------------------------
+
+
+def test_me_tells_who_asks_by_which_token(challenge):
+    content = Api(challenge.owner, ["read"]).get("me").json()
+    assert (content["email"], content["is_organizer"]) == (challenge.owner.email, False)
+    assert (content["token"]["scopes"], content["organises"]) == (["read"], [])
+    assert [one["label"] for one in content["teams"]] == ["T01"]
+    assert Api(challenge.organizer).get("me").json()["organises"] == ["vpc"]
+
+
+def test_session_may_read_without_a_token(challenge):
+    client = Client()
+    client.force_login(challenge.owner)
+    assert client.get("/api/me").json()["token"] is None
+
+
+def test_edition_tells_what_the_asker_is_in_it(challenge, team, organizer):
+    content = team.get("editions/vpc/").json()
+    assert (content["your_team"], content["you_organise"]) == (challenge.team.pk, False)
+    assert (content["submission_phase"], content["registration_phase"]) == ("open", "open")
+    assert organizer.get("editions/vpc/").json()["you_organise"] is True
+    anonymous = Api().get("editions/").json()
+    assert [(one["name"], one["your_team"]) for one in anonymous["results"]] == [("vpc", None)]
+
+
+def test_expected_is_what_verify_reads(challenge, team):
+    expected = ExpectedSubmission.from_json(team.get("editions/vpc/expected").content)
+    assert (expected.edition, len(expected.utterances)) == ("vpc", 16)
+    assert all(one.pcm_sha256 for one in expected.utterances.values())
+
+
+def test_expected_is_for_approved_teams_and_organizers_only(challenge, organizer):
+    assert organizer.get("editions/vpc/expected").status_code == 200
+    waiting = make_user()
+    make_team(challenge.edition, owner=waiting, state=Team.State.WAITING, number=None)
+    for user in (waiting, make_user()):
+        read_problem(Api(user).get("editions/vpc/expected"), 404)
+
+
+def test_expected_of_a_further_version_tells_what_it_would_inherit(challenge, team, organizer):
+    for wanted in (challenge.system.label.lower(), challenge.system.name):
+        for asker in (team, organizer):
+            found = ExpectedSubmission.from_json(asker.get(f"editions/vpc/expected?system={wanted}").content).inherited
+            assert (found.system, found.version) == (challenge.system.label, challenge.submission.version)
+            assert sum(map(len, found.speech.values())) == challenge.submission.files.count() > 0
+            assert found.documents == ("paper/system <b>.pdf",)
+    assert ExpectedSubmission.from_json(team.get("editions/vpc/expected").content).inherited is None
+
+
+def test_expected_of_a_further_version_is_for_its_team_and_organizers_only(challenge):
+    challenge.publish()
+    for user in (challenge.rival, make_user()):
+        read_problem(Api(user).get(f"editions/vpc/expected?system={challenge.system.name}"), 404)
+    read_problem(Api(challenge.owner).get("editions/vpc/expected?system=%00"), 404)
+    other = make_edition(name="other")
+    make_team(other, owner=challenge.owner)
+    read_problem(Api(challenge.owner).get(f"editions/other/expected?system={challenge.system.name}"), 404)
+
+
+def test_submission_shows_timeline_counts_and_report(challenge, team):
+    content = team.get(f"submissions/{challenge.submission.pk}/").json()
+    assert (content["system"], content["label"], content["version"]) == ("vpc-t01-p1", "T01-p1", 1)
+    assert [step["state"] for step in content["timeline"]] == ["evaluated"]
+    assert [cause["code"] for cause in content["report_summary"]] == ["missing", "truncated", "quiet"]
+    assert {one["name"]: one["new"] for one in content["data_sets"]}["tones_enrolls"] == 8
+    assert content["archive"] == {"file_name": "hidden-archive.zip", "size": 10, "sha256": ""}
+    assert [one["path"] for one in content["documents"]] == ["paper/system <b>.pdf"]
+    assert {one["kind"] for one in content["jobs"]} == {
+        "anonymize",
+        "measure",
+        "objective",
+        "attack",
+        "recognition",
+        "train-attacker",
+    }
+
+
+def test_report_comes_as_json_and_csv(challenge, team):
+    path = f"submissions/{challenge.submission.pk}/report"
+    content = team.get(path).json()
+    assert (content["errors"], len(content["findings"])) == (2, 3)
+    by_format, by_header = team.get(f"{path}?format=csv"), team.get(path, accept="text/csv")
+    assert by_format.content == by_header.content
+    rows = list(csv.reader(io.StringIO(by_format.content.decode())))
+    assert (rows[0][0], len(rows)) == ("data_set", 4)
+
+
+def test_submissions_are_filtered(challenge, organizer):
+    make_submission(make_team_system(challenge.rival_team))
+    counts = {"": 2, "edition=vpc": 2, "edition=other": 0, "system=vpc-t01-p1": 1, "state=refused": 0}
+    assert {query: organizer.get(f"submissions/?{query}").json()["count"] for query in counts} == counts
+    assert Api(challenge.rival).get("submissions/").json()["count"] == 1
+
+
+def test_lists_come_in_pages(challenge, team):
+    for _ in range(3):
+        make_submission(challenge.system)
+    content = team.get("submissions/?page_size=3&page=2").json()
+    assert (content["count"], len(content["results"]), content["next"]) == (4, 1, None)
+    assert "page_size=3" in content["previous"]
+    read_problem(team.get("submissions/?page=9"), 404)
+
+
+def test_values_hold_claims_for_their_own_only(challenge, team):
+    challenge.publish()
+    [own, public] = [api.get("systems/vpc-t01-p1/values").json() for api in (team, Api())]
+    assert len(own["numbers"]) == len(public["numbers"]) > 10
+    assert {"reported", "agrees"} <= own["numbers"][0].keys()
+    assert not {"reported", "agrees"} & public["numbers"][0].keys()
+    assert "missing" in own
+    assert "missing" not in public
+    assert {row["metric"] for row in own["speech"]} > {"pitch_correlation"}
+    rows = list(csv.reader(io.StringIO(team.get("systems/vpc-t01-p1/values?format=csv").content.decode())))
+    assert len(rows) == len(own["numbers"]) + 1
+
+
+def test_own_ask_for_a_version(challenge, team):
+    make_submission(challenge.system, state=Submission.State.REFUSED)
+    assert team.get("systems/vpc-t01-p1/values?version=2").json()["numbers"] == []
+    read_problem(team.get("systems/vpc-t01-p1/values?version=3"), 404)
+    read_problem(team.get("systems/vpc-t01-p1/values?version=two"), 400)
+    challenge.publish()
+    read_problem(Api(challenge.rival).get("systems/vpc-t01-p1/values?version=2"), 404)
+    assert Api(challenge.rival).get("systems/vpc-t01-p1/").json()["versions"] == []
+    assert [one["version"] for one in team.get("systems/vpc-t01-p1/").json()["versions"]] == [2, 1]
+
+
+def test_files_tell_the_measures_of_utterances(challenge, team):
+    content = team.get("systems/vpc-t01-p1/files?data_set=tones_enrolls").json()
+    assert content["count"] == 8
+    assert {one["pitch_correlation"] for one in content["results"]} == {0.2, 0.6}
+    assert "data_set" in read_problem(team.get("systems/vpc-t01-p1/files"), 400)
+
+
+def test_leaderboard_is_public_once_published(challenge, organizer):
+    assert organizer.get("editions/vpc/leaderboard").json()["rankings"]
+    for user in (None, challenge.owner):
+        read_problem(Api(user).get("editions/vpc/leaderboard"), 404 if user else 401)
+    published = organizer.post("editions/vpc/leaderboard/publish").json()
+    assert published["published_at"]
+    assert Api().get("editions/vpc/leaderboard").json()["edition"] == "vpc"
+    assert Api().get("editions/vpc/leaderboard", accept="text/csv").content.startswith(b"minimum_eer,")
+
+
+# What they do --------------------------------------------------------------------------------------
+
+
+def test_organizer_steers_the_leaderboard(challenge, organizer):
+    assert "not published" in read_problem(organizer.post("editions/vpc/leaderboard/unpublish"), 409)
+    assert organizer.post("editions/vpc/leaderboard/publish").status_code == 200
+    assert organizer.post("editions/vpc/leaderboard/freeze").json()["frozen_at"]
+    future = (timezone.now() + timedelta(days=1)).isoformat()
+    assert "has passed" in read_problem(organizer.post("editions/vpc/leaderboard/freeze", {"at": future}), 409)
+    assert organizer.post("editions/vpc/leaderboard/unfreeze").json()["frozen_at"] is None
+    assert organizer.post("editions/vpc/leaderboard/unpublish").json()["published_at"] is None
+    deeds = set(AuditEvent.objects.filter(actor=challenge.organizer).values_list("action", flat=True))
+    assert deeds > {"board.published", "board.frozen", "board.unfrozen", "board.unpublished"}
+
+
+def test_organizer_decides_about_a_team(challenge, organizer):
+    waiting = make_team(challenge.edition, state=Team.State.WAITING, number=None)
+    decided = organizer.post(f"teams/{waiting.pk}/decide", {"decision": "approve", "note": "Welcome."}).json()
+    assert (decided["state"], decided["label"], decided["state_note"]) == ("approved", "T03", "Welcome.")
+    assert "already" in read_problem(organizer.post(f"teams/{waiting.pk}/decide", {"decision": "approve"}), 409)
+    assert "decision" in read_problem(organizer.post(f"teams/{waiting.pk}/decide", {"decision": "perhaps"}), 400)
+    assert organizer.get("editions/vpc/teams/").json()["count"] == 3
+
+
+def test_owner_invites_and_revokes(challenge, team):
+    made = team.post(f"teams/{challenge.team.pk}/invitations/", {"email": "ada@uni.example"})
+    assert (made.status_code, made.json()["state"], mail.outbox[-1].to) == (201, "open", ["ada@uni.example"])
+    path = f"teams/{challenge.team.pk}/invitations/{made.json()['id']}/revoke"
+    assert team.post(path).json()["state"] == "revoked"
+    read_problem(team.post(path), 409)
+    read_problem(team.post(f"teams/{challenge.team.pk}/invitations/", {"email": "no address"}), 400)
+    read_problem(Api(challenge.member).get(f"teams/{challenge.team.pk}/invitations/"), 404)
+
+
+def test_team_withdraws_with_a_note(challenge, team):
+    path = f"submissions/{challenge.submission.pk}/withdraw"
+    content = team.post(path, {"note": "The wrong archive."}).json()
+    assert (content["state"], content["timeline"][-1]["note"]) == ("withdrawn", "The wrong archive.")
+    read_problem(team.post(path), 409)
+
+
+def test_withdrawing_as_organizer_needs_their_scope(challenge):
+    path = f"submissions/{challenge.submission.pk}/withdraw"
+    assert "“organize”" in read_problem(Api(challenge.organizer, ["submit"]).post(path), 403)
+    assert Api(challenge.organizer, ["organize"]).post(path).status_code == 200
+
+
+def test_organizer_evaluates_again(challenge, organizer, team):
+    path = f"submissions/{challenge.submission.pk}/evaluate"
+    read_problem(team.post(path), 404)
+    assert organizer.post(path).json()["is_under_way"] is True
+    read_problem(organizer.post(f"submissions/{challenge.submission.pk}/check"), 409)
+
+
+# How they say no -----------------------------------------------------------------------------------
+
+
+def test_every_problem_is_a_problem_document(challenge, team):
+    assert "knows GET, HEAD" in read_problem(team.ask("DELETE", "me"), 405)
+    assert team.ask("DELETE", "me")["Allow"] == "GET, HEAD"
+    read_problem(team.ask("OPTIONS", "me"), 405)
+    for path in ("no/such/address", "me/", "editions", "uploads/%0Aa", "%0A", "submissions/1"):
+        read_problem(team.get(path), 404)
+    read_problem(team.get("me?format=xml"), 406)
+    read_problem(team.get("me", accept="image/png"), 406)
+    path = f"submissions/{challenge.submission.pk}/withdraw"
+    read_problem(team.client.post(f"/api/{path}", "note=a", content_type="text/plain"), 415)
+    assert "JSON parse error" in read_problem(
+        team.client.post(f"/api/{path}", "{", content_type="application/json"), 400
+    )
+    assert "note" in read_problem(team.post(path, {"note": "n" * 2001}), 400)
+    read_problem(team.get("submissions/99999999999999999999999/"), 404)
+    read_problem(team.get("submissions/?edition=%00"), 400)
+
+
+def test_refused_fields_are_named_one_by_one(challenge, organizer):
+    response = organizer.post(f"teams/{challenge.team.pk}/decide", {"decision": "x", "note": "n" * 3000})
+    assert {one["field"] for one in response.json()["errors"]} == {"decision", "note"}
+
+
+def test_failure_tells_nothing_of_the_inside(challenge, team, caplog):
+    Submission.objects.filter(pk=challenge.submission.pk).update(report_summary=[{"no": "cause"}])
+    sentence = read_problem(team.get(f"submissions/{challenge.submission.pk}/"), 500)
+    assert "KeyError" not in sentence
+    assert "KeyError" in caplog.text
+
+
+def test_failure_outside_of_a_view_is_a_problem_document_too():
+    read_problem(Client(headers={"host": "unknown.example"}, raise_request_exception=False).get("/api/me"), 400)
+
+
+def test_session_changes_nothing_without_its_csrf_token(challenge):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(challenge.owner)
+    address = f"/api/submissions/{challenge.submission.pk}/withdraw"
+    assert "CSRF" in read_problem(client.post(address, "{}", content_type="application/json"), 403)
+    client.get("/account/")
+    token = client.cookies["csrftoken"].value
+    done = client.post(address, "{}", content_type="application/json", headers={"x-csrftoken": token})
+    assert done.status_code == 200
+
+
+@pytest.mark.parametrize("secret", ["", "vpp_wrong", "vpp_" + "a" * 40])
+def test_wrong_token_is_refused_even_where_visitors_are_not(secret):
+    response = Client(headers={"authorization": f"Bearer {secret}"}).get("/api/editions/")
+    assert "unknown, revoked or expired" in read_problem(response, 401)
+    assert response["WWW-Authenticate"] == "Bearer"
+
+
+def test_expired_revoked_and_closed_tokens_are_refused(challenge):
+    expired = Api(challenge.owner, expires_at=timezone.now() - timedelta(seconds=1))
+    revoked = Api(challenge.owner)
+    AccessToken.objects.filter(expires_at=None, user=challenge.owner).update(revoked_at=timezone.now())
+    closed = Api(challenge.member)
+    type(challenge.member).objects.filter(pk=challenge.member.pk).update(is_active=False)
+    for api in (expired, revoked, closed):
+        read_problem(api.get("me"), 401)
+
+
+SCOPED = {
+    "me": ("GET", {"read"}),
+    "editions/": ("GET", {"read"}),
+    "submissions/": ("GET", {"read"}),
+    "submissions/{submission}/withdraw": ("POST", {"submit"}),
+    "submissions/{submission}/evaluate": ("POST", {"organize"}),
+    "submissions/{submission}/check": ("POST", {"organize"}),
+    "teams/{team}/decide": ("POST", {"organize"}),
+    "teams/{team}/invitations/": ("POST", {"organize"}),
+    "teams/{team}/invitations/{invitation}/revoke": ("POST", {"organize"}),
+    "editions/vpc/leaderboard/publish": ("POST", {"organize"}),
+    "editions/vpc/leaderboard/unpublish": ("POST", {"organize"}),
+    "editions/vpc/leaderboard/freeze": ("POST", {"organize"}),
+    "editions/vpc/leaderboard/unfreeze": ("POST", {"organize"}),
+}
+
+
+def test_token_does_only_what_its_scopes_say(challenge):
+    numbers = {
+        "submission": challenge.submission.pk,
+        "team": challenge.team.pk,
+        "invitation": challenge.invitation.pk,
+    }
+    for scope in AccessToken.Scope.values:
+        api = Api(challenge.owner, [scope])
+        for path, (method, scopes) in SCOPED.items():
+            answer = api.ask(method, path.format(**numbers))
+            is_refused = answer.status_code == 403 and "lacks the scope" in answer.json()["detail"]
+            assert is_refused == (scope not in scopes), (scope, path, answer.content)
+
+
+@pytest.fixture
+def empty_counts():
+    cache.clear()
+    yield
+    cache.clear()
+
+
+def test_too_many_requests_are_told_when_to_go_on(challenge, settings, empty_counts):
+    settings.API_REQUESTS_PER_MINUTE = {"token": 3, "user": 2, "address": 1}
+    session = Client()
+    session.force_login(challenge.owner)
+    for limit, ask in ((3, Api(challenge.owner).get), (2, lambda path: session.get(f"/api/{path}")), (1, Api().get)):
+        answers = [ask("editions/") for _ in range(limit + 1)]
+        assert [one.status_code for one in answers] in ([*[200] * limit, 429], [200] * (limit + 1))
+        if answers[-1].status_code == 200:  # the minute ended in between
+            answers = [ask("editions/") for _ in range(limit + 1)]
+        assert f"More than {limit} requests in a minute. Go on in" in read_problem(answers[-1], 429)
+        assert 1 <= int(answers[-1]["Retry-After"]) <= 60
+
+
+def test_guessing_tokens_is_throttled_by_address(settings, empty_counts):
+    settings.API_REQUESTS_PER_MINUTE = {"token": 3, "user": 2, "address": 2}
+    guess = Client(headers={"authorization": "Bearer vpp_guess"})
+    assert 429 in [guess.get("/api/me").status_code for _ in range(6)]
+
+
+# Costs ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def one_minute(monkeypatch):
+    """No minute ends: requests are counted and the use of a token is noted by the minute, which costs queries."""
+    monkeypatch.setattr("portal.api.access.WINDOW_S", 10**9)
+    monkeypatch.setattr("portal.accounts.services.USE_NOTED_EVERY", timedelta(days=1))
+
+
+def queries(api, path):
+    with CaptureQueriesContext(connection) as found:
+        assert api.get(path).status_code == 200
+    return len(found)
+
+
+def test_a_list_costs_the_same_with_one_and_with_many(challenge, organizer, one_minute):
+    paths = ("submissions/", "systems/", "teams/", "editions/", "editions/vpc/teams/")
+    organizer.get(paths[0])
+    before = {path: queries(organizer, path) for path in paths}
+    for _ in range(2):
+        edition = make_edition(organizers=[challenge.organizer])
+        for where in (edition, challenge.edition):
+            make_submission(make_team_system(make_team(where, number=where.teams.count() + 10)))
+    assert {path: queries(organizer, path) for path in paths} == before
+
+
+def test_answers_are_kept_by_nobody(team):
+    assert "no-store" in team.get("me")["Cache-Control"]
+
+
+def test_content_is_what_the_pages_offer(challenge, team):
+    client = Client()
+    client.force_login(challenge.owner)
+    page = client.get("/systems/vpc-t01-p1/objective.json").json()
+    content = team.get("systems/vpc-t01-p1/values").json()
+    content.pop("speech")
+    assert json.dumps(content, sort_keys=True) == json.dumps(page, sort_keys=True)
+
+
+@pytest.mark.parametrize("body", ["[" * 100_000, '{"a":' * 5_000], ids=["lists", "objects"])
+def test_json_nested_without_end_is_the_senders_problem(challenge, body):
+    organizer = Api(challenge.organizer)
+    address = "/api/editions/vpc/leaderboard/freeze"
+    answer = organizer.client.post(address, body, content_type="application/json")
+    assert (answer.status_code, answer["Content-Type"]) == (400, "application/problem+json")

@@ -1,0 +1,359 @@
+"""What the API does beside showing: teams, people, documents, differences, policies of leaderboards, editions."""
+
+import csv
+import io
+
+import pytest
+from django.core.files.storage import default_storage
+from django.utils import timezone
+
+from portal.accounts.models import AccessToken
+from portal.challenges.models import Edition
+from portal.core.models import AuditEvent
+from portal.core.storage import store_bytes
+from portal.submissions.models import Submission
+from portal.teams.models import Membership, Team
+from tests.portal.api.calls import Api, Challenge
+from tests.portal.api.test_api import read_problem
+from tests.portal.factories import make_corpus, make_edition, make_organizer, make_submission, make_user
+
+pytestmark = pytest.mark.django_db
+TEAM = {
+    "name": "Cedar",
+    "contact": "Ada Lovelace",
+    "contact_email": "ada@university.example",
+    "affiliation": "University of Somewhere",
+    "country": "fr",
+    "is_academic": True,
+}
+
+
+@pytest.fixture
+def challenge():
+    return Challenge()
+
+
+@pytest.fixture
+def team(challenge):
+    return Api(challenge.owner)
+
+
+@pytest.fixture
+def organizer(challenge):
+    return Api(challenge.organizer)
+
+
+def fields_of(response):
+    """Which fields a refused body is told about."""
+    read_problem(response, 400)
+    return {one["field"] for one in response.json()["errors"]}
+
+
+# Teams ---------------------------------------------------------------------------------------------
+
+
+def test_anybody_registers_a_team_while_registration_is_open(challenge):
+    user = make_user()
+    api = Api(user, ["submit"])
+    answer = api.post("editions/vpc/teams/", TEAM)
+    found = Team.objects.get(name="Cedar")
+    assert answer.status_code == 201
+    assert (answer.json()["id"], answer.json()["state"], answer.json()["country"]) == (found.pk, "waiting", "FR")
+    assert [(one["name"], one["role"]) for one in answer.json()["members"]] == [(user.get_full_name(), "owner")]
+    assert AuditEvent.objects.get(action="team.registered").actor == user
+    assert "one team only" in read_problem(api.post("editions/vpc/teams/", TEAM | {"name": "Elm"}), 409)
+
+
+def test_team_is_not_registered_where_that_is_not_possible(challenge):
+    api = Api(make_user())
+    assert "Another team" in read_problem(api.post("editions/vpc/teams/", TEAM | {"name": "alder"}), 409)
+    wrong = {"name": "a\u200b", "contact_email": "nobody", "country": "XX", "is_academic": "perhaps"}
+    assert fields_of(api.post("editions/vpc/teams/", wrong)) == {*wrong, "contact", "affiliation"}
+    Edition.objects.filter(name="vpc").update(registration_closes_at=timezone.now())
+    assert "Registration closed" in read_problem(api.post("editions/vpc/teams/", TEAM), 409)
+    make_edition(name="hidden", is_listed=False)
+    read_problem(api.post("editions/hidden/teams/", TEAM), 404)
+    read_problem(Api().post("editions/vpc/teams/", TEAM), 401)
+    assert Team.objects.count() == 2
+
+
+def test_owner_changes_fields_of_the_team(challenge, team):
+    path = f"teams/{challenge.team.pk}/"
+    assert team.send("PATCH", path, {"affiliation": " New  University "}).json()["affiliation"] == "New University"
+    assert "Another team" in read_problem(team.send("PATCH", path, {"name": "birch"}), 409)
+    assert fields_of(team.send("PATCH", path, {"contact": ""})) == {"contact"}
+    for user in (challenge.member, challenge.rival):
+        read_problem(Api(user).send("PATCH", path, {"affiliation": "Mine"}), 404)
+    challenge.team.refresh_from_db()
+    assert (challenge.team.name, challenge.team.affiliation) == ("Alder", "New University")
+
+
+def member_path(challenge, user, deed):
+    return f"teams/{challenge.team.pk}/members/{challenge.team.memberships.get(user=user).pk}/{deed}"
+
+
+def test_members_are_listed_removed_and_handed_the_team(challenge, team):
+    listed = {one["role"]: one["id"] for one in team.get(f"teams/{challenge.team.pk}/").json()["members"]}
+    path = f"teams/{challenge.team.pk}/members/{listed['member']}"
+    handed = team.post(f"{path}/transfer").json()
+    assert {one["role"]: one["id"] for one in handed["members"]}["owner"] == listed["member"]
+    read_problem(team.post(f"{path}/transfer"), 404)  # no longer its owner
+    new_owner = Api(challenge.member)
+    assert "owns the team" in read_problem(new_owner.post(f"{path}/remove"), 409)
+    assert "owns" in read_problem(new_owner.post(f"{path}/transfer"), 409)
+    left = new_owner.post(member_path(challenge, challenge.owner, "remove")).json()["members"]
+    assert [one["role"] for one in left] == ["owner"]
+    read_problem(team.get(f"teams/{challenge.team.pk}/"), 404)
+
+
+def test_member_leaves_unless_members_are_fixed(challenge, organizer):
+    api, path = Api(challenge.member), f"teams/{challenge.team.pk}/leave"
+    Team.objects.filter(pk=challenge.team.pk).update(members_frozen_at=timezone.now())
+    assert "are fixed" in read_problem(api.post(path), 409)
+    read_problem(api.post(f"teams/{challenge.team.pk}/release"), 404)
+    assert organizer.post(f"teams/{challenge.team.pk}/release").json()["members_frozen_at"] is None
+    answer = api.post(path)
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert not Membership.objects.filter(user=challenge.member).exists()
+    read_problem(api.post(path), 404)
+    assert "Hand the team over" in read_problem(Api(challenge.owner).post(path), 409)
+
+
+def test_owner_or_organizer_withdraws_a_team(challenge, team, organizer):
+    read_problem(Api(challenge.member).post(f"teams/{challenge.team.pk}/withdraw"), 404)
+    assert team.post(f"teams/{challenge.team.pk}/withdraw").json()["state"] == "withdrawn"
+    assert "already" in read_problem(organizer.post(f"teams/{challenge.team.pk}/withdraw"), 409)
+
+
+# Submissions ---------------------------------------------------------------------------------------
+
+
+def test_document_comes_as_it_was_sent_and_is_never_shown(challenge, team):
+    document = challenge.submission.documents.get()
+    [listed] = team.get(f"submissions/{challenge.submission.pk}/").json()["documents"]
+    path = f"submissions/{challenge.submission.pk}/documents/{listed['id']}"
+    answer = team.get(path)
+    assert b"".join(answer.streaming_content) == default_storage.open(document.key).read()
+    assert answer["Content-Type"] == "application/octet-stream"
+    assert answer["Content-Disposition"].startswith("attachment")
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    assert "no-store" in answer["Cache-Control"]
+    for user in (challenge.rival, make_organizer()):
+        read_problem(Api(user).get(path), 404)
+    read_problem(Api(challenge.owner, ["submit"]).get(path), 403)
+    read_problem(team.get(f"submissions/{challenge.submission.pk}/documents/999999"), 404)
+
+
+def test_diff_tells_what_changed_the_older_one_first(challenge, team):
+    newer = make_submission(challenge.system, state=Submission.State.RECEIVED)
+    for file in challenge.submission.files.all()[1:]:
+        newer.files.create(data_set=file.data_set, utterance=file.utterance, audio=file.audio, samples=1, rate_hz=16000)
+    document = challenge.submission.documents.get()
+    newer.documents.create(path=document.path, kind=document.kind, key=store_bytes(b"new", ".document"), bytes=3)
+    path = f"submissions/{newer.pk}/diff/{challenge.submission.pk}"
+    found = team.get(path).json()
+    count = challenge.submission.files.count()
+    assert (found["before"], found["after"]) == (challenge.submission.pk, newer.pk)
+    assert found["totals"] == {"changed": 1, "added": 0, "removed": 1, "unchanged": count - 1}
+    assert found["parts"][-1]["differences"] == [{"name": document.path, "change": "changed"}]
+    rows = list(csv.reader(io.StringIO(team.get(f"{path}?format=csv").content.decode())))
+    assert len(rows) == 1 + count + 1
+    read_problem(Api(challenge.rival).get(path), 404)
+    read_problem(team.get(f"submissions/{newer.pk}/diff/999999"), 404)
+
+
+def test_unfinished_uploads_are_found_again(challenge, team, organizer):
+    for api in (team, organizer):
+        found = api.get("editions/vpc/uploads/").json()
+        assert [(one["id"], one["offset"], one["state"]) for one in found["results"]] == [
+            (str(challenge.upload.pk), 4, "receiving")
+        ]
+    assert Api(challenge.rival).get("editions/vpc/uploads/").json()["count"] == 0
+    read_problem(Api().get("editions/vpc/uploads/"), 401)
+    challenge.upload.expires_at = timezone.now()
+    challenge.upload.save()
+    assert team.get("editions/vpc/uploads/").json()["count"] == 0
+
+
+# Policies of leaderboards --------------------------------------------------------------------------------
+
+
+def test_organizer_tries_a_policy_out_and_makes_it_live(challenge, organizer):
+    path = "editions/vpc/leaderboard/policy"
+    assert organizer.get(path).json()["policy"]["minimum_eers"] == [15.0, 20.0, 25.0, 30.0]
+    assert organizer.get(f"{path}/draft").json() == {"policy": None, "words": [], "changes": []}
+    assert "no draft" in read_problem(organizer.post(f"{path}/live"), 409)
+    drafted = organizer.send("PUT", f"{path}/draft", {"minimum_eers": [18]}).json()
+    assert drafted == organizer.get(f"{path}/draft").json()
+    assert drafted["policy"]["minimum_eers"] == [18.0]
+    gone = next(one for one in drafted["changes"] if one["is_gone"] and one["moves"])
+    [move] = gone["moves"]
+    assert (move["system"], move["before"], move["direction"]) == ("vpc-t01-p1", "1", "down")
+    assert organizer.get(path).json()["policy"]["minimum_eers"] == [15.0, 20.0, 25.0, 30.0]
+    assert organizer.post(f"{path}/live").json()["policy"]["minimum_eers"] == [18.0]
+    assert organizer.get(f"{path}/draft").json()["policy"] is None
+
+
+def test_draft_is_discarded(challenge, organizer):
+    path = "editions/vpc/leaderboard/policy/draft"
+    organizer.send("PUT", path, {"late": "ranked"})
+    answer = organizer.ask("DELETE", path)
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert organizer.get(path).json()["policy"] is None
+
+
+def test_policy_that_cannot_be_is_refused_with_a_sentence(challenge, organizer):
+    for body, told in (
+        ({"minimum_eers": [30, 15]}, "ascend"),
+        ({"minimum_eers": ["many"]}, "valid number"),
+        ({"minimum_eers": [10**400]}, "too large"),
+        ({"note_within": 101}, "percentage points"),
+        ({"gates": {"eer": 3}}, "gates"),
+        ({"gates": 3}, "gates"),
+        ({"late": "never"}, "late"),
+        ([], "dictionary"),
+    ):
+        assert told in read_problem(organizer.send("PUT", "editions/vpc/leaderboard/policy/draft", body), 400)
+        challenge.edition.refresh_from_db()
+        assert challenge.edition.draft_policy == {}, told
+
+
+def test_policy_is_for_organizers_of_the_edition_only(challenge):
+    challenge.publish()
+    path = "editions/vpc/leaderboard/policy"
+    for user in (challenge.owner, make_organizer()):
+        api = Api(user)
+        answers = [
+            api.get(path),
+            api.get(f"{path}/draft"),
+            api.post(f"{path}/live"),
+            api.ask("DELETE", f"{path}/draft"),
+        ]
+        for answer in (*answers, api.send("PUT", f"{path}/draft", {})):
+            read_problem(answer, 404)
+
+
+# Editions ------------------------------------------------------------------------------------------
+
+
+def test_organizer_makes_changes_and_copies_an_edition():
+    user, other = make_organizer(), make_user()
+    api = Api(user)
+    make_corpus("own")
+    made = api.post("editions/", {"name": "vpc2030", "title": "The  2030 challenge", "protocol": "2022"})
+    assert (made.status_code, made.json()["title"], made.json()["you_organise"]) == (201, "The 2030 challenge", True)
+    changed = api.send(
+        "PATCH", "editions/vpc2030/", {"is_listed": True, "organizers": [user.email, other.email.upper()]}
+    )
+    assert (changed.status_code, changed.json()["is_listed"]) == (200, True)
+    assert set(Edition.objects.get(name="vpc2030").organizers.all()) == {user, other}
+    copied = api.post("editions/vpc2030/copy", {"name": "vpc2031", "title": "Another"})
+    assert (copied.status_code, copied.json()["protocol"], copied.json()["is_listed"]) == (201, "own", False)
+    recipe = api.get("editions/vpc2031/recipe")
+    assert recipe.content == Api().get("editions/vpc2030/recipe").content
+    assert recipe["Content-Type"] == "application/toml; charset=utf-8"
+    read_problem(Api().get("editions/vpc2031/recipe"), 401)
+    own = api.send("PATCH", "editions/vpc2030/", {"recipe_text": recipe.content.decode()})
+    assert own.json()["protocol"] == "own"
+    assert api.send("PATCH", "editions/vpc2030/", {"protocol": "2024"}).json()["protocol"] == "2024"
+    assert Edition.objects.get(name="vpc2030").recipe_text == ""
+
+
+def test_edition_that_does_not_hold_together_is_refused_field_by_field(challenge, organizer):
+    whole = {"name": "new-one", "title": "New", "protocol": "2022"}
+    assert fields_of(organizer.post("editions/", {})) == {"name", "title"}
+    for wrong, fields in [
+        ({"name": "vpc"}, {"name"}),
+        ({"name": "New"}, {"name"}),
+        ({"protocol": "1999"}, {"protocol"}),
+        ({"recipe_text": "no recipe"}, {"recipe_text"}),
+        ({"corpus": "nothing"}, {"corpus"}),
+        ({"organizers": ["nobody@test.example"]}, {"organizers"}),
+        ({"organizers": [challenge.owner.email]}, {"organizers"}),
+        ({"late_until": "2030-01-01T00:00:00Z"}, {"late_until"}),
+        (
+            {"submissions_per_team": 0, "largest_archive_bytes": 10**30},
+            {"submissions_per_team", "largest_archive_bytes"},
+        ),
+    ]:
+        assert fields_of(organizer.post("editions/", whole | wrong)) == fields, wrong
+    assert fields_of(organizer.post("editions/", {"name": "new-one", "title": "New"})) == {"protocol"}
+    own = {"name": "new-one", "title": "New", "recipe_text": "no recipe"}
+    assert fields_of(organizer.post("editions/", own)) == {"recipe_text"}
+    assert "name" in fields_of(organizer.post("editions/vpc/copy", {"name": "vpc", "title": "Copy"}))
+    assert fields_of(organizer.send("PATCH", "editions/vpc/", {"name": "renamed"})) == {"name"}  # it has submissions
+    assert Edition.objects.count() == 1
+
+
+def test_editions_are_made_by_organizers_and_changed_by_their_own(challenge):
+    body = {"name": "vpc2030", "title": "New", "protocol": "2022"}
+    for user in (challenge.owner, make_organizer()):
+        read_problem(Api(user).send("PATCH", "editions/vpc/", {"title": "Mine"}), 404)
+        read_problem(Api(user).post("editions/vpc/copy", body), 404)
+        read_problem(Api(user).get("editions/vpc/audit"), 404)
+    read_problem(Api(challenge.owner).post("editions/", body), 404)
+    read_problem(Api().post("editions/", body), 401)
+    assert Edition.objects.count() == 1
+
+
+def test_audit_trail_comes_in_pages_and_as_csv(challenge, organizer):
+    before = organizer.get("editions/vpc/audit").json()["count"]
+    for deed in ("publish", "unpublish"):
+        organizer.post(f"editions/vpc/leaderboard/{deed}")
+    organizer.send("PATCH", f"teams/{challenge.rival_team.pk}/", {"contact": "Eve"})
+    content = organizer.get("editions/vpc/audit?page_size=2").json()
+    assert (content["count"], [one["action"] for one in content["results"]]) == (
+        before + 3,
+        ["team.changed", "board.unpublished"],
+    )
+    newest = content["results"][0]
+    assert (newest["actor"], newest["kind"], newest["details"]) == (
+        str(challenge.organizer),
+        "team",
+        "contact: Ada Lovelace → Eve",
+    )
+    rows = list(csv.reader(io.StringIO(organizer.get("editions/vpc/audit?format=csv").content.decode())))
+    assert (rows[0][0], len(rows)) == ("time", 1 + before + 3)
+    assert organizer.get(f"editions/vpc/audit?team={challenge.rival_team.pk}").json()["count"] == 1
+    read_problem(organizer.get("editions/vpc/audit?team=999999"), 404)
+    assert fields_of(organizer.get("editions/vpc/audit?team=x")) == {"team"}
+
+
+# Scopes --------------------------------------------------------------------------------------------
+
+SCOPED = {
+    "editions/": ("POST", {"organize"}),
+    "editions/vpc/": ("PATCH", {"organize"}),
+    "editions/vpc/copy": ("POST", {"organize"}),
+    "editions/vpc/recipe": ("GET", {"read"}),
+    "editions/vpc/audit": ("GET", {"read"}),
+    "editions/vpc/uploads/": ("GET", {"read"}),
+    "editions/vpc/teams/": ("POST", {"submit"}),
+    "editions/vpc/leaderboard/policy": ("GET", {"read"}),
+    "editions/vpc/leaderboard/policy/draft": ("PUT", {"organize"}),
+    "editions/vpc/leaderboard/policy/live": ("POST", {"organize"}),
+    "teams/{team}/": ("PATCH", {"organize"}),
+    "teams/{team}/leave": ("POST", {"organize"}),
+    "teams/{team}/withdraw": ("POST", {"organize"}),
+    "teams/{team}/release": ("POST", {"organize"}),
+    "teams/{team}/members/{member}/remove": ("POST", {"organize"}),
+    "teams/{team}/members/{member}/transfer": ("POST", {"organize"}),
+    "submissions/{submission}/documents/{document}": ("GET", {"read"}),
+    "submissions/{submission}/diff/{submission}": ("GET", {"read"}),
+}
+
+
+@pytest.mark.parametrize("scope", AccessToken.Scope.values)
+def test_token_does_only_what_its_scopes_say(challenge, scope):
+    numbers = {
+        "submission": challenge.submission.pk,
+        "document": challenge.submission.documents.get().pk,
+        "team": challenge.team.pk,
+        "member": challenge.team.memberships.get(user=challenge.member).pk,
+    }
+    api = Api(challenge.rival, [scope])
+    delete = ("DELETE", {"organize"})
+    for path, (method, scopes) in [*SCOPED.items(), ("editions/vpc/leaderboard/policy/draft", delete)]:
+        answer = api.ask(method, path.format(**numbers))
+        is_refused = answer.status_code == 403 and "lacks the scope" in answer.json()["detail"]
+        assert is_refused == (scope not in scopes), (scope, path, answer.content)

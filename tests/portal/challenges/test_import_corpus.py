@@ -1,0 +1,362 @@
+"""Import of corpora through their job: complete reports, nothing half done, the same again changes nothing."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from django.core.files.storage import default_storage
+from django.core.management import CommandError, call_command
+
+from portal.challenges import handlers
+from portal.challenges.models import Corpus, DataSet, Speaker, TrialList, Utterance
+from portal.challenges.selectors import data_set_table, plan_table, trial_table
+from portal.challenges.services import start_import
+from portal.core.models import AuditEvent
+from portal.jobs.models import Job, State
+from portal.jobs.runner import JobReleased, execute
+from portal.jobs.services import NotPossible
+from portal.jobs.terminal import report_lines
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SHARED = Path(__file__).resolve().parents[4] / "shared"
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the folder ../shared with real data is not here")
+MODELS = (Corpus, Speaker, Utterance, DataSet, TrialList)
+HEADER = "utterance_id,speaker,gender,corpus,data_set,role,duration_s,transcript,licence,path"
+
+
+def tone(seconds: float = 1.0, rate: int = 16_000, hertz: float = 200.0) -> np.ndarray:
+    return (8000 * np.sin(2 * np.pi * hertz * np.arange(round(seconds * rate)) / rate)).astype(np.int16)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """A folder with a manifest of two women and two men, one enrolment and two trial utterances each."""
+    folder = tmp_path / "little"
+    folder.mkdir()
+    rows = [HEADER]
+    for number, (speaker, gender) in enumerate([("a", "F"), ("b", "F"), ("c", "M"), ("d", "M")]):
+        for utterance in range(3):
+            name = f"{speaker}-{utterance}"
+            role = "enrolment" if utterance == 0 else "trial"
+            data_set = "x_enrolls" if utterance == 0 else f"x_trials_{gender.lower()}"
+            soundfile.write(folder / f"{name}.flac", tone(hertz=100 + 10 * number + utterance), 16_000)
+            rows.append(f"{name},{speaker},{gender},x,{data_set},{role},1.000,HELLO,CC0-1.0,{name}.flac")
+    (folder / "utterances.csv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+def counts() -> list[int]:
+    return [model.objects.count() for model in MODELS]
+
+
+def run(folder: Path, name: str = "little", **options) -> Job:
+    job = start_import(folder=str(folder), name=name, run_here=True, **options)
+    return execute(job.pk)
+
+
+def test_import_brings_speakers_utterances_sets_and_trials(corpus):
+    job = run(corpus)
+    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    assert counts() == [1, 4, 12, 3, 2]
+    assert AuditEvent.objects.filter(action="corpus.imported").count() == 1
+    utterance = Utterance.objects.get(name="a-1")
+    assert (utterance.samples, utterance.rate_hz, utterance.duration_s, utterance.transcript) == (
+        16_000,
+        16_000,
+        1.0,
+        "HELLO",
+    )
+    with default_storage.open(utterance.audio) as stored:
+        assert stored.read() == (corpus / "a-1.flac").read_bytes()
+
+
+def test_generated_trials_are_the_same_gender_product_and_say_so(corpus):
+    run(corpus)
+    lists = TrialList.objects.order_by("trial_set__name").values_list(
+        "trial_set__name", "origin", "model_count", "target_count", "nontarget_count"
+    )
+    assert list(lists) == [
+        ("x_trials_f", "same-gender-product", 2, 4, 4),
+        ("x_trials_m", "same-gender-product", 2, 4, 4),
+    ]
+
+
+def test_same_import_again_changes_nothing(corpus):
+    run(corpus)
+    before = [list(model.objects.order_by("pk").values()) for model in MODELS[1:]]
+    job = run(corpus)
+    assert job.result["gained"] == dict.fromkeys(
+        ["speakers", "utterances", "audio_files", "data_sets", "trial_lists"], 0
+    )
+    assert [list(model.objects.order_by("pk").values()) for model in MODELS[1:]] == before
+
+
+def test_audio_can_follow_lists(corpus):
+    kaldi = corpus.parent / "kaldi" / "x_train"
+    kaldi.mkdir(parents=True)
+    (kaldi / "wav.scp").write_text("a-0 somewhere/a-0.flac\nb-0 somewhere/b-0.flac\n")
+    (kaldi / "utt2spk").write_text("a-0 a\nb-0 b\n")
+    (kaldi / "spk2gender").write_text("a f\nb f\n")
+    (kaldi / "text").write_text("a-0 HELLO\nb-0 HELLO\n")
+    (kaldi / "utt2dur").write_text("a-0 1.0 \nb-0 1.0 \n")
+    assert run(kaldi.parent, layout="kaldi", without_audio=True).state == State.SUCCEEDED
+    assert Utterance.objects.filter(audio="").count() == 2
+    job = run(kaldi.parent, layout="kaldi", audio_root=str(corpus))
+    assert (job.state, job.result["gained"]["audio_files"]) == (State.SUCCEEDED, 2)
+    assert not Utterance.objects.filter(audio="").exists()
+
+
+def test_contradiction_is_refused_and_changes_nothing(corpus):
+    run(corpus)
+    before = counts()
+    soundfile.write(corpus / "a-1.flac", tone(hertz=333), 16_000)
+    manifest = corpus / "utterances.csv"
+    manifest.write_text(
+        manifest.read_text().replace("a-2,a,F,x,x_trials_f,trial,1.000,HELLO", "a-2,a,F,x,x_trials_f,trial,1.000,BYE")
+    )
+    job = run(corpus)
+    assert (job.state, counts()) == (State.FAILED, before)
+    assert {(p["code"], p["file"]) for p in job.problems if p["severity"] == "error"} == {
+        ("corpus-has-other-audio", "utterance a-1, audio"),
+        ("corpus-has-other-transcript", "utterance a-2, transcript"),
+    }
+
+
+def _missing(folder):
+    (folder / "a-1.flac").unlink()
+    return "missing-file"
+
+
+def _stereo(folder):
+    soundfile.write(folder / "a-1.flac", np.stack([tone(), tone()], axis=1), 16_000)
+    return "not-mono"
+
+
+def _wrong_rate(folder):
+    soundfile.write(folder / "a-1.flac", tone(rate=44_100), 44_100)
+    return "wrong-rate"
+
+
+def _truncated(folder):
+    file = folder / "a-1.flac"
+    file.write_bytes(file.read_bytes()[:-3000])
+    return "truncated"
+
+
+def _twice(folder):
+    manifest = folder / "utterances.csv"
+    rows = manifest.read_text().splitlines()
+    manifest.write_text("\n".join([*rows, rows[2]]) + "\n")
+    return "duplicate-utterance"
+
+
+def _text_files(folder):
+    for file in folder.iterdir():
+        file.unlink()
+    (folder / "notes.txt").write_text("nothing to hear")
+    return "unknown-layout"
+
+
+PROBLEMS = {
+    "missing file": _missing,
+    "stereo": _stereo,
+    "44.1 kHz": _wrong_rate,
+    "truncated": _truncated,
+    "duplicate id": _twice,
+    "folder of text files": _text_files,
+}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS.keys())
+def test_bad_corpus_is_reported_and_leaves_the_database_as_it_was(corpus, problem):
+    expected = problem(corpus)
+    job = run(corpus)
+    errors = [problem for problem in job.problems if problem["severity"] == "error"]
+    assert (job.state, counts()) == (State.FAILED, [0, 0, 0, 0, 0])
+    assert [problem["code"] for problem in errors] == [expected]
+    assert job.failure.startswith("The corpus was not imported: 1 error of 1 kind")
+    assert all(problem["remedy"] and problem["expected"] and problem["found"] for problem in errors)
+
+
+def test_all_problems_of_a_corpus_are_told_at_once(corpus):
+    expected = {PROBLEMS[name](corpus) for name in ("missing file", "duplicate id")}
+    soundfile.write(corpus / "b-1.flac", np.stack([tone(), tone()], axis=1), 16_000)
+    soundfile.write(corpus / "c-1.flac", tone(rate=44_100), 44_100)
+    job = run(corpus)
+    assert {problem["code"] for problem in job.problems if problem["severity"] == "error"} == expected | {
+        "not-mono",
+        "wrong-rate",
+    }
+
+
+def test_trials_that_name_unknown_speakers_are_reported(tmp_path):
+    for name, files in {
+        "x_enrolls": {"enrolls": "a-0\n", "utt2spk": "a-0 a\n", "spk2gender": "a f\n", "text": "a-0 HI\n"},
+        "x_trials_f": {
+            "trials": "a a-1 target\nz a-1 nontarget\n",
+            "utt2spk": "a-1 a\n",
+            "spk2gender": "a f\n",
+            "text": "a-1 HI\n",
+        },
+    }.items():
+        folder = tmp_path / "k" / name
+        folder.mkdir(parents=True)
+        for file, text in files.items():
+            (folder / file).write_text(text)
+        utterances = [line.split()[0] for line in files["utt2spk"].splitlines()]
+        (folder / "wav.scp").write_text("".join(f"{utterance} {utterance}.wav\n" for utterance in utterances))
+        (folder / "utt2dur").write_text("".join(f"{utterance} 1.0 \n" for utterance in utterances))
+    job = run(tmp_path / "k", without_audio=True)
+    assert (job.state, counts()) == (State.FAILED, [0, 0, 0, 0, 0])
+    [error] = [problem for problem in job.problems if problem["severity"] == "error"]
+    assert (error["file"], error["line"]) == ("x_trials_f/trials", 2)
+    assert "z" in error["found"]
+
+
+def test_other_rate_is_converted_when_asked_and_recorded(corpus):
+    soundfile.write(corpus / "a-1.flac", tone(rate=48_000), 48_000, subtype="PCM_24")
+    job = run(corpus, resample=True)
+    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    utterance = Utterance.objects.get(name="a-1")
+    assert (utterance.rate_hz, utterance.samples, utterance.converted_from) == (
+        16_000,
+        16_000,
+        "48000 Hz, PCM_24, FLAC",
+    )
+    with default_storage.open(utterance.audio) as stored:
+        samples, rate = soundfile.read(io.BytesIO(stored.read()), dtype="int16")
+    assert (rate, samples.size) == (16_000, 16_000)
+    spectrum = np.abs(np.fft.rfft(samples))
+    assert np.argmax(spectrum) == 200
+
+
+def test_interrupted_import_continues_without_examining_again(corpus, monkeypatch):
+    examined = []
+    original = handlers.inspect_audio
+
+    def inspect(path):
+        if len(examined) == 5:
+            raise JobReleased
+        examined.append(path.name)
+        return original(path)
+
+    monkeypatch.setattr(handlers, "inspect_audio", inspect)
+    job = start_import(folder=str(corpus), name="little", run_here=True)
+    assert execute(job.pk).state == State.WAITING
+    monkeypatch.setattr(handlers, "inspect_audio", lambda path: examined.append(path.name) or original(path))
+    assert execute(job.pk).state == State.SUCCEEDED
+    assert len(examined) == len(set(examined)) == 12
+    assert not list((handlers.settings.DATA_DIR / "journals").glob(f"{job.pk}*"))
+
+
+def test_second_import_of_a_corpus_under_way_is_refused(corpus):
+    start_import(folder=str(corpus), name="little", run_here=True)
+    with pytest.raises(NotPossible, match="under way already"):
+        start_import(folder=str(corpus), name="little")
+
+
+def test_command_imports_and_tells_what_was_gained(corpus, capsys):
+    call_command("import_corpus", str(corpus), "--name", "little")
+    assert (
+        "The corpus little gained 4 speakers, 12 utterances, 12 audio files, 3 data sets, 2 trial lists."
+        in capsys.readouterr().out
+    )
+
+
+def test_command_ends_with_a_sentence_for_a_bad_corpus(corpus, capsys):
+    _missing(corpus)
+    with pytest.raises(CommandError, match="The corpus was not imported: 1 error of 1 kind was found"):
+        call_command("import_corpus", str(corpus))
+    assert "error: missing-file (1)" in capsys.readouterr().out
+
+
+def test_command_shows_some_of_each_cause_and_writes_all(corpus, capsys, tmp_path):
+    for file in corpus.glob("*.flac"):
+        file.unlink()
+    with pytest.raises(CommandError, match="12 errors of 1 kind"):
+        call_command("import_corpus", str(corpus), "--report", str(tmp_path / "report.csv"))
+    shown = capsys.readouterr().out
+    assert "error: missing-file (12)" in shown
+    assert "  and 7 more of this kind\n" in shown
+    assert f"The whole report is in {tmp_path / 'report.csv'}." in shown
+    with (tmp_path / "report.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["code"], row["line"]) for row in rows] == [("missing-file", str(line)) for line in range(2, 14)]
+
+
+def test_command_refuses_a_report_that_cannot_be_written_before_it_begins(corpus, tmp_path):
+    with pytest.raises(CommandError, match="existing folder after --report"):
+        call_command("import_corpus", str(corpus), "--report", str(tmp_path / "nowhere" / "report.csv"))
+    assert not Job.objects.exists()
+
+
+def test_shell_names_where_the_whole_report_is(corpus):
+    for file in corpus.glob("*.flac"):
+        file.unlink()
+    job = run(corpus)
+    assert len(job.problems) == 12
+    whole = report_lines(job)[-1]
+    assert (
+        whole == f"The whole report is on the portal at /jobs/{job.pk}/problems.csv, or in a file with --report FILE."
+    )
+
+
+@needs_shared
+def test_real_kaldi_directories_give_the_plan_s_tables():
+    job = run(SHARED / "vpc-librispeech" / "data", name="libri", without_audio=True)
+    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    rows = data_set_table(Corpus.objects.get())
+    assert [(str(r.data_set), r.female, r.male, r.utterances) for r in rows] == [
+        ("libri_dev_enrolls", 15, 14, 343),
+        ("libri_dev_trials_f", 20, 0, 1018),
+        ("libri_dev_trials_m", 0, 20, 960),
+        ("libri_test_enrolls", 16, 13, 438),
+        ("libri_test_trials_f", 20, 0, 734),
+        ("libri_test_trials_m", 0, 20, 762),
+    ]
+    assert [(p.subset, p.part, p.female, p.male, p.speakers, p.utterances) for p in plan_table(rows)] == [
+        ("libri_dev", "Enrolment", 15, 14, 29, 343),
+        ("libri_dev", "Trial", 20, 20, 40, 1978),
+        ("libri_test", "Enrolment", 16, 13, 29, 438),
+        ("libri_test", "Trial", 20, 20, 40, 1496),
+    ]
+    trials = trial_table(Corpus.objects.get(), rows)
+    assert [(t.subset, t.kind, t.female, t.male, t.total, t.origin) for t in trials] == [
+        ("libri_dev", "Same-speaker", 704, 644, 1348, "given"),
+        ("libri_dev", "Different-speaker", 14566, 12796, 27362, "given"),
+        ("libri_test", "Same-speaker", 548, 449, 997, "given"),
+        ("libri_test", "Different-speaker", 11196, 9457, 20653, "given"),
+    ]
+
+
+@needs_shared
+def test_real_speech_is_imported_whole():
+    job = run(SHARED / "speech", name="speech")
+    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    assert counts()[:3] == [1, 67, 402]
+    assert not Utterance.objects.filter(audio="").exists()
+    assert not Corpus.objects.get().is_synthetic
+
+
+def test_demo_corpus_is_imported_as_synthetic_speech():
+    job = run(Path(__file__).resolve().parents[3] / "demo" / "corpus", name="demo")
+    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    assert Corpus.objects.get().is_synthetic
+
+
+def test_file_that_changes_during_the_import_is_refused(corpus, monkeypatch):
+    original = handlers._keep
+
+    def change_then_keep(context, draft, facts, journal):
+        soundfile.write(corpus / "a-1.flac", tone(hertz=777), 16_000)
+        return original(context, draft, facts, journal)
+
+    monkeypatch.setattr(handlers, "_keep", change_then_keep)
+    job = run(corpus)
+    assert (job.state, counts()) == (State.FAILED, [0, 0, 0, 0, 0])
+    assert job.failure == "The file a-1.flac changed while the corpus was imported. Nothing was changed."

@@ -1,0 +1,250 @@
+"""The environment is read strictly, and its documentation says what the code does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from portal.config.environment import PREFIX, VARIABLES, MailServer, SettingsError, read_environment, settings_table
+
+ROOT = Path(__file__).resolve().parents[3]
+PRODUCTION = {
+    "PORTAL_HTTPS": "true",
+    "PORTAL_BEHIND_PROXY": "true",
+    "PORTAL_ALLOWED_HOSTS": "portal.example.org",
+    "PORTAL_DATABASE_URL": "postgresql://portal:secret@db.example.org:5432/portal",
+    "PORTAL_BROKER_URL": "redis://queue.example.org:6379/0",
+}
+
+
+def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith((PREFIX, "DJANGO_"))}
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=clean | {"DJANGO_SETTINGS_MODULE": "portal.config.settings"} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def print_settings(what: str, **environment: str) -> list[str]:
+    """The words that a fresh process prints of its settings; no app is loaded."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith((PREFIX, "DJANGO_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", f"from django.conf import settings as s; print({what})"],
+        cwd=ROOT,
+        env=clean | {"DJANGO_SETTINGS_MODULE": "portal.config.settings"} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_empty_environment_gives_every_default():
+    assert set(read_environment({})) == {variable.name for variable in VARIABLES}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("DEBUG", "maybe", "PORTAL_DEBUG: expected true or false, found 'maybe'."),
+        ("WEB_THREADS", "0", "PORTAL_WEB_THREADS: expected a whole number of at least 1, found '0'."),
+        ("ADDRESS", "8000", "PORTAL_ADDRESS: expected HOST:PORT, such as 127.0.0.1:8000, found '8000'."),
+        (
+            "MAIL_FROM",
+            "portal",
+            "PORTAL_MAIL_FROM: expected an e-mail address, such as Portal <portal@example.org>, found 'portal'.",
+        ),
+        (
+            "ANONYMIZER_THREADS",
+            "65",
+            "PORTAL_ANONYMIZER_THREADS: expected a whole number from 0 to 64, found '65'.",
+        ),
+        (
+            "ANONYMIZERS_DIR",
+            "commands",
+            "PORTAL_ANONYMIZERS_DIR: expected the absolute path of an existing folder, found 'commands'.",
+        ),
+        (
+            "ANONYMIZERS_DIR",
+            "/nonexistent",
+            "PORTAL_ANONYMIZERS_DIR: expected the absolute path of an existing folder, found '/nonexistent'.",
+        ),
+        ("LOG_LEVEL", "loud", "PORTAL_LOG_LEVEL: expected DEBUG, INFO, WARNING or ERROR, found 'loud'."),
+        ("JOB_HARD_LIMIT_S", "60", "PORTAL_JOB_SOFT_LIMIT_S: expected less than PORTAL_JOB_HARD_LIMIT_S."),
+        ("JOB_LOST_AFTER_S", "10", "PORTAL_JOB_LOST_AFTER_S: expected more than twice PORTAL_JOB_HEARTBEAT_S."),
+    ],
+)
+def test_value_that_does_not_parse_is_named(name, text, sentence):
+    with pytest.raises(SettingsError) as raised:
+        read_environment({PREFIX + name: text})
+    assert str(raised.value) == f"The environment cannot be used:\n{sentence}"
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port", "user", "password", "starttls", "tls"),
+    [
+        ("smtp://mail.example.org", "mail.example.org", 25, "", "", False, False),
+        ("smtp://me:p%40ss%2Fword@mail.example.org:587/?tls", "mail.example.org", 587, "me", "p@ss/word", True, False),
+        ("smtp://me%40example.org:word@[::1]/?tls", "::1", 587, "me@example.org", "word", True, False),
+        ("smtps://me:word@mail.example.org", "mail.example.org", 465, "me", "word", False, True),
+    ],
+)
+def test_mail_server_is_read_from_its_url(text, host, port, user, password, starttls, tls):
+    found = read_environment({"PORTAL_MAIL_URL": text})["MAIL_URL"]
+    assert found == MailServer(host, port, user, password, starttls=starttls, tls=tls)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mail.example.org",
+        "http://mail.example.org",
+        "smtp://",
+        "smtp://mail.example.org:mail",
+        "smtp://mail.example.org:0",
+        "smtp://mail.example.org/inbox",
+        "smtp://mail.example.org/?ssl",
+        "smtps://mail.example.org/?tls",
+        "smtp://[::1",
+    ],
+)
+def test_mail_server_that_does_not_parse_is_refused_without_its_password(text):
+    with pytest.raises(SettingsError) as raised:
+        read_environment({"PORTAL_MAIL_URL": text.replace("//", "//me:secret@")})
+    assert "PORTAL_MAIL_URL: expected smtp://USER:PASSWORD@HOST:PORT" in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["portal.example.org", "ftp://x.org", "https://", "https://x.org/portal", "https://x.org?a"]
+)
+def test_site_that_is_no_address_of_a_host_is_refused(text):
+    with pytest.raises(SettingsError) as raised:
+        read_environment({"PORTAL_SITE_URL": text})
+    assert "PORTAL_SITE_URL: expected http://HOST or https://HOST" in str(raised.value)
+
+
+def test_address_of_prolific_names_a_host_and_its_token_is_taken_as_it_is():
+    found = read_environment({"PORTAL_PROLIFIC_TOKEN": " a-token "})
+    assert (found["PROLIFIC_TOKEN"], found["PROLIFIC_URL"]) == ("a-token", "https://api.prolific.com")
+    with pytest.raises(SettingsError) as raised:
+        read_environment({"PORTAL_PROLIFIC_TOKEN": "a-token", "PORTAL_PROLIFIC_URL": "https://x.org/api"})
+    assert "PORTAL_PROLIFIC_URL: expected http://HOST or https://HOST" in str(raised.value)
+    assert "a-token" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("environment", "site"),
+    [
+        ({}, "http://127.0.0.1:8000"),
+        ({"PORTAL_ADDRESS": "127.0.0.1:9000"}, "http://127.0.0.1:9000"),
+        (PRODUCTION, "https://portal.example.org"),
+        ({"PORTAL_SITE_URL": "https://voices.example.org/"}, "https://voices.example.org"),
+    ],
+)
+def test_mails_name_the_address_of_the_portal(environment, site, tmp_path):
+    code = "from portal.core.mail import absolute; print(absolute('/teams/1/'))"
+    answer = manage("shell", "-v0", "-c", code, PORTAL_DATA_DIR=str(tmp_path), **environment)
+    assert answer.stdout.strip() == f"{site}/teams/1/", answer.stderr
+
+
+def test_mail_goes_to_the_console_without_a_server_and_to_the_server_with_one(tmp_path):
+    what = "s.EMAIL_BACKEND, s.EMAIL_HOST, s.EMAIL_PORT, s.EMAIL_USE_TLS"
+    found = [
+        print_settings(what, PORTAL_DATA_DIR=str(tmp_path), PORTAL_MAIL_URL=url)
+        for url in ("", "smtp://mail.example.org/?tls")
+    ]
+    assert found[0][0] == "portal.core.mail.ReadableConsoleBackend"
+    assert found[1] == ["django.core.mail.backends.smtp.EmailBackend", "mail.example.org", "587", "True"]
+
+
+@pytest.mark.parametrize("part", ["speech", "./speech", "/nonexistent", "/tmp:/var", "/etc/hostname"])
+def test_import_root_must_be_an_existing_folder_by_its_absolute_path(part, tmp_path):
+    with pytest.raises(SettingsError) as raised:
+        read_environment({"PORTAL_IMPORT_ROOTS": f"{tmp_path}, {part}"})
+    assert str(raised.value).splitlines()[1:] == [
+        f"PORTAL_IMPORT_ROOTS: expected absolute paths of existing folders with commas between them ({part} is none), "
+        f"found '{tmp_path}, {part}'."
+    ]
+
+
+def test_import_roots_have_commas_between_them_and_may_lie_at_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("one", "two : three"):
+        (tmp_path / name).mkdir()
+    found = read_environment({"PORTAL_IMPORT_ROOTS": f"{tmp_path}/one, ~/two : three,"})["IMPORT_ROOTS"]
+    assert found == [tmp_path / "one", tmp_path / "two : three"]
+
+
+def test_folder_of_external_commands_may_be_empty_or_lie_at_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "commands").mkdir()
+    assert read_environment({})["ANONYMIZERS_DIR"] is None
+    assert read_environment({"PORTAL_ANONYMIZERS_DIR": "~/commands"})["ANONYMIZERS_DIR"] == tmp_path / "commands"
+
+
+def test_start_refuses_a_missing_import_root_with_a_sentence(tmp_path):
+    answer = manage("check", PORTAL_DATA_DIR=str(tmp_path), PORTAL_IMPORT_ROOTS="/nonexistent")
+    assert answer.returncode == 1
+    assert answer.stderr.splitlines()[1].endswith("(/nonexistent is none), found '/nonexistent'.")
+
+
+def test_folder_for_imports_is_made_at_start_and_stays_open_beside_others(tmp_path):
+    data, other = tmp_path / "data", tmp_path / "other"
+    other.mkdir()
+    found = print_settings("*s.IMPORT_ROOTS", PORTAL_DATA_DIR=str(data), PORTAL_IMPORT_ROOTS=str(other))
+    assert found == [f"{data}/import", str(other)]
+    assert (data / "import").is_dir()
+
+
+def test_misspelt_name_is_refused_with_the_nearest_one():
+    with pytest.raises(SettingsError) as raised:
+        read_environment({"PORTAL_DEBUGG": "true"})
+    assert "PORTAL_DEBUGG: there is no such setting. Did you mean PORTAL_DEBUG?" in str(raised.value)
+    with pytest.raises(SettingsError) as raised:
+        read_environment({"PORTAL_FOO": "x"})
+    assert "PORTAL_FOO: there is no such setting. docs/settings.md lists all." in str(raised.value)
+
+
+def test_all_problems_are_told_at_once():
+    with pytest.raises(SettingsError) as raised:
+        read_environment({"PORTAL_DEBUG": "x", "PORTAL_HTTPS": "y", "PORTAL_NOTHING": "z"})
+    assert [line.split(":")[0] for line in str(raised.value).splitlines()[1:]] == [
+        "PORTAL_NOTHING",
+        "PORTAL_HTTPS",
+        "PORTAL_DEBUG",
+    ]
+
+
+def test_documentation_holds_the_table_of_the_code():
+    assert settings_table() in (ROOT / "docs" / "settings.md").read_text()
+
+
+def test_wrong_setting_stops_the_portal_with_a_sentence_and_no_traceback(tmp_path):
+    answer = manage("check", PORTAL_DATA_DIR=str(tmp_path), PORTAL_DEBUGG="true")
+    assert answer.returncode == 1
+    assert "PORTAL_DEBUGG: there is no such setting. Did you mean PORTAL_DEBUG?" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_deploy_check_is_clean_with_production_settings(tmp_path):
+    answer = manage("check", "--deploy", "--fail-level", "WARNING", PORTAL_DATA_DIR=str(tmp_path), **PRODUCTION)
+    assert (answer.returncode, answer.stdout) == (0, "System check identified no issues (0 silenced).\n"), answer.stderr
+
+
+def test_secret_key_is_made_once_and_readable_by_its_owner_only(tmp_path):
+    first, again = (print_settings("s.SECRET_KEY", PORTAL_DATA_DIR=str(tmp_path)) for _ in range(2))
+    secret = tmp_path / "secret_key"
+    assert first == again == [secret.read_text()]
+    assert (secret.stat().st_mode & 0o777, len(secret.read_text())) == (0o600, 64)

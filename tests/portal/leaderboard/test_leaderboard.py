@@ -1,0 +1,513 @@
+"""The leaderboard of an edition: who sees it, what stands on it, and that a frozen one stays as it is."""
+
+import csv
+import io
+import json
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.core.files.storage import default_storage
+from django.test import Client
+from django.utils import timezone
+
+from common.tables import latex_text
+from evaluation.app.models import EvaluationRun
+from evaluation.protocols.ranking.rankings import Place
+from portal.challenges.models import Edition
+from portal.jobs.models import Job
+from portal.leaderboard import figures as leaderboard_figures
+from portal.leaderboard.exports import leaderboard_as_dict, leaderboard_as_latex
+from portal.leaderboard.selectors import build_leaderboard, leaderboard_for
+from portal.submissions.models import Submission, System
+from tests.portal.factories import make_edition, make_organizer, make_team, make_team_system, make_user
+from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
+from tests.portal.objective import add_documents, evaluate, make_objective_run, ranked_numbers
+
+pytestmark = pytest.mark.django_db
+PUBLISHED = Path(__file__).resolve().parents[4] / "shared" / "vpc2022" / "results"
+needs_published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published results in ../shared are not here")
+ADDRESSES = (
+    "",
+    "leaderboard.csv",
+    "leaderboard.json",
+    "leaderboard.tex",
+    "figures/tradeoff-wer.svg",
+    "figures/pitch-correlation.png",
+)
+
+
+@pytest.fixture
+def organizer():
+    return make_organizer()
+
+
+@pytest.fixture
+def edition(organizer):
+    return make_leaderboard(organizers=[organizer])
+
+
+def publish(edition):
+    Edition.objects.filter(pk=edition.pk).update(published_at=timezone.now())
+
+
+def client_of(user):
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def ranks(leaderboard):
+    """Rank by label, for each condition."""
+    return [[(row.entry.label, row.rank) for row in table.rows] for table in leaderboard.table.tables]
+
+
+# Who sees it ---------------------------------------------------------------------------------------
+
+
+def test_unpublished_leaderboard_is_for_its_organizers_only(client, organizer, edition):
+    others = (
+        make_user(),
+        make_organizer(),
+        edition.teams.first().memberships.first().user,
+        make_user(is_staff=True, is_superuser=True),
+    )
+    for path in ADDRESSES:
+        address = f"/editions/{edition.name}/leaderboard/{path}"
+        assert client_of(organizer).get(address).status_code == 200, path
+        assert [client_of(user).get(address).status_code for user in others] == [404] * 4, path
+        response = client.get(address)
+        assert (response.status_code, response.url.startswith("/log-in/?next=/editions/")) == (302, True), path
+
+
+def test_unpublished_leaderboard_looks_like_none(edition):
+    client = client_of(make_user())
+    pages = [
+        client.get(f"/editions/{name}/leaderboard/").content.decode() for name in (edition.name, "no-such-edition")
+    ]
+    hidden, unknown = (re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", page) for page in pages)
+    assert hidden == unknown
+
+
+def test_published_leaderboard_is_for_everybody(client, edition):
+    publish(edition)
+    for path in ADDRESSES:
+        assert client.get(f"/editions/{edition.name}/leaderboard/{path}").status_code == 200, path
+
+
+def test_page_says_that_it_is_a_preview_and_offers_deeds_to_its_organizer_only(client, organizer, edition):
+    page = client_of(organizer).get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    assert "preview, not published" in page
+    assert f'href="/editions/{edition.name}/leaderboard/policy/"' in page
+    publish(edition)
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    assert "preview" not in page
+    assert "leaderboard/policy/" not in page
+
+
+def test_published_leaderboard_holds_no_report_and_no_claim_of_a_team(client, edition):
+    system = System.objects.get(label="T01-p1")
+    run = EvaluationRun.objects.get(submission__system=system)
+    run.values.update(reported=77.125, reported_text="77.125", reported_in="exp/secret-folder/results.txt")
+    submission = put_on_leaderboard(
+        make_team_system(system.team, "c2"),
+        eer=12,
+        wer=8,
+        missing=[("EER (Kaldi) of vctk_test_trials_f, semi-informed", "exp/secret-folder/scores holds no line", True)],
+    )
+    publish(edition)
+    for path in ADDRESSES[:4]:
+        content = client.get(f"/editions/{edition.name}/leaderboard/{path}").content.decode()
+        assert "T01-p1" in content
+        assert "77.125" not in content
+        assert "secret-folder" not in content
+    assert submission.system.label in client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+
+
+# What stands on it ---------------------------------------------------------------------------------
+
+
+def test_leaderboard_ranks_by_the_recipe(edition):
+    leaderboard = build_leaderboard(edition)
+    original = ("Original", None)
+    assert ranks(leaderboard) == [
+        [("T02-p1", None), ("T01-c1", 1), ("T01-p1", None), original, ("B2", None)],
+        [("T02-p1", None), ("T01-p1", 1), original],
+        [("T02-p1", None), original],
+        [("T02-p1", None), original],
+    ]
+    assert [entry.label for entry in leaderboard.table.outside] == ["T03-p1", "Original"]
+
+
+def test_original_stands_with_the_published_numbers_of_the_recipe(edition):
+    [row] = [row for row in build_leaderboard(edition).table.tables[0].rows if row.entry.kind == "original"]
+    assert (round(row.privacy.value, 3), row.utility.value) == (3.786, 8.485)
+
+
+def test_baseline_is_no_competitor(edition):
+    row = next(row for row in build_leaderboard(edition).table.tables[0].rows if row.entry.label == "B2")
+    assert (row.place, row.entry.kind) == (Place.REFERENCE, "baseline")
+
+
+def test_newest_evaluated_version_counts(edition):
+    system = System.objects.get(label="T03-p1")
+    put_on_leaderboard(system, eer=17.0, wer=7.1)
+    assert ranks(build_leaderboard(edition))[0][0] == ("T03-p1", 1)
+    system.submissions.create(version=3, state=Submission.State.EVALUATING)
+    assert ranks(build_leaderboard(edition))[0][0] == ("T03-p1", 1)
+
+
+def test_withdrawn_submission_leaves_the_leaderboard(edition):
+    Submission.objects.filter(system__label="T01-c1").update(state=Submission.State.WITHDRAWN)
+    assert ranks(build_leaderboard(edition))[0][1] == ("T01-p1", 1)
+
+
+def test_submission_that_is_evaluated_again_stays_with_the_numbers_of_before(edition):
+    Submission.objects.filter(system__label="T01-c1").update(state=Submission.State.EVALUATING)
+    assert ranks(build_leaderboard(edition))[0][1] == ("T01-c1", 1)
+
+
+def test_missing_subset_is_said_in_words(edition):
+    lost = ("EER (Kaldi) of libri_test_trials_m, semi-informed", "it has no scores", True)
+    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=40, wer=5, missing=[lost])
+    [one] = build_leaderboard(edition).table.unrankable
+    assert "There is no average EER (Kaldi); missing: libri_test_trials_m, semi-informed." in [
+        reason.text for reason in one.reasons
+    ]
+
+
+def test_claimed_numbers_count_by_policy_only(edition):
+    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=16, wer=5, reported=True)
+    assert [one.entry.label for one in build_leaderboard(edition).table.unrankable] == ["T04-p1"]
+    edition.leaderboard_policy = {"basis": "claims"}
+    assert ranks(build_leaderboard(edition))[0][0] == ("T04-p1", 1)
+
+
+def test_policy_of_a_gate_that_the_recipe_dropped_does_no_harm(edition):
+    edition.leaderboard_policy = {"gates": {"gone": 0.2}, "minimum_eers": [5]}
+    assert build_leaderboard(edition).policy.minimum_eers == (5,)
+
+
+def test_recipe_that_cannot_be_read_leaves_no_leaderboard(organizer, edition):
+    Edition.objects.filter(pk=edition.pk).update(recipe_text="not = [a recipe")
+    assert client_of(organizer).get(f"/editions/{edition.name}/leaderboard/").status_code == 404
+
+
+@pytest.mark.parametrize("protocol", ["2020", "2024", "2026"])
+def test_every_edition_has_a_leaderboard_page(client, protocol):
+    edition = make_edition(protocol=protocol, track="track1" if protocol == "2026" else "", published_at=timezone.now())
+    submission = make_team_system(make_team(edition)).submissions.create(
+        version=1, state=Submission.State.EVALUATED, evaluated_at=timezone.now()
+    )
+    make_objective_run(submission, [])
+    response = client.get(f"/editions/{edition.name}/leaderboard/")
+    assert response.status_code == 200
+    assert "T01-p1" in response.content.decode()
+    for path in ("leaderboard.csv", "leaderboard.json", "leaderboard.tex"):
+        assert client.get(f"/editions/{edition.name}/leaderboard/{path}").status_code == 200
+
+
+def test_empty_leaderboard_says_so(client):
+    edition = make_edition(published_at=timezone.now())
+    assert "No system has been evaluated yet" in client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    assert client.get(f"/editions/{edition.name}/leaderboard/figures/tradeoff-wer.svg").status_code == 302
+    assert (
+        "No condition has a system."
+        in client.get(f"/editions/{edition.name}/leaderboard/leaderboard.tex").content.decode()
+    )
+
+
+# Frozen --------------------------------------------------------------------------------------------
+
+
+def test_frozen_leaderboard_does_not_change_when_something_is_evaluated_later(client, edition):
+    publish(edition)
+    Job.objects.update(finished_at=timezone.now() - timedelta(hours=2))
+    Submission.objects.update(evaluated_at=timezone.now() - timedelta(hours=2))
+    Edition.objects.filter(pk=edition.pk).update(frozen_at=timezone.now() - timedelta(hours=1))
+    before = client.get(f"/editions/{edition.name}/leaderboard/leaderboard.json").content
+    # A new system, a new version of an old one, and an old version evaluated again by other code.
+    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=40, wer=2)
+    put_on_leaderboard(System.objects.get(label="T03-p1"), eer=40, wer=3)
+    again = Submission.objects.get(system__label="T01-p1")
+    make_objective_run(again, ranked_numbers(edition, eer=1, wer=99))
+    Submission.objects.filter(pk=again.pk).update(state=Submission.State.EVALUATING)
+    assert client.get(f"/editions/{edition.name}/leaderboard/leaderboard.json").content == before
+    Edition.objects.filter(pk=edition.pk).update(frozen_at=None)
+    after = client.get(f"/editions/{edition.name}/leaderboard/leaderboard.json")
+    assert after.json()["rankings"][0]["rows"][0]["label"] == "T04-p1"
+
+
+# The page ------------------------------------------------------------------------------------------
+
+
+def test_page_sorts_by_any_column_without_script(client, edition):
+    publish(edition)
+
+    def labels(query):
+        response = client.get(f"/editions/{edition.name}/leaderboard/?{query}")
+        return [row.cells[1].text for row in response.context["sections"][0].table.rows]
+
+    assert labels("") == ["T02-p1", "T01-c1", "T01-p1", "Original", "B2"]
+    assert labels("sort=eer") == ["T02-p1", "T01-p1", "T01-c1", "B2", "Original"]
+    assert labels("sort=eer&order=asc") == ["Original", "B2", "T01-c1", "T01-p1", "T02-p1"]
+    assert labels("sort=system&order=asc") == ["B2", "Original", "T01-c1", "T01-p1", "T02-p1"]
+    assert labels("sort=team&order=desc") == ["T02-p1", "T01-c1", "T01-p1", "Original", "B2"]
+    assert labels("sort=rank&order=desc")[0] == "T01-c1"
+    assert labels("sort=pitch_correlation")[-1] == "Original"  # what has no value comes last
+    assert labels("sort=nonsense&order=%00") == labels("")
+
+
+def test_headings_lead_to_the_other_order(client, edition):
+    publish(edition)
+    page = client.get(f"/editions/{edition.name}/leaderboard/?sort=eer&order=desc").content.decode()
+    assert 'aria-sort="descending"><a href="?sort=eer&amp;order=asc#eer-15-wer"' in page
+    assert '<a href="?sort=wer&amp;order=asc#eer-15-wer"' in page
+
+
+def test_page_says_ranks_intervals_groups_reasons_and_method(client, edition):
+    publish(edition)
+    page = " ".join(client.get(f"/editions/{edition.name}/leaderboard/").content.decode().split())
+    for words in (
+        "EER of at least 15 %",
+        "7.35 to 8.15",
+        "Submitted after the deadline.",
+        "Of this team T01-c1 is ranked, which has the lower WER.",
+        "Reaches no condition: the lowest asks for 15 %.",
+        "No system is ranked here: each that reached the condition is listed with the reason.",
+        "Only numbers that the portal recomputed are ranked.",
+        "0.25 libri_test_trials_f",
+        "semi-informed",
+        "Overlap is a cautious test",
+    ):
+        assert words in page, words
+
+
+def test_condition_that_nobody_reached_names_the_nearest(client):
+    edition = make_edition(published_at=timezone.now())
+    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=11.809, wer=8)
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    assert "No system reached 15 %. T01-p1 came nearest with 11.809 %, 3.191 away." in page
+    edition.leaderboard_policy = {"policy": "interval"}
+    edition.save()
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    assert "No system lies from 15 % to 20 %." in page
+
+
+def test_groups_have_letters(client):
+    edition = make_edition(published_at=timezone.now())
+    for wer in (7.0, 7.5, 9.0):
+        put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=16, wer=wer, interval=0.4)
+    table = client.get(f"/editions/{edition.name}/leaderboard/").context["sections"][0].table
+    group = [column.key for column in table.columns].index("group")
+    assert [(row.cells[1].text, row.cells[group].text) for row in table.rows] == [
+        ("T01-p1", "a"),
+        ("T02-p1", "a"),
+        ("Original", ""),
+        ("T03-p1", ""),
+    ]
+
+
+def forty_systems(edition):
+    for team in range(20):
+        owner = make_team(edition)
+        for label in ("p1", "c1"):
+            put_on_leaderboard(
+                make_team_system(owner, label), eer=10 + team + len(label), wer=6 + team * 0.2 + (label == "c1")
+            )
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_page_takes_the_same_queries_for_any_number_of_systems(client, django_assert_num_queries, count):
+    edition = make_edition(published_at=timezone.now())
+    for _ in range(count):
+        put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=16, wer=8)
+    with django_assert_num_queries(5):
+        client.get(f"/editions/{edition.name}/leaderboard/")
+
+
+def test_organizers_page_of_forty_systems_is_within_its_budget(organizer, django_assert_num_queries):
+    edition = make_edition(organizers=[organizer])
+    forty_systems(edition)
+    client, address = client_of(organizer), f"/editions/{edition.name}/leaderboard/"
+    client.get(address)
+    with django_assert_num_queries(11):
+        client.get(address)
+
+
+# Figures -------------------------------------------------------------------------------------------
+
+
+def test_figure_is_drawn_once_and_kept_by_what_it_shows(client, edition, monkeypatch):
+    publish(edition)
+    address = f"/editions/{edition.name}/leaderboard/figures/tradeoff-wer.svg"
+    first = client.get(address)
+    assert first.content.startswith(b"<?xml")
+    assert b"T01-p1" in first.content
+    monkeypatch.setattr(leaderboard_figures, "_drawn", lambda _: pytest.fail("drawn again"))
+    assert client.get(address).content == first.content
+
+
+def test_figure_follows_the_leaderboard(client, edition):
+    publish(edition)
+    before = client.get(f"/editions/{edition.name}/leaderboard/").context["figures"][0]["image"]
+    Edition.objects.filter(pk=edition.pk).update(leaderboard_policy={"minimum_eers": [5]})
+    after = client.get(f"/editions/{edition.name}/leaderboard/").context["figures"][0]["image"]
+    assert before != after
+
+
+def test_unknown_figure_is_not_found(organizer, edition):
+    client = client_of(organizer)
+    for path in (
+        "tradeoff-wer.exe",
+        "tradeoff-wer.svg?theme=blue",
+        "tradeoff-wer.svg?shape=round",
+        "eer.svg",
+        "wer.png",
+        "nonsense.pdf",
+        "tradeoff-wer.svgz",
+    ):
+        assert client.get(f"/editions/{edition.name}/leaderboard/figures/{path}").status_code == 404, path
+
+
+def test_tradeoff_has_a_narrow_form_and_every_figure_its_size(client, edition):
+    publish(edition)
+    page = client.get(f"/editions/{edition.name}/leaderboard/")
+    figure = page.context["figures"][0]
+    for one in (figure, figure["narrow"]):
+        svg = client.get(one["image"]).content.decode()
+        width, height = (float(found) for found in re.findall(r'(?:width|height)="([0-9.]+)pt"', svg)[:2])
+        assert (one["size"].width, one["size"].height) == (round(width * 4 / 3), round(height * 4 / 3))
+    assert figure["narrow"]["size"].width < 360 < figure["size"].width
+    assert page.content.decode().count(' width="') >= len(page.context["figures"])
+
+
+def test_figure_is_a_harmless_document_of_its_kind(client, edition):
+    publish(edition)
+    for extension, kind in (("svg", "image/svg+xml"), ("pdf", "application/pdf"), ("png", "image/png")):
+        response = client.get(f"/editions/{edition.name}/leaderboard/figures/gain-of-voice-distinctiveness.{extension}")
+        assert response["Content-Type"] == kind
+        assert "sandbox" in response["Content-Security-Policy"]
+
+
+def test_kept_figures_are_derived_files(edition):
+    leaderboard = build_leaderboard(edition)
+    leaderboard_figures.figure_file(leaderboard, "tradeoff-wer", "svg")
+    key = leaderboard_figures.figure_key(
+        leaderboard_figures.list_drawings(leaderboard)["tradeoff-wer"].description(), "svg"
+    )
+    assert key.startswith("derived/boards/")
+    assert default_storage.exists(key)
+
+
+# Data ----------------------------------------------------------------------------------------------
+
+
+def test_csv_holds_every_row_with_all_digits(client, edition):
+    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=16.123456789012, wer=7.6)
+    publish(edition)
+    response = client.get(f"/editions/{edition.name}/leaderboard/leaderboard.csv")
+    rows = list(csv.DictReader(io.StringIO(response.content.decode())))
+    found = {(row["minimum_eer"], row["label"]): row for row in rows}
+    assert found["15.0", "T04-p1"]["eer"] == "16.123456789012"
+    assert found["15.0", "T04-p1"] | {"place": "ranked", "rank": "1", "ranked_by": "wer"} == found["15.0", "T04-p1"]
+    assert found["15.0", "T02-p1"]["reasons"].startswith("Submitted after the deadline.")
+    assert found["", "T03-p1"]["place"] == "outside"
+
+
+def test_csv_runs_no_formula(client, edition):
+    edition.teams.filter(number=1).update(name="=HYPERLINK(1)")
+    publish(edition)
+    content = client.get(f"/editions/{edition.name}/leaderboard/leaderboard.csv").content.decode()
+    assert "'=HYPERLINK(1)" in content
+
+
+def test_json_is_the_leaderboard_as_data(client, edition):
+    publish(edition)
+    found = client.get(f"/editions/{edition.name}/leaderboard/leaderboard.json").json()
+    assert found == json.loads(json.dumps(leaderboard_as_dict(leaderboard_for(make_user(), edition.name))))
+    first = found["rankings"][0]
+    assert first["condition"]["text"] == "EER of at least 15 %"
+    assert [(row["label"], row["place"], row["rank"]) for row in first["rows"]] == [
+        ("T02-p1", "unranked", None),
+        ("T01-c1", "ranked", 1),
+        ("T01-p1", "unranked", None),
+        ("Original", "reference", None),
+        ("B2", "reference", None),
+    ]
+    assert first["rows"][1]["averages"]["wer"] == {"value": 7.75, "low": 7.35, "high": 8.15, "is_reported": False}
+    assert found["policy"]["basis"] == "recomputed"
+
+
+def test_latex_table_is_escaped(edition):
+    edition.title = "A_B & 100 % {of} #1 \\today ρ"
+    text = leaderboard_as_latex(build_leaderboard(edition))
+    assert r"\caption{A\_B \& 100 \% \{of\} \#1 \textbackslash{}today $\rho$: EER of at least 15 \%, by WER}" in text
+    assert r"1 & T01-c1 & 16.250 [15.85, 16.65] & 7.750 [7.35, 8.15] & 0.500" in text
+    assert r"$-5.000$" in text
+    assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 4
+    assert latex_text("a\nb\\end{tabular}") == r"a b\textbackslash{}end\{tabular\}"
+    assert text.startswith("% A_B & 100 % {of} #1")
+
+
+# The published results -----------------------------------------------------------------------------
+
+STAMP = "exp/results-2022-07-01-10-00-00"
+SYSTEMS = {"B1.a": "tts_old_c", "B1.b": "tts_joint_nsf_hifigan", "B2": "mcadams"}
+
+
+@pytest.fixture
+def of_2022(organizer):
+    """The three published results, handed in by three teams in an edition that ranks reported numbers as well."""
+    fields = {"audio_required": False, "scores_required": False, "leaderboard_policy": {"basis": "claims"}}
+    edition = make_edition(organizers=[organizer], **fields)
+    for title, name in SYSTEMS.items():
+        files = {
+            f"{STAMP}/results_summary.txt": (PUBLISHED / f"RESULTS_summary_{name}").read_bytes(),
+            f"{STAMP}/results.txt": (PUBLISHED / f"results.anon_{name}").read_bytes(),
+            f"{STAMP}.orig/results.txt": (PUBLISHED / f"results.orig_{name}").read_bytes(),
+        }
+        system = make_team_system(make_team(edition, name=title), "p1", title=title)
+        submission = system.submissions.create(version=1, state=Submission.State.RECEIVED)
+        evaluate(add_documents(submission, files))
+    return edition
+
+
+def by_team(leaderboard):
+    return [[(row.entry.team_name, row.rank) for row in table.ranked] for table in leaderboard.table.tables]
+
+
+@needs_published
+@pytest.mark.django_db(transaction=True)
+def test_published_results_of_2022_rank_as_their_plan_says(of_2022):
+    leaderboard = build_leaderboard(of_2022)
+    averages = {
+        entry.team_name: (round(entry.privacy.value, 3), round(entry.utilities["wer"].value, 3))
+        for entry in leaderboard.entries
+        if entry.kind == "system"
+    }
+    assert averages == {"B1.a": (11.809, 8.285), "B1.b": (9.183, 7.56), "B2": (7.769, 9.03)}
+    assert by_team(leaderboard) == [[], [], [], []]
+    assert [table.nearest.entry.team_name for table in leaderboard.table.tables] == ["B1.a"] * 4
+
+    lowered = of_2022.leaderboard_policy | {"minimum_eers": [5, 8, 10]}
+    assert by_team(build_leaderboard(of_2022, lowered)) == [
+        [("B1.b", 1), ("B1.a", 2), ("B2", 3)],
+        [("B1.b", 1), ("B1.a", 2)],
+        [("B1.a", 1)],
+    ]
+    assert by_team(build_leaderboard(of_2022, lowered | {"policy": "interval"})) == [
+        [("B2", 1)],
+        [("B1.b", 1)],
+        [("B1.a", 1)],
+    ]
+
+
+@needs_published
+@pytest.mark.django_db(transaction=True)
+def test_published_results_are_not_ranked_while_only_recomputed_numbers_are(of_2022):
+    leaderboard = build_leaderboard(of_2022, {"minimum_eers": [5]})
+    assert by_team(leaderboard) == [[]]
+    assert [one.entry.team_name for one in leaderboard.table.unrankable] == ["B1.a", "B1.b", "B2"]
+    assert all(one.reasons[0].code == "reported" for one in leaderboard.table.unrankable)

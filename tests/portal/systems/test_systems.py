@@ -1,0 +1,862 @@
+"""Pages of systems and results: what they show, what they hide, and what they cost."""
+
+import csv
+import io
+import statistics
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.utils import timezone
+
+from anonymization.app.models import AnonymizationRun
+from anonymization.methods.registry import get_method
+from common.errors import MetricInputError
+from evaluation.app.measures.selectors import (
+    PROBLEM_CODES,
+    compare_pitch,
+    format_number,
+    group_problems,
+    list_finished_runs,
+    read_values,
+)
+from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
+from evaluation.metrics.audio_checks import AudioCheck, audio_problems
+from evaluation.metrics.averages import pool, summarise
+from evaluation.metrics.catalogue import LEVEL_CHANGE, METRICS, PITCH_CORRELATION
+from portal.jobs.models import Job, State
+from portal.submissions.models import System
+from portal.systems.pages import EXPECTATIONS
+from tests.portal.factories import make_corpus, make_operator, make_organizer, make_system, make_user
+from tests.portal.measured import anonymized, measured
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def organizer(client):
+    client.force_login(make_organizer())
+    return client
+
+
+@pytest.fixture
+def system():
+    """Two women and two men; everything anonymised and measured."""
+    system = make_system(make_corpus("tones", speakers=4, utterances=2))
+    for data_set in system.corpus.data_sets.all():
+        anonymized(system, data_set)
+        measured(system, data_set, rho=(0.2, 0.4, 0.6, 0.7))
+    return system
+
+
+def data_set_of(system, key):
+    return system.corpus.data_sets.get(name=f"tones_{key}")
+
+
+def text_of(response):
+    return " ".join(response.content.decode().split())
+
+
+def rows_of(response):
+    return list(csv.DictReader(io.StringIO(response.content.decode())))
+
+
+# Who may look --------------------------------------------------------------------------------------
+
+
+def addresses(system):
+    file = system.submissions.get().files.first()
+    return [
+        "/systems/new/tones/",
+        "/systems/b2-tones/",
+        "/systems/b2-tones/progress",
+        "/systems/b2-tones/values.csv",
+        "/systems/b2-tones/sets/tones_trials_f/",
+        "/systems/b2-tones/sets/tones_trials_f/measures.csv",
+        f"/systems/b2-tones/files/{file.pk}/",
+        f"/systems/b2-tones/files/{file.pk}/f0.json",
+    ]
+
+
+@pytest.mark.parametrize("make", [make_user, make_operator])
+def test_strangers_find_nothing(client, system, make):
+    client.force_login(make())
+    for address in addresses(system):
+        response = client.get(address)
+        assert (response.status_code, b"b2-tones" in response.content) == (404, False), address
+
+
+@pytest.mark.parametrize("make", [make_user, make_operator])
+def test_list_holds_nothing_of_others(client, system, make):
+    client.force_login(make())
+    page = client.get("/systems/")
+    assert (page.status_code, page.context["rows"], b"b2-tones" in page.content) == (200, [], False)
+
+
+def test_visitors_are_asked_to_log_in(client, system):
+    for address in ["/systems/", *addresses(system)]:
+        assert client.get(address).headers["Location"].startswith("/log-in/?next="), address
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/systems/other/", "/systems/b2-tones/sets/other/", "/systems/b2-tones/files/999999/", "/systems/new/other/"],
+)
+def test_unknown_objects_are_not_found(organizer, system, address):
+    assert organizer.get(address).status_code == 404
+
+
+def test_file_of_another_system_is_not_found_under_this_one(organizer, system):
+    other = make_system(system.corpus, name="other")
+    file = other.submissions.get().files.first()
+    assert organizer.get(f"/systems/b2-tones/files/{file.pk}/").status_code == 404
+    assert organizer.get(f"/systems/other/files/{file.pk}/").status_code == 200
+
+
+# The list ------------------------------------------------------------------------------------------
+
+
+def test_empty_list_leads_to_the_corpora(organizer):
+    assert 'href="/corpora/import/"' in text_of(organizer.get("/systems/"))
+    make_corpus("tones")
+    make_corpus("lists", with_audio=False)
+    page = text_of(organizer.get("/systems/"))
+    assert 'href="/systems/new/tones/"' in page
+    assert 'href="/systems/new/lists/"' not in page
+
+
+def test_list_costs_eleven_queries_whatever_its_length(organizer, system, django_assert_num_queries):
+    for length in range(1, 42):
+        if length in (1, 3, 41):
+            with django_assert_num_queries(11, info=f"of {length} systems"):
+                page = organizer.get("/systems/")
+            assert len(page.context["rows"]) == length
+        other = make_system(system.corpus, name=f"b2-{length}")
+        measured(other, data_set_of(system, "trials_f"))
+
+
+def test_list_tells_files_and_the_state_that_asks_for_attention(organizer, system):
+    running = make_system(system.corpus, name="running")
+    anonymized(running, data_set_of(system, "enrolls"))
+    anonymized(running, data_set_of(system, "trials_f"), state="running")
+    measured(running, data_set_of(system, "enrolls"), state="failed")
+    broken = make_system(system.corpus, name="broken")
+    anonymized(broken, data_set_of(system, "enrolls"), state="failed")
+    measured(broken, data_set_of(system, "enrolls"), state="cancelled")
+    make_system(system.corpus, name="bare")
+    rows = {
+        row.system.name: (row.files, row.state, row.state_text) for row in organizer.get("/systems/").context["rows"]
+    }
+    assert rows == {
+        "b2-tones": (16, "succeeded", "measured"),
+        "running": (16, "running", "running, 2 of 3 jobs ended"),
+        "broken": (16, "failed", "1 of 2 jobs failed"),
+        "bare": (16, "", "no jobs"),
+    }
+
+
+def listed(organizer):
+    """The pitch columns of the list: means of all trial sets by gender, and in how many sets it is above."""
+    return {
+        row.system.name: (
+            None
+            if row.pitch is None
+            else (
+                *(summary and round(summary.mean, 4) for summary in (row.pitch.overall.female, row.pitch.overall.male)),
+                row.pitch.is_above,
+                row.pitch.n_above,
+                len(row.pitch.rows),
+            )
+        )
+        for row in organizer.get("/systems/").context["rows"]
+    }
+
+
+def test_list_shows_the_result_of_trial_sets_as_the_page_of_the_system_does(organizer, system):
+    page = organizer.get("/systems/b2-tones/").context["comparison"]
+    assert listed(organizer) == {"b2-tones": (0.475, 0.475, True, 1, 1)}
+    assert [row.average for row in page.rows] == [pytest.approx(0.475)]
+    text = text_of(organizer.get("/systems/"))
+    assert "0.4750" in text
+    assert '<th scope="col">State</th>' in text
+    assert '>above</span> <span class="soft">in 1 of 1 trial set</span>' in text
+    low = system.corpus.data_sets.create(name="low_trials", role="trial")
+    for file in system.submissions.get().files.filter(data_set__name="tones_enrolls")[:4]:
+        system.submissions.get().files.create(
+            data_set=low, utterance=file.utterance, audio=file.audio, samples=file.samples, rate_hz=file.rate_hz
+        )
+    measured(system, low, rho=(0.1,))
+    assert listed(organizer)["b2-tones"][2:] == (False, 1, 2)
+    assert '>not above</span> <span class="soft">in 1 of 2 trial sets</span>' in text_of(organizer.get("/systems/"))
+
+
+def test_list_takes_only_the_newest_finished_run_of_the_newest_submission(organizer):
+    system = make_system(make_corpus("tones", speakers=2))
+    women = data_set_of(system, "trials_f")
+    measured(system, women, rho=(0.6,))
+    measured(system, data_set_of(system, "enrolls"), rho=(0.9,))
+    assert listed(organizer)["b2-tones"] == (0.6, None, True, 1, 1)
+    measured(system, women, rho=(0.2,))
+    measured(system, women, rho=(0.8,), state="running")
+    assert listed(organizer)["b2-tones"] == (0.2, None, False, 0, 1)
+    system.submissions.create(version=2)
+    assert listed(organizer)["b2-tones"] is None
+    assert "not measured" in text_of(organizer.get("/systems/"))
+
+
+# A new system --------------------------------------------------------------------------------------
+
+
+def test_form_offers_only_data_sets_that_have_all_their_audio(organizer):
+    corpus = make_corpus("tones")
+    silent = corpus.data_sets.get(name="tones_trials_m").utterances.first()
+    silent.audio = ""
+    silent.save()
+    response = organizer.get("/systems/new/tones/")
+    form = response.context["form"]
+    assert [row.data_set.name for row in form.offer.ready] == ["tones_enrolls", "tones_trials_f"]
+    assert [row.data_set.name for row in form.offer.without_audio] == ["tones_trials_m"]
+    assert "tones_trials_m (1 of 2)" in text_of(response)
+    post = form.initial | {
+        "method": "mcadams-2022",
+        "name": "mine",
+        "seed": 1,
+        "data_sets": [corpus.data_sets.get(name="tones_trials_m").pk],
+    }
+    response = organizer.post("/systems/new/tones/", post)
+    assert (response.status_code, System.objects.count()) == (422, 0)
+    assert "data_sets" in response.context["form"].errors
+
+
+def test_form_of_a_corpus_of_lists_leads_to_the_import(organizer):
+    make_corpus("lists", with_audio=False)
+    page = text_of(organizer.get("/systems/new/lists/"))
+    assert "This corpus has no audio yet" in page
+    assert '<button class="button">Run an anonymiser' not in page
+
+
+def test_form_describes_the_method_and_the_levels(organizer):
+    make_corpus("tones")
+    page = text_of(organizer.get("/systems/new/tones/"))
+    for words in (
+        "B2: McAdams coefficient (2022)",
+        "α</i> from 0.5 to 0.9",
+        "Interspeech 2021",
+        "Speaker level",
+        "Utterance level",
+        "enrolment · 4 utterances · 2.4 s",
+        "trial · 2 utterances · 1.2 s",
+        "3 data sets, a few seconds of speech.</output>",
+        "The first run tells how long others will take.",
+    ):
+        assert words in page
+
+
+def test_form_estimates_the_work_from_earlier_runs(organizer, system):
+    now = timezone.now()
+    # 16 files of 0.6 s: 9.6 s of speech, anonymised in 9 s and measured in 90 s.
+    AnonymizationRun.objects.update(recipe_version=get_method("mcadams-2022").version)
+    Job.objects.filter(kind="anonymize").update(started_at=now - timezone.timedelta(seconds=3), finished_at=now)
+    Job.objects.filter(kind="measure").update(started_at=now - timezone.timedelta(seconds=30), finished_at=now)
+    response = organizer.get("/systems/new/tones/")
+    assert response.context["form"].cost == pytest.approx(99 / 9.6)
+    assert "3 data sets, about 10 s of speech; the work takes about 2 min." in text_of(response)
+
+
+def test_form_names_what_is_wrong_in_its_own_words(organizer):
+    make_corpus("tones")
+    address = "/systems/new/tones/"
+    for post, expected in (
+        (
+            {},
+            {
+                "method": "Choose a method of this list.",
+                "data_sets": "Choose at least one data set.",
+                "seed": "Give a seed: any whole number from 0 on.",
+            },
+        ),
+        (
+            {"method": "x", "data_sets": ["y"], "name": "a b", "seed": "z"},
+            {
+                "method": "Choose a method of this list.",
+                "data_sets": "Choose data sets of this list.",
+                "name": "Use letters, digits, hyphens and underscores only, such as b2-speech.",
+                "seed": "A seed is a whole number from 0 on, such as 2022.",
+            },
+        ),
+        (
+            {"name": "a" * 61, "seed": -1, "data_sets": [10**6]},
+            {
+                "method": "Choose a method of this list.",
+                "data_sets": "Choose data sets of this list.",
+                "name": "Use at most 60 characters; this name has 61.",
+                "seed": "A seed is 0 or more.",
+            },
+        ),
+    ):
+        errors = organizer.post(address, post).context["form"].errors
+        assert {name: " ".join(found) for name, found in errors.items()} == expected
+
+
+def test_jobs_are_named_by_what_they_do_to_which_set(organizer):
+    corpus = make_corpus("tones")
+    chosen = corpus.data_sets.get(name="tones_enrolls")
+    organizer.post(
+        "/systems/new/tones/", {"method": "mcadams-2022", "name": "mine", "seed": 7, "data_sets": [chosen.pk]}
+    )
+    assert set(Job.objects.values_list("title", flat=True)) == {
+        "Anonymise tones_enrolls · mine",
+        "Measure tones_enrolls · mine",
+    }
+    page = text_of(organizer.get("/systems/mine/"))
+    assert 'class="notice success"' not in page
+    job = Job.objects.get(kind="measure")
+    page = text_of(organizer.get(f"/jobs/{job.pk}/"))
+    assert '<dt>System</dt><dd><a href="/systems/mine/">mine</a></dd>' in page
+    assert "<dt>Data set</dt><dd>tones_enrolls</dd>" in page
+    assert "<dt>Run</dt>" not in page
+
+
+def test_posted_form_makes_a_system_with_two_jobs_for_each_data_set(organizer):
+    corpus = make_corpus("tones")
+    chosen = corpus.data_sets.filter(name__in=["tones_enrolls", "tones_trials_f"])
+    post = {"method": "mcadams-2022", "name": "mine", "seed": 7, "data_sets": [each.pk for each in chosen]}
+    response = organizer.post("/systems/new/tones/", post)
+    assert response.headers["Location"] == "/systems/mine/"
+    runs = AnonymizationRun.objects.filter(submission__system__name="mine")
+    assert {(run.data_set.name, run.seed) for run in runs} == {("tones_enrolls", 7), ("tones_trials_f", 7)}
+    assert {job.kind for job in Job.objects.all()} == {"anonymize", "measure"}
+    assert all(run.job.after_id for run in EvaluationRun.objects.filter(submission__system__name="mine"))
+
+
+def test_taken_name_is_refused_with_a_free_one(organizer, system):
+    first = system.corpus.data_sets.first()
+    post = {"method": "mcadams-2022", "name": "b2-tones", "seed": 7, "data_sets": [first.pk]}
+    response = organizer.post("/systems/new/tones/", post)
+    assert (response.status_code, System.objects.count()) == (422, 1)
+    assert response.context["form"].errors["name"] == ["There is a system b2-tones already. b2-tones-2 is free."]
+
+
+# The page of a system ------------------------------------------------------------------------------
+
+
+def test_system_page_costs_sixteen_queries(organizer, system, django_assert_num_queries):
+    with django_assert_num_queries(16):
+        organizer.get("/systems/b2-tones/")
+
+
+def test_system_page_of_many_data_sets_costs_the_same(organizer, system, django_assert_num_queries):
+    submission = system.submissions.get()
+    for number in range(13):
+        data_set = system.corpus.data_sets.create(name=f"more{number}_trials", role="trial", split="dev")
+        for utterance in system.corpus.utterances.all():
+            submission.files.create(
+                data_set=data_set, utterance=utterance, audio=utterance.audio, samples=9600, rate_hz=16000
+            )
+        measured(system, data_set, rho=(0.1, 0.9), faults=["clipped"])
+    with django_assert_num_queries(16):
+        page = organizer.get("/systems/b2-tones/")
+    assert len(page.context["runs"]) == 16
+
+
+def test_table_has_every_value_of_the_database_trial_sets_first(organizer, system):
+    table = organizer.get("/systems/b2-tones/").context["table"]
+    assert [(group.role, sum(len(each.rows) for each in group.sets)) for group in table.groups] == [
+        ("trial", 2),
+        ("enrolment", 3),
+    ]
+    shown = {
+        (each.run.data_set.name, row.gender, cell.metric.key): (cell.value.value, cell.value.spread, cell.value.n)
+        for group in table.groups
+        for each in group.sets
+        for row in each.rows
+        for cell in row.cells
+    }
+    stored = MetricValue.objects.filter(run__submission__system=system).exclude(
+        run__data_set__role="trial", gender=""
+    )  # a set of one gender says "all" once
+    assert shown == {
+        (value.run.data_set.name, value.get_gender_display(), value.metric): (value.value, value.spread, value.n)
+        for value in stored
+    }
+
+
+def test_table_states_unit_direction_estimator_and_definition(organizer, system):
+    page = text_of(organizer.get("/systems/b2-tones/"))
+    for metric in METRICS.values():
+        assert f"<b>{metric.label}</b>" in page
+        assert f"Estimator: estimator of {metric.key}." in page
+        assert metric.definition in page
+    assert "higher is better" in page
+    assert "best near zero" in page
+
+
+def test_system_page_goes_from_the_verdict_to_the_details(organizer, system):
+    page = text_of(organizer.get("/systems/b2-tones/"))
+    headings = [part.partition("</h2>")[0].partition(">")[2] for part in page.split("<h2")[1:]]
+    assert headings == [
+        "Pitch correlation against the 0.3 minimum",
+        "All measures",
+        "Pitch correlation, utterance by utterance",
+        "Listen to the extremes",
+        "Warnings",
+        "Attacks by the portal",
+        "What a recogniser understands",
+        "How it was made",
+    ]
+
+
+def test_speakers_are_counted_beside_utterances(organizer, system):
+    response = organizer.get("/systems/b2-tones/")
+    found = {
+        (each.run.data_set.name, row.gender): (row.n, row.speakers)
+        for group in response.context["table"].groups
+        for each in group.sets
+        for row in each.rows
+    }
+    assert found == {
+        ("tones_trials_f", "female"): (4, 2),
+        ("tones_trials_m", "male"): (4, 2),
+        ("tones_enrolls", "female"): (4, 2),
+        ("tones_enrolls", "male"): (4, 2),
+        ("tones_enrolls", "all"): (8, 4),
+    }
+    assert response.context["comparison"].rows[0].speakers == (2, 2)
+    assert "n = 4, 2 speakers" in text_of(response)
+    assert response.context["files"] == 16
+
+
+def test_page_says_why_few_speakers_lie_far_from_the_published_range(organizer, system):
+    assert "a set of a few has only a few values of α" in text_of(organizer.get("/systems/b2-tones/"))
+    AnonymizationRun.objects.all().delete()
+    assert "values of α" not in text_of(organizer.get("/systems/b2-tones/"))
+
+
+def test_what_the_page_expects_of_b2_stands_in_the_documentation():
+    methods = " ".join((Path(__file__).parents[3] / "docs" / "methods.md").read_text().split())
+    for numbers in ("0.61 to 0.70", "0.53 to 0.66", "anywhere between 0.3 and 0.8"):
+        assert (numbers in EXPECTATIONS["mcadams-2022"], numbers in methods) == (True, True), numbers
+
+
+def test_files_are_not_counted_while_they_are_being_made(organizer, system):
+    assert "<dt>Files</dt><dd>16</dd>" in text_of(organizer.get("/systems/b2-tones/"))
+    Job.objects.filter(pk=Job.objects.filter(kind="measure").first().pk).update(state=State.WAITING)
+    assert "<dt>Files</dt>" not in text_of(organizer.get("/systems/b2-tones/"))
+
+
+def test_fewer_values_than_utterances_are_said(organizer, system):
+    run = EvaluationRun.objects.get(data_set__name="tones_trials_f")
+    value = run.values.get(metric="pitch_correlation_voiced", gender="f")
+    value.n = 3
+    value.save()
+    assert ", n = 3" in text_of(organizer.get("/systems/b2-tones/"))
+
+
+def test_numbers_have_sign_minus_and_decimals_of_their_metric():
+    assert format_number(-1.25, PITCH_CORRELATION) == "−1.2500"
+    assert format_number(0.3, PITCH_CORRELATION) == "0.3000"
+    assert format_number(3.04, LEVEL_CHANGE) == "+3.0"
+    assert format_number(-3.06, LEVEL_CHANGE) == "−3.1"
+    assert format_number(-0.04, LEVEL_CHANGE) == "0.0"
+    assert format_number(0.04, LEVEL_CHANGE) == "0.0"
+    assert format_number(None, LEVEL_CHANGE) == ""
+
+
+def test_only_trial_sets_are_compared_with_the_minimum(organizer, system):
+    comparison = organizer.get("/systems/b2-tones/").context["comparison"]
+    assert [row.subset for row in comparison.rows] == ["tones_trials"]
+    [row] = comparison.rows
+    assert (row.female.n, row.male.n) == (4, 4)
+    assert row.average == pytest.approx((0.475 + 0.475) / 2)
+    assert (row.is_above, row.distance) == (True, pytest.approx(0.175))
+    assert comparison.total is None
+
+
+def test_average_of_exactly_the_minimum_is_not_above_it(system):
+    EvaluationRun.objects.all().delete()
+    for key, rho in (("trials_f", 0.2), ("trials_m", 0.4)):
+        measured(system, data_set_of(system, key), rho=(rho,))
+    runs = list_finished_runs(system.submissions.get())
+    MetricValue.objects.filter(run__in=runs, metric="pitch_correlation", gender="f").update(value=0.3)
+    MetricValue.objects.filter(run__in=runs, metric="pitch_correlation", gender="m").update(value=0.3)
+    assert not compare_pitch(runs, read_values(runs)).rows[0].is_above
+    MetricValue.objects.filter(run__in=runs, metric="pitch_correlation", gender="m").update(value=0.3000001)
+    assert compare_pitch(runs, read_values(runs)).rows[0].is_above
+
+
+def test_all_trial_sets_are_summarised_over_their_utterances(organizer, system):
+    submission = system.submissions.get()
+    mixed = system.corpus.data_sets.create(name="mixed_trials", role="trial")
+    for utterance in system.corpus.utterances.filter(name__endswith="-000"):
+        submission.files.create(data_set=mixed, utterance=utterance, audio=utterance.audio, samples=9600, rate_hz=16000)
+    measured(system, mixed, rho=(0.11, 0.52, 0.93, 0.34))
+    total = organizer.get("/systems/b2-tones/").context["comparison"].total
+    for gender, summary in (("f", total.female), ("m", total.male)):
+        rho = UtteranceMeasure.objects.filter(
+            run__data_set__role="trial", file__utterance__speaker__gender=gender
+        ).values_list("pitch_correlation", flat=True)
+        assert summary.n == len(rho) == 6
+        assert summary.mean == pytest.approx(statistics.fmean(rho), abs=1e-12)
+        assert summary.std == pytest.approx(statistics.pstdev(rho), abs=1e-12)
+    assert total.average == pytest.approx((total.female.mean + total.male.mean) / 2)
+
+
+def test_pooled_summaries_equal_the_summary_of_all_values():
+    rng = np.random.default_rng(1)
+    sets = [rng.normal(size=n) for n in (1, 2, 40, 7)]
+    whole, pooled = summarise(np.concatenate(sets)), pool(summarise(values) for values in sets)
+    assert (pooled.n, pooled.mean, pooled.std) == (50, pytest.approx(whole.mean), pytest.approx(whole.std))
+    with pytest.raises(MetricInputError, match="at least one value"):
+        pool([])
+
+
+def test_histograms_have_light_and_dark_pictures_words_and_numbers(organizer, system):
+    response = organizer.get("/systems/b2-tones/")
+    figures = response.context["figures"]
+    assert [figure.title for figure in figures] == ["tones_trials_f", "tones_trials_m"]
+    assert figures[0].alt == (
+        "Histogram of Pitch correlation ρF0 in tones_trials_f. female: n = 4, mean 0.4750, standard deviation 0.1920. "
+        "Dashed line: 2022 minimum, 0.3."
+    )
+    page = text_of(response)
+    for figure in figures:
+        assert f'<source srcset="{figure.dark}" media="screen and (prefers-color-scheme: dark)">' in page
+        assert f'src="{figure.image}"' in page
+    rows = {name: counts for name, _, counts in response.context["number_rows"]}
+    edges = [each.lower for each in response.context["bins"]]
+    women = dict(zip(edges, rows["tones_trials_f, female"], strict=True))
+    assert {edge: n for edge, n in women.items() if n} == {0.2: 1, 0.4: 1, 0.6: 1, 0.7: 1}
+
+
+def test_extremes_are_of_trial_sets_and_lead_to_the_comparison(organizer, system):
+    measured(system, data_set_of(system, "enrolls"), rho=(0.0, 0.99))
+    response = organizer.get("/systems/b2-tones/")
+    worst, best = ([m.pitch_correlation for m in response.context[key]] for key in ("worst", "best"))
+    assert (worst, best) == ([0.2, 0.2, 0.4, 0.4], [0.7, 0.7, 0.6, 0.6])
+    first = response.context["worst"][0]
+    assert f'href="/systems/b2-tones/files/{first.file_id}/?order=lowest"' in text_of(response)
+
+
+def test_seed_recipe_and_code_are_shown(organizer, system):
+    page = text_of(organizer.get("/systems/b2-tones/"))
+    assert "<dt>Seed</dt><dd>2022" in page
+    assert "mcadams-2022, version 1" in page
+    assert "<code>1.2.3</code>" in page
+
+
+@pytest.mark.parametrize("synthetic", [True, False])
+def test_every_page_says_so_where_speech_is_synthetic(organizer, system, synthetic):
+    type(system.corpus).objects.update(is_synthetic=synthetic)
+    for address in addresses(system):
+        if not address.endswith((".csv", ".json", "progress")):
+            assert ("synthetic speech" in text_of(organizer.get(address))) == synthetic, address
+
+
+# Which runs count ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", ["waiting", "running", "failed", "cancelled"])
+def test_only_finished_runs_are_shown(organizer, state):
+    system = make_system(make_corpus("tones", speakers=2))
+    measured(system, data_set_of(system, "trials_f"), rho=(0.4321,))
+    measured(system, data_set_of(system, "trials_m"), rho=(0.8765,), state=state)
+    page = text_of(organizer.get("/systems/b2-tones/"))
+    assert ("0.4321" in page, "0.8765" in page) == (True, False)
+    assert organizer.get("/systems/b2-tones/sets/tones_trials_m/").status_code == 404
+    assert organizer.get("/systems/b2-tones/sets/tones_trials_m/measures.csv").status_code == 404
+    assert {row["data_set"] for row in rows_of(organizer.get("/systems/b2-tones/values.csv"))} == {"tones_trials_f"}
+    file = system.submissions.get().files.filter(data_set__name="tones_trials_m").first()
+    page = text_of(organizer.get(f"/systems/b2-tones/files/{file.pk}/"))
+    assert ("0.8765" in page, "Not measured yet" in page) == (False, True)
+
+
+def test_newer_run_replaces_an_older_one_and_only_when_finished(organizer, system):
+    data_set = data_set_of(system, "trials_f")
+    newer = measured(system, data_set, rho=(0.1234,), state="running")
+    address = "/systems/b2-tones/sets/tones_trials_f/measures.csv"
+    assert {row["pitch_correlation"] for row in rows_of(organizer.get(address))} == {"0.2", "0.4", "0.6", "0.7"}
+    Job.objects.filter(pk=newer.job_id).update(state=State.SUCCEEDED, claim=None)
+    assert {row["pitch_correlation"] for row in rows_of(organizer.get(address))} == {"0.1234"}
+    table = organizer.get("/systems/b2-tones/").context["table"]
+    [shown] = [each for each in table.groups[0].sets if each.run.data_set == data_set]
+    assert [row.cells[0].text for row in shown.rows] == ["0.1234"]
+
+
+def test_page_shows_partial_results_and_progress_while_jobs_run(organizer):
+    system = make_system(make_corpus("tones", speakers=2))
+    anonymized(system, data_set_of(system, "trials_f"))
+    measured(system, data_set_of(system, "trials_f"), rho=(0.4321,))
+    running = anonymized(system, data_set_of(system, "trials_m"), state="running")
+    Job.objects.filter(pk=running.job_id).update(stage="Anonymising", done=3, total=8)
+    measured(system, data_set_of(system, "trials_m"), rho=(0.8765,), state="waiting")
+    page = text_of(organizer.get("/systems/b2-tones/"))
+    assert 'hx-get="/systems/b2-tones/progress"' in page
+    assert "2 of 4 jobs have ended" in page
+    assert "Anonymising 3 of 8" in page
+    assert ("0.4321" in page, "0.8765" in page) == (True, False)
+
+
+def test_progress_ends_with_a_fresh_page(organizer, system, django_assert_num_queries):
+    job = Job.objects.filter(kind="measure").first()
+    Job.objects.filter(pk=job.pk).update(state=State.WAITING)
+    with django_assert_num_queries(4):
+        response = organizer.get("/systems/b2-tones/progress")
+    assert (response.status_code, "HX-Refresh" in response.headers) == (200, False)
+    assert "5 of 6 jobs have ended" in text_of(response)
+    Job.objects.filter(pk=job.pk).update(state=State.SUCCEEDED)
+    response = organizer.get("/systems/b2-tones/progress")
+    assert (response.status_code, response.headers["HX-Refresh"], response.content) == (286, "true", b"")
+    assert "hx-get" not in text_of(organizer.get("/systems/b2-tones/"))
+
+
+def test_failed_job_says_what_to_do_and_nothing_polls(organizer):
+    system = make_system(make_corpus("tones", speakers=2))
+    failed = anonymized(system, data_set_of(system, "trials_f"), state="failed")
+    Job.objects.filter(pk=failed.job_id).update(
+        failure="2 of 4 utterances could not be anonymised.", failure_remedy="Fix them.", failure_actor="organizer"
+    )
+    measured(system, data_set_of(system, "trials_f"), state="cancelled")
+    page = text_of(organizer.get("/systems/b2-tones/"))
+    assert "2 of 4 utterances could not be anonymised." in page
+    assert "Fix them. Who acts next: the organizer." in page
+    assert "1 job of this system was cancelled" in page
+    assert "hx-get" not in page
+
+
+def test_estimate_grows_from_what_ended_jobs_took(organizer, system):
+    now = timezone.now()
+    Job.objects.filter(kind="anonymize").update(started_at=now - timezone.timedelta(seconds=60), finished_at=now)
+    Job.objects.filter(kind="measure").update(state=State.WAITING, started_at=None, finished_at=None)
+    assert "about 3 min left" in text_of(organizer.get("/systems/b2-tones/progress"))
+
+
+def test_system_without_pitch_correlation_has_a_page(organizer, system):
+    UtteranceMeasure.objects.update(pitch_correlation=None, voiced_pitch_correlation=None, lag_frames=None)
+    MetricValue.objects.filter(metric__startswith="pitch").delete()
+    response = organizer.get("/systems/b2-tones/")
+    assert (response.context["figures"], response.context["comparison"].rows) == ([], [])
+    assert organizer.get("/systems/b2-tones/sets/tones_trials_f/").status_code == 200
+    file = system.submissions.get().files.first()
+    assert organizer.get(f"/systems/b2-tones/files/{file.pk}/").status_code == 200
+
+
+# Problems --------------------------------------------------------------------------------------------
+
+
+def test_every_code_of_the_audio_checks_is_explained():
+    fine = AudioCheck(100, 100, 100, -20.0, -20.0, -1.0, 0.0, 0, False)
+    wrong = replace(
+        fine, n_not_finite=1, identical=True, n_samples_anonymised=200, clipped_share=1.0, level_anonymised_dbfs=99.0
+    )
+    silent = replace(fine, level_anonymised_dbfs=None)
+    problems = [*audio_problems(wrong, "a"), *audio_problems(silent, "a")]
+    codes = {problem.code for problem in problems} | {"pitch-not-measured"}
+    assert codes == set(PROBLEM_CODES)
+    for problem in problems:
+        assert PROBLEM_CODES[problem.code].severity == problem.severity
+
+
+def test_problems_are_counted_by_cause_the_gravest_first(system):
+    runs = list_finished_runs(system.submissions.get())
+    measures = list(UtteranceMeasure.objects.order_by("pk"))
+    for measure in measures[:3]:
+        measure.faults = ["level-changed"]
+    for measure in measures[3:15]:
+        measure.faults = ["clipped", "level-changed"]
+    measures[15].faults = ["silent"]
+    UtteranceMeasure.objects.bulk_update(measures, ["faults"])
+    groups = group_problems(runs, count=4)
+    assert [(group.code.title, group.count, len(group.examples), group.more) for group in groups] == [
+        ("Silent", 1, 1, 0),
+        ("Clipped", 12, 4, 8),
+        ("Level changed by more than 24 dB", 15, 4, 11),
+    ]
+
+
+def test_page_without_problems_says_so(organizer, system):
+    assert "Nothing: no utterance is silent" in text_of(organizer.get("/systems/b2-tones/"))
+
+
+# A data set ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("utterances", [1, 3])
+def test_data_set_page_costs_ten_queries(organizer, django_assert_num_queries, utterances):
+    system = make_system(make_corpus("tones", speakers=2, utterances=utterances))
+    measured(system, data_set_of(system, "trials_f"), rho=(0.2, 0.4))
+    with django_assert_num_queries(10):
+        page = organizer.get("/systems/b2-tones/sets/tones_trials_f/")
+    assert len(page.context["rows"]) == utterances
+
+
+def test_data_set_page_sorts_by_links_with_missing_values_last(organizer, system):
+    run = EvaluationRun.objects.get(data_set__name="tones_trials_f")
+    missing = run.measures.order_by("pk").first()
+    missing.pitch_correlation = None
+    missing.save()
+
+    def shown(order):
+        page = organizer.get(f"/systems/b2-tones/sets/tones_trials_f/?order={order}")
+        return [row["measure"].pitch_correlation for row in page.context["rows"]]
+
+    assert shown("lowest") == [0.4, 0.6, 0.7, None]
+    assert shown("highest") == [0.7, 0.6, 0.4, None]
+    assert shown("nonsense") == shown("lowest")
+    page = text_of(organizer.get("/systems/b2-tones/sets/tones_trials_f/?order=louder"))
+    assert 'aria-sort="descending"><a href="?order=softer">Level, dB</a>' in page
+    levels = [
+        row["measure"].level_change_db
+        for row in organizer.get("/systems/b2-tones/sets/tones_trials_f/?order=louder").context["rows"]
+    ]
+    assert levels == [6.0, 5.0, 4.0, 3.0]
+
+
+def test_data_set_page_is_paginated_and_keeps_its_order(organizer):
+    system = make_system(make_corpus("tones", speakers=2, utterances=60))
+    measured(system, data_set_of(system, "trials_f"), rho=(0.5,))
+    first = organizer.get("/systems/b2-tones/sets/tones_trials_f/?order=name-reversed")
+    second = organizer.get("/systems/b2-tones/sets/tones_trials_f/?order=name-reversed&page=2")
+    assert 'href="?order=name-reversed&amp;page=2"' in text_of(first)
+    names = [row["measure"].file.utterance.name for page in (first, second) for row in page.context["rows"]]
+    assert names == sorted(names, reverse=True)
+    assert len(set(names)) == 60
+
+
+def test_histogram_numbers_of_a_data_set_are_those_of_its_utterances(organizer, system):
+    figure = organizer.get("/systems/b2-tones/sets/tones_enrolls/").context["figure"]
+    heads = [column.heading for column in figure["numbers"].columns]
+    assert heads == ["From", "to below", "female (n = 4)", "male (n = 4)"]
+    rows = [[cell.text for cell in row.cells] for row in figure["numbers"].rows]
+    counts = {row[0]: tuple(map(int, row[2:])) for row in rows if row[2:] != ["0", "0"]}
+    assert counts == {"0.20": (2, 0), "0.40": (2, 0), "0.60": (0, 2), "0.70": (0, 2)}
+    assert [each["label"] for each in figure["downloads"]] == ["SVG", "PNG", "PDF"]
+
+
+# Downloads -----------------------------------------------------------------------------------------
+
+
+def test_values_csv_equals_the_database(organizer, system):
+    response = organizer.get("/systems/b2-tones/values.csv")
+    assert response.headers["Content-Disposition"] == 'attachment; filename="b2-tones-values.csv"'
+    found = {
+        (
+            row["data_set"],
+            row["gender"],
+            row["metric"],
+            row["estimator"],
+            float(row["value"]),
+            float(row["spread"]),
+            row["n"],
+        )
+        for row in rows_of(response)
+    }
+    stored = MetricValue.objects.filter(run__submission__system=system).select_related("run__data_set")
+    assert found == {
+        (v.run.data_set.name, v.get_gender_display(), v.metric, v.estimator, v.value, v.spread, str(v.n))
+        for v in stored
+    }
+    assert len(rows_of(response)) == stored.count()
+    row = next(row for row in rows_of(response) if row["metric"] == "level_change")
+    assert (row["unit"], row["better"], row["recipe"], row["code"]) == ("dB", "near zero", "basic 1", "1.2.3")
+
+
+def test_measures_csv_equals_the_database(organizer, system):
+    UtteranceMeasure.objects.update(faults=["clipped", "level-changed"])
+    response = organizer.get("/systems/b2-tones/sets/tones_enrolls/measures.csv")
+    assert response.headers["Content-Disposition"] == 'attachment; filename="b2-tones-tones_enrolls-measures.csv"'
+    found = [
+        (
+            row["utterance"],
+            row["speaker"],
+            row["gender"],
+            float(row["pitch_correlation"]),
+            int(row["lag_frames"]),
+            float(row["level_change_db"]),
+            row["faults"],
+        )
+        for row in rows_of(response)
+    ]
+    measures = UtteranceMeasure.objects.filter(run__data_set__name="tones_enrolls").order_by("file__utterance__name")
+    assert found == [
+        (
+            m.file.utterance.name,
+            m.file.utterance.speaker.name,
+            m.file.utterance.speaker.get_gender_display(),
+            m.pitch_correlation,
+            m.lag_frames,
+            m.level_change_db,
+            "clipped level-changed",
+        )
+        for m in measures
+    ]
+
+
+# One utterance -------------------------------------------------------------------------------------
+
+
+def store_f0(measure):
+    for side, hz in (("original", [0.0, 100.04, 120.0]), ("anonymised", [0.0, 0.0, 119.96])):
+        content = io.BytesIO()
+        np.savez(content, hz=np.array(hz), start_s=0.02, step_s=0.01, estimator=np.str_("praat"))
+        key = default_storage.save(f"derived/f0/{measure.pk}-{side}.npz", ContentFile(content.getvalue()))
+        setattr(measure, f"f0_{side}", key)
+    measure.save()
+
+
+def test_f0_is_given_for_both_sides_or_for_one(organizer, system):
+    measure = UtteranceMeasure.objects.first()
+    address = f"/systems/b2-tones/files/{measure.file_id}/f0.json"
+    assert organizer.get(address).status_code == 404
+    store_f0(measure)
+    original = {"start_s": 0.02, "step_s": 0.01, "hz": [0.0, 100.0, 120.0]}
+    anonymised = {"start_s": 0.02, "step_s": 0.01, "hz": [0.0, 0.0, 120.0]}
+    assert organizer.get(address).json() == {"original": original, "anonymised": anonymised}
+    assert organizer.get(f"{address}?side=original").json() == original
+    assert organizer.get(f"{address}?side=anonymised").json() == anonymised
+    page = text_of(organizer.get(f"/systems/b2-tones/files/{measure.file_id}/"))
+    assert f'data-f0="{address}?side=original"' in page
+    assert f'data-f0="{address}?side=anonymised"' in page
+
+
+def test_comparison_shows_voice_measures_and_transcript(organizer, system):
+    measure = UtteranceMeasure.objects.get(run__data_set__name="tones_trials_f", pitch_correlation=0.2)
+    response = organizer.get(f"/systems/b2-tones/files/{measure.file_id}/")
+    page = text_of(response)
+    assert measure.file.utterance.transcript in page
+    [(parameter, value, effect)] = response.context["voice"]["parameters"]
+    assert (parameter.name, 0.5 <= value < 0.9, effect.startswith("At 1 nothing would change")) == ("alpha", True, True)
+    assert f"{value:.4f}" in page
+    assert "Speaker level: all utterances of speaker tones-s0 in trial sets share this voice" in page
+    shown = {row["metric"].key: (row["text"], row["mean"].text) for row in response.context["measures"]}
+    assert shown["pitch_correlation"] == ("0.2000", "0.4750")
+    assert shown["level_change"] == ("+3.0", "+4.5")
+
+
+def test_neighbours_follow_the_order_of_the_list(organizer, system):
+    run = EvaluationRun.objects.get(data_set__name="tones_trials_f")
+    files = {m.pitch_correlation: m.file_id for m in run.measures.all()}
+
+    def neighbours(rho, order):
+        found = organizer.get(f"/systems/b2-tones/files/{files[rho]}/?order={order}").context["neighbours"]
+        return found["position"], found["previous"], found["next"]
+
+    assert neighbours(0.2, "lowest") == (1, None, files[0.4])
+    assert neighbours(0.6, "lowest") == (3, files[0.4], files[0.7])
+    assert neighbours(0.6, "highest") == (2, files[0.7], files[0.4])
+    assert neighbours(0.2, "highest") == (4, files[0.4], None)
+
+
+def test_comparison_costs_seven_queries(organizer, system, django_assert_num_queries):
+    file = system.submissions.get().files.filter(data_set__name="tones_trials_f").first()
+    with django_assert_num_queries(7):
+        organizer.get(f"/systems/b2-tones/files/{file.pk}/")
+
+
+def test_file_made_elsewhere_has_no_pseudo_speaker(organizer, system):
+    AnonymizationRun.objects.all().delete()
+    file = system.submissions.get().files.first()
+    assert "Pseudo-speaker" not in text_of(organizer.get(f"/systems/b2-tones/files/{file.pk}/"))
+    assert "<dt>Seed</dt>" not in text_of(organizer.get("/systems/b2-tones/"))

@@ -1,0 +1,29 @@
+"""Fixtures that make the jobs of a test quicker."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluation.app.measures import services as measures
+from evaluation.app.runs import services
+from evaluation.figures import det, similarity
+from evaluation.scoring import sources
+
+
+@pytest.fixture
+def quick_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures take longer than all the rest of a job: a test draws them where its name says that they are drawn, and
+    without the forms for print where it speaks of figures."""
+    if "drawn" in request.node.name:
+        return
+    if "figures" in request.node.name:
+        monkeypatch.setattr(services, "FIGURE_FORMATS", [one for one in services.FIGURE_FORMATS if one[1] == "svg"])
+        return
+    for module, name in ((similarity, "draw_similarity"), (det, "draw_det"), (measures, "pitch_histogram")):
+        monkeypatch.setattr(module, name, lambda *_, **__: b"<svg/>")
+
+
+@pytest.fixture
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intervals from a tenth of the usual resamples; those of published scores are tried with all of them."""
+    monkeypatch.setattr(sources, "RESAMPLES", 100)

@@ -1,0 +1,3 @@
+"""Fixtures of the tests of what hears and speaks."""
+
+from tests.evaluation.conftest import shell  # noqa: F401
