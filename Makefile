@@ -10,7 +10,8 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 PYTEST := $(BIN)/python -m pytest -q
 QUICK := -m "not slow" --dist worksteal
 SERVICES := $(BIN)/python -m tests.services --
-# Tests with processes of their own wait a third of their time and want none beside them that never waits.
+# Tests with processes of their own wait a third of their time. Their portals would take the jobs of other tests of the
+# same pytest process, so they run by themselves, beside those on PostgreSQL.
 PROCESSES := tests/portal/processes tests/listening/processes tests/portal/browser/test_journey.py \
 	tests/listening/browser/test_whole_study.py tests/test_documentation.py
 # What depends on the database: locks, raw SQL, constraints, JSON, transactions; without the cases that are refused before
@@ -25,6 +26,9 @@ ON_POSTGRESQL := tests/portal/test_migrations.py tests/portal/teams/test_at_once
 # Python keeps what it compiled, whatever the environment says: every program that is started would compile it all again.
 export PYTHONDONTWRITEBYTECODE :=
 PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links
+
+# Lines of two targets are kept apart where this make can.
+ORDERED := $(if $(filter output-sync,$(.FEATURES)),--output-sync=line)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo run test compiled test-embedded test-processes test-services test-slow test-random lint bench models clean requirements browser
@@ -42,13 +46,13 @@ run: $(VENV)/portal ## start the portal: web server, worker and scheduler
 	@echo "Starting the portal"
 	@exec env PORTAL_ADDRESS="$(or $(ADDRESS),127.0.0.1:8000)" $(BIN)/python manage.py serve
 
-# Side by side stands what waits for something else than a processor, or uses one alone.
+# Steps that wait for the network, or use one core only, run in parallel.
 test: ## check style, types and contracts, then run the tests
 	@$(MAKE) --no-print-directory --jobs 3 $(VENV)/dev $(VENV)/models browser
 	@$(MAKE) --no-print-directory --jobs 2 lint compiled
 	@$(MAKE) --no-print-directory test-embedded
 	@echo "Running side by side the tests with processes of their own, and those on PostgreSQL and Redis"
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-processes test-services
+	@$(MAKE) --no-print-directory --jobs 2 $(ORDERED) test-processes test-services
 
 # Everything is compiled once, by one process, and not by all those that run tests.
 compiled: $(VENV)/dev
@@ -69,8 +73,9 @@ test-services: $(VENV)/dev $(VENV)/models
 test-slow: $(VENV)/dev $(VENV)/models browser ## run what is too slow for make test, and on PostgreSQL all tests of the portal (an hour)
 	@$(PYTEST) -n 2 -m slow tests
 	@TEST_LOOKS=all SLOW_ANSWERS=1 $(PYTEST) -n 2 tests/portal/browser tests/listening/browser
-	@$(SERVICES) $(PYTEST) -n 2 tests/portal tests/listening --ignore-glob="*/processes" --ignore-glob="*/browser" \
-		--ignore-glob="*/design" --ignore-glob="*/stimuli" --ignore-glob="*/analysis"
+	@$(SERVICES) $(PYTEST) -n 2 tests/portal tests/listening tests/evaluation/app tests/anonymization/app \
+		--ignore-glob="*/processes" --ignore-glob="*/browser" --ignore-glob="*/design" --ignore-glob="*/stimuli" \
+		--ignore-glob="*/analysis"
 	@$(SERVICES) $(PYTEST) tests/portal/processes tests/listening/processes
 
 test-random: $(VENV)/dev $(VENV)/models ## let the property tests explore; what they find becomes an example of the test

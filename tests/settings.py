@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 
-# The matrices of tests are small: threads of two tests at a time would only wait for each other, on the processor.
+# The matrices of tests are small: threads of two tests at a time would only wait for each other, and OpenMP spins.
 for _library in ("OPENBLAS", "OMP"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 # Processes of pytest-xdist inherit the folder of the one that started them; each takes another.

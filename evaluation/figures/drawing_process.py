@@ -1,7 +1,7 @@
 """The loop of a process that draws for another one, which then needs no plotting library of its own.
 
-Each line of standard input asks for a file; the answer is its length in 8 bytes, big end first, and the file. The
-process ends with its input, or when nothing was asked for a while.
+Each line of standard input asks for a file; the answer is its length in 8 bytes, big end first, and the file. Whoever
+asks waits for each answer before asking again. The process ends with its input, or when nothing was asked for a while.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ IDLE_S = 300.0
 
 
 def answer_lines(draw: Callable[[bytes], bytes]) -> int:
-    """The exit status, when the input ended or nothing came for five minutes. `draw`: the file that a line asks for."""
+    """Answer until the input ends or nothing comes for `IDLE_S`; the exit status. `draw`: the file of a line."""
     while select.select([sys.stdin], [], [], IDLE_S)[0]:
         line = sys.stdin.buffer.readline()
         if not line:

@@ -240,8 +240,11 @@ def _render(figure: Figure, image_format: ImageFormat, title: str, description: 
 
 @contextmanager
 def _glyphs_only() -> Iterator[None]:
-    """Fonts in a PDF come without their tables for typesetting: the text is set, and to cut them would take half of the
-    time of a figure."""
+    """Embed fonts in a PDF without their layout tables (GDEF, GPOS, GSUB, kern): the text is laid out already, and to
+    subset them takes two fifths of the time of a PDF.
+
+    It replaces the function by which matplotlib loads a font; `draw_plot` draws one figure at a time.
+    """
     from fontTools import subset
 
     load_font = subset.load_font

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import IO, cast
 
 from django.conf import settings
+from django.http import HttpResponse
 
 from evaluation.figures.drawing_process import LENGTH_BYTES
 
@@ -23,6 +24,7 @@ from evaluation.figures.drawing_process import LENGTH_BYTES
 DRAWING_S = 90
 # Longer, nobody waits for their turn.
 WAITING_S = 10
+AGAIN_S = 10
 # Requests that draw or wait, of the few threads that uploads leave to pages.
 _MOST_AT_A_TIME = 3
 BUSY = "Other pictures are drawn first; ask for this one again in some seconds."
@@ -30,6 +32,13 @@ BUSY = "Other pictures are drawn first; ask for this one again in some seconds."
 
 class DrawingError(Exception):
     """Nothing was drawn; says why to the one who waits for it. What that process itself said is in the log."""
+
+
+def answer_not_drawn(error: DrawingError) -> HttpResponse:
+    """Says why there is no picture, and when to ask for it again."""
+    response = HttpResponse(str(error), status=503, content_type="text/plain; charset=utf-8")
+    response["Retry-After"] = str(AGAIN_S)
+    return response
 
 
 class Draughtsman:

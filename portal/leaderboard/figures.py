@@ -31,7 +31,7 @@ THEMES: dict[str, Theme] = {"light": "light", "dark": "dark"}
 NARROW = "narrow"
 SHAPES = ("", NARROW)
 DRAWING_S = 60
-# Enough for several visitors of a new leaderboard at once; the machine is kept for its jobs.
+# Visitors of a new leaderboard wait for each other: nobody draws what another one is drawing.
 _one_at_a_time = threading.Lock()
 _draughtsman = Draughtsman("evaluation.figures.described", draws_within_s=DRAWING_S)
 
@@ -147,6 +147,6 @@ def _drawn(description: str) -> bytes:
     """Drawn elsewhere: the web process holds no plotting library.
 
     Raises:
-        DrawingError: nothing was drawn; the log has what that process said.
+        DrawingError: nothing was drawn.
     """
     return _draughtsman.draw(description.encode() + b"\n")

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST
 from portal.accounts.access import member_page, open_read
 from portal.challenges.models import Edition
 from portal.challenges.selectors import managed_edition_for
+from portal.core.drawing import DrawingError, answer_not_drawn
 from portal.core.exports import csv_response, json_response, latex_response
 from portal.core.fields import posted, show_form
 from portal.core.media import CONTENT_TYPES, secured
@@ -59,7 +60,11 @@ def leaderboard_latex(request: HttpRequest, edition: str) -> HttpResponse:
 def leaderboard_figure(request: HttpRequest, edition: str, figure: str, extension: str) -> HttpResponse:
     """A figure of the leaderboard; SVG has a dark form for dark pages, the trade-off a narrow one for phones."""
     theme, shape = request.GET.get("theme", "light"), request.GET.get("shape", "")
-    content = figure_file(leaderboard_for(request.user, edition), figure, extension, theme, shape)
+    leaderboard = leaderboard_for(request.user, edition)
+    try:
+        content = figure_file(leaderboard, figure, extension, theme, shape)
+    except DrawingError as found:
+        return answer_not_drawn(found)
     response = secured(HttpResponse(content, content_type=CONTENT_TYPES[f".{extension}"]), FIGURE_S)
     response["Content-Disposition"] = f'inline; filename="{edition}-{figure}.{extension}"'
     return response

@@ -20,6 +20,7 @@ TIME_CONSTANT_S = 0.03  # P.56, table 1: of each of the two exponential averages
 HANGOVER_S = 0.2
 MARGIN_DB = 15.9
 TOLERANCE_DB = 0.01  # of a level that is asked for
+MOST_STEPS = 6
 THRESHOLDS = 2.0 ** np.arange(-15, 0)
 
 Signal = NDArray[np.float64]
@@ -59,6 +60,29 @@ def active_speech_level(signal: Signal, rate_hz: int) -> SpeechLevel:
     return SpeechLevel(level, float(long_term), float(min(1.0, 10 ** ((long_term - level) / 10))))
 
 
+def find_gain(signal: Signal, rate_hz: int, level_dbov: float, wanted_dbov: float) -> tuple[float, float]:
+    """Factor that brings a signal to an active speech level, and the level it has then.
+
+    The thresholds of P.56 lie on a fixed ladder, so that a gain of 10 dB raises the level by 10 dB only nearly. It is
+    come to within 0.01 dB, or as near as six steps lead.
+
+    Args:
+        signal: shape (n,), full scale 1.0.
+        level_dbov: its active speech level.
+        wanted_dbov: the level to come to.
+
+    Raises:
+        AudioError: it is silent.
+    """
+    gain = 1.0
+    for _ in range(MOST_STEPS):
+        if abs(level_dbov - wanted_dbov) < TOLERANCE_DB:
+            break
+        gain *= 10 ** ((wanted_dbov - level_dbov) / 20)
+        level_dbov = active_speech_level(gain * signal, rate_hz).active_dbov
+    return gain, level_dbov
+
+
 def _envelope(signal: Signal, rate_hz: int) -> Signal:
     """Two exponential averages of the rectified signal, one after the other (P.56, section 8.2)."""
     from scipy.signal import lfilter
@@ -94,22 +118,3 @@ def _at_margin(levels: Signal, thresholds: Signal) -> float:
 
 def _silent(found: str) -> AudioError:
     return AudioError("silent", "speech", found, "Send a recording in which somebody speaks, or leave it out.")
-
-
-def find_gain(signal: Signal, rate_hz: int, level_dbov: float, wanted_dbov: float) -> tuple[float, float]:
-    """Factor that brings a signal to an active speech level, and the level it then has, to 0.01 dB.
-
-    The thresholds of P.56 lie on a fixed ladder, so that a gain of 10 dB raises the level by 10 dB only nearly.
-
-    Args:
-        signal: shape (n,), full scale 1.0.
-        level_dbov: its active speech level.
-        wanted_dbov: the level to come to.
-    """
-    gain = 1.0
-    for _ in range(6):
-        if abs(level_dbov - wanted_dbov) < TOLERANCE_DB:
-            break
-        gain *= 10 ** ((wanted_dbov - level_dbov) / 20)
-        level_dbov = active_speech_level(gain * signal, rate_hz).active_dbov
-    return gain, level_dbov

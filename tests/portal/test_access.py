@@ -68,7 +68,7 @@ MATRIX = {
     "mfa_download_recovery_codes": (LOGIN, 404, 404, 404),
     "accounts:profile": FOR_MEMBERS,
     "accounts:tokens": FOR_MEMBERS,
-    "accounts:revoke-token": (LOGIN, 405, 405, 405),  # one's own; another's: test_accounts_tokens
+    "accounts:revoke-token": (LOGIN, 405, 405, 405),  # one's own; another's: accounts/test_tokens
     "accounts:notifications": FOR_MEMBERS,
     "accounts:second-factor-picture": (LOGIN, 404, 404, 404),
     "live": OPEN,
@@ -89,14 +89,14 @@ MATRIX = {
     "systems:detail": FOR_ORGANIZERS,
     "systems:progress": FOR_ORGANIZERS,
     "systems:values-csv": FOR_ORGANIZERS,
-    "systems:objective-csv": (LOGIN, 404, 404, 404),  # of a system in an edition: test_pages_evaluated
+    "systems:objective-csv": (LOGIN, 404, 404, 404),  # of a system in an edition: systems/test_evaluated
     "systems:objective-json": (LOGIN, 404, 404, 404),
     "systems:objective-latex": (LOGIN, 404, 404, 404),
     "systems:data-set": FOR_ORGANIZERS,
     "systems:measures-csv": FOR_ORGANIZERS,
     "systems:compare": FOR_ORGANIZERS,
     "systems:f0": FOR_ORGANIZERS,
-    "systems:explanation": (LOGIN, 404, 404, 404),  # what is stored here is no audio; of speech: test_explanation
+    "systems:explanation": (LOGIN, 404, 404, 404),  # here is no audio; of speech: systems/test_explanation
     "systems:run": FOR_ORGANIZERS,
     "systems:voices-csv": FOR_ORGANIZERS,
     "systems:attacks": FOR_ORGANIZERS,
@@ -111,7 +111,7 @@ MATRIX = {
     "systems:recognition-progress": FOR_ORGANIZERS,
     "systems:recognition-csv": FOR_ORGANIZERS,
     "systems:recognised-utterances-csv": FOR_ORGANIZERS,
-    "systems:cancel-run": (LOGIN, 405, 405, 405),  # of a system in an edition, and whoever may not: test_pages_attacks
+    "systems:cancel-run": (LOGIN, 405, 405, 405),  # in an edition, and whoever may not: systems/test_attacks
     "systems:continue-run": (LOGIN, 405, 405, 405),
     "systems:trainings": FOR_ORGANIZERS,
     "systems:new-training": FOR_ORGANIZERS,
@@ -119,10 +119,10 @@ MATRIX = {
     "systems:training-live": FOR_ORGANIZERS,
     "systems:training-csv": FOR_ORGANIZERS,
     "systems:training-json": FOR_ORGANIZERS,
-    "systems:training-attacker": (LOGIN, 404, 404, 404),  # nothing is trained here; a trained one: test_pages_trainings
+    "systems:training-attacker": (LOGIN, 404, 404, 404),  # nothing is trained here; else: systems/test_trainings
     "editions:list": OPEN,
     "editions:new": FOR_ORGANIZERS,
-    # Of an edition that is not listed, organised by nobody here; every other case: test_teams_access.
+    # Of an edition that is not listed, organised by nobody here; every other case: teams/test_access.
     "editions:detail": FOR_NOBODY_HERE,
     "editions:edit": FOR_NOBODY_HERE,
     "editions:copy": FOR_NOBODY_HERE,
@@ -131,7 +131,7 @@ MATRIX = {
     "editions:register": FOR_NOBODY_HERE,
     "editions:audit": FOR_NOBODY_HERE,
     "editions:audit-csv": FOR_NOBODY_HERE,
-    # Of the same edition, not published; published, and its organizers: test_board, test_board_policy.
+    # Of the same edition, not published; published, and its organizers: leaderboard/.
     "leaderboard:detail": FOR_NOBODY_HERE,
     "leaderboard:policy": FOR_NOBODY_HERE,
     "leaderboard:live": FOR_NOBODY_HERE,
@@ -163,8 +163,8 @@ MATRIX = {
     "uploads:create": (405, 405, 405, 405),
     "uploads:detail": (401, 404, 404, 404),  # the team and its organizers: test_uploads
     "uploads:submit": (405, 405, 405, 405),
-    "submissions:list": (LOGIN, 404, 404, 404),  # the edition's organizers: test_submissions_pages
-    "submissions:detail": FOR_ORGANIZERS,  # of a baseline; a team's: test_submissions_pages
+    "submissions:list": (LOGIN, 404, 404, 404),  # the edition's organizers: submissions/test_pages
+    "submissions:detail": FOR_ORGANIZERS,  # of a baseline; a team's: submissions/test_pages
     "submissions:progress": FOR_ORGANIZERS,
     "submissions:report-csv": FOR_ORGANIZERS,
     "submissions:report-json": FOR_ORGANIZERS,

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 # What is of no team, or is told to whoever asks because it is theirs; each with its reason.
 OF_NO_TEAM = {
     "": "pages of the portal, accounts and health; what they show of teams is asked for below",
-    "accounts": "one's own account; another's token: test_accounts_tokens",
+    "accounts": "one's own account; another's token: accounts/test_tokens",
     "corpora": "corpora, which organizers share",
     "docs": "the documentation and the shipped recipes",
     "editions": "the edition itself is public; what is the organizer's: tests/portal/teams/test_access",

@@ -1,3 +1,3 @@
-"""Fixtures of the tests of what hears and speaks."""
+"""Fixtures of the tests of `speech`."""
 
 from tests.evaluation.conftest import shell  # noqa: F401

@@ -88,7 +88,7 @@ def is_public(study: Study) -> bool:
     )
 
 
-def publishing_problems(study: Study, analysis: Analysis | None, *, is_under_way: bool, is_outdated: bool) -> list[str]:
+def why_not_publishable(study: Study, analysis: Analysis | None, *, is_under_way: bool, is_outdated: bool) -> list[str]:
     """What keeps an analysis from being published, as sentences.
 
     Args:

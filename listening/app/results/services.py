@@ -31,7 +31,7 @@ from listening.app.models import Analysis, ExclusionRule, Flag, Session, Study
 from listening.app.monitor.selectors import standing_exclusion
 from listening.app.monitor.services import create_rule, keep_flags
 from listening.app.results.inputs import compute_basis, has_answers, keys_of_sessions
-from listening.app.results.rules import publishing_problems, records_in
+from listening.app.results.rules import records_in, why_not_publishable
 from listening.app.results.selectors import current_analysis, is_being_analysed, is_outdated, parsed_results
 from listening.app.studies.rules import LAUNCHED
 from listening.app.studies.services import change_state
@@ -254,13 +254,9 @@ def unpublish_results(*, study: Study, by: Any) -> Study:
 
 def publication_problems(study: Study) -> list[str]:
     """What keeps the newest analysis from being published, as sentences."""
-    analysis = current_analysis(study)
-    return publishing_problems(
-        study,
-        analysis,
-        is_under_way=is_being_analysed(study),
-        is_outdated=analysis is not None and is_outdated(analysis, study),
-    )
+    analysis, is_under_way = current_analysis(study), is_being_analysed(study)
+    is_late = not is_under_way and analysis is not None and is_outdated(analysis, study)
+    return why_not_publishable(study, analysis, is_under_way=is_under_way, is_outdated=is_late)
 
 
 def _locked(study: Study) -> Study:

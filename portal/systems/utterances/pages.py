@@ -35,7 +35,7 @@ from evaluation.metrics.catalogue import (
     PITCH_CORRELATION_VOICED,
     Metric,
 )
-from portal.core.drawing import DrawingError, draughtsman
+from portal.core.drawing import DrawingError, answer_not_drawn, draughtsman
 from portal.core.exports import csv_response
 from portal.core.labels import decimals
 from portal.core.media import CONTENT_TYPES, secured, voice_sources
@@ -108,7 +108,6 @@ TABLES = {"csv": explanation_numbers, "curves": explanation_curves}
 DOWNLOADS = {"svg": "SVG", "png": "PNG", "pdf": "PDF", "csv": "numbers (CSV)", "curves": "curves (CSV)"}
 SHAPES = ("", "narrow")
 REFUSED = 422
-_AGAIN_S = 10
 READING = (
     "Thin lines are the spectra of 40 ms, thick ones their envelopes; a dot is a resonance of the original, a triangle "
     "one of the anonymised voice."
@@ -437,9 +436,7 @@ def explanation_file(request: HttpRequest, file: SubmittedFile) -> HttpResponse:
     try:
         drawn = draughtsman.draw(line)
     except DrawingError as found:
-        response = _sentence(found, 503)
-        response["Retry-After"] = str(_AGAIN_S)
-        return response
+        return answer_not_drawn(found)
     response = HttpResponse(drawn, content_type=CONTENT_TYPES[f".{kind}"])
     response["Content-Disposition"] = f'inline; filename="{name}.{kind}"'
     return secured(response, settings.AUDIO_LINK_S)

@@ -17,7 +17,7 @@ from tests.evaluation.engines import require_engine
 
 DEMO = Path(__file__).parents[3] / "demo" / "corpus"
 ENGINE = "wespeaker-resnet34"
-PER_ROLE = 1  # utterances of a speaker
+PER_ROLE = 2  # utterances of a speaker
 
 
 @pytest.fixture

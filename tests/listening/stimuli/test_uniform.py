@@ -93,6 +93,6 @@ def test_two_clips_of_real_speech_fit_through_a_slow_line():
         uniform = make_uniform(read(SPEECH / path), 16000)
         seconds.append(uniform.padded_s)
         guarded += uniform.is_guarded
-    assert guarded <= 0.02 * len(seconds)
+    assert guarded <= 1
     pair_s = 2 * np.median(seconds) * KBIT_PER_S / LINE_KBIT_PER_S + 2 * 0.3
     assert pair_s < 8

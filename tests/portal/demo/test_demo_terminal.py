@@ -1,5 +1,6 @@
-"""What the demo leaves out of the terminal: mails to its own people, while it is at work."""
+"""What the demo writes on the terminal, and what it leaves out: mails to its own people, while it is at work."""
 
+from portal.demo.management.commands.demo import list_addresses
 from portal.demo.terminal import QuietMail
 
 HEAD = "Mail to wide@demo.example: Demo challenge: T01-p1 version 1 was accepted"
@@ -37,3 +38,11 @@ def test_processes_are_told_apart() -> None:
 def test_every_mail_is_printed_once_the_demo_is_over() -> None:
     given = [f"worker    | {HEAD}", "worker    |   | Hello,"]
     assert lines_of(0, *given) == given
+
+
+def test_addresses_stand_in_columns_whatever_pages_are_called() -> None:
+    pages = {"leaderboard": ("/a/", "the ranking"), "listen": ("/b/c/", "the listening test")}
+    assert list_addresses("http://127.0.0.1:8000", pages) == [
+        "  leaderboard  http://127.0.0.1:8000/a/    the ranking",
+        "  listen       http://127.0.0.1:8000/b/c/  the listening test",
+    ]

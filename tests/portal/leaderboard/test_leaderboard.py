@@ -327,7 +327,7 @@ def test_page_takes_the_same_queries_for_any_number_of_systems(client, django_as
         client.get(f"/editions/{edition.name}/leaderboard/")
 
 
-def test_organizers_page_of_forty_systems_is_within_its_budget(organizer, django_assert_num_queries):
+def test_organizers_page_of_forty_systems_takes_eleven_queries(organizer, django_assert_num_queries):
     edition = make_edition(organizers=[organizer])
     forty_systems(edition)
     client, address = client_of(organizer), f"/editions/{edition.name}/leaderboard/"
@@ -337,6 +337,14 @@ def test_organizers_page_of_forty_systems_is_within_its_budget(organizer, django
 
 
 # Figures -------------------------------------------------------------------------------------------
+
+
+def test_figure_that_cannot_be_drawn_is_told_and_may_be_asked_for_again(client, edition, monkeypatch):
+    publish(edition)
+    monkeypatch.setattr(leaderboard_figures, "describe_tradeoff", lambda *_, **__: "{}")
+    answer = client.get(f"/editions/{edition.name}/leaderboard/figures/tradeoff-wer.svg")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "10")
+    assert b"ended without a picture" in answer.content
 
 
 def test_figure_is_drawn_once_and_kept_by_what_it_shows(client, edition, monkeypatch):

@@ -422,8 +422,10 @@ def stopped(draughtsman, request_line):
     draughtsman.draw(request_line)
     process = draughtsman._process
     process.send_signal(signal.SIGSTOP)
-    yield process
-    process.send_signal(signal.SIGCONT)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGCONT)
 
 
 def test_process_that_draws_for_too_long_is_ended_and_none_is_asked_again(draughtsman, request_line, monkeypatch):

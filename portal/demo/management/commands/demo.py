@@ -17,6 +17,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -178,8 +179,7 @@ class _Guide:
             pages = _list_pages(edition) | pages
             accounts = accounts | {key: f"owns the team {name}" for key, (name, *_) in TEAMS.items()}
         lines = ["", f"The portal is open at {base}/"]
-        width = max(len(base + address) for address, _ in pages.values())
-        lines += [f"  {what:<8}{base + address:<{width}}  {words}" for what, (address, words) in pages.items()]
+        lines += list_addresses(base, pages)
         if study is not None:
             lines += _words_for_a_phone(evaluator_link(study))
         lines += ["Log in with one of these names and its password to see more"]
@@ -187,6 +187,13 @@ class _Guide:
         lines += [f"  {email:<24}{demo_password(email)}  {words}" for email, words in emails.items()]
         for line in [*lines, f"Ctrl-C ends it; the data stays in {settings.DATA_DIR}"]:
             self.say(line)
+
+
+def list_addresses(base: str, pages: Mapping[str, tuple[str, str]]) -> list[str]:
+    """A line for each page, in columns: its name, its address, what it shows."""
+    name_width = max(map(len, pages))
+    width = max(len(base + address) for address, _ in pages.values())
+    return [f"  {name:<{name_width}}  {base + address:<{width}}  {words}" for name, (address, words) in pages.items()]
 
 
 def _list_pages(edition: Edition) -> dict[str, tuple[str, str]]:
