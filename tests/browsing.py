@@ -28,6 +28,8 @@ SCHEMES = ("light", "dark")
 SCREENSHOTS = os.environ.get("SCREENSHOTS")
 EVERY_LOOK = os.environ.get("TEST_LOOKS") == "all" or bool(SCREENSHOTS)
 PATIENCE_S = 60  # a busy machine is no problem
+# htmx tells it as an error that somebody left a page while it asked for news; every other end has a line of its own.
+LEFT_WHILE_ASKED = ("htmx:sendAbort", "htmx:afterRequest")
 _turning = []  # a page of the browser by which its events are heard while a test waits for something else
 
 
@@ -244,7 +246,7 @@ def watch_page(page, found, url):
     def on_console(message):
         # The status of the page itself (422 of a form, 404) is what the test asked for.
         of_page = message.location["url"] == page.url and message.text.startswith("Failed to load resource")
-        if message.type == "error" and not of_page:
+        if message.type == "error" and not of_page and not message.text.startswith(LEFT_WHILE_ASKED):
             found.append(f"console: {message.text} {message.location['url']}")
 
     def on_request(request):
