@@ -111,7 +111,7 @@ MATRIX = {
     "systems:recognition-progress": FOR_ORGANIZERS,
     "systems:recognition-csv": FOR_ORGANIZERS,
     "systems:recognised-utterances-csv": FOR_ORGANIZERS,
-    "systems:cancel-run": (LOGIN, 405, 405, 405),  # in an edition, and whoever may not: systems/test_attacks
+    "systems:cancel-run": (LOGIN, 405, 405, 405),  # in an edition, by each role: systems/test_attacks
     "systems:continue-run": (LOGIN, 405, 405, 405),
     "systems:trainings": FOR_ORGANIZERS,
     "systems:new-training": FOR_ORGANIZERS,

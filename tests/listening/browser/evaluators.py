@@ -253,7 +253,7 @@ class TroubledEvaluator(Evaluator):
 
     def __init__(self, url, link, seed, total):
         super().__init__(url, link, seed)
-        deeds = (
+        actions = (
             self.reload_in_mid_trial,
             self.crash_in_mid_trial,
             self.answer_offline,
@@ -263,20 +263,20 @@ class TroubledEvaluator(Evaluator):
             self.crash_at_once,
         )
         # Evenly over the session; without a connection two further trials are answered.
-        step = (total - 6) // len(deeds)
+        step = (total - 6) // len(actions)
         self.troubles = {
-            2 + place * step + (2 if place > deeds.index(self.answer_offline) else 0): deed
-            for place, deed in enumerate(deeds)
+            2 + place * step + (2 if place > actions.index(self.answer_offline) else 0): action
+            for place, action in enumerate(actions)
         }
         self.met = []
 
     def answer(self, number):
-        deed = self.troubles.get(number)
-        if deed is None:
+        action = self.troubles.get(number)
+        if action is None:
             super().answer(number)
             return
-        deed()
-        self.met.append(deed.__name__)
+        action()
+        self.met.append(action.__name__)
 
     def begin_trial(self):
         """Everything is heard, and one question answered."""

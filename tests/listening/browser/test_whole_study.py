@@ -178,8 +178,8 @@ def test_criterion_21_session_by_keyboard_on_a_small_screen_is_stored_once(held)
 def test_criterion_05_and_06_session_with_every_trouble_is_stored_once(held):
     require_whole_session(held, "trouble")
     person = held.people["trouble"]
-    assert person.met == [deed.__name__ for deed in person.troubles.values()]
-    offline = next(number for number, deed in person.troubles.items() if deed == person.answer_offline)
+    assert person.met == [action.__name__ for action in person.troubles.values()]
+    offline = next(number for number, action in person.troubles.items() if action == person.answer_offline)
     assert set(range(offline, offline + 3)) <= set(held.late["trouble"])
     assert held.events["trouble"]["offline"] >= 1
     assert held.events["trouble"]["taken-over"] >= len(person.troubles) - 1  # each page that came took over

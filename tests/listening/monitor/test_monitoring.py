@@ -263,8 +263,8 @@ def test_only_organizers_of_the_edition_reach_these_pages(study, client):
     for person in (make_organizer(), make_user()):
         client.force_login(person)
         assert [client.get(page).status_code for page in pages] == [404] * len(pages)
-        for deed in (address("revoke", study, rule.pk), address("export-csv", study, "payments")):
-            assert client.post(deed).status_code == 404
+        for action in (address("revoke", study, rule.pk), address("export-csv", study, "payments")):
+            assert client.post(action).status_code == 404
     rule.refresh_from_db()
     assert rule.revoked_at is None
 

@@ -94,12 +94,12 @@ def require_all_finished(people):
     require_all_kept(people)
 
 
-def disturb_at(people, shares, deed):
+def disturb_at(people, shares, action):
     """Do it each time such a share of all answers is acknowledged; nothing acknowledged is ever missing."""
     for share in shares:
         due = share * EVALUATORS * TRIALS
         wait_until(lambda due=due: acknowledged(people) >= due, f"{due} answers", seconds=PATIENCE_S)
-        deed()
+        action()
         require_all_kept(people)
 
 

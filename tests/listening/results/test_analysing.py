@@ -69,8 +69,8 @@ def test_analysis_keeps_inputs_tables_and_figures():
         study.edition.name,
         288,
     )
-    deeds = AuditEvent.objects.filter(subject_type="listening.study").values_list("action", flat=True)
-    assert set(deeds) >= {"study.analysis_started", "study.analysed"}
+    actions = AuditEvent.objects.filter(subject_type="listening.study").values_list("action", flat=True)
+    assert set(actions) >= {"study.analysis_started", "study.analysed"}
 
 
 @pytest.mark.parametrize("state", ["open", "paused", "draft", "prepared"])

@@ -312,9 +312,9 @@ def test_every_page_of_a_study_copes_with_imported_ratings(client, edition):
     for unfit in ("Preview as an evaluator", "Before the trials", "trials_per_evaluator", "/listen/join/"):
         assert unfit not in detail
     assert "collected elsewhere" in pages["export"].content.decode()
-    for deed in ("prepare", "preview", "launch", "pause", "resume", "close"):
-        reply = client.post(reverse(f"studies:{deed}", args=["elsewhere"]))
-        assert reply.status_code == 409, deed
+    for action in ("prepare", "preview", "launch", "pause", "resume", "close"):
+        reply = client.post(reverse(f"studies:{action}", args=["elsewhere"]))
+        assert reply.status_code == 409, action
     exported = b"".join(pages["export-json"].streaming_content)
     assert len(json.loads(exported)["tables"]["sessions"]) == 12
 

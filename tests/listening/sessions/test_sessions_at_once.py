@@ -23,13 +23,13 @@ TASKS = ["verifiability", "naturalness", "intelligibility"]
 STARTS, BLOCKS = 200, 52
 
 
-def at_once(deeds, threads=None):
-    """What each deed gave; all begin together where there is a thread for each."""
-    together = Barrier(threads or len(deeds))
+def at_once(actions, threads=None):
+    """What each action gave; all begin together where there is a thread for each."""
+    together = Barrier(threads or len(actions))
 
-    def run(deed):
+    def run(action):
         try:
-            return deed()
+            return action()
         finally:
             connection.close()
 
@@ -37,9 +37,9 @@ def at_once(deeds, threads=None):
         together.wait()
         connection.close()
 
-    with ThreadPoolExecutor(threads or len(deeds)) as pool:
-        list(pool.map(begin, range(threads or len(deeds))))
-        return list(pool.map(run, deeds))
+    with ThreadPoolExecutor(threads or len(actions)) as pool:
+        list(pool.map(begin, range(threads or len(actions))))
+        return list(pool.map(run, actions))
 
 
 def send(session, what, body):
@@ -117,8 +117,8 @@ def test_criterion_18_overdue_block_goes_to_one_of_many_who_come_at_once():
     Block.objects.update(lease_expires_at=timezone.now() - timedelta(seconds=1))
     people = [study.participants.create(person_key=f"q{number}") for number in range(6)]
     begun = [study.sessions.create(participant=person) for person in people]
-    deeds = [lambda one=one: assign_block(one, timezone.now()) for one in begun]
-    given = at_once([*deeds, lambda: expire_leases(timezone.now())])[:-1]
+    actions = [lambda one=one: assign_block(one, timezone.now()) for one in begun]
+    given = at_once([*actions, lambda: expire_leases(timezone.now())])[:-1]
     assert sum(block is not None for block in given) <= 1
     now_holding = assign_block(begun[0], timezone.now()) if not any(given) else next(filter(None, given))
     assert study.blocks.get().holder_id == now_holding.holder_id
@@ -134,8 +134,8 @@ def test_criterion_18_answer_and_loss_of_the_block_at_once_agree():
     for session in begun:
         hear(session)
     Block.objects.update(lease_expires_at=timezone.now() - timedelta(seconds=1))
-    deeds = [send(session, "answers", payload()) for session in begun]
-    ends = at_once([*deeds, lambda: expire_leases(timezone.now())])
+    actions = [send(session, "answers", payload()) for session in begun]
+    ends = at_once([*actions, lambda: expire_leases(timezone.now())])
     for session, (status, _) in zip(begun, ends[:-1], strict=True):
         session.refresh_from_db()
         held = Block.objects.filter(holder=session).exists()

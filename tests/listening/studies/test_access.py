@@ -91,7 +91,7 @@ def test_its_organizer_meets_every_page(place):
     client.force_login(place.organizer)
     found = {name: client.get(there).status_code for name, (there, _) in place.addresses().items()}
     only_to_do = {"prepare", "preview", "launch", "pause", "resume", "close", "revoke", "results-screen"}
-    assert {name for name, status in found.items() if status == 405} == {f"studies:{deed}" for deed in only_to_do}
+    assert {name for name, status in found.items() if status == 405} == {f"studies:{action}" for action in only_to_do}
     assert {name for name, status in found.items() if status == 404} == OF_RESULTS
     assert {status for status in found.values() if status not in (404, 405)} == {200}, found
 

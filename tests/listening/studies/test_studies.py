@@ -250,11 +250,11 @@ def test_launch_needs_every_text_and_setting(edition):
     assert "The code for complete" in text
 
 
-def test_deeds_in_their_order_and_no_other(edition, organizer):
+def test_actions_in_their_order_and_no_other(edition, organizer):
     study = make_prepared(edition)
-    for deed in (services.pause_study, services.resume_study):
+    for action in (services.pause_study, services.resume_study):
         with pytest.raises(NotPossible):
-            deed(study=study, by=organizer)
+            action(study=study, by=organizer)
     services.launch_study(study=study, by=organizer, now=timezone.now())
     services.pause_study(study=study, by=organizer)
     services.resume_study(study=study, by=organizer)
@@ -262,12 +262,12 @@ def test_deeds_in_their_order_and_no_other(edition, organizer):
     assert (closed.state, closed.closed_at is not None) == (Study.State.CLOSED, True)
     with pytest.raises(NotPossible):
         services.resume_study(study=study, by=organizer)
-    deeds = AuditEvent.objects.filter(subject_type="listening.study").order_by("pk").values_list("action", flat=True)
+    actions = AuditEvent.objects.filter(subject_type="listening.study").order_by("pk").values_list("action", flat=True)
     wanted = ["study.created", "study.designed", "study.launched", "study.paused", "study.resumed", "study.closed"]
-    assert list(deeds) == wanted
+    assert list(actions) == wanted
 
 
-def test_deeds_stand_in_the_trail_of_the_edition(client, edition):
+def test_actions_stand_in_the_trail_of_the_edition(client, edition):
     study = make_prepared(edition)
     text = client.get(reverse("editions:audit", args=[edition.name])).content.decode()
     assert "Study: designed" in text

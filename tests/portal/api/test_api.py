@@ -204,8 +204,8 @@ def test_organizer_steers_the_leaderboard(challenge, organizer):
     assert "has passed" in read_problem(organizer.post("editions/vpc/leaderboard/freeze", {"at": future}), 409)
     assert organizer.post("editions/vpc/leaderboard/unfreeze").json()["frozen_at"] is None
     assert organizer.post("editions/vpc/leaderboard/unpublish").json()["published_at"] is None
-    deeds = set(AuditEvent.objects.filter(actor=challenge.organizer).values_list("action", flat=True))
-    assert deeds > {"board.published", "board.frozen", "board.unfrozen", "board.unpublished"}
+    actions = set(AuditEvent.objects.filter(actor=challenge.organizer).values_list("action", flat=True))
+    assert actions > {"board.published", "board.frozen", "board.unfrozen", "board.unpublished"}
 
 
 def test_organizer_decides_about_a_team(challenge, organizer):

@@ -54,12 +54,12 @@ def test_organizer_starts_and_stops_an_attack_and_the_team_watches(submission, p
     assert (run["engine"]["name"], run["state"], run["finished_at"]) == (SPECTRUM, "waiting", None)
     assert owner.get(path).json()["results"] == [run]
     assert organizer.post(path, {"engine": SPECTRUM}).status_code == 409
-    deed = f"submissions/{submission.pk}/runs/{run['id']}"
-    assert owner.post(f"{deed}/cancel").status_code == 404
-    stopped = organizer.post(f"{deed}/cancel").json()
+    action = f"submissions/{submission.pk}/runs/{run['id']}"
+    assert owner.post(f"{action}/cancel").status_code == 404
+    stopped = organizer.post(f"{action}/cancel").json()
     assert {job["state"] for job in stopped["jobs"]} == {"cancelled"}
-    assert organizer.post(f"{deed}/cancel").status_code == 409
-    assert {job["state"] for job in organizer.post(f"{deed}/continue").json()["jobs"]} == {"waiting"}
+    assert organizer.post(f"{action}/cancel").status_code == 409
+    assert {job["state"] for job in organizer.post(f"{action}/continue").json()["jobs"]} == {"waiting"}
 
 
 @pytest.mark.parametrize("kind", ["attacks", "recognitions"])

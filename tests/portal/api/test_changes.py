@@ -88,8 +88,8 @@ def test_owner_changes_fields_of_the_team(challenge, team):
     assert (challenge.team.name, challenge.team.affiliation) == ("Alder", "New University")
 
 
-def member_path(challenge, user, deed):
-    return f"teams/{challenge.team.pk}/members/{challenge.team.memberships.get(user=user).pk}/{deed}"
+def member_path(challenge, user, action):
+    return f"teams/{challenge.team.pk}/members/{challenge.team.memberships.get(user=user).pk}/{action}"
 
 
 def test_members_are_listed_removed_and_handed_the_team(challenge, team):
@@ -298,8 +298,8 @@ def test_editions_are_made_by_organizers_and_changed_by_their_own(challenge):
 
 def test_audit_trail_comes_in_pages_and_as_csv(challenge, organizer):
     before = organizer.get("editions/vpc/audit").json()["count"]
-    for deed in ("publish", "unpublish"):
-        organizer.post(f"editions/vpc/leaderboard/{deed}")
+    for action in ("publish", "unpublish"):
+        organizer.post(f"editions/vpc/leaderboard/{action}")
     organizer.send("PATCH", f"teams/{challenge.rival_team.pk}/", {"contact": "Eve"})
     content = organizer.get("editions/vpc/audit?page_size=2").json()
     assert (content["count"], [one["action"] for one in content["results"]]) == (

@@ -1,4 +1,4 @@
-"""What an organizer does with a leaderboard: drafts, deeds, their audit rows, and the notices that go out."""
+"""What an organizer does with a leaderboard: drafts, actions, their audit rows, and the notices that go out."""
 
 import re
 from datetime import timedelta
@@ -38,7 +38,7 @@ FORM = {
     "note_within": "0.05",
     "gate_pitch_correlation": "0.3",
 }
-DEEDS = {
+ACTIONS = {
     "policy/": FORM | {"late": "ranked"},
     "policy/live/": {},
     "policy/discard/": {},
@@ -71,7 +71,7 @@ def client(organizer):
     return client
 
 
-def deeds(edition):
+def actions(edition):
     events = AuditEvent.objects.filter(subject_type="challenges.edition", subject_id=str(edition.pk))
     return [event.action for event in events.order_by("pk")]
 
@@ -82,15 +82,15 @@ def test_only_organizers_of_the_edition_decide(edition, address):
     for user in (make_user(), make_organizer(), member, make_user(is_staff=True, is_superuser=True)):
         other = Client()
         other.force_login(user)
-        for path, deed in DEEDS.items():
+        for path, action in ACTIONS.items():
             assert other.get(address + path).status_code in {404, 405}, path
-            assert other.post(address + path, deed).status_code == 404, path
+            assert other.post(address + path, action).status_code == 404, path
             assert Edition.objects.values().get(pk=edition.pk) == before, path
-    for path, deed in DEEDS.items():
-        visitor = Client().post(address + path, deed)
+    for path, action in ACTIONS.items():
+        visitor = Client().post(address + path, action)
         assert (visitor.status_code, visitor.url.startswith("/log-in/")) == (302, True), path
         assert Edition.objects.values().get(pk=edition.pk) == before, path
-    assert deeds(edition) == []
+    assert actions(edition) == []
 
 
 def test_draft_changes_nothing_that_others_see(client, edition, address):
@@ -99,7 +99,7 @@ def test_draft_changes_nothing_that_others_see(client, edition, address):
     assert edition.leaderboard_policy == {}
     assert policy_by(edition, edition.draft_policy).minimum_eers == (10, 20)
     assert build_leaderboard(edition).policy.minimum_eers == (15, 20, 25, 30)
-    assert deeds(edition) == ["board.policy-drafted"]
+    assert actions(edition) == ["board.policy-drafted"]
 
 
 def test_draft_like_the_live_policy_is_none(client, edition, address):
@@ -161,13 +161,13 @@ def test_draft_can_be_discarded(client, edition, address):
     client.post(f"{address}policy/discard/")
     edition.refresh_from_db()
     assert edition.draft_policy == {}
-    assert deeds(edition) == ["board.policy-drafted", "board.draft-discarded"]
+    assert actions(edition) == ["board.policy-drafted", "board.draft-discarded"]
 
 
 def test_nothing_goes_live_without_a_draft(client, edition, address):
     response = client.post(f"{address}policy/live/", follow=True)
     assert "There is no draft" in response.content.decode()
-    assert deeds(edition) == []
+    assert actions(edition) == []
     assert "There is no draft" in client.get(f"{address}policy/live/").content.decode()
 
 
@@ -230,7 +230,7 @@ def test_leaderboard_is_published_and_taken_back_once(client, edition, address):
     assert Client().get(address).status_code == 302
     response = client.post(f"{address}unpublish/", follow=True)
     assert "The leaderboard is not published." in read_page(response)
-    assert deeds(edition) == ["board.published", "board.unpublished"]
+    assert actions(edition) == ["board.published", "board.unpublished"]
 
 
 def test_looking_publishes_nothing(client, edition, address):
@@ -251,7 +251,7 @@ def test_leaderboard_is_frozen_as_of_now_or_of_a_time_that_passed(client, editio
     client.post(f"{address}unfreeze/")
     edition.refresh_from_db()
     assert edition.frozen_at is None
-    assert deeds(edition) == ["board.frozen", "board.frozen", "board.unfrozen"]
+    assert actions(edition) == ["board.frozen", "board.frozen", "board.unfrozen"]
 
 
 def test_leaderboard_cannot_be_frozen_in_the_future_or_at_nonsense(client, edition, address):
@@ -273,7 +273,7 @@ def test_time_is_picked_and_shown_before_the_leaderboard_is_frozen(client, editi
     assert "The leaderboard would hold 4 systems, 2 of them ranked somewhere, of Alder, Birch, Cedar." in page
     assert "<b>EER of at least 15 %:</b> 1. T01-c1" in page
     edition.refresh_from_db()
-    assert (edition.frozen_at, deeds(edition)) == (None, [])
+    assert (edition.frozen_at, actions(edition)) == (None, [])
     [shown] = re.findall('type="hidden" name="at" value="([^"]+)"', page)
     client.post(f"{address}freeze/", {"at": shown, "confirmed": "yes"})
     edition.refresh_from_db()
@@ -292,7 +292,7 @@ def test_time_before_any_evaluation_is_told_in_true_words(client, edition, addre
 
 
 def test_services_refuse_what_the_state_does_not_allow(organizer, edition):
-    for deed in (services.unpublish_leaderboard, services.unfreeze_leaderboard, services.make_policy_live):
+    for action in (services.unpublish_leaderboard, services.unfreeze_leaderboard, services.make_policy_live):
         with pytest.raises(services.LeaderboardError):
-            deed(edition=edition, by=organizer)
-    assert deeds(edition) == []
+            action(edition=edition, by=organizer)
+    assert actions(edition) == []

@@ -57,8 +57,8 @@ class Demo:
         self.folder = folder
         self.address = f"127.0.0.1:{free_port()}"
 
-    def run(self, *options: str, until: str = NEVER, deed: Callable[[], Any] = lambda: None) -> list[str]:
-        """Start the demo; once it prints `until`, do the `deed` and send it a Ctrl-C. All that it printed.
+    def run(self, *options: str, until: str = NEVER, action: Callable[[], Any] = lambda: None) -> list[str]:
+        """Start the demo; once it prints `until`, do the `action` and send it a Ctrl-C. All that it printed.
 
         However it comes to its end, it must be a good one.
         """
@@ -79,7 +79,7 @@ class Demo:
             for line in process.stdout:
                 lines.append(line.rstrip())
                 if until in line or (until != NEVER and OPEN in line):
-                    deed()
+                    action()
                     os.killpg(process.pid, signal.SIGINT)
                     until = NEVER
             assert process.wait(LIMIT_S) == 0, "\n".join(lines)
@@ -186,7 +186,7 @@ def test_closed_studies_are_published_and_nothing_in_them_passes_for_human(demo:
 def test_second_run_adds_nothing_and_its_leaderboard_ranks_the_wide_range_first(demo: Demo, lines: list[str]) -> None:
     before = demo.counts()
     leaderboards: list[dict[str, Any]] = []
-    demo.run(until=OPEN, deed=lambda: leaderboards.append(demo.leaderboard()))
+    demo.run(until=OPEN, action=lambda: leaderboards.append(demo.leaderboard()))
     assert demo.counts() == before
     [leaderboard] = leaderboards
     assert leaderboard["published_at"]

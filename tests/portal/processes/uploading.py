@@ -145,12 +145,12 @@ def disturb(server, line, offset, size):
         offset: tells how many bytes the portal has acknowledged.
     """
     before = 0
-    for number, deed in enumerate(("cut", "kill", "cut", "kill", "cut"), start=1):
-        wait_until(lambda due=number * size // 8: offset() >= due, f"{deed} {number}", seconds=600)
+    for number, action in enumerate(("cut", "kill", "cut", "kill", "cut"), start=1):
+        wait_until(lambda due=number * size // 8: offset() >= due, f"{action} {number}", seconds=600)
         server.most_memory_bytes = max(server.most_memory_bytes, server.memory_bytes())
         assert before <= offset() < size
         before = offset()
-        if deed == "cut":
+        if action == "cut":
             line.cut()
         else:
             server.kill()

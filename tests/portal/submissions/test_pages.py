@@ -151,11 +151,11 @@ def test_rival_cannot_pair_own_submission_with_another_teams(client, edition, su
     assert page(client, rival, "document", own.pk, document.pk).status_code == 404
 
 
-@pytest.mark.parametrize("deed", ["withdraw", "check", "evaluate"])
-def test_only_those_concerned_change_a_submission(client, edition, submission, member, deed):
+@pytest.mark.parametrize("action", ["withdraw", "check", "evaluate"])
+def test_only_those_concerned_change_a_submission(client, edition, submission, member, action):
     rival = make_user()
     make_team(edition, owner=rival)
-    address = reverse(f"submissions:{deed}", args=[submission.pk])
+    address = reverse(f"submissions:{action}", args=[submission.pk])
     for person in (rival, make_user(), make_organizer(), make_operator()):
         client.force_login(person)
         assert client.post(address).status_code == 404
@@ -167,8 +167,8 @@ def test_only_those_concerned_change_a_submission(client, edition, submission, m
 
 def test_member_neither_checks_nor_evaluates_again(client, submission, member):
     client.force_login(member)
-    for deed in ("check", "evaluate"):
-        assert client.post(reverse(f"submissions:{deed}", args=[submission.pk])).status_code == 404
+    for action in ("check", "evaluate"):
+        assert client.post(reverse(f"submissions:{action}", args=[submission.pk])).status_code == 404
 
 
 def test_visitor_is_asked_to_log_in(client, submission):

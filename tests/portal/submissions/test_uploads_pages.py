@@ -1,4 +1,4 @@
-"""The upload page by role, and the deeds it offers for unfinished uploads."""
+"""The upload page by role, and the actions it offers for unfinished uploads."""
 
 import re
 from datetime import timedelta

@@ -46,7 +46,7 @@ HIDDEN = {
     "editions:register": (LOGIN, 404, 404, 404, 200, 200, 200, 200),
 }
 # A post that does something; 302 leads on, with a message that says what was done or why not.
-DEEDS = {
+ACTIONS = {
     "editions:new": (LOGIN, 404, 404, 422, 404, 404, 404, 422),
     "editions:edit": (LOGIN, 404, 404, 404, 404, 404, 404, 422),
     "editions:copy": (LOGIN, 404, 404, 404, 404, 404, 404, 422),
@@ -138,11 +138,11 @@ def test_edition_that_is_not_listed_is_seen_by_who_takes_part():
 @pytest.mark.parametrize("phase", ["approved", "frozen"])
 def test_each_role_does_what_it_may(phase):
     scene = Scene(phase)
-    expected = {name: roles for name, roles in DEEDS.items() if (name == "teams:release") == (phase == "frozen")}
-    assert {name: tuple(deed_of(scene, role, name) for role in ROLES) for name in expected} == expected
+    expected = {name: roles for name, roles in ACTIONS.items() if (name == "teams:release") == (phase == "frozen")}
+    assert {name: tuple(answer_to(scene, role, name) for role in ROLES) for name in expected} == expected
 
 
-def deed_of(scene, role, name):
+def answer_to(scene, role, name):
     """What somebody gets who does it; afterwards everything is as before."""
     with rolled_back():
         return outcome(scene.client(role).post(scene.address(name)))
@@ -161,7 +161,7 @@ def test_nobody_else_changes_anything_of_a_team(phase):
     before = state_of_everything()
     for role in ("visitor", "stranger", "operator", "other organizer", "rival"):
         client = scene.client(role)
-        for name in [name for name in DEEDS if name.startswith("teams:")]:
+        for name in [name for name in ACTIONS if name.startswith("teams:")]:
             client.post(
                 scene.address(name),
                 {"decision": "approve", "email": "x@uni.example", "name": "Stolen", "country": "FR"},

@@ -1,4 +1,4 @@
-"""Deeds of several people at the same instant, each in a thread with its own connection: only what may be remains."""
+"""Actions of several people at the same instant, each in a thread with its own connection: only what may be remains."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -23,21 +23,21 @@ FIELDS = {
 }
 
 
-def at_once(deeds):
-    """How each deed ended: its result, or the sentence that refused it."""
-    together = Barrier(len(deeds))
+def at_once(actions):
+    """How each action ended: its result, or the sentence that refused it."""
+    together = Barrier(len(actions))
 
-    def run(deed):
+    def run(action):
         together.wait()
         try:
-            return deed()
+            return action()
         except NotPossible as reason:
             return str(reason)
         finally:
             connection.close()
 
-    with ThreadPoolExecutor(len(deeds)) as threads:
-        return list(threads.map(run, deeds))
+    with ThreadPoolExecutor(len(actions)) as threads:
+        return list(threads.map(run, actions))
 
 
 def test_person_who_registers_many_times_at_once_has_one_team():

@@ -59,7 +59,7 @@ def said(response):
     return [(message.level_tag, str(message)) for message in response.context["messages"]]
 
 
-def last_deed():
+def last_action():
     event = AuditEvent.objects.exclude(action="job.created").first()
     return event.action, event.actor, event.data
 
@@ -80,7 +80,7 @@ def test_registration_makes_a_waiting_team_with_its_owner(log_in, edition, owner
     assert (team.name, team.state, team.label, team.number) == ("The Bats", "waiting", "", None)
     assert (team.country.code, team.is_academic, team.contact_email) == ("FR", True, "ada@uni.example")
     assert [(one.user, one.role) for one in team.memberships.all()] == [(owner, "owner")]
-    assert last_deed() == ("team.registered", owner, {})
+    assert last_action() == ("team.registered", owner, {})
 
 
 def test_registration_form_tells_every_missing_field(log_in, edition, owner):
@@ -176,7 +176,7 @@ def test_labels_follow_the_order_of_approval(log_in, edition, organizer):
     for team in reversed(teams):
         decide(log_in(organizer), team, "approve", "Welcome")
     assert {team.name: team.label for team in Team.objects.all()} == {"Cats": "T01", "Bats": "T02", "Ants": "T03"}
-    action, actor, data = last_deed()
+    action, actor, data = last_action()
     assert (action, actor, data["label"]) == ("team.approved", organizer, "T03")
 
 
@@ -253,7 +253,7 @@ def test_invitation_leads_from_the_mail_into_the_team(log_in, team, owner, mailo
     response = client.post(link, follow=True)
     assert said(response) == [("success", "You are a member of Bats now.")]
     assert team.memberships.get(user=person).role == Membership.Role.MEMBER
-    assert last_deed() == ("team.member_joined", person, {"member": "Nia", "email": "New@Uni.example"})
+    assert last_action() == ("team.member_joined", person, {"member": "Nia", "email": "New@Uni.example"})
     again = client.post(link)
     assert [level for level, _ in said(again)] == ["error"]
     assert "each link serves once" in again.content.decode()
@@ -320,7 +320,7 @@ def test_revoked_invitation_leads_nowhere(log_in, team, owner, mailoutbox):
     link = invite(log_in(owner), team, "new@uni.example", mailoutbox)
     pk = Invitation.objects.get().pk
     log_in(owner).post(f"/teams/{team.pk}/invitations/{pk}/revoke/")
-    assert last_deed() == ("team.invitation_revoked", owner, {"email": "new@uni.example"})
+    assert last_action() == ("team.invitation_revoked", owner, {"email": "new@uni.example"})
     person = log_in(make_user(email="new@uni.example"))
     person.post(link)
     assert team.memberships.count() == 1
@@ -410,7 +410,7 @@ def test_member_leaves_and_owner_hands_over_first(log_in, team, owner):
     ]
     log_in(owner).post(f"/teams/{team.pk}/members/{membership.pk}/transfer/")
     assert {(one.user, one.role) for one in team.memberships.all()} == {(owner, "member"), (member, "owner")}
-    assert last_deed() == ("team.transferred", owner, {"owner": "Mia"})
+    assert last_action() == ("team.transferred", owner, {"owner": "Mia"})
     response = log_in(owner).post(f"/teams/{team.pk}/leave/")
     assert response.url == "/editions/vpc/"
     assert [one.user for one in team.memberships.all()] == [member]
@@ -423,7 +423,7 @@ def test_owner_removes_a_member_but_not_themselves(log_in, team, owner):
     response = log_in(owner).post(f"/teams/{team.pk}/members/{own.pk}/remove/", follow=True)
     assert said(response) == [("error", "Owen owns the team. Hand it over to another member first.")]
     log_in(owner).post(f"/teams/{team.pk}/members/{membership.pk}/remove/")
-    assert last_deed() == ("team.member_removed", owner, {"member": "Mia", "was_frozen": False})
+    assert last_action() == ("team.member_removed", owner, {"member": "Mia", "was_frozen": False})
     assert [one.user for one in team.memberships.all()] == [owner]
 
 
@@ -443,7 +443,7 @@ def test_who_has_left_meanwhile_neither_leaves_nor_is_removed_nor_becomes_the_ow
     assert refused(services.leave_team, team=team, by=member) == sentence
     assert refused(services.remove_member, membership=membership, by=owner, is_organizer=False) == sentence
     assert refused(services.transfer_team, membership=membership, by=owner) == sentence
-    assert last_deed() == ("team.member_left", member, {"member": "Mia"})
+    assert last_action() == ("team.member_left", member, {"member": "Mia"})
 
 
 def test_members_are_fixed_by_the_first_submission_except_for_the_organizer(log_in, team, owner, organizer, mailoutbox):
@@ -470,9 +470,9 @@ def test_members_are_fixed_by_the_first_submission_except_for_the_organizer(log_
     assert "Leave the team" not in page
 
     log_in(organizer).post(f"/teams/{team.pk}/members/{membership.pk}/remove/")
-    assert last_deed() == ("team.member_removed", organizer, {"member": "Mia", "was_frozen": True})
+    assert last_action() == ("team.member_removed", organizer, {"member": "Mia", "was_frozen": True})
     log_in(organizer).post(f"/teams/{team.pk}/release/")
-    assert last_deed() == ("team.members_released", organizer, {})
+    assert last_action() == ("team.members_released", organizer, {})
     link = invite(log_in(owner), team, "late@uni.example", mailoutbox)
     log_in(late).post(link)
     assert {one.user for one in team.memberships.all()} == {owner, late}
