@@ -25,9 +25,9 @@ from itertools import product
 import numpy as np
 
 from common.arrays import Ints
+from listening.design.order_rules import SPEAKER_GAP
 from listening.design.plan import (
     QUARTERS,
-    SPEAKER_GAP,
     Bounds,
     Candidate,
     Design,

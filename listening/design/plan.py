@@ -2,7 +2,8 @@
 
 A request names evaluators, trials for each of them, how many of these are originals, the systems, and the candidates:
 the trials that exist. A design gives every evaluator (a block) an ordered list of candidates. `compute_requirements`
-turns the request into the numbers below; `allocation` and `ordering` meet them, `certificate` checks them on its own.
+turns the request into the numbers below (`order_rules` says which may follow each other); `allocation` and `ordering`
+meet them, `certificate` checks them on its own.
 `validate_request` says which of a request's numbers are in the way of a design, and which would do.
 
 Words: a *half* is the originals or the anonymised trials of a session, however many each are; a *class* is target (both
@@ -47,11 +48,10 @@ from math import ceil, floor
 from typing import Literal, TypeVar
 
 from common.errors import ProblemsError
+from listening.design.order_rules import LONGEST_RUN, SPEAKER_GAP, longest_run, speaker_gap
 
 VERSION = "1"
 QUARTERS = 4
-SPEAKER_GAP = 3
-LONGEST_RUN = 2
 Sex = Literal["f", "m"]
 Name = TypeVar("Name")
 
@@ -246,7 +246,10 @@ def compute_requirements(request: DesignRequest) -> Requirements:
     if request.sexes_as_in_pool:
         relaxed.append("Each sex has its share of the candidates, which need not be one half.")
     kinds = max(1, len(request.systems))
-    run, gap = _longest_run(request), _speaker_gap(request, originals, anonymised)
+    run = longest_run(request.originals, request.anonymised)
+    most = Counter(originals.speakers)
+    most.update(anonymised.speakers)
+    gap = speaker_gap(request.trials, most)
     if run > LONGEST_RUN:
         relaxed.append(f"Up to {run} of a kind in a row: {request.originals} originals among {request.trials} trials.")
     if gap < SPEAKER_GAP:
@@ -290,25 +293,6 @@ def _half(request: DesignRequest, weight: Mapping[str, Fraction], *, original: b
         sexes={name: Bounds.around(share) for name, share in sexes.items()},
         speakers={name: ceil(share) for name, share in speakers.items()},
     )
-
-
-def _longest_run(request: DesignRequest) -> int:
-    """Two, or as many as come to one of the rarer kind; all trials where there is one kind only."""
-    rarer, commoner = sorted([request.originals, request.anonymised])
-    return request.trials if rarer == 0 else max(LONGEST_RUN, ceil(Fraction(commoner, rarer)))
-
-
-def _speaker_gap(request: DesignRequest, *halves: Half) -> int:
-    """At a gap of g, g - 1 speakers are barred from each place: as many again, and one, must be left to choose from.
-
-    And all trials of each speaker, T/g of them at most, must find places that far apart.
-    """
-    most: Counter[str] = Counter()
-    for half in halves:
-        most.update(half.speakers)
-    gap = min(SPEAKER_GAP, (len(most) + 1) // 2)
-    largest = max(most.values(), default=1)
-    return max(1, min(gap, request.trials // max(1, largest)))
 
 
 def _limit(
