@@ -8,12 +8,13 @@ page shows it with ``components/table.html``, and `latex_table` prints it. Nothi
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
 from urllib.parse import urlencode
+
+from common.harmless_cells import harmless_cell
 
 Value = str | float | int | None
 Order = Literal["", "asc", "desc"]
@@ -272,25 +273,6 @@ class _Echo:
 
     def write(self, line: str) -> str:
         return line
-
-
-_RUNS = ("=", "+", "-", "@", "\t", "\r")
-_SIGNED_NUMBER = re.compile(r"[-+](?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z", re.ASCII)
-
-
-def harmless_cell(cell: Any) -> Any:
-    """The cell as it is written; a text that a spreadsheet would run gets an apostrophe before it.
-
-    A text that starts with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return is run, unless it is a number such
-    as ``-1.633``. Anything but text is left as it is.
-
-    Example:
-        >>> harmless_cell("=1+1"), harmless_cell("-1.633"), harmless_cell(-1.633)
-        ("'=1+1", '-1.633', -1.633)
-    """
-    if not isinstance(cell, str) or not cell.startswith(_RUNS) or _SIGNED_NUMBER.match(cell):
-        return cell
-    return f"'{cell}"
 
 
 # LaTeX ---------------------------------------------------------------------------------------------

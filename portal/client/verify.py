@@ -6,7 +6,6 @@ What the edition expects comes from the portal, or without a connection as a fil
 from __future__ import annotations
 
 import argparse
-import csv
 import io
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from common.errors import CommandError
+from common.tables import csv_lines
 from common.terminal import FINE, PROBLEMS, ProgressBar
 from evaluation.protocols.recipes import RecipeError
 from portal.client.api import Refused, add_server_arguments, open_portal
@@ -126,7 +126,7 @@ def _write(report: IntakeReport, kind: str, place: Path) -> None:
     if kind == "json":
         text.write(f"{report.to_json()}\n")
     else:
-        csv.writer(text).writerows(report.csv_rows())
+        text.writelines(csv_lines(report.csv_rows()))
     try:
         if place == Path("-"):
             sys.stdout.write(text.getvalue())

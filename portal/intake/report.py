@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from common.problems import ROWS_PER_CAUSE, Problem, ProblemList, Severity
-from common.tables import harmless_cell
 
 EXAMPLES = 5
 WHOLE_SUBMISSION = ""  # the data set of a problem that belongs to none
@@ -130,14 +129,13 @@ class IntakeReport:
         )
 
     def csv_rows(self) -> Iterator[tuple[Any, ...]]:
-        """The header and one row for each finding; no cell is a formula."""
+        """The header and one row for each finding."""
         yield CSV_HEADER
         for one in self.findings:
             problem = one.problem
             line = "" if problem.line is None else problem.line
             texts = one.data_set, str(problem.severity), problem.code, problem.file
-            cells = (*texts, line, problem.expected, problem.found, problem.remedy, problem.count)
-            yield tuple(harmless_cell(cell) for cell in cells)
+            yield (*texts, line, problem.expected, problem.found, problem.remedy, problem.count)
 
 
 class FindingList:

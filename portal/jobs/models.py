@@ -8,8 +8,6 @@ from django.conf import settings
 from django.db import models
 from django.urls import reverse
 
-MAX_ATTEMPTS = 3
-
 
 class Queue(models.TextChoices):
     IO = "io", "files"

@@ -19,7 +19,8 @@ from django.utils import timezone
 from common.problems import Problem
 from portal.core import audit
 from portal.jobs.kinds import call_on_end, get_kind
-from portal.jobs.models import MAX_ATTEMPTS, Actor, Job, JobEvent, State
+from portal.jobs.models import Actor, Job, JobEvent, State
+from portal.jobs.retries import is_last_attempt
 from portal.jobs.rules import can_cancel, can_run_again, is_ready
 from portal.jobs.workers import this_worker
 
@@ -176,7 +177,7 @@ def release_job(job: Job, why: str, *, attempt_counts: bool = True) -> bool:
     row = Job.objects.select_for_update().filter(pk=job.pk)
     if row.values_list("cancel_requested_at", flat=True).first():
         return finish_job(job, State.CANCELLED, failure="Cancelled; what was finished is kept.")
-    if attempt_counts and job.attempt >= MAX_ATTEMPTS:
+    if attempt_counts and is_last_attempt(job):
         return finish_job(
             job, State.FAILED, failure=why, actor=Actor.OPERATOR, remedy="Fix the cause, then run the job again."
         )

@@ -17,7 +17,8 @@ from django.utils import timezone
 from portal.core.health import beat
 from portal.jobs import services, workers
 from portal.jobs.models import Actor, Job, State
-from portal.jobs.rules import Limits, Verdict, is_ready, judge_running, must_send
+from portal.jobs.retries import Limits, Verdict, judge_running
+from portal.jobs.rules import is_ready, must_send
 from portal.jobs.runner import timed_out
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,8 @@ from django.views.decorators.http import require_POST
 from portal.accounts.access import staff_page, staff_read
 from portal.core.exports import problem_response
 from portal.jobs import selectors, services
-from portal.jobs.models import MAX_ATTEMPTS, Job, State
+from portal.jobs.models import Job, State
+from portal.jobs.retries import MAX_ATTEMPTS
 from portal.jobs.rules import can_cancel, can_run_again
 
 PAGE_SIZE = 25

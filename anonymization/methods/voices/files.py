@@ -23,8 +23,8 @@ from typing import Self, TextIO, cast, get_args
 from anonymization.methods.contract import MethodError, PseudoSpeaker
 from anonymization.methods.voices.pseudo_speakers import Assignment, Level, Role
 from common.atomic_write import write_atomically
+from common.harmless_cells import mark_text, unmark_text
 from common.problems import Problem, ProblemList, Severity, has_errors, shorten
-from common.tables import harmless_cell
 from common.text_files import Source, read_text_file, source_name
 
 COLUMNS = ("role", "split", "level", "speaker", "utterance", "key")
@@ -38,14 +38,6 @@ LONGEST_NAME = 200
 _NAMES_SHOWN = 5
 
 TargetRow = tuple[str, str, str]  # data set (empty where the file has no such column), utterance, target
-
-
-def _quote(text: str) -> str:
-    return f"'{text}" if text.startswith("'") or harmless_cell(text) != text else text
-
-
-def _unquote(cell: str) -> str:
-    return cell.removeprefix("'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +171,7 @@ def read_voices(source: Source, name: str | None = None) -> VoiceFile:
         if parameter_names is None:
             if not _check_heading(sheet, line, cells):
                 return VoiceFile(sheet.name, sheet.problems.report(), (), ())
-            parameter_names = tuple(map(_unquote, cells[len(COLUMNS) :]))
+            parameter_names = tuple(map(unmark_text, cells[len(COLUMNS) :]))
         elif row := _assignment(sheet, line, cells, parameter_names):
             assignments.append(row)
     expected = f"a heading ({', '.join(COLUMNS)}, parameters) and a line for each voice"
@@ -191,7 +183,7 @@ def read_voices(source: Source, name: str | None = None) -> VoiceFile:
 def _cell(text: str) -> str:
     if _UNWRITABLE.search(text):
         raise MethodError(f"A file of voices holds no control or broken characters in a name; found {text!a}.")
-    return _quote(text)
+    return mark_text(text)
 
 
 def _check_heading(sheet: _Sheet, line: int, cells: Sequence[str]) -> bool:
@@ -199,7 +191,7 @@ def _check_heading(sheet: _Sheet, line: int, cells: Sequence[str]) -> bool:
         remedy = "Export the voices again, or separate the cells by commas."
         sheet.add("wrong-heading", line, f"the columns {','.join(COLUMNS)} first", f"“{','.join(cells)}”", remedy)
         return False
-    names = [_unquote(cell) for cell in cells[len(COLUMNS) :]]
+    names = [unmark_text(cell) for cell in cells[len(COLUMNS) :]]
     if "" in names or len({*names, *COLUMNS}) < len(names) + len(COLUMNS):
         expected, found = "a name of its own for each parameter", f"“{','.join(names)}”"
         sheet.add("wrong-heading", line, expected, found, "Rename or remove columns.")
@@ -210,7 +202,7 @@ def _check_heading(sheet: _Sheet, line: int, cells: Sequence[str]) -> bool:
 def _assignment(sheet: _Sheet, line: int, cells: Sequence[str], parameter_names: Sequence[str]) -> Assignment | None:
     if not sheet.has_width(line, cells, len(COLUMNS) + len(parameter_names)):
         return None
-    fields = dict(zip(COLUMNS, map(_unquote, cells), strict=False))
+    fields = dict(zip(COLUMNS, map(unmark_text, cells), strict=False))
     problems = [*_wrong_fields(fields), *_wrong_numbers(parameter_names, cells[len(COLUMNS) :])]
     for problem in problems:
         sheet.add("malformed-line", line, *problem)
@@ -298,7 +290,7 @@ def list_target_rows(rows: Iterable[TargetRow]) -> Iterator[list[str]]:
     has_sets = any(data_set for data_set, _, _ in kept)
     yield [*([DATA_SET] if has_sets else []), UTTERANCE, TARGET]
     for data_set, utterance, target in kept:
-        yield [_quote(name) for name in ((data_set,) if has_sets else ()) + (utterance, target)]
+        yield [mark_text(name) for name in ((data_set,) if has_sets else ()) + (utterance, target)]
 
 
 def write_targets_csv(rows: Iterable[TargetRow]) -> str:
@@ -316,7 +308,7 @@ def read_targets(source: Source, name: str | None = None) -> TargetFile:
     rows: dict[tuple[str, str], tuple[str, int]] = {}
     columns: dict[str, int] = {}
     for line, written in sheet.records():
-        cells = [_unquote(cell).strip() for cell in written]
+        cells = [unmark_text(cell).strip() for cell in written]
         if not columns:
             columns = _find_columns(sheet, line, cells)
             if not columns:

@@ -17,6 +17,7 @@ from common.errors import MetricInputError
 from evaluation.app.models import EvaluationRun, MetricValue, ScoreSet
 from evaluation.app.runs.context import SetState
 from evaluation.app.runs.kinds import EngineRunKind
+from evaluation.app.runs.one_at_a_time import require_no_other
 from evaluation.app.runs.selectors import FACTS, GENDERS, is_ending, list_jobs
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity
@@ -104,8 +105,7 @@ def start_engine_run(
     if after is None:
         _require_speech(run.submission, data_sets)
     title, first_title = f"{kind.title} {engine_title}", f"{kind.data_set_title} {engine_title}"
-    if find_under_way(run).exists():
-        raise NotPossible(f"{title} is under way already; cancel it first, or wait for its numbers.")
+    require_no_other(run, title)
     system = run.submission.system
     return start_run(
         run,
@@ -116,16 +116,6 @@ def start_engine_run(
         by=by,
         engine=run.engine,
     )
-
-
-def find_under_way(run: EvaluationRun) -> Any:
-    """The runs of the same kind and engine over a submission that have not ended.
-
-    The submission is locked: of two who press the button at once the second sees the run of the first.
-    """
-    Submission.objects.select_for_update().filter(pk=run.submission_id).first()
-    same = EvaluationRun.objects.filter(submission=run.submission_id, kind=run.kind, engine=run.engine)
-    return same.filter(job__state__in=(State.WAITING, State.RUNNING))
 
 
 def find_engine(kind: EngineRunKind, name: str) -> Any:

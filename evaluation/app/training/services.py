@@ -20,7 +20,8 @@ from evaluation.app.attacks.services import start_attack
 from evaluation.app.attacks.trained import list_seeds
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.kinds import TRAINING
-from evaluation.app.runs.services import GONE, find_under_way, start_run
+from evaluation.app.runs.one_at_a_time import find_under_way
+from evaluation.app.runs.services import GONE, start_run
 from evaluation.app.training.selectors import Material, list_material
 from evaluation.attackers.training.recipe import TrainingRecipe
 from portal.challenges.models import DataSet

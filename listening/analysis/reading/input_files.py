@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import Flags, Texts
-from common.tables import harmless_cell
+from common.harmless_cells import mark_text, unmark_text
 from listening.analysis.reading.inputs import (
     BRIDGE,
     GOLD,
@@ -289,14 +289,10 @@ def _quoted(cell: str) -> str:
     return '"' + cell.replace('"', '""') + '"' if _QUOTED.search(cell) else cell
 
 
-def _text(cell: str) -> str:
-    return f"'{cell}" if cell.startswith("'") or harmless_cell(cell) != cell else cell
-
-
 def _written(values: Any) -> list[str]:
     """A column as its cells."""
     if values.dtype.kind == "U":
-        return map_cells(values.tolist(), _text)
+        return map_cells(values.tolist(), mark_text)
     if values.dtype.kind in "bi":
         return [str(int(value)) for value in values.tolist()]
     return ["" if math.isnan(value) else repr(value).removesuffix(".0") for value in values.tolist()]
@@ -312,7 +308,7 @@ class _Kind(NamedTuple):
 
 
 _KINDS: Mapping[str, _Kind] = {
-    "Texts": _Kind("a text", lambda _: False, lambda cell: cell.removeprefix("'"), np.str_),
+    "Texts": _Kind("a text", lambda _: False, unmark_text, np.str_),
     "Flags": _Kind("1 or 0", lambda cell: cell not in ("0", "1"), "1".__eq__, np.bool_),
     "Ints": _Kind("a whole number", lambda cell: not re.fullmatch(r"-?[0-9]{1,15}", cell), int, np.int64),
     "Floats": _Kind(

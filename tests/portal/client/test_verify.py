@@ -103,6 +103,12 @@ def test_csv_and_json_hold_every_finding(vp, expected, tmp_path):
     assert sum(row[2] == "silent" for row in rows) == 8
 
 
+def test_csv_holds_no_formula(vp, expected, tmp_path):
+    archive = pack_zip(tmp_path / "T1.zip", {**WHOLE, "=1+1.wav": b"x"}.items())
+    rows = list(csv.reader(io.StringIO(vp("verify", archive, "--expected", expected, "--csv", "-").out)))
+    assert "'=1+1.wav" in [row[3] for row in rows]
+
+
 def test_standard_output_can_be_piped(vp, expected, tmp_path):
     archive = pack_zip(tmp_path / "T1.zip", FAULTY.items())
     answer = vp("verify", archive, "--expected", expected, "--json", "-")

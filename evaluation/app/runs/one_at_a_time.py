@@ -1,0 +1,30 @@
+"""Keeps a run from being started twice: while one is under way, another of its kind and engine is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evaluation.app.models import EvaluationRun
+from portal.jobs.models import State
+from portal.jobs.services import NotPossible
+from portal.submissions.models import Submission
+
+
+def require_no_other(run: EvaluationRun, title: str) -> None:
+    """That no run of the same kind and engine over the submission is under way.
+
+    Raises:
+        NotPossible: there is one; names the run by its title.
+    """
+    if find_under_way(run).exists():
+        raise NotPossible(f"{title} is under way already; cancel it first, or wait for its numbers.")
+
+
+def find_under_way(run: EvaluationRun) -> Any:
+    """The runs of the same kind and engine over a submission that have not ended.
+
+    The submission is locked: of two who press the button at once the second sees the run of the first.
+    """
+    Submission.objects.select_for_update().filter(pk=run.submission_id).first()
+    same = EvaluationRun.objects.filter(submission=run.submission_id, kind=run.kind, engine=run.engine)
+    return same.filter(job__state__in=(State.WAITING, State.RUNNING))
