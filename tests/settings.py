@@ -4,6 +4,9 @@ import atexit
 import os
 import shutil
 import tempfile
+from datetime import timedelta
+
+from django.utils import timezone
 
 # The matrices of tests are small: threads of two tests at a time would only wait for each other, and OpenMP spins.
 for _library in ("OPENBLAS", "OMP"):
@@ -18,6 +21,10 @@ if "PORTAL_DATA_DIR" not in os.environ or os.environ.get("TESTS_PROCESS", _proce
 from portal.config.settings import *  # noqa: E402, F403
 from portal.config.settings import CELERY_BROKER_URL as BROKER  # noqa: E402
 
+# A program of a test may stand for one on a machine whose clock is wrong.
+if _ahead_s := float(os.environ.get("TEST_CLOCK_AHEAD_S", "0")):
+    _right_time = timezone.now
+    timezone.now = lambda: _right_time() + timedelta(seconds=_ahead_s)
 # Nothing that a test writes has to survive a power cut.
 os.fsync = lambda fd: None  # noqa: ARG005
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":  # noqa: F405

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.utils import timezone
-
 from listening.app.erasure.services import finish_erasing
 from listening.app.monitor.services import flag_sessions
 from listening.app.results.services import start_due_analyses
 from listening.app.sessions import assignment
+from portal.core.clock import read_clock
 from portal.jobs.periodic_tasks import periodic_task
 
 
 @periodic_task(every=timedelta(minutes=1))
 def expire_leases() -> None:
     """End sessions that were silent for too long, and offer their blocks again."""
-    assignment.expire_leases(timezone.now())
+    assignment.expire_leases(read_clock())
 
 
 @periodic_task(every=timedelta(seconds=30))
 def flag_answers() -> None:
     """Look at what came in, so that a flag stands on the monitor within a minute."""
-    flag_sessions(timezone.now())
+    flag_sessions(read_clock())
 
 
 @periodic_task(every=timedelta(minutes=1))

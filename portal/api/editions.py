@@ -28,6 +28,7 @@ from portal.challenges.selectors import (
     export_recipe,
     managed_edition_for,
 )
+from portal.core.clock import read_clock
 from portal.core.exports import csv_response
 from portal.core.panels import panel_data
 from portal.editions.audit_log import describe_action, describe_details, export_events, select_events
@@ -477,7 +478,7 @@ def unpublish_leaderboard(api: ApiView, edition: str) -> Response:
 @operation(EditionSerializer, takes=FreezeSerializer)
 def freeze_leaderboard(api: ApiView, edition: str) -> Response:
     """Let the leaderboard rest on what had been evaluated by a time, or by now."""
-    now = timezone.now()
+    now = read_clock()
     return _changed(api, edition, services.freeze_leaderboard, at=api.body(FreezeSerializer).get("at") or now, now=now)
 
 

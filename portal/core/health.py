@@ -17,10 +17,10 @@ from django.core.files.storage import default_storage
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from portal.core.clock import read_clock
 from portal.core.models import Pulse
 
 Check = Callable[[], str | None]
@@ -105,7 +105,7 @@ def check_scheduler() -> str | None:
     pulse = last_pulse("scheduler")
     if pulse is None:
         return "The scheduler has never run. Start it with manage.py run_scheduler (manage.py serve does)."
-    silence = timezone.now() - pulse
+    silence = read_clock() - pulse
     if silence > timedelta(seconds=settings.SWEEP_EVERY_S * 3 + 10):
         return f"The scheduler has been silent for {silence.seconds} s. Start manage.py run_scheduler."
     return None
@@ -120,7 +120,7 @@ def last_pulse(name: str) -> datetime | None:
 
 def beat(name: str, *, kind: str = "", **details: Any) -> None:
     """Leave a heartbeat."""
-    Pulse.objects.update_or_create(name=name, defaults={"kind": kind, "at": timezone.now(), "details": details})
+    Pulse.objects.update_or_create(name=name, defaults={"kind": kind, "at": read_clock(), "details": details})
 
 
 def _first_line(error: BaseException) -> str:

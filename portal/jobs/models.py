@@ -7,6 +7,9 @@ import uuid
 from django.conf import settings
 from django.db import models
 from django.urls import reverse
+from django.utils import timezone
+
+from portal.core.clock import read_clock
 
 
 class Queue(models.TextChoices):
@@ -49,7 +52,7 @@ class Job(models.Model):
     edition = models.CharField(max_length=40, blank=True)
     after = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="followers")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     state = models.CharField(max_length=12, choices=State.choices, default=State.WAITING)
     waiting_since = models.DateTimeField()
@@ -112,7 +115,7 @@ class JobEvent(models.Model):
         TRACE = "trace", "technical detail"
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="events")
-    at = models.DateTimeField(auto_now_add=True)
+    at = models.DateTimeField(default=read_clock, editable=False)
     attempt = models.PositiveSmallIntegerField()
     level = models.CharField(max_length=8, choices=Level.choices, default=Level.INFO)
     text = models.TextField()

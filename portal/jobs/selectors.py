@@ -9,8 +9,8 @@ from typing import Any
 
 from django.db.models import Count, Min, Q, QuerySet
 from django.shortcuts import get_object_or_404
-from django.utils import timezone
 
+from portal.core.clock import read_clock
 from portal.core.labels import time_left
 from portal.jobs.models import Job, JobEvent, Queue, State
 from portal.jobs.rules import remaining_time
@@ -41,7 +41,7 @@ def events_for(user: Any, job: Job) -> QuerySet[JobEvent]:
 
 def with_estimates(jobs: Iterable[Job], now: datetime | None = None) -> list[Job]:
     """The jobs, each with `estimate`, how long its stage still needs in words, and `took`, a timedelta or None."""
-    found, now = list(jobs), now or timezone.now()
+    found, now = list(jobs), now or read_clock()
     for job in found:
         job.estimate = time_left(remaining_time(job, now))  # type: ignore[attr-defined]
         job.took = job.finished_at - job.started_at if job.finished_at and job.started_at else None  # type: ignore[attr-defined]
@@ -72,7 +72,7 @@ class QueueState:
 
 
 def queue_states(now: datetime | None = None) -> list[QueueState]:
-    now = now or timezone.now()
+    now = now or read_clock()
     ready = Q(state=State.WAITING) & (Q(after=None) | Q(after__state=State.SUCCEEDED))
     rows = Job.objects.order_by().values("queue")
     counted = rows.annotate(

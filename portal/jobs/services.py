@@ -14,10 +14,10 @@ from celery import current_app
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F
-from django.utils import timezone
 
 from common.problems import Problem
 from portal.core import audit
+from portal.core.clock import read_clock
 from portal.jobs.kinds import call_on_end, get_kind
 from portal.jobs.models import Actor, Job, JobEvent, State
 from portal.jobs.retries import is_last_attempt
@@ -53,6 +53,7 @@ def create_job(
     `edition`: name of the edition it works for, whose organizers alone see it then.
     `run_here`: the caller executes the job itself, at once; it is sent only should the caller fail to.
     """
+    now = read_clock()
     job = Job.objects.create(
         kind=kind,
         queue=get_kind(kind).queue,
@@ -61,8 +62,9 @@ def create_job(
         edition=edition,
         created_by=by,
         after=after,
-        waiting_since=timezone.now(),
-        sent_at=timezone.now() if run_here else None,
+        created_at=now,
+        waiting_since=now,
+        sent_at=now if run_here else None,
     )
     audit.record("job.created", job, actor=by)
     if is_ready(job) and not run_here:
@@ -84,7 +86,7 @@ def send(job: Job) -> bool:
     except Exception as error:
         log.warning("The queue did not take job %s (%s); the scheduler will try again.", job.pk, error)
         return False
-    Job.objects.filter(pk=job.pk).update(sent_at=timezone.now(), times_sent=F("times_sent") + 1)
+    Job.objects.filter(pk=job.pk).update(sent_at=read_clock(), times_sent=F("times_sent") + 1)
     return True
 
 
@@ -93,7 +95,7 @@ def claim_job(job_id: uuid.UUID | str) -> Job | None:
     job = Job.objects.select_related("after").filter(pk=job_id).first()
     if job is None or not is_ready(job):
         return None
-    now = timezone.now()
+    now = read_clock()
     taken = Job.objects.filter(pk=job_id, state=State.WAITING, cancel_requested_at=None).update(
         state=State.RUNNING,
         claim=uuid.uuid4(),
@@ -117,7 +119,7 @@ def keep_alive(job: Job) -> bool:
     Raises:
         ClaimLost: the job is no longer this process's.
     """
-    if not _held(job).update(heartbeat_at=timezone.now()):
+    if not _held(job).update(heartbeat_at=read_clock()):
         raise ClaimLost
     return Job.objects.filter(pk=job.pk, cancel_requested_at__isnull=False).exists()
 
@@ -129,10 +131,10 @@ def report_progress(job: Job, *, stage: str, done: int, total: int) -> None:
         ClaimLost: the job is no longer this process's.
     """
     if job.progress_since is None or job.stage != stage:
-        job.progress_since, job.progress_from = timezone.now(), done
+        job.progress_since, job.progress_from = read_clock(), done
     job.stage, job.done, job.total = stage, done, total
     fields = {name: getattr(job, name) for name in ("stage", "done", "total", "progress_from", "progress_since")}
-    if not _held(job).update(heartbeat_at=timezone.now(), **fields):
+    if not _held(job).update(heartbeat_at=read_clock(), **fields):
         raise ClaimLost
 
 
@@ -151,7 +153,7 @@ def finish_job(
     ended = _held(job).update(
         state=state,
         claim=None,
-        finished_at=timezone.now(),
+        finished_at=read_clock(),
         result=_storable(result or {}),
         failure=_storable(failure),
         failure_actor=actor,
@@ -183,7 +185,7 @@ def release_job(job: Job, why: str, *, attempt_counts: bool = True) -> bool:
         )
     attempt = job.attempt if attempt_counts else job.attempt - 1
     freed = _held(job).update(
-        state=State.WAITING, claim=None, attempt=attempt, waiting_since=timezone.now(), sent_at=None, times_sent=0
+        state=State.WAITING, claim=None, attempt=attempt, waiting_since=read_clock(), sent_at=None, times_sent=0
     )
     if freed:
         log_event(job, why, level=JobEvent.Level.WARNING)
@@ -211,8 +213,8 @@ def request_cancel(job: Job, *, by: Any) -> Job:
     if not can_cancel(job):
         raise NotPossible("This job has ended or is being cancelled already.")
     audit.record("job.cancelled", job, actor=by)
-    if not _end_waiting(job, f"Cancelled by {by}.", asked_at=timezone.now()):
-        Job.objects.filter(pk=job.pk, state=State.RUNNING).update(cancel_requested_at=timezone.now())
+    if not _end_waiting(job, f"Cancelled by {by}.", asked_at=read_clock()):
+        Job.objects.filter(pk=job.pk, state=State.RUNNING).update(cancel_requested_at=read_clock())
         log_event(job, f"{by} asked to cancel.")
     job.refresh_from_db()
     return job
@@ -262,13 +264,13 @@ def _held(job: Job) -> Any:
 
 def _fresh_start() -> dict[str, Any]:
     unset = ("sent_at", "claim", "cancel_requested_at", "finished_at")
-    fresh = {"state": State.WAITING, "waiting_since": timezone.now(), "times_sent": 0, "attempt": 0, "problems": []}
+    fresh = {"state": State.WAITING, "waiting_since": read_clock(), "times_sent": 0, "attempt": 0, "problems": []}
     return fresh | dict.fromkeys(unset) | dict.fromkeys(("failure", "failure_actor", "failure_remedy"), "")
 
 
 def _end_waiting(job: Job, sentence: str, *, asked_at: datetime | None = None) -> bool:
     ended = Job.objects.filter(pk=job.pk, state=State.WAITING).update(
-        state=State.CANCELLED, cancel_requested_at=asked_at, finished_at=timezone.now(), failure=sentence
+        state=State.CANCELLED, cancel_requested_at=asked_at, finished_at=read_clock(), failure=sentence
     )
     if ended:
         job.refresh_from_db()

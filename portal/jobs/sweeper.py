@@ -12,8 +12,8 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
+from portal.core.clock import read_clock
 from portal.core.health import beat
 from portal.jobs import services, workers
 from portal.jobs.models import Actor, Job, State
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 def sweep(now: datetime | None = None) -> int:
     """One round; returns how many jobs it had to touch."""
-    now = now or timezone.now()
+    now = now or read_clock()
     running = Job.objects.filter(state=State.RUNNING).values_list("pk", flat=True)
     touched = sum(_take_back(pk, now) for pk in list(running))
     busy = set(Job.objects.filter(state=State.RUNNING).values_list("queue", flat=True))

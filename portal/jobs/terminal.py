@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from django.urls import reverse
-from django.utils import timezone
 
 from common.problems import EXAMPLES_PER_CAUSE, ROWS_PER_CAUSE, Problem, Severity
+from portal.core.clock import read_clock
 from portal.core.exports import problem_response
 from portal.jobs.models import Job, State
 from portal.jobs.rules import remaining_time
@@ -27,7 +27,7 @@ def progress_line(job: Job) -> str:
         line = f"{job.title}: {job.stage}"
         if job.total:
             line += f" {job.done} of {job.total} ({job.percent} %)"
-        remaining = remaining_time(job, timezone.now())
+        remaining = remaining_time(job, read_clock())
         if remaining is not None:
             line += f", about {remaining.total_seconds():.0f} s left"
     return line

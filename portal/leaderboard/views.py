@@ -9,12 +9,12 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from portal.accounts.access import member_page, open_read
 from portal.challenges.models import Edition
 from portal.challenges.selectors import managed_edition_for
+from portal.core.clock import read_clock
 from portal.core.drawing import DrawingError, answer_not_drawn
 from portal.core.exports import csv_response, json_response, latex_response
 from portal.core.fields import posted, show_form
@@ -107,7 +107,7 @@ def publish(request: HttpRequest, edition: str) -> HttpResponse:
     """Ask, then publish; of a published leaderboard, ask whether to take it back."""
     managed = managed_edition_for(request.user, edition)
     if request.method == "POST":
-        action = partial(services.publish_leaderboard, edition=managed, now=timezone.now(), by=request.user)
+        action = partial(services.publish_leaderboard, edition=managed, now=read_clock(), by=request.user)
         return _done(request, managed, action, "The leaderboard is published, and its teams are notified.")
     return render(request, "leaderboard/publish.html", pages.publish_page(managed))
 
@@ -116,7 +116,7 @@ def publish(request: HttpRequest, edition: str) -> HttpResponse:
 def freeze(request: HttpRequest, edition: str) -> HttpResponse:
     """Ask as of when, show what the leaderboard would hold, then freeze."""
     managed = managed_edition_for(request.user, edition)
-    form = FreezeForm(posted(request), now=timezone.now())
+    form = FreezeForm(posted(request), now=read_clock())
     is_chosen = form.is_valid()
     if is_chosen and form.cleaned_data["confirmed"]:
         return _done(

@@ -11,7 +11,6 @@ from typing import Any
 from django.core.paginator import Paginator
 from django.db.models import Count, OuterRef, Q, Subquery
 from django.http import Http404, HttpRequest
-from django.utils import timezone
 
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import find_method, list_runs, list_settings, sum_speech
@@ -25,6 +24,7 @@ from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from portal.challenges.models import Gender, Role
 from portal.challenges.selectors import corpora_for, summaries
+from portal.core.clock import read_clock
 from portal.core.labels import moment_cell, time_left
 from portal.core.media import signed_address
 from portal.jobs.models import Job, State
@@ -350,7 +350,7 @@ def describe_progress(system: System, now: datetime | None = None) -> Progress:
     of_system = Q(anonymization_run__submission__system=system) | Q(
         evaluation_run__submission__system=system, evaluation_run__kind__in=OF_THE_PAGE
     )
-    now = now or timezone.now()
+    now = now or read_clock()
     jobs = with_estimates(Job.objects.filter(of_system).order_by("created_at", "pk"), now)
     return Progress(jobs, time_left(_remaining(jobs, now)))
 

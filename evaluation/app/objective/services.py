@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from evaluation.app.measures.selectors import list_finished_runs
 from evaluation.app.measures.services import start_measures
@@ -25,6 +24,7 @@ from evaluation.protocols.recipes import Recipe
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import DataSet, Edition
 from portal.challenges.selectors import export_recipe
+from portal.core.clock import read_clock
 from portal.core.mail import render_mail
 from portal.jobs.models import Job, State
 from portal.submissions.models import Submission
@@ -64,7 +64,7 @@ def settle_objective(job: Job) -> None:
     submission = run.submission
     if job.state == State.SUCCEEDED:
         if submission.evaluated_at is None:
-            submission.evaluated_at = timezone.now()
+            submission.evaluated_at = read_clock()
             submission.save(update_fields=["evaluated_at"])
         event = change_state(submission=submission, state=Submission.State.EVALUATED, note=_found_in_words(job))
     else:

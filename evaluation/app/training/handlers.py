@@ -23,7 +23,6 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from anonymization.app.job import threads
 from anonymization.app.voices import find_targets
@@ -51,6 +50,7 @@ from evaluation.attackers.training.recipe import TrainingRecipe
 from evaluation.attackers.training.trained import CHECKPOINT, EpochRecord, Estimate, TrainedAttacker
 from evaluation.formats.results import Speech
 from portal.challenges.models import DataSet
+from portal.core.clock import read_clock
 from portal.core.labels import roughly
 from portal.core.storage import load_audio, replace_named
 from portal.jobs.kinds import JobFailure, job_kind
@@ -302,7 +302,7 @@ class _Turn:
             JobReleased
         """
         assert self.context.job.started_at is not None  # noqa: S101 - it runs
-        spent_s = (timezone.now() - self.context.job.started_at).total_seconds()
+        spent_s = (read_clock() - self.context.job.started_at).total_seconds()
         if spent_s + epoch_s > USED_SHARE * settings.JOB_SOFT_LIMIT_S and spent_s > epoch_s:
             raise JobReleased(
                 f"A job may take {roughly(settings.JOB_SOFT_LIMIT_S)}: seed {self.seed} goes on after epoch "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone, translation
+from django.utils import translation
 from django.utils.cache import patch_cache_control
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
@@ -16,6 +16,7 @@ from listening.app.models import Session
 from listening.app.sessions.forms import WithdrawalForm
 from listening.app.sessions.pages import choose_language, list_languages, session_frame
 from listening.app.sessions.views import session_view
+from portal.core.clock import read_clock
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -23,7 +24,7 @@ from listening.app.sessions.views import session_view
 def withdraw(request: HttpRequest, session: Session) -> HttpResponse:
     """Ask once more, then delete."""
     if request.method == "POST" and session.state != Session.State.WITHDRAWN:
-        services.withdraw(session, timezone.now())
+        services.withdraw(session, read_clock())
     if session.state == Session.State.WITHDRAWN:
         return redirect(session)
     return render(request, "listening/sessions/withdraw.html", session_frame(session) | {"steps_total": 0})
@@ -41,7 +42,7 @@ def withdraw_by_code(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             try:
                 visitor = str(BaseThrottle().get_ident(request))  # type: ignore[arg-type]  # behind our own proxy, too
-                found = services.withdraw_by_code(form.cleaned_data["code"], visitor, timezone.now())
+                found = services.withdraw_by_code(form.cleaned_data["code"], visitor, read_clock())
                 status = 200 if found else 422
                 shown |= {"is_deleted": bool(found), "is_unknown": not found}
             except services.TooManyGuessesError:

@@ -14,6 +14,7 @@ from listening.app.monitor.exports import PAYMENTS
 from listening.app.monitor.pages import RuleForm
 from listening.app.studies.views import study_page, study_post
 from portal.core import audit
+from portal.core.clock import read_clock
 from portal.jobs.services import NotPossible
 
 
@@ -21,20 +22,20 @@ from portal.jobs.services import NotPossible
 @study_page
 def monitor(request: HttpRequest, study: Study) -> HttpResponse:
     """How a study goes, renewed every few seconds; no rating is shown."""
-    return render(request, "listening/studies/monitor.html", pages.monitor_page(request, study, timezone.now()))
+    return render(request, "listening/studies/monitor.html", pages.monitor_page(request, study, read_clock()))
 
 
 @require_safe
 @study_page
 def live(request: HttpRequest, study: Study) -> HttpResponse:
     """The live part of `monitor`."""
-    return render(request, "listening/studies/_monitor_live.html", pages.monitor_page(request, study, timezone.now()))
+    return render(request, "listening/studies/_monitor_live.html", pages.monitor_page(request, study, read_clock()))
 
 
 @require_safe
 @study_page
 def session_detail(request: HttpRequest, study: Study, session: int) -> HttpResponse:
-    shown = pages.session_page(pages.find_session(study, session), timezone.now())
+    shown = pages.session_page(pages.find_session(study, session), read_clock())
     return render(request, "listening/studies/session.html", shown)
 
 

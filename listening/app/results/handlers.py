@@ -10,7 +10,6 @@ from typing import Any
 
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.utils import timezone
 
 from listening.analysis.analyse import analyse
 from listening.analysis.bundle import compute_fingerprint, read_inputs, write_inputs
@@ -22,6 +21,7 @@ from listening.app.monitor.exports import one_state
 from listening.app.results.inputs import collect_inputs, compute_basis
 from listening.app.results.services import ANALYSIS_JOB, delete_unused_files, write_flags
 from portal.core import audit
+from portal.core.clock import read_clock
 from portal.core.storage import store_bytes
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Queue
@@ -115,7 +115,7 @@ def _keep(analysis: Analysis, **fields: Any) -> None:
 def _finish(analysis: Analysis, results: Results) -> None:
     """Let the analysis be there, with the flags that follow from it."""
     with transaction.atomic():
-        _keep(analysis, finished_at=timezone.now())
+        _keep(analysis, finished_at=read_clock())
         flags = write_flags(analysis.study, results)
         audit.record(
             "study.analysed",

@@ -23,7 +23,6 @@ from typing import Any
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.urls import reverse
-from django.utils import timezone
 
 from listening.analysis.reading.inputs import parse_settings
 from listening.analysis.tables import Results
@@ -37,6 +36,7 @@ from listening.app.studies.rules import LAUNCHED
 from listening.app.studies.services import change_state
 from portal.accounts.rules import NotificationKind
 from portal.core import audit
+from portal.core.clock import read_clock
 from portal.core.mail import render_mail
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible, create_job
@@ -145,7 +145,7 @@ def _again(study: Study, made: Analysis, by: Any) -> Analysis:
     """
     if current_analysis(study) == made:
         return made
-    if not study.analyses.filter(pk=made.pk, erased_at=None).update(finished_at=timezone.now()):
+    if not study.analyses.filter(pk=made.pk, erased_at=None).update(finished_at=read_clock()):
         raise NotPossible(WITHDREW_SINCE)
     made.refresh_from_db()
     flags = write_flags(study, parsed_results(made.results))

@@ -18,11 +18,11 @@ from typing import IO
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.http import Http404
-from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from listening.app.models import ItemSample, Serve, Session
 from listening.app.sessions import selectors
+from portal.core.clock import read_clock
 from portal.core.media import CONTENT_TYPES
 
 CHUNK_BYTES = 16 << 10  # small, so that little of what a broken connection never carried counts as sent
@@ -115,7 +115,7 @@ def send(clip: Clip, start: int, stop: int) -> Iterator[bytes]:
     The last byte follows alone, once the others are noted: a note that fails cuts the file, and the browser asks again,
     rather than waiting with a whole file at a gate that knows nothing of it.
     """
-    begun_at, sent, is_whole = timezone.now(), start, False
+    begun_at, sent, is_whole = read_clock(), start, False
     with default_storage.open(clip.key) as file:
         file.seek(start)
         try:
@@ -164,7 +164,7 @@ def note_sent(clip: Clip, start: int, stop: int, at: datetime) -> None:
         serve.first_at = max(serve.first_at, begun) if serve.ranges else begun
         serve.ranges = merged([*serve.ranges, [start, stop]])
         if serve.ranges == [[0, clip.size]]:
-            serve.complete_at, serve.ranges = timezone.now(), []
+            serve.complete_at, serve.ranges = read_clock(), []
     serve.save(update_fields=["requests", "first_at", "ranges", "complete_at"])
 
 

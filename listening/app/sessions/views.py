@@ -17,7 +17,7 @@ from django.core.validators import slug_re
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict, UnreadablePostError
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
-from django.utils import timezone, translation
+from django.utils import translation
 from django.utils.cache import patch_cache_control
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
@@ -30,6 +30,7 @@ from listening.app.sessions.payloads import MOST_BYTES_OF_BOARD, Refused
 from listening.app.sessions.platforms import ArrivalError, allow_platform, read_arrival
 from listening.app.sessions.selectors import describe_state, session_for
 from listening.app.studies.settings import parse_platform
+from portal.core.clock import read_clock
 from portal.core.media import ranged_response, secured
 
 View = Callable[..., HttpResponse]
@@ -85,7 +86,7 @@ def _join(request: HttpRequest, study: Study, language: str) -> HttpResponse:
             # Only a tap makes a session: programs that look at links make none.
             return render(request, "listening/sessions/welcome.html", shown | {"study_state": study.state})
         agent = request.headers.get("User-Agent", "")
-        session = services.join(study, plan, arrival, language=language, agent=agent, now=timezone.now())
+        session = services.join(study, plan, arrival, language=language, agent=agent, now=read_clock())
     except (ArrivalError, services.NotOpenError) as reason:
         status = 400 if isinstance(reason, ArrivalError) else 403
         return render(request, "listening/sessions/no_entry.html", shown | {"reason": str(reason)}, status=status)
@@ -153,7 +154,7 @@ def step(request: HttpRequest, session: Session, step: str) -> HttpResponse:
 
 def _take(session: Session, form: Any, given: QueryDict) -> None:
     """What a valid form of the session's step says."""
-    token, now = session.token, timezone.now()
+    token, now = session.token, read_clock()
     match session.step:
         case Step.CONSENT:
             services.give_consent(token, now)
@@ -192,7 +193,7 @@ def state(request: HttpRequest, token: str) -> JsonResponse:  # noqa: ARG001
     session = session_for(token)
     if session.state != Session.State.ACTIVE:
         return _told(answers.ended(session))
-    return _json(describe_state(session, timezone.now()))
+    return _json(describe_state(session, read_clock()))
 
 
 def _receiver(receive: Callable[[str, bytes, datetime], dict[str, Any]]) -> View:
@@ -202,7 +203,7 @@ def _receiver(receive: Callable[[str, bytes, datetime], dict[str, Any]]) -> View
     @require_POST
     def received(request: HttpRequest, token: str) -> JsonResponse:
         try:
-            return _json(receive(token, _body(request), timezone.now()))
+            return _json(receive(token, _body(request), read_clock()))
         except Refused as refused:
             return _told(refused)
 

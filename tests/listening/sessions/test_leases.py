@@ -4,6 +4,7 @@ import random
 from datetime import timedelta
 
 import pytest
+from django.db import connection  # noqa: F401 - for a condition below
 from django.utils import timezone
 
 from listening.app import periodic_tasks
@@ -113,6 +114,21 @@ def test_lease_may_be_extended_once_in_each_minute(client):
     Block.objects.update(lease_expires_at=timezone.now() + timedelta(minutes=5))
     assert answer(client, session)[0] == 200
     assert Block.objects.get(holder=session).lease_expires_at > timezone.now() + timedelta(minutes=44)
+
+
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="processes that share SQLite share a clock")
+@pytest.mark.parametrize("ahead", [timedelta(minutes=-10), timedelta(minutes=10)])
+def test_lease_goes_by_the_clock_of_the_database_whatever_web_server_and_scheduler_say(client, monkeypatch, ahead):
+    session, now = make_session(make_study(lease_minutes=5)), timezone.now()
+    Block.objects.update(lease_expires_at=now + timedelta(minutes=2))
+    with monkeypatch.context() as web_server:
+        web_server.setattr(timezone, "now", lambda: now + ahead)
+        assert post(client, session, "alive", {"tab": TAB})[0] == 200
+    with monkeypatch.context() as scheduler:
+        scheduler.setattr(timezone, "now", lambda: now - ahead)
+        periodic_tasks.expire_leases()
+    session.refresh_from_db()
+    assert session.state == "active"
 
 
 def test_lease_does_not_grow_in_a_closed_study():

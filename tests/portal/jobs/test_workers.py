@@ -7,6 +7,7 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
+from portal.core import clock
 from portal.core.models import Pulse
 from portal.jobs import workers
 from portal.jobs.checks import check_workers
@@ -25,6 +26,7 @@ def _still_clock(monkeypatch):
     """How long ago something was depends on nothing but the test."""
     now = timezone.now()
     monkeypatch.setattr(timezone, "now", lambda: now)
+    monkeypatch.setattr(clock, "_ask_database", timezone.now)
 
 
 def make_worker(name="box 1", *, queues=("cpu", "io"), processes=1, silent_s=0):
