@@ -5,8 +5,13 @@ from __future__ import annotations
 import logging
 import re
 
-# The session of an evaluator, and signed addresses of audio and figures; the key of a study's link is no secret.
-SECRET = re.compile(r"(/listen/|/media/)(?!join/|withdraw/)[^/\s]+")
+# Sessions and studies of evaluators, signed audio and figures, invitations, confirmations, passwords to be chosen; in
+# an address that leads on to another one (``?next=``) a slash may be written as %2F.
+_OPENS = "listen/join|listen|media|teams/invitations|sign-up/confirm|password".replace("/", "(?:/|%2F)")
+_HARMLESS = "withdraw|mailed|changed|set"
+SECRET = re.compile(
+    rf"((?:/|%2F)(?:{_OPENS})(?:/|%2F))(?!(?:{_HARMLESS})(?:/|%2F))(?:(?!%2F)[^/\s?&\"'])+", re.IGNORECASE
+)
 
 
 class WithoutSecrets(logging.Filter):
@@ -17,3 +22,9 @@ class WithoutSecrets(logging.Filter):
         if SECRET.search(message):
             record.msg, record.args = SECRET.sub(r"\1…", message), None
         return True
+
+
+def hide_secrets_of_server() -> None:
+    """Keep secrets out of the log of accesses and of errors that the web server itself writes."""
+    for name in ("gunicorn.access", "gunicorn.error"):
+        logging.getLogger(name).addFilter(WithoutSecrets())

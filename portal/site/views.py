@@ -15,7 +15,7 @@ from portal.site import manual
 from portal.site.pages import home_page, visitor_page
 
 
-@require_safe
+@open_read
 def home(request: HttpRequest) -> HttpResponse:
     """What matters to this visitor: an organizer's work, the operator's queues, or what the portal is."""
     if not request.user.is_authenticated:

@@ -186,10 +186,11 @@ def test_forgotten_password_is_chosen_anew_by_the_mailed_link(client):
     [(address, _)] = form.redirect_chain
     too_short = client.post(address, {"password1": "short", "password2": "short"})
     assert len(errors_of(too_short)) == 1
-    assert client.post(address, {"password1": NEW, "password2": NEW}).headers["Location"] == "/password/changed/"
+    assert client.post(address, {"password1": NEW, "password2": NEW}).headers["Location"] == "/"
+    assert is_logged_in(client), "who holds the mailed link is the owner"
     assert not is_logged_in(elsewhere), "who was logged in with the old password is out"
-    assert errors_of(log_in(client, user.email)) != []
-    assert log_in(client, user.email, NEW).headers["Location"] == "/"
+    assert errors_of(log_in(elsewhere, user.email)) != []
+    assert log_in(elsewhere, user.email, NEW).headers["Location"] == "/"
     assert "This link does not work" in Client().get(link_of(message), follow=True).content.decode()
     assert mail.outbox[-1].subject == "Your password was changed"
 
@@ -426,7 +427,39 @@ def test_new_password_opens_a_door_that_guesses_have_closed(client):
     owner.post("/password/", {"email": user.email})
     [(address, _)] = owner.get(link_of(mail.outbox[0]), follow=True).redirect_chain
     owner.post(address, {"password1": NEW, "password2": NEW})
-    assert log_in(owner, user.email, NEW).headers["Location"] == "/"
+    assert is_logged_in(owner)
+    owner.post("/log-out/")
+    assert log_in(owner, user.email, NEW).headers["Location"] == "/", "as the guesser's address is"
+
+
+def test_guesses_of_strangers_close_nobody_elses_door():
+    """From another address, from one's own browser and by mail the owner gets in while somebody else guesses."""
+    user, other = make_user(), make_user()
+    own, strange = Client(REMOTE_ADDR="192.0.2.7"), Client(REMOTE_ADDR="192.0.2.7")
+    log_in(own, user.email)
+    own.post("/log-out/")
+    for _ in range(6):
+        log_in(Client(REMOTE_ADDR="198.51.100.1"), user.email, "guess")
+    assert log_in(strange, user.email).headers["Location"] == "/"
+    strange.post("/log-out/")
+    for number in range(20):
+        log_in(Client(REMOTE_ADDR=f"203.0.113.{number}"), user.email, "guess")
+    unknown = Client(REMOTE_ADDR="192.0.2.8")
+    assert errors_of(log_in(unknown, user.email))[0].startswith("Too many"), "guesses from many addresses are slowed"
+    assert log_in(own, user.email).headers["Location"] == "/"
+    assert log_in(strange, other.email).headers["Location"] == "/"
+
+
+def test_guesses_in_a_known_browser_are_counted_too(client):
+    user, other = make_user(), make_user()
+    log_in(client, user.email)
+    client.post("/log-out/")
+    for _ in range(5):
+        log_in(client, user.email, "guess")
+    assert errors_of(log_in(client, user.email))[0].startswith("Too many")
+    client.cookies[f"known_{other.pk}"] = client.cookies[f"known_{user.pk}"].value
+    guesses = [errors_of(log_in(client, other.email, "guess"))[0].split(".")[0] for _ in range(6)]
+    assert guesses[5] == "Too many failed attempts", "the sign of one account serves no other"
 
 
 def test_guessing_of_many_accounts_from_one_place_is_stopped(client):

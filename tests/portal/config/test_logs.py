@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from listening.app.sessions import views
-from portal.core.logs import WithoutSecrets
+from portal.core.logs import WithoutSecrets, hide_secrets_of_server
 from tests.listening.factories import make_session, make_study
 
 
@@ -22,7 +22,18 @@ def logged(message, *args):
         ("/listen/tV2jIrd5vGOikAMPb0Mgs8wKDwtdL1Zg/answers", "/listen/…/answers"),
         ("/listen/tV2jIrd5vGOikAMPb0Mgs8wKDwtdL1Zg/", "/listen/…/"),
         ("/media/WyJh:1s:x_-y", "/media/…"),
-        ("/listen/join/O69NtopoiZSA_CNO/", "/listen/join/O69NtopoiZSA_CNO/"),
+        ("/listen/join/O69NtopoiZSA_CNO/?person=7", "/listen/join/…/?person=7"),
+        ("/teams/invitations/8ZqYb-1_x/", "/teams/invitations/…/"),
+        ("/log-in/?next=/teams/invitations/8ZqYb-1_x/", "/log-in/?next=/teams/invitations/…/"),
+        (
+            "/sign-up/?next=%2Fteams%2Finvitations%2F8ZqYb-1_x%2F&a=b",
+            "/sign-up/?next=%2Fteams%2Finvitations%2F…%2F&a=b",
+        ),
+        ("/sign-up/confirm/Mw:1uX:k-8_/", "/sign-up/confirm/…/"),
+        ("/password/3-d4f5-0a1b2c/", "/password/…/"),
+        ("/password/mailed/", "/password/mailed/"),
+        ("/account/password/", "/account/password/"),
+        ("/teams/7/invitations/3/revoke/", "/teams/7/invitations/3/revoke/"),
         ("/listen/withdraw/", "/listen/withdraw/"),
         ("/studies/first/", "/studies/first/"),
     ],
@@ -33,6 +44,16 @@ def test_address_that_opens_something_is_not_logged(path, told):
 
 def test_other_messages_stay_as_they_are():
     assert logged("%d of %d %%", 1, 2) == "1 of 2 %"
+
+
+def test_log_of_accesses_of_the_web_server_holds_no_secret(caplog):
+    """As gunicorn writes it, the page that led there included."""
+    hide_secrets_of_server()
+    secret, log = "8ZqYb-1_x", logging.getLogger("gunicorn.access")
+    told = {"r": f"GET /teams/invitations/{secret}/ HTTP/1.1", "f": f"https://p.example/teams/invitations/{secret}/"}
+    with caplog.at_level("INFO", "gunicorn.access"):
+        log.info('"%(r)s" "%(f)s"', told)
+    assert caplog.messages == ['"GET /teams/invitations/…/ HTTP/1.1" "https://p.example/teams/invitations/…/"']
 
 
 @pytest.mark.django_db
