@@ -18,9 +18,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from listening.app.models import Study
-from listening.app.results.services import close_study, publish_results, start_analysis
+from listening.app.results.services import publish_results, start_analysis
 from listening.app.studies.designing import make_design
-from listening.app.studies.services import create_study, launch_study, prepare_study
+from listening.app.studies.services import close_study, create_study, launch_study, prepare_study
 from listening.app.studies.settings import DEFAULT_SCREENING
 from portal.accounts.models import User
 from portal.challenges.models import Edition

@@ -1,7 +1,7 @@
 """The bytes of uploads on the portal's disk: one file for each, which one request at a time may write.
 
 The lock is the operating system's, on the file itself, so that it ends with the process or the request that holds it,
-however that ends. What `Part.keep` has returned for is on disk; what lies beyond is cut off before the next part.
+however that ends. What a `Part` yields is on disk; what lies beyond is cut off before the next part.
 """
 
 from __future__ import annotations
@@ -139,50 +139,58 @@ class Part:
         file: descriptor of the upload's file, held.
         start: where the part begins; the file is cut off there.
         limit: where the whole upload ends.
-        keep: told how many bytes of the upload are on disk, again and again.
 
     Attributes:
         end: where the bytes written so far end.
     """
 
-    def __init__(self, file: int, start: int, limit: int, keep: Callable[[int], None]) -> None:
+    def __init__(self, file: int, start: int, limit: int) -> None:
         if os.fstat(file).st_size < start:
             raise UploadError(Reason.GONE, "A part of what was received is no longer here. Upload the file again.")
         os.ftruncate(file, start)
         os.lseek(file, start, os.SEEK_SET)
-        self._file, self._limit, self._keep = file, limit, keep
-        self.start = self.end = self._kept = start
-        self._kept_at = time.monotonic()
+        self._file, self._limit = file, limit
+        self.start = self.end = start
 
     @property
     def is_last(self) -> bool:
         return self.end == self._limit
 
-    def receive(self, read: Read) -> None:
-        """Take all that comes; what has come before the connection breaks is kept."""
+    def receive(self, read: Read) -> Iterator[int]:
+        """Take all that comes; what has come before the connection breaks is kept.
+
+        Yields:
+            How many bytes of the upload are on disk, again and again, but for the last ones of the whole upload.
+        """
+        told, told_at = self.start, time.monotonic()
         while piece := self._next(read):
             self._write(piece)
-            seconds = time.monotonic() - self._kept_at
-            if not self.is_last and (self.end - self._kept >= KEEP_EVERY_BYTES or seconds >= KEEP_EVERY_S):
-                self._tell()
-        self._end()
+            seconds = time.monotonic() - told_at
+            if not self.is_last and (self.end - told >= KEEP_EVERY_BYTES or seconds >= KEEP_EVERY_S):
+                yield self._synced()
+                told, told_at = self.end, time.monotonic()
+        yield from self._end(told)
 
-    def receive_checked(self, read: Read, checksum: Checksum, length: int | None) -> None:
+    def receive_checked(self, read: Read, checksum: Checksum, length: int | None) -> Iterator[int]:
         """Take a part that counts only as a whole, and only if it hashes to its checksum.
 
         Args:
             length: how many bytes were announced; None where the request does not say.
+
+        Yields:
+            As `receive`, at the end.
         """
         digest = hashlib.new(checksum.algorithm, usedforsecurity=False)
         while piece := self._next(read):
             self._write(piece)
             digest.update(piece)
         if length is not None and self.end - self.start < length:
-            return self._forget()
+            self._forget()
+            return
         if digest.digest() != checksum.digest:
             self._forget()
             raise UploadError(Reason.WRONG_CHECKSUM, "This part was damaged on its way. Send it again.")
-        return self._end()
+        yield from self._end(self.start)
 
     def _next(self, read: Read) -> bytes:
         wanted = min(PIECE_BYTES, self._limit - self.end)
@@ -199,19 +207,16 @@ class Part:
                 self.end += written
                 rest = rest[written:]
 
-    def _end(self) -> None:
-        self._sync()
-        if self._kept < self.end < self._limit:
-            self._tell()
+    def _end(self, told: int) -> Iterator[int]:
+        end = self._synced()
+        if told < end < self._limit:
+            yield end
 
-    def _tell(self) -> None:
-        self._sync()
-        self._keep(self.end)
-        self._kept, self._kept_at = self.end, time.monotonic()
-
-    def _sync(self) -> None:
+    def _synced(self) -> int:
+        """Where the bytes end that are on disk for sure, which are all."""
         with _disk():
             os.fdatasync(self._file)
+        return self.end
 
     def _forget(self) -> None:
         os.ftruncate(self._file, self.start)

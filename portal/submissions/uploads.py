@@ -136,11 +136,9 @@ def receive_part(
             raise UploadError(Reason.WRONG_OFFSET, sentence)
         if length is not None and length > upload.size - offset:
             raise UploadError(Reason.TOO_LARGE, f"The upload was announced with {upload.size} bytes; this is more.")
-        part = Part(file, offset, upload.size, lambda end: _keep(upload, end))
-        if checksum is None:
-            part.receive(read)
-        else:
-            part.receive_checked(read, checksum, length)
+        part = Part(file, offset, upload.size)
+        for end in part.receive(read) if checksum is None else part.receive_checked(read, checksum, length):
+            _keep(upload, end)
         if part.is_last:
             return _finish(upload, timezone.now(), by)
     return upload

@@ -1,4 +1,4 @@
-"""From the last answer to published results: closing a study, starting its analysis, leaving listeners out, publishing.
+"""From a closed study to published results: starting its analysis, leaving listeners out, publishing.
 
 An analysis of equal inputs, settings and code is never computed twice. While a study is open it is refused, because
 whoever sees results may stop at the ones they like. A study that is closed while somebody still listens is analysed
@@ -32,8 +32,6 @@ from listening.app.monitor.services import create_rule, keep_flags
 from listening.app.results.inputs import compute_basis, has_answers, keys_of_sessions
 from listening.app.results.rules import records_in, why_not_publishable
 from listening.app.results.selectors import current_analysis, is_being_analysed, is_outdated, parsed_results
-from listening.app.studies.rules import LAUNCHED
-from listening.app.studies.services import change_state
 from portal.accounts.rules import NotificationKind
 from portal.core import audit
 from portal.core.clock import read_clock
@@ -61,20 +59,6 @@ UNKNOWN = "No rule of that name can leave sessions out."
 TOLD_ONCE_IN = timedelta(days=1)  # results that are taken back and published again are no news
 ANOTHER = "There is a newer analysis than the one you looked at. Go back, look at its results, then publish them."
 NOT_PUBLISHED = "The results are not published."
-
-
-@transaction.atomic
-def close_study(*, study: Study, by: Any, now: datetime) -> Study:
-    """End a study for good; its answers stay, and their analysis starts at once if nobody listens any more.
-
-    Raises:
-        NotPossible: it was never launched, or it is closed already.
-    """
-    study = change_state(study, LAUNCHED, Study.State.CLOSED, "closed", by)
-    study.closed_at = now
-    study.save(update_fields=["closed_at"])
-    transaction.on_commit(lambda: start_due_analysis(study), robust=True)  # closing must not fail should it not start
-    return study
 
 
 @transaction.atomic

@@ -1,4 +1,4 @@
-"""Pages of what listeners said: of a study, each system, its listeners; downloads; closing, analysing, publishing."""
+"""Pages of what listeners said: of a study, each system, its listeners; downloads; analysing, publishing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from listening.app.results.forms import AnalyseForm, ImportForm
 from listening.app.results.pages import chosen_scores, organizer_actions, publication
 from listening.app.results.panels import CSV_COLUMNS, studies_on_leaderboard
 from listening.app.results.rules import Part
-from listening.app.studies.views import study_action
 from portal.accounts.access import member_page, open_page
 from portal.core.exports import csv_response
 from portal.jobs.services import NotPossible
@@ -90,10 +89,6 @@ def bundle(request: HttpRequest, study: str) -> HttpResponse:
 
 
 # What organizers do --------------------------------------------------------------------------------
-
-
-# End a study; its analysis starts.
-close = study_action(lambda study, by: services.close_study(study=study, by=by, now=timezone.now()))
 
 
 @member_page

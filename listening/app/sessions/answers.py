@@ -80,10 +80,9 @@ def receive_answers(token: str, body: bytes, now: datetime) -> dict[str, Any]:
             locked or not next; 425 nobody can have heard it by now.
     """
     payload = payloads.decode(body)
-    position = payload.get("position")
-    place = position if type(position) is int and 0 <= position <= payloads.LAST_POSITION else 0
+    position = payloads.find_position(payload)
     with transaction.atomic():
-        asked = (ANSWERING, [token]), (selectors.ANSWERED, [token]), (SERVED, [token, place])
+        asked = (ANSWERING, [token]), (selectors.ANSWERED, [token]), (SERVED, [token, position or 0])
         rows, rated, served = read_together(*asked)
         session = _read_session(rows)
         if len(body) > payloads.MOST_BYTES and session.study.form != Study.Form.LINKABILITY:
@@ -255,10 +254,9 @@ def ended(session: Session) -> Refused:
 
 
 def _claim(session: Session, block: PlannedBlock, payload: dict[str, Any]) -> Claim:
-    def slots(position: int) -> list[str] | None:
-        trial = block.trials.get(position)
-        return None if trial is None else [sample.slot for sample in trial.samples]
-
+    position = payloads.find_position(payload)
+    trial = None if position is None else block.trials.get(position)
+    slots = None if trial is None else [sample.slot for sample in trial.samples]
     try:
         with translation.override(session.language):
             return payloads.read_answers(payload, study=session.study, slots=slots)

@@ -21,7 +21,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -149,11 +149,16 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(name)
 
 
-def read_answers(payload: Mapping[str, Any], *, study: Study, slots: Callable[[int], Sequence[str] | None]) -> Claim:
+def find_position(payload: Mapping[str, Any]) -> int | None:
+    """The position of the trial that a request names; None where it names none that can be."""
+    return _whole_number(payload.get("position"), LAST_POSITION)
+
+
+def read_answers(payload: Mapping[str, Any], *, study: Study, slots: Sequence[str] | None) -> Claim:
     """What was answered, on what page, and how.
 
     Args:
-        slots: those of the samples of the trial at a position, None where there is no such trial.
+        slots: those of the samples of the trial at `find_position`, None where there is no such trial.
 
     Raises:
         Invalid: with everything that is wrong.
@@ -161,15 +166,14 @@ def read_answers(payload: Mapping[str, Any], *, study: Study, slots: Callable[[i
     problems = _unknown(payload, _ANSWER_KEYS)
     tab = _name(payload.get("tab"), "tab", problems)
     position = _whole(payload.get("position"), "position", LAST_POSITION, problems)
-    of_trial = slots(position) if position is not None else None
-    problems.unless(position is None or of_trial is not None, f"There is no trial {position}.")
-    values = _values(payload, study, of_trial or (), problems)
+    problems.unless(position is None or slots is not None, f"There is no trial {position}.")
+    values = _values(payload, study, slots or (), problems)
     client_ms = payload.get("client_ms")
     if client_ms is not None:
         client_ms = _whole(client_ms, "client_ms", MOST_MS, problems)
     is_late = payload.get("is_late", False)
     problems.unless(isinstance(is_late, bool), "“is_late” must be true or false.")
-    plays = _plays(payload.get("plays", []), of_trial or (), problems)
+    plays = _plays(payload.get("plays", []), slots or (), problems)
     events = _events(payload.get("events", []), problems)
     problems.refuse(Invalid)
     return Claim(tab, position or 0, values, client_ms, is_late, plays, events)

@@ -1,10 +1,9 @@
-"""Everything that an organizer does to a study: make, change, word, design, prepare, launch, pause, preview.
+"""Everything that an organizer does to a study: make, change, word, design, prepare, launch, pause, close, preview.
 
 What belongs to the plan of a study (which recordings are heard, how many, on which scale) can change until the launch,
 and a change takes the design with it, because the certificate would no longer tell the truth. A small design is made at
 once, a large one as a job: what takes long is the order of so many trials, whatever their number of systems. A study
-has one job at a time; one whose stimuli are being made cannot be changed, and how that job ends settles it. A study is
-closed in `listening.app.results.services`, where its analysis starts.
+has one job at a time; one whose stimuli are being made cannot be changed, and how that job ends settles it.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREEN
 from listening.tasks import RATED
 from portal.challenges.models import DataSet, Edition, Role, TrialList
 from portal.core import audit
+from portal.core.steps import Step
 from portal.jobs.models import Job
 from portal.jobs.models import State as JobState
 from portal.jobs.services import NotPossible, create_job
@@ -40,6 +40,7 @@ MOST_SYSTEMS = 20
 ROOM = 1.5  # recordings of each role for each trial of a session
 DESIGNED_AT_ONCE_AT_MOST = 500  # trials: some seconds on one slow core
 BUSY = "Something is being made for this study already. Wait for it, or cancel it first."
+start_due_analysis = Step("listening.app.results.services.start_due_analysis")
 FIRST_SETTINGS: dict[str, Any] = {
     "screening": DEFAULT_SCREENING,
     "questionnaire": DEFAULT_QUESTIONNAIRE,
@@ -239,6 +240,21 @@ def resume_study(*, study: Study, by: Any) -> Study:
     if missing := study.stimulus_files.filter(file="").count():
         raise NotPossible(f"{missing} recordings are not prepared yet. Prepare the stimuli first.")
     return change_state(study, [State.PAUSED], State.OPEN, "resumed", by)
+
+
+@transaction.atomic
+def close_study(*, study: Study, by: Any, now: datetime) -> Study:
+    """End a study for good; its answers stay, and their analysis starts at once if nobody listens any more.
+
+    Raises:
+        NotPossible: it was never launched, or it is closed already.
+    """
+    study = change_state(study, rules.LAUNCHED, State.CLOSED, "closed", by)
+    study.closed_at = now
+    study.save(update_fields=["closed_at"])
+    # Closing must not fail should the analysis not start.
+    transaction.on_commit(lambda: start_due_analysis(study=study), robust=True)
+    return study
 
 
 def change_state(study: Study, states: Iterable[str], state: str, action: str, by: Any) -> Study:

@@ -169,6 +169,7 @@ preview = study_action(lambda study, by: services.preview_session(study=study, b
 launch = study_action(lambda study, by: services.launch_study(study=study, by=by, now=timezone.now()))
 pause = study_action(lambda study, by: services.pause_study(study=study, by=by))
 resume = study_action(lambda study, by: services.resume_study(study=study, by=by))
+close = study_action(lambda study, by: services.close_study(study=study, by=by, now=timezone.now()))
 
 
 @study_page

@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from listening.app.models import Study
 from listening.app.results.importing import import_study
-from listening.app.results.services import close_study
 from listening.app.studies import services
+from listening.app.studies.services import close_study
 from listening.design.plan import DesignError
 from portal.jobs.models import Job
 from portal.jobs.runner import execute

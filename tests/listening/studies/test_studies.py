@@ -7,12 +7,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from listening.app.models import Study
-from listening.app.results.services import close_study
 from listening.app.studies import services
 from listening.app.studies.forms import StudyForm
 from listening.app.studies.pages import planner
 from listening.app.studies.rules import StudyProblems
-from listening.app.studies.services import make_study
+from listening.app.studies.services import close_study, make_study
 from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 from tests.listening.factories import make_session
