@@ -15,6 +15,7 @@ from typing import TextIO
 from common.problems import Problem, Severity
 
 Source = Path | TextIO
+LONGEST_LINE = 100_000  # characters: more than any listing or table has, and little to whatever looks at a line
 
 
 def source_name(source: Source) -> str:
@@ -68,7 +69,22 @@ def _tidy(text: str, name: str) -> tuple[str, list[Problem]]:
     if "\r\n" in text:
         text = text.replace("\r\n", "\n")
         problems.append(_note(name, "windows-line-ends", "LF line ends", "CR LF"))
+    if (long := find_long_line(text)) is not None:
+        expected, remedy = f"at most {LONGEST_LINE:,} characters in a line", "Break or shorten the line."
+        return "", [Problem("long-line", name, expected, f"{long[1]:,}", remedy, line=long[0])]
     return text, problems
+
+
+def find_long_line(text: str) -> tuple[int, int] | None:
+    """Number and characters of the first line that is longer than `LONGEST_LINE`; None where there is none."""
+    start = 0
+    while len(text) - start > LONGEST_LINE:
+        end = text.rfind("\n", start, start + LONGEST_LINE + 1)
+        if end < 0:
+            end = text.find("\n", start)
+            return text.count("\n", 0, start) + 1, (len(text) if end < 0 else end) - start
+        start = end + 1
+    return None
 
 
 def _note(name: str, code: str, expected: str, found: str) -> Problem:

@@ -29,7 +29,7 @@ DESCRIPTION = (
 )
 LEVEL = 0.95
 _IN_PERCENT = {"kaldi_eer", "rocch_eer", "speechbrain_eer"}
-_UNREADABLE = {"missing-file", "not-a-file", "wrong-encoding", "not-text", "empty-file"}
+_UNREADABLE = {"missing-file", "not-a-file", "wrong-encoding", "not-text", "long-line", "empty-file"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

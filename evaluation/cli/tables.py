@@ -114,7 +114,7 @@ def _by_family(items: Iterable[T], identity_of: Callable[[T], NumberIdentity]) -
     return {name: members for name, members in found.items() if members}
 
 
-_UNREADABLE = {"no-results", "empty-file", "wrong-encoding", "not-text", "missing-file", "not-a-file"}
+_UNREADABLE = {"no-results", "empty-file", "wrong-encoding", "not-text", "long-line", "missing-file", "not-a-file"}
 
 
 def add_recipe_argument(parser: argparse._ActionsContainer) -> None:

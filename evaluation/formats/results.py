@@ -109,7 +109,7 @@ class ReportedNumber:
     partial: bool = False
 
 
-NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf)"
+NUMBER = r"[-+]?(?:(?:\d++\.?\d*+|\.\d++)(?:[eE][-+]?\d++)?|nan|inf)"
 CATEGORIES = "0ABCDEF"  # of ZEBRA, from perfect privacy to the worst
 
 
@@ -185,15 +185,16 @@ _KINDS = (
 KINDS = {kind.key: kind for kind in _KINDS}
 AVERAGE_DECIMALS = 3
 
-_HEADER = re.compile(r"(?P<name>(?:ASV-\S+|ASR-\S+|\S+_trials_\S+))\Z")
+_HEADER = re.compile(r"(?P<name>(?:ASV-|ASR-|(?=\S+_trials_\S))\S+)\Z")
 _AVERAGE = re.compile(rf"(?P<label>(?:Weighted a|A)verage [^:]+): (?P<value>{NUMBER})\Z")
 _NAMED = re.compile(r"(?P<name>\S+) {1,2}(?P<value>\S.*)\Z")
+_COUNT = r"\d{1,15}"
 _WER = re.compile(
-    rf"%WER (?P<wer>{NUMBER}) \[ (?P<errors>\d+) / (?P<words>\d+), (?P<ins>\d+) ins, (?P<dels>\d+) del, "
-    r"(?P<subs>\d+) sub \](?P<partial> \[PARTIAL\])?(?: (?P<path>\S+))?\Z"
+    rf"%WER (?P<wer>{NUMBER}) \[ (?P<errors>{_COUNT}) / (?P<words>{_COUNT}), (?P<ins>{_COUNT}) ins, "
+    rf"(?P<dels>{_COUNT}) del, (?P<subs>{_COUNT}) sub \](?P<partial> \[PARTIAL\])?(?: (?P<path>\S+))?\Z"
 )
 _MODEL = re.compile(r"_(?P<model>tgsmall|tglarge)(?:/|\Z)")
-_SETTINGS = re.compile(r"/wer_(?P<weight>\d+)_(?P<penalty>[\d.]+)\Z")
+_SETTINGS = re.compile(r"/wer_(?P<weight>\d{1,9})_(?P<penalty>[\d.]+)\Z")
 
 
 def _compile(kind: LineKind) -> re.Pattern[str]:

@@ -20,7 +20,11 @@ Words = tuple[str, ...]
 NUMBER = re.compile(r"(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?:\.(?P<decimals>\d+))?(?P<ending>st|nd|rd|th|s)?")
 _MOST_DIGITS_SPELT, _MOST_DIGITS_HEARD = 15, 12  # longer ones are no quantities: they are read digit by digit
 _UNITS = {"$": ("dollar", "dollars"), "£": ("pound", "pounds"), "€": ("euro", "euros")}
-_MONEY = re.compile(r"([$£€])\s?(\d[\d,]*)(?:\.(\d\d))?(?![\d.]*\d)(?:\s+(hundred|thousand|million|billion))?")
+# An amount that something like a decimal follows ends before its last comma, if it has one.
+_MONEY = re.compile(
+    r"(?P<unit>[$£€])\s?(?:(?P<amount>\d[\d,]*+)(?:\.(?P<cents>\d\d))?(?![\d.]*\d)|(?P<part>\d[\d,]*)(?=,))"
+    r"(?:\s+(?P<size>hundred|thousand|million|billion))?"
+)
 _TIME = re.compile(r"\b(\d{1,2}):([0-5]\d)\b")
 _GROUPED = re.compile(r"\b\d{1,3}(?:,\d{3})+\b")
 _ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b")
@@ -124,11 +128,11 @@ def _spell_digits(digits: str) -> str:
 
 
 def _spell_money(found: re.Match[str]) -> str:
-    amount, size = found[2].replace(",", ""), found[4]
-    one, many = _UNITS[found[1]]
+    amount, size = (found["amount"] or found["part"]).replace(",", ""), found["size"]
+    one, many = _UNITS[found["unit"]]
     words = f"{_spell_quantity(amount)} {size}" if size else _spell_quantity(amount)
     unit = one if amount == "1" and not size else many
-    cents = f" and {spell_cardinal(int(found[3]))}" if found[3] and int(found[3]) else ""
+    cents = f" and {spell_cardinal(int(found['cents']))}" if int(found["cents"] or 0) else ""
     return f" {words} {unit}{cents} "
 
 

@@ -16,7 +16,8 @@ from common.errors import MetricInputError
 from evaluation.metrics.number_words import spell_numbers
 from evaluation.metrics.word_errors import normalise_transcript
 
-_ANNOTATIONS = re.compile(r"\[[^\]]*\]|\([^)]*\)|<[^>]*>")
+_BRACKETS = {"[": "]", "(": ")", "<": ">"}
+_OPENING = re.compile(r"[\[(<]")
 _APOSTROPHES = str.maketrans("’‘ʼ`´", "'''''")
 _SHORT_FORMS = {
     "mr": "mister",
@@ -66,7 +67,7 @@ def written_english(text: str) -> str:
     >>> written_english("Mr. Smith’s 2nd café—[music] it's 5%!")
     "MISTER SMITH'S SECOND CAFE IT'S FIVE PER CENT"
     """
-    text = unicodedata.normalize("NFKD", _ANNOTATIONS.sub(" ", text.translate(_APOSTROPHES)))
+    text = unicodedata.normalize("NFKD", _drop_annotations(text.translate(_APOSTROPHES)))
     text = "".join(sign for sign in text if not unicodedata.combining(sign)).lower()
     text = spell_numbers(text)
     text = _TITLES.sub(lambda found: _SHORT_FORMS[found[1]], text)
@@ -75,6 +76,17 @@ def written_english(text: str) -> str:
         text = text.replace(sign, word)
     text = _NOT_A_WORD.sub(" ", text)
     return " ".join(_LOOSE_APOSTROPHE.sub("", text).split()).upper()
+
+
+def _drop_annotations(text: str) -> str:
+    """A blank for each pair of brackets with what is in it; a bracket that nothing closes stays."""
+    kept, start = [], 0
+    last = {opening: text.rfind(closing) for opening, closing in _BRACKETS.items()}
+    for found in _OPENING.finditer(text):
+        if start <= found.start() < last[found[0]]:
+            kept.append(text[start : found.start()])
+            start = text.index(_BRACKETS[found[0]], found.end()) + 1
+    return " ".join([*kept, text[start:]])
 
 
 CHALLENGE_2022 = TextRule(

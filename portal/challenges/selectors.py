@@ -72,9 +72,9 @@ def summaries(corpora: QuerySet[Corpus]) -> list[CorpusSummary]:
 
 
 _ROLE_IN_NAME = {
-    Role.ENROLMENT: re.compile(r"(?P<subset>.+)_(?:enrolls?|enrolments?)(?P<rest>(?:_.+)?)"),
-    Role.TRIAL: re.compile(r"(?P<subset>.+)_trials?(?P<rest>(?:_.+)?)"),
-    Role.TRAINING: re.compile(r"(?P<subset>.+)_(?:train|training)(?P<rest>(?:_.+)?)"),
+    Role.ENROLMENT: re.compile(r"(?s)(?P<subset>.+)_(?:enrolls?|enrolments?)(?P<rest>(?:_.+)?)"),
+    Role.TRIAL: re.compile(r"(?s)(?P<subset>.+)_trials?(?P<rest>(?:_.+)?)"),
+    Role.TRAINING: re.compile(r"(?s)(?P<subset>.+)_(?:train|training)(?P<rest>(?:_.+)?)"),
 }
 
 

@@ -30,7 +30,7 @@ from common.text_files import Source, read_text_file, source_name
 COLUMNS = ("role", "split", "level", "speaker", "utterance", "key")
 # What splits a line, steers a terminal or has no place in UTF-8.
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z", re.ASCII)
+_NUMBER = re.compile(r"[-+]?(?:\d++\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z", re.ASCII)
 
 TARGETS_FILE = "targets.csv"
 UTTERANCE, TARGET, DATA_SET = "utterance", "target", "data_set"

@@ -23,6 +23,7 @@ from typing import BinaryIO, TypeVar
 import numpy as np
 
 from common.arrays import Floats
+from common.text_files import LONGEST_LINE, find_long_line
 from listening.analysis.reading.inputs import AnalysisInputError
 
 Source = Path | BinaryIO | bytes
@@ -31,7 +32,7 @@ MOST_CHARACTERS = 100_000_000  # of a column, each cell as long as the longest: 
 LONGEST_CELL = 300
 EXAMPLES = 10
 _DELIMITERS = (",", ";", "\t")
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?\Z", re.ASCII)
+_NUMBER = re.compile(r"[-+]?(?:\d++\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?\Z", re.ASCII)
 
 Value = TypeVar("Value")
 
@@ -100,7 +101,8 @@ def read_text(source: Source, name: str) -> str:
     """The text of a file, unzipped where it is gzipped, without a byte order mark.
 
     Raises:
-        AnalysisInputError: it cannot be read, is no UTF-8 text, or holds more than 1 GiB.
+        AnalysisInputError: it cannot be read, is no UTF-8 text, holds more than 1 GiB, or has a line of more than
+            `LONGEST_LINE` characters.
     """
     data = _unzipped(_read(source, name), name)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -116,6 +118,9 @@ def read_text(source: Source, name: str) -> str:
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise AnalysisInputError(f"{name}, line {line}: expected text, found a zero byte. Save the table as CSV.")
+    if (long := find_long_line(text)) is not None:
+        expected = f"at most {LONGEST_LINE:,} characters in a line"
+        raise AnalysisInputError(f"{name}, line {long[0]}: expected {expected}, found {long[1]:,}. Shorten the line.")
     return text
 
 
