@@ -160,7 +160,10 @@ def test_of_many_bad_lines_the_first_are_named_and_the_others_counted():
         (PLAIN + PLAIN, "line 6: expected a row, found the header again"),
         ('listener,task,system,rating\na,mos,"x,3\n', "double quote that is not closed"),
         ("listener,task,system,rating\n" + "a" * 301 + ",mos,x,3\n", "cells of at most 300 characters, found 301"),
-        ("listener,task,system,rating\n" + "a" * 200_000 + ",mos,x,3\n", "field larger than field limit"),
+        (
+            "listener,task,system,rating\n" + "a" * 200_000 + ",mos,x,3\n",
+            "at most 100,000 characters in a line, found 200,008",
+        ),
         ("listener,task,system,rating\na,mos,x,nan1\n", "expected a number as rating, found “nan1”"),
         ("listener,task,system,rating\na,mos,x,1e999\n", "expected a number as rating"),
         ("listener,task,system,rating,position\na,mos,x,3,-1\n", "expected a position from 1, found “-1”"),
