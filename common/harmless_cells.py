@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 _RUNS = ("=", "+", "-", "@", "\t", "\r")
-_SIGNED_NUMBER = re.compile(r"[-+](?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z", re.ASCII)
+_SIGNED_NUMBER = re.compile(r"[-+](?:\d++\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z", re.ASCII)
 
 
 def harmless_cell(cell: Any) -> Any:
