@@ -79,7 +79,7 @@ def run_attack(
     files = tuple(_score_files(place, attacker, sources, progress))
     results = SystemResults(attacker.name, sources.recipe.edition, (), (), (), files, ())
     work = Work(folder, results, sources, kept, progress)
-    add_detection(work)
+    add_detection(work, in_part=True)
     if attacker.training is Speech.ORIGINAL:
         for done, one in enumerate(attacker.trials):
             progress("Comparing the voices", done, len(attacker.trials))

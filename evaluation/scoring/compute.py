@@ -172,7 +172,7 @@ def _add_pitch(work: Work) -> None:
             work.reasons[identity] = (
                 f"only {len(pitch.values)} of {pitch.expected} utterances of {data_set} have a pitch correlation"
             )
-        if pitch.values:
+        else:
             _add_set_pitch(work, identity, pitch)
 
 
@@ -189,7 +189,7 @@ def _add_set_pitch(work: Work, identity: NumberIdentity, pitch: PitchOfSet) -> N
 def _add_reported(work: Work) -> None:
     """What is reported and could not be recomputed, apart from averages: these follow from their data sets."""
     for identity, reported in work.reported():
-        if identity in work.numbers or identity.data_set.startswith(values.AVERAGE):
+        if identity in work.numbers or identity in work.reasons or identity.data_set.startswith(values.AVERAGE):
             continue
         if not math.isfinite(reported.value):
             work.reasons[identity] = f"“{reported.written}” in {place(reported)} is no number"
@@ -235,8 +235,6 @@ def _missing(work: Work) -> Iterator[values.Missing]:
         elif reason:
             yield values.Missing(values.number_words(identity), reason, is_ranked)
         elif number.basis is values.Basis.REPORTED and identity.metric in values.DETECTION and sources.scores_required:
-            reason = "it is reported, but there are no scores or no official trials to recompute it from"
-            yield values.Missing(values.number_words(identity), reason, is_ranked)
+            yield values.Missing(values.number_words(identity), values.NOT_RECOMPUTED, is_ranked)
         elif number.basis is values.Basis.REPORTED and identity.metric == PITCH and sources.audio_required:
-            reason = "it is reported, but the audio to recompute it from was not measured"
-            yield values.Missing(values.number_words(identity), reason, is_ranked)
+            yield values.Missing(values.number_words(identity), values.NOT_MEASURED, is_ranked)

@@ -9,8 +9,8 @@ speaker to every speaker, original with original, original with anonymised, anon
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,13 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import MetricInputError
-from common.problems import Problem, Severity
+from common.problems import Problem, ProblemList, Severity
 from evaluation.formats.results import KINDS, Gender, NumberIdentity, ReportedNumber
 from evaluation.formats.scores import TrialTable
 from evaluation.metrics.bootstrap import DETECTION_MEASURES, Replicates, bootstrap_detection, weighted_sum
 from evaluation.metrics.voice_similarity import diagonal_dominance
-from evaluation.protocols.recipes import DataSet
-from evaluation.scoring.recomputation import MeasuredTest, agrees, detection_value, measure_tests
+from evaluation.protocols.recipes import DataSet, Recipe
+from evaluation.scoring.recomputation import (
+    MeasuredTest,
+    TestKey,
+    agrees,
+    detection_value,
+    measure_tests,
+    test_key,
+)
 from evaluation.scoring.results.folders import ScoreFile
 from evaluation.scoring.results.results_2022 import SIMILARITY_FOLDER
 from evaluation.scoring.sources import Sources, Work
@@ -36,16 +43,32 @@ PRINTED = {(number.metric, number.estimator) for kind in KINDS.values() for numb
 _NO_LINES = np.zeros(0, np.int64)
 
 
-def add_detection(work: Work) -> None:
-    """Every metric of each verification test whose scores and trials are at hand, with intervals over speakers."""
+def add_detection(work: Work, *, in_part: bool = False) -> None:
+    """Every metric of each verification test whose scores and trials are at hand, with intervals over speakers.
+
+    Args:
+        in_part: whether a test whose scores do not cover the organizer's trials is measured as far as they do. Of what
+            a team hands in it is not: who leaves trials out moves the number.
+    """
     sources, files = work.sources, work.system.scores
     if not files:
         return
-    trials = partial(_trials, work)
+    measured: set[TestKey] = set()
+    listed: set[str] = set()
+    trials = partial(_trials, work, listed)
     shown = _with_progress(work, files)
     for test in measure_tests(work.system, sources.recipe.data_sets, trials, work.problems, shown):
-        _add_test(work, test)
-        work.kept(test)
+        measured.add(test_key(test.file))
+        if not test.joined.complete:
+            work.reasons |= dict.fromkeys(_identities(work, test.file), _incomplete(test))
+        if test.joined.complete or in_part:
+            _add_test(work, test)
+            work.kept(test)
+    for file in files:
+        if file.data_set in listed and test_key(file) not in measured:
+            work.reasons |= dict.fromkeys(
+                _identities(work, file), _uncovered(file, "no trials of both kinds are scored")
+            )
 
 
 def _with_progress(work: Work, files: tuple[ScoreFile, ...]) -> Iterator[ScoreFile]:
@@ -55,10 +78,11 @@ def _with_progress(work: Work, files: tuple[ScoreFile, ...]) -> Iterator[ScoreFi
     work.progress("Measuring the scores", len(files), len(files))
 
 
-def _trials(work: Work, data_set: DataSet) -> TrialTable:
-    """The organizer's list; empty, with a note, where there is none."""
+def _trials(work: Work, listed: set[str], data_set: DataSet) -> TrialTable:
+    """The organizer's list; empty, with a note, where there is none. `listed` takes the names of those that are."""
     table = work.sources.read_trials(data_set)
     if table is not None:
+        listed.add(data_set.name)
         return table
     remedy = "The organizer has to import the lists of this corpus; until then its numbers are only reported."
     expected = f"the organizer's trials of {data_set.name}"
@@ -71,20 +95,24 @@ def _add_test(work: Work, test: MeasuredTest) -> None:
     data_set = work.recipe.data_sets[test.file.data_set]
     replicates = _replicates(work, test, data_set)
     trials = test.metrics.n_target + test.metrics.n_nontarget
-    for metric, estimator in MEASURES:
-        identity = NumberIdentity(data_set.name, Gender(data_set.gender), metric, estimator, *test.file.speeches)
+    for identity in _identities(work, test.file):
+        named = identity.metric, identity.estimator
         work.add(
             identity,
             detection_value(test.metrics, identity),
             Basis.SCORES,
             trials,
-            replicates=replicates.get((metric, estimator)),
+            replicates=replicates.get(named),
             # In print for what the 2022 scripts print; SpeechBrain's EER in the decimals that the reported number has.
-            agree=agrees if (metric, estimator) in PRINTED else in_its_decimals,
+            agree=agrees if named in PRINTED else in_its_decimals,
             source=(test.file.name, "unlike-scores"),
         )
-        if not test.joined.complete:
-            work.reasons[identity] = _incomplete(test)
+
+
+def _identities(work: Work, file: ScoreFile) -> list[NumberIdentity]:
+    """Every number of a test."""
+    gender = Gender(work.recipe.data_sets[file.data_set].gender)
+    return [NumberIdentity(file.data_set, gender, *one, *file.speeches) for one in MEASURES]
 
 
 def in_its_decimals(reported: ReportedNumber, value: float) -> bool:
@@ -102,7 +130,11 @@ def _incomplete(test: MeasuredTest) -> str:
         "scored more than once": joined.repeated,
     }
     found = ", ".join(f"{count} trials {what}" for what, count in counted.items() if count)
-    return f"{test.file.name} does not cover the organizer's trials: {found or 'problems in the file'}"
+    return _uncovered(test.file, found or "problems in the file")
+
+
+def _uncovered(file: ScoreFile, found: str) -> str:
+    return f"{file.name} does not cover the organizer's trials: {found}"
 
 
 def _replicates(work: Work, test: MeasuredTest, data_set: DataSet) -> dict[tuple[str, str], Replicates]:
@@ -142,35 +174,76 @@ _REMEDY = "Submit the matrices as the official script saved them."
 
 def add_similarity(work: Work) -> None:
     """G_VD and De-Identification of each trial set whose matrices are there."""
-    for folder in sorted(work.folder.rglob(SIMILARITY_FOLDER)):
-        for data_set in work.recipe.sets("trial"):
-            paths = [folder / data_set.name / f"similarity_matrix_{pair}.npy" for pair in PAIRS]
-            if all(path.is_file() for path in paths):
-                _add_set(work, data_set, paths)
+    for data_set, place in similarity_sets(work.folder, work.recipe):
+        name, speakers = place.relative_to(work.folder).as_posix(), set(work.sources.find_speakers(data_set).values())
+        measured, problems = measure_similarity(place, name, len(speakers) or None)
+        work.problems.keep(problems)
+        for metric in ("de_identification", "gain_of_voice_distinctiveness"):
+            identity = NumberIdentity(data_set.name, Gender(data_set.gender), metric, "official")
+            if measured is None:
+                work.reasons[identity] = f"the similarity matrices of {data_set.name} cannot be used"
+                continue
+            source = f"{name}/{_file_of(PAIRS[-1])}", "unlike-matrices"
+            work.add(identity, measured.values[metric], Basis.SIMILARITY, measured.speakers, source=source)
 
 
-def _add_set(work: Work, data_set: DataSet, paths: list[Path]) -> None:
-    names = [path.relative_to(work.folder).as_posix() for path in paths]
-    try:
-        matrices = [read_matrix(path, name) for path, name in zip(paths, names, strict=True)]
-        oo, op, pp = (diagonal_dominance(matrix) for matrix in matrices)
-    except MetricInputError as error:
-        work.problems.add(
-            Problem("unusable-matrix", names[0].rpartition("/")[0], "three usable matrices", str(error), _REMEDY)
-        )
-        return
+def similarity_sets(folder: Path, recipe: Recipe) -> Iterator[tuple[DataSet, Path]]:
+    """Where the matrices of each trial set lie, of those of which there is any."""
+    for parent in sorted(folder.rglob(SIMILARITY_FOLDER)):
+        for data_set in recipe.sets("trial"):
+            if any((parent / data_set.name / _file_of(pair)).is_file() for pair in PAIRS):
+                yield data_set, parent / data_set.name
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredVoices:
+    """What the matrices of a trial set give: its numbers by metric, and how many speakers were compared."""
+
+    values: Mapping[str, float]
+    speakers: int
+
+
+def measure_similarity(
+    place: Path, name: str, speakers: int | None = None
+) -> tuple[MeasuredVoices | None, tuple[Problem, ...]]:
+    """The numbers of the three matrices in a folder, or what is wrong with them.
+
+    Args:
+        name: of the folder, as its owner knows it.
+        speakers: how many the trial set has, where that is known.
+    """
+    matrices, problems = [], ProblemList()
+    for pair in PAIRS:
+        file = f"{name}/{_file_of(pair)}"
+        try:
+            matrices.append(read_matrix(place / _file_of(pair), file))
+        except MetricInputError as error:
+            expected, found = str(error).removeprefix(f"{file}: expected ").partition(", found ")[::2]
+            problems.add(Problem("unusable-matrix", file, expected, found.rstrip("."), _REMEDY))
+    sizes = [len(matrix) for matrix in matrices]
+    alone = {tuple(np.flatnonzero(np.isnan(np.diag(matrix)))) for matrix in matrices}
+    if matrices and ({*sizes} != {speakers or sizes[0]} or len(alone) > 1):
+        expected = "three matrices of the same speakers" + (f", {speakers} as in the trial set" if speakers else "")
+        found = f"{', '.join(map(str, sizes))} rows" + (", each with other speakers alone" if len(alone) > 1 else "")
+        problems.add(Problem("unusable-matrix", name, expected, found, _REMEDY))
+    if report := problems.report():
+        return None, report
+    oo, op, pp = (diagonal_dominance(matrix) for matrix in matrices)
     if not (oo > 0 and pp > 0):
         found = "voices that nothing tells apart"
-        work.problems.add(Problem("unusable-matrix", names[0], "a diagonal that stands out", found, _REMEDY))
-        return
+        return None, (Problem("unusable-matrix", name, "a diagonal that stands out", found, _REMEDY),)
     values = {"de_identification": 1 - op / oo, "gain_of_voice_distinctiveness": 10 * math.log10(pp / oo)}
-    for metric, value in values.items():
-        identity = NumberIdentity(data_set.name, Gender(data_set.gender), metric, "official")
-        work.add(identity, value, Basis.SIMILARITY, len(matrices[0]), source=(names[-1], "unlike-matrices"))
+    return MeasuredVoices(values, sizes[0]), ()
+
+
+def _file_of(pair: str) -> str:
+    return f"similarity_matrix_{pair}.npy"
 
 
 def read_matrix(path: Path, name: str) -> NDArray[np.float64]:
-    """A square matrix of finite numbers from an ``.npy`` file; its header is held against its size before it is read.
+    """A square matrix of similarities from an ``.npy`` file; its header is held against its size before it is read.
+
+    They lie in [0, 1] (protocol 2.7); NaN may stand on the diagonal alone, for a speaker with one utterance.
 
     Raises:
         MetricInputError: no such file; says what it is instead.
@@ -192,6 +265,10 @@ def read_matrix(path: Path, name: str) -> NDArray[np.float64]:
         if isinstance(error, MetricInputError):
             raise
         raise MetricInputError(f"{name}: expected a file of numpy (.npy), found: {error}.") from error
-    if not np.isfinite(matrix[~np.eye(len(matrix), dtype=bool)]).all():
-        raise MetricInputError(f"{name}: expected finite similarities of different speakers, found others.")
+    is_similarity = (matrix >= 0) & (matrix <= 1)
+    np.fill_diagonal(is_similarity, is_similarity.diagonal() | np.isnan(matrix.diagonal()))
+    if not is_similarity.all():
+        row, column = np.argwhere(~is_similarity)[0]
+        found = f"{matrix[row, column]:g} in row {row + 1}, column {column + 1}, and {np.sum(~is_similarity) - 1} more"
+        raise MetricInputError(f"{name}: expected similarities from 0 to 1, found {found}.")
     return matrix

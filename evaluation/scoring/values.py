@@ -8,7 +8,8 @@ Conventions: EERs and WERs in per cent, as the recipe has them; `low` and `high`
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -113,6 +114,21 @@ class Number:
         return self.identity.data_set.startswith(AVERAGE)
 
 
+# Reasons why a number is missing although its reported value is there.
+NOT_RECOMPUTED = "it is reported, but there are no scores or no official trials to recompute it from"
+NOT_MEASURED = "it is reported, but the audio to recompute it from was not measured"
+# Of a reason what names no file of the team: how the last part of each is written, those of earlier runs included.
+_CAUSES = tuple(
+    re.compile(pattern, re.DOTALL)
+    for pattern in (
+        r".*does not cover the organizer's (?:trials|utterances|words): (.+)",
+        r"(\d+ utterances have no hypothesis)(?: in .*)?",
+        r"(some utterances have no hypothesis and were left out of the count)",
+        r"(only \d+ of \d+ utterances) of .* have a pitch correlation",
+    )
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Missing:
     """A number that the recipe asks for and the submission lacks, with the reason in words.
@@ -124,6 +140,16 @@ class Missing:
     what: str
     reason: str
     is_ranked: bool
+
+    @property
+    def cause(self) -> str:
+        """What of the reason everybody may read: how much of a set is not covered, without names of files."""
+        return next((found[1] for pattern in _CAUSES if (found := pattern.fullmatch(self.reason))), "")
+
+
+def read_missing(stored: Iterable[Mapping[str, Any]]) -> tuple[Missing, ...]:
+    """What the result of a run's job says to be missing."""
+    return tuple(Missing(one["what"], one["reason"], one["is_ranked"]) for one in stored)
 
 
 @dataclass(frozen=True)
@@ -265,6 +291,39 @@ def required_numbers(recipe: Recipe, track: Track) -> Iterator[tuple[NumberIdent
                 is_averaged = ranking is not None and average.metric in ranked_by and split == ranking.split
                 is_ranked = is_averaged or (average.metric, name) in gated
                 yield with_speech(recipe, identity, attack_model=attack), is_ranked
+
+
+def select_complete(
+    numbers: Mapping[NumberIdentity, Number], missing: Collection[Missing], recipe: Recipe, track: Track
+) -> dict[NumberIdentity, Number]:
+    """The numbers without those of sets that are not covered, and without the averages that these enter.
+
+    A number that is said to be missing although it is there rests on a part of its set, such as the trials that have a
+    score: whoever leaves trials out moves it. Runs of before kept such numbers.
+    """
+    named = {one.what for one in missing if one.reason not in (NOT_RECOMPUTED, NOT_MEASURED)}
+    lost = {_test(one) for one, _ in required_numbers(recipe, track) if number_words(one) in named} if named else set()
+    if not lost:
+        return dict(numbers)
+    members = {
+        (average.metric, f"{AVERAGE}{split}"): tuple(weights)
+        for average in track.averages
+        for split, weights in average.weights.items()
+    }
+    return {
+        identity: number
+        for identity, number in numbers.items()
+        if not any(
+            _test(replace(identity, data_set=name)) in lost
+            for name in members.get((identity.metric, identity.data_set), (identity.data_set,))
+        )
+    }
+
+
+def _test(identity: NumberIdentity) -> tuple[object, ...]:
+    """What tells one test from another, whatever is measured of it."""
+    metric = "" if identity.metric in DETECTION else identity.metric
+    return identity.data_set, metric, identity.training, identity.enrolment, identity.speech
 
 
 def number_words(identity: NumberIdentity) -> str:

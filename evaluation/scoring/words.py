@@ -8,21 +8,22 @@ the official averages add up these. Hypotheses are a Kaldi ``text`` for each rec
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.problems import Problem, Severity
+from common.problems import Problem, ProblemList, Severity, count_problems
 from evaluation.formats.kaldi import read_text
-from evaluation.formats.results import Gender, NumberIdentity, Speech
+from evaluation.formats.results import Gender, NumberIdentity, ReportedNumber, Speech
 from evaluation.metrics.bootstrap import Replicates, bootstrap_ratio, weighted_sum
-from evaluation.metrics.word_errors import UtteranceWordErrors, count_word_errors
+from evaluation.metrics.word_errors import UtteranceWordErrors, count_word_errors, split_words
 from evaluation.protocols.recipes import DataSet, Recipe
 from evaluation.scoring.detection import in_its_decimals
 from evaluation.scoring.recomputation import agrees
 from evaluation.scoring.sources import Work
 from evaluation.scoring.values import Basis, with_speech
 
+MOST_WORDS = 2000  # of a hypothesis; what an alignment takes grows with their square
 _STAMP = re.compile(r"results-.+\Z")
 
 
@@ -42,10 +43,27 @@ def add_words(work: Work) -> None:
     for identity, reported in work.reported():
         if identity.metric == "wer" and reported.counts and reported.counts.words and identity not in work.numbers:
             parts = reported.counts.insertions + reported.counts.deletions + reported.counts.substitutions
+            if uncounted := _uncounted(work, reported):
+                work.reasons.setdefault(identity, uncounted)
+            if identity in work.reasons:
+                continue
             value = _in_print(work, 100 * parts / reported.counts.words)
             work.add(identity, value, Basis.COUNTS, reported.counts.words, source=(reported.file, "unlike-counts"))
-            if reported.partial:
-                work.reasons[identity] = "some utterances have no hypothesis and were left out of the count"
+
+
+def _uncounted(work: Work, reported: ReportedNumber) -> str:
+    """Why word counts are none of the whole set; empty where they are."""
+    if reported.partial:
+        return "some utterances have no hypothesis and were left out of the count"
+    assert reported.counts is not None  # noqa: S101
+    data_set, found = work.recipe.data_sets[reported.identity.data_set], reported.counts.words
+    if data_set.words == found:
+        return ""
+    spoken = sum(len(split_words(text)) for text in work.sources.find_references(data_set).values())
+    wanted = spoken or data_set.words
+    if wanted in (None, found):
+        return ""
+    return f"{reported.file} does not cover the organizer's words: {found:,} counted of {wanted:,}"
 
 
 def hypothesis_files(work: Work) -> Iterator[HypothesisFile]:
@@ -90,20 +108,17 @@ def _add_hypotheses(work: Work, file: HypothesisFile) -> None:
         expected = f"the organizer's transcripts of {data_set.name}"
         work.problems.add(Problem("no-transcripts", file.name, expected, "none", remedy, Severity.WARNING))
         return
-    parsed = read_text(file.path, file.name)
-    work.problems.keep(parsed.problems)
-    errors = count_word_errors(references, parsed.content)
+    listed = read_hypotheses(file.path, file.name, references)
+    work.problems.keep(listed.problems)
+    if listed.found:
+        work.reasons[file.identity] = f"{file.name} does not cover the organizer's utterances: {listed.found}"
+        return
+    errors = count_word_errors(references, listed.content)
     counts = errors.present
     if not counts.reference_words:
-        work.reasons[file.identity] = f"{file.name} holds no hypothesis of {data_set.name}"
+        work.reasons[file.identity] = f"the transcripts of {data_set.name} hold no word"
         return
     value = _in_print(work, 100 * counts.errors / counts.reference_words)
-    if errors.is_partial:
-        work.reasons[file.identity] = f"{len(errors.missing)} utterances have no hypothesis in {file.name}"
-        found = f"{len(errors.missing)} without, such as {errors.missing[0]}"
-        remedy = "Recognise every utterance: those without a hypothesis were left out, not counted as deleted."
-        named = "partial-recognition", file.name
-        work.problems.add(Problem(*named, "a hypothesis of every utterance", found, remedy, Severity.WARNING))
     work.add(
         file.identity,
         value,
@@ -113,6 +128,49 @@ def _add_hypotheses(work: Work, file: HypothesisFile) -> None:
         agree=agrees if work.recipe.results else in_its_decimals,
         source=(file.name, "unlike-transcripts"),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ListedHypotheses:
+    """The hypotheses of a file by utterance, its problems, and `found`: how it does not cover its set, if so."""
+
+    content: Mapping[str, str]
+    problems: tuple[Problem, ...]
+    found: str
+
+
+def read_hypotheses(path: Path, name: str, utterances: Collection[str]) -> ListedHypotheses:
+    """Read a file of hypotheses and hold it against the utterances of its set.
+
+    An utterance that stands alone in its line has an empty hypothesis: all of its words count as deleted.
+
+    Problems besides those of the text: ``missing-hypothesis``, ``extra-hypothesis``, ``long-hypothesis``.
+    """
+    parsed, report = read_text(path, name), ProblemList()
+    report.keep(parsed.problems)
+    wanted = set(utterances)
+    missing = [one for one in utterances if one not in parsed.content]
+    placed = list(zip(parsed.content.items(), parsed.lines, strict=True))
+    extra = [(utterance, line) for (utterance, _), line in placed if utterance not in wanted]
+    long = [(len(found), line) for (_, text), line in placed if len(found := split_words(text)) > MOST_WORDS]
+    for one in missing:
+        expected, remedy = f"a hypothesis of {one}", "Recognise every utterance; one without words stands alone."
+        report.add(Problem("missing-hypothesis", name, expected, "none", remedy))
+    for one, line in extra:
+        expected, remedy = "an utterance of the set", "Recognise the utterances of the set and no others."
+        report.add(Problem("extra-hypothesis", name, expected, f"“{one}”, which is none", remedy, line=line))
+    for words, line in long:
+        expected, found = f"at most {MOST_WORDS:,} words in an utterance", f"{words:,}"
+        remedy = "Correct the line: nobody says so much in one utterance."
+        report.add(Problem("long-hypothesis", name, expected, found, remedy, line=line))
+    counted = {
+        "utterances without a hypothesis": len(missing),
+        "utterances that are not of the set": len(extra),
+        "hypotheses that are too long": len(long),
+        "lines with errors": count_problems(parsed.problems, Severity.ERROR),
+    }
+    found = ", ".join(f"{count:,} {what}" for what, count in counted.items() if count)
+    return ListedHypotheses(parsed.content, report.report(), found)
 
 
 def _replicates(work: Work, data_set: DataSet, utterances: list[UtteranceWordErrors]) -> Replicates | None:

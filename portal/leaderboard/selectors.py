@@ -232,9 +232,13 @@ def _gate_values(values: ObjectiveValues, policy: LeaderboardPolicy) -> dict[str
 
 
 def _missing(values: ObjectiveValues, metric: Metric) -> tuple[str, ...]:
-    """What of a metric is missing. Where it was looked for is between the team and its organizers."""
+    """What of a metric is missing, and how much of its set. In which files is between the team and its organizers."""
     start = f"{metric.label} of "
-    return tuple(one.what.removeprefix(start) for one in values.missing if one.what.startswith(start))
+    return tuple(
+        one.what.removeprefix(start) + (f" ({one.cause})" if one.cause else "")
+        for one in values.missing
+        if one.what.startswith(start)
+    )
 
 
 def _measured(number: Number | None) -> Measured | None:

@@ -28,7 +28,7 @@ from evaluation.attackers.training.trained import MEASURES
 from evaluation.metrics.catalogue import METRICS
 from evaluation.scoring.values import BASES, Number, letter_of
 from portal.submissions.models import Submission, System
-from portal.systems.objective.pages import load_numbers
+from portal.systems.objective.pages import list_reasons, load_numbers
 from portal.systems.objective.tables import TableMaker
 from portal.systems.selectors import View, edition_of
 
@@ -65,6 +65,7 @@ def objective_as_dict(view: View) -> dict[str, Any]:
         "edition": edition_of(view.system).name,
         "version": view.submission.version,
         "measured_at": values.measured_at.isoformat() if values.measured_at else None,
+        "not_ranked": list_reasons(view, values) if values.run else [],
         "numbers": [number_as_dict(number, with_reported=view.is_own) for number in values.numbers.values()],
     }
     return found | {"missing": [asdict(one) for one in values.missing]} if view.is_own else found

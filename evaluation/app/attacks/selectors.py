@@ -17,7 +17,7 @@ from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import NumberIdentity, Speech
 from evaluation.protocols.recipes import Recipe
 from evaluation.scoring.results.expected import detection_name
-from evaluation.scoring.values import Missing, Number, ObjectiveValues
+from evaluation.scoring.values import Missing, Number, ObjectiveValues, read_missing
 from portal.submissions.models import Submission
 
 
@@ -130,7 +130,7 @@ def _read_values(
         finished_at=run.job.finished_at if run.job else None,
         numbers=numbers,
         score_sets=known,
-        missing=tuple(Missing(one["what"], one["reason"], one["is_ranked"]) for one in result.get("missing", [])),
+        missing=read_missing(result.get("missing", [])),
         voices=[
             VoiceFigures(run.pk, name, alt, speakers.get(name, 0)) for name, alt in result.get("voices", {}).items()
         ],

@@ -22,7 +22,17 @@ from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, NumberIdentity
 from evaluation.metrics.detection import DetectionMetrics, Estimator, detection_metrics
 from evaluation.protocols.recipes import Recipe
-from evaluation.scoring.values import ATTACKS, AVERAGE, Missing, Number, ObjectiveValues, number_words, required_numbers
+from evaluation.scoring.values import (
+    ATTACKS,
+    AVERAGE,
+    Missing,
+    Number,
+    ObjectiveValues,
+    number_words,
+    read_missing,
+    required_numbers,
+    select_complete,
+)
 from portal.challenges.models import Edition
 from portal.submissions.models import Submission
 
@@ -43,6 +53,8 @@ def read_objective_values(
 ) -> dict[int, ObjectiveValues]:
     """The numbers of every submission given, by primary key, in two queries whatever their number.
 
+    Numbers that rest on a part of their set are left out (`select_complete`).
+
     Args:
         submissions: each with its system and edition at hand (`select_related("system__edition")`).
         extent: what a leaderboard ranks by, or everything.
@@ -57,12 +69,14 @@ def read_objective_values(
     for submission in given:
         run = runs.get(submission.pk)
         of_run = numbers.get(run.pk, {}) if run else {}
+        edition = submission.system.edition
+        missing = _missing(run, required.get(submission.system.edition_id or 0, ()), of_run, extent)
         found[submission.pk] = ObjectiveValues(
             submission=submission.pk,
             run=run.pk if run else None,
             measured_at=run.job.finished_at if run and run.job else None,
-            numbers=of_run,
-            missing=_missing(run, required.get(submission.system.edition_id or 0, ()), of_run, extent),
+            numbers=select_complete(of_run, missing, edition.recipe, track_of(edition)) if edition else of_run,
+            missing=missing,
         )
     return found
 
@@ -97,7 +111,7 @@ def _missing(
         return tuple(Missing(number_words(one), NOT_EVALUATED, is_ranked) for one, is_ranked in required)
     said = run.job.result.get("missing") if run.job else None
     if said is not None:
-        return tuple(Missing(one["what"], one["reason"], one["is_ranked"]) for one in said)
+        return read_missing(said)
     if extent is Extent.RANKED:
         return ()
     absent = ((one, is_ranked) for one, is_ranked in required if one not in numbers)

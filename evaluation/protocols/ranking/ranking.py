@@ -50,7 +50,7 @@ def rank(entries: Iterable[Entry], policy: LeaderboardPolicy) -> Rankings:
     twice = next((a.key for a, b in itertools.pairwise(sorted(every, key=lambda one: one.key)) if a.key == b.key), None)
     if twice is not None:
         raise RankingError(f"Expected each system once, found “{twice}” again.")
-    reasons = {entry.key: _unrankable(entry, policy) for entry in every}
+    reasons = {entry.key: reasons_against(entry, policy) for entry in every}
     rankable = [entry for entry in every if not reasons[entry.key]]
     met = {entry.key: _find_conditions(entry, policy) for entry in rankable}
     against = {entry.key: _against(entry, policy) for entry in rankable}
@@ -113,8 +113,8 @@ def _privacy(entry: Entry) -> Measured:
     return entry.privacy
 
 
-def _unrankable(entry: Entry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
-    """What forbids a place in every ranking. References need the averages only."""
+def reasons_against(entry: Entry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
+    """What forbids a place in every ranking; nothing for who may be ranked. References need the averages only."""
     averages: list[tuple[MetricName | Utility, Measured | None]] = [(policy.privacy, entry.privacy)]
     averages += [(utility, entry.utilities.get(utility.metric)) for utility in policy.utilities]
     found = list(entry.reasons)
@@ -145,8 +145,17 @@ def _missing_gates(entry: Entry, policy: LeaderboardPolicy) -> list[Reason]:
         names = [name for group in one.groups for name in group]
         lacking = [name for name in names if name not in values or not math.isfinite(values[name].value)]
         if lacking:
-            reasons.append(Reason("missing", f"{_label(one)} is missing for {', '.join(lacking)}."))
+            said = [
+                next((text for text in entry.missing.get(one.metric, ()) if _names(text, name)), name)
+                for name in lacking
+            ]
+            reasons.append(Reason("missing", f"{_label(one)} is missing for {', '.join(said)}."))
     return reasons
+
+
+def _names(text: str, data_set: str) -> bool:
+    """Whether what is missing is a number of this data set."""
+    return text == data_set or text.startswith(f"{data_set} ")
 
 
 def _explain_reported(

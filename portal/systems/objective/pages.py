@@ -21,10 +21,11 @@ from evaluation.app.runs.context import pitch_minimum, track_of
 from evaluation.figures.det import size_of
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import find_metric
+from evaluation.protocols.ranking.ranking import reasons_against
 from evaluation.scoring.values import ObjectiveValues
 from portal.core.labels import decimals
 from portal.core.panels import make_panels
-from portal.leaderboard.selectors import policy_by
+from portal.leaderboard.selectors import make_entry, policy_by
 from portal.systems.objective.tables import TableMaker, find_standing, list_mismatches
 from portal.systems.pages import Figure, describe_progress, describe_provenance, set_figure, sign_figure
 from portal.systems.selectors import SystemNumbers, View, edition_of
@@ -47,6 +48,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
     targets = {(one.data_set, one.attack_model): one.target_count for one in score_sets}
     maker = TableMaker(values, edition.recipe, track_of(edition), with_reported=view.is_own, targets=targets)
     mismatches = list_mismatches(values) if view.is_own else []
+    policy = policy_by(edition, edition.leaderboard_policy)
     return view.context | {
         "versions": view.versions,
         "progress": describe_progress(system) if view.is_own else None,
@@ -55,7 +57,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
         "values": values,
         "averages": maker.averages(),
         "tables": maker.tables(),
-        "standing": find_standing(values, policy_by(edition, edition.leaderboard_policy)),
+        "standing": find_standing(values, policy, list_reasons(view, values)),
         "missing": values.missing if view.is_own and values.run else (),
         "mismatches": mismatches[:SHOWN_MISMATCHES],
         "more_mismatches": max(0, len(mismatches) - SHOWN_MISMATCHES),
@@ -70,6 +72,14 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
 def load_numbers(view: View) -> ObjectiveValues:
     """All objective numbers of the submission shown; a public page of a frozen leaderboard shows those of its time."""
     return read_objective_values([view.submission], as_of=view.as_of)[view.submission.pk]
+
+
+def list_reasons(view: View, values: ObjectiveValues) -> list[str]:
+    """Why the submission shown can be ranked in no condition, as the leaderboard says it."""
+    edition = edition_of(view.system)
+    policy = policy_by(edition, edition.leaderboard_policy)
+    entry = make_entry(view.submission, values, track_of(edition), policy)
+    return [one.text for one in reasons_against(entry, policy)] if policy.minimum_eers else []
 
 
 def det_figures(

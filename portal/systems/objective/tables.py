@@ -287,6 +287,7 @@ class Standing:
 
     Attributes:
         average: the EER that decides; None where it is missing.
+        reasons: why the system can be ranked in no condition, as the leaderboard says it.
         met: how many conditions are.
         conditions: each with whether it is met; empty where there is none.
         gates: of each its metric, its groups held against the minimum, and data sets without a value.
@@ -295,13 +296,18 @@ class Standing:
     privacy: Metric
     policy: LeaderboardPolicy
     average: Number | None
+    reasons: tuple[str, ...]
     met: int
     conditions: Table
     gates: tuple[tuple[str, Table, list[str]], ...]
 
 
-def find_standing(values: ObjectiveValues, policy: LeaderboardPolicy) -> Standing:
-    """The conditions and gates of a policy, each met or missed and by how much."""
+def find_standing(values: ObjectiveValues, policy: LeaderboardPolicy, reasons: Sequence[str]) -> Standing:
+    """The conditions and gates of a policy, each met or missed and by how much.
+
+    Args:
+        reasons: why the leaderboard does not rank it.
+    """
     decides, attack = policy.privacy, AttackModel(policy.attack_model)
     average = values.average(decides.metric, decides.estimator, split=policy.split, attack_model=attack)
     found: tuple[Condition, ...] = ()
@@ -319,7 +325,7 @@ def find_standing(values: ObjectiveValues, policy: LeaderboardPolicy) -> Standin
     table = Table(columns, groups, "Each condition", "Conditions of the edition", is_caption_hidden=True)
     gates = tuple(_held_gate(values, check_gate) for check_gate in policy.gates)
     privacy = find_metric(decides.metric, decides.estimator)
-    return Standing(privacy, policy, average, sum(one.met for one in found), table, gates)
+    return Standing(privacy, policy, average, tuple(reasons), sum(one.met for one in found), table, gates)
 
 
 def _verdict(holds: bool, yes: str, no: str) -> Cell:

@@ -157,8 +157,10 @@ def test_hypotheses_that_lack_an_utterance_cannot_be_relied_on(edition, submissi
     evaluate(add_audio(add_documents(submission, files)))
     [missing] = read_values_of_submission(submission).missing
     assert (missing.what, missing.is_ranked) == ("WER of tones_asr", True)
-    assert missing.reason == f"1 utterances have no hypothesis in {path}"
-    assert len(problems_of(submission, "partial-recognition")) == 1
+    assert missing.reason == f"{path} does not cover the organizer's utterances: 1 utterances without a hypothesis"
+    assert missing.cause == "1 utterances without a hypothesis"
+    assert len(problems_of(submission, "missing-hypothesis")) == 1
+    assert read_values_of_submission(submission).number("wer", "tglarge", data_set="tones_asr") is None
 
 
 def test_matrices_give_the_last_step_of_distinctiveness(edition, submission):
@@ -277,6 +279,10 @@ def test_scores_that_do_not_cover_the_trials_cannot_be_relied_on(edition, submis
     [missing] = read_values_of_submission(submission).missing
     assert missing.is_ranked
     assert missing.reason == f"{path} does not cover the organizer's trials: 2 trials without a score"
+    values = read_values_of_submission(submission)
+    assert values.number("eer", "kaldi", data_set="tones_trials_f") is None
+    assert values.average("eer", "kaldi", split="test") is None
+    assert [one.data_set for one in list_score_sets(values)] == ["tones_trials_m"]
 
 
 def test_submission_without_documents_is_evaluated_by_its_audio(edition, submission):

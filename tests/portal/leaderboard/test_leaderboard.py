@@ -13,15 +13,23 @@ from django.test import Client
 from django.utils import timezone
 
 from common.tables import latex_text
-from evaluation.app.models import EvaluationRun
+from evaluation.app.models import EvaluationRun, MetricValue
 from evaluation.protocols.ranking.rankings import Place
+from evaluation.scoring.values import Basis, Missing, number_words
 from portal.challenges.models import Edition
 from portal.jobs.models import Job
 from portal.leaderboard import figures as leaderboard_figures
 from portal.leaderboard.exports import leaderboard_as_dict, leaderboard_as_latex
 from portal.leaderboard.selectors import build_leaderboard, leaderboard_for
 from portal.submissions.models import Submission, System
-from tests.portal.factories import make_edition, make_organizer, make_team, make_team_system, make_user
+from tests.portal.factories import (
+    make_edition,
+    make_organizer,
+    make_submission,
+    make_team,
+    make_team_system,
+    make_user,
+)
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
 from tests.portal.objective import add_documents, evaluate, make_objective_run, ranked_numbers
 
@@ -519,3 +527,56 @@ def test_published_results_are_not_ranked_while_only_recomputed_numbers_are(of_2
     assert by_team(leaderboard) == [[]]
     assert [one.entry.team_name for one in leaderboard.table.unrankable] == ["B1.a", "B1.b", "B2"]
     assert all(one.reasons[0].code == "reported" for one in leaderboard.table.unrankable)
+
+
+# Sets that are not covered -------------------------------------------------------------------------
+
+PART = "exp/secret-folder/scores does not cover the organizer's trials: 116 trials without a finite score"
+SAID = "missing: libri_test_trials_m, semi-informed (116 trials without a finite score)."
+
+
+@pytest.fixture
+def partly_scored(edition):
+    """A system as runs of before left it: its numbers rest on the trials that had a score."""
+    submission = make_submission(make_team_system(make_team(edition), "p1"))
+    missing = [("EER (Kaldi) of libri_test_trials_m, semi-informed", PART, True)]
+    make_objective_run(submission, ranked_numbers(edition, eer=67.0, wer=1.0), missing=missing)
+    publish(edition)
+    return submission
+
+
+def test_system_with_trials_left_out_is_not_ranked_and_everybody_reads_why(client, edition, partly_scored):
+    leaderboard = build_leaderboard(edition)
+    label, name = partly_scored.system.label, partly_scored.system.name
+    assert label not in {row.entry.label for table in leaderboard.table.tables for row in table.rows}
+    start = f"/editions/{edition.name}/leaderboard/"
+    addresses = [f"{start}{path}" for path in ADDRESSES[:3]]
+    addresses += [f"/api/editions/{edition.name}/leaderboard", f"/systems/{name}/", f"/api/systems/{name}/values"]
+    for address in addresses:
+        content = client.get(address).content.decode()
+        assert SAID in content, address
+        assert "secret-folder" not in content, address
+        assert "67.0" not in content or "/systems/" in address, address
+
+
+def test_reported_numbers_do_not_stand_for_sets_that_are_not_covered(edition, partly_scored):
+    MetricValue.objects.filter(run__submission=partly_scored).update(basis=Basis.REPORTED)
+    edition.leaderboard_policy = {"basis": "claims"}
+    assert partly_scored.system.label in {one.entry.label for one in build_leaderboard(edition).table.unrankable}
+
+
+def test_gate_on_a_part_of_a_set_says_why(edition):
+    submission = make_submission(make_team_system(make_team(edition), "p1"))
+    why = "only 3 of 734 utterances of libri_test_trials_f have a pitch correlation"
+    numbers = ranked_numbers(edition, eer=40.0, wer=1.0)
+    what = next(number_words(one.identity) for one in numbers if one.identity.metric == "pitch_correlation")
+    make_objective_run(submission, numbers, missing=[(what, why, True)])
+    [one] = build_leaderboard(edition).table.unrankable
+    [reason] = one.reasons
+    assert reason.text.endswith("is missing for libri_dev_trials_f (only 3 of 734 utterances).")
+
+
+def test_folder_that_is_named_like_a_reason_stays_between_team_and_organizers():
+    named = f"does not cover the organizer's trials: buy here/{PART}"
+    assert Missing("EER", named, True).cause == "116 trials without a finite score"
+    assert Missing("EER", "“nan” in exp/secret-folder/EER, line 1 is no number", True).cause == ""
