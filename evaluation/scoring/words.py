@@ -152,7 +152,8 @@ def read_hypotheses(path: Path, name: str, utterances: Collection[str]) -> Liste
     missing = [one for one in utterances if one not in parsed.content]
     placed = list(zip(parsed.content.items(), parsed.lines, strict=True))
     extra = [(utterance, line) for (utterance, _), line in placed if utterance not in wanted]
-    long = [(len(found), line) for (_, text), line in placed if len(found := split_words(text)) > MOST_WORDS]
+    lengths = [(len(split_words(text)), line) for (_, text), line in placed]
+    long = [(words, line) for words, line in lengths if words > MOST_WORDS]
     for one in missing:
         expected, remedy = f"a hypothesis of {one}", "Recognise every utterance; one without words stands alone."
         report.add(Problem("missing-hypothesis", name, expected, "none", remedy))
@@ -160,9 +161,11 @@ def read_hypotheses(path: Path, name: str, utterances: Collection[str]) -> Liste
         expected, remedy = "an utterance of the set", "Recognise the utterances of the set and no others."
         report.add(Problem("extra-hypothesis", name, expected, f"“{one}”, which is none", remedy, line=line))
     for words, line in long:
-        expected, found = f"at most {MOST_WORDS:,} words in an utterance", f"{words:,}"
-        remedy = "Correct the line: nobody says so much in one utterance."
-        report.add(Problem("long-hypothesis", name, expected, found, remedy, line=line))
+        expected, remedy = (
+            f"at most {MOST_WORDS:,} words in an utterance",
+            "Correct the line: nobody says so much in one.",
+        )
+        report.add(Problem("long-hypothesis", name, expected, f"{words:,}", remedy, line=line))
     counted = {
         "utterances without a hypothesis": len(missing),
         "utterances that are not of the set": len(extra),
