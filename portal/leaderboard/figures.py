@@ -31,7 +31,8 @@ THEMES: dict[str, Theme] = {"light": "light", "dark": "dark"}
 NARROW = "narrow"
 SHAPES = ("", NARROW)
 DRAWING_S = 60
-# Visitors of a new leaderboard wait for each other: nobody draws what another one is drawing.
+# Visitors of a new leaderboard wait here: together they ask for more figures than may wait for the draughtsman, and for
+# the same ones.
 _one_at_a_time = threading.Lock()
 _draughtsman = Draughtsman("evaluation.figures.described", draws_within_s=DRAWING_S)
 

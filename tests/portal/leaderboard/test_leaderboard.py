@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import threading
 from datetime import timedelta
 from pathlib import Path
 
@@ -104,7 +105,7 @@ def test_published_leaderboard_is_for_everybody(client, edition):
         assert client.get(f"/editions/{edition.name}/leaderboard/{path}").status_code == 200, path
 
 
-def test_page_says_that_it_is_a_preview_and_offers_deeds_to_its_organizer_only(client, organizer, edition):
+def test_page_says_that_it_is_a_preview_and_offers_actions_to_its_organizer_only(client, organizer, edition):
     page = client_of(organizer).get(f"/editions/{edition.name}/leaderboard/").content.decode()
     assert "preview, not published" in page
     assert f'href="/editions/{edition.name}/leaderboard/policy/"' in page
@@ -363,6 +364,36 @@ def test_figure_is_drawn_once_and_kept_by_what_it_shows(client, edition, monkeyp
     assert b"T01-p1" in first.content
     monkeypatch.setattr(leaderboard_figures, "_drawn", lambda _: pytest.fail("drawn again"))
     assert client.get(address).content == first.content
+
+
+def test_figure_that_two_ask_for_at_once_is_drawn_once(monkeypatch):
+    class Drawing:
+        def description(self, *_, **__):
+            return "A figure that two ask for at once"
+
+    drawn, others, has_looked = [], [], threading.Event()
+    exists = default_storage.exists
+
+    def exists_told(key):
+        found = exists(key)
+        if threading.current_thread() in others:
+            has_looked.set()
+        return found
+
+    def draw(description):
+        drawn.append(description)
+        if len(drawn) == 1:
+            others.append(threading.Thread(target=leaderboard_figures.figure_file, args=(None, "one", "svg")))
+            others[0].start()
+            assert has_looked.wait(60)
+        return b"<svg/>"
+
+    monkeypatch.setattr(leaderboard_figures, "list_drawings", lambda _: {"one": Drawing()})
+    monkeypatch.setattr(leaderboard_figures, "_drawn", draw)
+    monkeypatch.setattr(default_storage, "exists", exists_told)
+    assert leaderboard_figures.figure_file(None, "one", "svg") == b"<svg/>"
+    others[0].join(60)
+    assert len(drawn) == 1
 
 
 def test_figure_follows_the_leaderboard(client, edition):
