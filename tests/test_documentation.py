@@ -127,7 +127,7 @@ def make_test(folder: Path) -> None:
     assert "pytest" in run("make --dry-run test", folder)  # this very run
 
 
-IMPORT = ".venv/bin/python manage.py import_corpus demo/corpus --name demo"
+IMPORT = ".venv/bin/python manage.py import_corpus demo/corpus --name demo --shared"
 SUPERUSER = ".venv/bin/python manage.py createsuperuser"
 
 

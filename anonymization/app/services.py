@@ -83,8 +83,8 @@ def _create_job(run: AnonymizationRun, method: Anonymizer, by: Any) -> Job:
         kind="anonymize-gpu" if method.needs_gpu else "anonymize",
         title=f"Anonymise {run.data_set} · {system}",
         parameters={"run": run.pk},
-        edition=system.edition_name,
         by=by,
+        **system.place_of_work,
     )
 
 
@@ -132,6 +132,7 @@ def start_trials(*, corpus: Corpus, methods: list[str], by: Any = None) -> Job:
             kind=kind,
             title=f"Trial of anonymisers on one utterance of {corpus}",
             parameters={"corpus": corpus.name, "methods": by_kind[kind]},
+            corpus=corpus.name,
             by=by,
         )
         for kind in TRIAL_KINDS

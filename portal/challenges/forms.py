@@ -151,6 +151,11 @@ class ImportForm(forms.Form):
     is_synthetic = forms.BooleanField(
         label="Synthetic speech", help_text="No real person speaks; every page will say so.", required=False
     )
+    is_shared = forms.BooleanField(
+        label="Share a new corpus with all organizers",
+        help_text="Without this, you and the organizers of editions that use it see and hear it.",
+        required=False,
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -22,6 +22,7 @@ from django.db import transaction
 from common.problems import Problem, ProblemList, Severity, count_problems, has_errors
 from evaluation.formats.kaldi import write_trials
 from portal.challenges.models import Corpus, DataSet, Speaker, TrialList, Utterance
+from portal.challenges.selectors import may_import
 from portal.core import audit
 from portal.core.storage import keep_audio, store_bytes
 from portal.intake.corpora.draft import CorpusDraft, DraftTrialList, DraftUtterance, Layout
@@ -63,6 +64,7 @@ def run_import(context: JobContext) -> dict[str, Any]:
         name=wanted["name"],
         source=wanted["folder"],
         is_synthetic=wanted["is_synthetic"] or draft.synthetic,
+        is_shared=wanted.get("is_shared", False),
         by=context.job.created_by,
     )
     if isinstance(gained, list):
@@ -187,12 +189,29 @@ class KeptAudio:
 
 
 def save_corpus(
-    draft: CorpusDraft, kept: Mapping[str, KeptAudio], *, name: str, source: str, is_synthetic: bool, by: Any
+    draft: CorpusDraft,
+    kept: Mapping[str, KeptAudio],
+    *,
+    name: str,
+    source: str,
+    is_synthetic: bool,
+    is_shared: bool,
+    by: Any,
 ) -> dict[str, int] | list[Problem]:
-    """Add the draft to the corpus `name`; returns how many of each thing are new, or all contradictions."""
+    """Add the draft to the corpus `name`; returns how many of each thing are new, or all contradictions.
+
+    Raises:
+        JobFailure: somebody else has made a corpus of this name meanwhile.
+    """
     with transaction.atomic():
+        if not may_import(name, by):
+            raise JobFailure(
+                f"The name {name} was taken meanwhile by another organizer's corpus. Nothing was changed.",
+                actor=Actor.ORGANIZER,
+                remedy="Start the import again under another name.",
+            )
         defaults: dict[str, Any] = {"layout": draft.layout or "", "source": source, "licence": draft.licence[:200]}
-        defaults |= {"is_synthetic": is_synthetic, "created_by": by}
+        defaults |= {"is_synthetic": is_synthetic, "created_by": by, "is_shared": is_shared}
         corpus, _ = Corpus.objects.get_or_create(name=name, defaults=defaults)
         # Two imports of one corpus write one after the other.
         corpus = Corpus.objects.select_for_update().get(pk=corpus.pk)

@@ -31,7 +31,10 @@ class Role(models.TextChoices):
 
 
 class Corpus(models.Model):
-    """Speech of known people. `is_synthetic`: no person speaks here, which each page that shows it must say."""
+    """Speech of known people. `is_synthetic`: no person speaks here, which each page that shows it must say.
+
+    Organizers see and hear those of their editions, their own (`created_by`) and those that are shared with them all.
+    """
 
     name = models.SlugField(max_length=60, unique=True)
     layout = models.CharField(max_length=30)
@@ -40,7 +43,10 @@ class Corpus(models.Model):
     is_synthetic = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, verbose_name="owner", null=True, blank=True, on_delete=models.SET_NULL
+    )
+    is_shared = models.BooleanField("shared with all organizers", default=False)
 
     class Meta:
         ordering = ["name"]

@@ -18,12 +18,35 @@ from portal.jobs.models import Job, State
 
 
 def corpora_for(user: Any) -> QuerySet[Corpus]:
-    """The corpora that this person may see: speech is personal data, so organizers only."""
-    return Corpus.objects.all() if user.is_authenticated and user.is_organizer else Corpus.objects.none()
+    """The corpora that this person may see: speech is personal data, so organizers only.
+
+    Each sees their own, those of the editions that they organise, and those that are shared with all organizers.
+    """
+    if not (user.is_authenticated and user.is_organizer):
+        return Corpus.objects.none()
+    of_editions = Edition.objects.filter(organizers=user, corpus__isnull=False).values("corpus")
+    return Corpus.objects.filter(Q(is_shared=True) | Q(created_by=user) | Q(pk__in=of_editions))
+
+
+def may_see_corpus(user: Any, corpus: Corpus | None) -> bool:
+    """Whether this person may see a corpus at hand, as `corpora_for` says."""
+    if corpus is None or not (user.is_authenticated and user.is_organizer):
+        return False
+    return corpus.is_shared or corpus.created_by_id == user.pk or corpus.editions.filter(organizers=user).exists()
+
+
+def corpus_names_for(*, user: Any) -> QuerySet[Corpus, str]:
+    """The names of the corpora that this person may see, for the selection of jobs."""
+    return corpora_for(user).order_by().values_list("name", flat=True)
 
 
 def corpus_for(user: Any, name: str) -> Corpus:
     return get_object_or_404(corpora_for(user), name=name)
+
+
+def may_import(name: str, user: Any) -> bool:
+    """Whether somebody may add to the corpus of this name: whoever sees it, anybody where there is none, a shell."""
+    return user is None or corpora_for(user).filter(name=name).exists() or not Corpus.objects.filter(name=name).exists()
 
 
 def data_set_for(user: Any, corpus: str, name: str) -> DataSet:

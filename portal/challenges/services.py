@@ -10,9 +10,9 @@ from django.db import transaction
 
 from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
 from portal.challenges import rules
-from portal.challenges.models import Edition
+from portal.challenges.models import Corpus, Edition
 from portal.challenges.rules import contradictions, read_recipe_text, track_problem
-from portal.challenges.selectors import export_recipe, has_submissions, held_sets
+from portal.challenges.selectors import export_recipe, has_submissions, held_sets, may_import
 from portal.core import audit
 from portal.jobs.models import Job, State
 from portal.jobs.services import NotPossible, create_job
@@ -148,6 +148,7 @@ class ImportOptions:
     without_audio: bool = False
     resample: bool = False
     is_synthetic: bool = False
+    is_shared: bool = False
 
 
 @transaction.atomic
@@ -158,13 +159,30 @@ def start_import(*, folder: str, name: str, by: Any = None, run_here: bool = Fal
         options: of `ImportOptions`.
 
     Raises:
-        NotPossible: an import of this corpus is under way, or the name is that of a page.
+        NotPossible: an import of this corpus is under way, it is another organizer's, or the name is that of a page.
     """
     if name == "import":
         raise NotPossible("A corpus cannot be called import, because a page has that address; choose another name.")
+    if not may_import(name, by):
+        raise NotPossible(f"The name {name} is taken by another organizer's corpus; choose another name.")
     under_way = Job.objects.filter(kind="import-corpus", state__in=[State.WAITING, State.RUNNING])
     if any(job.parameters["name"] == name for job in under_way):
         raise NotPossible(f"An import of the corpus {name} is under way already; see the list of jobs.")
     parameters = {"folder": folder, "name": name} | asdict(ImportOptions(**options))
     title = f"Import of the corpus {name}"
-    return create_job(kind="import-corpus", title=title, parameters=parameters, by=by, run_here=run_here)
+    return create_job(kind="import-corpus", title=title, parameters=parameters, by=by, corpus=name, run_here=run_here)
+
+
+@transaction.atomic
+def share_corpus(*, corpus: Corpus, is_shared: bool, by: Any) -> Corpus:
+    """Let all organizers see and hear a corpus, or again only its owner and the organizers of its editions.
+
+    Raises:
+        NotPossible: it is another's.
+    """
+    if corpus.created_by_id != by.pk:
+        raise NotPossible("Only the owner of a corpus decides who sees it; the operator can name another owner.")
+    corpus.is_shared = is_shared
+    corpus.save(update_fields=["is_shared", "updated_at"])
+    audit.record("corpus.shared" if is_shared else "corpus.unshared", corpus, actor=by)
+    return corpus

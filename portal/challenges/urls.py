@@ -7,6 +7,7 @@ urlpatterns = [
     path("", views.corpus_list, name="list"),
     path("import/", views.import_corpus, name="import"),
     path("<slug:name>/", views.corpus_detail, name="detail"),
+    path("<slug:name>/share/", views.share, name="share"),
     path("<slug:name>/speakers/", views.speaker_list, name="speakers"),
     path("<slug:name>/utterances/", views.utterance_list, name="utterances"),
     path("<slug:name>/utterances/<str:utterance>/", views.utterance_detail, name="utterance"),

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
 
 from portal.accounts.access import organizer_page, organizer_read
-from portal.challenges import pages, selectors
+from portal.challenges import pages, selectors, services
 from portal.challenges.forms import ImportForm
 from portal.challenges.models import Corpus, Gender, Utterance
 from portal.core.fields import posted, show_form
 from portal.core.media import voice_sources
+from portal.jobs.services import NotPossible
 
 PAGE_SIZE = 50
 
@@ -48,8 +51,23 @@ def corpus_detail(request: HttpRequest, name: str) -> HttpResponse:
         "trials": selectors.trial_table(corpus, sets),
         "systems": corpus.systems.order_by("name"),
         "imports": selectors.list_imports(corpus),
+        "is_owner": corpus.created_by_id == request.user.pk,
     }
     return render(request, "corpora/detail.html", context)
+
+
+@organizer_page
+@require_POST
+def share(request: HttpRequest, name: str) -> HttpResponse:
+    """The owner lets all organizers see a corpus, or takes that back."""
+    corpus = selectors.corpus_for(request.user, name)
+    try:
+        services.share_corpus(corpus=corpus, is_shared="shared" in request.POST, by=request.user)
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+    else:
+        messages.success(request, "All organizers see this corpus." if corpus.is_shared else "It is shared no more.")
+    return redirect(corpus)
 
 
 @organizer_read

@@ -24,7 +24,7 @@ from evaluation.protocols.ranking.policy import (
 from evaluation.protocols.recipes import Average, DataSet, Gate, Ranking, Recipe, RecipeError, Track
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, missing_sets, phase_in_words, submission_phase
-from portal.challenges.selectors import editions_organised_by
+from portal.challenges.selectors import editions_organised_by, may_see_corpus
 from portal.core.labels import MISSING, moment_cell
 from portal.core.models import AuditEvent
 from portal.teams.models import Team
@@ -89,6 +89,7 @@ def edition_page(user: Any, edition: Edition, now: datetime) -> dict[str, Any]:
         "registration": phase_in_words(edition, "registration", now),
         "submissions": phase_in_words(edition, "submissions", now),
         "is_organizer": is_organizer,
+        "may_see_corpus": may_see_corpus(user, edition.corpus),
         "may_copy": is_organizer and user.is_organizer,
         "team": team,
         "organizers": edition.organizers.order_by("name", "email"),

@@ -39,7 +39,8 @@ class Job(models.Model):
     """One piece of background work: what to do, how far it is, how it ended.
 
     `claim` is the token of the process that holds the job; whoever lost it writes nothing any more.
-    `edition` names the edition it works for, whose organizers see it; empty for work on corpora and baselines.
+    `edition` names the edition it works for, whose organizers see it; empty for work on a corpus or a baseline, which
+    whoever may see `corpus` sees.
     `worker` is the worker that runs it, or ran it last; empty in a shell.
     `progress_from` and `progress_since` say where this attempt's current stage began, for the estimate.
     """
@@ -50,6 +51,7 @@ class Job(models.Model):
     title = models.CharField(max_length=200)
     parameters = models.JSONField(default=dict)
     edition = models.CharField(max_length=40, blank=True)
+    corpus = models.CharField(max_length=60, blank=True)
     after = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="followers")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

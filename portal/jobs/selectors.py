@@ -12,22 +12,25 @@ from django.shortcuts import get_object_or_404
 
 from portal.core.clock import read_clock
 from portal.core.labels import time_left
+from portal.core.steps import Step
 from portal.jobs.models import Job, JobEvent, Queue, State
 from portal.jobs.rules import remaining_time
 from portal.jobs.workers import Worker, known_workers
 
+# Which corpora somebody may see is known above.
+corpus_names_for = Step("portal.challenges.selectors.corpus_names_for")
 STARVED_AFTER = timedelta(minutes=2)
 
 
 def jobs_for(user: Any) -> QuerySet[Job]:
-    """The jobs that this person may see: the operator all, an organizer those of no edition and of their own."""
+    """The jobs that this person may see: the operator all, an organizer those of their editions and corpora."""
     jobs = Job.objects.select_related("created_by", "after")
     if user.is_staff:
         return jobs
     if not user.is_organizer:
         return jobs.none()
-    own = Q(edition="") | Q(edition__in=user.organized_editions.values("name"))
-    return jobs.filter(own)
+    of_corpora = Q(corpus="") | Q(corpus__in=corpus_names_for(user=user)) | Q(created_by=user)
+    return jobs.filter(Q(edition="") & of_corpora | Q(edition__in=user.organized_editions.values("name")))
 
 
 def job_for(user: Any, pk: Any) -> Job:

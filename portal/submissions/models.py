@@ -53,9 +53,10 @@ class System(models.Model):
         return reverse("systems:detail", args=[self.name])
 
     @property
-    def edition_name(self) -> str:
-        """Empty for a baseline without an edition."""
-        return self.edition.name if self.edition else ""
+    def place_of_work(self) -> dict[str, str]:
+        """Whose jobs on it are: those of its edition, or else of its corpus (arguments of `create_job`)."""
+        corpus = self.corpus.name if self.corpus else ""
+        return {"edition": self.edition.name} if self.edition else {"corpus": corpus}
 
 
 class Upload(models.Model):

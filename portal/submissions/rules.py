@@ -132,7 +132,7 @@ def _moment(time: datetime | None) -> str:
 class Relation(StrEnum):
     """What a visitor is to a system."""
 
-    ORGANIZER = "organizer"  # of its edition; of a baseline without an edition, any organizer
+    ORGANIZER = "organizer"  # of its edition; of a baseline without an edition, whoever may see its corpus
     TEAM = "team"
     OTHER = "other"
 

@@ -13,6 +13,7 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from portal.challenges.models import Edition
+from portal.challenges.selectors import corpora_for, may_see_corpus
 from portal.intake.report import IntakeReport
 from portal.jobs.models import Job, State
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, System, Upload
@@ -31,7 +32,7 @@ def _own(user: Any) -> Q:
     if not user.is_authenticated:
         return Q(pk__in=[])
     own = Q(edition__organizers=user) | Q(team__memberships__user=user)
-    return own | Q(edition=None) if user.is_organizer else own
+    return own | Q(edition=None, corpus__in=corpora_for(user)) if user.is_organizer else own
 
 
 def systems_for(user: Any, part: Part = Part.SPEECH) -> QuerySet[System]:
@@ -60,7 +61,7 @@ def relation_to(user: Any, system: System) -> Relation:
     if not user.is_authenticated:
         return Relation.OTHER
     if system.edition is None and system.team is None:
-        return Relation.ORGANIZER if user.is_organizer else Relation.OTHER
+        return Relation.ORGANIZER if may_see_corpus(user, system.corpus) else Relation.OTHER
     if system.edition is not None and system.edition.organizers.filter(pk=user.pk).exists():
         return Relation.ORGANIZER
     if system.team is not None and system.team.memberships.filter(user=user).exists():

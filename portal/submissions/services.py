@@ -102,10 +102,10 @@ def start_intake(*, submission: Submission, by: Any = None, run_here: bool = Fal
     job = create_job(
         kind="intake",
         title=f"Check of {submission}",
-        edition=submission.system.edition_name,
         parameters={"submission": submission.pk},
         by=by,
         run_here=run_here,
+        **submission.system.place_of_work,
     )
     submission.job = job
     submission.save(update_fields=["job"])

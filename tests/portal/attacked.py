@@ -64,7 +64,7 @@ def attacked(
             state,
             kind="vectors",
             title=f"Vectors of {one}",
-            edition=submission.system.edition_name,
+            **submission.system.place_of_work,
             parameters={"run": run.pk, "data_set": one},
         )
         for one in sets
@@ -74,7 +74,7 @@ def attacked(
         last,
         kind="attack",
         title=title,
-        edition=submission.system.edition_name,
+        **submission.system.place_of_work,
         parameters={"run": run.pk},
         after=vectors[-1],
         result=result if state == "succeeded" else {},
@@ -187,7 +187,7 @@ def recognised(submission, engine="moonshine-tiny", *, sets=("tones_trials_f",),
         state,
         kind="recognition",
         title=f"Recognition by {engine} · {submission.system}",
-        edition=submission.system.edition_name,
+        **submission.system.place_of_work,
         parameters={"run": run.pk},
         result=result if state == "succeeded" else {},
     )

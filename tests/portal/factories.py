@@ -57,8 +57,12 @@ def _tone_file(hertz):
 
 
 def make_corpus(name="tones", *, speakers=2, utterances=2, with_audio=True, **fields):
-    """Women and men in turn, each with so many utterances in the enrolment set and as many in the trial set."""
-    corpus = Corpus.objects.create(name=name, **{"layout": "manifest", "source": f"/speech/{name}"} | fields)
+    """Women and men in turn, each with so many utterances in the enrolment set and as many in the trial set.
+
+    All organizers see it, where nothing else is asked for.
+    """
+    defaults = {"layout": "manifest", "source": f"/speech/{name}", "is_shared": True}
+    corpus = Corpus.objects.create(name=name, **defaults | fields)
     sets = {key: _data_set(corpus, key) for key in ("enrolls", "trials_f", "trials_m")}
     for number in range(speakers):
         gender = (Gender.FEMALE, Gender.MALE)[number % 2]

@@ -19,7 +19,7 @@ FIELDS = {
 
 def anonymized(system, data_set, state="succeeded", seed=2022, method="mcadams-2022", **fields):
     """The run and the job that made the files of a data set."""
-    job = make_job(state, kind="anonymize", title=f"B2 on {data_set}", edition=system.edition_name)
+    job = make_job(state, kind="anonymize", title=f"B2 on {data_set}", **system.place_of_work)
     return AnonymizationRun.objects.create(
         submission=system.submissions.get(),
         data_set=data_set,

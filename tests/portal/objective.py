@@ -26,7 +26,7 @@ from tests.portal.factories import add_files, make_corpus, make_edition, make_jo
 def make_objective_run(submission, numbers, *, missing=(), state="succeeded"):
     """A finished run with these `Number`s; `missing` as (what, reason, is_ranked)."""
     said = [{"what": what, "reason": reason, "is_ranked": is_ranked} for what, reason, is_ranked in missing]
-    fields = {"title": f"Objective numbers of {submission}", "edition": submission.system.edition_name}
+    fields = {"title": f"Objective numbers of {submission}", **submission.system.place_of_work}
     numbers = list(numbers)
     unlike = sum(number.agrees is False for number in numbers)
     job = make_job(state, kind="objective", result={"missing": said, "disagreements": unlike}, **fields)

@@ -79,7 +79,8 @@ MATRIX = {
     "docs:recipe": OPEN,
     "corpora:list": FOR_ORGANIZERS,
     "corpora:import": FOR_ORGANIZERS,
-    "corpora:detail": FOR_ORGANIZERS,
+    "corpora:detail": FOR_ORGANIZERS,  # of a shared corpus; another's: challenges/test_sharing
+    "corpora:share": (LOGIN, 404, 405, 404),
     "corpora:speakers": FOR_ORGANIZERS,
     "corpora:utterances": FOR_ORGANIZERS,
     "corpora:utterance": FOR_ORGANIZERS,
@@ -386,6 +387,7 @@ POSTS = {
     "jobs:cancel": (LOGIN, 404, 302, 302),
     "jobs:again": (LOGIN, 404, 302, 302),
     "corpora:import": (LOGIN, 404, 422, 404),
+    "corpora:share": FOR_ORGANIZERS_TO_DO,
     "systems:new": (LOGIN, 404, 422, 404),
     "systems:new-training": (LOGIN, 404, 422, 404),
     "systems:new-attack": (LOGIN, 404, 422, 404),
@@ -425,7 +427,7 @@ def clients() -> dict[str, Client]:
 @pytest.fixture
 def addresses() -> dict[str, str]:
     """One address of each name, to objects that exist."""
-    corpus = Corpus.objects.create(name="little", layout="manifest", source="somewhere")
+    corpus = Corpus.objects.create(name="little", layout="manifest", source="somewhere", is_shared=True)
     speaker = Speaker.objects.create(corpus=corpus, name="a", gender="f")
     audio = store_bytes(b"not to be heard", ".flac")
     utterance = Utterance.objects.create(
@@ -459,6 +461,7 @@ def addresses() -> dict[str, str]:
         "account_reset_password_from_key": ["abc", "nonsense"],
         "accounts:revoke-token": [1],
         "corpora:detail": ["little"],
+        "corpora:share": ["little"],
         "corpora:speakers": ["little"],
         "corpora:utterances": ["little"],
         "corpora:utterance": ["little", "a-1"],

@@ -64,7 +64,7 @@ def codes(job):
 
 @pytest.mark.parametrize("name", ["speech v1.2", "日本", "<img src=x onerror=alert(1)>", "x" * 200])
 def test_folder_of_any_name_becomes_a_corpus_whose_pages_open(name, client, organizer, tmp_path):
-    assert run(write_manifest(tmp_path / name)).failure == ""
+    assert run(write_manifest(tmp_path / name), is_shared=True).failure == ""
     assert client.get("/corpora/little/").status_code == 200
     for data_set in DataSet.objects.all():
         assert client.get(data_set.get_absolute_url()).status_code == 200

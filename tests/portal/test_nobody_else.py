@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 OF_NO_TEAM = {
     "": "pages of the portal, accounts and health; what they show of teams is asked for below",
     "accounts": "one's own account; another's token: accounts/test_tokens",
-    "corpora": "corpora, which organizers share",
+    "corpora": "corpora of organizers: tests/portal/challenges/test_sharing",
     "docs": "the documentation and the shipped recipes",
     "editions": "the edition itself is public; what is the organizer's: tests/portal/teams/test_access",
     "leaderboard": "public once published: tests/portal/leaderboard",

@@ -37,7 +37,7 @@ def make_trained_on(*, speakers=3, utterances=2, name="b2-voices", targets=(), w
 
     `targets`: ids that the utterances have in turn, as an uploaded archive tells them.
     """
-    corpus = Corpus.objects.create(name="voices", layout="manifest", source="demo", is_synthetic=True)
+    corpus = Corpus.objects.create(name="voices", layout="manifest", source="demo", is_synthetic=True, is_shared=True)
     data_set = corpus.data_sets.create(name="voices_train", role="training")
     system = System.objects.create(name=name, title="B2 on voices", corpus=corpus, is_baseline=True)
     submission = system.submissions.create(version=1)
@@ -89,7 +89,7 @@ def training_set(submission):
 def make_training(submission, *, recipe=None, variant="none", seeds=(1, 2), epochs=None, ended=(), state="running"):
     """A training as its job leaves it: each seed with so many epochs, those of `ended` with their report."""
     recipe = recipe or with_variant(PRESETS["small"], variant)
-    job = make_job(state, kind="train-attacker", title="Train an attacker", edition=submission.system.edition_name)
+    job = make_job(state, kind="train-attacker", title="Train an attacker", **submission.system.place_of_work)
     run = EvaluationRun.objects.create(
         submission=submission,
         kind=EvaluationRun.Kind.TRAINING,

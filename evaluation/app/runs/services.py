@@ -75,11 +75,11 @@ def start_run(
     """
     run.code_version = code_version()
     run.save()
-    edition = run.submission.system.edition_name
+    place = run.submission.system.place_of_work
     jobs = [(kind, heading, {"data_set": name}) for kind, heading, name in data_set_jobs]
     for kind, heading, parameters in [*jobs, (job, title, {})]:
         after = create_job(
-            kind=kind, title=heading[:200], parameters={"run": run.pk} | parameters, edition=edition, by=by, after=after
+            kind=kind, title=heading[:200], parameters={"run": run.pk} | parameters, by=by, after=after, **place
         )
     run.job = after
     run.save(update_fields=["job"])

@@ -35,6 +35,7 @@ from evaluation.metrics.catalogue import (
     PITCH_CORRELATION_VOICED,
     Metric,
 )
+from portal.challenges.selectors import may_see_corpus
 from portal.core.drawing import DrawingError, answer_not_drawn, draughtsman
 from portal.core.exports import csv_response
 from portal.core.labels import decimals
@@ -261,6 +262,7 @@ def compare_page(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
         "file": file,
         "system": file.submission.system,
         "corpus": file.data_set.corpus,
+        "may_see_corpus": may_see_corpus(request.user, file.data_set.corpus),
         "measure": measure,
         "measures": measures,
         "own": _own_table(file, measure, measures),

@@ -55,7 +55,7 @@ needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the folder ../sha
 
 
 def import_speech(folder: Path, name: str) -> Corpus:
-    job = execute(start_import(folder=str(folder), name=name, run_here=True).pk)
+    job = execute(start_import(folder=str(folder), name=name, run_here=True, is_shared=True).pk)
     assert (job.state, job.failure) == (State.SUCCEEDED, "")
     return Corpus.objects.get(name=name)
 

@@ -44,7 +44,7 @@ FADED_TO = "heard.gains[{}].gain.value > 0.996 && heard.gains[{}].gain.value < 0
 
 def store_speech():
     """Two utterances of a woman and two of a man in trial sets, anonymised by B2 and measured."""
-    corpus = Corpus.objects.create(name="voices", layout="manifest", source="demo", is_synthetic=True)
+    corpus = Corpus.objects.create(name="voices", layout="manifest", source="demo", is_synthetic=True, is_shared=True)
     with (DEMO / "utterances.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     for gender in "fm":

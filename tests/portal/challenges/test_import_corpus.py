@@ -21,6 +21,7 @@ from portal.jobs.models import Job, State
 from portal.jobs.runner import JobReleased, execute
 from portal.jobs.services import NotPossible
 from portal.jobs.terminal import report_lines
+from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SHARED = Path(__file__).resolve().parents[4] / "shared"
@@ -262,10 +263,21 @@ def test_second_import_of_a_corpus_under_way_is_refused(corpus):
 
 def test_command_imports_and_tells_what_was_gained(corpus, capsys):
     call_command("import_corpus", str(corpus), "--name", "little")
-    assert (
-        "The corpus little gained 4 speakers, 12 utterances, 12 audio files, 3 data sets, 2 trial lists."
-        in capsys.readouterr().out
-    )
+    told = capsys.readouterr().out
+    assert "The corpus little gained 4 speakers, 12 utterances, 12 audio files, 3 data sets, 2 trial lists." in told
+    assert "No organizer sees it yet." in told
+    assert not Corpus.objects.get().is_shared
+
+
+def test_command_says_whose_a_new_corpus_is(corpus, capsys):
+    owner = make_organizer()
+    with pytest.raises(CommandError, match="No organizer's account has the address nobody"):
+        call_command("import_corpus", str(corpus), "--owner", "nobody@test.example")
+    call_command("import_corpus", str(corpus), "--name", "little", "--owner", owner.email)
+    call_command("import_corpus", str(corpus), "--name", "all", "--shared")
+    assert "No organizer sees it yet." not in capsys.readouterr().out
+    found = {one.name: (one.created_by, one.is_shared) for one in Corpus.objects.all()}
+    assert found == {"little": (owner, False), "all": (None, True)}
 
 
 def test_command_ends_with_a_sentence_for_a_bad_corpus(corpus, capsys):

@@ -60,7 +60,7 @@ def text_of(client, user, address):
 
 def test_list_submission_and_system_tell_one_count(client, submission):
     system = submission.system
-    listing = reverse("submissions:list", args=[system.edition_name])
+    listing = reverse("submissions:list", args=[system.edition.name])
     results = f"{system.get_absolute_url()}?version=1#disagreements"
     for person in people(submission):
         page = text_of(client, person, listing)

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db.models import Q
 
+from portal.accounts.models import User
 from portal.challenges.handlers import GAINED
+from portal.challenges.models import Corpus
 from portal.challenges.services import start_import
 from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.reading import detect_layout
@@ -19,6 +22,11 @@ from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
 from portal.jobs.terminal import ProgressPrinter, failure_report, report_lines, write_report
+
+UNSEEN = (
+    "No organizer sees it yet. The operator can name its owner or share it at /admin/challenges/corpus/; the options "
+    "--owner and --shared do so when a corpus is new."
+)
 
 
 class Command(BaseCommand):
@@ -33,6 +41,8 @@ class Command(BaseCommand):
         parser.add_argument("--resample", action="store_true", help="convert audio that is not 16 kHz")
         parser.add_argument("--report", type=Path, metavar="FILE", help="write every problem found to this CSV file")
         parser.add_argument("--synthetic", action="store_true", help="no real person speaks")
+        parser.add_argument("--owner", metavar="E-MAIL", help="the organizer whose corpus it is to be, if it is new")
+        parser.add_argument("--shared", action="store_true", help="share it with all organizers, if it is new")
 
     def handle(self, **options: Any) -> None:
         folder: Path = options["folder"].absolute()
@@ -49,10 +59,15 @@ class Command(BaseCommand):
         counts = job.result["gained"]
         gained = ", ".join(f"{counts[what]} {what.replace('_', ' ')}" for what in GAINED)
         self.stdout.write(f"The corpus {name} gained {gained}.")
+        if not Corpus.objects.filter(
+            Q(is_shared=True) | Q(created_by__isnull=False) | Q(editions__isnull=False), name=name
+        ):
+            self.stdout.write(UNSEEN)
 
     def _run(self, folder: Path, name: str, options: dict[str, Any]) -> Job:
         wanted = {name: options[name] for name in ("without_audio", "resample")}
         wanted |= {"layout": options["layout"] or "", "is_synthetic": options["synthetic"]}
+        wanted |= {"is_shared": options["shared"], "by": _find_owner(options["owner"])}
         if options["audio_root"]:
             wanted["audio_root"] = str(options["audio_root"].absolute())
         try:
@@ -61,6 +76,13 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         finished = execute(job.pk, ProgressPrinter(self.stdout.write))
         return finished or Job.objects.get(pk=job.pk)
+
+
+def _find_owner(address: str | None) -> User | None:
+    owner = User.objects.filter(email__iexact=address, is_organizer=True).first() if address else None
+    if address and owner is None:
+        raise CommandError(f"No organizer's account has the address {address}, given after --owner.")
+    return owner
 
 
 def _write_report(job: Job, file: Path) -> None:

@@ -136,7 +136,7 @@ class _Guide:
         if self.synthetic:
             self.say("Running a small challenge from its corpus to its leaderboard; this takes a minute or two")
         job = _newest("import-corpus", self.name) or start_import(
-            folder=str(self.folder), name=self.name, is_synthetic=self.synthetic, by=organizer
+            folder=str(self.folder), name=self.name, is_synthetic=self.synthetic, is_shared=True, by=organizer
         )
         finish_jobs([job], self.say)
         return Corpus.objects.get(name=self.name)
