@@ -71,6 +71,7 @@ def _make_study(evaluators: int, trials: int) -> Any:
         },
         screening={"sound": False, "headphones": "none"},
         lease_minutes=LEASE_MINUTES,
+        places_per_network=evaluators * MOST_ROUNDS,  # they all come from here
         is_simulated=True,
     )
 

@@ -122,6 +122,8 @@ class Study(models.Model):
     pay_per_hour = models.DecimalField(max_digits=6, decimal_places=2, default=12)
     currency = models.CharField(max_length=3, default="EUR")
     lease_minutes = models.PositiveSmallIntegerField(default=45)
+    # Places that one network address may take; None: a quarter of them
+    places_per_network = models.PositiveSmallIntegerField(null=True, blank=True)
 
     certificate = models.JSONField(default=dict, blank=True)
     stimuli = models.JSONField(default=dict, blank=True)  # what every stimulus file has in common, once they are made
@@ -348,7 +350,7 @@ class Session(_Row):
     far; the time gate. `tab`: the browser tab that may write; another one takes over by putting its own key here.
     `flagged_at`: when the rules of `listening.app.monitor.rules` last looked at it.
     `skips`: positions whose sound failed, in the order of the reports. Once: the trial moved to the end; twice: it was
-    given up.
+    given up. `network`: keyed hash of the address that it was begun from, for a day; no export has it.
     """
 
     class State(models.TextChoices):
@@ -380,6 +382,7 @@ class Session(_Row):
     questionnaire = models.JSONField(default=dict, blank=True)
     platform_data = models.JSONField(default=dict, blank=True)
     device = models.JSONField(default=dict, blank=True)
+    network = models.CharField(max_length=64, blank=True, default="")
     tab = models.CharField(max_length=40, blank=True)
     heard_until = models.DateTimeField(null=True, blank=True)
     skips = models.JSONField(default=list, blank=True)

@@ -16,6 +16,13 @@ from portal.jobs.periodic_tasks import periodic_task
 def expire_leases() -> None:
     """End sessions that were silent for too long, and offer their blocks again."""
     assignment.expire_leases(read_clock())
+    assignment.expire_silent(read_clock())
+
+
+@periodic_task(every=timedelta(minutes=10))
+def forget_networks() -> None:
+    """Forget from which network address a session was begun, a day after."""
+    assignment.forget_networks(read_clock())
 
 
 @periodic_task(every=timedelta(seconds=30))

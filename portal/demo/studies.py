@@ -35,6 +35,7 @@ NAME, TITLE = "demo-listening", "Demo listening test (systems of simulated teams
 SCREENING = DEFAULT_SCREENING | {"headphones": "none"}  # the link is tried on a phone, in a minute
 PLAN = {
     "evaluators": 6,
+    "places_per_network": 6,  # whoever tries the demo comes from one address
     "trials_per_evaluator": 8,
     "originals_per_evaluator": 4,
     "practice_trials": 1,

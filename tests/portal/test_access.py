@@ -577,7 +577,9 @@ def _of_a_team() -> dict[str, list[object]]:
 
 def _of_a_study() -> dict[str, list[object]]:
     """What the addresses of a launched study with a session and a rule are made of."""
-    study = make_study(edition=Edition.objects.get(name="little-edition"), evaluators=0, trials=0, systems=0)
+    study = make_study(
+        edition=Edition.objects.get(name="little-edition"), evaluators=0, trials=0, systems=0, places_per_network=9
+    )
     session = make_session(study)
     rule = study.exclusion_rules.create(session=session, reason="to be revoked")
     arguments: dict[str, list[object]] = {name: [study.name] for name in MATRIX if name.startswith("studies:")}

@@ -8,14 +8,13 @@ from django.utils import translation
 from django.utils.cache import patch_cache_control
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
-from rest_framework.throttling import BaseThrottle
 
 from listening import texts
 from listening.app.erasure import services
 from listening.app.models import Session
 from listening.app.sessions.forms import WithdrawalForm
 from listening.app.sessions.pages import choose_language, list_languages, session_frame
-from listening.app.sessions.views import session_view
+from listening.app.sessions.views import session_view, visitor_address
 from portal.core.clock import read_clock
 
 
@@ -41,8 +40,7 @@ def withdraw_by_code(request: HttpRequest) -> HttpResponse:
         status = 422 if form.is_bound else 200
         if form.is_valid():
             try:
-                visitor = str(BaseThrottle().get_ident(request))  # type: ignore[arg-type]  # behind our own proxy, too
-                found = services.withdraw_by_code(form.cleaned_data["code"], visitor, read_clock())
+                found = services.withdraw_by_code(form.cleaned_data["code"], visitor_address(request), read_clock())
                 status = 200 if found else 422
                 shown |= {"is_deleted": bool(found), "is_unknown": not found}
             except services.TooManyGuessesError:

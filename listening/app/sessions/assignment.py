@@ -1,5 +1,7 @@
 """Who holds which block: one is assigned whole to one session for the time of a lease, and again whole when it is lost.
 
+A session gets its block with its first trial. One network address holds at most its share of them at the same time.
+
 The row of the block is the truth: `holder` has it until `lease_expires_at`, and for good once it is finished. A sign of
 life extends a lease; what is overdue is expired by the scheduler each minute and whenever somebody needs a block. The
 end of a session frees or finishes its block and releases its completion code. Locks are always taken in this order: the
@@ -9,10 +11,11 @@ study (who assigns), a session, a block.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from math import ceil
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Case, Exists, F, IntegerField, OuterRef, QuerySet, Value, When
+from django.db.models import Case, Exists, F, IntegerField, OuterRef, Q, QuerySet, Value, When
 
 from listening.app.models import Block, Session, SessionEvent, Study
 from listening.app.sessions.platforms import release_code
@@ -22,6 +25,8 @@ EXTENDED_EVERY = timedelta(minutes=1)
 # So many times the length of a lease an open page extends it without an answer; then the last one runs out.
 LEASES_WITHOUT_ANSWER = 2
 MOST_OF_A_KIND = 1000
+NETWORKS_OF_A_STUDY, FEWEST_OF_A_NETWORK = 4, 3
+NETWORK_KEPT = timedelta(days=1)
 
 
 @transaction.atomic
@@ -48,6 +53,27 @@ def assign_block(session: Session, now: datetime) -> Block | None:
     block.offers += 1
     block.save(update_fields=["holder", "lease_expires_at", "offers"])
     return _take(session, block)
+
+
+def has_free_block(study: Study, now: datetime) -> bool:
+    """Whether somebody who came to the trials now would get a block."""
+    return study.blocks.filter(Q(holder=None) | Q(lease_expires_at__lte=now), is_finished=False).exists()
+
+
+def network_share(study: Study) -> int:
+    """How many places one network address may hold at once: as the study says, else a quarter of them."""
+    return study.places_per_network or max(FEWEST_OF_A_NETWORK, ceil(study.blocks.count() / NETWORKS_OF_A_STUDY))
+
+
+def is_share_taken(study: Study, network: str, now: datetime) -> bool:
+    """Whether those who came from this address hold all places that it may have."""
+    held = study.blocks.filter(holder__network=network, is_finished=False, lease_expires_at__gt=now)
+    return bool(network) and held.count() >= network_share(study)
+
+
+def is_silent(session: Session, now: datetime) -> bool:
+    """Whether nothing was heard of the session for the length of a lease."""
+    return now - (session.last_seen_at or session.started_at) >= _length(session.study)
 
 
 def extend_lease(session: Session, now: datetime) -> None:
@@ -109,6 +135,28 @@ def expire_leases(now: datetime, *, study: Study | None = None, but: Session | N
             release_block(session, finished=False)  # of a session that had ended before, too
             expired += 1
     return expired
+
+
+def expire_silent(now: datetime) -> int:
+    """End the sessions that were left before they had a place; how many. Who has not consented may come back."""
+    waiting = Session.objects.filter(state=Session.State.ACTIVE, is_preview=False, consented_at__isnull=False)
+    expired = 0
+    for found in waiting.filter(held_block=None, block=None).select_related("study"):
+        if not is_silent(found, now):
+            continue
+        with transaction.atomic():
+            locked = waiting.select_for_update(skip_locked=True, of=("self",), no_key=True)
+            session = locked.filter(pk=found.pk, block=None).first()
+            if session is not None and is_silent(session, now):
+                end_session(session, Session.State.EXPIRED, now)
+                expired += 1
+    return expired
+
+
+def forget_networks(now: datetime) -> int:
+    """Forget where sessions of more than a day ago were begun from, but while they hold a place; of how many."""
+    old = Session.objects.filter(started_at__lte=now - NETWORK_KEPT).exclude(network="")
+    return old.exclude(state=Session.State.ACTIVE, held_block__isnull=False).update(network="")
 
 
 # The end of a session --------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Crowd platforms: what they put into an address, completion codes, where they may frame a page; Prolific's API.
 
 A session's completion code is released at its end; before it no page, reply or row holds one. A study on an own link or
-on Mechanical Turk gets a random code for each session, Prolific the one that the study holds for the outcome; who
-withdraws or loses their block gets none.
+on Mechanical Turk gets a random code for each session, Prolific the one that the study holds for the outcome. What is
+no completed test is told apart by what its code begins with (`PREFIXES`); where Prolific has no code for that, it is a
+reference to ask for pay with. Who is screened out or withdraws, or loses a place without an answer, gets none.
 
 All ids come from the address bar and are unproven; they are checked for their shape here and for their truth, where the
 study asks for it, by Prolific's API: one question, answered by a `Submission`, by None where there is none, or by
@@ -18,7 +19,9 @@ import logging
 import re
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from ipaddress import ip_address, ip_network
 from urllib.parse import quote, urlencode, urlsplit
 
 from django.conf import settings
@@ -43,8 +46,16 @@ OUTCOME_OF_STATE = {
     Session.State.FAILED_ATTENTION: "failed-attention",
     Session.State.TECHNICAL: "technical",
 }
+# Of codes that are made here, of every end that is no completed test.
+PREFIXES = {
+    Session.State.FINISHED: "",
+    Session.State.FAILED_ATTENTION: "CHECK-",
+    Session.State.TECHNICAL: "TECH-",
+    Session.State.EXPIRED: "PART-",
+}
 # Without the signs that look like others: a code may be typed by hand.
 ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
+REFERENCE = re.compile(rf"({'|'.join(filter(None, PREFIXES.values()))})[{ALPHABET}]{{5}}-[{ALPHABET}]{{5}}")
 
 
 class ArrivalError(ValueError):
@@ -70,8 +81,8 @@ def read_arrival(plan: PlatformPlan, query: Mapping[str, str]) -> Arrival:
     if plan.platform == Study.Platform.MTURK and found["session"] in {"", MTURK_PREVIEW}:
         return Arrival(is_preview=True)
     problems = [plan.parameters[part] for part, value in found.items() if value and not ID.fullmatch(value)]
-    if plan.platform != Study.Platform.OWN and not found["person"]:
-        problems.append(plan.parameters["person"])
+    if plan.platform != Study.Platform.OWN:
+        problems += [plan.parameters[part] for part in ("person", "session") if not found[part]]
     if problems:
         names = ", ".join(dict.fromkeys(problems))
         raise ArrivalError(
@@ -107,9 +118,21 @@ def person_key(study: Study, person: str) -> str:
     return salted_hmac("listening.person", f"{study.pk}:{study.platform}:{person}", algorithm="sha256").hexdigest()
 
 
+def network_key(study: Study, address: str) -> str:
+    """The keyed hash of a network address in this study; of IPv6 of its /64, which one line has. Empty for none."""
+    if not address:
+        return ""
+    with suppress(ValueError):
+        found = ip_address(address)
+        address = str(ip_network((found, 64), strict=False) if found.version == 6 else found)
+    return salted_hmac("listening.network", f"{study.pk}:{address}", algorithm="sha256").hexdigest()
+
+
 def way_back(session: Session) -> str:
-    """Prolific's address that takes the session's code; empty elsewhere and while there is no code."""
+    """Prolific's address that takes the session's code; empty elsewhere and while there is no code of Prolific's."""
     if session.study.platform != Study.Platform.PROLIFIC or not session.completion_code:
+        return ""
+    if REFERENCE.fullmatch(session.completion_code):
         return ""
     return f"{PROLIFIC_END}?{urlencode({'cc': session.completion_code})}"
 
@@ -230,14 +253,23 @@ def release_code(session: Session) -> str:
 
 
 def _code_for(session: Session) -> str:
-    outcome = OUTCOME_OF_STATE.get(Session.State(session.state))
-    if outcome is None or session.is_preview:
+    state = Session.State(session.state)
+    if session.is_preview:
         return ""
-    if session.study.platform != Study.Platform.PROLIFIC:
-        return "-".join("".join(secrets.choice(ALPHABET) for _ in range(5)) for _ in range(2))
+    if session.study.platform == Study.Platform.PROLIFIC and (code := _prolific_code(session.study, state)):
+        return code
+    if state not in PREFIXES or (state == Session.State.EXPIRED and not session.answers.exists()):
+        return ""
+    if session.study.platform == Study.Platform.PROLIFIC and state == Session.State.FINISHED:
+        return ""  # such a study cannot be launched; a session in it still has to end
+    return PREFIXES[state] + "-".join("".join(secrets.choice(ALPHABET) for _ in range(5)) for _ in range(2))
+
+
+def _prolific_code(study: Study, state: Session.State) -> str:
     try:
-        codes = parse_platform(session.study).codes
-    except PlanError:  # such a study cannot be launched; a session in it still has to end
+        codes = parse_platform(study).codes
+    except PlanError:
         return ""
     # Who finishes in good faith is paid: without a code of its own, a failed check gets the one for all.
+    outcome = OUTCOME_OF_STATE.get(state, "")
     return codes.get(outcome, codes.get("complete", "") if outcome == "failed-attention" else "")

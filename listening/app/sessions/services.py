@@ -1,24 +1,36 @@
 """From the address that a person opened to their trials: joining a study, its steps, and what each one changes.
 
-One person has one session in a study, however often they come. Nothing here needs a cookie: the session's own address
-is the credential, and a platform's frame may block the rest. Each function of a step is one transaction on the locked
-session and does nothing, when its step is over already: what is sent twice, or from an old page, changes nothing.
+One person has one session in a study, however often they come. Whoever comes under another submission of the platform
+never sees it: they begin anew, once the platform confirms them or the first session is over. Nothing here needs a
+cookie: the session's own address is the credential, and a platform's frame may block the rest. Each function of a step
+is one transaction on the locked session and does nothing, when its step is over already: what is sent twice, or from an
+old page, changes nothing. Locks are taken in this order: study, person, session, block.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from listening.app.models import Participant, Session, Study
 from listening.app.sessions import platforms, screening
-from listening.app.sessions.assignment import assign_block, end_session, extend_lease, note
+from listening.app.sessions.assignment import (
+    assign_block,
+    end_session,
+    extend_lease,
+    has_free_block,
+    is_share_taken,
+    is_silent,
+    network_share,
+    note,
+)
 from listening.app.sessions.platforms import Arrival, ArrivalError, person_key
 from listening.app.sessions.selectors import STEPS, list_steps, read_screening, session_for
 from listening.app.studies.selectors import ShownText, shown_text
@@ -28,14 +40,22 @@ Step = Session.Step
 State = Session.State
 DEVICE_FIELDS = ("context_state", "sample_rate", "screen")
 LONGEST_AGENT = 300
+# Sessions that may begin: from one address as many as it may take places, in all some for each place.
+NETWORK_WINDOW, STUDY_WINDOW = timedelta(hours=1), timedelta(minutes=10)
+STARTS_PER_PLACE, FEWEST_STARTS = 4, 60
+ALREADY = gettext_lazy("You have already taken part in this study.")
 
 
 class NoPlaceError(Exception):
-    """All places are taken just now, or the study takes nobody."""
+    """No place is to be had: ``full`` as all are taken, ``network`` as one address has its share, or ``state``."""
 
 
 class NotOpenError(Exception):
     """Nobody can begin just now; the message says so in the language of the page."""
+
+
+class TooManyError(NotOpenError):
+    """Too many have begun just now, from one address or in all."""
 
 
 def study_of_link(key: str) -> Study:
@@ -43,11 +63,16 @@ def study_of_link(key: str) -> Study:
     return get_object_or_404(Study, link_key=key, launched_at__isnull=False)
 
 
-def join(study: Study, plan: PlatformPlan, arrival: Arrival, *, language: str, agent: str, now: datetime) -> Session:
+def join(
+    study: Study, plan: PlatformPlan, arrival: Arrival, *, language: str, agent: str, network: str, now: datetime
+) -> Session:
     """The session of the person who came; a new one if they have none. Ten calls at once give one session.
 
+    Args:
+        network: keyed hash of the address they come from; empty where it is unknown.
+
     Raises:
-        NotOpenError: they have none, and the study takes nobody just now.
+        NotOpenError: they would begin, and the study takes nobody just now, or not them.
         ArrivalError: the platform says that there is no such person at work on the study.
     """
     if arrival.is_preview:
@@ -55,39 +80,51 @@ def join(study: Study, plan: PlatformPlan, arrival: Arrival, *, language: str, a
     known = find_session(study, arrival)
     if known is None:
         _check_open(study)
-    proof = "" if known is not None and _is_settled(known, arrival) else _proof(plan, arrival)
+    proof = "" if known is not None and _is_settled(known) else _proof(plan, arrival)
     with transaction.atomic():
-        session = _join(study, arrival, language=language, agent=agent)
-        _remember(session, arrival, proof)
+        if known is None:  # whoever comes second waits here, and then sees the session of the first
+            study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+        session = _join(study, arrival, proof, language=language, agent=agent, network=network, now=now)
+        if session.state == State.ACTIVE:
+            told = {**arrival.data, **({"proof": proof} if proof else {})}
+            session.platform_data = session.platform_data | told
         session.last_seen_at = now
         session.save(update_fields=["last_seen_at", "platform_data"])
     return session
 
 
 @transaction.atomic
-def start_again(session: Session) -> Session:
+def start_again(session: Session, network: str, now: datetime) -> Session:
     """A new session for somebody whose block went to another; what they answered before stays as it is.
 
     Raises:
         NotOpenError: the study takes nobody just now, or this session did not end that way.
     """
+    study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=session.study_id)
     participant = Participant.objects.select_for_update(no_key=True).get(pk=session.participant_id)
     newest = participant.sessions.filter(is_preview=False).order_by("-pk").first()
-    if newest is not None and newest.state == Session.State.ACTIVE:
+    if newest is not None and newest.state == State.ACTIVE and _is_alike(newest, session.platform_data):
         return newest
-    if newest is None or newest.state != Session.State.EXPIRED:
-        raise NotOpenError(_("You have already taken part in this study."))
-    _check_open(session.study)
-    data = newest.platform_data.get("next", newest.platform_data)
-    return _begin(participant, language=session.language, device=session.device, data=data)
+    if newest is None or newest.state != State.EXPIRED:
+        raise NotOpenError(ALREADY)
+    _check_open(study)
+    _check_starts(study, network, now)
+    data = newest.platform_data.get("next", newest.platform_data)  # "next": of an earlier version
+    return _begin(study, participant, language=session.language, device=session.device, network=network, data=data)
 
 
 def find_session(study: Study, arrival: Arrival) -> Session | None:
-    """The newest session of the person who came; None for whoever is new or names nobody."""
+    """The newest session that the person who came has under this submission; None where they have none."""
     if not arrival.person:
         return None
     found = Session.objects.filter(participant__study=study, participant__person_key=person_key(study, arrival.person))
-    return found.filter(is_preview=False).order_by("-pk").first()
+    newest = found.filter(is_preview=False).order_by("-pk").first()
+    return newest if newest is not None and _is_alike(newest, arrival.data) else None
+
+
+def _is_alike(session: Session, data: Mapping[str, str]) -> bool:
+    """Whether a session belongs to this submission of the platform."""
+    return str(session.platform_data.get("session", "")) == data.get("session", "")
 
 
 def _check_open(study: Study) -> None:
@@ -97,47 +134,80 @@ def _check_open(study: Study) -> None:
         raise NotOpenError(_("This study is paused just now. Please try again later with the same link."))
 
 
-def _join(study: Study, arrival: Arrival, *, language: str, agent: str) -> Session:
+def _check_starts(study: Study, network: str, now: datetime) -> None:
+    """Refuse a start that is one too many; the caller holds the study's row.
+
+    Raises:
+        TooManyError: from this address within an hour, or in all within ten minutes.
+    """
+    starts = study.sessions.filter(is_preview=False)
+    here = starts.filter(network=network, started_at__gt=now - NETWORK_WINDOW)
+    if network and here.count() >= network_share(study):
+        raise TooManyError(
+            _("Many people have begun this test from your network within an hour. Please try again in an hour.")
+        )
+    most = max(FEWEST_STARTS, STARTS_PER_PLACE * study.blocks.count())
+    if starts.filter(started_at__gt=now - STUDY_WINDOW).count() >= most:
+        raise TooManyError(_("Very many people are beginning this test just now. Please try again in ten minutes."))
+
+
+def _join(
+    study: Study, arrival: Arrival, proof: str, *, language: str, agent: str, network: str, now: datetime
+) -> Session:
     key = person_key(study, arrival.person) if arrival.person else secrets.token_hex(32)
-    participant, _is_new = study.participants.get_or_create(person_key=key, defaults={"platform_id": arrival.person})
-    # Whoever comes second waits here, and then sees the session of the first.
-    participant = Participant.objects.select_for_update(no_key=True).get(pk=participant.pk)
-    newest = participant.sessions.filter(is_preview=False).order_by("-pk").first()
-    if newest is not None:
-        return newest
-    return _begin(participant, language=language, device={"agent": agent[:LONGEST_AGENT]}, data={})
+    participant = study.participants.select_for_update(no_key=True).filter(person_key=key).first()
+    if participant is not None:
+        newest = participant.sessions.filter(is_preview=False).order_by("-pk").first()
+        if newest is not None and _is_alike(newest, arrival.data):
+            return newest
+        if newest is not None:
+            _make_way(newest, proof, now)
+    _check_starts(study, network, now)
+    participant = participant or study.participants.create(person_key=key, platform_id=arrival.person)
+    device = {"agent": agent[:LONGEST_AGENT]}
+    return _begin(study, participant, language=language, device=device, network=network, data={})
 
 
-def _begin(participant: Participant, *, language: str, device: dict[str, object], data: dict[str, str]) -> Session:
-    study = participant.study
+def _make_way(first: Session, proof: str, now: datetime) -> None:
+    """End a person's session under another submission, so that they can begin anew.
+
+    What only claims to be the same person takes nothing from somebody who is listening.
+
+    Raises:
+        NotOpenError: the session is over for good, or somebody may be at work in it.
+    """
+    first = session_for(first.token, lock=True)
+    if first.state == State.ACTIVE:
+        is_theirs = proof == platforms.CONFIRMED
+        if not (is_theirs or first.consented_at is None or is_silent(first, now)):
+            raise NotOpenError(
+                _(
+                    "Somebody is taking part under your name on the platform, in another submission. If that was you, "
+                    "go on there; if you gave it back, try again in %(minutes)d minutes."
+                )
+                % {"minutes": first.study.lease_minutes}
+            )
+        end_session(first, State.EXPIRED, now, reason="other-submission")
+    elif first.state not in {State.EXPIRED, State.TECHNICAL}:
+        raise NotOpenError(ALREADY)
+
+
+def _begin(
+    study: Study, participant: Participant, *, language: str, device: Any, network: str, data: dict[str, str]
+) -> Session:
     return study.sessions.create(
-        participant=participant, language=language, device=device, platform_data=data, is_simulated=study.is_simulated
+        participant=participant,
+        language=language,
+        device=device,
+        network=network,
+        platform_data=data,
+        is_simulated=study.is_simulated,
     )
 
 
-def _remember(session: Session, arrival: Arrival, proof: str) -> None:
-    """Keep what the platform told; a session that has ended keeps the assignment under which it was done.
-
-    One that lost its block keeps a newer assignment beside it, for the session that may follow.
-    """
-    told = {**arrival.data, **({"proof": proof} if proof else {})}
-    is_other = arrival.data.get("session") != session.platform_data.get("session")
-    if session.state == Session.State.ACTIVE:
-        if session.platform_data and is_other:
-            note(session, "platform-session-changed")
-        session.platform_data = session.platform_data | told
-    elif session.state == Session.State.EXPIRED and is_other:
-        session.platform_data = session.platform_data | {"next": told}
-
-
-def _is_settled(known: Session, arrival: Arrival) -> bool:
-    """Whether there is nothing to ask: the submission was confirmed before, or is over and only its end is shown.
-
-    Under another submission somebody else may use the name of this person.
-    """
-    is_same = arrival.data.get("session", "") == known.platform_data.get("session", "")
-    is_confirmed = known.platform_data.get("proof") == platforms.CONFIRMED
-    return is_same and (is_confirmed or known.state != Session.State.ACTIVE)
+def _is_settled(known: Session) -> bool:
+    """Whether there is nothing to ask: the submission was confirmed before, or is over and only its end is shown."""
+    return known.platform_data.get("proof") == platforms.CONFIRMED or known.state != State.ACTIVE
 
 
 def _proof(plan: PlatformPlan, arrival: Arrival) -> str:
@@ -157,19 +227,18 @@ def _proof(plan: PlatformPlan, arrival: Arrival) -> str:
 
 @transaction.atomic
 def give_consent(token: str, now: datetime) -> Session:
-    """Consent is given, and with it comes a block: from here on audio is served.
+    """Consent is given: from here on sounds are served. A place is taken only when the trials are reached.
 
     Raises:
-        NoPlaceError: there is no block to be had; nothing is kept.
+        NoPlaceError: there is none to be had just now; nothing is kept.
     """
-    study = Study.objects.select_for_update(no_key=True, of=("self",)).get(sessions__token=token)
     session = session_for(token, lock=True)
     if not _stands_at(session, Step.CONSENT):
         return session
-    if study.state != Study.State.OPEN and not session.is_preview:
-        raise NoPlaceError
-    if assign_block(session, now) is None:
-        raise NoPlaceError
+    if not session.is_preview:
+        _require_open(session.study)
+        if not has_free_block(session.study, now):
+            raise NoPlaceError("full")
     session.consented_at = now
     session.save(update_fields=["consented_at"])
     _go_on(session, now)
@@ -228,11 +297,28 @@ def answer_headphone_check(token: str, kind: str, attempt: int, given: Sequence[
 
 @transaction.atomic
 def begin_trials(token: str, now: datetime) -> Session:
-    """The role play was read: time runs from here."""
+    """The role play was read: the session gets its place, and time runs from here.
+
+    Raises:
+        NoPlaceError: there is none to be had just now; they may try again.
+    """
+    study = Study.objects.select_for_update(no_key=True, of=("self",)).get(sessions__token=token)
     session = session_for(token, lock=True)
-    if _stands_at(session, Step.ROLE_PLAY):
-        _go_on(session, now)
+    if not _stands_at(session, Step.ROLE_PLAY):
+        return session
+    if not session.is_preview:
+        _require_open(study)
+        if is_share_taken(study, session.network, now):
+            raise NoPlaceError("network")
+    if assign_block(session, now) is None:
+        raise NoPlaceError("full")
+    _go_on(session, now)
     return session
+
+
+def _require_open(study: Study) -> None:
+    if study.state != Study.State.OPEN:
+        raise NoPlaceError("state")
 
 
 @transaction.atomic

@@ -21,13 +21,14 @@ from django.utils import translation
 from django.utils.cache import patch_cache_control
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
+from rest_framework.throttling import BaseThrottle
 
 from listening.app.models import Session, Study
 from listening.app.sessions import answers, pages, screening, services
 from listening.app.sessions.forms import LanguageForm
 from listening.app.sessions.media import Unavailable, clip_for, send
 from listening.app.sessions.payloads import MOST_BYTES_OF_BOARD, Refused
-from listening.app.sessions.platforms import ArrivalError, allow_platform, read_arrival
+from listening.app.sessions.platforms import ArrivalError, allow_platform, network_key, read_arrival
 from listening.app.sessions.selectors import describe_state, session_for
 from listening.app.studies.settings import parse_platform
 from portal.core.clock import read_clock
@@ -55,6 +56,11 @@ def session_view(view: View) -> View:
 def finish_response(response: HttpResponse, study: Study, *, may_submit: bool = False) -> HttpResponse:
     patch_cache_control(response, private=True, no_store=True)
     return allow_platform(response, study, may_submit=may_submit)
+
+
+def visitor_address(request: HttpRequest) -> str:
+    """The network address that a request comes from, behind our own proxy, too."""
+    return str(BaseThrottle().get_ident(request) or "")  # type: ignore[arg-type]
 
 
 # Joining ------------------------------------------------------------------------------------------
@@ -85,15 +91,26 @@ def _join(request: HttpRequest, study: Study, language: str) -> HttpResponse:
         if study.platform == Study.Platform.OWN and request.method != "POST":
             # Only a tap makes a session: programs that look at links make none.
             return render(request, "listening/sessions/welcome.html", shown | {"study_state": study.state})
-        agent = request.headers.get("User-Agent", "")
-        session = services.join(study, plan, arrival, language=language, agent=agent, now=read_clock())
+        told = {"agent": request.headers.get("User-Agent", ""), "network": _network(request, study)}
+        session = services.join(study, plan, arrival, language=language, now=read_clock(), **told)
     except (ArrivalError, services.NotOpenError) as reason:
-        status = 400 if isinstance(reason, ArrivalError) else 403
-        return render(request, "listening/sessions/no_entry.html", shown | {"reason": str(reason)}, status=status)
+        return _no_entry(request, study, reason, shown)
     response = redirect(session)
     if not arrival.person:
         _remember(request, response, study, session)
     return response
+
+
+def _no_entry(request: HttpRequest, study: Study, reason: Exception, shown: dict[str, Any]) -> HttpResponse:
+    """The page of who cannot begin: why, and what to do on the platform."""
+    too_many = 429 if isinstance(reason, services.TooManyError) else 403
+    status = 400 if isinstance(reason, ArrivalError) else too_many
+    shown |= {"reason": str(reason), "study": study}
+    return render(request, "listening/sessions/no_entry.html", shown, status=status)
+
+
+def _network(request: HttpRequest, study: Study) -> str:
+    return network_key(study, visitor_address(request))
 
 
 def _cookie(study: Study) -> str:
@@ -147,8 +164,8 @@ def step(request: HttpRequest, session: Session, step: str) -> HttpResponse:
         return render(request, *pages.current_page(session, form), status=422)
     try:
         _take(session, form, request.POST)
-    except services.NoPlaceError:
-        return render(request, *pages.current_page(session, no_place=True), status=409)
+    except services.NoPlaceError as reason:
+        return render(request, *pages.current_page(session, no_place=str(reason)), status=409)
     return redirect(session)
 
 
@@ -172,10 +189,9 @@ def _take(session: Session, form: Any, given: QueryDict) -> None:
 def _start_again(request: HttpRequest, session: Session) -> HttpResponse:
     """Begin anew after the block went to somebody else."""
     try:
-        return redirect(services.start_again(session))
+        return redirect(services.start_again(session, _network(request, session.study), read_clock()))
     except services.NotOpenError as reason:
-        shown = pages.session_frame(session) | {"reason": str(reason)}
-        return render(request, "listening/sessions/no_entry.html", shown, status=403)
+        return _no_entry(request, session.study, reason, pages.session_frame(session))
 
 
 @require_safe

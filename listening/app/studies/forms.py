@@ -135,6 +135,7 @@ SECTIONS = {
         (
             *("platform", "parameter_person", "parameter_study", "parameter_session", "code_complete"),
             *("code_screened_out", "code_failed_attention", "code_technical", "confirm_by_api", "lease_minutes"),
+            *("places_per_network",),
         ),
     ),
 }
@@ -330,6 +331,14 @@ class StudyForm(forms.Form):
     code_technical = LineField(label="Code for a technical fault", required=False, max_length=64)
     confirm_by_api = forms.BooleanField(label="Confirm each submission with Prolific", required=False)
     lease_minutes = WholeField("Release an inactive participant's place after (minutes)", 5, 24 * 60)
+    places_per_network = WholeField(
+        "Places for one network address at most",
+        1,
+        MOST_EVALUATORS,
+        "So many may hold a place at the same time and begin within an hour. Empty: a quarter of the places, and at "
+        "least 3. Raise it for a laboratory or a class.",
+        required=False,
+    )
 
     def __init__(self, data: Any = None, *, study: Study) -> None:
         self.study = study

@@ -88,7 +88,7 @@ def evaluator_link(study: Study, request: HttpRequest) -> tuple[str, str]:
     if study.platform == Study.Platform.MTURK:
         return address, "This is the address of an external question; Mechanical Turk adds its parameters by itself."
     person = study.platform_settings.get("parameters", {}).get("person") or DEFAULT_PARAMETERS["own"]["person"]
-    return address, f"Add ?{person}=ID for one personal link each."
+    return address, f"Add ?{person}=ID for one personal link each, with IDs that nobody can guess."
 
 
 def plan_facts(study: Study) -> list[tuple[str, str]]:
@@ -260,6 +260,7 @@ def _platform(study: Study) -> list[tuple[str, str]]:
         *facts,
         ("Pay", f"{study.pay_per_hour} {study.currency} per hour"),
         ("An inactive participant's place is released", f"after {study.lease_minutes} min"),
+        ("Places for one network address", f"at most {study.places_per_network or 'a quarter'}"),
     ]
 
 

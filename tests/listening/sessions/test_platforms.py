@@ -135,6 +135,16 @@ def test_name_of_a_confirmed_person_opens_nothing_under_another_submission(fake)
 
 
 @pytest.mark.django_db
+def test_criterion_32_whom_prolific_confirms_under_another_submission_begins_anew(fake):
+    study = make_study(platform="prolific", platform_settings=CONFIRMING, screening=PLAIN)
+    first = to_trials(study, PERSON)
+    Prolific.submissions["submission-2"] = (200, body_of())
+    second = Visit(study, PERSON | {"SESSION_ID": "submission-2"})
+    assert (second.session.step, second.session.platform_data["proof"]) == ("consent", "confirmed")
+    assert (first.session.state, second.session.participant) == ("expired", first.session.participant)
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("state", ["finished", "technical"])
 def test_who_came_while_prolific_was_silent_sees_the_end_after_the_submission_is_over(fake, state):
     study = make_study(platform="prolific", platform_settings=CONFIRMING, screening=PLAIN)
