@@ -9,19 +9,28 @@ from __future__ import annotations
 
 import hashlib
 import math
-import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, get_type_hints
+
+from common.errors import ProblemsError
+from common.toml_files import parse_toml
 
 T = TypeVar("T")
 
 FOLDER = Path(__file__).parent
 WEIGHT_TOLERANCE = 1e-9
 LARGEST_EER = 100
+LARGEST_RATE = 1000  # per cent; a word error rate may pass 100
+LARGEST_NUMBER = 10**12
+MOST_PROBLEMS = 100  # of a recipe that are told
+NUMBER = f"a finite number of at most {len(str(LARGEST_NUMBER)) - 1} digits"
+COUNT = f"a whole number from 0 to {LARGEST_NUMBER:,}"
+_NAMES_SHOWN, _CHARACTERS_SHOWN = 30, 80
 POLICIES = ("cumulative", "interval")
 BETTER = ("lower", "higher")
 ROLES = ("enrolment", "trial", "recognition", "emotion", "training", "joint")
@@ -294,13 +303,15 @@ def parse_recipe(text: str, *, file: str, metric_problem: Callable[[str, str], s
         RecipeError: as `read_recipe`, with every problem of the file.
     """
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RecipeError(f"{file}: expected a readable TOML file, found: {error}.") from error
+        table = parse_toml(text, file)
+    except ProblemsError as error:
+        raise RecipeError(*error.problems) from error
     reader = _RecipeReader(table, metric_problem or (lambda *_: ""))
     recipe = reader.recipe()
     if recipe is None or reader.problems:
-        raise RecipeError(*(f"{file}: {problem}" for problem in reader.problems))
+        told = [f"{file}: {problem}" for problem in islice(reader.problems, MOST_PROBLEMS)]
+        more = len(reader.problems) - len(told)
+        raise RecipeError(*told, *([f"{file}: {more:,} more problems."] if more else []))
     return recipe
 
 
@@ -310,18 +321,17 @@ class TableReader:
     Keeps in `problems`, in the order of the file, one sentence for each thing that is wrong."""
 
     def __init__(self) -> None:
-        self.problems: list[str] = []
+        self.problems: dict[str, None] = {}  # in order, each once
 
     def add_problem(self, sentence: str) -> None:
         """Keep a sentence, once."""
-        if sentence not in self.problems:
-            self.problems.append(sentence)
+        self.problems[sentence] = None
 
-    def one_of(self, found: str, allowed: Iterable[str], place: str) -> None:
+    def one_of(self, found: str, allowed: Collection[str], place: str) -> None:
         """A problem unless the value is one of those allowed."""
-        names = list(allowed)
-        if found not in names:
-            self.add_problem(f"{place}: expected one of {', '.join(names)}, found “{found}”.")
+        if found not in allowed:
+            names = ", ".join([*islice(allowed, _NAMES_SHOWN), *(["…"] if len(allowed) > _NAMES_SHOWN else [])])
+            self.add_problem(f"{place}: expected one of {names}, found {shown(found)}.")
 
     def tables(self, table: dict[str, Any], key: str) -> list[tuple[str, Any]]:
         """The named tables below a key, which is taken out; there has to be one."""
@@ -350,7 +360,7 @@ class TableReader:
         known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
         for name in table:
             if name not in known or name in built:
-                self.add_problem(f"{place}: expected the fields {', '.join(known)}, found “{name}”.")
+                self.add_problem(f"{place}: expected the fields {', '.join(known)}, found {shown(name)}.")
         values = dict(built)
         for name, field in known.items():
             if name in built:
@@ -367,15 +377,14 @@ class TableReader:
         if hint.startswith("tuple"):
             return self._list(found, hint.removeprefix("tuple["), place)
         number = is_number(found)
-        fits = {
-            "<class 'str'>": isinstance(found, str),
-            "<class 'bool'>": isinstance(found, bool),
-            "<class 'float'>": number,
-            "float | None": number,
-            "int | None": isinstance(found, int) and number,
-        }
-        if not fits.get(hint, False):
-            wanted = "a finite number" if "float" in hint else hint.removeprefix("<class '").removesuffix("'>")
+        wanted, fits = {
+            "<class 'str'>": ("str", isinstance(found, str)),
+            "<class 'bool'>": ("bool", isinstance(found, bool)),
+            "<class 'float'>": (NUMBER, number),
+            "float | None": (NUMBER, number),
+            "int | None": (COUNT, number and isinstance(found, int) and found >= 0),
+        }[hint]
+        if not fits:
             self.add_problem(f"{place}: expected {wanted}, found {shown(found)}.")
         return found
 
@@ -388,7 +397,7 @@ class TableReader:
         for row in found.values():
             for value in row.values():
                 if not is_number(value):
-                    self.add_problem(f"{place}: expected a finite number, found “{value}”.")
+                    self.add_problem(f"{place}: expected {NUMBER}, found {shown(value)}.")
         return MappingProxyType({split: MappingProxyType(dict(row)) for split, row in found.items()})
 
     def _list(self, found: Any, hint: str, place: str) -> tuple[Any, ...]:
@@ -400,9 +409,9 @@ class TableReader:
         for value in found:
             if hint.startswith("str"):
                 if not isinstance(value, str):
-                    self.add_problem(f"{place}: expected texts in quotation marks, found “{value}”.")
+                    self.add_problem(f"{place}: expected texts in quotation marks, found {shown(value)}.")
             elif not is_number(value):
-                self.add_problem(f"{place}: expected a finite number, found “{value}”.")
+                self.add_problem(f"{place}: expected {NUMBER}, found {shown(value)}.")
         return tuple(found)
 
 
@@ -413,7 +422,7 @@ class _RecipeReader(TableReader):
         super().__init__()
         self.table, self.metric_problem = dict(table), metric_problem
         sets, models = table.get("data_sets"), table.get("attack_models")
-        self.set_names = tuple(sets) if isinstance(sets, dict) else ()
+        self.set_names: dict[str, Any] = sets if isinstance(sets, dict) else {}
         self.attack_models = tuple(models) if isinstance(models, list) else ()
 
     def recipe(self) -> Recipe | None:
@@ -437,7 +446,10 @@ class _RecipeReader(TableReader):
         if one is not None:
             self.one_of(one.role, ROLES, f"{place}.role")
             if one.role == "trial" and one.enrolment not in self.set_names:
-                self.add_problem(f"{place}.enrolment: expected a data set, found “{one.enrolment}”.")
+                self.add_problem(f"{place}.enrolment: expected a data set, found {shown(one.enrolment)}.")
+            if not 0 <= (one.original_value or 0) <= LARGEST_RATE:
+                limits = f"from 0 to {LARGEST_RATE} %"
+                self.add_problem(f"{place}.original_value: expected a rate {limits}, found {one.original_value:g}.")
         return one
 
     def _track(self, table: Any, name: str) -> Track | None:
@@ -503,10 +515,14 @@ class _RecipeReader(TableReader):
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether a value is a finite number that something may be computed with."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_NUMBER
 
 
 def shown(found: Any) -> str:
-    """A value as a sentence gives it."""
-    return "nothing" if found is None else f"“{found}”"
+    """A value as a sentence gives it, cut where it is long."""
+    if isinstance(found, int) and abs(found) > LARGEST_NUMBER:
+        return f"a number of about {int(found.bit_length() * math.log10(2)) + 1:,} digits"
+    text = str(found)
+    text = text if len(text) <= _CHARACTERS_SHOWN else f"{text[: _CHARACTERS_SHOWN - 1]}…"
+    return "nothing" if found is None else f"“{text}”"

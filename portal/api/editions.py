@@ -12,6 +12,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.protocols.recipes import shipped_editions
 from portal.accounts.models import User
 from portal.api.access import Scope
@@ -19,7 +20,7 @@ from portal.api.base import WITH_CSV, ApiView, Computed, LineField, Shape, TomlR
 from portal.api.teams import FullTeamSerializer, TeamFieldsSerializer, TeamSerializer, full
 from portal.challenges import services as editing
 from portal.challenges.models import GIGABYTE, Corpus, Edition
-from portal.challenges.rules import LARGEST_RECIPE_BYTES, Phase, registration_phase, submission_phase
+from portal.challenges.rules import Phase, registration_phase, submission_phase
 from portal.challenges.selectors import (
     corpora_for_edition,
     edition_for,
@@ -54,7 +55,7 @@ class EditionFieldsSerializer(Shape):
     description = serializers.CharField(required=False, allow_blank=True, max_length=10_000)
     protocol = serializers.ChoiceField(shipped_editions(), required=False)
     recipe_text = serializers.CharField(
-        required=False, trim_whitespace=False, max_length=LARGEST_RECIPE_BYTES, help_text="TOML."
+        required=False, trim_whitespace=False, max_length=LARGEST_TOML_BYTES, help_text="TOML."
     )
     track = LineField(required=False, allow_blank=True, max_length=40, help_text="Where the recipe has several.")
     corpus = serializers.SlugField(

@@ -20,7 +20,6 @@ from portal.core.labels import duration
 if TYPE_CHECKING:
     from portal.challenges.models import Edition
 
-LARGEST_RECIPE_BYTES = 1 << 20
 ROLES_OF_A_CORPUS = ("enrolment", "trial", "training")
 
 
@@ -129,13 +128,11 @@ def read_recipe_text(text: str, *, file: str) -> Recipe:
     Raises:
         RecipeError: with a sentence for each thing that is wrong with the text.
     """
-    if len(text.encode("utf-8", "replace")) > LARGEST_RECIPE_BYTES:
-        raise RecipeError(f"{file}: expected at most {LARGEST_RECIPE_BYTES // 1024} KiB of text, found more.")
     try:
         return parse_recipe(text, file=file, metric_problem=_metric_problem)
     except RecipeError:
         raise
-    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise RecipeError(
             f"{file}: expected tables, lists and numbers as in the shipped recipes, found a value of another kind "
             f"({error}). Compare it with the recipe of an edition, which can be downloaded."

@@ -9,11 +9,11 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 
+from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.protocols.recipes import load_recipe, shipped_editions
 from portal.accounts.models import User
 from portal.challenges import rules, services
 from portal.challenges.models import GIGABYTE, Corpus, Edition
-from portal.challenges.rules import LARGEST_RECIPE_BYTES
 from portal.challenges.selectors import corpora_for_edition, has_submissions
 from portal.core.fields import LineField
 
@@ -81,7 +81,7 @@ class EditionForm(forms.Form):
         label="Custom recipe as text",
         required=False,
         strip=False,
-        max_length=LARGEST_RECIPE_BYTES,
+        max_length=LARGEST_TOML_BYTES,
         widget=forms.Textarea(attrs={"rows": 12, "spellcheck": "false", "class": "code"}),
     )
     track = forms.CharField(
@@ -144,8 +144,8 @@ class EditionForm(forms.Form):
         file = self.cleaned_data["recipe_file"]
         if not file:
             return ""
-        if file.size > LARGEST_RECIPE_BYTES:
-            raise ValidationError(f"Expected at most {LARGEST_RECIPE_BYTES // 1024} KiB, found {file.size:,} bytes.")
+        if file.size > LARGEST_TOML_BYTES:
+            raise ValidationError(f"Expected at most {LARGEST_TOML_BYTES // 1024} KiB, found {file.size:,} bytes.")
         try:
             text = file.read().decode("utf-8-sig").replace("\r\n", "\n")
         except UnicodeDecodeError as error:

@@ -130,7 +130,7 @@ def test_real_data_directories_match_their_recipe(edition):
         (("edition = ", "edition == "), "readable TOML file"),
         (('edition = "2022"', "edition = 2022"), "recipe.edition: expected str, found “2022”"),
         (('title = "VoicePrivacy 2022"', ""), "expected the field “title”, found none"),
-        (("utterances = 343", 'utterances = "343"'), "libri_dev_enrolls.utterances: expected int"),
+        (("utterances = 343", 'utterances = "343"'), "libri_dev_enrolls.utterances: expected a whole number"),
         (("utterances = 343", "utterance = 343"), "found “utterance”"),
         (('role = "enrolment", split = "dev"', 'role = "x", split = "dev"'), "expected one of enrolment, trial"),
         (("vctk_test_trials_m = 0.20", "vctk_test_trials_m = 0.25"), "add up to 1, found 1.05"),

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from common.toml_files import parse_toml
 from evaluation.protocols.recipes import FOLDER, RecipeError, load_recipe, shipped_editions
 from portal.challenges.rules import (
     HeldSet,
@@ -127,27 +128,36 @@ BROKEN = {
     "[[": "expected a readable TOML file",
     recipe_of("2022").replace('policy = "cumulative"', 'policy = "best"'): "expected one of cumulative, interval",
     recipe_of("2022").replace("libri_dev_trials_f = 0.25", "libri_dev_trials_f = 0.35"): "weights that add up to 1",
-    recipe_of("2022").replace("libri_dev_trials_f = 0.25", 'libri_dev_trials_f = "much"'): "number, found “much”",
-    recipe_of("2022").replace("[15, 20, 25, 30]", '["a", 20]'): "expected a finite number, found “a”",
-    recipe_of("2022").replace("minimum_eers = [15, 20, 25, 30]", "minimum_eers = [[15]]"): "number, found “[15]”",
-    recipe_of("2022").replace("[15, 20, 25, 30]", '["a", "b"]'): "expected a finite number, found “a”",
+    recipe_of("2022").replace("libri_dev_trials_f = 0.25", 'libri_dev_trials_f = "much"'): "12 digits, found “much”",
+    recipe_of("2022").replace("[15, 20, 25, 30]", '["a", 20]'): "at most 12 digits, found “a”",
+    recipe_of("2022").replace("minimum_eers = [15, 20, 25, 30]", "minimum_eers = [[15]]"): "digits, found “[15]”",
+    recipe_of("2022").replace("[15, 20, 25, 30]", '["a", "b"]'): "at most 12 digits, found “a”",
     recipe_of("2022").replace("[15, 20, 25, 30]", "[15, 120]"): "expected limits from 0 to 100 %, found 120",
     recipe_of("2022").replace('languages = ["en"]', 'languages = ["en", 5]'): "expected texts in quotation marks",
-    recipe_of("2022").replace("minimum = 0.3", "minimum = nan"): "expected a finite number, found “nan”",
+    recipe_of("2022").replace("minimum = 0.3", "minimum = nan"): "at most 12 digits, found “nan”",
     recipe_of("2022").replace("libri_dev_trials_f = 0.25", "libri_dev_trials_f = nan"): "expected a finite number",
     recipe_of("2022").replace("lm_weights = [7, 17]", 'lm_weights = [7, "x"]'): "expected a finite number",
     recipe_of("2022").replace('key = "cllr"', 'key = "beauty"'): "“beauty”",
     recipe_of("2022") + "\nbogus = 1\n": "“bogus”",
     recipe_of("2022") + "\nemotions = 3\n": "“emotions”",
     "emotions = 3\n" + recipe_of("2022"): "emotions: expected a table, found “3”",
-    "x = " + "[" * 5000 + "]" * 5000: "a value of another kind",
-    "# " + "x" * (1 << 20): "at most 1024 KiB",
+    recipe_of("2022").replace("utterances = 343", "utterances = -343"): "a whole number from 0 to",
+    recipe_of("2022").replace("utterances = 343", f"utterances = {10**29}"): "found a number of about 30 digits",
+    recipe_of("2022").replace("utterances = 343", f"utterances = {10**400}"): "found a number of about 401 digits",
+    recipe_of("2022").replace("utterances = 343", "utterances = " + "9" * 5000): "a number of thousands of digits",
+    recipe_of("2022").replace("minimum = 0.3", "minimum = 1e300"): "of at most 12 digits, found “1e+300”",
+    recipe_of("2022").replace("original_value = 8.665", "original_value = -8"): "a rate from 0 to 1000 %, found -8",
+    "x = " + "[" * 5000 + "]" * 5000: "line 1: expected at most 16 levels, found 5,000",
+    "edition = 2\nx = " + "{a=" * 400 + "1" + "}" * 400: "line 2: expected at most 16 levels, found 400",
+    ".".join(["a"] * 20_000) + " = 1": "line 1: expected at most 8 parts of a key, found 20,000",
+    "".join(f"k{number} = 1\n" for number in range(20_001)): "at most 20,000 entries, found 20,001",
+    "# " + "x" * (1 << 20): "at most 256 KiB",
 }
 
 
 @pytest.mark.parametrize(("text", "said"), BROKEN.items(), ids=range(len(BROKEN)))
 def test_recipe_that_cannot_be_used_is_a_sentence(text, said):
-    with pytest.raises(RecipeError, match=r"^own\.toml: ") as refused:
+    with pytest.raises(RecipeError, match=r"^own\.toml(, line \d+)?: ") as refused:
         read_recipe_text(text, file="own.toml")
     assert said in str(refused.value)
 
@@ -163,6 +173,20 @@ def test_every_problem_of_a_recipe_is_told_at_once():
     wanted = ["libri_dev_enrolls.utterances", "add up to 1", "policy", "from 0 to 100 %", "“beauty”", "“title”"]
     assert [any(words in problem for problem in problems) for words in wanted] == [True] * len(wanted)
     assert all(problem.startswith("own.toml: ") for problem in problems)
+
+
+def test_of_thousands_of_problems_some_are_told():
+    text = "".join(f"k{number} = 1\n" for number in range(5_000)) + recipe_of("2022")
+    with pytest.raises(RecipeError) as refused:
+        read_recipe_text(text, file="own.toml")
+    assert len(refused.value.problems) == 101
+    assert refused.value.problems[-1] == "own.toml: 4,900 more problems."
+
+
+def test_what_stands_in_quotation_marks_counts_for_nothing():
+    said = "[[[" * 20 + "." * 20 + "=" * 20_000
+    quoted = [f"'{said}'", f'"\\"{said}"', f"'''\n{said}''''", f'"""\\"""\n{said}"""""']
+    assert len(parse_toml("\n".join(f"k{number} = {one} # {said}" for number, one in enumerate(quoted)), "x.toml")) == 4
 
 
 def test_track_must_be_one_of_the_recipe():
