@@ -131,10 +131,10 @@ def test_without_its_library_it_says_so(monkeypatch):
         found.anonymize(make_vowel(RATE), RATE, target_voice("a"))
 
 
-def test_a_voice_names_a_target_of_the_pool(method):
-    for name, words in (("nobody", 'which has 2 targets; found "nobody"'), ("", "found none")):
-        with pytest.raises(MethodError, match=words):
-            method.anonymize(make_vowel(RATE), RATE, PseudoSpeaker("0" * 64, {}, name))
+@pytest.mark.parametrize(("name", "words"), [("nobody", 'which has 2 targets; found "nobody"'), ("", "found none")])
+def test_a_voice_names_a_target_of_the_pool(method, name, words):
+    with pytest.raises(MethodError, match=words):
+        method.anonymize(make_vowel(RATE), RATE, PseudoSpeaker("0" * 64, {}, name))
 
 
 def test_f0_gets_the_mean_of_the_target(method):

@@ -94,13 +94,13 @@ def test_excerpt_alone_equals_reference_but_for_gain(shared, utterance):
     assert np.abs(gain * output - expected).max() <= 2 + gain
 
 
-def test_short_inputs_give_the_reference_zeros(shared):
+@pytest.mark.parametrize("n", [100, 320, 479, 480, 500])
+def test_short_inputs_give_the_reference_zeros(shared, n):
     edges = json.loads((shared / "reference/mcadams.json").read_text())["edge_cases"]
-    for n in (100, 320, 479, 480, 500):
-        expected = edges[f"noise_{n}_samples"]
-        output = anonymize(noise(n), expected["alpha"], **OFFICIAL)
-        assert output.size == expected["n_samples_out"]
-        assert np.abs(output.astype(int)).max() == expected["peak_out"]
+    expected = edges[f"noise_{n}_samples"]
+    output = anonymize(noise(n), expected["alpha"], **OFFICIAL)
+    assert output.size == expected["n_samples_out"]
+    assert np.abs(output.astype(int)).max() == expected["peak_out"]
 
 
 @pytest.mark.parametrize(("name", "value"), [("digital_silence_1s", 0), ("constant_1000_1s", 1000)])
@@ -248,16 +248,16 @@ def test_any_samples_give_one_peak_and_their_length(samples, alpha, keep):
 
 
 @pytest.mark.parametrize("frequency_hz", [0.5, 50, 440, 4000, 7999, 8000])
-def test_pure_tones_stay_finite(frequency_hz):
+@pytest.mark.parametrize("alpha", [0.5, 0.9])
+def test_pure_tones_stay_finite(frequency_hz, alpha):
     tone = (20_000 * np.cos(2 * np.pi * frequency_hz * np.arange(8000) / 16_000)).astype(np.int16)
-    for alpha in (0.5, 0.9):
-        assert np.abs(anonymize(tone, alpha).astype(int)).max() == 32766
+    assert np.abs(anonymize(tone, alpha).astype(int)).max() == 32766
 
 
-def test_output_does_not_depend_on_threads(vowels):
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_output_does_not_depend_on_threads(vowels, threads):
     expected = anonymize(vowels, 0.7, threads=1).tobytes()
-    for threads in (1, 2, 5):
-        assert anonymize(vowels, 0.7, threads=threads).tobytes() == expected
+    assert anonymize(vowels, 0.7, threads=threads).tobytes() == expected
 
 
 def test_output_of_crowded_frames_does_not_depend_on_threads(vowels):

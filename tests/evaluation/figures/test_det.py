@@ -62,9 +62,9 @@ def test_numbers_beside_a_figure_hold_no_formula():
     assert table.csv() == "system,'+x\n'=HYPERLINK(1),-1.5\n-1,\n"
 
 
-def test_det_of_separable_tied_and_tiny_scores_is_drawn():
-    for target, nontarget in (([2.0, 3.0], [0.0, 1.0]), ([1.0] * 4, [1.0] * 9), ([0.0], [1.0])):
-        assert draw_det({"x": detection_metrics(target, nontarget)}).startswith(b"<?xml")
+@pytest.mark.parametrize(("target", "nontarget"), [([2.0, 3.0], [0.0, 1.0]), ([1.0] * 4, [1.0] * 9), ([0.0], [1.0])])
+def test_det_of_separable_tied_and_tiny_scores_is_drawn(target, nontarget):
+    assert draw_det({"x": detection_metrics(target, nontarget)}).startswith(b"<?xml")
 
 
 def test_det_ticks_follow_the_attacker():

@@ -110,18 +110,19 @@ def test_explanation_is_a_sound_figure(kind):
     assert_sound(partial(draw_explanation, KINDS[kind]))
 
 
-def test_explanation_names_voices_instant_and_what_is_inside():
-    for kind, panel in (
+@pytest.mark.parametrize(
+    ("kind", "panel"),
+    [
         ("plain", "Waveforms"),
         ("poles", "Poles, φ becomes φ^0.7"),
         ("warp", "Where frequencies go"),
         ("marks", "Waveforms and pitch marks"),
-    ):
-        found = texts(drawn(kind))
-        assert {"Spectrum and envelope at 1.20 s", "original, F0 118 Hz", "anonymised, no F0", panel} <= set(found), (
-            kind
-        )
-        assert len([text for text in found if text.startswith(("Poles", "Where", "Waveforms"))]) == 1
+    ],
+)
+def test_explanation_names_voices_instant_and_what_is_inside(kind, panel):
+    found = texts(drawn(kind))
+    assert {"Spectrum and envelope at 1.20 s", "original, F0 118 Hz", "anonymised, no F0", panel} <= set(found)
+    assert len([text for text in found if text.startswith(("Poles", "Where", "Waveforms"))]) == 1
 
 
 def test_explanation_is_described_in_its_own_sentences():

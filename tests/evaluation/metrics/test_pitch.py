@@ -149,10 +149,10 @@ def test_pitch_correlation_ignores_values_out_of_range():
 
 
 @pytest.mark.parametrize("other", [np.zeros(4), np.full(4, 110.1), contour(100, 110, 120, 130)])
-def test_pitch_correlation_with_a_constant_contour_is_zero(other):
-    for constant in (np.zeros(4), np.full(4, 100.1)):
-        assert pitch_correlation(constant, other).rho == 0.0
-        assert pitch_correlation(other, constant).rho == 0.0
+@pytest.mark.parametrize("constant", [np.zeros(4), np.full(4, 100.1)])
+def test_pitch_correlation_with_a_constant_contour_is_zero(other, constant):
+    assert pitch_correlation(constant, other).rho == 0.0
+    assert pitch_correlation(other, constant).rho == 0.0
 
 
 def test_pitch_correlation_over_one_jointly_voiced_frame_is_undefined():

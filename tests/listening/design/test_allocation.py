@@ -160,13 +160,13 @@ def test_two_speakers_may_be_heard_next_to_each_other_and_the_certificate_says_s
     assert any("A speaker may be heard again after 1 place:" in sentence for sentence in certificate.relaxed)
 
 
-def test_originals_alone_and_no_originals():
-    for originals, systems in ((0, 3), (8, 0)):
-        pool = make_pool(systems=("S0", "S1", "S2"))
-        request = make_request(evaluators=5, trials=8, originals=originals, systems=systems, pool=pool)
-        certificate = certify(request, allocate(request))
-        assert certificate.passes
-        assert certificate.relaxed[0].startswith("Up to 8 of a kind in a row")
+@pytest.mark.parametrize(("originals", "systems"), [(0, 3), (8, 0)])
+def test_originals_alone_and_no_originals(originals, systems):
+    pool = make_pool(systems=("S0", "S1", "S2"))
+    request = make_request(evaluators=5, trials=8, originals=originals, systems=systems, pool=pool)
+    certificate = certify(request, allocate(request))
+    assert certificate.passes
+    assert certificate.relaxed[0].startswith("Up to 8 of a kind in a row")
 
 
 NUMBERS = {

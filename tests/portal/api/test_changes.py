@@ -203,7 +203,7 @@ def test_draft_is_discarded(challenge, organizer):
 
 
 def test_policy_that_cannot_be_is_refused_with_a_sentence(challenge, organizer):
-    for body, told in (
+    wrong = (
         ({"minimum_eers": [30, 15]}, "ascend"),
         ({"minimum_eers": ["many"]}, "valid number"),
         ({"minimum_eers": [10**400]}, "too large"),
@@ -212,10 +212,12 @@ def test_policy_that_cannot_be_is_refused_with_a_sentence(challenge, organizer):
         ({"gates": 3}, "gates"),
         ({"late": "never"}, "late"),
         ([], "dictionary"),
-    ):
-        assert told in read_problem(organizer.send("PUT", "editions/vpc/leaderboard/policy/draft", body), 400)
-        challenge.edition.refresh_from_db()
-        assert challenge.edition.draft_policy == {}, told
+    )
+    path = "editions/vpc/leaderboard/policy/draft"
+    answers = [(organizer.send("PUT", path, body), told) for body, told in wrong]
+    assert [told for one, told in answers if one.status_code != 400 or told not in read_problem(one, 400)] == []
+    challenge.edition.refresh_from_db()
+    assert challenge.edition.draft_policy == {}
 
 
 def test_policy_is_for_organizers_of_the_edition_only(challenge):

@@ -46,13 +46,15 @@ def test_sixteen_bit_speech_is_kept_as_it_is(pack):
     assert (found.speech.rate_hz, found.speech.converted_from) == (RATE, "")
 
 
-def test_other_encodings_are_rounded_and_recorded():
-    for subtype, severity in (("PCM_24", Severity.NOTE), ("FLOAT", Severity.NOTE), ("ULAW", Severity.WARNING)):
-        found = inspect(wav(SPEECH / 32768, subtype=subtype))
-        assert [(one.code, one.severity) for one in found.problems] == [("another-encoding", severity)]
-        assert found.speech.converted_from == f"16000 Hz, {subtype}, WAV"
-        if severity is Severity.NOTE:
-            np.testing.assert_array_equal(found.speech.samples, SPEECH)
+@pytest.mark.parametrize(
+    ("subtype", "severity"), [("PCM_24", Severity.NOTE), ("FLOAT", Severity.NOTE), ("ULAW", Severity.WARNING)]
+)
+def test_other_encodings_are_rounded_and_recorded(subtype, severity):
+    found = inspect(wav(SPEECH / 32768, subtype=subtype))
+    assert [(one.code, one.severity) for one in found.problems] == [("another-encoding", severity)]
+    assert found.speech.converted_from == f"16000 Hz, {subtype}, WAV"
+    if severity is Severity.NOTE:
+        np.testing.assert_array_equal(found.speech.samples, SPEECH)
 
 
 def test_another_rate_is_converted_by_soxr_and_recorded():

@@ -27,10 +27,10 @@ def test_invitation_ends_at_the_very_moment(now, state):
     assert rules.invitation_state(Invitation(expires_at=NOW), now) is state
 
 
-def test_used_or_revoked_invitation_stays_so_after_its_end():
-    for now in (NOW - TICK, NOW):
-        assert rules.invitation_state(Invitation(expires_at=NOW, accepted_at=NOW), now) is InvitationState.ACCEPTED
-        assert rules.invitation_state(Invitation(expires_at=NOW, revoked_at=NOW), now) is InvitationState.REVOKED
+@pytest.mark.parametrize("now", [NOW - TICK, NOW])
+def test_used_or_revoked_invitation_stays_so_after_its_end(now):
+    assert rules.invitation_state(Invitation(expires_at=NOW, accepted_at=NOW), now) is InvitationState.ACCEPTED
+    assert rules.invitation_state(Invitation(expires_at=NOW, revoked_at=NOW), now) is InvitationState.REVOKED
 
 
 def test_invitation_lasts_a_fortnight():
