@@ -23,6 +23,13 @@ def token_for(user: User, pk: int) -> AccessToken:
     return get_object_or_404(tokens_for(user), pk=pk)
 
 
+def lacks_second_factor(user: Any) -> bool:
+    """Whether somebody organises or operates here and logs in by a password alone."""
+    if not user.is_authenticated or not (user.is_organizer or user.is_staff or user.organized_editions.exists()):
+        return False
+    return not Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).exists()
+
+
 def summary_for(user: User, now: datetime) -> dict[str, Any]:
     """How an account is secured."""
     pending = EmailAddress.objects.get_new(user)

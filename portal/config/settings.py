@@ -84,6 +84,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
+    "portal.accounts.middleware.require_second_factor",
 ]
 
 ROOT_URLCONF = "portal.config.urls"
@@ -221,6 +222,7 @@ ACCOUNT_FORMS = {
     "reset_password_from_key": "portal.accounts.forms.NewPasswordForm",
     "reauthenticate": "portal.accounts.forms.ConfirmPasswordForm",
 }
+SECOND_FACTOR_REQUIRED = ENVIRONMENT["SECOND_FACTOR_REQUIRED"]
 MFA_ADAPTER = "portal.accounts.adapter.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "VoicePrivacy Portal"

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from evaluation.app.measures.selectors import compare_systems
+from portal.accounts.selectors import lacks_second_factor
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, registration_phase, submission_phase, submission_problem
 from portal.challenges.selectors import CorpusSummary, corpora_for, editions_for, summaries
@@ -68,6 +69,7 @@ def home_page(user: Any) -> dict[str, Any]:
         "uploads": [(upload, address_of_page(upload)) for upload in _unfinished_uploads(user, now)],
         "organized": list(_organized_editions(user)),
         "submissions": list(own.filter(_under_way() | Q(system__team__memberships__user=user))[:SHOWN]),
+        "lacks_second_factor": lacks_second_factor(user),
         "waiting_teams": list(managed_teams_for(user).filter(state=Team.State.WAITING).order_by("created_at")[:SHOWN]),
     }
     if not (page["teams"] or page["organized"] or user.is_organizer or user.is_staff):

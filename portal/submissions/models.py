@@ -7,6 +7,7 @@ anonymised files and of the results that its team computed.
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -53,7 +54,7 @@ class System(models.Model):
         return reverse("systems:detail", args=[self.name])
 
     @property
-    def place_of_work(self) -> dict[str, str]:
+    def place_of_work(self) -> dict[str, Any]:
         """Whose jobs on it are: those of its edition, or else of its corpus (arguments of `create_job`)."""
         corpus = self.corpus.name if self.corpus else ""
         return {"edition": self.edition.name} if self.edition else {"corpus": corpus}

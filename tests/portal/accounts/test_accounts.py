@@ -16,7 +16,7 @@ from portal.accounts.models import User
 from portal.accounts.services import remember_invited, vouch_for_address
 from portal.core.models import AuditEvent
 from tests.pages import read_page
-from tests.portal.factories import make_operator, make_user
+from tests.portal.factories import make_edition, make_operator, make_user
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "a long password"
@@ -296,6 +296,33 @@ def test_new_recovery_codes_replace_the_old_ones(client):
     text = client.get("/account/second-factor/codes/recovery-codes.txt").content.decode()
     assert set(text.split()).isdisjoint(old)
     assert len(re.findall(r"^\d{8}$", text, re.MULTILINE)) == 10
+
+
+@pytest.mark.parametrize("role", ["organizer", "operator", "organizer of an edition"])
+def test_organizers_and_operators_need_a_second_factor_where_it_is_required(client, settings, role):
+    user = make_user(is_organizer=role == "organizer", is_staff=role == "operator")
+    if role == "organizer of an edition":
+        make_edition(organizers=[user])
+    log_in(client, user.email)
+    asked = "A password alone opens your account"
+    assert asked in read_page(client.get("/")), "asked for, not required"
+    settings.SECOND_FACTOR_REQUIRED = True
+    setting_up = "/account/second-factor/app/"
+    assert {client.get(page).headers.get("Location") for page in ("/", "/corpora/", "/admin/")} == {setting_up}
+    assert client.post("/editions/new/").headers["Location"] == setting_up
+    assert "set it up here first" in read_page(client.get(setting_up, follow=True))
+    assert (client.get("/api/me").status_code, is_logged_in(client)) == (403, True)
+    switch_second_factor_on(client)
+    home = client.get("/")
+    assert (home.status_code, asked in read_page(home)) == (200, False)
+
+
+def test_members_of_teams_and_visitors_need_no_second_factor(client, settings):
+    settings.SECOND_FACTOR_REQUIRED = True
+    assert client.get("/").status_code == 200
+    log_in(client, make_user().email)
+    home = client.get("/")
+    assert (home.status_code, "A password alone" in read_page(home)) == (200, False)
 
 
 @pytest.mark.django_db(transaction=True)
