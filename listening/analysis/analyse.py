@@ -20,6 +20,8 @@ from listening.analysis.boards.maps import make_map_tables
 from listening.analysis.models.comparisons import make_comparison_tables
 from listening.analysis.models.mixed_model import make_model_tables
 from listening.analysis.reading.inputs import (
+    NORMALISED,
+    RAW,
     AnalysisInputError,
     Inputs,
     Placements,
@@ -30,7 +32,7 @@ from listening.analysis.reading.inputs import (
 )
 from listening.analysis.scoring.detection import make_detection_tables
 from listening.analysis.scoring.objective import make_objective_tables
-from listening.analysis.scoring.scores import NORMALISED, RAW, count_left_out, score_ratings
+from listening.analysis.scoring.scores import count_left_out, score_ratings
 from listening.analysis.scoring.summary import make_summary_tables
 from listening.analysis.screening.listeners import make_listener_tables
 from listening.analysis.screening.rules import make_effect_tables, make_screening_table, read_right_answers
@@ -38,7 +40,7 @@ from listening.analysis.tables import Results
 from listening.analysis.transcription.transcripts import make_transcription_tables
 
 # Raised whenever equal inputs and settings give other tables; it is part of the fingerprint of an analysis.
-ANALYSIS_VERSION = "1"
+ANALYSIS_VERSION = "2"
 KINDS = (RAW, NORMALISED)
 _STEPS_OF_RATINGS = 9
 Progress = Callable[[str, int, int], None]

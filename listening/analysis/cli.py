@@ -60,7 +60,8 @@ def say_summary(results: Results, scores: str) -> None:
     for task in results.study["tasks"]:
         if rows := _rows(results, scores, task):
             print_text(f"\n{task.capitalize()}, {_WORDS[scores]}")
-            header = ("system", "ratings", "mean", "from", "to", "group", "EER %", "from", "to", "group")
+            mean = "same speaker" if results.records(scores, "summary", task=task, kind="target") else "mean"
+            header = ("system", "ratings", mean, "from", "to", "group", "EER %", "from", "to", "group")
             print_table(header, rows)
     if pairs := results.records(scores, "pair_detection"):
         print_text("\nSame speaker by closeness on the board")
@@ -73,12 +74,17 @@ def say_summary(results: Results, scores: str) -> None:
 
 
 def _rows(results: Results, scores: str, task: str) -> list[list[str]]:
-    """The original first, then from the highest mean to the lowest."""
+    """The original first, then from the highest mean to the lowest; of pairs of voices that of one speaker."""
     detected = {row["system"]: row for row in results.records(scores, "detection", task=task)}
     rows = results.records(scores, "summary", task=task, kind="all")
+    of_one_speaker = {row["system"]: row for row in results.records(scores, "summary", task=task, kind="target")}
+    with_mean = {row["system"]: of_one_speaker.get(row["system"], row) for row in rows}
     shown = []
-    for row in sorted(rows, key=lambda row: (row["system"] != ORIGINAL, -(row["mean"] or 0), row["system"])):
-        means = [_number(row[name]) for name in ("mean", "mean_low", "mean_high")]
+    for row in sorted(
+        rows,
+        key=lambda row: (row["system"] != ORIGINAL, -(with_mean[row["system"]]["mean"] or 0), row["system"]),
+    ):
+        means = [_number(with_mean[row["system"]][name]) for name in ("mean", "mean_low", "mean_high")]
         rates = [_percent(detected.get(row["system"], {}).get(name)) for name in ("eer", "eer_low", "eer_high")]
         groups = [one.get("group") or NONE for one in (row, detected.get(row["system"], {}))]
         shown.append([row["system"], f"{row['n']:,}", *means, groups[0], *rates, groups[1]])

@@ -105,7 +105,20 @@ class Results:
             path: DataTable(tuple(one["columns"]), tuple(map(tuple, one["rows"])), path.split("/")[1])
             for path, one in parts["tables"].items()
         }
+        tables |= {path: _decide(one, parts["settings"]) for path, one in tables.items() if one.name == "differences"}
         return Results(parts["study"], parts["settings"], parts["counts"], parts["remarks"], parts["versions"], tables)
+
+
+def _decide(differences: DataTable, settings: Mapping[str, Any]) -> DataTable:
+    """The same with the columns of the decision: in analyses of version 1 the permutation test decided alone."""
+    if "decisive_p" in differences.columns:
+        return differences
+    below = round(1 - settings["level"], 10)
+    rows = []
+    for row in differences.records():
+        p = row["permutation_adjusted"]
+        rows.append(row | {"decisive_p": p, "is_told_apart": None if p is None else p < below})
+    return make_table(differences.name, rows)
 
 
 def _cell(value: Any) -> Value:

@@ -34,8 +34,7 @@ import numpy as np
 from common.arrays import Floats
 from common.tables import DataTable
 from listening.analysis.boards.linkability import FilledBoard, index_pairs, read_boards
-from listening.analysis.reading.inputs import ORIGINAL, Placements, Settings
-from listening.analysis.scoring.scores import NORMALISED
+from listening.analysis.reading.inputs import NORMALISED, ORIGINAL, Placements, Settings
 from listening.analysis.tables import Row, make_table
 
 _STEPS_AT_MOST = 2_000

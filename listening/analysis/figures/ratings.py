@@ -23,7 +23,7 @@ from listening.tasks import RATED
 
 _DIFFERENCE_COLUMNS = (
     "first first_label second second_label listeners difference difference_low difference_high permutation_p "
-    "permutation_adjusted wilcoxon_p wilcoxon_adjusted"
+    "permutation_adjusted two_way_p two_way_adjusted wilcoxon_p wilcoxon_adjusted decisive_p is_told_apart"
 )
 _BOX = ("low_whisker", "q1", "median", "q3", "high_whisker")
 _SPLIT_WORDS = "Pairs of the same speaker above each line, of different speakers below; sorted by the mean of the same."
@@ -96,7 +96,7 @@ def violin_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
         _SPLIT_WORDS if is_split else "Sorted by mean.",
         "Dashed line: mean of the originals." if is_first else "",
         "Systems that share a letter cannot be told apart." if has_groups else "",
-        view.size_words([summaries[one, "all"] for one in systems if (one, "all") in summaries], "n"),
+        view.size_words([row for row in view.rows(scores, "summary", task) if row["kind"] == "all"], "n"),
         intervals=has_interval(summaries.values(), "mean"),
         alt=f"{sentence(task)}, {view.level_words} intervals in brackets: {listed([*map(tell, systems)])}.",
         plot=ViolinPlot(
@@ -231,11 +231,11 @@ def _find_mode(bins: Sequence[Record]) -> str:
 
 
 def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
-    """Which systems differ: every system against every other, adjusted p-values of tests within listeners."""
+    """Which systems differ: every system against every other, by the p-values that decide."""
     cells: dict[tuple[str, str], tuple[float, float]] = {}
     rows = []
     for row in view.rows(scores, "differences", task):
-        p = row["wilcoxon_adjusted"] if row["permutation_adjusted"] is None else row["permutation_adjusted"]
+        p = row["decisive_p"]
         if row["difference"] is not None and p is not None:
             rows.append(row)
             cells[str(row["first"]), str(row["second"])] = float(row["difference"]), float(p)
@@ -256,7 +256,7 @@ def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figu
         if (first, second) not in cells:
             return None
         difference, p = cells[first, second]
-        held = sum(p <= level if level < alpha else p < level for level in levels)
+        held = sum(p < level for level in levels)
         return held if difference > 0 else -held
 
     pairs = [(a, b) for place, a in enumerate(systems) for b in systems[place + 1 :] if (a, b) in cells]
@@ -269,9 +269,8 @@ def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figu
         scores,
         f"significance-{task}",
         f"{sentence(task)}: which systems differ",
-        f"Permutation tests within listeners, two-sided, {count(int(settings.get('permutations', 0)))} "
-        f"permutations, p-values corrected over all {count(len(rows))} pairs"
-        f"{f' ({correction})' if correction else ''}.",
+        "The larger p of a permutation test within listeners and a t test clustered by listener and utterance, "
+        f"corrected over all {count(len(rows))} pairs{f' ({correction})' if correction else ''}.",
         "Each row against the systems of the columns, both sorted by mean, highest first.",
         f"n = {count(n)} ratings by {count(listeners)} listeners (the clusters), seed {settings.get('seed')}.",
         alt=f"{shown_apart} Not told apart: {listed(alike)}." if 0 < len(alike) < len(pairs) else shown_apart,

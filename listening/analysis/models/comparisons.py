@@ -11,6 +11,12 @@ difference, so the permutation test flips signs of whole listeners. Single ratin
 listener are alike, and a swap of each on its own would take them for independent. The test is not scipy's
 (`permutation_test`), which draws other flips for each pair and cannot tell p-values below their number.
 
+Both take the utterances that were rated as they are. So a third test is made beside them (`two_way_p`): a t test of
+the two means, clustered by listener and by utterance, which asks whether other utterances would say the same. *Told
+apart* are two systems where the permutation test and the t test both say so, each corrected over all pairs: letters,
+figures, squares and sentences rest on this one decision. Where only one of the two can be made (at most one listener
+rated both; too few listeners, or one utterance), that one decides. Intervals are stretched for other utterances, too.
+
 Conventions: differences have shape (listeners, pairs), NaN where a listener did not rate both of a pair; p-values are
 two-sided, shape (pairs,), NaN where nobody rated both: a test that could not be made, which no correction counts.
 Sources: Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979);
@@ -29,6 +35,7 @@ from numpy.typing import NDArray
 
 from common.arrays import Flags, Floats, Ints
 from common.tables import DataTable
+from listening.analysis.models.clustering import ALL, Clustered, cluster_means, make_cells
 from listening.analysis.models.intervals import draw_listeners, small_sample_stretch, stretched_interval
 from listening.analysis.reading.inputs import Correction, Scored, Settings
 from listening.analysis.tables import Row, make_table
@@ -226,6 +233,7 @@ def _have_ties(differences: Floats) -> Flags:
 
 
 _INTERVALS_AT_ONCE = 128
+_NOISE = 1e-12  # relative: smaller differences are those of rounding
 _DECIMALS = 10  # beyond, differences that are equal on paper differ and tests would not see their ties
 
 
@@ -264,10 +272,11 @@ class MannWhitney:
 def make_comparison_tables(scored: Scored, settings: Settings) -> list[DataTable]:
     """``differences`` and ``mann_whitney``; p-values are corrected over all pairs of a task."""
     differences, pooled = [], []
+    clustered = cluster_means(scored, [cell for cell in make_cells(scored) if cell.kind == ALL], settings)
     draws = draw_listeners(scored.listeners.size, settings)
     for task in scored.tasks:
         pairs = list_pairs(scored, task)
-        differences.extend(_difference_rows(scored, pairs, draws, settings))
+        differences.extend(_difference_rows(scored, pairs, clustered, draws, settings))
         pooled.extend(_mann_whitney_rows(scored, pairs, settings))
     return [make_table("differences", differences), make_table("mann_whitney", pooled)]
 
@@ -334,18 +343,24 @@ def mann_whitney(counts: Floats, first: Ints, second: Ints) -> MannWhitney:
     return MannWhitney(u, m.astype(np.int64), n.astype(np.int64), p)
 
 
-def _difference_rows(scored: Scored, pairs: Pairs, draws: Floats | None, settings: Settings) -> list[Row]:
+def _difference_rows(
+    scored: Scored, pairs: Pairs, clustered: Clustered, draws: Floats | None, settings: Settings
+) -> list[Row]:
     if not len(pairs):
         return []
     differences = listener_differences(scored, pairs)
     listeners = np.isfinite(differences).sum(axis=0)
     mean = np.divide(np.nansum(differences, axis=0), listeners, out=np.full(len(pairs), np.nan), where=listeners > 0)
-    low, high = _intervals(differences, mean, draws, settings)
+    between = _two_way(scored, pairs, clustered)
+    low, high = _intervals(differences, mean, between, draws, settings)
     numbers = np.random.default_rng(settings.seed)
     by_wilcoxon, by_permutation = wilcoxon_p(differences), permutation_p(differences, settings.permutations, numbers)
     columns = {"listeners": listeners, "difference": mean, "difference_low": low, "difference_high": high}
-    for name, p in (("wilcoxon", by_wilcoxon), ("permutation", by_permutation)):
+    for name, p in (("wilcoxon", by_wilcoxon), ("permutation", by_permutation), ("two_way", between.p)):
         columns |= {f"{name}_p": p, f"{name}_adjusted": adjust_p(p, settings.correction)}
+    decisive = _decisive_p(columns)
+    below = round(1 - settings.level, 10)
+    columns |= {"decisive_p": decisive, "is_told_apart": [None if np.isnan(p) else p < below for p in decisive]}
     notes = [_note(int(count), settings) for count in listeners]
     return _rows(pairs, {**columns, "rank_biserial": rank_biserial(differences), "remark": notes})
 
@@ -374,7 +389,48 @@ def _rows(pairs: Pairs, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> 
     return rows
 
 
-def _intervals(differences: Floats, mean: Floats, draws: Floats | None, settings: Settings) -> tuple[Floats, Floats]:
+@dataclass(frozen=True, eq=False)
+class _TwoWay:
+    """Of each pair, shape (pairs,): p of the t test, NaN where it cannot be made; stretch and degrees of freedom."""
+
+    p: Floats
+    stretch: Floats
+    degrees: Ints
+
+
+def _two_way(scored: Scored, pairs: Pairs, clustered: Clustered) -> _TwoWay:
+    """The t tests of the means of each pair, for other listeners and other utterances.
+
+    Left out are systems of which one utterance only was rated: nothing can be said of others.
+    """
+    from scipy.special import stdtr
+
+    places = {cell.system: place for place, cell in enumerate(clustered.cells) if cell.task == pairs.task}
+    found = _TwoWay(np.full(len(pairs), np.nan), np.ones(len(pairs)), np.full(len(pairs), np.iinfo(np.int64).max))
+    for number, (first, second) in enumerate(zip(pairs.first, pairs.second, strict=True)):
+        both = [places.get(pairs.systems[one]) for one in (first, second)]
+        known = [place for place in both if place is not None and clustered.means.items[place] > 1]
+        if len(known) < 2:
+            continue
+        variance, found.stretch[number], found.degrees[number] = clustered.means.of_difference(*known)
+        means = [scored.score[clustered.cells[place].rating].mean() for place in known]
+        difference = abs(means[0] - means[1])
+        if difference <= _NOISE * max(map(abs, means)):
+            found.p[number] = 1.0
+        else:
+            found.p[number] = 2 * stdtr(found.degrees[number], -difference / np.sqrt(variance)) if variance else 0.0
+    return found
+
+
+def _decisive_p(columns: Mapping[str, Any]) -> Floats:
+    """Of each pair the larger corrected p of the two tests, or the one that can be made; NaN where neither can."""
+    within = np.where(columns["listeners"] == 1, np.nan, columns["permutation_adjusted"])
+    return np.asarray(np.fmax(within, columns["two_way_adjusted"]))
+
+
+def _intervals(
+    differences: Floats, mean: Floats, between: _TwoWay, draws: Floats | None, settings: Settings
+) -> tuple[Floats, Floats]:
     """Limits of the mean of each pair; NaN where too few listeners rated both."""
     low, high = np.full(differences.shape[1], np.nan), np.full(differences.shape[1], np.nan)
     if draws is None:
@@ -388,7 +444,8 @@ def _intervals(differences: Floats, mean: Floats, draws: Floats | None, settings
         means = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
         for place in np.flatnonzero(is_enough[part]):
             pair, clusters = start + place, int(rated[:, start + place].sum())
-            stretch = small_sample_stretch(clusters, clusters - 1, settings.level)
+            degrees = min(clusters - 1, int(between.degrees[pair]))
+            stretch = small_sample_stretch(clusters, degrees, settings.level) * float(between.stretch[pair])
             low[pair], high[pair] = stretched_interval(
                 float(mean[pair]), means[:, place], stretch, settings.level, (-np.inf, np.inf)
             )

@@ -76,12 +76,14 @@ class Influence:
         rating: shape (n,), numbers of ratings.
         value: shape (n,), share of each in the difference of the statistic from its expectation; they sum to 0.
         listeners, items: clusters on which the statistic rests; of two classes the fewer.
+        strata: of utterances, each with a mean of its own.
     """
 
     rating: Ints
     value: Floats
     listeners: int
     items: int
+    strata: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +93,7 @@ class TwoWay:
     Attributes:
         listener, item, both: shape (statistics, statistics), by listener, by utterance and by both at once; `item` and
             `both` matter by their difference only.
-        listeners, items: shape (statistics,), clusters.
+        listeners, items: shape (statistics,), clusters; of utterances one less for each stratum but the first.
     """
 
     listener: Floats
@@ -123,14 +125,16 @@ class TwoWay:
         degrees = self.degrees()
         return _stretch(*parts), np.minimum(degrees[first], degrees[first + 1 :])
 
-    def of_difference(self, first: int, second: int) -> tuple[float, int]:
-        """Variance and degrees of freedom of (statistic `first` − statistic `second`); at least the part of listeners.
+    def of_difference(self, first: int, second: int) -> tuple[float, float, int]:
+        """Variance, stretch and degrees of freedom of (statistic `first` − statistic `second`).
 
-        As an interval is never made narrower by what utterances add, so a test is never made sharper by it.
+        The variance is at least the part of listeners: as an interval is never made narrower by what utterances add,
+        so a test is never made sharper by it.
         """
         parts = self._of_differences(first, second)
         degrees = self.degrees()
-        return float(np.maximum(_total(*parts), parts[0])), int(min(degrees[first], degrees[second]))
+        variance = float(np.maximum(_total(*parts), parts[0]))
+        return variance, float(_stretch(*parts)), int(min(degrees[first], degrees[second]))
 
     def _of_differences(self, first: int, others: Any) -> list[Floats]:
         """Variances of (statistic `first` − each of the others), by listener, by utterance and by both."""
@@ -146,10 +150,14 @@ def cluster_two_way(influences: Sequence[Influence], listener: Ints, item: Ints)
     """
     _, both = np.unique(listener * (int(item.max(initial=0)) + 1) + item, return_inverse=True)
     pairs = [np.unique(both[one.rating]).size for one in influences]
-    listeners, items = [one.listeners for one in influences], [one.items for one in influences]
-    by_both = _covariance(influences, both.astype(np.int64), pairs)
-    matrices = _covariance(influences, listener, listeners), _covariance(influences, item, items), by_both
-    return TwoWay(*matrices, np.array(listeners, np.int64), np.array(items, np.int64))
+    listeners = [one.listeners for one in influences]
+    matrices = (
+        _covariance(influences, listener, [(count, 1) for count in listeners]),
+        _covariance(influences, item, [(one.items, one.strata) for one in influences]),
+        _covariance(influences, both.astype(np.int64), [(count, 1) for count in pairs]),
+    )
+    free = [max(one.items - one.strata + 1, 1) for one in influences]
+    return TwoWay(*matrices, np.array(listeners, np.int64), np.array(free, np.int64))
 
 
 @lru_cache(maxsize=1024)
@@ -223,16 +231,18 @@ def _influence(rating: Ints, value: Floats, listener: Ints, item: Ints, stratum:
     _, number = np.unique(np.zeros_like(rating) if stratum is None else stratum[rating], return_inverse=True)
     means = np.bincount(number, value) / np.bincount(number)
     moved = (value - means[number]) / value.size
-    return Influence(rating, moved, np.unique(listener[rating]).size, np.unique(item[rating]).size)
+    clusters = np.unique(listener[rating]).size, np.unique(item[rating]).size
+    return Influence(rating, moved, *clusters, strata=means.size)
 
 
-def _covariance(influences: Sequence[Influence], cluster: Ints, clusters: Sequence[int]) -> Floats:
-    """Cross products of the sums by cluster, each statistic with its own correction."""
+def _covariance(influences: Sequence[Influence], cluster: Ints, clusters: Sequence[tuple[int, int]]) -> Floats:
+    """Cross products of the sums by cluster, each statistic with its own correction G / (G − S) for S strata."""
     if not influences:
         return np.zeros((0, 0))
     columns = [
-        np.bincount(cluster[one.rating], one.value, int(cluster.max(initial=0)) + 1) * sqrt(count / max(count - 1, 1))
-        for one, count in zip(influences, clusters, strict=True)
+        np.bincount(cluster[one.rating], one.value, int(cluster.max(initial=0)) + 1)
+        * sqrt(count / max(count - strata, 1))
+        for one, (count, strata) in zip(influences, clusters, strict=True)
     ]
     sums = np.stack(columns, axis=1)
     return np.asarray(sums.T @ sums)

@@ -249,6 +249,9 @@ class Inputs:
     texts: Mapping[str, str] = field(default_factory=dict)  # what evaluators read, by "kind-language-version.md"
 
 
+RAW, NORMALISED = "raw", "normalised"  # kinds of scores
+
+
 @dataclass(frozen=True, eq=False)
 class Scored:
     """The ratings that count for one kind of scores, and their scores. Made by `scoring`; sections only read it.

@@ -158,6 +158,35 @@ def find_rated_lines(table: TextTable, ratings: Sequence[str]) -> tuple[list[int
     return rated, [f"{lines} without a rating left out."] if missing else []
 
 
+def drop_doubled_rows(ratings: Ratings) -> tuple[Ratings, list[str]]:
+    """Ratings without those that stand twice, and notes on these and on items that a listener rated again.
+
+    A rating stands twice where all columns agree, the position in the session among them. Without positions a second
+    rating of an item may be meant: all count.
+    """
+    columns = [np.unique(getattr(ratings, one.name), return_inverse=True)[1] for one in fields(ratings)]
+    _, first = np.unique(np.stack(columns, axis=1), axis=0, return_index=True)
+    is_second = np.ones(len(ratings), np.bool_)
+    is_second[first] = False
+    is_second &= ratings.position > 0
+    kept = ratings.rows(np.flatnonzero(~is_second))
+    names = ("listener", "task", "item", "system", "enrolment")
+    of_item = np.stack([np.unique(getattr(kept, name), return_inverse=True)[1] for name in names], axis=1)
+    again = len(kept) - len(np.unique(of_item, axis=0))
+    notes = []
+    if doubled := int(is_second.sum()):
+        notes.append(
+            f"{doubled:,} row{' stands' if doubled == 1 else 's stand'} twice, the same in every column: each rating "
+            "counts once."
+        )
+    if again:
+        notes.append(
+            f"{again:,} rating{' is' if again == 1 else 's are'} of an item that the listener had rated in the task "
+            "before: all count. Remove rows that were doubled by mistake."
+        )
+    return kept, notes
+
+
 def check_scale(table: TextTable, cells: Sequence[str], task: Texts, rating: Floats, scale: Scale) -> None:
     """Report ratings that the scale of their task does not have."""
     for one, (low, high) in scale.items():
@@ -172,6 +201,8 @@ def plain_inputs(table: TextTable, options: ReadOptions) -> Inputs:
     table = table.take(rated)
     ratings, scale = _plain_ratings(table, options, notes)
     table.problems.raise_any()
+    ratings, doubled = drop_doubled_rows(ratings)
+    notes += doubled
     labels = {} if options.original in (None, ORIGINAL) else {ORIGINAL: str(options.original)}
     return Inputs(replace(make_facts(table, options, scale, "table", notes), labels=labels), ratings=ratings)
 
@@ -392,7 +423,8 @@ def vcc2020_inputs(table: TextTable, options: ReadOptions) -> Inputs:
     check_scale(table, cells["score"], tasks, rating, scale)
     table.problems.raise_any()
     ratings, notes = _ratings_of_2020(table, tasks, rating, is_valid, called, options.unconverted)
-    facts = make_facts(table, options, scale, "Voice Conversion Challenge 2020", notes + left_out)
+    ratings, doubled = drop_doubled_rows(ratings)
+    facts = make_facts(table, options, scale, "Voice Conversion Challenge 2020", notes + doubled + left_out)
     facts = replace(facts, labels={ORIGINAL: f"natural speech ({called})"}, attribution=_ATTRIBUTION)
     return Inputs(facts, ratings=ratings)
 

@@ -410,13 +410,13 @@ def _class_words(test: Test) -> tuple[str, str]:
 class Point:
     """Attributes:
     listeners, n: different listeners, and ratings, of a system.
-    mean: of their scores.
+    mean: of their scores; None of pairs of voices, where it would tell how many are of one speaker.
     eer: in [0, 1], as `detection` defines it; None for originals that are no test, and where a class is missing.
     """
 
     listeners: int
     n: int
-    mean: float
+    mean: float | None
     eer: float | None
 
 
@@ -428,7 +428,9 @@ def estimate_points(scored: Scored) -> dict[tuple[str, str], Point]:
         of_task = scored.ratings.task == task
         for system in scored.systems(task):
             chosen = of_task & (scored.ratings.system == system)
-            listeners, mean = int(np.unique(scored.listener[chosen]).size), float(scored.score[chosen].mean())
+            is_pooled = task == VERIFIABILITY and bool((scored.ratings.is_target[chosen] >= 0).any())
+            mean = None if is_pooled else float(scored.score[chosen].mean())
+            listeners = int(np.unique(scored.listener[chosen]).size)
             points[task, system] = Point(listeners, int(chosen.sum()), mean, _eer(scored, tests.get(system)))
     return points
 

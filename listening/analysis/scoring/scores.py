@@ -25,7 +25,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from common.arrays import Flags, Floats, Ints, Texts
-from listening.analysis.reading.inputs import BRIDGE, GOLD, ORIGINAL, PRACTICE, SCORED, Ratings, Scale, Scored, Settings
+from listening.analysis.reading.inputs import (
+    BRIDGE,
+    GOLD,
+    NORMALISED,
+    ORIGINAL,
+    PRACTICE,
+    RAW,
+    SCORED,
+    Ratings,
+    Scale,
+    Scored,
+    Settings,
+)
 from listening.tasks import RATED
 
 FORMULAS: Mapping[str, Callable[[Floats, int], Floats]] = {
@@ -69,9 +81,6 @@ def normalise_ranks(rating: Floats, group: Ints, formula: str) -> NormalisedRank
         if own.size and np.ptp(rating[own]) > 0:
             score[own], is_flat[own] = of(rankdata(rating[own]), own.size), False
     return NormalisedRanks(score, is_flat)
-
-
-RAW, NORMALISED = "raw", "normalised"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,10 @@ ORIGINAL_LABEL = "Original speech"
 SCORES = {"normalised": "Normalised ranks", "raw": "Raw ratings"}
 P_DIGITS = 3
 CHANCE = 0.5
-P_COLUMNS = frozenset({"p", "adjusted", "wilcoxon_p", "wilcoxon_adjusted", "permutation_p", "permutation_adjusted"})
+P_COLUMNS = frozenset(
+    {"p", "adjusted", "wilcoxon_p", "wilcoxon_adjusted", "permutation_p", "permutation_adjusted"}
+    | {"two_way_p", "two_way_adjusted", "decisive_p"}
+)
 NORMALISATIONS = {"rank01/avg": "(rank − 1) / (n − 1)", "midrank": "(rank − ½) / n"}
 CORRECTIONS = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
 EVERY = "all"  # in place of the name of a system

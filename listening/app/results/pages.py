@@ -125,11 +125,10 @@ def _comparison(shape: Shape, task: str, figures: Figures) -> dict[str, Any] | N
     if not records:
         return None
     few = len(records) <= MOST_PAIRS
-    level = shape.results.settings.get("level", 0.95)
     return {
         "name": task,
         "title": RATED_TASKS[task].title,
-        "matrix": build_matrix(records, shape, level, is_rate=bool(by_rate)),
+        "matrix": build_matrix(records, shape, is_rate=bool(by_rate)),
         "is_of_rates": bool(by_rate),
         "tables": _of_task(shape, task, "differences", "eer_differences") if few else [],
         "as_in_2020": _of_task(shape, task, "mann_whitney") if few else [],

@@ -330,13 +330,11 @@ def as_number(value: Value) -> float | None:
 # The square of all pairs ----------------------------------------------------------------------------
 
 
-def build_matrix(records: Sequence[Record], shape: Shape, level: float, *, is_rate: bool) -> dict[str, Any] | None:
+def build_matrix(records: Sequence[Record], shape: Shape, *, is_rate: bool) -> dict[str, Any] | None:
     """The square of a task's pairs; None where it would be too large, or nothing is known of any pair.
 
     Args:
-        records: rows of ``differences``, told apart by the corrected permutation test; or with `is_rate` of
-            ``eer_differences``, told apart by the corrected interval.
-        level: of intervals; 1 less it is the limit of p-values.
+        records: rows of ``differences``, or with `is_rate` of ``eer_differences``.
 
     Returns:
         `names` of rows and columns alike; `rows` of a name and cells; how many pairs are told `apart`, of all `pairs`.
@@ -350,7 +348,7 @@ def build_matrix(records: Sequence[Record], shape: Shape, level: float, *, is_ra
     apart = 0
     for row in records:
         first, second = str(row["first"]), str(row["second"])
-        told = _is_apart(row, level, is_rate=is_rate)
+        told = bool(row.get("is_told_apart"))
         apart += told
         for one, other, sign in ((first, second, 1), (second, first, -1)):
             cells[one, other] = _matrix_cell(row, label_of(one, called), label_of(other, called), sign, told, is_rate)
@@ -361,13 +359,6 @@ def build_matrix(records: Sequence[Record], shape: Shape, level: float, *, is_ra
         "apart": apart,
         "pairs": len(records),
     }
-
-
-def _is_apart(row: Record, level: float, *, is_rate: bool) -> bool:
-    if is_rate:
-        return bool(row.get("is_told_apart"))
-    p = row.get("permutation_adjusted")
-    return isinstance(p, (int, float)) and p < 1 - level
 
 
 def _matrix_cell(row: Record, one: str, other: str, sign: int, told: bool, is_rate: bool) -> dict[str, str]:
@@ -384,7 +375,7 @@ def _matrix_cell(row: Record, one: str, other: str, sign: int, told: bool, is_ra
     limits = [row.get("difference_low"), row.get("difference_high")]
     known = [sign * float(limit) for limit in limits if isinstance(limit, (int, float))]
     interval = f" ({show(min(known))} to {show(max(known))})" if len(known) == 2 else ""
-    p = row.get("permutation_adjusted")
+    p = row.get("decisive_p")
     chance = labels.p_value(float(p)) if isinstance(p, (int, float)) else ""
     chance = f", p {'' if chance.startswith('<') else '= '}{chance}" if chance else ""
     verdict = {"higher": "is above", "lower": "is below", "like": "cannot be told from"}[kind]

@@ -38,7 +38,27 @@ def trials_of(systems, listeners, each, utterances, tasks=RATED):
 def ratings_of(seed=0, listeners=20, count=3, each=4, utterances=24, model=None, tasks=RATED):
     """The ratings of a simulated study."""
     systems = systems_of(count)
-    trials = trials_of(systems, listeners, each, utterances, tasks)
+    return simulated(trials_of(systems, listeners, each, utterances, tasks), systems, seed, model)
+
+
+def null_study(seed, listeners=12, systems=6, utterances=8, task="naturalness", is_shared=True):
+    """All rate the same utterances of equal systems, or other ones of each; verifiability: one pair of each class."""
+    equal = {f"T{number:02}-p1": SystemModel(0.5, 0.5, 0.4, 0.6) for number in range(systems)}
+    classes = (0, 1) if task == "verifiability" else (0,)
+    trials = [
+        RatedTrial(
+            listener, system, is_target, f"utterance-{number}{'' if is_shared else system}", f"speaker-{number}", task
+        )
+        for listener in range(listeners)
+        for system in equal
+        for number in range(utterances)
+        for is_target in classes
+    ]
+    return simulated(trials, equal, seed)
+
+
+def simulated(trials, systems, seed, model=None):
+    """The ratings of these trials."""
     rating = simulate_ratings(trials, systems, SCALE, np.random.default_rng(seed), model or ListenerModel())
     listener, system, is_target, utterance, speaker, task = (np.array(column) for column in zip(*trials, strict=True))
     name = np.char.add("listener-", np.char.zfill(listener.astype(str), 2))

@@ -7,9 +7,16 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
+from common.tables import DataTable
 from listening.analysis.models.comparisons import list_pairs, listener_differences, make_comparison_tables, mann_whitney
 from listening.analysis.reading.inputs import Settings
+from listening.analysis.scoring.scores import score_ratings
+from listening.analysis.scoring.summary import make_summary_tables
+from listening.analysis.tables import Results, make_table
 from tests.listening.analysis.rated import QUICK, drawn, joined, ratings_of, scored_of
+from tests.listening.analysis.simulated import SCALE, null_study
+
+NULL_SETTINGS = Settings(resamples=300, permutations=500)
 
 
 def tables(ratings, settings=QUICK, kind="raw"):
@@ -148,3 +155,46 @@ def test_sixty_two_systems_are_quick():
     found = make_comparison_tables(scored_of(ratings, "normalised"), Settings())
     assert time.perf_counter() - start < 90
     assert [len(table.rows) for table in found] == [1891, 1891]
+
+
+def test_one_decision_rests_on_both_tests():
+    """All rate eight utterances of each of six equal systems, and agree which of these are better."""
+    found = {"permutation": 0, "told": 0}
+    for seed in range(12):
+        scored = score_ratings(null_study(seed, is_shared=False), SCALE, NULL_SETTINGS, "raw")
+        differences = make_comparison_tables(scored, NULL_SETTINGS)[0]
+        rows = differences.records()
+        found["permutation"] += any(row["permutation_adjusted"] < 0.05 for row in rows)
+        found["told"] += any(row["is_told_apart"] for row in rows)
+        summary = make_summary_tables(scored, NULL_SETTINGS, differences)[0]
+        letters = {row["system"]: set(row["group"]) for row in summary.records()}
+        for row in rows:
+            assert row["decisive_p"] == max(row["permutation_adjusted"], row["two_way_adjusted"])
+            assert row["is_told_apart"] == (row["decisive_p"] < 0.05)
+            assert bool(letters[row["first"]] & letters[row["second"]]) != bool(row["is_told_apart"])
+    # At 5 % more than 3 of 12 would be chance in one of four hundred.
+    assert found["permutation"] >= 4
+    assert found["told"] <= 3
+
+
+def test_intervals_of_differences_cover_other_utterances():
+    covered = []
+    for seed in range(12):
+        scored = score_ratings(null_study(seed), SCALE, NULL_SETTINGS, "normalised")
+        rows = make_comparison_tables(scored, NULL_SETTINGS)[0].records()
+        covered += [row["difference_low"] <= 0 <= row["difference_high"] for row in rows]
+    assert np.mean(covered) >= 0.88
+
+
+def test_comparisons_of_an_older_analysis_were_decided_by_the_permutation_test():
+    row = {"task": "naturalness", "first": "T1", "second": "T2", "permutation_adjusted": 0.04}
+    old = make_table("differences", [row, row | {"second": "T3", "permutation_adjusted": None}])
+    kept = [place for place, name in enumerate(old.columns) if name not in ("decisive_p", "is_told_apart")]
+    old = DataTable(
+        tuple(old.columns[place] for place in kept),
+        tuple(tuple(line[place] for place in kept) for line in old.rows),
+        old.name,
+    )
+    stored = Results({}, {"level": 0.95}, {}, (), {}, {"raw/differences": old}).as_json()
+    rows = Results.from_json(stored).records("raw", "differences")
+    assert [(one["decisive_p"], one["is_told_apart"]) for one in rows] == [(0.04, 1), (None, None)]

@@ -311,3 +311,30 @@ def test_the_columns_of_the_documentation_are_those_that_are_read():
     page = (Path(__file__).parents[3] / "docs" / "analysis.md").read_text()
     for column in COLUMNS:
         assert f"| `{column.name}` |" in page
+
+
+POSITIONED = """listener,task,system,utterance,rating,position
+a,naturalness,original,u1,9,1
+a,naturalness,T01,u2,4,2
+a,naturalness,T01,u2,4,2
+a,naturalness,T01,u2,4,3
+b,naturalness,T01,u2,4,2
+"""
+
+
+def test_rows_that_stand_twice_count_once_and_are_told():
+    inputs = read(POSITIONED)
+    assert len(inputs.ratings) == 4
+    assert inputs.ratings.position.tolist() == [1, 2, 3, 2]
+    notes = inputs.study.design["remarks"]
+    assert "1 row stands twice, the same in every column: each rating counts once." in notes
+    assert any(note.startswith("1 rating is of an item that the listener had rated") for note in notes)
+
+
+def test_without_positions_a_second_rating_counts_and_is_told():
+    lines = [line.rpartition(",")[0] for line in POSITIONED.splitlines()]
+    inputs = read("\n".join(lines) + "\n")
+    assert len(inputs.ratings) == 5
+    notes = inputs.study.design["remarks"]
+    assert any(note.startswith("2 ratings are of an item that the listener had rated") for note in notes)
+    assert not any("twice" in note for note in notes)
