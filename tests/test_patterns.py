@@ -58,6 +58,7 @@ def list_uses() -> Iterator[Use]:
 def uses_of_module(place: str, tree: ast.Module) -> Iterator[Use]:
     module = import_module(place.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    seen = set()
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         function = call.func
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
@@ -70,12 +71,17 @@ def uses_of_module(place: str, tree: ast.Module) -> Iterator[Use]:
             try:
                 pattern = evaluate(call.args[0], module)
             except NameError:
+                if not is_in_function(call, parents):
+                    continue  # the module holds what was made of it
                 for made in MADE_WHILE_RUNNING[place]:
                     yield Use(where, made, 0, use)
             else:
+                seen.add(pattern)
                 yield Use(where, pattern, int(evaluate(flags, module)) if flags else 0, use)
     for pattern in patterns_in(list(vars(module).values())):
-        yield Use(place, pattern.pattern, pattern.flags, "match")
+        if pattern.pattern not in seen:
+            for use in asked_of(tree, None):
+                yield Use(place, pattern.pattern, pattern.flags, use)
 
 
 def uses_of_call(tree: ast.Module, name: str, call: ast.Call, parents: dict[ast.AST, ast.AST]) -> set[str]:
@@ -88,11 +94,24 @@ def uses_of_call(tree: ast.Module, name: str, call: ast.Call, parents: dict[ast.
     while name == "compile" and isinstance(parent, ast.Dict | ast.Tuple | ast.List):
         parent = parents[parent]
     if name == "compile" and isinstance(parent, ast.Assign):
-        known = getattr(parent.targets[0], "id", "")
-        asked = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and is_of(node.value, known)}
-        if asked and asked <= ANCHORED:
-            return asked
-    return {"search"}
+        return asked_of(tree, getattr(parent.targets[0], "id", ""))
+    return asked_of(tree, None)
+
+
+def asked_of(tree: ast.Module, name: str | None) -> set[str]:
+    """How a module uses the pattern of a name, or patterns without one; ``search`` where it says nothing of it."""
+    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in COMPILERS]
+    if name is not None and (named := {node.attr for node in attributes if is_of(node.value, name)}):
+        return named if named <= ANCHORED else {"search"}
+    others = {node.attr for node in attributes if not is_of(node.value, "re")} - {"split"}  # nearly always of a text
+    return others if others and others <= ANCHORED else {"search"}
+
+
+def is_in_function(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
+    while (node := parents.get(node)) is not None:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            return True
+    return False
 
 
 def is_of(node: ast.AST | None, name: str) -> bool:
