@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
@@ -17,6 +17,7 @@ from portal.accounts.selectors import lacks_second_factor
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, registration_phase, submission_phase, submission_problem
 from portal.challenges.selectors import CorpusSummary, corpora_for, editions_for, summaries
+from portal.core.counting import count_rows
 from portal.core.health import check_all
 from portal.editions.pages import NextStep
 from portal.jobs.models import Job, State
@@ -108,15 +109,14 @@ def _unfinished_uploads(user: Any, now: datetime) -> QuerySet[Upload]:
 
 def _organized_editions(user: Any) -> QuerySet[Edition]:
     """The editions that one organises, with `waiting` teams and submissions `under_way` counted."""
-    waiting = Count("teams", filter=Q(teams__state=Team.State.WAITING), distinct=True)
-    under_way = Count("systems__submissions", filter=_under_way("systems__submissions__"), distinct=True)
+    waiting = count_rows(Team.objects.filter(state=Team.State.WAITING), "edition")
+    under_way = count_rows(Submission.objects.filter(_under_way()), "system__edition")
     found = user.organized_editions.annotate(waiting=waiting, under_way=under_way)
     return found.order_by("-created_at", "-pk")[:SHOWN]
 
 
-def _under_way(prefix: str = "") -> Q:
-    states = [Submission.State.RECEIVED, Submission.State.CHECKING, Submission.State.EVALUATING]
-    return Q(**{f"{prefix}state__in": states})
+def _under_way() -> Q:
+    return Q(state__in=[Submission.State.RECEIVED, Submission.State.CHECKING, Submission.State.EVALUATING])
 
 
 def open_failures(user: Any, now: datetime) -> list[Job]:

@@ -122,14 +122,15 @@ TRIES_EVERY_METHOD = {"rival by session", "rival by token", "visitor"}
 MEETS_WHAT_IS_PUBLISHED = {"rival by session", "stranger by token", "other organizer by session", "visitor"}
 
 
-def patterns(resolver=None, namespace=""):
+def patterns(resolver=None, namespace="", given=()):
     """Every address of the portal that has a name: name, and what it is made of."""
     for one in (resolver or get_resolver()).url_patterns:
+        parts = [*given, *one.pattern.converters]
         if isinstance(one, URLResolver):
             if one.namespace != "admin":
-                yield from patterns(one, f"{one.namespace}:" if one.namespace else namespace)
+                yield from patterns(one, f"{one.namespace}:" if one.namespace else namespace, parts)
         elif isinstance(one, URLPattern):
-            yield f"{namespace}{one.name}", list(one.pattern.converters)
+            yield f"{namespace}{one.name}", parts
 
 
 @pytest.fixture(params=["hidden", "published"])

@@ -14,17 +14,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core.files.storage import default_storage
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.utils.safestring import SafeString, mark_safe
 
 from evaluation.formats.scores import read_trial_table
 from listening import texts
-from listening.app.models import Item, ItemSample, Study, StudyText
+from listening.app.models import Block, Item, ItemSample, Session, Study, StudyText
 from listening.design.plan import PoolUtterance
 from portal.challenges.models import DataSet, Edition, Gender, Role, TrialList
 from portal.challenges.selectors import managed_editions_for
+from portal.core.counting import count_rows
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission, SubmittedFile
 
@@ -60,9 +61,9 @@ def studies_with_counts(user: Any, edition: Edition | None = None) -> QuerySet[S
     """The studies for a list: `blocks_made`, `blocks_finished` and `sessions_begun` beside each, in one query."""
     studies = studies_for(user) if edition is None else studies_for(user).filter(edition=edition)
     return studies.annotate(
-        blocks_made=Count("blocks", distinct=True),
-        blocks_finished=Count("blocks", filter=Q(blocks__is_finished=True), distinct=True),
-        sessions_begun=Count("sessions", filter=Q(sessions__is_preview=False), distinct=True),
+        blocks_made=count_rows(Block.objects.all(), "study"),
+        blocks_finished=count_rows(Block.objects.filter(is_finished=True), "study"),
+        sessions_begun=count_rows(Session.objects.filter(is_preview=False), "study"),
     ).order_by("-created_at", "-pk")
 
 

@@ -12,13 +12,13 @@ UTTERANCES = tuple(f"1089-134686-{number:04}" for number in range(8))
 PAIRS = ("original-original", "anonymised-anonymised", "original-anonymised")
 
 
-def made_up_results(systems=SYSTEMS, tasks=RATED, is_simulated=True, seed=1):
+def made_up_results(systems=SYSTEMS, tasks=RATED, is_simulated=True, seed=1, listeners=LISTENERS):
     """Each table with plausible rows; forms are mixed, which no study does."""
     numbers = np.random.default_rng(seed)
     tables = {}
     for scores, contents in (("raw", BY_SCORES), ("normalised", BY_SCORES), ("common", COMMON)):
         for content in contents:
-            rows = [_row(content, numbers, scores, fixed) for fixed in _fixed(content.name, systems, tasks)]
+            rows = [_row(content, numbers, scores, fixed) for fixed in _fixed(content.name, systems, tasks, listeners)]
             tables[f"{scores}/{content.name}"] = make_table(content.name, rows)
     facts = StudyFacts(
         "made-up", "A made-up study", "rating", tuple(tasks), dict.fromkeys(tasks, (1, 10)), is_simulated
@@ -27,7 +27,7 @@ def made_up_results(systems=SYSTEMS, tasks=RATED, is_simulated=True, seed=1):
     return Results(facts.as_data(), Settings().as_data(), counts, ["A note."], {"analysis": "0"}, tables)
 
 
-def _fixed(name, systems, tasks):
+def _fixed(name, systems, tasks, listeners):
     """What tells the rows of a table apart."""
     everything = (ORIGINAL, *systems)
     pairs = [(a, b) for place, a in enumerate(everything) for b in everything[place + 1 :]]
@@ -54,11 +54,11 @@ def _fixed(name, systems, tasks):
         "reliability": lambda: [
             {"task": t, "measure": m, "over": "bridge set"} for t in tasks for m in ("Krippendorff's alpha", "ICC(2,1)")
         ],
-        "listeners": lambda: [{"listener": one, "task": t} for one in LISTENERS for t in tasks],
+        "listeners": lambda: [{"listener": one, "task": t} for one in listeners for t in tasks],
         "screening": lambda: [
             {"rule": r, "listener": one, "task": "naturalness", "session": f"s-{one}"}
             for r in ("disagrees", "low-variance")
-            for one in LISTENERS
+            for one in listeners
         ],
         "exclusion_effect": lambda: [
             {"rule": r, "task": t, "system": s} for r in ("disagrees", "standing") for t in tasks for s in everything
