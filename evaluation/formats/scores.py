@@ -142,7 +142,8 @@ def join_scores(scores: ScoreTable, trials: TrialTable) -> JoinedScores:
 
     Problems reported, each with file and line, the first few of a kind and the number of the others: ``missing-score``,
     ``extra-score``, ``repeated-score``, ``not-finite-score``, ``repeated-trial``, ``one-class`` (only target or only
-    nontarget trials; no detection metric is defined), and as a warning ``inverted-scores``.
+    nontarget trials; no detection metric is defined), ``other-trials`` (one in place of all missing and extra scores,
+    where no score is of a trial), and as a warning ``inverted-scores``.
 
     Of a file of which nothing could be read, only its own problems are reported, not every trial once more.
 
@@ -168,12 +169,28 @@ def join_scores(scores: ScoreTable, trials: TrialTable) -> JoinedScores:
     if _is_unreadable(scores) or _is_unreadable(trials):
         return JoinedScores(values, targets, pairs, *counts, inverted, tuple(problems))
     problems += _examples(match.again, lambda row: _repeated_trial(trials, row))
-    problems += _examples(missing, lambda row: _missing(scores, trials, row))
-    problems += _examples(match.extra, lambda row: _extra(scores, trials, row))
-    problems += _examples(match.repeated, lambda row: _repeated(scores, row))
+    if len(scores.lines) and (chosen < 0).all():
+        problems.append(_of_others(scores, trials))
+    else:
+        problems += _examples(missing, lambda row: _missing(scores, trials, row))
+        problems += _examples(match.extra, lambda row: _extra(scores, trials, row))
+    problems += _repeats(scores, match.repeated)
     problems += _examples(np.sort(broken), lambda row: _not_finite(scores, row))
     problems += _one_class(trials) + ([_inverted(scores, values, targets)] if inverted else [])
     return JoinedScores(values, targets, pairs, *counts, inverted, tuple(problems))
+
+
+def list_score_problems(scores: ScoreTable) -> tuple[Problem, ...]:
+    """What is wrong with scores as long as their trials are not known: ``repeated-score``, ``not-finite-score``, and
+    the problems of the file.
+    """
+    _, first, same = np.unique(scores.pairs, return_index=True, return_inverse=True)
+    repeated = np.flatnonzero(first[same.reshape(-1)] != np.arange(len(scores.pairs)))
+    return (
+        *scores.problems,
+        *_repeats(scores, repeated),
+        *_examples(np.flatnonzero(~np.isfinite(scores.scores)), lambda row: _not_finite(scores, row)),
+    )
 
 
 def _is_unreadable(table: ScoreTable | TrialTable) -> bool:
@@ -336,16 +353,29 @@ def _extra(scores: ScoreTable, trials: TrialTable, row: int) -> Problem:
     return Problem("extra-score", scores.name, f"a trial of {trials.name}", found, remedy, line=int(scores.lines[row]))
 
 
-def _repeated(scores: ScoreTable, row: int) -> Problem:
-    first = int(np.flatnonzero(scores.pairs == scores.pairs[row])[0])
-    found = f"“{scores.pairs[row].decode()}” again (first in line {scores.lines[first]})"
-    remedy = "Keep one of them; the first one was used."
-    return Problem("repeated-score", scores.name, "each pair once", found, remedy, line=int(scores.lines[row]))
+def _of_others(scores: ScoreTable, trials: TrialTable) -> Problem:
+    found = f"{len(scores.lines):,} lines and none of them of a trial; the first is of “{scores.pairs[0].decode()}”"
+    remedy = "Put the scores of this data set here; upper and lower case of names count."
+    return Problem("other-trials", scores.name, f"scores of {trials.name}", found, remedy, line=int(scores.lines[0]))
+
+
+def _repeats(scores: ScoreTable, rows: Rows) -> Iterator[Problem]:
+    first: dict[bytes, int] = {}
+    for pair, line in zip(scores.pairs.tolist() if rows.size else (), scores.lines.tolist(), strict=False):
+        first.setdefault(pair, line)
+
+    def describe(row: int) -> Problem:
+        pair = scores.pairs[row]
+        found = f"“{pair.decode()}” again (first in line {first[pair]})"
+        remedy = "Keep one of them, and submit again."
+        return Problem("repeated-score", scores.name, "each pair once", found, remedy, line=int(scores.lines[row]))
+
+    yield from _examples(rows, describe)
 
 
 def _not_finite(scores: ScoreTable, row: int) -> Problem:
     found = f"no number or {scores.scores[row]:g} for “{scores.pairs[row].decode()}”"
-    remedy = "Score it again; the trial was left out."
+    remedy = "Score it again: every trial needs a number within single precision."
     return Problem("not-finite-score", scores.name, "a finite score", found, remedy, line=int(scores.lines[row]))
 
 

@@ -34,6 +34,7 @@ from evaluation.scoring.recomputation import (
 )
 from evaluation.scoring.results.folders import ScoreFile
 from evaluation.scoring.results.results_2022 import SIMILARITY_FOLDER
+from evaluation.scoring.results.score_files import find_equal_scores
 from evaluation.scoring.sources import Sources, Work
 from evaluation.scoring.values import MEASURES, Basis
 
@@ -59,9 +60,12 @@ def add_detection(work: Work, *, in_part: bool = False) -> None:
     shown = _with_progress(work, files)
     for test in measure_tests(work.system, sources.recipe.data_sets, trials, work.problems, shown):
         measured.add(test_key(test.file))
-        if not test.joined.complete:
-            work.reasons |= dict.fromkeys(_identities(work, test.file), _incomplete(test))
-        if test.joined.complete or in_part:
+        equal = () if in_part else find_equal_scores(test.joined, test.file.name)
+        work.problems.keep(equal)
+        reason = _incomplete(test) or next((f"{one.file}: {one.found}" for one in equal), "")
+        if reason:
+            work.reasons |= dict.fromkeys(_identities(work, test.file), reason)
+        if in_part or not reason:
             _add_test(work, test)
             work.kept(test)
     for file in files:
@@ -122,7 +126,10 @@ def in_its_decimals(reported: ReportedNumber, value: float) -> bool:
 
 
 def _incomplete(test: MeasuredTest) -> str:
+    """Why the scores of a test give no number; empty where they do."""
     joined = test.joined
+    if joined.complete:
+        return ""
     counted = {
         "without a score": joined.missing,
         "without a finite score": joined.not_finite,

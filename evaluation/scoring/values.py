@@ -122,6 +122,7 @@ _CAUSES = tuple(
     re.compile(pattern, re.DOTALL)
     for pattern in (
         r".*does not cover the organizer's (?:trials|utterances|words): (.+)",
+        r".*: (equal scores leave the EER anywhere from [\d.]+ to [\d.]+ %)",
         r"(\d+ utterances have no hypothesis)(?: in .*)?",
         r"(some utterances have no hypothesis and were left out of the count)",
         r"(only \d+ of \d+ utterances) of .* have a pitch correlation",

@@ -21,6 +21,7 @@ from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
 from evaluation.scoring.results.expected import ExpectedLine, ResultFile, ResultKind
 from evaluation.scoring.results.rank_files import RankFile, read_rank_file
 from evaluation.scoring.results.results_2022 import read_result_file, read_single_file, single_files
+from evaluation.scoring.results.score_files import TrialLookup, check_score_file
 
 _PUBLISHED = re.compile(
     r"(?:RESULTS(?:_summary)?|results_summary|results\.anon|results\.orig|result_for_rank)_(?P<system>.+)\Z"
@@ -72,19 +73,22 @@ class SystemResults:
     problems: tuple[Problem, ...]
 
 
-def read_results(path: Path, *, edition: str | None = None, recipe: Recipe | None = None) -> tuple[SystemResults, ...]:
+def read_results(
+    path: Path, *, edition: str | None = None, recipe: Recipe | None = None, trials: TrialLookup = lambda _: None
+) -> tuple[SystemResults, ...]:
     """Read a result file, a results directory, the folder of a submission, or a folder of published files.
 
     Args:
         path: of any of these.
         edition: whose recipe the files are held against; without one, each file tells.
         recipe: an organizer's own, in place of an edition's.
+        trials: the organizer's list of a trial set; None where it is not known, then scores are only counted.
 
     Problems besides those of the files: ``contradicting-results`` (one number, two values), ``missing-directory``
     (``.orig`` or its partner), ``missing-file``, ``missing-summary`` (a warning: of the published files of 2022, the
     one that ranks), ``unexpected-name``, ``unexpected-summary`` (a note: no official script writes a summary into
-    ``.orig``), ``wrong-score-count``, and ``no-results`` for a folder without a result file. What may not be entered
-    below the folder is passed over.
+    ``.orig``), those of `check_score_file`, and ``no-results`` for a folder without a result file. What may not be
+    entered below the folder is passed over.
 
     Raises:
         RecipeError: no such edition, or one that has no files of this kind.
@@ -95,12 +99,12 @@ def read_results(path: Path, *, edition: str | None = None, recipe: Recipe | Non
     if _is_results_directory(path):
         stamp = path.name.removesuffix(".orig")
         both = (path.parent / stamp, path.parent / f"{stamp}.orig")
-        return (_read_submission(path.parent, [one for one in both if one.is_dir()], recipe),)
+        return (_read_submission(path.parent, [one for one in both if one.is_dir()], recipe, trials),)
     if folders := [one for one in _listed(path) if _is_results_directory(one)]:
         by_stamp: dict[str, list[Path]] = {}
         for folder in folders:
             by_stamp.setdefault(folder.name.removesuffix(".orig"), []).append(folder)
-        return tuple(_read_submission(path, group, recipe) for group in by_stamp.values())
+        return tuple(_read_submission(path, group, recipe, trials) for group in by_stamp.values())
     files = sorted(Path(place) / name for place, _, names in os.walk(path) for name in names)
     if systems := _published(path, files, recipe):
         return systems
@@ -199,7 +203,7 @@ def _no_summary(system: str, files: Sequence[ResultFile | RankFile]) -> list[Pro
     return [Problem("missing-summary", files[0].name, expected, "none", remedy, Severity.WARNING)]
 
 
-def _read_submission(root: Path, folders: Sequence[Path], recipe: Recipe | None) -> SystemResults:
+def _read_submission(root: Path, folders: Sequence[Path], recipe: Recipe | None, trials: TrialLookup) -> SystemResults:
     problems: list[Problem] = []
     files: list[ResultFile | RankFile] = []
     for folder in sorted(folders, key=lambda one: one.name.endswith(".orig")):
@@ -215,7 +219,7 @@ def _read_submission(root: Path, folders: Sequence[Path], recipe: Recipe | None)
             expected, remedy = "results-<YYYY-MM-DD-HH-MM-SS>", "Keep the name that the recipe gave."
             problems.append(Problem("unexpected-name", folder.name, expected, folder.name, remedy, Severity.WARNING))
     recipe = recipe or load_recipe(files[0].edition if files else "2022")
-    parts = _Parts(root, recipe)
+    parts = _Parts(root, recipe, trials)
     for folder in folders:
         parts.read(folder)
     problems += [*parts.problems, *(_partners(folders) if _retrains(recipe) else ())]
@@ -244,6 +248,7 @@ class _Parts:
 
     root: Path
     recipe: Recipe
+    trials: TrialLookup
     reported_numbers: list[ReportedNumber] = field(default_factory=list)
     scores: list[ScoreFile] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -277,10 +282,8 @@ class _Parts:
         assert identity.enrolment is not None  # noqa: S101
         shown, speeches = path.relative_to(self.root).as_posix(), (identity.training, identity.enrolment)
         self.scores.append(ScoreFile(path, shown, identity.data_set, *speeches, identity.speech))
-        wanted, found = self.recipe.data_sets[identity.data_set].trials, path.read_bytes().count(b"\n")
-        if wanted is not None and found != wanted:
-            remedy = "Kaldi drops a trial silently where a speaker vector is missing: score all of them."
-            report.add(Problem("wrong-score-count", shown, f"{wanted} lines", f"{found}", remedy))
+        data_set = self.recipe.data_sets[identity.data_set]
+        report.keep(check_score_file(path, shown, data_set, self.trials(data_set)))
 
     def _no_file(self, path: Path) -> Problem:
         shown = path.relative_to(self.root).as_posix()

@@ -436,6 +436,9 @@ def test_results_of_2020_are_read_and_written(system):
 STAMP = "results-2022-05-01-10-20-30"
 
 
+SCORE_LINES = "".join(f"a {number:06} 0\n" for number in range(20_000))
+
+
 @pytest.fixture
 def submission(tmp_path):
     """The results directories of B2 as its team would hand them in, but for the plots."""
@@ -459,7 +462,7 @@ def submission(tmp_path):
                 (root / name / "linkability_log").write_text(f"{linkability}\n\n")
                 (root / name / "zebra").write_text(f"\nZEBRA of {name}\n{population}\n{individual}\n\n")
                 trials = recipe.data_sets[name.rpartition("-")[2].removesuffix("_anon")].trials
-                (root / name / "scores").write_text("a b 0\n" * trials)
+                (root / name / "scores").write_text(SCORE_LINES[: 11 * trials])
             elif name.startswith("ASR-"):
                 (root / name).write_text("\n".join(values) + "\n")
             elif values:
@@ -521,7 +524,7 @@ def test_whole_submission_is_read(submission):
         ),
         (
             f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/scores",
-            lambda text: text[6:],
+            lambda text: text[11:],
             [("wrong-score-count", None)],
         ),
         (

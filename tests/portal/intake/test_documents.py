@@ -61,6 +61,10 @@ def score_path(folder, data_set):
     return f"{folder}/{detection_name(RECIPE, RECIPE.data_sets[data_set], Speech.ANONYMISED, Speech.ANONYMISED)}/scores"
 
 
+def score_lines(count):
+    return "".join(f"a b{number} {number}\n" for number in range(count)).encode()
+
+
 def test_published_results_are_accepted_without_scores(published, tmp_path):
     report = checked(tmp_path, published)
     assert [one.problem.sentence() for one in report.findings if str(one.problem.severity) == "error"] == []
@@ -75,7 +79,7 @@ def test_missing_score_files_are_one_finding_where_they_are_required(b2, tmp_pat
 
 def test_single_score_files_that_are_missing_are_named(b2, tmp_path):
     path = score_path(STAMP, "libri_dev_trials_f")
-    report = checked(tmp_path, b2 | {path: b"a b 1\n" * 15270}, scores_required=True)
+    report = checked(tmp_path, b2 | {path: score_lines(15270)}, scores_required=True)
     errors = {one for one in found(report) if one[2] == "error"}
     assert len(errors) == 71
     assert {code for _, code, _ in errors} == {"missing-file"}
@@ -84,10 +88,10 @@ def test_single_score_files_that_are_missing_are_named(b2, tmp_path):
 
 def test_scores_are_counted_against_the_trials(b2, tmp_path):
     path = score_path(STAMP, "libri_dev_trials_f")
-    report = checked(tmp_path, b2 | {path: b"a b 1\n" * 15269})
+    report = checked(tmp_path, b2 | {path: score_lines(15269)})
     assert (f"T1/exp/{path}", "wrong-score-count", "error") in found(report)
     own = {"libri_dev_trials_f": (5000, 10269)}
-    again = checked(tmp_path, b2 | {path: b"a b 1\n" * 15269}, trial_counts=own)
+    again = checked(tmp_path, b2 | {path: score_lines(15269)}, trial_counts=own)
     assert "wrong-score-count" not in {code for _, code, _ in found(again)}
 
 
