@@ -255,6 +255,18 @@ class Recipe:
         every = self.data_sets.values()
         return tuple(one for one in every if one.role == role and split in (None, one.split))
 
+    def list_parts(self, data_set: DataSet, known: Collection[str]) -> tuple[str, ...]:
+        """The sets among those known whose utterances a data set has: itself, or the trial sets that a recognition set
+        puts together, such as ``libri_dev_asr`` those of both genders.
+        """
+        if data_set.name in known:
+            return (data_set.name,)
+        if data_set.role != "recognition":
+            return ()
+        start = f"{data_set.name.removesuffix('_asr')}_trials"
+        parts = (one.name for one in self.sets("trial", data_set.split))
+        return tuple(name for name in parts if name.startswith(start) and name in known)
+
 
 def list_hash(lines: Iterable[str]) -> str:
     """The hash by which recipes name a list of ids or trials."""

@@ -38,7 +38,7 @@ class HypothesisFile:
 
 def add_words(work: Work) -> None:
     """Word error rates from hypotheses, then from counts where there are none."""
-    for file in hypothesis_files(work):
+    for file in hypothesis_files(work.folder, work.recipe):
         _add_hypotheses(work, file)
     for identity, reported in work.reported():
         if identity.metric == "wer" and reported.counts and reported.counts.words and identity not in work.numbers:
@@ -66,11 +66,11 @@ def _uncounted(work: Work, reported: ReportedNumber) -> str:
     return f"{reported.file} does not cover the organizer's words: {found:,} counted of {wanted:,}"
 
 
-def hypothesis_files(work: Work) -> Iterator[HypothesisFile]:
+def hypothesis_files(folder: Path, recipe: Recipe) -> Iterator[HypothesisFile]:
     """The hypotheses among the documents, each named like the recognition set and speech that it is of."""
-    for path in sorted(work.folder.rglob("*")):
-        name = path.relative_to(work.folder).as_posix()
-        identity = hypothesis_identity(name, work.recipe)
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        identity = hypothesis_identity(name, recipe)
         if identity and path.is_file():
             yield HypothesisFile(path, name, identity)
 
@@ -140,7 +140,7 @@ class ListedHypotheses:
 
 
 def read_hypotheses(path: Path, name: str, utterances: Collection[str]) -> ListedHypotheses:
-    """Read a file of hypotheses and hold it against the utterances of its set.
+    """Read a file of hypotheses and hold it against the utterances of its set, where these are known.
 
     An utterance that stands alone in its line has an empty hypothesis: all of its words count as deleted.
 
@@ -151,7 +151,7 @@ def read_hypotheses(path: Path, name: str, utterances: Collection[str]) -> Liste
     wanted = set(utterances)
     missing = [one for one in utterances if one not in parsed.content]
     placed = list(zip(parsed.content.items(), parsed.lines, strict=True))
-    extra = [(utterance, line) for (utterance, _), line in placed if utterance not in wanted]
+    extra = [(utterance, line) for (utterance, _), line in placed if wanted and utterance not in wanted]
     lengths = [(len(split_words(text)), line) for (_, text), line in placed]
     long = [(words, line) for words, line in lengths if words > MOST_WORDS]
     for one in missing:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.files.storage import default_storage
 from django.db.models import Count, F, Q, QuerySet, Sum
 from django.http import Http404
 from django.shortcuts import get_object_or_404
@@ -330,3 +331,31 @@ def held_sets(corpus: Corpus, names: Iterable[str] | None = None) -> dict[str, H
         members.setdefault(name, []).extend([utterance] if utterance else [])
     roles = dict(sets.values_list("name", "role"))
     return {name: HeldSet(role=roles[name], utterances=tuple(utterances)) for name, utterances in members.items()}
+
+
+# Trial lists ---------------------------------------------------------------------------------------
+
+
+def find_trials(corpus: Corpus | None, trial_set: str, enrolment_set: str) -> str | None:
+    """The lines of the trial list of a trial set with its enrolment set; None where the corpus has no such list."""
+    found = TrialList.objects.filter(
+        trial_set__corpus=corpus, trial_set__name=trial_set, enrolment_set__name=enrolment_set
+    ).first()
+    if found is None:
+        return None
+    if found.origin != TrialList.Origin.GIVEN:
+        return "".join(_product(found))
+    with default_storage.open(found.file) as file:
+        text: str = file.read().decode()
+        return text
+
+
+def _product(trials: TrialList) -> Iterator[str]:
+    """Every enrolled speaker against every trial utterance of the same gender, as lines of a trial list."""
+    enrolled = trials.enrolment_set.utterances.values_list("speaker__name", "speaker__gender").distinct()
+    models = sorted(set(enrolled.order_by()))
+    tested = trials.trial_set.utterances.order_by("name").values_list("name", "speaker__name", "speaker__gender")
+    for utterance, speaker, gender in tested:
+        for model, model_gender in models:
+            if model_gender == gender:
+                yield f"{model} {utterance} {'target' if model == speaker else 'nontarget'}\n"

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO
 
 from common.memory import format_size
@@ -108,13 +109,19 @@ class ArchiveCheck:
             self._found.add(WHOLE_SUBMISSION, refused.problem)
         yield from self._sound
 
-    def report(self, inherited: Mapping[str, frozenset[str]], beside: Collection[str] = ()) -> IntakeReport:
+    def report(
+        self,
+        inherited: Mapping[str, frozenset[str]],
+        beside: Collection[str] = (),
+        trials: Mapping[str, Path] = MappingProxyType({}),
+    ) -> IntakeReport:
         """The whole report, once the archive was read.
 
         Args:
             inherited: the utterances of each data set that an earlier submission serves where the archive does not.
             beside: paths of the documents that an earlier submission adds to those that came. Those that lie in the
                 folder of documents are read with the others; the others count as present and sound.
+            trials: files with the organizer's trials, by trial set, where they are known.
         """
         if self.refusal is not None:
             return self._finished(0, 0)
@@ -123,7 +130,7 @@ class ArchiveCheck:
                 self._check_description(path)
         self._progress(RESULTS, self._speech, self._total())
         paths, contents = (*self.paths, *beside), {*self._contents, *map(classify, beside)}
-        self._found.keep(WHOLE_SUBMISSION, result_problems(self._documents, paths, self._expected))
+        self._found.keep(WHOLE_SUBMISSION, result_problems(self._documents, paths, self._expected, trials))
         if self._speech or any(inherited.values()) or not self._expected.data_sets:  # without originals none can come
             contents.add(Content.SPEECH)
         self._found.keep(WHOLE_SUBMISSION, missing_parts(contents, self._expected))

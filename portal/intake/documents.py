@@ -7,15 +7,21 @@ stand in ``results.txt`` are not missed once more as files of their own.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
 from anonymization.methods.voices.files import read_targets
 from common.problems import Problem, Severity
+from evaluation.formats.scores import TrialTable, read_trial_table
 from evaluation.protocols.recipes import Recipe
+from evaluation.scoring.detection import measure_similarity, similarity_sets
 from evaluation.scoring.results.folders import SystemResults, read_results
+from evaluation.scoring.results.score_files import TrialLookup
+from evaluation.scoring.words import hypothesis_files, read_hypotheses
 from portal.intake.contents import Content, classify, results_directories
 from portal.intake.expectation import ExpectedSubmission
 from portal.intake.sentences import describe
@@ -40,12 +46,15 @@ def write_document(folder: Path, path: str, stream: BinaryIO) -> Path:
     return place
 
 
-def read_submitted_results(folder: Path, paths: Iterable[str], recipe: Recipe) -> tuple[SystemResults, ...]:
+def read_submitted_results(
+    folder: Path, paths: Iterable[str], recipe: Recipe, trials: TrialLookup = lambda _: None
+) -> tuple[SystemResults, ...]:
     """The results among the files of an archive, each named by its path in the archive.
 
     Args:
         folder: where `write_document` put them.
         paths: of the files, as in the archive.
+        trials: the organizer's list of a trial set; None where it is not known.
 
     Returns:
         One for each system found, so one or none in a sound submission. Results directories in one folder with the
@@ -55,18 +64,30 @@ def read_submitted_results(folder: Path, paths: Iterable[str], recipe: Recipe) -
     parents = sorted({one.rpartition("/")[0] for one in results_directories(paths) if one})
     if parents:
         return tuple(
-            _named(each, parent) for parent in parents for each in read_results(folder / parent, recipe=recipe)
+            _named(each, parent)
+            for parent in parents
+            for each in read_results(folder / parent, recipe=recipe, trials=trials)
         )
     if not any(classify(path) is Content.RESULTS for path in paths):
         return ()
     return tuple(each for each in read_results(folder, recipe=recipe) if each.files)
 
 
-def result_problems(folder: Path, paths: Collection[str], expected: ExpectedSubmission) -> Iterator[Problem]:
-    """Whatever is wrong with result and score files; nothing is said of an archive without any.
+def result_problems(
+    folder: Path, paths: Collection[str], expected: ExpectedSubmission, trials: Mapping[str, Path]
+) -> Iterator[Problem]:
+    """Whatever is wrong with result and score files, hypotheses and matrices; each is read as it is measured.
 
-    What is named by `paths` but is not in the folder is with the portal already: it is neither read nor missed.
+    Nothing is said of an archive without any. What is named by `paths` but is not in the folder is with the portal
+    already: it is neither read nor missed.
+
+    Args:
+        trials: files with the organizer's trials, by trial set; without them scores are only counted.
     """
+    recipe = expected.recipe()
+    yield from _hypothesis_problems(folder, recipe, expected)
+    for _, place in similarity_sets(folder, recipe):
+        yield from measure_similarity(place, place.relative_to(folder).as_posix())[1]
     if "" in results_directories(paths):
         yield describe("misplaced-results", "results.txt")
         return
@@ -74,7 +95,8 @@ def result_problems(folder: Path, paths: Collection[str], expected: ExpectedSubm
         yield describe("several-results", "the archive", found=f"{count:,}, too many to be read")
         return
     elsewhere = [path for path in paths if not (folder / path).is_file()]
-    systems = read_submitted_results(folder, [path for path in paths if path not in elsewhere], expected.recipe())
+    here = [path for path in paths if path not in elsewhere]
+    systems = read_submitted_results(folder, here, recipe, _trial_lookup(trials))
     if len(systems) > 1:
         names = ", ".join(one.system for one in systems[:5])
         yield describe("several-results", "the archive", found=f"{len(systems)}: {names}")
@@ -86,6 +108,25 @@ def result_problems(folder: Path, paths: Collection[str], expected: ExpectedSubm
                 continue
             if (weighed := _weighed(problem, is_read, expected, has_scores)) is not None:
                 yield weighed
+
+
+def _trial_lookup(trials: Mapping[str, Path]) -> TrialLookup:
+    """Reads each list once."""
+
+    @cache
+    def read(name: str) -> TrialTable:
+        return read_trial_table(trials[name], f"the organizer's trials of {name}")
+
+    return lambda data_set: read(data_set.name) if data_set.name in trials else None
+
+
+def _hypothesis_problems(folder: Path, recipe: Recipe, expected: ExpectedSubmission) -> Iterator[Problem]:
+    for file in hypothesis_files(folder, recipe):
+        data_set = recipe.data_sets[file.identity.data_set]
+        parts = recipe.list_parts(data_set, expected.data_sets)
+        utterances = dict.fromkeys(chain.from_iterable(expected.data_sets[name] for name in parts))
+        is_whole = data_set.utterances in (None, len(utterances))  # of a part of the set nothing is known of the rest
+        yield from read_hypotheses(file.path, file.name, utterances if is_whole else ()).problems
 
 
 def missing_parts(contents: Collection[Content], expected: ExpectedSubmission) -> Iterator[Problem]:

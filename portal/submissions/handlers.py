@@ -7,10 +7,12 @@ is interrupted reads the archive again and finds what it had staged; rows are wr
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 from typing import Any, TypeVar
 
 from django.db import transaction
@@ -21,6 +23,7 @@ from portal.challenges.models import DataSet, Edition, Utterance
 from portal.core.mail import render_mail
 from portal.core.storage import store_bytes
 from portal.intake.check import ArchiveCheck, FoundDocument, FoundSpeech
+from portal.intake.contents import Content, classify
 from portal.intake.report import WHOLE_SUBMISSION, Finding, IntakeReport
 from portal.intake.sentences import describe
 from portal.jobs.kinds import JobFailure, job_kind
@@ -28,7 +31,13 @@ from portal.jobs.models import Actor, Job, Queue, State
 from portal.jobs.runner import JobCancelled, JobContext, JobReleased
 from portal.jobs.services import send
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile
-from portal.submissions.requirements import Inheritance, describe_requirements, expected_sets, find_inheritance
+from portal.submissions.requirements import (
+    Inheritance,
+    describe_requirements,
+    expected_sets,
+    find_inheritance,
+    write_trials,
+)
 from portal.submissions.services import CHECKABLE, accept_submission, change_state
 from portal.submissions.staging import Staging, copy_documents
 from portal.submissions.uploads import UNCOUNTED, hash_upload, remove_upload_file, upload_path
@@ -169,7 +178,11 @@ def _check(
         context.note(f"{staging.reused} recordings that an earlier attempt had kept were found again.")
     beside = [] if check.refusal else inheritance.documents_beside(check.paths)
     copy_documents(beside, staging.documents)
-    return check.report(inheritance.by_data_set(), [one.path for one in beside]), staged
+    paths = [one.path for one in beside]
+    with tempfile.TemporaryDirectory(prefix="trials-") as folder:
+        has_scores = any(classify(path) is Content.SCORES for path in (*check.paths, *paths))
+        trials = write_trials(edition, Path(folder)) if has_scores else {}
+        return check.report(inheritance.by_data_set(), paths, trials), staged
 
 
 def _refused(file_name: str, edition: Edition, kind: str, **values: Any) -> IntakeReport:

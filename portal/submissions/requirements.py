@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import Path
 
 from django.core.files.storage import default_storage
 from django.db.models import Exists, OuterRef, Q
@@ -23,7 +24,7 @@ from django.db.models import Exists, OuterRef, Q
 from common.problems import Problem, Severity
 from evaluation.protocols.ranking.policy import needed_to_rank
 from portal.challenges.models import Corpus, DataSet, Edition, Role, TrialList, Utterance
-from portal.challenges.selectors import export_recipe
+from portal.challenges.selectors import export_recipe, find_trials
 from portal.core.storage import load_audio
 from portal.intake.archives.limits import Limits
 from portal.intake.contents import RESULTS_PART, part_of, select_offered, select_staying
@@ -94,6 +95,16 @@ def _trial_counts(sets: list[DataSet]) -> dict[str, tuple[int, int]]:
     for name, targets, nontargets in TrialList.objects.filter(trial_set__in=sets).values_list(*columns):
         counts.setdefault(name, []).append((targets, nontargets))
     return {name: lists[0] for name, lists in counts.items() if len(lists) == 1}
+
+
+def write_trials(edition: Edition, folder: Path) -> dict[str, Path]:
+    """Write the organizer's trials into a folder, a file for each trial set of the recipe that has a list."""
+    written = {}
+    for number, one in enumerate(edition.recipe.sets("trial")):
+        if (text := find_trials(edition.corpus, one.name, one.enrolment)) is not None:
+            written[one.name] = folder / f"{number}.trials"
+            written[one.name].write_text(text, encoding="utf-8", newline="\n")
+    return written
 
 
 def _utterances(sets: list[DataSet]) -> dict[str, ExpectedUtterance]:

@@ -7,11 +7,10 @@ A baseline without an edition has the trial lists of its corpus as its recipe. P
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from django.core.files.storage import default_storage
 from django.db.models import Count, Q
 
 from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, Threshold
@@ -23,6 +22,7 @@ from evaluation.protocols.recipes import DataSet as RecipeSet
 from evaluation.protocols.recipes import Recipe, Track
 from evaluation.scoring.sources import Sources
 from portal.challenges.models import Corpus, DataSet, Edition, Role, TrialList, Utterance
+from portal.challenges.selectors import find_trials
 from portal.submissions.models import Submission
 
 BOTH_GENDERS = "mixed"
@@ -135,16 +135,10 @@ class EvaluationContext:
 
     def read_trials(self, data_set: RecipeSet) -> TrialTable | None:
         """The organizer's trials of a trial set with its enrolment set; None where the corpus has no such list."""
-        found = TrialList.objects.filter(
-            trial_set__corpus=self.corpus, trial_set__name=data_set.name, enrolment_set__name=data_set.enrolment
-        ).first()
-        if found is None:
+        text = find_trials(self.corpus, data_set.name, data_set.enrolment)
+        if text is None:
             return None
-        name = f"the organizer's trials of {data_set.name}"
-        if found.origin == TrialList.Origin.GIVEN:
-            with default_storage.open(found.file) as file:
-                return read_trial_table(io.StringIO(file.read().decode()), name)
-        return read_trial_table(io.StringIO("".join(_product(found))), name)
+        return read_trial_table(io.StringIO(text), f"the organizer's trials of {data_set.name}")
 
     def find_speakers(self, data_set: RecipeSet) -> Mapping[str, str]:
         """Utterance → speaker of a trial or recognition set."""
@@ -163,13 +157,7 @@ class EvaluationContext:
 
         Such as ``libri_dev_asr`` of both genders.
         """
-        if data_set.name in self.data_sets:
-            return [self.data_sets[data_set.name]]
-        if data_set.role != "recognition":
-            return []
-        start = f"{data_set.name.removesuffix('_asr')}_trials"
-        parts = [one.name for one in self.recipe.sets("trial", data_set.split) if one.name.startswith(start)]
-        return [self.data_sets[name] for name in parts if name in self.data_sets]
+        return [self.data_sets[name] for name in self.recipe.list_parts(data_set, self.data_sets)]
 
     def trial_sets(self, *, with_originals: bool = True) -> list[SetState]:
         """Every trial set of the recipe, with the reason why it cannot be attacked.
@@ -245,14 +233,3 @@ def _load_genders(data_sets: Iterable[DataSet]) -> dict[int, str]:
     for key, gender in rows.values_list("pk", "utterances__speaker__gender").distinct():
         found[key] = BOTH_GENDERS if key in found else gender
     return found
-
-
-def _product(trials: TrialList) -> Iterator[str]:
-    """Every enrolled speaker against every trial utterance of the same gender, as lines of a trial list."""
-    enrolled = trials.enrolment_set.utterances.values_list("speaker__name", "speaker__gender").distinct()
-    models = sorted(set(enrolled.order_by()))
-    tested = trials.trial_set.utterances.order_by("name").values_list("name", "speaker__name", "speaker__gender")
-    for utterance, speaker, gender in tested:
-        for model, model_gender in models:
-            if model_gender == gender:
-                yield f"{model} {utterance} {'target' if model == speaker else 'nontarget'}\n"
