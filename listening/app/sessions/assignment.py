@@ -27,6 +27,8 @@ LEASES_WITHOUT_ANSWER = 2
 MOST_OF_A_KIND = 1000
 NETWORKS_OF_A_STUDY, FEWEST_OF_A_NETWORK = 4, 3
 NETWORK_KEPT = timedelta(days=1)
+# Why a place was lost, where nobody was away for too long.
+CLOSED, OTHER_SUBMISSION = "closed", "other-submission"
 
 
 @transaction.atomic

@@ -17,6 +17,7 @@ from django.utils.translation.trans_real import parse_accept_lang_header
 
 from listening.app.models import Session, Study, StudyText
 from listening.app.sessions import platforms, screening
+from listening.app.sessions.endings import describe_end
 from listening.app.sessions.forms import ConsentForm, HeadphoneForm, QuestionsForm, SoundForm
 from listening.app.sessions.selectors import list_questions, list_steps, read_screening
 from listening.app.sessions.services import show_text
@@ -126,11 +127,18 @@ def _end(session: Session) -> dict[str, Any]:
     is_finished = session.state == Session.State.FINISHED
     return {
         "thanks": show_text(session, StudyText.Kind.THANKS) if is_finished else None,
+        "end": describe_end(session),
         "way_back": platforms.way_back(session),
         "mturk": platforms.mturk_form(session),
-        "may_start_again": session.state == Session.State.EXPIRED and session.study.state == Study.State.OPEN,
+        "may_start_again": may_start_again(session),
         "answered": session.answers.values("trial").distinct().count(),
     }
+
+
+def may_start_again(session: Session) -> bool:
+    """Whether somebody who lost their place may have another one, but under another submission."""
+    is_newest = not session.participant.sessions.filter(pk__gt=session.pk, is_preview=False).exists()
+    return is_newest and session.state == Session.State.EXPIRED and session.study.state == Study.State.OPEN
 
 
 def trial_context(session: Session) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from django.utils.translation import gettext_lazy
 from listening.app.models import Participant, Session, Study
 from listening.app.sessions import platforms, screening
 from listening.app.sessions.assignment import (
+    OTHER_SUBMISSION,
     assign_block,
     end_session,
     extend_lease,
@@ -52,6 +53,10 @@ class NoPlaceError(Exception):
 
 class NotOpenError(Exception):
     """Nobody can begin just now; the message says so in the language of the page."""
+
+
+class OverError(NotOpenError):
+    """Nor later: the study has ended, or they have taken part."""
 
 
 class TooManyError(NotOpenError):
@@ -106,7 +111,7 @@ def start_again(session: Session, network: str, now: datetime) -> Session:
     if newest is not None and newest.state == State.ACTIVE and _is_alike(newest, session.platform_data):
         return newest
     if newest is None or newest.state != State.EXPIRED:
-        raise NotOpenError(ALREADY)
+        raise OverError(ALREADY)
     _check_open(study)
     _check_starts(study, network, now)
     data = newest.platform_data.get("next", newest.platform_data)  # "next": of an earlier version
@@ -129,7 +134,7 @@ def _is_alike(session: Session, data: Mapping[str, str]) -> bool:
 
 def _check_open(study: Study) -> None:
     if study.state == Study.State.CLOSED:
-        raise NotOpenError(_("This study has ended. Thank you for your interest."))
+        raise OverError(_("This study has ended. Thank you for your interest."))
     if study.state != Study.State.OPEN:
         raise NotOpenError(_("This study is paused just now. Please try again later with the same link."))
 
@@ -174,7 +179,8 @@ def _make_way(first: Session, proof: str, now: datetime) -> None:
     What only claims to be the same person takes nothing from somebody who is listening.
 
     Raises:
-        NotOpenError: the session is over for good, or somebody may be at work in it.
+        OverError: the session is over for good.
+        NotOpenError: somebody may be at work in it.
     """
     first = session_for(first.token, lock=True)
     if first.state == State.ACTIVE:
@@ -187,9 +193,9 @@ def _make_way(first: Session, proof: str, now: datetime) -> None:
                 )
                 % {"minutes": first.study.lease_minutes}
             )
-        end_session(first, State.EXPIRED, now, reason="other-submission")
+        end_session(first, State.EXPIRED, now, reason=OTHER_SUBMISSION)
     elif first.state not in {State.EXPIRED, State.TECHNICAL}:
-        raise NotOpenError(ALREADY)
+        raise OverError(ALREADY)
 
 
 def _begin(

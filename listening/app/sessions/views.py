@@ -105,7 +105,7 @@ def _no_entry(request: HttpRequest, study: Study, reason: Exception, shown: dict
     """The page of who cannot begin: why, and what to do on the platform."""
     too_many = 429 if isinstance(reason, services.TooManyError) else 403
     status = 400 if isinstance(reason, ArrivalError) else too_many
-    shown |= {"reason": str(reason), "study": study}
+    shown |= {"reason": str(reason), "study": study, "is_over": isinstance(reason, services.OverError)}
     return render(request, "listening/sessions/no_entry.html", shown, status=status)
 
 

@@ -1,0 +1,100 @@
+"""What every end of a session means for the pay, and what to do now where the evaluator came from.
+
+No end leaves somebody without both sentences. None of them promises an amount: what is paid, and for what, stands in
+the consent and is decided by those who run the study, who see the code and how far somebody came.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+
+from listening.app.models import Session, Study
+from listening.app.sessions import platforms
+from listening.app.sessions.assignment import CLOSED, OTHER_SUBMISSION
+
+State = Session.State
+Platform = Study.Platform
+
+
+@dataclass(frozen=True)
+class Ending:
+    """`reason`: why a place was lost, empty where somebody was away for too long."""
+
+    reason: str
+    code: str
+    is_reference: bool
+    pay: str
+    to_do: str
+
+
+def describe_end(session: Session) -> Ending:
+    """The end of a session that is over."""
+    code = "" if session.is_preview else session.completion_code
+    is_reference = session.study.platform == Platform.PROLIFIC and bool(code) and not platforms.way_back(session)
+    return Ending(_reason(session), code, is_reference, _pay(session, code), _to_do(session, code))
+
+
+def _reason(session: Session) -> str:
+    if session.state != State.EXPIRED:
+        return ""
+    ends = session.events.filter(kind=f"ended-{State.EXPIRED}", is_told=False).values_list("data", flat=True)
+    return next((data["reason"] for data in ends if data.get("reason") in {CLOSED, OTHER_SUBMISSION}), "")
+
+
+def _pay(session: Session, code: str) -> str:
+    if not session.study.pay_per_hour:
+        return _("Nobody is paid for taking part in this study.")
+    complete = session.study.platform_settings.get("codes", {}).get("complete")
+    match session.state:
+        case State.FINISHED:
+            return _("You took part to the end: the code is for the whole pay.")
+        case State.FAILED_ATTENTION if code == complete:
+            return _("You took part to the end: the code is for the whole pay.")
+        case State.FAILED_ATTENTION:
+            return _("The code says that you took part to the end. Those who run the study decide on the pay by it.")
+        case State.TECHNICAL if code:
+            return _(
+                "The code says that a fault ended the test. Those who run the study see how far you came, and decide "
+                "on the pay by it."
+            )
+        case State.EXPIRED if code:
+            return _(
+                "The code says that the test is not complete. Those who run the study see how far you came, and decide "
+                "on the pay by it."
+            )
+        case State.EXPIRED:
+            return _("You had not answered any recording yet, so there is nothing to be paid.")
+        case State.SCREENED_OUT if code:
+            return _("The code says that the test was not for you. Prolific shows what is paid for that.")
+        case State.SCREENED_OUT:
+            return _("Only the test itself is paid, and it had not begun yet.")
+        case State.WITHDRAWN if code:
+            return _("The completion code that you were given stays good.")
+        case State.WITHDRAWN:
+            return _("A test that was stopped is not paid, because nothing is left of it.")
+    return _("Those who run the study decide on the pay.")
+
+
+def _to_do(session: Session, code: str) -> str:
+    match session.study.platform:
+        case Platform.PROLIFIC if platforms.way_back(session):
+            return _("Go back to Prolific with the button, or enter the code there.")
+        case Platform.PROLIFIC if code:
+            return _(
+                "Please return your submission on Prolific, and send this reference there in a message to those who "
+                "run the study."
+            )
+        case Platform.PROLIFIC:
+            return _("Please return your submission on Prolific.")
+        case Platform.MTURK if platforms.mturk_form(session):
+            return _("Hand the task in with the button.")
+        case Platform.MTURK if code:
+            return _(
+                "If you have not handed the task in yet, write to those who run the study on Mechanical Turk, with the "
+                "code."
+            )
+        case Platform.MTURK:
+            return _("Please return the task on Mechanical Turk.")
+    return _("Give this code to whoever asked you to take part.") if code else _("There is nothing more to do.")

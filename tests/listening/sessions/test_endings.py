@@ -1,0 +1,109 @@
+"""Every end says what it means for the pay and what to do now, in every language and wherever somebody came from."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from listening.app.erasure.services import withdraw
+from listening.app.models import Session
+from listening.app.sessions.assignment import end_session
+from tests.listening.factories import make_session, make_study
+from tests.listening.visits import PERSON, PLAIN, Visit, link_of, text_of
+
+pytestmark = pytest.mark.django_db
+ENDS = [state for state in Session.State.values if state != "active"]
+ALL_CODES = {"complete": "ALLDONE1", "screened-out": "NOTTHIS2", "failed-attention": "NOGOLD3", "technical": "OURS4"}
+ANYTHING_PAID = ("pay", "paid", "completion code that you were given")
+TO_DO = {
+    "own": ("Give this code to whoever asked you", "There is nothing more to do."),
+    "prolific": ("Go back to Prolific with the button", "return your submission on Prolific"),
+    "mturk": (
+        "Hand the task in with the button",
+        "return the task on Mechanical Turk",
+        "If you have not handed the task",
+    ),
+}
+
+
+def make_ended(state, platform="own", *, answers=1, codes=ALL_CODES, reason="", language="en", **fields):
+    study = make_study(
+        platform=platform, platform_settings={"codes": codes} if platform == "prolific" else {}, **fields
+    )
+    data = {"session": "A1", "submit_to": "https://www.mturk.com/mturk/externalSubmit"} if platform == "mturk" else {}
+    session = make_session(study)
+    Session.objects.filter(pk=session.pk).update(platform_data=data, language=language)
+    session.refresh_from_db()
+    for trial in session.block.trials.all()[:answers]:
+        session.answers.create(trial=trial, task="naturalness", rating=5, received_at=timezone.now())
+    if state == "withdrawn":
+        withdraw(session, timezone.now())
+    else:
+        end_session(session, state, timezone.now(), **({"reason": reason} if reason else {}))
+    return session
+
+
+def page_of(session):
+    return text_of(Client().get(session.get_absolute_url()))
+
+
+@pytest.mark.parametrize(
+    ("platform", "codes"), [*((one, ALL_CODES) for one in TO_DO), ("prolific", {"complete": "ALLDONE1"})]
+)
+@pytest.mark.parametrize("state", ENDS)
+def test_criterion_31_every_end_tells_the_pay_and_what_to_do(state, platform, codes):
+    for answers in (0, 1):
+        told = page_of(make_ended(state, platform, answers=answers, codes=codes))
+        assert any(words in told for words in ANYTHING_PAID), told
+        assert sum(words in told for words in TO_DO[platform]) == 1, told
+
+
+@pytest.mark.parametrize("state", ENDS)
+def test_criterion_31_every_end_is_told_in_french(state):
+    english, french = (page_of(make_ended(state, "prolific", language=one)) for one in ("en", "fr"))
+    assert english != french
+    assert "Prolific" in french
+    assert not any(words in french for words in ("Please", "pay ", "code says"))
+
+
+def test_criterion_31_lost_place_shows_its_code_and_a_reference_on_prolific():
+    own, prolific = make_ended("expired"), make_ended("expired", "prolific")
+    assert own.completion_code in page_of(own)
+    told = page_of(prolific)
+    assert ("Your reference" in told, prolific.completion_code in told) == (True, True)
+    assert "Back to Prolific" not in told
+
+
+def test_code_of_who_withdraws_afterwards_is_still_shown():
+    session = make_ended("finished")
+    withdraw(session, timezone.now())
+    session.refresh_from_db()
+    assert session.completion_code in page_of(session)
+    assert "stays good" in page_of(session)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"), [("closed", "The study was closed"), ("other-submission", "The test goes on elsewhere")]
+)
+def test_lost_place_says_why(reason, words):
+    assert words in page_of(make_ended("expired", reason=reason))
+
+
+def test_study_that_pays_nobody_says_so():
+    assert "Nobody is paid for taking part" in page_of(make_ended("finished", pay_per_hour=0))
+
+
+@pytest.mark.parametrize("state", ["closed", "paused"])
+@pytest.mark.parametrize("step", ["before", "consent", "role-play"])
+def test_criterion_31_who_cannot_begin_is_told_about_pay_and_platform(state, step):
+    study = make_study(platform="prolific", platform_settings={"codes": ALL_CODES}, screening=PLAIN)
+    visit = Visit(study, PERSON)
+    if step == "role-play":
+        visit.consent()
+    study.state = state
+    study.save()
+    if step == "before":
+        told = text_of(Client().get(link_of(study), PERSON | {"PROLIFIC_PID": "pid-2", "SESSION_ID": "other"}))
+    else:
+        told = text_of(visit.post(step, agrees="on"))
+    assert ("paid" in told, "eturn the task on the platform" in told) == (True, True)
+    assert visit.session.block is None
