@@ -67,6 +67,9 @@ class EditionFieldsSerializer(Shape):
     submissions_per_team = serializers.IntegerField(required=False, min_value=1, max_value=10_000)
     largest_archive_bytes = serializers.IntegerField(required=False, min_value=1, max_value=LARGEST_GB * GIGABYTE)
     audio_required = scores_required = description_required = serializers.BooleanField(required=False)
+    holds_evaluations = serializers.BooleanField(
+        required=False, help_text="Whether new evaluations wait until an organizer releases them."
+    )
     organizers = serializers.ListField(
         child=serializers.EmailField(max_length=254),
         required=False,

@@ -148,7 +148,8 @@ class Edition(models.Model):
     `recipe_text`, where given, is the organizer's custom recipe and takes the place of the shipped one that `protocol`
     names. `leaderboard_policy` holds what it is ranked by where that differs from the recipe, `draft_policy` what
     an organizer is trying out. Empty times do not limit. The leaderboard is public once `published_at` is set, and
-    rests on what had been evaluated by `frozen_at`, where that is set too.
+    rests on what had been evaluated by `frozen_at`, where that is set too. With `holds_evaluations` a submission whose
+    evaluation ends stands on no leaderboard until an organizer releases it.
     """
 
     name = models.SlugField(max_length=40, unique=True)
@@ -176,6 +177,9 @@ class Edition(models.Model):
     scores_required = models.BooleanField(default=True)
     description_required = models.BooleanField("system description required", default=False)
 
+    holds_evaluations = models.BooleanField(
+        "new evaluations wait", default=False, help_text="Until an organizer has looked at them and releases them."
+    )
     leaderboard_policy = models.JSONField(default=dict, blank=True)
     draft_policy = models.JSONField(default=dict, blank=True)
     published_at = models.DateTimeField(null=True, blank=True)

@@ -21,6 +21,7 @@ FIELDS = (
     *("title", "name", "description", "protocol", "recipe_text", "track", "corpus", "is_listed"),
     *("registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at", "late_until"),
     *("submissions_per_team", "largest_archive_bytes", "audio_required", "scores_required", "description_required"),
+    "holds_evaluations",
 )
 RECIPE_FIELDS = frozenset({"protocol", "recipe_text", "track", "corpus"})
 RESERVED_NAMES = frozenset({"new"})  # addresses beside those of editions

@@ -118,6 +118,11 @@ class EditionForm(forms.Form):
     audio_required = forms.BooleanField(label="Anonymised speech is required", required=False, initial=True)
     scores_required = forms.BooleanField(label="Score files are required", required=False, initial=True)
     description_required = forms.BooleanField(label="A system description (PDF) is required", required=False)
+    holds_evaluations = forms.BooleanField(
+        label="Hold new evaluations back",
+        help_text="They stand on no leaderboard, a published one included, until an organizer releases them.",
+        required=False,
+    )
     organizers = forms.CharField(
         label="Organizers",
         help_text="E-mail addresses of accounts, one on each line. They approve teams and see everything.",

@@ -161,7 +161,7 @@ def submissions_on_leaderboard(edition: Edition) -> list[Submission]:
 
     One that is being evaluated again stays where it was, with the numbers of before.
     """
-    found = Submission.objects.filter(system__edition=edition, evaluated_at__isnull=False)
+    found = Submission.objects.filter(system__edition=edition, evaluated_at__isnull=False, is_held=False)
     if edition.frozen_at is not None:
         found = found.filter(evaluated_at__lte=edition.frozen_at)
     found = found.filter(state__in=STANDING).select_related("system__team")
@@ -169,6 +169,12 @@ def submissions_on_leaderboard(edition: Edition) -> list[Submission]:
     for submission in newest.values():
         submission.system.edition = edition
     return list(newest.values())
+
+
+def list_held(edition: Edition) -> list[Submission]:
+    """Evaluated submissions that wait for their release, the oldest first: for organizers."""
+    found = Submission.objects.filter(system__edition=edition, evaluated_at__isnull=False, is_held=True)
+    return list(found.filter(state__in=STANDING).select_related("system__team").order_by("evaluated_at", "pk"))
 
 
 def mismatches_on_leaderboard(leaderboard: Leaderboard) -> dict[str, int]:

@@ -23,7 +23,7 @@ from portal.core.panels import make_panels, panel_data
 from portal.leaderboard import exports, pages, services
 from portal.leaderboard.figures import figure_file
 from portal.leaderboard.forms import FreezeForm, PolicyForm
-from portal.leaderboard.selectors import leaderboard_for, mismatches_on_leaderboard
+from portal.leaderboard.selectors import leaderboard_for, list_held, mismatches_on_leaderboard
 
 FIGURE_S = 300  # a browser may keep a figure so long; its address changes with what it shows
 
@@ -33,9 +33,10 @@ def leaderboard_detail(request: HttpRequest, edition: str) -> HttpResponse:
     leaderboard = leaderboard_for(request.user, edition)
     manages = request.user.is_authenticated and leaderboard.edition.organizers.filter(pk=request.user.pk).exists()
     unlike = mismatches_on_leaderboard(leaderboard) if manages else {}
+    held = list_held(leaderboard.edition) if manages else []
     page = pages.leaderboard_page(leaderboard, request.GET.get("sort", ""), request.GET.get("order", ""), unlike)
     panels = [] if leaderboard.is_empty else make_panels("leaderboard", request, leaderboard)
-    return render(request, "leaderboard/detail.html", page | {"manages": manages, "panels": panels})
+    return render(request, "leaderboard/detail.html", page | {"manages": manages, "panels": panels, "held": held})
 
 
 @open_read

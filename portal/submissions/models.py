@@ -106,7 +106,8 @@ class Submission(models.Model):
     """One version of a system's files; it never changes once complete.
 
     `inherits`: the submission whose files stand in for what this archive does not hold. `report`: key of the whole
-    validation report (JSON); `report_summary`: the same by data set and cause, as pages show it.
+    validation report (JSON); `report_summary`: the same by data set and cause, as pages show it. `is_held`: its numbers
+    stand on no leaderboard until an organizer releases them.
     """
 
     class State(models.TextChoices):
@@ -136,6 +137,7 @@ class Submission(models.Model):
     notes = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     evaluated_at = models.DateTimeField(null=True, blank=True)
+    is_held = models.BooleanField(default=False)
 
     class Meta:
         ordering = ["-version"]

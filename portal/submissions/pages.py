@@ -163,6 +163,7 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
         "events": submission.events.select_related("actor"),
         "progress": progress,
         "can_check": is_organizer and progress.check is not None and can_run_again(progress.check),
+        "can_release": is_organizer and submission.is_held and submission.state == Submission.State.EVALUATED,
         "can_evaluate": is_organizer and bool(submission.system.edition) and submission.state in EVALUABLE,
         "withdrawal_problem": withdrawal_problem(submission, relation),
         "report": report_sections(submission),

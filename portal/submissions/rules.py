@@ -156,14 +156,15 @@ def may_see(part: Part, relation: Relation, *, is_published: bool) -> bool:
 
 
 def is_on_leaderboard(
-    *, published_at: datetime | None, frozen_at: datetime | None, evaluated_at: datetime | None
+    *, published_at: datetime | None, frozen_at: datetime | None, evaluated_at: datetime | None, is_held: bool
 ) -> bool:
     """Whether a submission evaluated at `evaluated_at` stands on its edition's public leaderboard.
 
     Args:
         frozen_at: the leaderboard rests on what had been evaluated by then; None for everything.
+        is_held: it waits for its release by an organizer.
     """
-    is_shown = published_at is not None and evaluated_at is not None
+    is_shown = published_at is not None and evaluated_at is not None and not is_held
     return is_shown and (frozen_at is None or is_frozen(frozen_at=frozen_at, evaluated_at=evaluated_at))
 
 
@@ -179,12 +180,14 @@ def withdrawing_problem(
     published_at: datetime | None,
     frozen_at: datetime | None,
     evaluated_at: datetime | None,
+    is_held: bool,
 ) -> str:
     """Why somebody in this relation to a submission may not withdraw it, as a sentence; empty where they may.
 
     Args:
         published_at, frozen_at: of the leaderboard of its edition.
         evaluated_at: when the submission was evaluated.
+        is_held: whether it waits for its release.
     """
     if relation is Relation.OTHER:
         return "Only the team of a submission and the organizers of its edition withdraw it."
@@ -194,7 +197,22 @@ def withdrawing_problem(
         return (
             "The leaderboard of this edition was frozen with this submission; it can be withdrawn once that is lifted."
         )
-    on_leaderboard = is_on_leaderboard(published_at=published_at, frozen_at=frozen_at, evaluated_at=evaluated_at)
+    on_leaderboard = is_on_leaderboard(
+        published_at=published_at, frozen_at=frozen_at, evaluated_at=evaluated_at, is_held=is_held
+    )
     if relation is Relation.TEAM and on_leaderboard:
         return "This submission stands on the published leaderboard; ask the organizer to withdraw it."
+    return ""
+
+
+def release_problem(
+    *, is_held: bool, is_evaluated: bool, frozen_at: datetime | None, evaluated_at: datetime | None
+) -> str:
+    """Why a submission cannot be released to the leaderboard, as a sentence; empty where it can."""
+    if not is_held:
+        return "This submission is not held back."
+    if not is_evaluated:
+        return "This submission has no numbers yet: it can be released once its evaluation has ended."
+    if is_frozen(frozen_at=frozen_at, evaluated_at=evaluated_at):
+        return "The leaderboard is frozen as of a later time and must not change; lift that before releasing."
     return ""

@@ -22,9 +22,9 @@ from portal.teams.selectors import team_of
 
 # Once evaluated, until withdrawn: while it is evaluated again, the numbers of before stand.
 STANDING = [state for state in Submission.State if state != Submission.State.WITHDRAWN]
-ON_LEADERBOARD = Q(submissions__evaluated_at__isnull=False, submissions__state__in=STANDING) & (
-    Q(edition__frozen_at=None) | Q(submissions__evaluated_at__lte=F("edition__frozen_at"))
-)
+ON_LEADERBOARD = Q(
+    submissions__evaluated_at__isnull=False, submissions__state__in=STANDING, submissions__is_held=False
+) & (Q(edition__frozen_at=None) | Q(submissions__evaluated_at__lte=F("edition__frozen_at")))
 
 
 def _own(user: Any) -> Q:
@@ -88,7 +88,8 @@ def shown_submission(
     if edition is None:
         return None
     times = {"published_at": edition.published_at, "frozen_at": edition.frozen_at}
-    return next((one for one in evaluated if is_on_leaderboard(**times, evaluated_at=one.evaluated_at)), None)
+    shown = (one for one in evaluated if is_on_leaderboard(**times, evaluated_at=one.evaluated_at, is_held=one.is_held))
+    return next(shown, None)
 
 
 def submissions_for(user: Any, part: Part = Part.REPORT) -> QuerySet[Submission]:

@@ -14,7 +14,7 @@ from portal.jobs.models import Job
 from portal.jobs.rules import can_cancel
 from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
 from portal.submissions.models import Submission, SubmissionEvent, System, Upload
-from portal.submissions.rules import Relation, is_frozen, withdrawing_problem
+from portal.submissions.rules import Relation, is_frozen, release_problem, withdrawing_problem
 from portal.submissions.selectors import list_jobs
 from portal.teams.models import Team
 
@@ -167,7 +167,31 @@ def withdrawal_problem(submission: Submission, relation: Relation) -> str:
         published_at=edition.published_at if edition else None,
         frozen_at=edition.frozen_at if edition else None,
         evaluated_at=submission.evaluated_at,
+        is_held=submission.is_held,
     )
+
+
+@transaction.atomic
+def release(*, submission: Submission, by: Any) -> Submission:
+    """Let a submission that was held back stand on the leaderboard.
+
+    Raises:
+        NotPossible: it is not held back, has no numbers, or a frozen leaderboard would change.
+    """
+    submission = _locked(submission)
+    edition = submission.system.edition
+    problem = release_problem(
+        is_held=submission.is_held,
+        is_evaluated=submission.state == Submission.State.EVALUATED,
+        frozen_at=edition.frozen_at if edition else None,
+        evaluated_at=submission.evaluated_at,
+    )
+    if problem:
+        raise NotPossible(problem)
+    submission.is_held = False
+    submission.save(update_fields=["is_held"])
+    audit.record("submission.released", submission, actor=by)
+    return submission
 
 
 @transaction.atomic
@@ -199,6 +223,9 @@ def evaluate_again(*, submission: Submission, by: Any) -> Submission:
         raise NotPossible(
             "The leaderboard of this edition was frozen with these numbers; lift that before computing others."
         )
+    if edition.holds_evaluations:
+        submission.is_held = True
+        submission.save(update_fields=["is_held"])
     accept_submission(submission=submission, note="To be evaluated again.", actor=by)
     return submission
 

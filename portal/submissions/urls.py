@@ -16,6 +16,7 @@ submissions = (
         path("submissions/<int:pk>/diff/<int:other>/files.csv", views.diff_csv, name="diff-csv"),
         path("submissions/<int:pk>/withdraw/", views.withdraw, name="withdraw"),
         path("submissions/<int:pk>/check/", views.check_again, name="check"),
+        path("submissions/<int:pk>/release/", views.release, name="release"),
         path("submissions/<int:pk>/evaluate/", views.evaluate_again, name="evaluate"),
         path("submissions/<int:pk>/documents/<int:document>/", views.document, name="document"),
     ],

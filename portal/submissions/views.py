@@ -127,6 +127,11 @@ def evaluate_again(request: HttpRequest, pk: int) -> HttpResponse:
     return _act(request, managed_submission_for(request.user, pk), services.evaluate_again)
 
 
+@member_action
+def release(request: HttpRequest, pk: int) -> HttpResponse:
+    return _act(request, managed_submission_for(request.user, pk), services.release)
+
+
 def _act(request: HttpRequest, submission: Submission, service: Callable[..., Any], **given: Any) -> HttpResponse:
     """Change a submission; its page then shows the state it has come to."""
     try:

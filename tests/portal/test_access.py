@@ -175,6 +175,7 @@ MATRIX = {
     "submissions:withdraw": (LOGIN, 405, 405, 405),
     "submissions:check": (LOGIN, 405, 405, 405),
     "submissions:evaluate": (LOGIN, 405, 405, 405),
+    "submissions:release": (LOGIN, 405, 405, 405),
     # Of a study of the same edition, organised by nobody here; its organizers: tests/listening/studies/test_access.
     "studies:list": FOR_ORGANIZERS,  # each sees those of the editions they organise
     "studies:new": FOR_ORGANIZERS,
@@ -356,6 +357,7 @@ POSTS = {
     "submissions:withdraw": FOR_ORGANIZERS_TO_DO,
     "submissions:check": FOR_ORGANIZERS_TO_DO,
     "submissions:evaluate": FOR_ORGANIZERS_TO_DO,
+    "submissions:release": FOR_ORGANIZERS_TO_DO,
     **dict.fromkeys(
         (
             "api:publish-leaderboard",

@@ -65,7 +65,8 @@ def settle_objective(job: Job) -> None:
     if job.state == State.SUCCEEDED:
         if submission.evaluated_at is None:
             submission.evaluated_at = read_clock()
-            submission.save(update_fields=["evaluated_at"])
+            submission.is_held = edition_of(submission).holds_evaluations
+            submission.save(update_fields=["evaluated_at", "is_held"])
         event = change_state(submission=submission, state=Submission.State.EVALUATED, note=_found_in_words(job))
     else:
         event = change_state(submission=submission, state=Submission.State.FAILED, note=_cause(job).failure)

@@ -390,6 +390,7 @@ def _heard_in(user: Any, edition: Edition, entries: dict[str, Any]) -> Iterator[
         system=OuterRef("submission__system"),
         version__gt=OuterRef("submission__version"),
         evaluated_at__isnull=False,
+        is_held=False,
         state__in=STANDING,
     )
     if edition.frozen_at is not None:

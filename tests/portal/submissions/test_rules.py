@@ -92,7 +92,7 @@ def test_documents_are_laid_out_as_they_were_packed(tmp_path):
 
 
 def refused(relation, *, published=None, frozen=None, evaluated=NOW, is_withdrawn=False):
-    times = {"published_at": published, "frozen_at": frozen, "evaluated_at": evaluated}
+    times = {"published_at": published, "frozen_at": frozen, "evaluated_at": evaluated, "is_held": False}
     return bool(withdrawing_problem(relation, is_withdrawn=is_withdrawn, **times))
 
 
