@@ -52,6 +52,8 @@ def say_method(method: Anonymizer, *, indent: str = "") -> None:
         print_text(f"{deeper}gives another output each time")
     if missing := explain_missing(method):
         print_paragraph(f"cannot run here: {missing}", indent=deeper)
+    elif isolation := getattr(method, "isolation", ""):
+        print_paragraph(isolation, indent=deeper)
 
 
 def describe_values(option: Option) -> str:

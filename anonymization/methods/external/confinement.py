@@ -21,6 +21,7 @@ import stat
 import struct
 import tomllib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 _PR_SET_NO_NEW_PRIVS = 38
@@ -100,6 +101,20 @@ def _checked(result: int) -> int:
     return result
 
 
+def list_own_files(process: int) -> list[str]:
+    """What a process may read about itself: not its view of the network, which shows the sockets of all."""
+    return [f"/proc/{process}/{name}" for name in OPENED["own_process"]]
+
+
+def pin_own_files(process: int) -> list[int]:
+    """Descriptors that keep the kernel from forgetting these files, and with them the rules that open them."""
+    pins = []
+    for path in list_own_files(process):
+        with suppress(OSError):
+            pins.append(os.open(path, os.O_PATH | os.O_CLOEXEC))
+    return pins
+
+
 # System calls (seccomp) -----------------------------------------------------------------------------
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7), "arm64": (1, 0xC00000B7)}
@@ -112,6 +127,9 @@ _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT = 0x15, 0x35, 0x45
 _ALLOW, _ERRNO, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
+
+# F_SETOWN, F_SETSIG, F_SETOWN_EX; FIOSETOWN, SIOCSPGRP: who gets which signal once a file has something to read.
+_OWNERS_OF_SIGNALS = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902)}
 
 _Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, constant
 
@@ -134,7 +152,8 @@ def explain_missing_filter() -> str:
 def forbid_calls(*, own_signals_only: bool) -> None:
     """Filter the calls of this process and of all that it will start, for ever.
 
-    own_signals_only: refuse signals to any process but this one, for kernels whose Landlock does not confine signals.
+    own_signals_only: refuse signals to any process but this one, and to choose who gets those of files, for kernels
+    whose Landlock does not confine signals.
 
     Raises:
         OSError: the kernel refused the filter.
@@ -176,6 +195,9 @@ def _filter(*, own_signals_only: bool) -> list[_Instruction]:
     if own_signals_only:
         for numbers in _CALLS["signals"].values():
             program += _rule(numbers[index], own[:1] + own[2:])
+        for name, commands in _OWNERS_OF_SIGNALS.items():
+            chosen = [(_IF_EQUAL, len(commands) - place, 0, command) for place, command in enumerate(commands)]
+            program += _rule(examined[name], [(_LOAD, 0, 0, _ARGUMENTS_AT + 8), *chosen, allow, refuse])
     return [*program, allow]
 
 

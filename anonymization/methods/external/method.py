@@ -41,7 +41,7 @@ from anonymization.methods.contract import (
     validate_voice,
 )
 from anonymization.methods.external import description, sandbox
-from anonymization.methods.external.supervisor import remove_folder
+from anonymization.methods.external.leftovers import remove_folder
 from speech.audio.files import AudioError, decode_audio, resample
 
 log = logging.getLogger(__name__)
@@ -83,10 +83,14 @@ class ExternalCommand(description.Description):
 
     @property
     def isolation(self) -> str:
-        """How it is confined on this machine, a sentence for the record of a run."""
+        """How it is confined on this machine and what it may learn, for who chooses it and the record of a run."""
         if lacking := sandbox.find_missing_protections():
             return f"{self.name} runs with limited isolation: {'; '.join(lacking)}."
-        return f"{self.name} runs without network, sees its own folder only, and writes into its work folder only."
+        return (
+            f"{self.name} runs without network, reads its own folder and those of the system, and writes into its work "
+            "folder only. Beyond that it can learn which files of known names, which numbers of processes and which "
+            "control groups there are."
+        )
 
     def missing(self) -> str:
         lacking = sandbox.find_missing_protections()
@@ -165,7 +169,8 @@ class _Call:
         except OSError as error:
             raise MethodError(f"{self.method.name}: its files cannot be written or read ({error.strerror}).") from error
         finally:
-            remove_folder(str(work))
+            if not remove_folder(str(work), last=("output", "home")):
+                _watch.get().note(f"{self.method.name}: not all of {work} could be removed. Remove it by hand.")
 
     def _run_in(self, work: Path, notes: Counter[str]) -> list[tuple[int, Samples]]:
         about = self.method

@@ -73,13 +73,14 @@ class Task:
 class Outcome:
     """How a command ended.
 
-    end: exit, signal, time, memory, processes, disk, stopped, left-running or refused (it was never started, `refusal`
-    says why). status: exit code or signal. errors: the last of what it printed, `cut` where it was more.
+    end: exit, signal, time, memory, processes, disk, unmeasured, stopped, left-running or refused (it was never
+    started). status: exit code or signal. reason: why it was not measured or not started. errors: the last of what it
+    printed, `cut` where it was more.
     """
 
     end: str
     status: int | None
-    refusal: str
+    reason: str
     errors: str
     cut: bool
     peak_mb: float
@@ -96,9 +97,10 @@ class Outcome:
             "memory": f"It used more memory than its limit of {limits.memory_mb:g} MB and was ended.",
             "processes": f"It ran more than its limit of {limits.processes:g} processes at a time and was ended.",
             "disk": f"It wrote more files than its limit of {limits.disk_mb:g} MB and was ended.",
+            "unmeasured": f"It was ended because what it wrote cannot be measured: {self.reason}.",
             "stopped": "It was ended because the run was stopped.",
             "left-running": "It ended while processes that it had started still ran; they were ended.",
-            "refused": f"It could not be started: {self.refusal}.",
+            "refused": f"It could not be started: {self.reason}.",
         }
         if self.end == "signal" and self.status == signal.SIGXFSZ:
             reasons["signal"] = f"It wrote a file larger than its limit of {limits.file_size_mb:g} MB and was ended."

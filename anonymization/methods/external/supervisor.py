@@ -12,7 +12,6 @@ import json
 import os
 import resource
 import select
-import shutil
 import signal
 import sys
 import time
@@ -20,14 +19,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from anonymization.methods.external import confinement
+from anonymization.methods.external import confinement, leftovers
 
 KEPT_OF_ERRORS = 64 * 1024
 LOOK_EVERY_S = 0.1
-MEASURE_DISK_EVERY_S = 0.5
+MEASURE_FILES_EVERY_S = 0.5
 GRACE_S = 2.0  # for what a command leaves running when it ends, such as the trackers of multiprocessing
+MOST_OPEN_FILES = 1024  # of a process
 LONGEST_ENDING_S = 30.0  # a process that waits for a broken disk cannot be ended
-MOST_FILES = 200_000
 MB = 1 << 20
 
 _PR_SET_CHILD_SUBREAPER, _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP = 36, 1, 24
@@ -37,8 +36,9 @@ _CAPABILITY_VERSION_3 = 0x20080522
 class Supervisor:
     """One run of one command; `report` is what becomes of it.
 
-    The report: `end` is one of exit, signal, time, memory, processes, disk, stopped, left-running and refused; `status`
-    the exit code or the signal; `errors` the last that it printed; `cut` whether that was more; `peak_mb`, `wall_s`.
+    The report: `end` is one of exit, signal, time, memory, processes, disk, unmeasured, stopped, left-running and
+    refused; `status` the exit code or the signal; `reason` why it was not measured or was refused; `errors` the last
+    that it printed; `cut` whether that was more; `peak_mb`, `wall_s`.
     """
 
     def __init__(self, plan: dict[str, Any]) -> None:
@@ -46,7 +46,8 @@ class Supervisor:
         self.limits: dict[str, float] = plan["limits"]
         self.tail = bytearray()
         self.printed = 0
-        self.peak = 0
+        self.peak = self.buffers = 0
+        self.reason = ""
         self.main = 0
         self.status: int | None = None
         self.stopped = False
@@ -71,12 +72,16 @@ class Supervisor:
         reason = b""
         while chunk := os.read(refusal, 4096):  # until exec closes it
             reason += chunk
+        self.reason = reason.decode(errors="replace")
+        pins = confinement.pin_own_files(self.main)
         end = "refused" if reason else self._watch(output)
         end_descendants()
+        for pin in pins:
+            os.close(pin)
         self._read(output)
-        return self._report(end, reason.decode(errors="replace"))
+        return self._report(end)
 
-    def _report(self, end: str, refusal: str) -> dict[str, Any]:
+    def _report(self, end: str) -> dict[str, Any]:
         status = self.status
         if end == "exit" and status is not None and os.WIFSIGNALED(status):
             end, status = "signal", os.WTERMSIG(status)
@@ -85,7 +90,7 @@ class Supervisor:
         return {
             "end": end,
             "status": status,
-            "refusal": refusal,
+            "reason": self.reason,
             "errors": bytes(self.tail).decode(errors="replace"),
             "cut": self.printed > len(self.tail),
             "peak_mb": self.peak / MB,
@@ -118,17 +123,21 @@ class Supervisor:
             return "time"
         if len(running) > self.limits["processes"]:
             return "processes"
-        memory = sum(_resident(process) for process in running)
-        if memory > self.limits["memory_mb"] * MB:  # pages that processes share were counted for each
-            memory = sum(_proportional(process) for process in running)
-        self.peak = max(self.peak, memory)
-        if memory > self.limits["memory_mb"] * MB:
-            return "memory"
-        if not running or now - self.measured_at >= MEASURE_DISK_EVERY_S:
+        if not running or now - self.measured_at >= MEASURE_FILES_EVERY_S:
             self.measured_at = now
-            if _is_too_full(self.plan["write"], self.limits["disk_mb"] * MB):
+            try:
+                written, largest = self.plan["write"], int(self.limits["file_size_mb"] * MB)
+                disk, self.buffers = leftovers.measure_held(running, written, largest)
+                disk += leftovers.measure_folders(written)
+            except leftovers.UnmeasuredError as error:
+                self.reason = str(error)
+                return "unmeasured"
+            if disk > self.limits["disk_mb"] * MB:
                 return "disk"
-        return ""
+        most = self.limits["memory_mb"] * MB
+        memory = self.buffers + leftovers.measure_memory(running, confinement.SHARED_MEMORY, most - self.buffers)
+        self.peak = max(self.peak, memory)
+        return "memory" if memory > most else ""
 
     def _read(self, output: int) -> bool:
         """Keep the end of what the command printed. False once nobody can print any more."""
@@ -199,41 +208,6 @@ def _wait_for_some() -> None:
         return
 
 
-def _resident(process: int) -> int:
-    """Bytes of memory in use, shared ones counted in full."""
-    try:
-        return int(Path(f"/proc/{process}/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, IndexError):
-        return 0
-
-
-def _proportional(process: int) -> int:
-    """Bytes of memory in use, shared ones divided among who shares them."""
-    try:
-        lines = Path(f"/proc/{process}/smaps_rollup").read_bytes().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(b"Pss:"))
-    except (OSError, StopIteration):
-        return _resident(process)
-
-
-def _is_too_full(folders: list[str], most_bytes: float) -> bool:
-    total = files = 0
-    waiting = list(folders)
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    files += 1
-                    total += entry.stat(follow_symlinks=False).st_blocks * 512
-                    if total > most_bytes or files > MOST_FILES:
-                        return True
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-        except OSError:
-            continue
-    return False
-
-
 def _become_command(plan: dict[str, Any], errors: int, refused: int) -> NoReturn:
     """In the forked child: confine itself, then become the command. Says why on `refused` where it cannot."""
     channel = refused
@@ -264,6 +238,7 @@ def _settle(plan: dict[str, Any]) -> None:
     limits = plan["limits"]
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, int(limits["file_size_mb"] * MB))
+    _limit(resource.RLIMIT_NOFILE, MOST_OPEN_FILES)
     if not plan["needs_gpu"]:
         # RLIMIT_AS would count what libraries only reserve, and even this counts the stacks of threads: so it is wide,
         # and only keeps a command from filling the memory between two looks of the watch, which is exact.
@@ -292,7 +267,7 @@ def _threads_of_user() -> int:
 
 
 def _confine(plan: dict[str, Any]) -> None:
-    rules = [(path, confinement.READ) for path in [*plan["read"], f"/proc/{os.getpid()}"]]
+    rules = [(path, confinement.READ) for path in [*plan["read"], *confinement.list_own_files(os.getpid())]]
     rules += [(path, confinement.WRITE) for path in plan["write"]]
     rules += [(path, confinement.DEVICE) for path in plan["devices"]]
     if plan["landlock"] and confinement.give_shared_memory(plan["limits"]["memory_mb"]):
@@ -315,21 +290,12 @@ def _drop_capabilities() -> None:
         raise OSError(ctypes.get_errno(), "capabilities could not be given up")
 
 
-def remove_folder(folder: str) -> None:
-    """Remove a folder with all that is in it, folders without any rights included; links are not followed."""
-    for path, folders, _ in os.walk(folder):
-        for below in (Path(path, name) for name in folders):
-            if not below.is_symlink():
-                below.chmod(0o700)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 def main() -> None:
     """Read the plan, run it, write the report; nobody to report to means to leave nothing behind."""
     plan = json.load(sys.stdin)
     report = Supervisor(plan).run()
     if os.getppid() != plan["parent"]:
-        remove_folder(plan["work"])
+        leftovers.remove_folder(plan["work"], last=[Path(folder).name for folder in plan["write"]])
         return
     json.dump(report, sys.stdout)
     sys.stdout.flush()

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from anonymization.cli.listing import say_method
 from anonymization.methods.contract import Anonymizer, Item, MethodError, PseudoSpeaker
 from anonymization.methods.external.method import load_command, read_output, watching
 from anonymization.methods.external.sandbox import find_missing_protections
@@ -61,6 +62,14 @@ def test_version_follows_the_description(tmp_path):
     before = make_command(tmp_path / "own", "")
     after = make_command(tmp_path / "own", "", limits={"memory_mb": 100})
     assert before.version != after.version
+
+
+@confined
+def test_list_says_how_a_command_is_confined_and_what_it_may_learn(tmp_path, capsys):
+    say_method(make_command(tmp_path / "own", ""))
+    said = " ".join(capsys.readouterr().out.split())
+    assert "hush runs without network, reads its own folder" in said
+    assert "Beyond that it can learn which files of known names, which numbers of processes" in said
 
 
 @confined

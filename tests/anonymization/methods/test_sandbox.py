@@ -95,6 +95,13 @@ FORBIDDEN = {
     "opens-a-local-socket": "import socket; socket.socket(socket.AF_UNIX)",
     "makes-a-pair-that-sends-elsewhere": "import socket; socket.socketpair(type=socket.SOCK_DGRAM)",
     "connects-to-the-loopback": "import socket; socket.create_connection(('127.0.0.1', {port}), 5)",
+    "lists-the-sockets-of-others": "open('/proc/self/net/unix').read()",
+    "hands-on-a-file": (
+        "import array, socket; a, b = socket.socketpair()\n"
+        "a.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0]))])"
+    ),
+    "watches-the-names-of-files": "import ctypes; assert ctypes.CDLL(None).inotify_init1(0) >= 0",
+    "keeps-memory-of-no-process": "import os; os.memfd_create('x')",
     "sees-the-shared-memory-of-others": "import os; assert 'portal-{portal}' in os.listdir('/dev/shm')",
 }
 
@@ -113,9 +120,26 @@ def test_command_cannot_do_what_the_portal_could(code, data, tmp_path):
         finally:
             shared.unlink()
     assert failure.startswith("It ended with exit code 1, expected 0. The last that it printed: ")
-    assert re.search("PermissionError|AssertionError|Invalid cross-device link", failure)
+    assert re.search("PermissionError|AssertionError|Invalid cross-device link|Function not implemented", failure)
     assert "a secret" not in failure
     assert (allowed.returncode, allowed.stderr) == (0, "")
+
+
+def test_command_sends_no_signal_through_a_file(tmp_path):
+    """Who owns a pipe gets a signal once there is something to read."""
+    code = """
+import fcntl, os
+read, write = os.pipe()
+fcntl.fcntl(read, fcntl.F_SETOWN, {victim})
+fcntl.fcntl(read, fcntl.F_SETFL, os.O_ASYNC)
+os.write(write, b"x")
+"""
+    with subprocess.Popen(["sleep", "1000"]) as victim:
+        code = code.format(victim=victim.pid)
+        run(tmp_path, code)
+        assert is_running(victim.pid)
+        subprocess.run([sys.executable, "-c", code], check=True)
+        assert victim.wait(WAIT_S) == -signal.SIGIO
 
 
 def test_secret_of_the_environment_does_not_reach_the_command(tmp_path, monkeypatch):
@@ -258,6 +282,26 @@ def test_memory_of_all_processes_counts(tmp_path):
     assert run(tmp_path, code, memory_mb=150)[1].startswith("It used more memory than its limit of 150 MB")
 
 
+def test_shared_memory_and_full_buffers_count_once(tmp_path):
+    """Whether somebody looks at it or not."""
+    if not _has_own_shared_memory(tmp_path):
+        pytest.skip("the kernel lets this user have no shared memory of a command's own")
+    code = """
+import os, time
+from multiprocessing import shared_memory
+one = shared_memory.SharedMemory(create=True, size=90_000_000)
+for start in range(0, 90_000_000, 1_000_000):
+    one.buf[start : start + 1_000_000] = bytes(1_000_000)
+"""
+    outcome, failure = run(tmp_path, f"{code}time.sleep(0.5)\none.unlink()", memory_mb=150)
+    assert (outcome.end, failure) == ("exit", "")
+    for more in ("open('/dev/shm/x', 'wb').write(os.urandom(65_000_000))", "kept = os.urandom(65_000_000)"):
+        _, failure = run(tmp_path, f"{code}{more}\ntime.sleep(1000)", memory_mb=150)
+        assert failure.startswith("It used more memory than its limit of 150 MB")
+    pairs = "import socket, time\nkept = [socket.socketpair() for _ in range(300)]\ntime.sleep(1000)"
+    assert run(tmp_path, pairs, memory_mb=100)[1].startswith("It used more memory than its limit of 100 MB")
+
+
 def test_command_that_starts_too_many_processes_is_ended(tmp_path):
     code = "import os, time\nfor _ in range(60):\n  if os.fork() == 0:\n    os.setsid(); break\ntime.sleep(1000)"
     assert run(tmp_path, code, processes=20)[1].startswith("It ran more than its limit of 20 processes at a time")
@@ -278,6 +322,59 @@ os.execvp("dd", ["dd", "if=/dev/zero", "of=" + os.environ["HOME"] + "/x", "bs=1M
 def test_command_that_fills_the_disk_is_ended(tmp_path):
     code = "import os\nn = 0\nwhile True:\n  n += 1\n  open(os.environ['HOME'] + f'/{n}', 'wb').write(bytes(1_000_000))"
     assert run(tmp_path, code, disk_mb=20)[1].startswith("It wrote more files than its limit of 20 MB and was ended.")
+
+
+HIDDEN = {
+    "names-too-long": """
+for _ in range(20):
+    os.mkdir("d" * 250); os.chdir("d" * 250)
+for n in range(3):
+    Path(str(n)).write_bytes(bytes(10_000_000))
+""",
+    "no-right-to-look": """
+os.mkdir("x", 0o300)
+for n in range(3):
+    Path("x", str(n)).write_bytes(bytes(10_000_000))
+""",
+    "removed-but-mapped": """
+import ctypes
+mapped = ctypes.CDLL(None).mmap
+mapped.restype = ctypes.c_void_p
+for n in range(3):
+    with open("x", "w+b") as file:
+        file.write(bytes(8_000_000)); file.flush()
+        address = mapped(None, ctypes.c_size_t(4096), 1, 1, file.fileno(), ctypes.c_long(0))
+        assert address not in (None, 2**64 - 1)
+    os.remove("x")
+""",
+    "removed-but-open": """
+kept = [open("x", "wb") for n in range(3) if not os.path.exists("x") or not os.remove("x")]
+os.remove("x")
+for file in kept:
+    file.write(bytes(10_000_000)); file.flush()
+""",
+}
+
+
+@pytest.mark.parametrize("code", HIDDEN.values(), ids=HIDDEN)
+def test_hidden_files_count_and_are_removed(code, tmp_path):
+    """That nothing is left, the input neither, is looked at after each test here."""
+    limits, code = {"disk_mb": 20, "file_size_mb": 10}, f"os.chdir(os.environ['HOME'])\n{code}\ntime.sleep(1000)"
+    command = make_command(tmp_path / "own", code, limits=limits)
+    with pytest.raises(MethodError, match=r"hush failed\. It wrote more files than its limit of 20 MB and was ended"):
+        command.anonymize_batch(items(1600), 16_000)
+
+
+def test_folders_too_deep_to_measure_end_the_command_and_are_removed(tmp_path):
+    code = "copy()\nos.chdir(os.environ['HOME'])\nfor _ in range(300):\n  os.mkdir('d' * 250); os.chdir('d' * 250)"
+    with pytest.raises(MethodError, match="it wrote cannot be measured: folders lie in each other more than 100 deep"):
+        make_command(tmp_path / "own", code).anonymize_batch(items(1600), 16_000)
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="nothing is hidden from root")
+def test_process_that_hides_what_it_holds_is_ended(tmp_path):
+    code = "import ctypes, time\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\ntime.sleep(1000)"
+    assert "a process hides which files it has open" in run(tmp_path, code)[1]
 
 
 def test_hundred_megabytes_of_errors_are_kept_as_their_end(tmp_path):
@@ -390,18 +487,32 @@ def test_machine_that_cannot_confine_runs_nothing_unless_the_operator_accepts(tm
 
 
 def test_older_kernels_keep_signals_in_by_the_filter():
-    """Landlock confines signals from version 6 only."""
+    """Landlock confines signals from version 6 only, those that files send among them."""
     code = """
-import os
+import errno, fcntl, os
 from anonymization.methods.external.confinement import forbid_calls
 forbid_calls(own_signals_only=True)
 os.kill(os.getpid(), 0)
-try:
-    os.kill(os.getppid(), 0)
-except PermissionError:
-    os.abort()
+fcntl.ioctl(0, 0x541B, bytearray(4))  # how much there is to read
+fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL))
+owner = (os.getppid()).to_bytes(4, "little")
+for call in (
+    lambda: os.kill(os.getppid(), 0),
+    lambda: fcntl.fcntl(0, fcntl.F_SETOWN, os.getppid()),
+    lambda: fcntl.fcntl(0, fcntl.F_SETSIG, 9),
+    lambda: fcntl.fcntl(0, 15, bytes(4) + owner),
+    lambda: fcntl.ioctl(0, 0x8901, owner),
+    lambda: fcntl.ioctl(0, 0x8902, owner),
+):
+    try:
+        call()
+    except OSError as error:
+        assert error.errno == errno.EPERM, error
+    else:
+        raise AssertionError("allowed")
+os.abort()
 """
-    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    ended = subprocess.run([sys.executable, "-c", code], input=b"x", cwd=ROOT, capture_output=True, check=False)
     assert (ended.returncode, ended.stderr) == (-signal.SIGABRT, b"")
 
 
