@@ -56,8 +56,8 @@ from listening.design.plan import (
     validate_request,
 )
 
-SYSTEM, CLASS, SEX, SPEAKER, SOURCE, ENROLMENT, CANDIDATE = range(7)
-FAMILIES = 7
+SYSTEM, CLASS, SYSTEM_CLASS, SEX, SPEAKER, SOURCE, ENROLMENT, CANDIDATE = range(8)
+FAMILIES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +93,13 @@ def make_groups(request: DesignRequest, needs: Requirements) -> Groups:
         half: Half = needs.originals if original else needs.anonymised
         kind = "originals" if original else "anonymised trials"
         of_class = any_number if candidate.is_target is None else half.classes[candidate.is_target]
+        both = needs.system_classes.get((candidate.system, bool(candidate.is_target)), any_number)
         enrolment = Bounds(0, needs.enrolment) if candidate.enrolment else any_number
         rows.append(
             [
                 number(f"system {candidate.system}", any_number if original else needs.system),
                 number(f"{words[candidate.is_target]} {kind}", of_class),
+                number(f"{words[candidate.is_target]} trials of {candidate.system or 'the originals'}", both),
                 number(f"{words[candidate.sex]} {kind}", half.sexes[candidate.sex]),
                 number(f"{kind} of speaker {candidate.speaker}", Bounds(0, half.speakers[candidate.speaker])),
                 number(f"trial utterance {candidate.source}", Bounds(0, needs.source)),
@@ -244,7 +246,7 @@ class _Network:
 
 
 _REPAIR_STEPS = 1500
-_COUNTED = [CLASS, SEX, SPEAKER, SOURCE, ENROLMENT, CANDIDATE]
+_COUNTED = [CLASS, SYSTEM_CLASS, SEX, SPEAKER, SOURCE, ENROLMENT, CANDIDATE]
 
 
 class _Dealing:

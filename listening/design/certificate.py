@@ -16,7 +16,16 @@ from fractions import Fraction
 from itertools import groupby, pairwise
 from typing import Any
 
+from listening.design.places import (
+    CUES,
+    KindsByPlace,
+    bound_by_chance,
+    bound_guesses,
+    find_kinds_by_place,
+    guess_held_out,
+)
 from listening.design.plan import (
+    FIRST_VERSION,
     QUARTERS,
     Bounds,
     Candidate,
@@ -150,6 +159,73 @@ def _positions(request: DesignRequest, blocks: Blocks, extensions: int) -> Check
     return check_counts("positions", "how often each system stands in each quarter over all evaluators", rows)
 
 
+def check_places(request: DesignRequest, needs: Requirements, blocks: Blocks) -> Iterable[Check]:
+    """What places tell of kind, class and system, over all evaluators; two lines for each of the three."""
+    kinds = find_kinds_by_place(request.trials, request.originals, needs.longest_run)
+    if kinds is None:
+        return
+    for what, group_of in (("kind", _kind), ("class", _class), ("system", lambda trial: trial.system)):
+        total = Counter(group_of(trial) for block in blocks for trial in block)
+        del total[""]
+        yield _stands(what, group_of, total, kinds, request, blocks)
+        yield _guesses(what, group_of, total, kinds, blocks)
+
+
+def _stands(
+    what: str,
+    group_of: Callable[[Candidate], str],
+    total: Counter[str],
+    kinds: KindsByPlace,
+    request: DesignRequest,
+    blocks: Blocks,
+) -> Check:
+    """How often each group stands at each place: as its share says, or as the rules of order shift it there."""
+    whole, problems, found, allowed = sum(map(len, blocks)), [], [], []
+    for place, likely in enumerate(kinds.originals):
+        here = Counter(group_of(block[place]) for block in blocks if place < len(block))
+        for group, count in total.items():
+            share = count / whole
+            shifted = share
+            if group == "original":
+                shifted = likely
+            elif what != "class" and request.anonymised:
+                shifted = min(1.0, share * (1 - likely) * request.trials / request.anonymised)
+            ends = [bound_by_chance(len(blocks), one) for one in (share, shifted)]
+            bounds = Bounds(min(end.lowest for end in ends), max(end.highest for end in ends))
+            allowed += [bounds.lowest, bounds.highest]
+            found.append(here[group])
+            if here[group] not in bounds:
+                problems.append(f"place {place + 1}, {group}: {here[group]} instead of {bounds}")
+    required = f"each {what} as often at every place as chance explains: {span_words(allowed)} of {len(blocks)}"
+    return check_problems(f"places by {what}", required, span_words(found), problems)
+
+
+def _guesses(
+    what: str, group_of: Callable[[Candidate], str], total: Counter[str], kinds: KindsByPlace, blocks: Blocks
+) -> Check:
+    """How often the group is guessed from the place, and from that and two kinds before, as other evaluators had it."""
+    usual = max(total.values(), default=0) / max(1, total.total())
+    by_rules = kinds.guessed if what == "kind" else (usual, usual)
+    required, found, problems = [], [], []
+    for words, before, share in zip(("the place", "that and the two kinds before"), (0, CUES), by_rules, strict=True):
+        sessions = [
+            [
+                ((place, *map(_kind, block[max(0, place - before) : place])), group_of(trial))
+                for place, trial in enumerate(block)
+                if group_of(trial)
+            ]
+            for block in blocks
+        ]
+        right, guesses = guess_held_out(sessions)
+        limit = bound_guesses(share, guesses)
+        required.append(f"{100 * limit:.1f} % by {words} ({100 * share:.1f} % in any such order)")
+        found.append(f"{100 * right / max(1, guesses):.1f} %")
+        if right > limit * guesses:
+            problems.append(f"{found[-1]} by {words}")
+    most = f"guessed right from other evaluators at most {', '.join(required)}"
+    return check_problems(f"guesses of {what}", most, " and ".join(found), problems)
+
+
 def _kind(trial: Candidate) -> str:
     return "anonymised" if trial.system else "original"
 
@@ -158,7 +234,8 @@ def _class(trial: Candidate) -> str:
     return {True: "target", False: "non-target", None: ""}[trial.is_target]
 
 
-CERTIFICATE_VERSION = "1"
+CERTIFICATE_VERSION = "2"
+NOT_ASKED = "A design of version 1: what places tell, and the classes of each system, are not checked."
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +282,12 @@ def certify(request: DesignRequest, design: Design) -> Certificate:
         needs = compute_requirements(whole)
         relaxed = needs.relaxed
         checks += _coverage(whole, needs, blocks)
-        checks += _sessions(whole, needs, blocks)
+        checks += _sessions(whole, needs, blocks, is_first=design.version == FIRST_VERSION)
         checks += check_order(whole, needs, blocks, len(design.extensions))
+        if design.version == FIRST_VERSION:
+            relaxed = (*relaxed, NOT_ASKED)
+        else:
+            checks += check_places(whole, needs, blocks)
         checks += _candidates(whole)
     numbers = {"evaluators": evaluators, "trials": whole.trials, "originals": whole.originals}
     numbers |= {"systems": len(whole.systems), "candidates": len(whole.candidates)}
@@ -307,7 +388,7 @@ def _coverage(request: DesignRequest, needs: Requirements, blocks: Sequence[Sequ
     yield check_counts("system totals", "ratings of each system over all evaluators", totals)
 
 
-def _sessions(request: DesignRequest, needs: Requirements, blocks: Sequence[Sequence[Candidate]]) -> Iterable[Check]:
+def _sessions(request: DesignRequest, needs: Requirements, blocks: Blocks, *, is_first: bool) -> Iterable[Check]:
     whole = Bounds(request.originals, request.originals)
     originals = [(f"evaluator {n}", sum(not t.system for t in block), whole) for n, block in enumerate(blocks, 1)]
     yield check_counts("originals", "originals in each session", originals)
@@ -318,6 +399,14 @@ def _sessions(request: DesignRequest, needs: Requirements, blocks: Sequence[Sequ
     ]
     yield check_counts("systems", "trials of each system in each session", of_systems)
     words = {True: "target", False: "non-target", "f": "female", "m": "male"}
+    of_both = [
+        (f"evaluator {n}, {system}, {words[of_class]}", heard[system, of_class], bounds)
+        for n, block in enumerate(blocks, 1)
+        for heard in [Counter((trial.system, trial.is_target) for trial in block)]
+        for (system, of_class), bounds in needs.system_classes.items()
+    ]
+    if not is_first:
+        yield check_counts("classes of systems", "targets and non-targets of each system in each session", of_both)
     for name, what, one in (
         ("classes", "targets and non-targets", "is_target"),
         ("sexes", "female and male trials", "sex"),

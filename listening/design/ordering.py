@@ -6,7 +6,7 @@ what remains, stepping back where nothing fits, and starting again with other qu
 `Quarters` says which quarter of its session each trial is heard in. Every quarter gets its part of each kind and of
 each class, and over all evaluators every system stands equally often in each: trials are placed block by block where
 their systems have been heard least (an assignment problem), then blocks are placed again until no system is heard too
-often or too seldom in a quarter.
+often or too seldom in a quarter. From there `shuffling` draws among all orders under the rules.
 
 `insert_controls` adds trials that are not scored: practice before the others, gold and bridge trials among them. Every
 block meets all of them. Gold and bridge trials stand between scored ones, never next to each other, one in each
@@ -38,6 +38,7 @@ from listening.design.plan import (
     quarter_of_place,
     quarter_sizes,
 )
+from listening.design.shuffling import shuffle_blocks
 
 Cell = tuple[bool, bool | None]  # original, target
 Table = list[tuple[Cell, tuple[int, ...]]]  # trials of each cell in each quarter
@@ -124,19 +125,13 @@ class Quarters:
             if trial.system:
                 self.heard[self.number[trial.system], quarter] += by
 
-    def uneven(self, *, is_strict: bool = False) -> Ints:
-        """How far each system is outside of what it may stand in each quarter, shape (systems, quarters).
-
-        Args:
-            is_strict: aim at floor and ceil of its part, without give or take.
-        """
+    def uneven(self) -> Ints:
+        """How far each system is outside of what it may stand in each quarter, shape (systems, quarters)."""
         wrong = np.zeros_like(self.heard)
         for number, row in enumerate(self.heard):
             for quarter, places in enumerate(self.sizes):
                 total = int(row.sum())
                 bounds = position_bounds(total, places, self.request.trials, self.extensions)
-                if is_strict:
-                    bounds = Bounds.around(Fraction(total * places, self.request.trials))
                 wrong[number, quarter] = max(row[quarter] - bounds.highest, 0) - max(bounds.lowest - row[quarter], 0)
         return wrong
 
@@ -167,9 +162,10 @@ class Quarters:
 
     def choose_to_redo(self, ordered: Sequence[Sequence[Candidate]], uneven: Ints) -> int:
         """A block that puts a system where it is heard too often, or else one with a system heard too seldom there."""
+        share = (np.maximum(uneven, 0) + uneven.any(axis=1, keepdims=True)).tolist()
         weight = [
             sum(
-                max(0, int(uneven[self.number[trial.system], quarter])) + bool(uneven[self.number[trial.system]].any())
+                share[self.number[trial.system]][quarter]
                 for trial, quarter in zip(block, self.of_place, strict=True)
                 if trial.system
             )
@@ -233,7 +229,6 @@ Progress = Callable[[int, int, str], None]
 _STARTS = 150
 _LOOKS_PER_PLACE = 20
 _EVENING_ROUNDS = 40  # for each block
-_STRICT_ROUNDS = 60
 
 
 def order_blocks(
@@ -264,9 +259,9 @@ def order_blocks(
             progress(number + 1, len(blocks), "ordering")
     rounds = _EVENING_ROUNDS * len(blocks)
     for redone in range(rounds + 1):
-        uneven = quarters.uneven(is_strict=redone < min(_STRICT_ROUNDS, rounds // 2))
+        uneven = quarters.uneven()
         if not uneven.any():
-            return ordered
+            return shuffle_blocks(request, needs, ordered, quarters.heard, random, extensions)
         if redone < rounds:
             number = quarters.choose_to_redo(ordered, uneven)
             quarters.count(ordered[number], -1)
@@ -316,7 +311,8 @@ class _Filling:
         run = self._run()
         systems = Counter(trial.system for trial in waiting if trial.system)
         speakers = Counter(trial.speaker for trial in waiting)
-        rated: list[tuple[float, int, Candidate]] = []
+        is_original_first = self.random.random() * len(waiting) < sum(trial.is_original for trial in waiting)
+        rated: list[tuple[bool, float, int, Candidate]] = []
         for trial, chance in zip(waiting, self.random.random(len(waiting)), strict=True):
             is_same_system = last is not None and trial.system and trial.system == last.system
             if self.needs.systems_apart and is_same_system:
@@ -326,8 +322,9 @@ class _Filling:
             if place - self.last.get(trial.speaker, -SPEAKER_GAP) < self.needs.speaker_gap:
                 continue
             urgency = speakers[trial.speaker] + 0.5 * systems[trial.system] + 0.2 * self.speakers[trial.speaker]
-            rated.append((-2 * chance - urgency, len(rated), trial))
-        return [trial for _, _, trial in sorted(rated)]
+            is_later = trial.is_original != is_original_first
+            rated.append((is_later, -2 * chance - urgency, len(rated), trial))
+        return [trial for *_, trial in sorted(rated)]
 
     def _run(self) -> int:
         """How many of one kind stand at the end."""

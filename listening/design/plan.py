@@ -14,14 +14,17 @@ Constraints, for E evaluators, T trials each, O of them originals, P = T - O ano
 
 coverage    every candidate is rated; counts of the candidates of a system differ by at most 1, so do the originals';
             the totals of the systems are floor or ceil of EP/K.
-evaluator   exactly O originals; of every system floor or ceil of P/K; of every class and of each sex in each half
-            floor or ceil of the half times the share; of a speaker in a half at most ceil of the half times its share.
+evaluator   exactly O originals; of every system floor or ceil of P/K, and so of each class of a system; of every class
+            and of each sex in each half floor or ceil of the half times the share; of a speaker in a half at most ceil
+            of the half times its share.
 repeats     no source utterance twice in a session, in whatever version, and no enrolment utterance twice.
 order       at most two of a kind (original or anonymised) in a row; the same speaker at least 3 places apart; a system
             never next to itself; every quarter holds floor or ceil of its part of each kind and of each class; over
             all evaluators every system stands in each quarter as often as its part says, give or take a tenth, at
             least 1, and 1 more for each extension. Quarter q (0 to 3) is the places from floor(qT/4) to
             floor((q+1)T/4), counted from 0.
+places      of kind, class and system a trial's place, and the two kinds before it, tell no more than any order under
+            these rules does (`listening.design.places`).
 candidates  in each half as many targets as non-targets, as many female as male trials (each system, give or take 1),
             enrolment and trial of one sex.
 
@@ -50,7 +53,8 @@ from typing import Literal, TypeVar
 from common.errors import ProblemsError
 from listening.design.order_rules import LONGEST_RUN, SPEAKER_GAP, longest_run, speaker_gap
 
-VERSION = "1"
+VERSION = "2"
+FIRST_VERSION = "1"  # its order told the kind by the place; studies that were launched with it keep it
 QUARTERS = 4
 Sex = Literal["f", "m"]
 Name = TypeVar("Name")
@@ -188,6 +192,7 @@ class Requirements:
     Attributes:
         system_total: ratings of each system, over all evaluators.
         system: trials of each system in one session.
+        system_classes: targets (True) and non-targets (False) of each system in one session, where voices are compared.
         originals, anonymised: the two halves of a session.
         source, enrolment: how often one may occur in a session.
         longest_run: trials of one kind in a row.
@@ -198,6 +203,7 @@ class Requirements:
 
     system_total: Bounds
     system: Bounds
+    system_classes: Mapping[tuple[str, bool], Bounds]
     originals: Half
     anonymised: Half
     source: int
@@ -261,6 +267,7 @@ def compute_requirements(request: DesignRequest) -> Requirements:
     return Requirements(
         system_total=Bounds.around(Fraction(request.evaluators * request.anonymised, kinds)),
         system=Bounds.around(Fraction(request.anonymised, kinds)),
+        system_classes=_system_classes(request, weight),
         originals=originals,
         anonymised=anonymised,
         source=_limit(request, weight, "source", request.sources_may_repeat, relaxed),
@@ -293,6 +300,12 @@ def _half(request: DesignRequest, weight: Mapping[str, Fraction], *, original: b
         sexes={name: Bounds.around(share) for name, share in sexes.items()},
         speakers={name: ceil(share) for name, share in speakers.items()},
     )
+
+
+def _system_classes(request: DesignRequest, weight: Mapping[str, Fraction]) -> dict[tuple[str, bool], Bounds]:
+    members = [one for one in request.candidates if not one.is_original and one.is_target is not None]
+    shares = sum_weights(members, lambda one: (one.system, bool(one.is_target)), weight)
+    return {name: Bounds.around(share) for name, share in shares.items()}
 
 
 def _limit(

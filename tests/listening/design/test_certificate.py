@@ -23,6 +23,7 @@ CHECKS = [
     "system totals",
     "originals",
     "systems",
+    "classes of systems",
     "classes",
     "sexes",
     "speakers",
@@ -34,6 +35,12 @@ CHECKS = [
     "quarters by kind",
     "quarters by class",
     "positions",
+    "places by kind",
+    "guesses of kind",
+    "places by class",
+    "guesses of class",
+    "places by system",
+    "guesses of system",
     "class balance",
     "sex balance",
     "pairs",
@@ -132,9 +139,7 @@ def exchanged(request, design, *, must_repeat):
         ("positions", moved),
         ("evenness", replaced("system", "is_target", "sex", differing="key")),
         ("system totals", replaced("is_original", "is_target", "sex", differing="system")),
-        ("systems", replaced("is_original", "is_target", "sex", differing="system")),
         ("originals", replaced(differing="is_original")),
-        ("classes", replaced("system", differing="is_target")),
         ("sexes", replaced("system", differing="sex")),
         ("speakers", partial(exchanged, must_repeat="speaker")),
     ],
@@ -147,6 +152,19 @@ def test_criterion_17_a_design_that_breaks_one_rule_fails_that_check_alone(reque
     assert [check.name for check in certificate.failures] == [name]
     assert not certificate.passes
     assert "Not met: " in certificate.failures[0].sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "edits", "words"),
+    [
+        ("systems", replaced("is_original", "is_target", "sex", differing="system"), " 4 instead of 2 to 3"),
+        ("classes", replaced("system", differing="is_target"), "anonymised, target: 5 instead of 4"),
+    ],
+)
+def test_criterion_17_a_wrong_total_of_right_classes_of_systems_fails_alone(name, edits, words):
+    """Each system may be heard once or twice in a class: not all of these together are right."""
+    request = make_request(evaluators=5, trials=12, originals=4, systems=3)
+    assert words in certify(request, first_failing_alone(request, name, edits)).failures[0].sentence
 
 
 @pytest.mark.parametrize(("name", "what"), [("trial utterances", "source"), ("enrolment utterances", "enrolment")])
