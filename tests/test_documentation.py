@@ -305,7 +305,7 @@ TEAM_COMMANDS = (
     "vp verify folder-to-be-packed --expected autumn.json --csv report.csv",
 )
 PREPARED = """
-from portal.accounts.services import create_token
+from portal.accounts.tokens import create_token
 from portal.submissions.requirements import describe_requirements
 from tests.portal.factories import make_edition, make_team, make_user
 owner = make_user()

@@ -24,6 +24,7 @@ from anonymization.methods.contract import PseudoSpeaker
 from common.atomic_write import write_atomically
 from common.errors import CommandError
 from common.problems import Problem, Severity
+from speech.model_files.store import compute_sha256
 
 RECORD, JOURNAL, REPORT = "anonymization.json", "anonymization.jsonl", "report.json"
 TARGETS = "targets.csv"
@@ -59,6 +60,17 @@ class Row:
     def has_voice(self, voice: PseudoSpeaker) -> bool:
         """Whether it was made with this voice."""
         return (self.voice.key, dict(self.voice.parameters)) == (voice.key, dict(voice.parameters))
+
+    def still_holds(self, folder: Path, voice: PseudoSpeaker, input_sha256: str) -> bool:
+        """Whether it need not be made anew: the same input and voice, and its output is there as it was written."""
+        path = folder / self.output
+        return (
+            self.has_voice(voice)
+            and self.input_sha256 == input_sha256
+            and path.is_file()
+            and path.stat().st_size == self.bytes
+            and compute_sha256(path) == self.sha256
+        )
 
     @classmethod
     def from_json(cls, line: str) -> Row:

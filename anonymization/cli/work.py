@@ -195,7 +195,7 @@ def _anonymize_all(
             return found
         try:
             digest = compute_sha256(task.audio)
-            if task.earlier and _still_holds(task, task.earlier, settings, digest):
+            if task.earlier and task.earlier.still_holds(settings.folder, task.voice, digest):
                 found.append(Outcome(task, task.earlier, is_kept=True))
                 continue
             ready.append(_Ready(task, digest, convert_file(task.audio, strict=settings.is_strict)))
@@ -265,17 +265,6 @@ def _failed(task: Task, settings: Settings, error: Exception, *, is_read: bool) 
         first = " ".join(str(error).split())[:_LONGEST_PROBLEM]
         found = f"a problem of the method, {type(error).__name__}: {first}"
     return Outcome(task, problem=Problem("not-anonymised", str(task.audio), expected, found.removesuffix("."), remedy))
-
-
-def _still_holds(task: Task, earlier: Row, settings: Settings, digest: str) -> bool:
-    path = settings.folder / task.output
-    return (
-        earlier.has_voice(task.voice)
-        and earlier.input_sha256 == digest
-        and path.is_file()
-        and path.stat().st_size == earlier.bytes
-        and compute_sha256(path) == earlier.sha256
-    )
 
 
 def _write(path: Path, samples: contract.Samples, rate_hz: int, container: str) -> None:

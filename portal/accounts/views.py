@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 
-from portal.accounts import selectors, services
+from portal.accounts import selectors, services, tokens
 from portal.accounts.access import member_action, member_page, member_read
 from portal.accounts.forms import NameForm, NotificationsForm, TokenForm
 
@@ -38,7 +38,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         wanted = {"name": form.cleaned_data["name"], "scopes": form.cleaned_data["scopes"]}
         expires_at = form.expires_at(context["now"])
-        context["new"], context["secret"] = services.create_token(user=user, expires_at=expires_at, **wanted)
+        context["new"], context["secret"] = tokens.create_token(user=user, expires_at=expires_at, **wanted)
         context["form"] = TokenForm(user=user)
     context["tokens"] = selectors.tokens_for(user)
     return render(request, "accounts/tokens.html", context, status=422 if form.errors else 200)
@@ -47,7 +47,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
 @member_action
 def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
     user: Any = request.user
-    token = services.revoke_token(token=selectors.token_for(user, pk), by=user, now=timezone.now())
+    token = tokens.revoke_token(token=selectors.token_for(user, pk), by=user, now=timezone.now())
     messages.success(request, f"The token “{token.name}” is revoked: no program can use it any more.")
     return redirect("accounts:tokens")
 

@@ -18,7 +18,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from portal.accounts.models import AccessToken, User
-from portal.accounts.services import user_of_token
+from portal.accounts.tokens import user_of_token
 from portal.api.problems import MissingScope
 
 Scope = AccessToken.Scope

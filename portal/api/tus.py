@@ -29,7 +29,7 @@ from django.views.decorators.csrf import csrf_exempt
 from rest_framework.authentication import CSRFCheck
 
 from portal.accounts.models import AccessToken
-from portal.accounts.services import user_of_token
+from portal.accounts.tokens import user_of_token
 from portal.api.problems import problem
 from portal.challenges.models import Edition
 from portal.challenges.selectors import edition_for

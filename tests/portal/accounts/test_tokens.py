@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from portal.accounts.models import AccessToken, User
 from portal.accounts.rules import ALWAYS_SENT, DECLINABLE, TO_ORGANIZERS, NotificationKind
-from portal.accounts.services import create_token, revoke_token, user_of_token
+from portal.accounts.tokens import create_token, revoke_token, user_of_token
 from portal.core.models import AuditEvent
 from tests.portal.factories import make_edition, make_organizer, make_team, make_user
 

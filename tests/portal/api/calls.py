@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from portal.accounts.models import AccessToken
-from portal.accounts.services import create_token
+from portal.accounts.tokens import create_token
 from portal.core.storage import replace_named, store_bytes
 from portal.submissions.models import Submission, Upload
 from portal.submissions.uploads import upload_path

@@ -376,7 +376,7 @@ def test_guessing_tokens_is_throttled_by_address(settings, empty_counts):
 def one_minute(monkeypatch):
     """No minute ends: requests are counted and the use of a token is noted by the minute, which costs queries."""
     monkeypatch.setattr("portal.api.access.WINDOW_S", 10**9)
-    monkeypatch.setattr("portal.accounts.services.USE_NOTED_EVERY", timedelta(days=1))
+    monkeypatch.setattr("portal.accounts.tokens.USE_NOTED_EVERY", timedelta(days=1))
 
 
 def queries(api, path):

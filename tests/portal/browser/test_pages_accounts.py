@@ -10,7 +10,8 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from portal.accounts.models import User
-from portal.accounts.services import create_token, vouch_for_address
+from portal.accounts.services import vouch_for_address
+from portal.accounts.tokens import create_token
 from tests.browsing import wait_until
 from tests.portal.factories import make_organizer, make_user
 

@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from portal.accounts.services import create_token
+from portal.accounts.tokens import create_token
 from portal.submissions.models import Submission
 from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team, make_team_system, make_user
 from tests.portal.submissions.test_pages import make_full

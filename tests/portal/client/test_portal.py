@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from portal.accounts.services import create_token, revoke_token
+from portal.accounts.tokens import create_token, revoke_token
 from portal.client import api
 from portal.client.main import main
 from portal.submissions.models import Submission, Upload

@@ -17,7 +17,7 @@ from django.utils import timezone
 from tusclient.client import TusClient
 
 from portal.accounts.models import AccessToken
-from portal.accounts.services import create_token
+from portal.accounts.tokens import create_token
 from portal.api.tus import SILENCE_S
 from portal.submissions import receiving
 from portal.submissions.models import Submission, Upload

@@ -10,7 +10,7 @@ import sys
 import pytest
 from django.conf import settings
 
-from portal.accounts.services import create_token
+from portal.accounts.tokens import create_token
 from portal.submissions.models import Submission, Upload
 from portal.submissions.uploads import upload_path
 from tests.portal.archives import anonymised, zip_of

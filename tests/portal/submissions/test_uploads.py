@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from portal.accounts.models import AccessToken
-from portal.accounts.services import create_token
+from portal.accounts.tokens import create_token
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.jobs.runner import execute
