@@ -73,8 +73,8 @@ RATED_TASKS: Mapping[str, RatedTask] = {
             highest=_("surely the same speaker"),
             asked="Are the two samples of one speaker?",
             reading="The equal error rate of listeners who say whether two samples are of one speaker, both errors "
-            "being equally frequent. Near 50 % they guess, so that the voice is private. The first row is the check: "
-            "on unprotected speech a low rate shows that listeners can do the task.",
+            "being equally frequent. Near 50 % they guess. The first row is the check: only where the rate of "
+            "unprotected speech is low is a high one privacy, else the task was too hard.",
             compares_voices=True,
         ),
         RatedTask(

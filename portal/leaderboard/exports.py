@@ -63,7 +63,7 @@ def leaderboard_rows(leaderboard: Leaderboard) -> Iterator[tuple[Any, ...]]:
         reasons = " ".join(reason.text for reason in one.reasons)
         yield (None, None, "", "unrankable", None, "", *_entry_cells(leaderboard, one.entry), reasons)
     for entry in leaderboard.table.outside:
-        if entry.kind != "original":
+        if entry.kind != "original" or not leaderboard.table.tables:
             yield (None, None, "", "outside", None, "", *_entry_cells(leaderboard, entry), "")
 
 

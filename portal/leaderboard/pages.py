@@ -199,6 +199,8 @@ class _Tables:
         none = f"Reaches no condition: the lowest asks for {limits[0]:g} %." if limits else "Nothing is ranked."
         found = [(one.entry, [reason.text for reason in one.reasons]) for one in shown.table.unrankable]
         found += [(entry, [none]) for entry in shown.table.outside if entry.kind != "original"]
+        if not any(ranking.competitors for ranking in shown.table.tables):
+            found += [(entry, ["It does not compete."]) for entry in shown.entries if entry.kind == "original"]
         rows = []
         for entry, reasons in found:
             kind = REFERENCES.get(entry.kind, "")

@@ -256,16 +256,22 @@ def _measured(number: Number | None) -> Measured | None:
 def _original(
     edition: Edition, track: Track, policy: LeaderboardPolicy, values: Iterable[ObjectiveValues]
 ) -> Entry | None:
-    """The speech before anonymisation: as published with the recipe, else as a submission's own test found it."""
+    """The speech before anonymisation: as published with the recipe, else as a submission's own test found it.
+
+    Numbers of one source where one has all of them; else each that is known from the first that has it.
+    """
     published = {average.metric: _published(edition, average, policy.split) for average in track.averages}
     wanted = [policy.privacy.metric, *(utility.metric for utility in policy.utilities)]
-    found = {metric: published.get(metric) for metric in wanted}
-    if None in found.values():
-        found = next((tested for one in values if None not in (tested := _tested(one, policy)).values()), {})
-    if not found:
+    sources = [{metric: published.get(metric) for metric in wanted}, *(_tested(one, policy) for one in values)]
+    sources.sort(key=lambda one: None in one.values())  # whole ones first
+    measured = {
+        metric: number
+        for metric in wanted
+        if (number := next((found for one in sources if (found := one[metric]) is not None), None)) is not None
+    }
+    if not measured:
         return None
-    measured = {metric: number for metric, number in found.items() if number is not None}
-    privacy = measured.pop(policy.privacy.metric)
+    privacy = measured.pop(policy.privacy.metric, None)
     words: dict[str, Any] = {"title": "Speech before anonymisation", "kind": "original"}
     return Entry(ORIGINAL, ORIGINAL_LABEL, privacy=privacy, utilities=measured, **words)
 

@@ -34,6 +34,7 @@ from evaluation.protocols.recipes import Gate, MetricName, Utility
 
 CHANCE_EER = 50.0
 SHOWN_MISSING = 3
+UNKNOWN = Measured(math.nan)
 
 
 class RankingError(ValueError):
@@ -52,10 +53,11 @@ def rank(entries: Iterable[Entry], policy: LeaderboardPolicy) -> Rankings:
         raise RankingError(f"Expected each system once, found “{twice}” again.")
     reasons = {entry.key: reasons_against(entry, policy) for entry in every}
     rankable = [entry for entry in every if not reasons[entry.key]]
+    in_part = [entry for entry in every if entry.kind == "original" and reasons[entry.key]]
     met = {entry.key: _find_conditions(entry, policy) for entry in rankable}
     against = {entry.key: _against(entry, policy) for entry in rankable}
     tables = tuple(
-        _table(number, utility, rankable, met, against, policy)
+        _table(number, utility, rankable, in_part, met, against, policy)
         for number in range(len(policy.minimum_eers))
         for utility in policy.utilities
     )
@@ -66,7 +68,7 @@ def rank(entries: Iterable[Entry], policy: LeaderboardPolicy) -> Rankings:
         unrankable=tuple(
             Unranked(entry, found) for entry in every if (found := reasons[entry.key]) and entry.kind != "original"
         ),
-        outside=tuple(sorted(outside, key=lambda entry: -_privacy(entry).value)),
+        outside=(*sorted(outside, key=lambda entry: -_privacy(entry).value), *(() if tables else in_part)),
     )
 
 
@@ -185,11 +187,12 @@ def _table(
     number: int,
     utility: Utility,
     rankable: Sequence[Entry],
+    in_part: Sequence[Entry],
     met: Mapping[str, tuple[Condition, ...]],
     against: Mapping[str, tuple[Reason, ...]],
     policy: LeaderboardPolicy,
 ) -> RankingTable:
-    """The ranking of the condition `number`, from 0."""
+    """The ranking of the condition `number`, from 0; `in_part`: original speech of which not all averages are known."""
     minimum = policy.minimum_eers[number]
     is_last = policy.policy == "cumulative" or number + 1 == len(policy.minimum_eers)
     upper = None if is_last else policy.minimum_eers[number + 1]
@@ -209,7 +212,7 @@ def _table(
         minimum=minimum,
         upper=upper,
         utility=utility,
-        rows=tuple(_in_groups(row, groups) for row in rows),
+        rows=(*(_in_groups(row, groups) for row in rows), *(_reference(one, utility) for one in in_part)),
         groups=groups,
         nearest=misses[0] if is_empty and misses else None,
         just_missed=tuple(
@@ -245,6 +248,12 @@ def _row(
         reasons=reasons,
         notes=tuple(_notes(entry, minimum, upper, policy)),
     )
+
+
+def _reference(entry: Entry, utility: Utility) -> Row:
+    """Original speech with the averages that there are."""
+    privacy, found = entry.privacy or UNKNOWN, entry.utilities.get(utility.metric, UNKNOWN)
+    return Row(entry, Place.REFERENCE, None, privacy, found)
 
 
 def _failed_gates(entry: Entry, policy: LeaderboardPolicy) -> list[Reason]:

@@ -83,7 +83,10 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An entry in one ranking. `groups`: numbers of the groups that it belongs to (`Ranking.groups`)."""
+    """An entry in one ranking. `groups`: numbers of the groups that it belongs to (`Ranking.groups`).
+
+    Privacy and utility of original speech are NaN where they are not known; the entry holds the numbers that there are.
+    """
 
     entry: Entry
     place: Place
@@ -149,7 +152,8 @@ class Rankings:
 
     Attributes:
         unrankable: entries without the numbers that a rank rests on.
-        outside: rankable entries, baselines among them, that meet no condition; the highest EER first.
+        outside: rankable entries, baselines among them, that meet no condition; the highest EER first. Original speech
+            of which not all averages are known stands in every table, and here where there is none.
     """
 
     policy: LeaderboardPolicy

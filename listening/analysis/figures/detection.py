@@ -33,7 +33,7 @@ _HOW = (
     "Probit axes, clipped at 1 / (2 N); markers: equal error rates, interpolated; segments between operating points "
     "are straight in rates."
 )
-_CLOSENESS = "Pairs of samples on a board, closeness as the score; near 50 % is private."
+_CLOSENESS = "Pairs of samples on a board, closeness as the score; near 50 % nothing is told apart."
 # The privacy-critical ones first.
 PAIRS = ("original-anonymised", "anonymised-anonymised", "original-original")
 # Ends of the axes of DET curves by what the trials can show, in per cent; fewer ticks where panels are small.
@@ -309,8 +309,8 @@ def _explain_rates(task: str) -> str:
     """What a miss and a false alarm are, and which way is better."""
     if task == "verifiability":
         return (
-            "Listeners tell pairs of the same speaker from pairs of different ones, speech of one system; near 50 % is "
-            "private. Of originals, low: listeners can do the task."
+            "Listeners tell pairs of the same speaker from pairs of different ones, speech of one system; near 50 % "
+            "they guess. Privacy only if originals are low."
         )
     return "Listeners tell originals (targets) from speech of the system; a higher rate is a better system."
 

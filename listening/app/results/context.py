@@ -26,8 +26,15 @@ from listening.app.models import StudySystem
 from listening.app.results.figures import Reader, shown_figures
 from listening.app.results.labels import EVERY
 from listening.app.results.pages import chosen_scores, listeners_page, results_page
-from listening.app.results.rules import Part, notes_on_nobody, rows_for_everybody
-from listening.app.results.selectors import Shown, figures_in, is_open_to_all, parsed_results, systems_named
+from listening.app.results.rules import Part, rows_for_everybody
+from listening.app.results.selectors import (
+    Shown,
+    figures_in,
+    is_open_to_all,
+    list_notes,
+    parsed_results,
+    systems_named,
+)
 from listening.app.results.system_pages import heard_page, system_page
 from listening.app.results.tables import Shape, chosen_sorting
 from portal.core.exports import as_download
@@ -50,7 +57,7 @@ def visible_results(shown: Shown) -> Results:
     if not shown.is_organizer:
         study["design"] = {name: told for name, told in study.get("design", {}).items() if name not in OF_ORGANIZERS}
         study["design"].pop("remarks", None)  # they stand among the notes of the results, as far as they may be seen
-    return replace(shown.results, study=study, tables=tables, remarks=tuple(_notes(shown)))
+    return replace(shown.results, study=study, tables=tables, remarks=tuple(list_notes(shown)))
 
 
 def study_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
@@ -58,7 +65,7 @@ def study_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
     context = page_context(shown, query)
     if shown.analysis is None:
         return context
-    page, body = _study_page(*_key(shown, context["reader"]), chosen_sorting(query), tuple(_notes(shown)))
+    page, body = _study_page(*_key(shown, context["reader"]), chosen_sorting(query), tuple(list_notes(shown)))
     has_listeners = shown.may_see(Part.LISTENERS) and shown.results.table("raw", "listeners") is not None
     return context | {"page": page, "body": body, "has_listeners": has_listeners}
 
@@ -150,20 +157,6 @@ def _visible(shown: Shown, path: str) -> DataTable | None:
         return shown.table(*path.split("/", 1))
     except Http404:
         return None
-
-
-def _notes(shown: Shown) -> list[str]:
-    """The notes; those that name a listener are for organizers."""
-    notes = list(shown.results.remarks)
-    if shown.may_see(Part.LISTENERS):
-        return notes
-    assert shown.analysis is not None  # noqa: S101
-    return list(_notes_of_nobody(shown.analysis.results))
-
-
-@lru_cache(maxsize=PAGES_KEPT)
-def _notes_of_nobody(results: str) -> tuple[str, ...]:
-    return notes_on_nobody(parsed_results(results))
 
 
 def _objective(system: StudySystem | None, user: Any) -> str:

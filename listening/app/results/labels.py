@@ -101,6 +101,18 @@ def rate_in_words(task: str, *, is_original: bool, rate: float | None, low: floa
     return said if low is not None else f"{said}; too few listeners for an interval"
 
 
+def privacy_in_words(rate: float | None, high: float | None) -> str:
+    """What listeners' equal error rates say of privacy: who cannot tell originals apart finds every voice private.
+
+    Args:
+        rate, high: equal error rate of unprotected speech and the upper end of its interval.
+    """
+    if rate is None:
+        return str(METHOD["privacy"]["unknown"])
+    is_too_hard = rate >= METHOD["rates"]["on_originals"][0][0] or (high is not None and high >= CHANCE)
+    return str(METHOD["privacy"]["too_hard" if is_too_hard else "heard"]).format(rate=percent(rate))
+
+
 def _step(rate: float, of: str) -> str:
     return next(str(words) for least, words in METHOD["rates"][of] if rate >= least)
 

@@ -21,10 +21,10 @@ from evaluation.protocols.ranking import rankings
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
 from listening.app.models import Study, StudySystem
-from listening.app.results.labels import METHOD, ORIGINAL_LABEL, SCORES
+from listening.app.results.labels import METHOD, ORIGINAL_LABEL, SCORES, privacy_in_words
 from listening.app.results.pages import chosen_scores
 from listening.app.results.rules import records_in
-from listening.app.results.selectors import Shown, list_shown_analyses
+from listening.app.results.selectors import Shown, list_notes, list_shown_analyses
 from portal.challenges.models import Edition
 from portal.core.labels import decimals
 from portal.core.panels import Panel
@@ -41,6 +41,7 @@ CSV_COLUMNS = ("study", "is_simulated", "scores", "system", "label", "by", "meas
 
 PERCENT_DIGITS, DIGITS = 1, 3
 LEADERBOARD_LEVEL = 0.95  # of the intervals on leaderboards
+OF_VOICES = ("verifiability_eer", "linkability_eer")
 EARLIER = "An earlier version of it was heard."
 
 
@@ -131,6 +132,16 @@ class ObjectiveComparison:
     @property
     def has_notes(self) -> bool:
         return any(row.note for row in self.rows)
+
+    @property
+    def reading(self) -> str:
+        """What listeners' equal error rates say of privacy; empty where they compared no voices."""
+        voices = [number for row in self.rows for number in row.numbers if number.quantity.key in OF_VOICES]
+        if not voices:
+            return ""
+        unprotected = next((one for row in self.rows if not row.key for one in row.numbers if one in voices), None)
+        rates = (unprotected.value, unprotected.high) if unprotected else (None, None)
+        return privacy_in_words(*(None if rate is None else rate / 100 for rate in rates))
 
     @property
     def has_groups(self) -> bool:
@@ -300,6 +311,7 @@ class StudyPanel:
     comparison: ObjectiveComparison
     correlations: str
     address: str
+    notes: Sequence[str]
 
     @property
     def is_scored(self) -> bool:
@@ -323,6 +335,7 @@ def leaderboard_panel(request: Any, leaderboard: Leaderboard) -> Panel | None:
             "is_preview": one.is_preview,
             "published_at": one.study.results_published_at.isoformat() if one.study.results_published_at else None,
             "scores": one.comparison.scores or None,
+            "notes": [*one.notes, *([one.comparison.reading] if one.comparison.reading else [])],
             "systems": one.comparison.as_data(),
         }
         for one in studies
@@ -378,6 +391,7 @@ def _make_panel(
         comparison=compare_with_objective(shown.results, scores, columns, heard, original),
         correlations=correlations_in_words(shown.results, scores),
         address=address,
+        notes=list_notes(shown),
     )
 
 

@@ -21,7 +21,14 @@ from listening.analysis.figures import Figure, list_figures
 from listening.analysis.tables import CONTENTS, Results
 from listening.app.models import Analysis, Study, StudySystem
 from listening.app.results.inputs import compute_basis
-from listening.app.results.rules import Part, is_public, may_see, part_of_table, rows_for_everybody
+from listening.app.results.rules import (
+    Part,
+    is_public,
+    may_see,
+    notes_on_nobody,
+    part_of_table,
+    rows_for_everybody,
+)
 from portal.challenges.models import Edition
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
@@ -228,3 +235,17 @@ def _relation_to(user: Any, study: Study) -> tuple[Relation, frozenset[str]]:
     own = study.systems.filter(submission__system__team__memberships__user=user).values_list("code", flat=True)
     codes = frozenset(own)
     return (Relation.TEAM if codes else Relation.OTHER), codes
+
+
+def list_notes(shown: Shown) -> list[str]:
+    """The notes; those that name a listener are for organizers."""
+    notes = list(shown.results.remarks)
+    if shown.may_see(Part.LISTENERS):
+        return notes
+    assert shown.analysis is not None  # noqa: S101
+    return list(_notes_of_nobody(shown.analysis.results))
+
+
+@lru_cache(maxsize=KEPT)
+def _notes_of_nobody(results: str) -> tuple[str, ...]:
+    return notes_on_nobody(parsed_results(results))

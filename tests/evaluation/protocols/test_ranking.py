@@ -310,6 +310,15 @@ def test_baselines_and_original_stand_in_their_place_without_a_rank():
     assert [row.entry.key for row in found.competitors] == ["A", "B"]
 
 
+def test_original_speech_stands_with_the_numbers_that_there_are():
+    original = entry("Original", 3.8, None, kind="original", team="", rho={})
+    found = table([entry("A", 16, 8), original])
+    assert ranks(found) == [("A", 1), ("Original", None)]
+    assert found.rows[1].place is Place.REFERENCE
+    assert rank([original], policy()).unrankable == ()
+    assert [one.key for one in rank([original], policy(minimum_eers=[])).outside] == ["Original"]
+
+
 def test_systems_that_meet_no_condition_are_named_outside():
     leaderboard = rank(
         [entry("A", 16, 8), entry("B", 9, 8), entry("C", 11, 8), entry("B2", 7, 8, kind="baseline")], policy()

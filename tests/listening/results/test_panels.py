@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from listening.analysis.tables import make_table
 from listening.app.models import Study
 from listening.app.results.panels import Heard, compare_with_objective
 from portal.core import panels
@@ -167,6 +168,49 @@ def test_withdrawn_version_is_neither_listed_nor_linked(edition, submissions):
     rows = panel_of(page_of(None, edition)).context["studies"][0].comparison.rows
     assert "T01-p1" not in {row.label for row in rows}
     assert panel_of(Client().get(f"/systems/{heard.system.name}/")) is None
+
+
+def results_of(submissions, *, eer, high):
+    """Results in which listeners have this equal error rate on unprotected speech."""
+    results = made_up_results(systems=[one.system.label for one in submissions], is_simulated=False)
+    changed = {}
+    for path, found in results.tables.items():
+        rows = found.records()
+        if found.name == "detection":
+            heard = {"eer": eer, "eer_low": eer - 0.1, "eer_high": high}
+            rows = [row | heard if row["system"] == "original" else row for row in rows]
+        changed[path] = make_table(found.name, rows)
+    return replace(results, tables=changed)
+
+
+@pytest.mark.parametrize(
+    ("eer", "high", "said"),
+    [
+        (0.5, 0.6, "Listeners erred in 50.0 % on unprotected speech too: their EERs do not tell privacy"),
+        (0.2, 0.55, "Listeners erred in 20.0 % on unprotected speech too"),
+        (0.08, 0.12, "Listeners erred in 8.0 % on unprotected speech: EERs further above are privacy"),
+        (None, None, "What listeners make of unprotected speech is not known here"),
+    ],
+)
+def test_rates_near_chance_are_privacy_only_where_listeners_could_do_the_task(edition, submissions, eer, high, said):
+    results = results_of(submissions, eer=eer or 0, high=high)
+    if eer is None:
+        rows = [row for row in results.tables["normalised/detection"].records() if row["system"] != "original"]
+        results = replace(results, tables=results.tables | {"normalised/detection": make_table("detection", rows)})
+    make_heard_study(edition, submissions, results=results)
+    leaderboard = page_of(None, edition).content.decode()
+    for page in (leaderboard, Client().get(f"/systems/{submissions[1].system.name}/").content.decode()):
+        assert said in page
+        assert "means privacy" not in page
+    [told] = page_of(None, edition, "leaderboard/leaderboard.json").json()["listeners"]
+    assert told["notes"][-1].startswith(said)
+
+
+def test_notes_of_the_results_stand_on_the_leaderboard_too(edition, submissions):
+    results = made_up_results(systems=[one.system.label for one in submissions])
+    make_heard_study(edition, submissions, results=replace(results, remarks=["Too few ratings for an interval."]))
+    for path in (f"/editions/{edition.name}/leaderboard/", f"/systems/{submissions[1].system.name}/"):
+        assert "Too few ratings for an interval." in Client().get(path).content.decode()
 
 
 def test_frozen_leaderboard_knows_no_later_version(edition, submissions):

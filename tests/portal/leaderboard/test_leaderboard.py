@@ -32,7 +32,14 @@ from tests.portal.factories import (
     make_user,
 )
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
-from tests.portal.objective import add_documents, evaluate, make_objective_run, ranked_numbers
+from tests.portal.objective import (
+    add_documents,
+    evaluate,
+    make_objective_run,
+    number,
+    ranked_numbers,
+    tones_edition,
+)
 
 pytestmark = pytest.mark.django_db
 PUBLISHED = Path(__file__).resolve().parents[4] / "shared" / "vpc2022" / "results"
@@ -611,3 +618,17 @@ def test_folder_that_is_named_like_a_reason_stays_between_team_and_organizers():
     named = f"does not cover the organizer's trials: buy here/{PART}"
     assert Missing("EER", named, True).cause == "116 trials without a finite score"
     assert Missing("EER", "“nan” in exp/secret-folder/EER, line 1 is no number", True).cause == ""
+
+
+# Original speech -----------------------------------------------------------------------------------
+
+
+def test_original_speech_stays_with_the_numbers_that_are_known(client):
+    edition = tones_edition(published_at=timezone.now())
+    submission = make_submission(make_team_system(make_team(edition), "p1"))
+    eer = number(edition, "eer", "kaldi", "average_test", 16.0)
+    make_objective_run(submission, [eer, number(edition, "eer", "kaldi", "average_test", 5.125, attack="unprotected")])
+    [original] = [entry for entry in build_leaderboard(edition).entries if entry.kind == "original"]
+    assert (original.privacy.value, original.utilities) == (5.125, {})
+    for path in ADDRESSES[:3]:
+        assert "5.125" in client.get(f"/editions/{edition.name}/leaderboard/{path}").content.decode(), path
