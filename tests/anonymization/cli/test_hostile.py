@@ -102,7 +102,7 @@ def test_disk_that_is_full_stops_the_run_and_keeps_what_is_finished(shell, tmp_p
     source = write_speech(tmp_path / "in", "a/x.wav")
     soundfile.write(source / "a/y.wav", np.tile(buzz(120), 5), RATE_HZ)
     arguments = ("run", *B2, source, tmp_path / "out", "--seed", 1, "--jobs", jobs)
-    assert shell("run", *B2, source / "a", tmp_path / "before", "--seed", 1).code == 0  # compiled loops pass the limit
+    assert shell("run", *B2, source, tmp_path / "before", "--seed", 1).code == 0  # compiled loops pass the limit
     process = start(
         *arguments, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
     )
