@@ -190,7 +190,7 @@ MATRIX = {
     "studies:launch": (LOGIN, 405, 405, 405),
     "studies:pause": (LOGIN, 405, 405, 405),
     "studies:resume": (LOGIN, 405, 405, 405),
-    "studies:close": (LOGIN, 405, 405, 405),
+    "studies:close": FOR_NOBODY_HERE,
     "studies:extend": FOR_NOBODY_HERE,
     "studies:monitor": FOR_NOBODY_HERE,
     "studies:live": FOR_NOBODY_HERE,

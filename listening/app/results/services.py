@@ -99,7 +99,7 @@ def start_analysis(
 def start_due_analysis(study: Study) -> Analysis | None:
     """Analyse a closed study for the first time, once nobody listens to it any more; None where that is not due."""
     study = Study.objects.get(pk=study.pk)
-    listening = study.sessions.filter(state=Session.State.ACTIVE, is_preview=False)
+    listening = study.sessions.filter(state=Session.State.ACTIVE, is_preview=False, held_block__isnull=False)
     if study.state != Study.State.CLOSED or study.analyses.exists() or listening.exists():
         return None
     with suppress(NotPossible):  # nobody answered

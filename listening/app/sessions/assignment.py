@@ -155,6 +155,16 @@ def expire_silent(now: datetime) -> int:
     return expired
 
 
+def end_sessions(*, study: Study, now: datetime, with_places: bool) -> int:
+    """End the sessions of a study that is closed: those without a place, and `with_places` all others; how many."""
+    active = Session.objects.filter(study=study, state=Session.State.ACTIVE, is_preview=False)
+    ended = active if with_places else active.filter(held_block=None)
+    locked = ended.select_for_update(of=("self",), no_key=True).select_related("study").order_by("pk")
+    for session in (found := list(locked)):
+        end_session(session, Session.State.EXPIRED, now, reason=CLOSED)
+    return len(found)
+
+
 def forget_networks(now: datetime) -> int:
     """Forget where sessions of more than a day ago were begun from, but while they hold a place; of how many."""
     old = Session.objects.filter(started_at__lte=now - NETWORK_KEPT).exclude(network="")

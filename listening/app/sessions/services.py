@@ -112,7 +112,6 @@ def start_again(session: Session, network: str, now: datetime) -> Session:
         return newest
     if newest is None or newest.state != State.EXPIRED:
         raise OverError(ALREADY)
-    _check_open(study)
     _check_starts(study, network, now)
     data = newest.platform_data.get("next", newest.platform_data)  # "next": of an earlier version
     return _begin(study, participant, language=session.language, device=session.device, network=network, data=data)
@@ -140,11 +139,13 @@ def _check_open(study: Study) -> None:
 
 
 def _check_starts(study: Study, network: str, now: datetime) -> None:
-    """Refuse a start that is one too many; the caller holds the study's row.
+    """Refuse a start that is not open, or one too many; the caller holds the study's row.
 
     Raises:
+        NotOpenError: the study takes nobody just now.
         TooManyError: from this address within an hour, or in all within ten minutes.
     """
+    _check_open(study)
     starts = study.sessions.filter(is_preview=False)
     here = starts.filter(network=network, started_at__gt=now - NETWORK_WINDOW)
     if network and here.count() >= network_share(study):

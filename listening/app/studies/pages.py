@@ -17,6 +17,7 @@ from django.utils.text import capfirst
 
 from common.tables import Cell, Column, Group, Row, Table, number_table
 from listening.app.models import Item, Study, StudyText
+from listening.app.studies import selectors
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
 from listening.app.studies.planning import plan_problems
 from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS
@@ -39,6 +40,12 @@ BADGES = {
     State.CLOSED: "succeeded",
 }
 COUNTED = (Column("system", "System"), Column("items", "Items", kind="num"), Column("trials", "Trials", kind="num"))
+LISTENING = (
+    Column("session", "Session"),
+    Column("trials", "Trials answered", kind="num"),
+    Column("seen", "Last contact (UTC)", kind="text"),
+    Column("until", "Place until (UTC)", kind="text"),
+)
 HEARABLE = (State.PREPARED, State.OPEN, State.PAUSED, State.CLOSED)
 PROLIFIC_PLACES = {"person": "{{%PROLIFIC_PID%}}", "study": "{{%STUDY_ID%}}", "session": "{{%SESSION_ID%}}"}
 
@@ -185,6 +192,28 @@ def _is_busy(study: Study) -> bool:
         return False
     with_estimates([study.job])
     return True
+
+
+def close_page(study: Study) -> dict[str, Any]:
+    """Who is still listening, and until when at most."""
+    found: list[Any] = list(selectors.sessions_under_way(study))
+    listening = [one for one in found if one.has_place]
+    rows = [
+        (
+            Cell(f"Session {one.pk}", link=reverse("studies:session", args=[study.name, one.pk])),
+            Cell(str(one.answered_trials)),
+            Cell(f"{one.last_seen_at:%Y-%m-%d %H:%M}" if one.last_seen_at else ""),
+            Cell(f"{one.place_until:%Y-%m-%d %H:%M}" if one.place_until else ""),
+        )
+        for one in listening
+    ]
+    return {
+        "study": study,
+        "listening": listening,
+        "before": len(found) - len(listening),
+        "table": plain_table("Who is still listening", LISTENING, rows),
+        "blocks": study.blocks.aggregate(made=Count("pk"), finished=Count("pk", filter=Q(is_finished=True))),
+    }
 
 
 def extend_page(study: Study) -> dict[str, Any]:

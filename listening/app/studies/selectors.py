@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core.files.storage import default_storage
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.utils.safestring import SafeString, mark_safe
@@ -65,6 +65,16 @@ def studies_with_counts(user: Any, edition: Edition | None = None) -> QuerySet[S
         blocks_finished=count_rows(Block.objects.filter(is_finished=True), "study"),
         sessions_begun=count_rows(Session.objects.filter(is_preview=False), "study"),
     ).order_by("-created_at", "-pk")
+
+
+def sessions_under_way(study: Study) -> QuerySet[Session]:
+    """Sessions that have not ended: `has_place`, `place_until` and the number of `answered_trials` beside each."""
+    active = study.sessions.filter(state=Session.State.ACTIVE, is_preview=False).order_by("pk")
+    return active.annotate(
+        has_place=Q(held_block__isnull=False),
+        place_until=F("held_block__lease_expires_at"),
+        answered_trials=Count("answers__trial", distinct=True),
+    )
 
 
 def lock_study(study: Study, states: Iterable[str], action: str) -> Study:

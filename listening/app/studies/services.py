@@ -41,6 +41,7 @@ ROOM = 1.5  # recordings of each role for each trial of a session
 DESIGNED_AT_ONCE_AT_MOST = 500  # trials: some seconds on one slow core
 BUSY = "Something is being made for this study already. Wait for it, or cancel it first."
 start_due_analysis = Step("listening.app.results.services.start_due_analysis")
+end_sessions = Step("listening.app.sessions.assignment.end_sessions")
 FIRST_SETTINGS: dict[str, Any] = {
     "screening": DEFAULT_SCREENING,
     "questionnaire": DEFAULT_QUESTIONNAIRE,
@@ -243,8 +244,12 @@ def resume_study(*, study: Study, by: Any) -> Study:
 
 
 @transaction.atomic
-def close_study(*, study: Study, by: Any, now: datetime) -> Study:
+def close_study(*, study: Study, by: Any, now: datetime, ends_sessions: bool = False) -> Study:
     """End a study for good; its answers stay, and their analysis starts at once if nobody listens any more.
+
+    Args:
+        ends_sessions: of those who listen, too, who else have until the end of their lease. Who has no place yet gets
+            none any more.
 
     Raises:
         NotPossible: it was never launched, or it is closed already.
@@ -252,6 +257,7 @@ def close_study(*, study: Study, by: Any, now: datetime) -> Study:
     study = change_state(study, rules.LAUNCHED, State.CLOSED, "closed", by)
     study.closed_at = now
     study.save(update_fields=["closed_at"])
+    end_sessions(study=study, now=now, with_places=ends_sessions)
     # Closing must not fail should the analysis not start.
     transaction.on_commit(lambda: start_due_analysis(study=study), robust=True)
     return study

@@ -21,6 +21,7 @@ from listening.app.studies.rules import StudyProblems
 from listening.design.plan import DesignError
 from portal.accounts.access import View, member_action, member_page
 from portal.challenges.models import Edition
+from portal.core.clock import read_clock
 from portal.core.exports import as_download
 from portal.jobs.services import NotPossible
 
@@ -169,7 +170,21 @@ preview = study_action(lambda study, by: services.preview_session(study=study, b
 launch = study_action(lambda study, by: services.launch_study(study=study, by=by, now=timezone.now()))
 pause = study_action(lambda study, by: services.pause_study(study=study, by=by))
 resume = study_action(lambda study, by: services.resume_study(study=study, by=by))
-close = study_action(lambda study, by: services.close_study(study=study, by=by, now=timezone.now()))
+
+
+@study_page
+def close(request: HttpRequest, study: Study) -> HttpResponse:
+    """Who is still listening; a post closes the study, with their sessions or without."""
+    problems = []
+    if request.method == "POST":
+        try:
+            ends = request.POST.get("sessions") == "end"
+            services.close_study(study=study, by=request.user, now=read_clock(), ends_sessions=ends)
+            return redirect(study)
+        except NotPossible as reason:
+            problems = [str(reason)]
+    context = pages.close_page(study) | {"problems": problems}
+    return render(request, "listening/studies/close.html", context, status=REFUSED if problems else 200)
 
 
 @study_page

@@ -1,0 +1,98 @@
+"""Closing a study: who is still listening is shown, waited for or ended, and nobody else holds the analysis up."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from listening.app.models import Session
+from listening.app.results.services import start_due_analysis
+from tests.listening.factories import make_session, make_study
+from tests.listening.visits import PLAIN, Visit, text_of, to_trials
+from tests.portal.factories import make_organizer
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def organizer():
+    return make_organizer()
+
+
+@pytest.fixture
+def study(organizer):
+    return make_study(organizer=organizer, screening=PLAIN, evaluators=4)
+
+
+def ask(study, organizer, method="get", **data):
+    client = Client()
+    client.force_login(organizer)
+    return getattr(client, method)(reverse("studies:close", args=[study.name]), data)
+
+
+def answer_one(session):
+    session.answers.create(trial=session.block.trials.first(), task="naturalness", rating=5, received_at=timezone.now())
+
+
+def test_criterion_33_page_shows_who_is_listening_and_offers_to_wait_or_to_close(study, organizer):
+    listening, waiting = to_trials(study).session, Visit(study).session
+    answer_one(listening)
+    told = text_of(ask(study, organizer))
+    for words in ("1 evaluator is still listening", "1 stands before the first trial", f"Session {listening.pk}"):
+        assert words in told
+    assert f"Session {waiting.pk}" not in told
+    assert ("Close and let them finish" in told, "Close and end their sessions" in told) == (True, True)
+    assert f"{listening.block.lease_expires_at:%Y-%m-%d %H:%M}" in told
+    study.refresh_from_db()
+    assert study.state == "open"
+
+
+def test_page_of_a_study_to_which_nobody_listens_asks_for_nothing_more(study, organizer):
+    told = text_of(ask(study, organizer))
+    assert ("Nobody is listening." in told, "let them finish" in told) == (True, False)
+    assert ask(study, organizer, "post").status_code == 302
+    again = ask(study, organizer, "post")
+    assert (again.status_code, "cannot be closed" in text_of(again)) == (409, True)
+
+
+def test_criterion_33_who_listens_is_waited_for_and_nobody_else(study, organizer):
+    listening, waiting, consented = to_trials(study), Visit(study), Visit(study)
+    consented.consent()
+    ask(study, organizer, "post", sessions="finish")
+    assert [one.session.state for one in (listening, waiting, consented)] == ["active", "expired", "expired"]
+    assert "The study was closed" in consented.text()
+    assert study.sessions.get(token=listening.token).block.holder is not None
+
+
+def test_criterion_33_sessions_are_ended_with_the_study_and_its_analysis_starts(
+    study, organizer, django_capture_on_commit_callbacks
+):
+    listening = to_trials(study)
+    answer_one(listening.session)
+    with django_capture_on_commit_callbacks(execute=True):
+        ask(study, organizer, "post", sessions="end")
+    session = listening.session
+    assert (session.state, session.completion_code[:5], session.answers.count()) == ("expired", "PART-", 1)
+    assert ("The study was closed" in listening.text(), session.completion_code in listening.text()) == (True, True)
+    assert study.analyses.count() == 1
+
+
+def test_session_without_a_place_that_an_older_version_left_holds_up_no_analysis(study):
+    finished = make_session(study)
+    for trial in finished.block.trials.all():
+        for task in study.tasks:
+            finished.answers.create(trial=trial, task=task, rating=5, received_at=timezone.now())
+    Session.objects.filter(pk=finished.pk).update(state="finished")
+    Visit(study)
+    study.state, study.closed_at = "closed", timezone.now()
+    study.save()
+    assert start_due_analysis(study) is not None
+
+
+def test_nobody_begins_in_a_study_that_was_closed_a_moment_ago(study, monkeypatch):
+    """Whoever looked at an open study and then waited for its row finds it closed."""
+    from listening.app.sessions import services
+
+    monkeypatch.setattr(services, "find_session", lambda one, _: type(one).objects.update(state="closed") and None)
+    refused = Visit(study).joined
+    assert (refused.status_code, study.sessions.count()) == (403, 0)
