@@ -232,13 +232,14 @@ def measure_similarity(
     if matrices and ({*sizes} != {speakers or sizes[0]} or len(alone) > 1):
         expected = "three matrices of the same speakers" + (f", {speakers} as in the trial set" if speakers else "")
         found = f"{', '.join(map(str, sizes))} rows" + (", each with other speakers alone" if len(alone) > 1 else "")
-        problems.add(Problem("unusable-matrix", name, expected, found, _REMEDY))
+        problems.add(Problem("unusable-matrix", f"{name}/{_file_of(PAIRS[-1])}", expected, found, _REMEDY))
     if report := problems.report():
         return None, report
     oo, op, pp = (diagonal_dominance(matrix) for matrix in matrices)
     if not (oo > 0 and pp > 0):
         found = "voices that nothing tells apart"
-        return None, (Problem("unusable-matrix", name, "a diagonal that stands out", found, _REMEDY),)
+        file = f"{name}/{_file_of(PAIRS[-1])}"
+        return None, (Problem("unusable-matrix", file, "a diagonal that stands out", found, _REMEDY),)
     values = {"de_identification": 1 - op / oo, "gain_of_voice_distinctiveness": 10 * math.log10(pp / oo)}
     return MeasuredVoices(values, sizes[0]), ()
 

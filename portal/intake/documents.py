@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from anonymization.methods.voices.files import read_targets
 from common.problems import Problem, Severity
+from evaluation.formats.results import NumberIdentity
 from evaluation.formats.scores import TrialTable, read_trial_table
 from evaluation.protocols.recipes import Recipe
 from evaluation.scoring.detection import measure_similarity, similarity_sets
@@ -121,7 +122,10 @@ def _trial_lookup(trials: Mapping[str, Path]) -> TrialLookup:
 
 
 def _hypothesis_problems(folder: Path, recipe: Recipe, expected: ExpectedSubmission) -> Iterator[Problem]:
+    first: dict[NumberIdentity, str] = {}
     for file in hypothesis_files(folder, recipe):
+        if (other := first.setdefault(file.identity, file.name)) != file.name:
+            yield describe("several-hypotheses", file.name, other=other)
         data_set = recipe.data_sets[file.identity.data_set]
         parts = recipe.list_parts(data_set, expected.data_sets)
         utterances = dict.fromkeys(chain.from_iterable(expected.data_sets[name] for name in parts))

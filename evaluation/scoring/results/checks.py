@@ -179,6 +179,10 @@ def _words(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
         if parts != counts.errors:
             expected = f"{parts} errors, the sum of insertions, deletions and substitutions"
             yield Problem("wrong-sum-of-errors", file.name, expected, str(counts.errors), _RETYPE, line=reported.line)
+        if counts.deletions + counts.substitutions > counts.words:
+            expected = f"at most {counts.words} deletions and substitutions, one for each word"
+            found = str(counts.deletions + counts.substitutions)
+            yield Problem("wrong-sum-of-errors", file.name, expected, found, _RETYPE, line=reported.line)
         if not counts.words or abs(reported.value - 100 * counts.errors / counts.words) > 0.005 + 1e-9:
             rate = f"{100 * counts.errors / counts.words:.2f} %" if counts.words else "at least one word"
             expected = f"{rate}, {counts.errors} errors in {counts.words} words"
@@ -192,9 +196,7 @@ def _reference_words(file: ResultFile, reported: results.ReportedNumber, recipe:
     if reported.partial:
         found = f"[PARTIAL], {reported.counts.words} of {wanted} words" if wanted else "[PARTIAL]"
         remedy = "Recognise every utterance: those without a hypothesis were left out, not counted as deleted."
-        yield Problem(
-            "partial-recognition", file.name, "all utterances", found, remedy, Severity.WARNING, reported.line
-        )
+        yield Problem("partial-recognition", file.name, "all utterances", found, remedy, line=reported.line)
     elif wanted and reported.counts.words != wanted:
         found = f"{reported.counts.words} words"
         remedy = "Score the whole set with its own transcripts."
