@@ -121,6 +121,10 @@ class Study(models.Model):
     seed = models.PositiveBigIntegerField(default=_seed)
     pay_per_hour = models.DecimalField(max_digits=6, decimal_places=2, default=12)
     currency = models.CharField(max_length=3, default="EUR")
+    # What evaluators are told before they consent
+    responsible = models.CharField(max_length=200, blank=True, default="")
+    contact = models.CharField(max_length=200, blank=True, default="")
+    keep_months = models.PositiveSmallIntegerField(null=True, blank=True)
     lease_minutes = models.PositiveSmallIntegerField(default=45)
     # Places that one network address may take; None: a quarter of them
     places_per_network = models.PositiveSmallIntegerField(null=True, blank=True)

@@ -28,6 +28,7 @@ from listening.tasks import COMPARING, RATED
 RAW_INFLATION = 1.9
 NORMALISED_INFLATION = 1.3
 TYPICAL_EER = 0.45
+OTHER_MINUTES = 6.0  # of a session: consent, questions, sound check and instructions
 NORMALISED_DEVIATION = sqrt(1 / 12)  # of ranks spread evenly over [0, 1]
 RAW_DEVIATION = 0.25  # of a scale's length, as ratings of one system typically spread
 _REPETITIONS = 5_000
@@ -106,7 +107,7 @@ def plan_precision(
     tasks: Sequence[str] = RATED,
     scale_points: int = 10,
     seconds_per_trial: float = 25.0,
-    other_minutes: float = 6.0,
+    other_minutes: float = OTHER_MINUTES,
     other_trials: int = 0,
     pay_per_hour: float = 12.0,
     expected_eer: float = TYPICAL_EER,

@@ -147,6 +147,9 @@ def _designed(edition: Edition, plan: Plan, organizer: User, say: Say, begins: s
             name=plan.name,
             title=plan.title,
             form=plan.form,
+            responsible="Whoever runs this demo",
+            contact=organizer.email,
+            keep_months=12,
             **plan.numbers,
         )
     if study.state == Study.State.DRAFT:

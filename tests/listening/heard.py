@@ -14,6 +14,8 @@ from tests.portal.factories import make_corpus, make_edition, make_organizer, st
 
 _number = count(1)
 
+TOLD = {"responsible": "Test University", "contact": "study@example.org", "keep_months": 24}  # before they consent
+
 
 def make_heard_edition(*, speakers=8, utterances=8, systems=2, organizer=None, with_audio=False, **fields):
     """An edition with a corpus and systems that anonymised every trial utterance; without audio no file is there."""
@@ -54,6 +56,7 @@ def make_draft(edition, **fields):
         "gold_trials": 2,
         "bridge_trials": 1,
         "seed": 2022,
+        **TOLD,
     }
     systems = Submission.objects.filter(system__edition=edition).order_by("system__label")
     chosen = {"systems": list(systems), "data_sets": best_sets(edition)}

@@ -22,7 +22,7 @@ from listening.app.sessions.forms import ConsentForm, HeadphoneForm, QuestionsFo
 from listening.app.sessions.selectors import list_questions, list_steps, read_screening
 from listening.app.sessions.services import show_text
 from listening.app.studies.rules import has_pairs
-from listening.app.studies.selectors import shown_text
+from listening.app.studies.selectors import expected_effort, shown_text
 from listening.tasks import RATED_TASKS
 
 Step = Session.Step
@@ -102,12 +102,13 @@ def form_of_step(session: Session, data: Any = None) -> Any:
 def preview_page(study: Study, language: str) -> dict[str, Any]:
     """What somebody may read who has not accepted the task yet: what it is about, and nothing to hear."""
     kinds = (StudyText.Kind.CONSENT, StudyText.Kind.ROLE_PLAY, StudyText.Kind.INSTRUCTIONS)
-    return {"texts": [shown for kind in kinds if (shown := shown_text(study, kind, language)).body]}
+    found = [shown for kind in kinds if (shown := shown_text(study, kind, language)).body]
+    return {"texts": found, "study": study, "facts": expected_effort(study)}
 
 
 def _of_step(session: Session, form: Any) -> dict[str, Any]:
     if session.step == Step.CONSENT:
-        return {"text": show_text(session, StudyText.Kind.CONSENT)}
+        return {"text": show_text(session, StudyText.Kind.CONSENT), "facts": expected_effort(session.study)}
     if session.step == Step.SOUND:
         return {"test": screening.open_test(session, screening.Kind.SOUND, read_screening(session.study))}
     if session.step == Step.HEADPHONES:

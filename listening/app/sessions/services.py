@@ -34,7 +34,8 @@ from listening.app.sessions.assignment import (
 )
 from listening.app.sessions.platforms import Arrival, ArrivalError, person_key
 from listening.app.sessions.selectors import STEPS, list_steps, read_screening, session_for
-from listening.app.studies.selectors import ShownText, shown_text
+from listening.app.studies.rules import CONSENT_FIELDS
+from listening.app.studies.selectors import ShownText, expected_effort, shown_text
 from listening.app.studies.settings import NATIVE_LANGUAGE, PlatformPlan
 
 Step = Session.Step
@@ -248,6 +249,8 @@ def give_consent(token: str, now: datetime) -> Session:
             raise NoPlaceError("full")
     session.consented_at = now
     session.save(update_fields=["consented_at"])
+    told = {name: getattr(session.study, name) for name in CONSENT_FIELDS} | expected_effort(session.study)
+    note(session, "consented", **told, currency=session.study.currency)
     _go_on(session, now)
     return session
 

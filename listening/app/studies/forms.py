@@ -130,6 +130,7 @@ SECTIONS = {
         ),
     ),
     "before": ("Before the trials", ("questions", "own_questions", *SCREENED)),
+    "consent": ("What evaluators are told before they consent", rules.CONSENT_FIELDS),
     "platform": (
         "Where evaluators come from",
         (
@@ -330,6 +331,21 @@ class StudyForm(forms.Form):
     code_failed_attention = LineField(label="Code for who misses the control trials", required=False, max_length=64)
     code_technical = LineField(label="Code for a technical fault", required=False, max_length=64)
     confirm_by_api = forms.BooleanField(label="Confirm each submission with Prolific", required=False)
+    responsible = LineField(
+        label="Responsible body",
+        required=False,
+        max_length=200,
+        help_text="Who answers for the study, such as a university with its place. The launch needs it.",
+    )
+    contact = LineField(
+        label="Contact",
+        required=False,
+        max_length=200,
+        help_text="Where evaluators ask about the study and their pay, such as an e-mail address. The launch needs it.",
+    )
+    keep_months = WholeField(
+        "Answers are kept for (months)", 1, 1200, "After the study is closed. The launch needs it.", required=False
+    )
     lease_minutes = WholeField("Release an inactive participant's place after (minutes)", 5, 24 * 60)
     places_per_network = WholeField(
         "Places for one network address at most",

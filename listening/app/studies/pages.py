@@ -17,16 +17,15 @@ from django.utils.text import capfirst
 
 from common.tables import Cell, Column, Group, Row, Table, number_table
 from listening.app.models import Item, Study, StudyText
-from listening.app.studies import selectors
+from listening.app.studies import rules, selectors
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
 from listening.app.studies.planning import plan_problems
-from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS
+from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, has_pairs
 from listening.app.studies.selectors import make_pool, shown_text
 from listening.app.studies.services import DESIGN_JOB
 from listening.app.studies.settings import DEFAULT_PARAMETERS, PlanError, parse_questionnaire, parse_screening
 from listening.design.plan import DesignError
 from listening.design.precision import SystemPrecision, plan_precision
-from listening.tasks import Task
 from portal.jobs.rules import can_cancel
 from portal.jobs.selectors import with_estimates
 
@@ -288,6 +287,12 @@ def _platform(study: Study) -> list[tuple[str, str]]:
     return [
         *facts,
         ("Pay", f"{study.pay_per_hour} {study.currency} per hour"),
+        ("Responsible", study.responsible or "nobody yet; the launch needs it"),
+        ("Contact", study.contact or "none yet; the launch needs one"),
+        (
+            "Answers are kept",
+            f"{study.keep_months} months" if study.keep_months else "unknown; the launch needs it",
+        ),
         ("An inactive participant's place is released", f"after {study.lease_minutes} min"),
         ("Places for one network address", f"at most {study.places_per_network or 'a quarter'}"),
     ]
@@ -305,8 +310,6 @@ def _stimuli(study: Study) -> list[tuple[str, str]]:
     ]
 
 
-SECONDS_TO_RATE, SECONDS_TO_PLACE, SECONDS_TO_WRITE = 4.0, 6.0, 20.0
-HEARD_ON_A_BOARD = 3
 NOTE = (
     "Half the width of a 95 % interval, where the EER is near {eer} %, with the likeness of one person's ratings "
     "counted in. Two systems that lie closer together cannot be told apart."
@@ -378,13 +381,9 @@ def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
 
 
 def seconds_of_trial(study: Study, mean_s: float) -> float:
-    """About how long a trial takes: every sample as often as it has to be heard, and some seconds for each answer."""
-    if study.form == Study.Form.LINKABILITY:
-        return study.board_samples * (HEARD_ON_A_BOARD * mean_s + SECONDS_TO_PLACE)
-    if study.form == Study.Form.TRANSCRIPTION:
-        return 2 * mean_s + SECONDS_TO_WRITE
-    samples = 1 + (Task.VERIFIABILITY in study.tasks) + (Task.INTELLIGIBILITY in study.tasks and len(study.tasks) > 1)
-    return samples * mean_s + len(study.tasks) * SECONDS_TO_RATE
+    """About how long a trial takes with samples of this mean length."""
+    samples = study.board_samples if study.form == Study.Form.LINKABILITY else 1 + has_pairs(study)
+    return rules.seconds_of_trial(study.form, study.tasks, [mean_s] * samples)
 
 
 def _precision_table(systems: Sequence[str], tasks: Sequence[str], rows: Iterable[SystemPrecision]) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from listening.app.models import Study
@@ -33,6 +33,9 @@ RELAXATIONS = {
     "enrolments": "the same recording of a speaker may be compared again in a session",
     "sexes": "women and men need not be half and half, but as there are recordings",
 }
+CONSENT_FIELDS = ("responsible", "contact", "keep_months")
+SECONDS_TO_RATE, SECONDS_TO_PLACE, SECONDS_TO_WRITE = 4.0, 6.0, 20.0
+HEARD_ON_A_BOARD, HEARD_TO_WRITE = 3, 2
 PRACTICE_AT_MOST, GOLD_AT_MOST, BRIDGE_AT_MOST = 10, 12, 12
 
 
@@ -97,6 +100,30 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
             "Control trials have a known answer for verifiability only. Ask for verifiability, or choose 0."
         ]
     return problems
+
+
+def consent_problems(study: Study) -> list[str]:
+    """What evaluators would not be told before they consent, as sentences."""
+    missing = {
+        "responsible": "Consent does not name the body that is responsible for the study.",
+        "contact": "Consent names no contact for questions about the study and its pay.",
+        "keep_months": "Consent does not say for how long answers are kept.",
+    }
+    return [f"{words} Fill it in on the page “Edit”." for name, words in missing.items() if not getattr(study, name)]
+
+
+def seconds_of_trial(form: str, tasks: Collection[str], sample_s: Sequence[float]) -> float:
+    """About how long a trial takes: every sample as often as it has to be heard, and some seconds for each answer.
+
+    Args:
+        sample_s: the length of each sample, sample A first.
+    """
+    if form == Study.Form.LINKABILITY:
+        return HEARD_ON_A_BOARD * sum(sample_s) + SECONDS_TO_PLACE * len(sample_s)
+    if form == Study.Form.TRANSCRIPTION:
+        return HEARD_TO_WRITE * sum(sample_s) + SECONDS_TO_WRITE
+    is_heard_again = Task.INTELLIGIBILITY in tasks and len(tasks) > 1
+    return sum(sample_s) + sum(sample_s[:1]) * is_heard_again + len(tasks) * SECONDS_TO_RATE
 
 
 def platform_problems(study: Study) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core.files.storage import default_storage
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Avg, Count, Exists, F, OuterRef, Q, QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.utils.safestring import SafeString, mark_safe
@@ -22,7 +22,9 @@ from django.utils.safestring import SafeString, mark_safe
 from evaluation.formats.scores import read_trial_table
 from listening import texts
 from listening.app.models import Block, Item, ItemSample, Session, Study, StudyText
+from listening.app.studies.rules import has_pairs, seconds_of_trial
 from listening.design.plan import PoolUtterance
+from listening.design.precision import OTHER_MINUTES
 from portal.challenges.models import DataSet, Edition, Gender, Role, TrialList
 from portal.challenges.selectors import managed_editions_for
 from portal.core.counting import count_rows
@@ -272,6 +274,18 @@ def presented_items(study: Study) -> dict[int, PresentedItem]:
         pk: PresentedItem(key, purpose, system or "", is_target, expected, samples[pk])
         for pk, key, purpose, system, is_target, expected in items
     }
+
+
+def expected_effort(study: Study) -> dict[str, Any]:
+    """What a session of the design takes and earns: `minutes`, the `amount` for it, 0 where nobody is paid."""
+    lengths = study.stimulus_files.aggregate(mean=Avg("duration_s"))["mean"] or 0.0
+    block = study.blocks.order_by("number").first()
+    trials = block.trials.count() if block is not None else study.trials_per_evaluator
+    samples = study.board_samples if study.form == Study.Form.LINKABILITY else 1 + has_pairs(study)
+    trial_s = seconds_of_trial(study.form, study.tasks, [lengths] * samples)
+    minutes = max(1, round(OTHER_MINUTES + trials * trial_s / 60))
+    amount = study.pay_per_hour * minutes / 60
+    return {"minutes": minutes, "amount": f"{amount:.2f}" if amount else "", "an_hour": f"{study.pay_per_hour:.2f}"}
 
 
 # Texts -------------------------------------------------------------------------------------------

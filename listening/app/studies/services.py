@@ -61,7 +61,7 @@ def create_study(
     Raises:
         StudyProblems: the name is taken or not usable.
     """
-    study = Study(edition=edition, created_by=by, **FIRST_SETTINGS | fields)
+    study = Study(edition=edition, created_by=by, **FIRST_SETTINGS | _known_of(edition, by) | fields)
     study.tasks = rules.tasks_of(study.form, study.tasks or RATED)
     study.languages = study.languages or list(texts.SHIPPED_LANGUAGES)
     check_name(study)
@@ -108,6 +108,11 @@ def change_study(
         if name not in relations:
             setattr(study, name, value)
     check_name(study)
+    emptied = [name for name in rules.CONSENT_FIELDS if name in changed and not changed[name]]
+    if study.is_launched and emptied:
+        raise rules.StudyProblems(
+            {name: ["Evaluators are told this; it cannot be empty any more."] for name in emptied}
+        )
     if study.is_launched and (problems := rules.platform_problems(study)):  # evaluators may come at any moment
         raise rules.StudyProblems({"platform": problems})
     if rules.PLAN_FIELDS & changed.keys():
@@ -212,7 +217,7 @@ def launch_study(*, study: Study, by: Any, now: datetime) -> Study:
     """
     study = lock_study(study, [State.PREPARED], "launched")
     problems = [*launch_problems(read_rows(study)), *_text_problems(study), *rules.platform_problems(study)]
-    problems += _submission_problems(study)
+    problems += [*_submission_problems(study), *rules.consent_problems(study)]
     if problems:
         raise rules.StudyProblems({"": problems})
     study.state, study.launched_at = State.OPEN, now
@@ -391,6 +396,14 @@ def _sizes(form: str, preset: str) -> list[dict[str, Any]]:
     extras = chosen["extras"] if form == Form.RATING else dict.fromkeys(chosen["extras"], 0)
     sizes = ((*size, BOARD_SAMPLES)[: len(SIZE)] for size in chosen["sizes"][form])
     return [extras | dict(zip(SIZE, size, strict=True)) for size in sizes]
+
+
+def _known_of(edition: Edition, by: Any) -> dict[str, Any]:
+    """What consent says as in the edition's newest study; in the first one the contact is who makes it."""
+    before = edition.studies.exclude(contact="").order_by("-pk").first()
+    if before is None:
+        return {"contact": by.email} if by is not None else {}
+    return {name: getattr(before, name) for name in rules.CONSENT_FIELDS}
 
 
 # Parts of a study -----------------------------------------------------------------------------------

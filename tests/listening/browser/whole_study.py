@@ -33,6 +33,7 @@ from portal.submissions.models import Submission
 from portal.submissions.services import change_state, create_baseline
 from speech.audio.files import write_flac16
 from tests.browsing import EVERY_LOOK
+from tests.listening.heard import TOLD
 from tests.portal.factories import make_edition
 from tests.portal.processes.programs import wait_for_end
 
@@ -170,6 +171,7 @@ def make_whole_study(folder, organizer):
         relaxations=list(size.relaxations),
         screening={"sound": True, "headphones": "none", "gold_gate": "flag"},
         seed=2022,
+        **TOLD,
     )
     make_design(study, by)
     finish([prepare_study(study, by)])

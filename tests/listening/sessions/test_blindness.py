@@ -17,6 +17,7 @@ from portal.submissions.models import Submission, SubmittedFile
 from tests.listening.crawling import Crawler, found_in, names_of
 from tests.listening.factories import make_session
 from tests.listening.form_factories import make_board_study, make_transcription_study
+from tests.listening.heard import TOLD
 from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team, make_team_system, store_tone
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -54,6 +55,7 @@ def launched_study():
         languages=["en", "fr"],
         screening={"sound": True, "headphones": "both", "headphones_gate": "flag", "headphones_attempts": 1},
         seed=2022,
+        **TOLD,
     )
     designing.make_design(study, organizer)
     job = services.prepare_study(study, organizer)

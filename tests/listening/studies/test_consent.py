@@ -1,0 +1,120 @@
+"""What evaluators are told before they consent; no study opens without it."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from listening.app.studies import services
+from listening.app.studies.pages import seconds_of_trial
+from listening.app.studies.rules import CONSENT_FIELDS, StudyProblems
+from listening.app.studies.rules import seconds_of_trial as seconds
+from listening.app.studies.selectors import expected_effort
+from tests.listening.factories import make_study
+from tests.listening.heard import TOLD, make_draft, make_heard_edition
+from tests.listening.visits import PLAIN, Visit, link_of, text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def make_told(**fields):
+    return make_study(**{"screening": PLAIN, "pay_per_hour": 12, "currency": "EUR"} | TOLD | fields)
+
+
+def test_criterion_30_consent_tells_everything_in_both_languages():
+    visit = Visit(make_told())
+    told = visit.text()
+    minutes = expected_effort(visit.study)["minutes"]
+    for words in (
+        "Test University",
+        "study@example.org",
+        f"about {minutes} minutes",
+        "for the whole test (12.00 EUR an hour)",
+    ):
+        assert words in told
+    for words in (
+        "What is stored",
+        "the number by which it knows you",
+        "24 months after",
+        "Stop and delete my answers",
+    ):
+        assert words in told
+    visit.ask("post", f"{visit.address}language/", {"language": "fr"})
+    french = visit.text()
+    for words in (
+        "Test University",
+        f"environ {minutes} minutes",
+        "pour le test entier",
+        "24 mois après",
+        "Droit de retrait",
+    ):
+        assert words in french
+
+
+def test_criterion_30_previewer_of_the_platform_reads_the_same():
+    told = text_of(Client().get(link_of(make_told(platform="mturk"))))
+    assert ("Test University" in told, "24 months after" in told) == (True, True)
+
+
+def test_what_was_told_is_kept_with_the_session():
+    visit = Visit(make_told())
+    visit.consent()
+    kept = visit.session.events.get(kind="consented").data
+    assert {name: kept[name] for name in TOLD} == TOLD
+    assert (kept["minutes"], kept["an_hour"], kept["currency"]) == (
+        expected_effort(visit.study)["minutes"],
+        "12.00",
+        "EUR",
+    )
+
+
+def test_study_of_an_older_version_goes_on_without_what_nobody_filled_in():
+    visit = Visit(make_study(screening=PLAIN, pay_per_hour=0))
+    told = visit.text()
+    assert [words in told for words in ("Responsible", "Contact", "For how long", "Nobody is paid")] == [False] * 3 + [
+        True
+    ]
+    assert visit.consent().status_code == 302
+
+
+@pytest.mark.parametrize("empty", CONSENT_FIELDS)
+def test_criterion_30_study_cannot_open_while_one_is_empty(empty):
+    study = make_study(state="prepared", launched_at=None, **TOLD | {empty: None if empty == "keep_months" else ""})
+    with pytest.raises(StudyProblems) as refused:
+        services.launch_study(study=study, by=None, now=timezone.now())
+    consent = [one for one in refused.value.sentences if one.startswith("Consent ")]
+    assert len(consent) == 1
+    assert "on the page “Edit”" in consent[0]
+
+
+def test_what_evaluators_were_told_cannot_be_emptied_after_the_launch():
+    study = make_told()
+    with pytest.raises(StudyProblems, match="cannot be empty any more"):
+        services.change_study(study=study, by=None, contact="")
+    assert services.change_study(study=study, by=None, contact="other@example.org").contact == "other@example.org"
+
+
+def test_new_study_knows_the_contact_and_the_next_one_everything():
+    edition = make_heard_edition()
+    by = edition.organizers.first()
+    first = make_draft(edition, responsible="", contact=by.email, keep_months=None)
+    assert first.contact == by.email
+    services.change_study(study=first, by=by, **TOLD)
+    second = services.create_study(edition=edition, by=by, systems=[], data_sets=[], name="second", title="Second")
+    assert {name: getattr(second, name) for name in TOLD} == TOLD
+
+
+def test_duration_counts_every_hearing_and_every_answer():
+    rated = ["verifiability", "naturalness", "intelligibility"]
+    assert seconds("rating", rated, [3, 5]) == 3 + 5 + 3 + 3 * 4
+    assert seconds("rating", ["naturalness"], [3]) == 3 + 4
+    assert seconds("transcription", ["transcription"], [3]) == 2 * 3 + 20
+    assert seconds("linkability", ["linkability"], [2] * 6) == 6 * (3 * 2 + 6)
+    study = make_told()
+    assert seconds_of_trial(study, 3.0) == seconds("rating", study.tasks, [3.0, 3.0])
+
+
+def test_contact_stands_on_the_page_of_the_end():
+    study = make_told()
+    visit = Visit(study)
+    study.sessions.update(state="technical", step="end", completion_code="TECH-AAAAA-AAAAA")
+    assert "Questions about the study or your pay: study@example.org" in visit.text()
