@@ -5,6 +5,7 @@ from allauth.mfa.base import views as second_factor
 from allauth.mfa.recovery_codes import views as recovery_codes
 from allauth.mfa.totp import views as app_codes
 from django.urls import include, path, re_path
+from django.views.decorators.cache import never_cache
 
 from portal.accounts import views
 from portal.accounts.access import member_page
@@ -21,19 +22,23 @@ accounts = (
 )
 
 doors = [
-    path("log-in/", account.login, name="account_login"),
-    path("log-in/closed/", account.account_inactive, name="account_inactive"),
-    path("log-in/second-factor/", second_factor.authenticate, name="mfa_authenticate"),
-    path("log-out/", account.logout, name="account_logout"),
-    path("sign-up/", account.signup, name="account_signup"),
-    path("sign-up/mailed/", account.email_verification_sent, name="account_email_verification_sent"),
-    re_path(r"^sign-up/confirm/(?P<key>[-:\w]+)/$", account.confirm_email, name="account_confirm_email"),
-    path("password/", account.password_reset, name="account_reset_password"),
-    path("password/mailed/", account.password_reset_done, name="account_reset_password_done"),
-    path("password/changed/", account.password_reset_from_key_done, name="account_reset_password_from_key_done"),
+    path("log-in/", never_cache(account.login), name="account_login"),
+    path("log-in/closed/", never_cache(account.account_inactive), name="account_inactive"),
+    path("log-in/second-factor/", never_cache(second_factor.authenticate), name="mfa_authenticate"),
+    path("log-out/", never_cache(account.logout), name="account_logout"),
+    path("sign-up/", never_cache(account.signup), name="account_signup"),
+    path("sign-up/mailed/", never_cache(account.email_verification_sent), name="account_email_verification_sent"),
+    re_path(r"^sign-up/confirm/(?P<key>[-:\w]+)/$", never_cache(account.confirm_email), name="account_confirm_email"),
+    path("password/", never_cache(account.password_reset), name="account_reset_password"),
+    path("password/mailed/", never_cache(account.password_reset_done), name="account_reset_password_done"),
+    path(
+        "password/changed/",
+        never_cache(account.password_reset_from_key_done),
+        name="account_reset_password_from_key_done",
+    ),
     re_path(
         r"^password/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>.+)/$",
-        account.password_reset_from_key,
+        never_cache(account.password_reset_from_key),
         name="account_reset_password_from_key",
     ),
 ]

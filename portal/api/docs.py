@@ -11,12 +11,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_safe
 from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 
+from portal.accounts.access import open_read
 from portal.accounts.models import AccessToken
 from portal.api.base import ApiView, operation
 from portal.api.schema import PATH_WORDS, UPLOAD_WORDS, UPLOADS_TAG, WORDS, schema
@@ -36,7 +36,7 @@ def show_schema(api: ApiView) -> Response:  # noqa: ARG001
     return Response(schema())
 
 
-@require_safe
+@open_read
 def documentation(request: HttpRequest) -> HttpResponse:
     """The page that explains the API."""
     described = schema()

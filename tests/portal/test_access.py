@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from datetime import timedelta
 
 import pytest
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
 from anonymization.app.models import AnonymizationRun
+from evaluation.app.attacks.trained import ENCODER_FILES, encoder_key
 from evaluation.app.measures.services import start_measures
-from listening.app.models import Session, Study
+from listening.app.models import ScreeningResult, Session, Study
+from listening.app.sessions.screening import sound_name
+from listening.app.sessions.selectors import clip_name
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, DataSet, Edition, Speaker, TrialList, Utterance
 from portal.core.storage import store_bytes
@@ -23,7 +30,7 @@ from portal.submissions.services import create_baseline
 from tests.listening.factories import make_session, make_study
 from tests.portal.attacked import attacked, recognised
 from tests.portal.factories import make_team
-from tests.portal.trainings import make_training
+from tests.portal.trainings import final_values, make_training
 
 pytestmark = pytest.mark.django_db
 
@@ -120,7 +127,7 @@ MATRIX = {
     "systems:training-live": FOR_ORGANIZERS,
     "systems:training-csv": FOR_ORGANIZERS,
     "systems:training-json": FOR_ORGANIZERS,
-    "systems:training-attacker": (LOGIN, 404, 404, 404),  # nothing is trained here; else: systems/test_trainings
+    "systems:training-attacker": FOR_ORGANIZERS,
     "editions:list": OPEN,
     "editions:new": FOR_ORGANIZERS,
     # Of an edition that is not listed, organised by nobody here; every other case: teams/test_access.
@@ -221,9 +228,9 @@ MATRIX = {
     "listen:language": ONLY_POST,
     "listen:step": ONLY_POST,
     "listen:withdraw": OPEN,
-    "listen:sound": UNKNOWN_TO_ALL,
+    "listen:sound": OPEN,
     "listen:state": OPEN,
-    "listen:clip": UNKNOWN_TO_ALL,
+    "listen:clip": OPEN,
     "listen:answers": ONLY_POST,
     "listen:alive": ONLY_POST,
     "listen:take-over": ONLY_POST,
@@ -289,7 +296,20 @@ MATRIX = {
     "jobs:cancel": (LOGIN, 404, 405, 405),
     "jobs:again": (LOGIN, 404, 405, 405),
 }
+# What a form at each address that takes one does for whom; every other address takes none.
 POSTS = {
+    "account_login": (200, 302, 302, 302),  # the form again, with what is missing
+    "mfa_authenticate": (LOGIN, 302, 302, 302),  # home: nobody here waits for a code
+    "account_signup": (200, 302, 302, 302),
+    "account_confirm_email": UNKNOWN_TO_ALL,
+    "account_reset_password": OPEN,
+    "account_reset_password_from_key": OPEN,  # a page that says that the link does not work
+    "account_set_password": (LOGIN, 302, 302, 302),
+    "account_reauthenticate": FOR_MEMBERS,
+    "mfa_reauthenticate": (LOGIN, 302, 302, 302),  # these people have no second factor
+    "mfa_activate_totp": (LOGIN, 302, 302, 302),
+    "mfa_deactivate_totp": (LOGIN, 404, 404, 404),
+    "uploads:create": (401, 412, 412, 412),  # no word of the protocol
     "accounts:profile": (LOGIN, 422, 422, 422),
     "accounts:tokens": (LOGIN, 422, 422, 422),
     "accounts:revoke-token": (LOGIN, 404, 404, 404),  # a token of none of them
@@ -397,8 +417,21 @@ POSTS = {
     "systems:cancel-run": FOR_ORGANIZERS_TO_DO,
     "systems:continue-run": FOR_ORGANIZERS_TO_DO,
 }
+# No form by which somebody who is logged in could be made to do something: a session of a listening test is known by
+# the secret of its address alone, and what does not exist does nothing.
+WITHOUT_TOKEN = {
+    *("listen:language", "listen:step", "listen:withdraw"),
+    *("listen:join", "listen:withdraw-by-code", "listen:answers", "listen:alive", "listen:take-over", "listen:report"),
+    "api:nothing",
+}
+# Where whoever has given a password, but not yet the second factor, meets something else than a visitor: its form.
+HALF_WAY = {"mfa_authenticate": 200, "account_login": LOGIN}
 # A live part tells htmx by this status that it need not ask again.
 ENDED = 286
+
+
+# What a browser may keep of an answer to somebody who is logged in: speech that only its own session fetches.
+KEPT_BY_BROWSERS = {"listen:clip"}
 
 
 def names(resolver: URLResolver, namespace: str = "") -> set[str]:
@@ -454,7 +487,7 @@ def addresses() -> dict[str, str]:
     run.measures.create(file=file, pitch_correlation=0.5, duration_difference_ms=0.0, f0_original=f0, f0_anonymised=f0)
     for theme in ("light.svg", "dark.svg", "light.png", "light.pdf"):
         store_named(f"derived/figures/{run.pk}/pitch-{theme}")
-    training = make_training(submission).pk
+    training = _trained(submission)
     arguments = {
         "media": ["nonsense"],
         "docs:page": ["teams"],
@@ -528,6 +561,14 @@ def _f0(file: SubmittedFile) -> str:
     return store_bytes(packed.getvalue(), ".npz")
 
 
+def _trained(submission: Submission) -> int:
+    """A training with one seed whose attacker can be fetched."""
+    run = make_training(submission, seeds=(1,), epochs={1: 1}, ended={1: final_values(0.5)}, state="succeeded")
+    for name in ENCODER_FILES:
+        store_named(encoder_key(run, 1, name))
+    return run.pk
+
+
 def _of_engines(submission: Submission, data_set: DataSet) -> dict[str, list[object]]:
     """What the addresses of an attack and a recognition that have ended are made of."""
     TrialList.objects.create(
@@ -579,9 +620,10 @@ def _of_a_team() -> dict[str, list[object]]:
 
 def _of_a_study() -> dict[str, list[object]]:
     """What the addresses of a launched study with a session and a rule are made of."""
-    study = make_study(
-        edition=Edition.objects.get(name="little-edition"), evaluators=0, trials=0, systems=0, places_per_network=9
-    )
+    edition = Edition.objects.get(name="little-edition")
+    enrolment = DataSet.objects.create(corpus=edition.corpus, name="x_enrolls", role="enrolment")
+    enrolment.utterances.add(edition.corpus.utterances.get())
+    study = make_study(edition=edition, evaluators=1, trials=1, systems=0, places_per_network=9)
     session = make_session(study)
     rule = study.exclusion_rules.create(session=session, reason="to be revoked")
     arguments: dict[str, list[object]] = {name: [study.name] for name in MATRIX if name.startswith("studies:")}
@@ -598,14 +640,16 @@ def _of_a_study() -> dict[str, list[object]]:
 
 def _of_a_listener() -> dict[str, list[object]]:
     """What the addresses of the session in that study are made of."""
-    session = Session.objects.select_related("study").get()
+    session = Session.objects.select_related("study", "block").get()
+    secret = {"seed": 1, "right": [1, 3, 2]}
+    sound = session.screening_results.create(kind=ScreeningResult.Kind.SOUND, attempt=1, secret=secret)
     arguments: dict[str, list[object]] = {name: [session.token] for name in MATRIX if name.startswith("listen:")}
     return arguments | {
         "listen:join": [session.study.link_key],
         "listen:withdraw-by-code": [],
         "listen:step": [session.token, "consent"],
-        "listen:sound": [session.token, "nonsense"],
-        "listen:clip": [session.token, "nonsense"],
+        "listen:sound": [session.token, sound_name(session, sound, 0)],
+        "listen:clip": [session.token, clip_name(session, session.block.trials.get(), "a")],
     }
 
 
@@ -658,6 +702,11 @@ def store_named(name: str) -> None:
     replace_named(name, b"figure")
 
 
+def second_factor_of(person: User) -> None:
+    TOTP.activate(person, generate_totp_secret())
+    RecoveryCodes.activate(person)
+
+
 def outcome(response) -> int | str:
     if response.status_code == 302 and response.url.startswith(reverse("account_login")):
         return LOGIN
@@ -674,13 +723,49 @@ def test_matrix_holds_every_address():
 
 
 def test_each_role_gets_what_the_matrix_says(clients, addresses):
-    found = {name: tuple(outcome(clients[role].get(addresses[name])) for role in ROLES) for name in MATRIX}
-    assert found == MATRIX
+    answers = {name: {role: clients[role].get(addresses[name]) for role in ROLES} for name in MATRIX}
+    assert {name: tuple(map(outcome, given.values())) for name, given in answers.items()} == MATRIX
+    kept = {
+        name
+        for name, given in answers.items()
+        for role in ROLES[1:]
+        if given[role].status_code == 200 and "no-store" not in given[role].get("Cache-Control", "")
+    }
+    assert kept == KEPT_BY_BROWSERS
+
+
+def test_password_alone_opens_nothing_where_a_second_factor_is_set(addresses):
+    person = User.objects.create_user("half@example.org", "pw", is_organizer=True, is_staff=True, is_superuser=True)
+    second_factor_of(person)
+    half = Client()
+    assert half.post(addresses["account_login"], {"login": person.email, "password": "pw"}).status_code == 302
+    found = {name: outcome(half.get(addresses[name])) for name in MATRIX}
+    assert found == {name: expected[0] for name, expected in MATRIX.items()} | HALF_WAY
+
+
+def test_second_factor_changes_only_for_whoever_confirms_who_they_are(addresses):
+    person = User.objects.create_user("whole@example.org", "pw")
+    second_factor_of(person)
+    client = Client()
+    client.force_login(person)
+    kept = list(Authenticator.objects.values())
+    for name in MATRIX:
+        if name.startswith("mfa_"):
+            client.post(addresses[name], {"code": "000000"})
+            assert list(Authenticator.objects.values()) == kept, name
+    asked = {name: client.post(addresses[name]) for name in ("mfa_deactivate_totp", "mfa_generate_recovery_codes")}
+    assert all(answer.url.startswith(addresses["account_reauthenticate"]) for answer in asked.values())
 
 
 def test_each_role_may_do_what_the_matrix_says(clients, addresses):
     found = {name: tuple(outcome(clients[role].post(addresses[name])) for role in ROLES) for name in POSTS}
     assert found == POSTS
+    others = MATRIX.keys() - POSTS.keys() - {"account_logout", "api:nothing"}
+    for name in sorted(others):
+        answers = {outcome(clients[role].post(addresses[name])) for role in ROLES}
+        assert answers <= {LOGIN, 401, 404, 405}, name
+    assert [clients[role].post(addresses["account_logout"]).status_code for role in ROLES] == [302] * 4
+    assert outcome(clients["member"].get(addresses["accounts:profile"])) == LOGIN
 
 
 def test_what_does_not_exist_looks_like_what_is_forbidden(clients, addresses):
@@ -692,8 +777,30 @@ def test_what_does_not_exist_looks_like_what_is_forbidden(clients, addresses):
 
 def test_only_posts_with_a_token_change_anything(addresses):
     strict = Client(enforce_csrf_checks=True)
-    strict.force_login(User.objects.create_user("o@example.org", "pw", is_organizer=True))
-    assert strict.post(addresses["jobs:cancel"]).status_code == 403
+    strict.force_login(User.objects.create_user("o@example.org", "pw", is_organizer=True, is_staff=True))
+    logging.disable(logging.WARNING)  # two hundred lines that a form came without a token
+    try:
+        taken = {name for name in MATRIX if strict.post(addresses[name]).status_code not in {403, 405}}
+    finally:
+        logging.disable(logging.NOTSET)
+    assert taken == WITHOUT_TOKEN
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("account_login", 30),
+        ("account_signup", 20),
+        ("account_reset_password", 20),
+        ("account_reset_password_from_key", 20),
+    ],
+)
+def test_doors_for_strangers_are_throttled(name, most):
+    address = reverse(name, args=["abc", "nonsense"] if name.endswith("key") else [])
+    stranger, other = Client(REMOTE_ADDR="192.0.2.1"), Client(REMOTE_ADDR="192.0.2.2")
+    statuses = [stranger.post(address, {"email": f"n{number}@test.example"}).status_code for number in range(most + 1)]
+    assert (429 in statuses[:-1], statuses[-1]) == (False, 429)
+    assert other.post(address, {"email": "n@test.example"}).status_code != 429
 
 
 def test_pages_send_a_strict_content_security_policy(clients, addresses):

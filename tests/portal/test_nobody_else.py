@@ -9,13 +9,16 @@ names something that the test cannot fill in.
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from datetime import timedelta
+from itertools import pairwise, product
 
 import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from portal.core.media import signed_address
+from portal.leaderboard.figures import list_drawings
+from portal.leaderboard.selectors import leaderboard_for
 from portal.submissions.models import Submission
 from tests.portal.api.calls import Api, Challenge
 
@@ -28,11 +31,12 @@ OF_NO_TEAM = {
     "corpora": "corpora of organizers: tests/portal/challenges/test_sharing",
     "docs": "the documentation and the shipped recipes",
     "editions": "the edition itself is public; what is the organizer's: tests/portal/teams/test_access",
-    "leaderboard": "public once published: tests/portal/leaderboard",
+    "leaderboard": "public once published: below, and tests/portal/leaderboard",
     "studies": "of an edition's organizers alone, every address and method: tests/listening/studies/test_access; "
     "results are public once published: tests/listening/results/test_result_pages",
     "listeners": "public with the results, once the leaderboard is: tests/listening/results/test_panels",
-    "listen": "whoever holds the secret of a session or a study; what that shows of teams is nothing: tests/listening",
+    "listen": "whoever holds the secret of a session or a study; what that shows of teams is nothing: test_access and "
+    "tests/listening",
 }
 PUBLIC_ONCE_PUBLISHED = {
     "systems:detail",
@@ -274,6 +278,42 @@ def test_what_is_a_teams_looks_to_others_as_if_it_were_not(challenge):
                 if first.status_code == 302:
                     assert first.url.startswith("/log-in/"), f"{who}: {method} {name}"
     assert (list(Submission.objects.values()), list(challenge.team.memberships.values())) == before
+
+
+@pytest.mark.parametrize("challenge", ["published"], indirect=True)
+@pytest.mark.parametrize("why", ["frozen before", "held back"])
+def test_what_a_published_leaderboard_does_not_show_is_hidden_everywhere(challenge, why):
+    """A frozen one does not show what was evaluated later, and none what an organizer holds back."""
+    if why == "held back":
+        Submission.objects.filter(pk=challenge.submission.pk).update(is_held=True)
+    else:
+        challenge.edition.frozen_at = challenge.submission.evaluated_at - timedelta(days=1)
+        challenge.edition.save()
+    named = addresses(challenge)
+    board = [reverse(f"leaderboard:{name}", args=["vpc"]) for name in ("detail", "csv", "json", "latex")]
+    board += [reverse("api:leaderboard", args=["vpc"])]
+    for who, client in askers(challenge):
+        if who not in MEETS_WHAT_IS_PUBLISHED:
+            continue
+        for name in sorted(PUBLIC_ONCE_PUBLISHED):
+            there, nowhere = named[name]
+            first, second = client.get(there), client.get(nowhere)
+            assert seen(first, there) == seen(second, nowhere), f"{who}: {name}"
+        for address in board:
+            text = client.get(address).content.decode()
+            assert [word for word in ("T01-p1", "Alder") if word in text] == [], f"{who}: {address}"
+
+
+@pytest.mark.parametrize("challenge", ["published"], indirect=True)
+def test_every_figure_of_a_leaderboard_is_hidden_before_it_is_published(challenge):
+    figures = list(list_drawings(leaderboard_for(challenge.rival, "vpc")))
+    assert len(figures) > 2
+    type(challenge.edition).objects.update(published_at=None)
+    for who, client in askers(challenge):
+        for figure, extension in product([*figures, "nothing"], ("svg", "png", "pdf")):
+            pair = [reverse("leaderboard:figure", args=[name, figure, extension]) for name in ("vpc", "nothing-here")]
+            there, nowhere = (client.get(address) for address in pair)
+            assert seen(there, pair[0]) == seen(nowhere, pair[1]), f"{who}: {figure}.{extension}"
 
 
 def test_its_own_people_meet_it(challenge):
