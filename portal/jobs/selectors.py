@@ -42,11 +42,16 @@ def events_for(user: Any, job: Job) -> QuerySet[JobEvent]:
     return job.events.all() if user.is_staff else job.events.exclude(level=JobEvent.Level.TRACE)
 
 
-def with_estimates(jobs: Iterable[Job], now: datetime | None = None) -> list[Job]:
-    """The jobs, each with `estimate`, how long its stage still needs in words, and `took`, a timedelta or None."""
-    found, now = list(jobs), now or read_clock()
+def with_estimates(jobs: Iterable[Job]) -> list[Job]:
+    """The jobs, each with `remaining`, how long its stage still needs, `estimate`, the same in words, and `took`.
+
+    The clock is read only where a job runs. `remaining` and `took` are timedeltas or None.
+    """
+    found = list(jobs)
+    now = read_clock() if any(job.state == State.RUNNING for job in found) else None
     for job in found:
-        job.estimate = time_left(remaining_time(job, now))  # type: ignore[attr-defined]
+        job.remaining = remaining_time(job, now) if now else None  # type: ignore[attr-defined]
+        job.estimate = time_left(job.remaining)  # type: ignore[attr-defined]
         job.took = job.finished_at - job.started_at if job.finished_at and job.started_at else None  # type: ignore[attr-defined]
     return found
 

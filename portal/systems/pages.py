@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -24,11 +24,9 @@ from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from portal.challenges.models import Gender, Role
 from portal.challenges.selectors import corpora_for, summaries
-from portal.core.clock import read_clock
 from portal.core.labels import moment_cell, time_left
 from portal.core.media import signed_address
 from portal.jobs.models import Job, State
-from portal.jobs.rules import remaining_time
 from portal.jobs.selectors import with_estimates
 from portal.submissions.models import Submission, SubmittedFile, System
 from portal.submissions.rules import Relation
@@ -346,19 +344,18 @@ class Progress:
         return sum(job.state == State.CANCELLED for job in self.jobs)
 
 
-def describe_progress(system: System, now: datetime | None = None) -> Progress:
+def describe_progress(system: System) -> Progress:
     of_system = Q(anonymization_run__submission__system=system) | Q(
         evaluation_run__submission__system=system, evaluation_run__kind__in=OF_THE_PAGE
     )
-    now = now or read_clock()
-    jobs = with_estimates(Job.objects.filter(of_system).order_by("created_at", "pk"), now)
-    return Progress(jobs, time_left(_remaining(jobs, now)))
+    jobs = with_estimates(Job.objects.filter(of_system).order_by("created_at", "pk"))
+    return Progress(jobs, time_left(_remaining(jobs)))
 
 
-def _remaining(jobs: list[Job], now: datetime) -> timedelta | None:
+def _remaining(jobs: list[Job]) -> timedelta | None:
     """Time until all jobs have ended, from what the ended ones took; unknown before the first has."""
     took = [job.finished_at - job.started_at for job in jobs if job.finished_at and job.started_at]
-    running = [remaining_time(job, now) or timedelta() for job in jobs if job.state == State.RUNNING]
+    running = [job.remaining or timedelta() for job in jobs if job.state == State.RUNNING]  # type: ignore[attr-defined]
     waiting = sum(job.state == State.WAITING for job in jobs)
     if not took or not (running or waiting):
         return None

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.urls import reverse
 from django.utils import timezone
 
@@ -205,7 +206,8 @@ def test_live_part_costs_the_same_queries_for_one_and_three_sessions(
         answer_trials(make_session(study), by_place(7))
     flag_sessions(timezone.now())
     client.force_login(organizer)
-    with django_assert_num_queries(15):
+    clock = int(connection.vendor == "postgresql")  # its time is read
+    with django_assert_num_queries(clock + 15):
         page = client.get(address("live", study))
     assert page.status_code == 200
 

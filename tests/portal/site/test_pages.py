@@ -5,6 +5,7 @@ import io
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from portal.challenges.models import DataSet, Role
@@ -111,6 +112,11 @@ def test_unknown_things_are_not_found_even_when_another_corpus_has_them(client, 
 # Queries ------------------------------------------------------------------------------------------
 
 
+def _clock():
+    """How many queries read the time for jobs that run."""
+    return int(connection.vendor == "postgresql")
+
+
 def _count_queries(client, assert_num_queries, address, expected):
     with assert_num_queries(expected):
         assert client.get(address).status_code == 200
@@ -159,8 +165,8 @@ def test_job_list_query_count_does_not_grow(client, organizer, django_assert_num
     first = make_job("running", created_by=organizer)
     for _ in range(jobs - 1):
         make_job(after=first, created_by=make_organizer())
-    _count_queries(client, django_assert_num_queries, "/jobs/", 4)
-    _count_queries(client, django_assert_num_queries, "/jobs/table", 4)
+    _count_queries(client, django_assert_num_queries, "/jobs/", 4 + _clock())
+    _count_queries(client, django_assert_num_queries, "/jobs/table", 4 + _clock())
 
 
 @pytest.mark.parametrize("followers", [1, 3])
@@ -169,7 +175,7 @@ def test_job_page_query_count_does_not_grow(client, organizer, django_assert_num
     for number in range(followers):
         make_job(after=job)
         job.events.create(attempt=1, text=f"Event {number}")
-    _count_queries(client, django_assert_num_queries, f"/jobs/{job.pk}/", 5)
+    _count_queries(client, django_assert_num_queries, f"/jobs/{job.pk}/", 5 + _clock())
 
 
 @pytest.mark.parametrize("things", [1, 3])
