@@ -8,8 +8,9 @@ utterances of a half exactly, and those of classes except where an odd number of
 evaluator; swaps bring these right, and utterances across halves.
 
 In swap repair two sessions exchange a trial of the same half until no session is outside of any of its bounds: a step
-takes a session that is, a trial of it that has a share in that, and the best of some random exchanges. One that makes
-nothing worse is always done, a worse one seldom, so that the search leaves dead ends.
+takes a session that is, a trial of it that has a share in that, and the best of some random exchanges, every other time
+with sessions that are outside, too. One that makes nothing worse is always done, a worse one seldom, so that the search
+leaves dead ends.
 
 `extend` adds blocks to a design: what was rated least comes first, so that all blocks together stay balanced.
 
@@ -361,8 +362,9 @@ def _levelled(before: Ints, ratings: int) -> Ints:
 
 
 _STEPS = 2000  # and as many as there are trials, twice
-_TRIED = 200
+_TRIED, _TRIED_WRONG = 200, 1000
 _ANY_TRIAL = 0.1
+_BOTH_WRONG = 0.5
 _WORSE = 0.02
 
 
@@ -403,7 +405,10 @@ class _Search:
         place = int(random.integers(trials) if is_any else random.choice(over))
         first, stop = (0, self.originals) if place < self.originals else (self.originals, trials)
         others = (one + random.integers(1, blocks, _TRIED)) % blocks
-        places = random.integers(first, stop, _TRIED)
+        wrong = np.flatnonzero(self.wrong)
+        if wrong.size > 1 and random.random() < _BOTH_WRONG:  # each may lack what the other has too often
+            others = random.choice(wrong[wrong != one], _TRIED_WRONG)
+        places = random.integers(first, stop, others.size)
         to_one, to_other = self._changes(one, place, others, places)
         best = int((to_one + to_other).argmin())
         if to_one[best] + to_other[best] > 0 and random.random() > _WORSE:

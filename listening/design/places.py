@@ -98,19 +98,17 @@ def guess_held_out(sessions: Sequence[Sequence[tuple[object, str]]]) -> tuple[in
     Args:
         sessions: of each evaluator a cue and a label for each trial; a quarter of the evaluators is held out at a time.
     """
-    right, total = 0, 0
-    for fold in range(_FOLDS):
-        others = [one for number, one in enumerate(sessions) if number % _FOLDS != fold]
-        labels = Counter(label for session in others for _, label in session)
-        known: dict[object, Counter[str]] = {}
-        for session in others:
-            for cue, label in session:
-                known.setdefault(cue, Counter())[label] += 1
-        guess = {cue: counts.most_common(1)[0][0] for cue, counts in known.items()}
-        usual = max(labels, key=lambda label: labels[label], default="")
-        for session in sessions[fold::_FOLDS]:
-            right += sum(guess.get(cue, usual) == label for cue, label in session)
-            total += len(session)
+    parts = [Counter(one for session in sessions[fold::_FOLDS] for one in session) for fold in range(_FOLDS)]
+    right, total = 0, sum(map(Counter.total, parts))
+    for part in parts:
+        others = sum((one for one in parts if one is not part), Counter[tuple[object, str]]())
+        guess: dict[object, tuple[int, str]] = {}
+        labels: Counter[str] = Counter()
+        for (cue, label), count in others.items():
+            guess[cue] = max(guess.get(cue, (0, "")), (count, label))
+            labels[label] += count
+        usual = max(labels.items(), key=lambda one: one[::-1], default=("", 0))
+        right += sum(count for (cue, label), count in part.items() if guess.get(cue, usual[::-1])[1] == label)
     return right, total
 
 
