@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from django.utils import timezone
 
 from portal.jobs.models import Job, State
@@ -14,6 +15,8 @@ from portal.jobs.terminal import (
     write_report,
 )
 from tests.portal.factories import make_problem
+
+pytestmark = pytest.mark.django_db  # which has the clock
 
 
 def running(**fields):
