@@ -333,6 +333,7 @@ class ExpectedSerializer(Shape):
         child=serializers.ListField(), help_text="By name: samples, rate in Hz, SHA-256 of the original's samples."
     )
     trial_counts = serializers.DictField(child=serializers.ListField(child=serializers.IntegerField()))
+    word_counts = serializers.DictField(child=serializers.IntegerField())
     needed_to_rank = serializers.DictField(
         child=serializers.ListField(child=serializers.CharField()),
         help_text="By number that a rank rests on: the kinds of files of which one gives it.",

@@ -86,6 +86,7 @@ class ExpectedSubmission:
         limits: how large an archive and its parts may be.
         trial_counts: target and nontarget trials by trial set, where the organizer's lists take the place of the
             recipe's counts.
+        word_counts: words of the transcripts by recognition set, where the recipe says nothing of them.
         needed_to_rank: of each number that a rank rests on, the kinds of files (`Content`) of which one gives it.
         inherited: what a further version of a system inherits; None for a new system.
     """
@@ -99,6 +100,7 @@ class ExpectedSubmission:
     description_required: bool
     limits: Limits
     trial_counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    word_counts: Mapping[str, int] = field(default_factory=dict)
     needed_to_rank: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     inherited: Inherited | None = None
 
@@ -109,7 +111,7 @@ class ExpectedSubmission:
         return rates.pop() if len(rates) == 1 else CHALLENGE_RATE_HZ
 
     def recipe(self) -> Recipe:
-        """The recipe with the organizer's trial counts.
+        """The recipe with the organizer's counts of trials and words.
 
         Raises:
             RecipeError: the text is no recipe.
@@ -120,6 +122,11 @@ class ExpectedSubmission:
             for name, one in recipe.data_sets.items()
             if name in self.trial_counts
         }
+        counted |= {
+            name: replace(recipe.data_sets[name], words=words)
+            for name, words in self.word_counts.items()
+            if name in recipe.data_sets
+        }
         return replace(recipe, data_sets=MappingProxyType({**recipe.data_sets, **counted}))
 
     def to_json(self) -> str:
@@ -129,7 +136,8 @@ class ExpectedSubmission:
         content |= {"limits": asdict(self.limits), "recipe": self.recipe_text, "data_sets": dict(self.data_sets)}
         utterances = self.utterances.values()
         content["utterances"] = {one.name: (one.samples, one.rate_hz, one.pcm_sha256) for one in utterances}
-        content |= {"trial_counts": dict(self.trial_counts), "needed_to_rank": dict(self.needed_to_rank)}
+        content |= {"trial_counts": dict(self.trial_counts), "word_counts": dict(self.word_counts)}
+        content |= {"needed_to_rank": dict(self.needed_to_rank)}
         if self.inherited is not None:
             content["inherited"] = asdict(self.inherited)
         return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
@@ -150,7 +158,7 @@ class ExpectedSubmission:
         if content.get("version") != VERSION:
             found = content.get("version")
             raise ExpectedError(f"expected version {VERSION} of this format, found {found}: take the vp of the portal")
-        content = {"needed_to_rank": {}, **content}  # files made before it was told
+        content = {"needed_to_rank": {}, "word_counts": {}, **content}  # files made before it was told
         return cls(
             edition=_part(content, "edition", str),
             recipe_text=_part(content, "recipe", str),
@@ -158,6 +166,7 @@ class ExpectedSubmission:
             utterances={name: _utterance(name, row) for name, row in _lists(content, "utterances")},
             limits=_limits(_part(content, "limits", dict)),
             trial_counts={name: _counts(name, row) for name, row in _lists(content, "trial_counts")},
+            word_counts={name: _words(name, found) for name, found in _part(content, "word_counts", dict).items()},
             needed_to_rank={label: tuple(map(str, kinds)) for label, kinds in _lists(content, "needed_to_rank")},
             inherited=_inherited(_part(content, "inherited", dict)) if "inherited" in content else None,
             **{flag: _part(content, flag, bool) for flag in _FLAGS},
@@ -201,6 +210,12 @@ def _counts(name: str, row: Sequence[Any]) -> tuple[int, int]:
     if len(row) != 2 or not all(isinstance(one, int) for one in row):
         raise ExpectedError(f"trial_counts.{name}: expected target and nontarget trials, found {row}")
     return row[0], row[1]
+
+
+def _words(name: str, found: Any) -> int:
+    if not isinstance(found, int):
+        raise ExpectedError(f"word_counts.{name}: expected a number of words, found {found}")
+    return found
 
 
 def _limits(row: Mapping[str, Any]) -> Limits:

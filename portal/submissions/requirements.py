@@ -22,6 +22,7 @@ from django.core.files.storage import default_storage
 from django.db.models import Exists, OuterRef, Q
 
 from common.problems import Problem, Severity
+from evaluation.metrics.word_errors import normalise_transcript
 from evaluation.protocols.ranking.policy import needed_to_rank
 from portal.challenges.models import Corpus, DataSet, Edition, Role, TrialList, Utterance
 from portal.challenges.selectors import export_recipe, find_trials
@@ -62,6 +63,7 @@ def describe_requirements(
         description_required=edition.description_required,
         limits=Limits.for_archives(edition.largest_archive_bytes),
         trial_counts=_trial_counts(sets),
+        word_counts=_word_counts(edition, sets),
         needed_to_rank=needed_to_rank(edition.recipe, edition.track, edition.leaderboard_policy),
         inherited=find_inheritance(system).told(system) if system is not None else None,
     )
@@ -95,6 +97,20 @@ def _trial_counts(sets: list[DataSet]) -> dict[str, tuple[int, int]]:
     for name, targets, nontargets in TrialList.objects.filter(trial_set__in=sets).values_list(*columns):
         counts.setdefault(name, []).append((targets, nontargets))
     return {name: lists[0] for name, lists in counts.items() if len(lists) == 1}
+
+
+def _word_counts(edition: Edition, sets: list[DataSet]) -> dict[str, int]:
+    """Words of the recognition sets of which the recipe does not say how many they have, where all are written down."""
+    by_name, counts = {one.name: one for one in sets}, {}
+    for one in edition.recipe.sets("recognition"):
+        parts = [by_name[name] for name in edition.recipe.list_parts(one, by_name)] if one.words is None else []
+        spoken = (
+            Utterance.objects.filter(data_sets__in=parts).order_by().distinct() if parts else Utterance.objects.none()
+        )
+        texts = dict(spoken.values_list("pk", "transcript"))
+        if texts and all(texts.values()) and one.utterances in (None, len(texts)):
+            counts[one.name] = sum(len(normalise_transcript(text).split()) for text in texts.values())
+    return counts
 
 
 def write_trials(edition: Edition, folder: Path) -> dict[str, Path]:

@@ -85,7 +85,11 @@ def list_reasons(view: View, values: ObjectiveValues) -> list[str]:
 def det_figures(
     request: HttpRequest, values: ObjectiveValues, estimator: str, score_sets: Iterable[ScoreSet], engine: str = ""
 ) -> list[Figure]:
-    """A figure for each data set whose scores were measured. `engine`: what attacked, where the portal did."""
+    """A figure for each data set whose scores were measured, all of them on the whole set.
+
+    Args:
+        engine: what attacked, where the portal did.
+    """
     metric = find_metric("eer", estimator)
     figures = []
     for data_set, tests in group_curves(score_sets).items():
@@ -93,6 +97,8 @@ def det_figures(
             attack: values.number("eer", estimator, data_set=data_set, attack_model=AttackModel(attack))
             for attack in tests
         }
+        if None in numbers.values():  # drawn when scores of a part of a set were measured, too
+            continue
         said = (f"{attack} {decimals(one.value, metric.decimals)} %" for attack, one in numbers.items() if one)
         of = f"{data_set} by {engine}" if engine else data_set
         alt = f"DET curves of {of}. {metric.label}: {', '.join(said)}."

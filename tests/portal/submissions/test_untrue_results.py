@@ -132,6 +132,15 @@ def test_hypotheses_are_held_against_the_utterances(team, sound, change, expecte
     assert [(code, line) for code, line, _ in report] == expected
 
 
+@pytest.mark.parametrize(("words", "codes"), [(80, []), (79, ["wrong-words"]), (90, ["wrong-words"])])
+def test_word_counts_are_held_against_the_transcripts(team, sound, words, codes):
+    path = f"{STAMP}/results.txt"
+    model = "exp/models/user_asr_eval_anon/decode_tones_asr_anon_tglarge/wer_12_0.0"
+    rate = f"ASR-tones_asr_anon\n  %WER {100 * 8 / words:.2f} [ 8 / {words}, 1 ins, 2 del, 5 sub ] {model}\n"
+    report = about(checked(team, {SCORES: sound[SCORES], path: rate.encode()}), path)
+    assert [code for code, *_ in report if code == "wrong-words"] == codes
+
+
 def test_hypotheses_of_one_test_come_once(team, sound):
     again = TEXT.replace(".txt", ".hyp.txt")
     submission = checked(team, {TEXT: sound[TEXT], again: sound[TEXT]})
