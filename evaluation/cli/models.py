@@ -80,7 +80,7 @@ def _fetch(options: argparse.Namespace) -> int:
 
 def _row(file: ModelFile, found: State) -> dict[str, object]:
     row = {"name": file.name, "title": file.title, "state": str(found), "path": str(path_of(file))}
-    row |= {name: getattr(file, name) for name in ("size_bytes", "sha256", "licence", "source")}
+    row |= {name: getattr(file, name) for name in ("size_bytes", "sha256", "licence", "source", "origin")}
     return row | {"packages": sorted({part.release.requirement for part in file.parts})}
 
 

