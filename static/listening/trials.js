@@ -12,7 +12,7 @@ import { announce, part, word } from "./words.js";
 
 const CONNECT_AGAIN_MS = [1000, 2000, 4000, 8000];
 const MOST_EVENTS = 150; // that wait to be told
-const WEIGHT_OF_PLAN = 3; // trials: until that many were timed, the plan counts more than the person's own pace
+const MOST_OF_USUAL = 5; // a trial that took longer than so many times the usual was interrupted
 
 const { dataset } = part("trials"); // with the addresses
 
@@ -21,7 +21,7 @@ const settings = { form: dataset.form, pages: "", playsAtMost: null }; // but fo
 let mount = null; // of the form's module
 let known = []; // trials that the portal told, in order, the next one first
 let progress = { done: 0, total: 0 };
-let pace = { planned_s: 30, measured_s: [] };
+let effort = { left_s: 0, done_s: 0, spent_s: 0 }; // as the portal measures it: usual times, and this person's own
 let page = null; // TrialPage
 let isBeginning = false;
 let isReporting = false;
@@ -160,8 +160,11 @@ function wait() {
 
 function submit(body) {
   const { position } = page.trial;
-  pace.measured_s.push(body.client_ms / 1000);
   const { tasks } = page;
+  const usual_s = (page.trial.usual_s * tasks.length) / page.trial.tasks.length;
+  effort.left_s -= usual_s;
+  effort.done_s += usual_s;
+  effort.spent_s += Math.min(body.client_ms / 1000, MOST_OF_USUAL * usual_s);
   page.close();
   store.remove("draft");
   showNotice("");
@@ -216,10 +219,9 @@ function reportSound(isSkip) {
 }
 
 function showTime() {
-  const { planned_s, measured_s } = pace;
-  const measured = measured_s.reduce((sum, seconds) => sum + seconds, 0);
-  const each_s = (WEIGHT_OF_PLAN * planned_s + measured) / (WEIGHT_OF_PLAN + measured_s.length);
-  showTimeLeft(each_s * Math.max(1, progress.total - doneHere()));
+  const { left_s, done_s, spent_s } = effort;
+  const one_s = (left_s + done_s) / Math.max(1, progress.total); // of the usual pace, until the own one is known
+  showTimeLeft(Math.max(0, left_s) * ((one_s + spent_s) / Math.max(1, one_s + done_s)));
 }
 
 // Begin, pause, freeze, leave ----------------------------------------------------------------------------
@@ -253,7 +255,7 @@ function open(state) {
   Object.assign(settings, { pages: state.pages, playsAtMost: state.plays_at_most });
   known = state.trials;
   progress = { done: state.done, total: state.total };
-  pace.planned_s = state.seconds_left / Math.max(1, state.total - state.done);
+  effort = state.effort;
   queue.open();
   return advance();
 }

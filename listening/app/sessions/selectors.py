@@ -14,7 +14,6 @@ from base64 import urlsafe_b64encode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
 from typing import Any
 
 from django.db.models import QuerySet
@@ -25,6 +24,7 @@ from django.utils.crypto import salted_hmac
 from listening.app.models import Answer, Item, Session, Stimulus, Study, Trial
 from listening.app.sessions.payloads import Value
 from listening.app.sessions.sql import Statement
+from listening.app.studies.rules import seconds_of_trial
 from listening.app.studies.settings import Question, Screening, parse_questionnaire, parse_screening
 from listening.tasks import COMPARING, Task
 
@@ -35,9 +35,7 @@ NAME_LENGTH = 24
 AHEAD = 3  # the trial to answer and the two after it
 MOST_CACHED = 1024
 GIVEN_UP_AFTER = 2
-SECONDS_OF_TASK = 4.0  # to answer it, besides listening
-SLOWEST, FASTEST = 3.0, 0.5  # of what a trial is thought to take
-PACE_KNOWN_AFTER = 3  # trials
+MOST_OF_USUAL = 5.0  # a trial that took longer than so many times the usual was interrupted
 ANSWERED = Statement(lambda: Answer.objects.filter(session__token=""), "trial", "task", "rating")
 Answered = Mapping[int, Mapping[str, int | None]]
 _cached_blocks: dict[tuple[str, int | None], PlannedBlock] = {}  # by token and block of a session
@@ -103,18 +101,14 @@ class PlannedSample:
 
 @dataclass(frozen=True)
 class PlannedTrial:
-    """`trial` has its key and position, nothing more."""
+    """`trial` has its key and position, nothing more. `usual_s`: about how long it takes."""
 
     trial: Trial
     position: int
     is_practice: bool
     tasks: tuple[str, ...]
     samples: tuple[PlannedSample, ...]
-
-    @cached_property
-    def seconds(self) -> float:
-        """Of all its samples, one after the other."""
-        return sum(sample.seconds for sample in self.samples)
+    usual_s: float
 
 
 @dataclass(frozen=True)
@@ -238,7 +232,8 @@ def _plan(session: Session, row: Trial, tasks: tuple[str, ...]) -> PlannedTrial:
     samples = tuple(
         PlannedSample(slot, sample_seconds(found[slot]), clip_address(session, trial, slot)) for slot in wanted
     )
-    return PlannedTrial(trial, row.position, row.item.purpose == Item.Purpose.PRACTICE, tasks, samples)
+    usual_s = seconds_of_trial(session.study.form, tasks, [sample.seconds for sample in samples])
+    return PlannedTrial(trial, row.position, row.item.purpose == Item.Purpose.PRACTICE, tasks, samples, usual_s)
 
 
 def clip_address(session: Session, trial: Trial, slot: str) -> str:
@@ -271,7 +266,7 @@ def describe_state(session: Session, now: datetime) -> dict[str, Any]:
         "total": progress.total,
         "done": progress.done,
         "next": progress.next.position if progress.next and is_there else None,
-        "seconds_left": _seconds_left(session, block, progress, now),
+        "effort": measure_effort(session, block, progress),
         "trials": [_trial(trial, answered) for trial in progress.ahead] if is_there else [],
         "lease_ends_in_s": lease_seconds_left(session, now),
     }
@@ -300,18 +295,24 @@ def describe_next(session: Session, progress: Progress, answered: Answered) -> d
     }
 
 
-def _seconds_left(session: Session, block: PlannedBlock, progress: Progress, now: datetime) -> int:
-    """How long the rest will take: its sound and a while for each task, at the pace of the session so far."""
-    left = _usual_seconds(block, progress.left)
-    done = _usual_seconds(block, block.trials.values()) - left
-    pace = 1.0
-    if session.trials_started_at is not None and progress.done >= PACE_KNOWN_AFTER and done > 0:
-        pace = (now - session.trials_started_at).total_seconds() / done
-    return round(left * min(SLOWEST, max(FASTEST, pace)))
+def measure_effort(session: Session, block: PlannedBlock, progress: Progress) -> dict[str, float]:
+    """What the page tells the time left from, in seconds.
 
-
-def _usual_seconds(block: PlannedBlock, trials: Iterable[PlannedTrial]) -> float:
-    return sum(trial.seconds + SECONDS_OF_TASK * len(block.tasks) for trial in trials)
+    Returns:
+        ``left_s``, what is left usually takes by its form and its sound; ``done_s``, what was answered and timed
+        usually takes; ``spent_s``, how long that took this person. Breaks do not count, and an interrupted trial counts
+        `MOST_OF_USUAL` times the usual at most.
+    """
+    spent: dict[int, list[int]] = {}
+    for trial, ms in session.answers.exclude(client_ms=None).values_list("trial", "client_ms"):
+        spent.setdefault(trial, []).append(ms or 0)
+    total = max if session.study.pages == Study.Pages.TOGETHER else sum  # the tasks of a page were timed together
+    timed = [one for one in block.trials.values() if len(spent.get(one.trial.pk, ())) == len(block.tasks)]
+    return {
+        "left_s": round(sum(one.usual_s for one in progress.left), 1),
+        "done_s": round(sum(one.usual_s for one in timed), 1),
+        "spent_s": round(sum(min(total(spent[one.trial.pk]) / 1000, MOST_OF_USUAL * one.usual_s) for one in timed), 1),
+    }
 
 
 def _trial(planned: PlannedTrial, answered: Answered) -> dict[str, Any]:
@@ -320,6 +321,7 @@ def _trial(planned: PlannedTrial, answered: Answered) -> dict[str, Any]:
         "is_practice": planned.is_practice,
         "tasks": list(planned.tasks),
         "samples": [vars(sample) for sample in planned.samples],
+        "usual_s": round(planned.usual_s, 1),
         "answered": dict(answered.get(planned.trial.pk, {})),
     }
 

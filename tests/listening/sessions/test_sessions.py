@@ -46,7 +46,7 @@ def test_state_tells_where_the_session_stands(client, session):
     assert 44 * 60 < lease <= 45 * 60
     first = told["trials"][0]
     assert [sample["slot"] for sample in first.pop("samples")] == ["a", "b"]
-    assert first == {"position": 1, "is_practice": False, "tasks": TASKS, "answered": {}}
+    assert first == {"position": 1, "is_practice": False, "tasks": TASKS, "answered": {}, "usual_s": 13.8}
     assert [trial["position"] for trial in told.pop("trials")] == [1, 2, 3]
     assert told == {
         "state": "active",
@@ -59,7 +59,7 @@ def test_state_tells_where_the_session_stands(client, session):
         "total": 4,
         "done": 0,
         "next": 1,
-        "seconds_left": round(4 * (1.2 + 3 * 4)),
+        "effort": {"left_s": 4 * 13.8, "done_s": 0, "spent_s": 0},
     }
 
 
@@ -67,15 +67,6 @@ def test_state_of_a_study_without_pairs_offers_no_second_sample(client):
     session = make_session(make_study(tasks=["naturalness"]))
     _, told = state(client, session)
     assert [[sample["slot"] for sample in trial["samples"]] for trial in told["trials"]] == [["a"]] * 3
-
-
-def test_time_left_follows_the_pace_of_the_session(client, session):
-    hear(session)
-    for position in (1, 2, 3):
-        answer(client, session, position, is_late=True)
-    begun = timezone.now() - timedelta(seconds=2 * 3 * 13.2)
-    Session.objects.filter(pk=session.pk).update(trials_started_at=begun)
-    assert state(client, session)[1]["seconds_left"] == 26
 
 
 def test_criterion_06_reload_resumes_at_the_first_unanswered_trial_with_the_same_addresses(client, session):
