@@ -15,7 +15,6 @@ from portal.core.exports import csv_response
 from portal.jobs.models import Actor
 from portal.jobs.models import State as JobState
 from portal.submissions import diff, services
-from portal.submissions.diff import Change
 from portal.submissions.models import Submission, SubmittedDocument, Upload
 from portal.submissions.pages import data_set_rows, summarize_progress
 from portal.submissions.rules import Relation
@@ -147,7 +146,7 @@ class DifferenceSerializer(Shape):
     """A file that is not the same in both."""
 
     name = serializers.CharField()
-    change = serializers.ChoiceField([change.value for change in Change if change is not Change.UNCHANGED])
+    change = serializers.ChoiceField([change.value for change in diff.Change if change is not diff.Change.UNCHANGED])
 
 
 class PartSerializer(Shape):
@@ -254,16 +253,11 @@ def compare_submissions(api: ApiView, pk: int, other: int) -> HttpResponse:
     """Which files differ between two submissions, the older one first; the CSV has the files that do not, too."""
     both = submission_for(api.user, pk), submission_for(api.user, other)
     before, after = sorted(both, key=lambda one: (one.created_at, one.pk))
-    sections = diff.compare_submissions(before, after)
+    sections = diff.compare_submissions(before, after, with_unchanged=api.wants_csv)
     if api.wants_csv:
         return csv_response(f"{file_stem(before)}-to-{file_stem(after)}.csv", diff.difference_rows(sections))
     parts = [
-        {
-            "name": section.title,
-            "counts": section.counts,
-            "differences": [one for one in section.differences if one.change is not Change.UNCHANGED],
-        }
-        for section in sections
+        {"name": section.title, "counts": section.counts, "differences": section.differences} for section in sections
     ]
     found = {"before": before.pk, "after": after.pk, "totals": diff.totals(sections), "parts": parts}
     return Response(DiffSerializer(found).data)

@@ -1,19 +1,21 @@
 """Small recurring work of the scheduler that needs no job: tidying up and giving up what is overdue.
 
-An app decorates a function in a `periodic_tasks.py`, found when Django starts. A task is short and harmless to repeat:
-several schedulers may run at once, and each keeps its own time.
+An app decorates a function in a `periodic_tasks.py`, found when Django starts. A task is harmless to repeat and to
+break off: several schedulers may run at once, each keeps its own time, and none waits for a task when it ends. Each
+task has a thread of its own, so that a long one holds up neither the scheduler's round nor other tasks.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db import Error
+from django.db import Error, connection
 
 log = logging.getLogger(__name__)
 Task = Callable[[], Any]
@@ -24,6 +26,7 @@ class _Entry:
     work: Task
     every_s: float
     due_at: float = 0.0
+    thread: threading.Thread | None = None
 
 
 _entries: list[_Entry] = []
@@ -39,15 +42,26 @@ def periodic_task(*, every: timedelta) -> Callable[[Task], Task]:
     return register
 
 
-def run_due_tasks() -> None:
-    """Run what is due. A task that fails is told and done again at its next time; a silent database is the caller's."""
-    for entry in _entries:
-        if time.monotonic() < entry.due_at:
-            continue
-        try:
-            entry.work()
-        except Error:
-            raise
-        except Exception:
-            log.exception("The periodic task %s failed.", entry.work.__name__)
-        entry.due_at = time.monotonic() + entry.every_s
+def start_due_tasks() -> list[threading.Thread]:
+    """Start what is due and not at work still; the threads that were started."""
+    due = [one for one in _entries if time.monotonic() >= one.due_at and not (one.thread and one.thread.is_alive())]
+    started = []
+    for entry in due:
+        entry.thread = threading.Thread(target=_run, args=(entry,), name=entry.work.__name__, daemon=True)
+        entry.thread.start()
+        started.append(entry.thread)
+    return started
+
+
+def _run(entry: _Entry) -> None:
+    """A task that fails is told and done again at its next time, one that found no database in the next round."""
+    try:
+        entry.work()
+    except Error as error:
+        log.warning("The database did not answer (%s); trying %s again.", error, entry.work.__name__)
+        return
+    except Exception:
+        log.exception("The periodic task %s failed.", entry.work.__name__)
+    finally:
+        connection.close()
+    entry.due_at = time.monotonic() + entry.every_s

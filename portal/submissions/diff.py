@@ -47,31 +47,35 @@ class Difference:
 
 @dataclass(frozen=True)
 class Section:
-    """The files of one data set, or the documents, by name."""
+    """The files of one data set, or the documents, by name; `unchanged`: how many are the same in both."""
 
     title: str
     differences: tuple[Difference, ...]
+    unchanged: int
 
     def of(self, change: Change) -> list[Difference]:
         return [one for one in self.differences if one.change is change]
 
     @property
     def counts(self) -> dict[Change, int]:
-        return {change: len(self.of(change)) for change in Change}
+        return {change: len(self.of(change)) for change in Change} | {Change.UNCHANGED: self.unchanged}
 
     @property
     def is_documents(self) -> bool:
         return self.title == DOCUMENTS
 
 
-def compare_submissions(before: Submission, after: Submission) -> list[Section]:
-    """Each data set that either has, by name, then the documents; in four queries whatever their number."""
+def compare_submissions(before: Submission, after: Submission, *, with_unchanged: bool = False) -> list[Section]:
+    """Each data set that either has, by name, then the documents; in four queries whatever their number.
+
+    Args:
+        with_unchanged: whether `differences` hold the files that are the same in both, too.
+    """
     files = _files(before), _files(after)
-    sections = [
-        _section(name, files[0].get(name, {}), files[1].get(name, {})) for name in sorted({*files[0], *files[1]})
-    ]
-    documents = _section(DOCUMENTS, _documents(before), _documents(after))
-    return [*sections, documents] if documents.differences else sections
+    parts = [(name, files[0].get(name, {}), files[1].get(name, {})) for name in sorted({*files[0], *files[1]})]
+    documents = _documents(before), _documents(after)
+    parts += [(DOCUMENTS, *documents)] if any(documents) else []
+    return [_section(*part, with_unchanged=with_unchanged) for part in parts]
 
 
 def totals(sections: list[Section]) -> dict[Change, int]:
@@ -88,27 +92,33 @@ def difference_rows(sections: list[Section]) -> Iterator[tuple[Any, ...]]:
             yield section.title, one.name, one.change.value, *contents
 
 
-def _section(title: str, before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Section:
-    names = sorted({*before, *after})
-    return Section(title, tuple(_difference(name, before.get(name), after.get(name)) for name in names))
+# The key of its row, its content and whether it is inherited: of tens of thousands most are compared and not shown.
+_Held = tuple[int, str, bool]
 
 
-def _difference(name: str, before: Entry | None, after: Entry | None) -> Difference:
+def _section(title: str, before: Mapping[str, _Held], after: Mapping[str, _Held], *, with_unchanged: bool) -> Section:
+    same = {name for name, held in before.items() if name in after and after[name][1] == held[1]}
+    told = sorted({*before, *after} - (set() if with_unchanged else same))
+    return Section(title, tuple(_difference(name, before.get(name), after.get(name)) for name in told), len(same))
+
+
+def _difference(name: str, before: _Held | None, after: _Held | None) -> Difference:
     if before is None or after is None:
         change = Change.ADDED if before is None else Change.REMOVED
     else:
-        change = Change.UNCHANGED if before.key == after.key else Change.CHANGED
-    return Difference(name, change, before, after)
+        change = Change.UNCHANGED if before[1] == after[1] else Change.CHANGED
+    entries = (Entry(held[0], name, *held[1:]) if held is not None else None for held in (before, after))
+    return Difference(name, change, *entries)
 
 
-def _files(submission: Submission) -> dict[str, dict[str, Entry]]:
-    columns = ("data_set__name", "pk", "utterance__name", "audio", "is_inherited")
-    found: dict[str, dict[str, Entry]] = {}
-    for data_set, pk, name, key, is_inherited in submission.files.order_by().values_list(*columns).iterator():
-        found.setdefault(data_set, {})[name] = Entry(pk, name, key, is_inherited)
+def _files(submission: Submission) -> dict[str, dict[str, _Held]]:
+    columns = ("data_set__name", "utterance__name", "pk", "audio", "is_inherited")
+    found: dict[str, dict[str, _Held]] = {}
+    for data_set, name, *held in submission.files.order_by().values_list(*columns).iterator():
+        found.setdefault(data_set, {})[name] = (held[0], held[1], held[2])
     return found
 
 
-def _documents(submission: Submission) -> dict[str, Entry]:
-    rows = submission.documents.order_by().values_list("pk", "path", "key", "is_inherited")
-    return {path: Entry(pk, path, key, is_inherited) for pk, path, key, is_inherited in rows}
+def _documents(submission: Submission) -> dict[str, _Held]:
+    rows = submission.documents.order_by().values_list("path", "pk", "key", "is_inherited")
+    return {path: (pk, key, is_inherited) for path, pk, key, is_inherited in rows}

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.files.storage import default_storage
-from django.db.models import F, Q, QuerySet
+from django.db.models import Exists, F, Q, QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 
@@ -62,11 +62,10 @@ def relation_to(user: Any, system: System) -> Relation:
         return Relation.OTHER
     if system.edition is None and system.team is None:
         return Relation.ORGANIZER if may_see_corpus(user, system.corpus) else Relation.OTHER
-    if system.edition is not None and system.edition.organizers.filter(pk=user.pk).exists():
-        return Relation.ORGANIZER
-    if system.team is not None and system.team.memberships.filter(user=user).exists():
-        return Relation.TEAM
-    return Relation.OTHER
+    organizes = Exists(user.organized_editions.filter(pk=system.edition_id))
+    belongs = Exists(user.memberships.filter(team=system.team_id))
+    is_organizer, is_member = System.objects.filter(pk=system.pk).values_list(organizes, belongs).get()
+    return Relation.ORGANIZER if is_organizer else Relation.TEAM if is_member else Relation.OTHER
 
 
 def shown_submission(

@@ -101,12 +101,16 @@ class AttackValues:
 
 
 def list_attacks(submission: Submission, as_of: datetime | None = None) -> list[AttackValues]:
-    """Of each attacker its newest finished run, in the order in which they were first met: four queries.
+    """Of each attacker its newest finished run, in the order in which they were first met: three queries.
 
     Args:
         as_of: what had finished by then, for a frozen leaderboard; None for now.
     """
-    runs = list_newest_finished(ATTACK, [submission], as_of)
+    return read_attacks(submission, list_newest_finished(ATTACK, [submission], as_of))
+
+
+def read_attacks(submission: Submission, runs: list[EvaluationRun]) -> list[AttackValues]:
+    """What these finished attacks of a submission found: two queries where there are any."""
     if not runs:
         return []
     numbers = read_numbers(runs)

@@ -326,20 +326,13 @@ def select_measures(*runs: EvaluationRun) -> QuerySet[UtteranceMeasure]:
 
 def find_extremes(runs: list[EvaluationRun], count: int = 6) -> tuple[list[UtteranceMeasure], list[UtteranceMeasure]]:
     """The utterances of lowest and of highest pitch correlation, the most extreme first; none of them in both."""
-    worst, best = (_first_measures(runs, order, count) for order in ("", "-"))
-    apart = {measure.pk for measure in worst}.isdisjoint(measure.pk for measure in best)
-    if apart:
-        return worst, best
-    rising = list(dict.fromkeys([*worst, *reversed(best)]))
+    measured = UtteranceMeasure.objects.filter(run__in=runs, pitch_correlation__isnull=False)
+    # Chosen before anything is joined to them.
+    ends = (measured.order_by(f"{sign}pitch_correlation", f"{sign}pk")[:count].values("pk") for sign in ("", "-"))
+    lowest, highest = (Q(pk__in=chosen) for chosen in ends)
+    rising = list(select_measures(*runs).filter(lowest | highest).order_by("pitch_correlation", "pk"))
     half = (len(rising) + 1) // 2
     return rising[:half], rising[half:][::-1]
-
-
-def _first_measures(runs: list[EvaluationRun], sign: str, count: int) -> list[UtteranceMeasure]:
-    order = (f"{sign}pitch_correlation", f"{sign}pk")
-    # Chosen before anything is joined to them.
-    chosen = UtteranceMeasure.objects.filter(run__in=runs, pitch_correlation__isnull=False).order_by(*order)[:count]
-    return list(select_measures(*runs).filter(pk__in=chosen.values("pk")).order_by(*order))
 
 
 def group_correlations_by_set(runs: list[EvaluationRun]) -> dict[str, list[float]]:

@@ -108,7 +108,11 @@ class SpokenRow:
 
 def list_recognitions(submission: Submission, as_of: datetime | None = None) -> list[RecognitionValues]:
     """Of each recogniser its newest finished run: two queries."""
-    runs = list_newest_finished(RECOGNITION, [submission], as_of)
+    return read_recognitions(list_newest_finished(RECOGNITION, [submission], as_of))
+
+
+def read_recognitions(runs: list[EvaluationRun]) -> list[RecognitionValues]:
+    """What these finished recognitions heard: one query where there are any."""
     numbers = read_numbers(runs)
     return [_read_values(run, list(numbers.get(run.pk, {}).values())) for run in runs]
 

@@ -96,8 +96,9 @@ class EvaluationContext:
         self.submission = submission
         system = submission.system
         self.edition = system.edition
-        corpus = system.edition.corpus if system.edition else system.corpus
-        self.corpus: Corpus | None = corpus or system.corpus
+        self.corpus: Corpus | None = system.corpus
+        if self.edition is not None and self.edition.corpus_id not in {None, system.corpus_id}:
+            self.corpus = self.edition.corpus
 
     @cached_property
     def recipe(self) -> Recipe:

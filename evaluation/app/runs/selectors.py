@@ -46,13 +46,23 @@ def list_newest_finished(
     """
     given = {one.pk: one for one in submissions}
     runs = EvaluationRun.objects.filter(submission__in=list(given), kind=kind.kind, job__state=State.SUCCEEDED)
-    if as_of is not None:
-        runs = runs.filter(job__finished_at__lte=as_of)
-    newest: dict[tuple[int, Any], EvaluationRun] = {}
     related = runs.select_related("job", "data_set__corpus").defer("job__problems", "job__parameters")
-    for run in related.order_by("pk"):
+    found = pick_newest_finished(kind, related.order_by("-pk"), as_of)
+    for run in found:
         run.submission = given[run.submission_id]
-        newest[run.submission_id, getattr(run, kind.counts_by)] = run
+    return found
+
+
+def pick_newest_finished(
+    kind: RunKind, runs: Iterable[EvaluationRun], as_of: datetime | None = None
+) -> list[EvaluationRun]:
+    """Those that count among runs with their jobs, the newest first; as `list_newest_finished` gives them."""
+    newest: dict[tuple[int, Any], EvaluationRun] = {}
+    for run in reversed(list(runs)):
+        if run.kind != kind.kind or run.job is None or run.job.state != State.SUCCEEDED:
+            continue
+        if as_of is None or (run.job.finished_at is not None and run.job.finished_at <= as_of):
+            newest[run.submission_id, getattr(run, kind.counts_by)] = run
     return list(newest.values())
 
 

@@ -332,8 +332,8 @@ def planner(study: Study, form: StudyForm) -> dict[str, Any]:
                 setattr(tried, name, given[name])
         submissions = list(given.get("systems", submissions))
         data_sets = list(given.get("data_sets", data_sets))
-    problems = form_problems or plan_problems(tried, systems=submissions, data_sets=data_sets)
     pool = make_pool(data_sets, {str(one.pk): one for one in submissions})
+    problems = form_problems or plan_problems(tried, systems=submissions, data_sets=data_sets, pool=pool)
     page: dict[str, Any] = {"plan_problems": problems}
     try:
         return page | _effort(tried, [str(one.system) for one in submissions], pool.mean_s)

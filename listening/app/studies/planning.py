@@ -139,13 +139,18 @@ def choose_controls(study: Study, codes: Sequence[str], pool: Sequence[PoolUtter
 
 
 def plan_problems(
-    study: Study, *, systems: Iterable[Submission] | None = None, data_sets: Iterable[DataSet] | None = None
+    study: Study,
+    *,
+    systems: Iterable[Submission] | None = None,
+    data_sets: Iterable[DataSet] | None = None,
+    pool: Pool | None = None,
 ) -> list[str]:
     """Why no design can be made of a plan, as sentences; empty where one can.
 
     Args:
         study: with the numbers to be tried; it need not be saved.
         systems, data_sets: those to be tried; the study's own where none are given.
+        pool: what they hold, with the key of its submission as the code of a system, where it is at hand.
     """
     chosen = list(study.data_sets.all() if data_sets is None else data_sets)
     submissions = heard_submissions(study) if systems is None else {str(one.pk): one for one in systems}
@@ -155,7 +160,7 @@ def plan_problems(
     problems += set_problems(chosen)
     if problems:
         return problems
-    codes, pool = tuple(submissions), make_pool(chosen, submissions)
+    codes, pool = tuple(submissions), pool or make_pool(chosen, submissions)
     try:
         if study.form == Study.Form.RATING:
             choose_trials(study, codes, pool)

@@ -176,6 +176,9 @@ def set_problems(data_sets: Iterable[DataSet]) -> list[str]:
     ]
 
 
+_OF_RECORDINGS = ("name", "speaker__name", "speaker__gender", "pk", "audio", "transcript", "duration_s")
+
+
 def make_pool(data_sets: Iterable[DataSet], systems: Mapping[str, Submission]) -> Pool:
     """Everything that may be heard, in the order of names.
 
@@ -187,25 +190,29 @@ def make_pool(data_sets: Iterable[DataSet], systems: Mapping[str, Submission]) -
     files = SubmittedFile.objects.filter(submission__in=codes, data_set__in=chosen, data_set__role=Role.TRIAL)
     rows = files.order_by("-data_set__name").values_list("submission", "utterance__name", "audio")
     versions = {(codes[submission], name): audio for submission, name, audio in rows}
-    having: dict[str, set[str]] = {}
+    of_name: dict[str, set[str]] = {}
     for code, name in versions:
-        having.setdefault(name, set()).add(code)
+        of_name.setdefault(name, set()).add(code)
+    nobody: frozenset[str] = frozenset()
+    having = {name: frozenset(found) for name, found in of_name.items()}
     named = _named_in_lists(chosen)
     recordings: dict[str, Recording] = {}
     utterances: dict[str, PoolUtterance] = {}
     for data_set in chosen:
         is_trial = data_set.role == Role.TRIAL
         allowed = named.get(data_set.pk)
-        for row in data_set.utterances.exclude(audio="").select_related("speaker").order_by():
-            if allowed is not None and (row.name if is_trial else row.speaker.name) not in allowed:
+        heard = data_set.utterances.exclude(audio="").order_by()
+        # Plain values: there are tens of thousands.
+        for name, speaker, gender, *recording in heard.values_list(*_OF_RECORDINGS):
+            if allowed is not None and (name if is_trial else speaker) not in allowed:
                 continue
-            recordings[row.name] = Recording(row.pk, row.audio, row.transcript, row.duration_s)
-            utterances[row.name] = PoolUtterance(
-                key=row.name,
-                speaker=row.speaker.name,
-                sex="f" if row.speaker.gender == Gender.FEMALE else "m",
+            recordings[name] = Recording(*recording)
+            utterances[name] = PoolUtterance(
+                key=name,
+                speaker=speaker,
+                sex="f" if gender == Gender.FEMALE else "m",
                 role="trial" if is_trial else "enrolment",
-                systems=frozenset(having.get(row.name, ())) if is_trial else frozenset(),
+                systems=having.get(name, nobody) if is_trial else nobody,
             )
     return Pool(tuple(utterances[name] for name in sorted(utterances)), recordings, versions)
 

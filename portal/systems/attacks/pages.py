@@ -17,10 +17,11 @@ from django.http import Http404, HttpRequest
 
 from anonymization.app.models import AnonymizationRun
 from common.tables import Cell, Row, Table
-from evaluation.app.attacks.selectors import AttackValues, VoiceFigures, list_attacks
+from evaluation.app.attacks.selectors import AttackValues, VoiceFigures, list_attacks, read_attacks
+from evaluation.app.models import EvaluationRun
 from evaluation.app.objective.selectors import estimator_of
 from evaluation.app.runs.kinds import ATTACK, ENGINE_KINDS, RECOGNITION
-from evaluation.app.runs.selectors import group_unfinished, list_runs
+from evaluation.app.runs.selectors import group_unfinished, list_runs, pick_newest_finished
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
 from evaluation.metrics.catalogue import find_metric
 from evaluation.scoring.values import ATTACKS, AVERAGE, Basis, Number, ObjectiveValues
@@ -90,20 +91,20 @@ def portal_evaluation_sections(view: View, uploaded: ObjectiveValues | None) -> 
         uploaded: the numbers of the submission's own files, where it belongs to an edition.
     """
     every = list_runs(view.submission, *(one.kind for one in ENGINE_KINDS))
-    found = {ATTACK.kind: partial(_attacked, view, uploaded), RECOGNITION.kind: partial(recognised, view)}
+    found = {ATTACK: partial(_attacked, view, uploaded), RECOGNITION: partial(recognised, view)}
     sections: dict[str, Any] = {}
-    for name, kind in (("attack_section", ATTACK.kind), ("recognition_section", RECOGNITION.kind)):
-        of_kind = [run for run in every if run.kind == kind]
-        shown = found[kind]() if of_kind else {}
+    for name, kind in (("attack_section", ATTACK), ("recognition_section", RECOGNITION)):
+        of_kind = [run for run in every if run.kind == kind.kind]
+        shown = found[kind](pick_newest_finished(kind, of_kind, view.as_of))
         runs = group_unfinished(of_kind) if of_kind and view.is_own else None
         if shown or runs is not None or view.is_organizer:
             sections[name] = shown | {"runs": runs, "is_organizer": view.is_organizer}
     return sections
 
 
-def _attacked(view: View, uploaded: ObjectiveValues | None) -> dict[str, Any]:
+def _attacked(view: View, uploaded: ObjectiveValues | None, runs: list[EvaluationRun]) -> dict[str, Any]:
     """The short form for the page of a system."""
-    found = list_attacks(view.submission, as_of=view.as_of)
+    found = read_attacks(view.submission, runs)
     if not found:
         return {}
     attackers, estimator = list_attackers(found, uploaded), estimator_for(view)

@@ -16,6 +16,7 @@ from django.core.paginator import Page, Paginator
 from django.http import Http404, HttpRequest
 
 from common.tables import Cell, Group, Row, Table
+from evaluation.app.models import EvaluationRun
 from evaluation.app.recognition.selectors import (
     RecognitionValues,
     SpokenRow,
@@ -23,6 +24,7 @@ from evaluation.app.recognition.selectors import (
     WordRow,
     align_texts,
     list_recognitions,
+    read_recognitions,
     read_utterances,
 )
 from evaluation.app.runs.kinds import RECOGNITION
@@ -106,9 +108,9 @@ def recognition_page(request: HttpRequest, view: View) -> dict[str, Any]:
     }
 
 
-def recognised(view: View) -> dict[str, Any]:
+def recognised(view: View, runs: list[EvaluationRun]) -> dict[str, Any]:
     """The short form for the page of a system."""
-    found = list_recognitions(view.submission, as_of=view.as_of)
+    found = read_recognitions(runs)
     if not found:
         return {}
     return {"tables": [words_table(one, short=True) for one in found], "has_utterances": view.is_own}

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import Error, connection
 
-from portal.jobs.periodic_tasks import run_due_tasks
+from portal.jobs.periodic_tasks import start_due_tasks
 from portal.jobs.sweeper import sweep
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         while not stopping.is_set():
             try:
                 sweep()
-                run_due_tasks()
+                start_due_tasks()
             except Error as error:
                 log.warning("The database did not answer (%s); trying again.", error)
                 connection.close()
