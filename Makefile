@@ -31,7 +31,7 @@ PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-link
 ORDERED := $(if $(filter output-sync,$(.FEATURES)),--output-sync=line)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test compiled test-embedded test-processes test-services test-slow test-random lint bench models clean requirements browser
+.PHONY: help demo run test compiled test-embedded test-processes test-services test-slow test-random lint audit bench models clean requirements browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,12 @@ lint: $(VENV)/dev ## check style, types, import contracts and migrations
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@PORTAL_DATA_DIR=$$(mktemp -d) $(BIN)/python manage.py makemigrations --check --dry-run
+
+# In an environment of its own: what it needs is no part of the portal, and no test waits for it.
+audit: $(VENV)/bin/python ## look the pinned packages up among known vulnerabilities, where that list can be reached
+	@test -x $(VENV)/audit/bin/pip-audit || { $(BIN)/python -m venv $(VENV)/audit && $(VENV)/audit/bin/python -m pip install \
+		--quiet --disable-pip-version-check --no-compile --retries 1 pip-audit==2.10.1; } 2>/dev/null || true
+	@$(BIN)/python .ci/audit.py $(VENV)/audit/bin/pip-audit requirements.txt requirements-dev.txt
 
 bench: $(VENV)/dev ## measure speed as ratios to a yardstick in the same run
 	@echo "Measuring speed; this takes some minutes"
