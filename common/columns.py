@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from common import text_files
 from common.problems import Problem, ProblemList, Severity
 from common.text_files import Source, read_text_file, source_name
 
@@ -100,6 +101,7 @@ def _plain_bytes(source: Source) -> bytearray | None:
     """The bytes of a file of plain ASCII lines, followed by zeros; None for anything else."""
     if not isinstance(source, Path):
         return None
+    text_files.on_reading(source)
     try:
         size = source.stat().st_size
         data = bytearray(size + LONGEST_LINE_BYTES)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
@@ -16,6 +17,10 @@ from common.problems import Problem, Severity
 
 Source = Path | TextIO
 LONGEST_LINE = 100_000  # characters: more than any listing or table has, and little to whatever looks at a line
+
+
+# Told of each file that is read: who is to say at which one a process ended sets it there.
+on_reading: Callable[[Path], None] = lambda path: None  # noqa: ARG005, E731
 
 
 def source_name(source: Source) -> str:
@@ -36,6 +41,7 @@ def read_text_file(source: Source, name: str | None = None) -> tuple[str, list[P
     name = name or source_name(source)
     if not isinstance(source, Path):
         return _tidy(source.read(), name)
+    on_reading(source)
     try:
         if not stat.S_ISREG(source.stat().st_mode):
             return "", [Problem("not-a-file", name, "a text file", "a folder, pipe or device", "Put a file there.")]

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from common import text_files
 from common.errors import MetricInputError
 from common.problems import Problem, ProblemList, Severity
 from evaluation.formats.results import KINDS, Gender, NumberIdentity, ReportedNumber
@@ -268,6 +269,7 @@ def read_matrix(path: Path, name: str) -> NDArray[np.float64]:
                 )
             if path.stat().st_size - file.tell() != math.prod(shape) * kind.itemsize:
                 raise MetricInputError(f"{name}: expected {math.prod(shape)} numbers, found another size.")
+        text_files.on_reading(path)
         matrix: NDArray[np.float64] = np.load(path, allow_pickle=False).astype(np.float64)
     except (OSError, ValueError) as error:
         if isinstance(error, MetricInputError):

@@ -6,7 +6,6 @@ marked with its name, one that dies is started again, and one signal ends all of
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import signal
@@ -18,18 +17,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from django.core.management import CommandError, call_command
 from django.db import Error
+
+from common.child_process import end_with_parent
 
 # What libraries bring and no page asks for; to compress it would take half of the time of a start.
 UNUSED_STATIC_FILES = ["flags", "rest_framework"]
 PATIENCE_S = 25.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 STEADY_AFTER_S = 60.0
-PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def prepare() -> None:
@@ -162,7 +162,7 @@ class Supervisor:
             text=True,
             errors="replace",
             start_new_session=True,
-            preexec_fn=_end_with_parent,
+            preexec_fn=partial(end_with_parent, signal.SIGTERM),
         )
         process.started_at = now
         threading.Thread(target=self._echo, args=(process, process.running), daemon=True).start()
@@ -195,12 +195,6 @@ def _kill_group(process: subprocess.Popen[str]) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _end_with_parent() -> None:
-    """In a new process, on Linux: be asked to end should the supervisor be killed."""
-    if _libc:
-        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _how(code: int) -> str:

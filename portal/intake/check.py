@@ -19,6 +19,7 @@ from typing import BinaryIO
 
 from common.memory import format_size
 from common.problems import Problem
+from common.progress import Progress, ignore_progress
 from portal.intake.archives.limits import LARGEST_DOCUMENT_BYTES, LARGEST_SPEECH_BYTES, ArchiveRefused, Member
 from portal.intake.archives.reading import read_archive, read_folder
 from portal.intake.contents import Content, classify
@@ -30,13 +31,11 @@ from portal.intake.speech import InspectedSpeech, Inspection, inspect_speech
 from portal.intake.utterances import Names, Placed, RollCall, missing_findings
 
 READING, RESULTS, MISSING = "Reading the archive", "Reading results", "Looking for what is missing"
+MOST_THREADS = 4
 _IN_FLIGHT_BYTES = 2 * LARGEST_SPEECH_BYTES
 _BATCH_BYTES, _BATCH_FILES = 2**20, 64
 _MOST_WAITING = 8  # batches
-_MOST_THREADS = 4
 _OTHERS_NAMED = 3
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +64,8 @@ class ArchiveCheck:
         name: the archive as its owner knows it.
         documents: an empty folder; files that are not speech lie there afterwards under their paths in the archive.
         progress: is told stage, how many speech files are done, and how many there should be (0 where unknown).
+        look_at: is told each file that a thread reads or inspects from now on, and the empty text after it.
+        threads: that inspect speech.
 
     Attributes:
         paths: of the documents that came.
@@ -75,13 +76,20 @@ class ArchiveCheck:
     """
 
     def __init__(
-        self, name: str, expected: ExpectedSubmission, documents: Path, progress: Progress = lambda *_: None
+        self,
+        name: str,
+        expected: ExpectedSubmission,
+        documents: Path,
+        progress: Progress = ignore_progress,
+        look_at: Callable[[str], None] = ignore_progress,
+        threads: int = MOST_THREADS,
     ) -> None:
         self._name, self._expected, self._documents = name, expected, documents
         self.paths: list[str] = []
         self.refusal: Problem | None = None
         self._sound: deque[FoundSpeech | FoundDocument] = deque()
-        self._progress = progress
+        self._progress, self._look_at = progress, look_at
+        self._threads = max(1, min(threads, os.cpu_count() or 1))
         self._names = Names(expected)
         self._roll = RollCall(expected)
         self._found = FindingList(expected.data_sets)
@@ -100,7 +108,7 @@ class ArchiveCheck:
                 if source.is_dir()
                 else read_archive(source, name=self._name, limits=limits, report=report)
             )
-            for placed, inspection in _in_order(self._speech_files(members), self._inspect):
+            for placed, inspection in _in_order(self._speech_files(members), self._inspect, self._threads):
                 self._take(placed, inspection)
                 while self._sound:
                     yield self._sound.popleft()
@@ -162,12 +170,15 @@ class ArchiveCheck:
     def _speech_files(self, members: Iterator[tuple[Member, BinaryIO]]) -> Iterator[tuple[Placed, bytes]]:
         """Each speech file that belongs to the edition with its bytes; any other file is dealt with on the way."""
         for member, stream in members:
+            self._look_at(member.path)
             self._files += 1
             content = classify(member.path)
             if content is Content.SPEECH:
                 if placed := self._place(member):
                     if member.size <= LARGEST_SPEECH_BYTES:
-                        yield placed, stream.read()
+                        data = stream.read()
+                        self._look_at("")
+                        yield placed, data
                     else:
                         self._take(placed, Inspection(None, (_too_large(member, LARGEST_SPEECH_BYTES),)))
             elif content in LARGEST_DOCUMENT_BYTES:
@@ -188,7 +199,10 @@ class ArchiveCheck:
 
     def _inspect(self, placed: Placed, data: bytes) -> Inspection:
         original = self._expected.utterances.get(placed.utterance) or ExpectedUtterance(placed.utterance)
-        return inspect_speech(data, file=placed.path, expected=original, rate_hz=self._rate_hz)
+        self._look_at(placed.path)
+        inspection = inspect_speech(data, file=placed.path, expected=original, rate_hz=self._rate_hz)
+        self._look_at("")
+        return inspection
 
     def _take(self, placed: Placed, inspection: Inspection) -> None:
         kept, findings = self._roll.call(placed, inspection)
@@ -236,7 +250,7 @@ class ArchiveCheck:
 
 
 def _in_order(
-    files: Iterator[tuple[Placed, bytes]], inspect: Callable[[Placed, bytes], Inspection]
+    files: Iterator[tuple[Placed, bytes]], inspect: Callable[[Placed, bytes], Inspection], threads: int
 ) -> Iterator[tuple[Placed, Inspection]]:
     """Inspect in threads while the next files are read; as many as `_IN_FLIGHT_BYTES` allow are in memory."""
 
@@ -245,7 +259,7 @@ def _in_order(
 
     waiting: deque[tuple[int, Future[list[tuple[Placed, Inspection]]]]] = deque()
     in_flight = 0
-    pool = ThreadPoolExecutor(max(1, min(_MOST_THREADS, os.cpu_count() or 1)), thread_name_prefix="inspect-speech")
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="inspect-speech")
     try:
         for size, batch in _in_batches(files):
             waiting.append((size, pool.submit(inspect_all, batch)))

@@ -18,7 +18,7 @@ from anonymization.methods.voices.files import read_targets
 from common.problems import Problem, Severity
 from evaluation.formats.results import NumberIdentity
 from evaluation.formats.scores import TrialTable, read_trial_table
-from evaluation.protocols.recipes import Recipe
+from evaluation.protocols.recipes import Recipe, RecipeError
 from evaluation.scoring.detection import measure_similarity, similarity_sets
 from evaluation.scoring.results.folders import SystemResults, read_results
 from evaluation.scoring.results.score_files import TrialLookup
@@ -97,7 +97,11 @@ def result_problems(
         return
     elsewhere = [path for path in paths if not (folder / path).is_file()]
     here = [path for path in paths if path not in elsewhere]
-    systems = read_submitted_results(folder, here, recipe, _trial_lookup(trials))
+    try:
+        systems = read_submitted_results(folder, here, recipe, _trial_lookup(trials))
+    except RecipeError as error:  # files of another edition
+        yield describe("foreign-results", "the archive", edition=recipe.title, found=str(error).partition(":")[0])
+        return
     if len(systems) > 1:
         names = ", ".join(one.system for one in systems[:5])
         yield describe("several-results", "the archive", found=f"{len(systems)}: {names}")

@@ -10,6 +10,7 @@ import os
 import tempfile
 import time
 from collections import deque
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -17,13 +18,17 @@ from typing import Any, TypeVar
 
 from django.db import transaction
 
+from common import text_files
+from common.child_process import Child, ChildEnded, ChildLimits, How, run_in_child
 from common.problems import Severity
+from common.progress import sparse_progress
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import DataSet, Edition, Utterance
 from portal.core.mail import render_mail
 from portal.core.storage import store_bytes
-from portal.intake.check import ArchiveCheck, FoundDocument, FoundSpeech
+from portal.intake.check import MOST_THREADS, ArchiveCheck, FoundDocument, FoundSpeech
 from portal.intake.contents import Content, classify
+from portal.intake.expectation import ExpectedSubmission
 from portal.intake.report import WHOLE_SUBMISSION, Finding, IntakeReport
 from portal.intake.sentences import describe
 from portal.jobs.kinds import JobFailure, job_kind
@@ -48,6 +53,19 @@ BATCH = 500
 ENCODERS, ENCODED_AT_ONCE = 4, 16
 MEGABYTE = 10**6
 EXAMPLES_IN_MAIL = 10
+# What the check of an archive may use. Honest ones take a tenth of the processor time and less than half of the memory.
+CPU_S, CPU_S_PER_MEGABYTE = 10.0, 5.0
+MEMORY_BYTES = 1 << 30
+SLOWEST, SLOWEST_START_S = 10, 60.0  # by the clock: on a busy machine, with a slow disk
+MOST_DEATHS = 3
+ENDED = {
+    How.CPU: "cannot-be-read/cpu",
+    How.MEMORY: "cannot-be-read/memory",
+    How.TIME: "cannot-be-read/time",
+    How.DIED: "cannot-be-read/died",
+}
+_TOLD_OF_SPEECH = ("audio", "received_as", "samples", "rate_hz", "converted_from")
+_TOLD_OF_DOCUMENTS = ("path", "kind", "key", "bytes")
 Row = TypeVar("Row", SubmittedFile, SubmittedDocument)
 
 
@@ -141,6 +159,25 @@ class StagedFiles:
         kind = kinds(found.content.value) if found.content.value in kinds.values else kinds.OTHER
         self.documents[found.path] = SubmittedDocument(path=found.path, kind=kind, key=key, bytes=size)
 
+    def told(self) -> dict[str, Any]:
+        """What was staged, as JSON can hold it."""
+        speech = [[*place, *(getattr(row, name) for name in _TOLD_OF_SPEECH)] for place, row in self.speech.items()]
+        documents = [[getattr(row, name) for name in _TOLD_OF_DOCUMENTS] for row in self.documents.values()]
+        return {"speech": speech, "documents": documents, "staged": self.staging.staged()}
+
+    @classmethod
+    def from_told(cls, staging: Staging, told: Mapping[str, Any]) -> StagedFiles:
+        """What another process has staged in the same folder, as `told` says."""
+        found = cls(staging)
+        staging.adopt(told["staged"])
+        for data_set, utterance, *values in told["speech"]:
+            speech = SubmittedFile(**dict(zip(_TOLD_OF_SPEECH, values, strict=True)))
+            found.speech[data_set, utterance] = speech
+        for values in told["documents"]:
+            document = SubmittedDocument(**dict(zip(_TOLD_OF_DOCUMENTS, values, strict=True)))
+            found.documents[document.path] = document
+        return found
+
     def wait(self, most: int = 0) -> None:
         """Wait until at most so many recordings are still being encoded."""
         while len(self._encoding) > most:
@@ -166,23 +203,17 @@ def _check(
     if (twin := _find_twin(submission, upload.sha256)) is not None:
         return _refused(upload.file_name, edition, "same-archive", twin=twin), StagedFiles(staging)
     expected = describe_requirements(edition, context.progress)
-    check = ArchiveCheck(upload.file_name, expected, staging.documents, context.progress)
-    with StagedFiles(staging) as staged, closing(check.read(upload_path(upload))) as sound:
-        for found in sound:
-            if isinstance(found, FoundSpeech):
-                staged.keep_speech(found)
-            else:
-                staged.keep_document(found)
-        staged.wait()
-    if staging.reused:
-        context.note(f"{staging.reused} recordings that an earlier attempt had kept were found again.")
-    beside = [] if check.refusal else inheritance.documents_beside(check.paths)
-    copy_documents(beside, staging.documents)
-    paths = [one.path for one in beside]
-    with tempfile.TemporaryDirectory(prefix="trials-") as folder:
-        has_scores = any(classify(path) is Content.SCORES for path in (*check.paths, *paths))
-        trials = write_trials(edition, Path(folder)) if has_scores else {}
-        return check.report(inheritance.by_data_set(), paths, trials), staged
+    deaths = 0
+    while True:
+        try:
+            return read_apart(context, submission, edition, expected, inheritance, is_careful=deaths > 0)
+        except ChildEnded as ended:
+            deaths += 1
+            places = ", ".join(ended.places) or upload.file_name
+            context.note(f"The process that reads the archive was ended at {places}: {ended.how}.")
+            if ended.how in (How.CPU, How.MEMORY) or deaths == MOST_DEATHS:
+                said = {"places": places, "deaths": deaths}
+                return _refused(upload.file_name, edition, ENDED[ended.how], **said), StagedFiles(staging)
 
 
 def _refused(file_name: str, edition: Edition, kind: str, **values: Any) -> IntakeReport:
@@ -195,6 +226,76 @@ def _find_twin(submission: Submission, sha256: str) -> Submission | None:
     """The newest version of the system that was accepted with the same bytes, and stands."""
     earlier = submission.system.submissions.filter(version__lt=submission.version, upload__sha256=sha256)
     return earlier.exclude(state__in=UNCOUNTED).order_by("-version").first()
+
+
+# Reading in a process of its own -------------------------------------------------------------------
+def read_apart(
+    context: JobContext,
+    submission: Submission,
+    edition: Edition,
+    expected: ExpectedSubmission,
+    inheritance: Inheritance,
+    *,
+    is_careful: bool = False,
+) -> tuple[IntakeReport, StagedFiles]:
+    """Read the archive in a process of its own, which a hostile one may hang or crash.
+
+    Args:
+        is_careful: with one thread, so that it is known at which file the process ends.
+
+    Raises:
+        ChildEnded: as `run_in_child`.
+    """
+    upload, staging = submission.upload, Staging(submission)
+    assert upload is not None  # noqa: S101 - `_check` has looked
+
+    def work(child: Child) -> dict[str, Any]:
+        text_files.on_reading = lambda path: child.look_at(_name_in_archive(path, staging.documents))
+        check = ArchiveCheck(
+            upload.file_name,
+            expected,
+            staging.documents,
+            sparse_progress(child.say),
+            child.look_at,
+            threads=1 if is_careful else MOST_THREADS,
+        )
+        with StagedFiles(staging) as staged, closing(check.read(upload_path(upload))) as sound:
+            for found in sound:
+                if isinstance(found, FoundSpeech):
+                    staged.keep_speech(found)
+                else:
+                    staged.keep_document(found)
+            staged.wait()
+        child.look_at("")
+        beside = [] if check.refusal else inheritance.documents_beside(check.paths)
+        copy_documents(beside, staging.documents)
+        paths = [one.path for one in beside]
+        has_scores = any(classify(path) is Content.SCORES for path in (*check.paths, *paths))
+        trials = {name: Path(path) for name, path in child.ask().items()} if has_scores else {}
+        report = check.report(inheritance.by_data_set(), paths, trials)
+        return {"report": report.to_json(), "reused": staging.reused, **staged.told()}
+
+    with tempfile.TemporaryDirectory(prefix="trials-") as folder:
+        told = run_in_child(
+            work,
+            child_limits(upload.size),
+            check=context.check,
+            hear=context.progress,
+            answer=lambda: {name: str(path) for name, path in write_trials(edition, Path(folder)).items()},
+        )
+    if told["reused"]:
+        context.note(f"{told['reused']} recordings that an earlier attempt had kept were found again.")
+    return IntakeReport.from_json(told["report"]), StagedFiles.from_told(staging, told)
+
+
+def child_limits(archive_bytes: int) -> ChildLimits:
+    """What the check of an archive of this size may use: it grows with the size, as an honest one does."""
+    cpu_s = CPU_S + CPU_S_PER_MEGABYTE * archive_bytes / MEGABYTE
+    return ChildLimits(cpu_s, MEMORY_BYTES, SLOWEST * cpu_s + SLOWEST_START_S)
+
+
+def _name_in_archive(path: Path, documents: Path) -> str:
+    return str(path.relative_to(documents)) if path.is_relative_to(documents) else path.name
 
 
 # Keeping what came of it ---------------------------------------------------------------------------

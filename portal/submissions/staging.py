@@ -11,7 +11,7 @@ import io
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
@@ -88,6 +88,14 @@ class Staging:
                 size += file.write(chunk)
         path = draft.replace(self.folder / f"{digest.hexdigest()}{DOCUMENT_SUFFIX}")
         return self._stage(path, digest.hexdigest(), DOCUMENT_SUFFIX), size
+
+    def staged(self) -> dict[str, str]:
+        """The names of the files that were staged, by their keys: what another process needs to promote them."""
+        return {key: path.name for key, path in self._staged.items()}
+
+    def adopt(self, staged: Mapping[str, str]) -> None:
+        """Take over what another process has staged in the same folder, as `staged` names it."""
+        self._staged |= {key: self.folder / Path(name).name for key, name in staged.items()}
 
     def promote(self, keys: Collection[str], progress: Callable[[int, int], None]) -> None:
         """Move what was staged in this attempt under these keys to the portal's files; others stay behind."""

@@ -26,12 +26,12 @@ UNPACKED_BYTES_FOR_PACKED = 4  # where an edition takes larger archives than usu
 LARGEST_SPEECH_BYTES = 64 * MEGABYTE
 # By `portal.intake.contents.Content`.
 LARGEST_DOCUMENT_BYTES = {
-    "results": 16 * MEGABYTE,
+    "results": 4 * MEGABYTE,
     "scores": 256 * MEGABYTE,
     "hypotheses": 256 * MEGABYTE,
     "similarity": 64 * MEGABYTE,
     "description": 64 * MEGABYTE,
-    "targets": 64 * MEGABYTE,
+    "targets": 8 * MEGABYTE,
 }
 
 

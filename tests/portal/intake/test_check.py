@@ -301,7 +301,7 @@ def test_speech_in_memory_stays_bounded_and_in_order():
             read.append(str(number))
             yield Placed(f"{number}.wav", str(number), ("all",)), bytes(100_000)
 
-    for placed, _ in _in_order(files(), lambda _placed, _data: Inspection(None, ())):
+    for placed, _ in _in_order(files(), lambda _placed, _data: Inspection(None, ()), 4):
         handed.append(placed.utterance)
         most = max(most, len(read) - len(handed))
     assert handed == read

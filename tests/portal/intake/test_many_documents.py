@@ -32,3 +32,8 @@ def test_some_systems_are_read_and_named(tmp_path):
     found = dict(checked(tmp_path, paths))
     assert found["several-results"].startswith("20: ")
     assert "missing-file" in found
+
+
+def test_result_file_of_another_edition_is_a_problem(tmp_path):
+    [problem] = checked(tmp_path, ["T1/result_for_rank_anon"])
+    assert problem == ("foreign-results", "T1/result_for_rank_anon, a file of another edition")

@@ -1,7 +1,11 @@
 """The check of an archive as a job, on real archives of tones: what is kept, what is inherited, what is left behind."""
 
+import hashlib
 import io
 import os
+import re
+import signal
+import threading
 import zipfile
 from pathlib import Path
 
@@ -11,10 +15,12 @@ from django.core.files.storage import default_storage
 from django.db import connection
 from django.utils import timezone
 
+from common.child_process import ChildFailedError, ChildLimits
 from portal.core.models import AuditEvent
 from portal.core.storage import load_audio
+from portal.intake import check as check_module
 from portal.jobs.models import Job, State
-from portal.jobs.runner import JobReleased, execute
+from portal.jobs.runner import JobCancelled, JobReleased, execute
 from portal.jobs.services import request_cancel
 from portal.submissions import handlers, services, staging
 from portal.submissions.handlers import StagedFiles, run_intake
@@ -421,17 +427,18 @@ def test_edition_without_corpus_expects_no_speech(accepted):
 
 
 @pytest.fixture
-def encoded(monkeypatch):
-    """The samples of each recording that was encoded."""
-    made = []
+def encoded(monkeypatch, tmp_path):
+    """The hash of the samples of each recording that was encoded, in whatever process."""
+    made = tmp_path / "encoded"
     original = staging.write_flac16
 
     def encode(file, samples, rate_hz):
-        made.append(samples.tobytes())
+        with made.open("a") as list_of_hashes:
+            list_of_hashes.write(f"{hashlib.sha256(samples).hexdigest()}\n")
         original(file, samples, rate_hz)
 
     monkeypatch.setattr(staging, "write_flac16", encode)
-    return made
+    return lambda: made.read_text().split()
 
 
 def stop_after(monkeypatch, count, error):
@@ -441,11 +448,20 @@ def stop_after(monkeypatch, count, error):
 
     def keep(self, *given):
         if len(kept) == count:
-            raise error
+            raise RuntimeError
         kept.append(1)
         original(self, *given)
 
+    read_apart = handlers.read_apart
+
+    def read(*given, **named):
+        try:
+            return read_apart(*given, **named)
+        except ChildFailedError:
+            raise error from None
+
     monkeypatch.setattr(StagedFiles, "keep_speech", keep)
+    monkeypatch.setattr(handlers, "read_apart", read)
 
 
 def test_interrupted_check_continues_and_encodes_nothing_twice(team, members, encoded, monkeypatch):
@@ -453,10 +469,10 @@ def test_interrupted_check_continues_and_encodes_nothing_twice(team, members, en
     with monkeypatch.context() as patch:
         stop_after(patch, 5, JobReleased())
         assert execute(submission.job_id).state == State.WAITING
-    assert len(encoded) == 5
+    assert len(encoded()) == 5
     check(submission)
     assert (submission.state, len(contents(submission))) == (ACCEPTED, len(members))
-    assert len(encoded) == len(set(encoded)) == len(members)
+    assert len(encoded()) == len(set(encoded())) == len(members)
     texts = list(submission.job.events.values_list("text", flat=True))
     assert "5 recordings that an earlier attempt had kept were found again." in texts
 
@@ -470,7 +486,7 @@ def test_staged_file_that_is_not_whole_is_made_again(team, members, encoded, mon
     damaged = sorted(folder.glob("*.flac"))[0]
     damaged.write_bytes(damaged.read_bytes()[:100])
     check(submission)
-    assert (submission.state, len(encoded)) == (ACCEPTED, len(members) + 1)
+    assert (submission.state, len(encoded())) == (ACCEPTED, len(members) + 1)
     for file in submission.files.all():
         assert load_audio(file.audio)[0].size == file.samples
 
@@ -487,14 +503,13 @@ def test_withdrawing_ends_the_check_and_leaves_nothing(team, members, monkeypatc
     submission = submit(team, members)
     before = files_on_disk()
 
-    original = StagedFiles.keep_speech
+    original = handlers.run_in_child
 
-    def keep(self, *given):
-        if Submission.objects.get(pk=submission.pk).state == CHECKING:
-            withdraw(submission=submission, by=None, relation=Relation.TEAM)
-        original(self, *given)
+    def run(*given, **named):
+        withdraw(submission=submission, by=None, relation=Relation.TEAM)
+        return original(*given, **named)
 
-    monkeypatch.setattr(StagedFiles, "keep_speech", keep)
+    monkeypatch.setattr(handlers, "run_in_child", run)
     check(submission)
     assert (submission.state, submission.files.count(), submission.report) == (WITHDRAWN, 0, "")
     assert files_on_disk() == before - {upload_path(submission.upload)}
@@ -513,6 +528,85 @@ def test_scheduler_tidies_up_after_a_withdrawn_check_and_nothing_else(team, memb
     assert staging.folders() == [staging.Staging(waiting).folder]
     assert upload_path(waiting.upload).exists()
     assert not upload_path(withdrawn.upload).exists()
+
+
+# What would hang, fill or crash its reader ---------------------------------------------------------
+
+
+def hang(*_):
+    re.fullmatch(r"(a+)+", "a" * 60 + "b")  # as a pattern of before: it holds the interpreter for years
+
+
+def fill(*_):
+    return [bytearray(1 << 26) for _ in range(100)]
+
+
+def crash(*_):
+    os.kill(os.getpid(), signal.SIGSEGV)
+    threading.Event().wait()  # another thread may be the one that gets the signal
+
+
+def hear_in_child(monkeypatch, inspect):
+    """Something else than the usual becomes of one recording."""
+    original = check_module.inspect_speech
+
+    def inspect_speech(data, *, file, **named):
+        return inspect() if file.endswith("s0-001.wav") else original(data, file=file, **named)
+
+    monkeypatch.setattr(check_module, "inspect_speech", inspect_speech)
+
+
+@pytest.mark.parametrize(
+    ("inspect", "code", "found", "starts"),
+    [
+        (hang, "cannot-be-read", "takes longer, last at", 1),
+        (fill, "cannot-be-read", "takes more, last at", 1),
+        (crash, "cannot-be-read", "ended the process that reads it 3 times, last at wav/tones-s0-001.wav.", 3),
+    ],
+)
+def test_archive_that_would_end_its_reader_is_refused_with_the_file(
+    team, members, monkeypatch, inspect, code, found, starts
+):
+    hear_in_child(monkeypatch, inspect)
+    monkeypatch.setattr(handlers, "child_limits", lambda _: ChildLimits(1, 1 << 28, 60))
+    submission = submit(team, members)
+    before = files_on_disk()
+    check(submission)
+    assert (submission.state, codes(submission)) == (REFUSED, {code: 1})
+    [cause] = submission.report_summary
+    assert found in cause["examples"][0]
+    assert "s0-001.wav" in cause["examples"][0]
+    assert (
+        submission.job.events.filter(text__startswith="The process that reads the archive was ended at").count()
+        == starts
+    )
+    assert files_on_disk() - before == {Path(default_storage.path(submission.report))}
+
+
+def test_cancelled_check_ends_what_hangs(team, members, monkeypatch):
+    hear_in_child(monkeypatch, hang)
+    original, asked = handlers.run_in_child, []
+
+    def run(work, limits, *, check, **named):
+        def cancel():
+            asked.append(1)
+            if len(asked) == 3:
+                raise JobCancelled
+            check()
+
+        return original(work, limits, check=cancel, **named)
+
+    monkeypatch.setattr(handlers, "run_in_child", run)
+    submission = submit(team, members)
+    assert execute(submission.job_id).state == State.CANCELLED
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)  # no child is left
+
+
+def test_limits_of_a_check_grow_with_the_archive():
+    small, large = handlers.child_limits(0), handlers.child_limits(100 * 10**6)
+    assert (small.cpu_s, large.cpu_s) == (10, 510)
+    assert (small.time_s, large.time_s) == (160, 5160)
 
 
 def test_second_end_of_a_check_changes_nothing(team, members):

@@ -1,0 +1,171 @@
+"""Twenty hostile archives and a good one after them, on a portal with two workers: how long does the good one wait?
+
+Run from the root of the repository: ``python -m benchmarks.hostile_archives``. Starts a portal of its own in a folder
+that is removed again. The good archive must be accepted within two minutes and every hostile one refused; the page
+that tells whether the portal is ready is asked all the while, and the memory of the worker with all its processes is
+summed up, what they share counted once.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+BUDGET_S = 120
+BUDGET_MB = 500
+PATIENCE_S = 900
+ADDRESS = "127.0.0.1:8931"
+ROOT = Path(__file__).parents[1]
+STAMP = "exp/results-2022-07-01-10-00-00"
+DETECTION = f"{STAMP}/ASV-libri_dev_enrolls_anon-libri_dev_trials_f_anon"
+MEGABYTE = 10**6
+FROM_TESTS = (
+    *("bomb_gzip", "zip_quoted_overlap", "gzip_of_empty_streams"),
+    *("xz_with_huge_dictionary", "bomb_zip_of_many", "bzip2_of_empty_streams", "bomb_zip_lzma"),
+)
+
+
+def main() -> int:
+    """Print the figures; the exit status is 1 where one misses its budget."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {"PORTAL_DATA_DIR": folder, "DJANGO_SETTINGS_MODULE": "portal.config.settings"}
+        import django
+
+        django.setup()
+        from django.core.management import call_command
+
+        call_command("migrate", verbosity=0)
+        with _portal() as portal:
+            return _measure(portal)
+
+
+def _measure(portal: subprocess.Popen[bytes]) -> int:
+    from portal.submissions.models import Submission
+    from tests.portal.archives import anonymised, submit
+    from tests.portal.factories import make_corpus, make_edition, make_team
+
+    edition = make_edition(make_corpus(speakers=4, utterances=8), scores_required=False)
+    team = make_team(edition)
+    begun = time.monotonic()
+    sent = {name: submit(team, data, file_name=f"{name}.zip") for name, data in _hostile_archives()}
+    good = submit(make_team(edition), anonymised(edition.corpus), file_name="good.zip")
+    print(f"{len(sent)} hostile archives, then the good one, sent within {time.monotonic() - begun:.1f} s", flush=True)
+    begun, taken = time.monotonic(), {}
+    ready, most_mb = [], 0.0
+    open_states = (Submission.State.RECEIVED, Submission.State.CHECKING)
+    while time.monotonic() - begun < PATIENCE_S:
+        ready.append(_is_ready())
+        most_mb = max(most_mb, _worker_mb(portal.pid))
+        for name, submission in [*sent.items(), ("good", good)]:
+            submission.refresh_from_db(fields=["state", "report_summary"])
+            if submission.state not in open_states:
+                taken.setdefault(name, time.monotonic() - begun)
+        if len(taken) == len(sent) + 1:
+            break
+        time.sleep(0.5)
+    refused = [name for name, one in sent.items() if one.state == Submission.State.REFUSED]
+    for name, submission in sent.items():
+        said = next((row for row in submission.report_summary if row["severity"] == "error"), {"examples": ["nothing"]})
+        print(f"{taken.get(name, PATIENCE_S):6.1f} s {submission.state:9} {name:26} {said['examples'][0][:130]}")
+    good_s = taken.get("good", PATIENCE_S)
+    print(f"{good_s:6.1f} s {good.state:9} the good one; ready {sum(ready)} of {len(ready)} times; {most_mb:.0f} MB")
+    is_sound = good.state not in (*open_states, Submission.State.REFUSED) and len(refused) == len(sent) and all(ready)
+    print(f"good after {good_s:.0f} s (budget {BUDGET_S} s), {most_mb:.0f} MB (budget {BUDGET_MB} MB)")
+    return int(not is_sound or good_s > BUDGET_S or most_mb > BUDGET_MB)
+
+
+def _hostile_archives() -> Iterator[tuple[str, bytes]]:
+    """Small archives that take long to read, or once did."""
+    from tests.portal.hostile.corpus import ARCHIVES
+
+    scores = "".join(f"{number % 40} u{number:07d} {number % 97}.5\n" for number in range(100_000))
+    documents = {
+        "digits": {f"{STAMP}/results.txt": f"EER: {'1' * 3 * MEGABYTE}%\n"},
+        "numbers": {f"{STAMP}/results.txt": f"ASV-a\n  EER: {'1' * 90_000}x\n" * 160},
+        "headers": {f"{STAMP}/results.txt": "ASV-a_trials_b\n  EER: 1%\n" * 600_000},
+        "blanks": {f"{STAMP}/results.txt": (" " * 90_000 + "\n") * 170},
+        "words": {f"{STAMP}/results.txt": ("_trials_" * 10_000 + " \n") * 190},
+        "scores": {f"{DETECTION}/scores": scores * 14},
+        "ragged": {f"{DETECTION}/scores": scores.replace(" ", "\t") * 14},
+        "ranks": {"result_for_rank_anon": "---- ASR results ----\n" * 700_000},
+        "targets": {"targets.csv": "utterance,target\n" + '"a\nb",""""\n' * 2_500_000},
+        "systems": {f"exp/{n}/results-2022-07-01-10-00-{n:02d}/results.txt": "x y\n" * 200_000 for n in range(20)},
+        "members": {f"a/{number}.txt": "" for number in range(99_000)},
+        "hypotheses": {f"hypotheses/{n}.txt": "u " + "[" * 90_000 + "\n" for n in range(300)},
+        "flac": {"wav/tones-s0-000.flac": b"fLaC\0\0\0\x22" + b"\x10\0\x10\0" + b"\0" * 6 + b"\x03\xe8\0\xff" * 5000},
+    }
+    for name, members in documents.items():
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path, text in members.items():
+                archive.writestr(path, text)
+        yield name, packed.getvalue()
+    with tempfile.TemporaryDirectory() as folder:
+        for name in FROM_TESTS:
+            ARCHIVES[name].write(Path(folder, name))
+            yield name, Path(folder, name).read_bytes()
+
+
+@contextmanager
+def _portal() -> Iterator[subprocess.Popen[bytes]]:
+    """Web server, scheduler and a worker with two processes."""
+    command = [sys.executable, "manage.py", "serve"]
+    environment = os.environ | {"PORTAL_ADDRESS": ADDRESS, "PORTAL_WORKER_PROCESSES": "2"}
+    portal = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+    try:
+        ends = time.monotonic() + PATIENCE_S
+        while not _is_ready() and time.monotonic() < ends:
+            time.sleep(1)
+        yield portal
+    finally:
+        portal.terminate()
+        portal.wait()
+
+
+def _is_ready() -> bool:
+    with suppress(URLError, OSError), urlopen(f"http://{ADDRESS}/health/ready", timeout=10) as answer:
+        return bool(json.load(answer)["ready"])
+    return False
+
+
+def _worker_mb(portal: int) -> float:
+    """Proportional share of the memory of the worker and of all that it started."""
+    pids = [pid for pid in _below(portal) if "celery" in _command(pid)]
+    return sum(_pss_kb(pid) for pid in pids) / 1e3
+
+
+def _below(pid: int) -> list[int]:
+    found: list[int] = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                found += [child, *_below(child)]
+    return found
+
+
+def _command(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    return ""
+
+
+def _pss_kb(pid: int) -> int:
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
