@@ -247,6 +247,7 @@ class _Network:
 
 
 _REPAIR_STEPS = 1500
+_WEIGHTS = np.array([1, 1, 3, 1, 1, 1, 1, 1])  # of an excess; one of a system's class is the hardest to put right
 _COUNTED = [CLASS, SYSTEM_CLASS, SEX, SPEAKER, SOURCE, ENROLMENT, CANDIDATE]
 
 
@@ -391,9 +392,11 @@ class _Search:
         self.sessions, self.originals, self.groups = sessions, originals, groups
         self.counts = np.zeros((len(sessions), groups.lowest.size), dtype=np.int64)
         self.wrong = np.zeros(len(sessions), dtype=np.int64)
+        weight = np.ones(groups.lowest.size, dtype=np.int64)
+        weight[groups.member] = _WEIGHTS
         for block, session in enumerate(sessions):
             np.add.at(self.counts[block], groups.member[session], 1)
-            self.wrong[block] = count_excess(self.counts[block], groups.lowest, groups.highest).sum()
+            self.wrong[block] = count_excess(self.counts[block], groups.lowest, groups.highest) @ weight
 
     def step(self, random: np.random.Generator) -> None:
         """Do the best of some exchanges for one session that is wrong."""
@@ -439,7 +442,7 @@ class _Search:
         rows = others[:, None]
         to_one = self._added(own[given], given, -1) + self._added(own[taken], taken, 1)
         to_other = self._added(theirs[rows, taken], taken, -1) + self._added(theirs[rows, given], given, 1)
-        return (to_one * differs).sum(axis=1), (to_other * differs).sum(axis=1)
+        return (to_one * differs) @ _WEIGHTS, (to_other * differs) @ _WEIGHTS
 
     def _added(self, counts: Ints, of: Ints, by: int) -> Ints:
         low, high = self.groups.lowest[of], self.groups.highest[of]

@@ -14,9 +14,12 @@ SPEAKER_GAP = 3
 
 
 def longest_run(originals: int, anonymised: int) -> int:
-    """Two, or as many as come to one of the rarer kind; all trials where there is one kind only."""
+    """Two, or half a trial more than come to one of the rarer kind, rounded up; all where there is one kind only.
+
+    Less would leave hardly any order but one, in which every place tells its kind.
+    """
     rarer, commoner = sorted([originals, anonymised])
-    return commoner if rarer == 0 else max(LONGEST_RUN, ceil(Fraction(commoner, rarer)))
+    return commoner if rarer == 0 else max(LONGEST_RUN, ceil(Fraction(commoner, rarer) + Fraction(1, 2)))
 
 
 def speaker_gap(trials: int, most: Mapping[str, int]) -> int:

@@ -29,10 +29,10 @@ candidates  in each half as many targets as non-targets, as many female as male 
             enrolment and trial of one sex.
 
 Where the numbers themselves forbid a rule, it gives way by what they permit, and the certificate reports it as relaxed:
-runs (one kind far more frequent than the other), the distance of a speaker (fewer than five speakers, or one with a
-large share), systems next to each other (one system alone). Three further relaxations happen only if the request asks:
-`sources_may_repeat`, `enrolments_may_repeat` (then twice in a session, or as often as the share rounded up says) and
-`sexes_as_in_pool` (then each sex has its share of the candidates instead of one half).
+runs (one kind more than half again as frequent as the other), the distance of a speaker (fewer than five speakers, or
+one with a large share), systems next to each other (one system alone). Three further relaxations happen only if the
+request asks: `sources_may_repeat`, `enrolments_may_repeat` (then twice in a session, or as often as the share rounded
+up says) and `sexes_as_in_pool` (then each sex has its share of the candidates instead of one half).
 
 For 52 × 52 with 26 originals, 26 speakers and 11 to 13 systems with 104 trials each this is the layout of 2022.
 

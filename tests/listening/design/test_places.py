@@ -9,6 +9,7 @@ import pytest
 from listening.design import allocation, ordering
 from listening.design.allocation import allocate, extend
 from listening.design.certificate import certify
+from listening.design.order_rules import longest_run
 from listening.design.places import bound_by_chance, find_kinds_by_place, guess_held_out
 from listening.design.plan import FIRST_VERSION, Bounds, compute_requirements
 from tests.listening.design.pools import layout_2022, make_pool, make_request
@@ -116,6 +117,21 @@ def test_criterion_27_uneven_classes_of_a_system_fail_their_check_alone(monkeypa
     failed = failures(request, allocate(request))
     assert list(failed) == ["classes of systems"]
     assert "0 instead of 1 to 2" in failed["classes of systems"]
+
+
+@pytest.mark.parametrize(("originals", "run"), [(20, 2), (12, 3), (8, 4), (24, 3), (32, 32)])
+def test_runs_may_be_longer_where_one_kind_is_far_more_frequent(originals, run):
+    """With runs of two among twelve and twenty-four, nearly every second kind would be known before it is heard."""
+    assert longest_run(originals, 36 - originals if originals < 32 else 0) == run
+
+
+def test_a_quarter_of_originals_leaves_many_orders():
+    names = tuple(f"S{n}" for n in range(9))
+    request = make_request(evaluators=40, trials=48, originals=12, systems=9, pool=make_pool(12, 12, 40, 20, names))
+    assert certify(request, allocate(request)).passes
+    assert (
+        find_kinds_by_place(48, 12, longest_run(12, 36)).guessed[0] < 0.77 < find_kinds_by_place(48, 12, 3).guessed[0]
+    )
 
 
 def test_designs_of_the_first_version_are_not_asked_what_places_tell(request_, monkeypatch):

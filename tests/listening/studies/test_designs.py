@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from listening.app.models import Item, ItemSample, Study, Trial
 from listening.app.studies import designing, planning, services
-from listening.app.studies.certificate import build_certificate, launch_problems, read_rows
+from listening.app.studies.certificate import build_certificate, launch_problems, rating_design, read_rows
 from listening.app.studies.rules import StudyProblems
 from listening.design.plan import DesignError
 from portal.core.models import AuditEvent
@@ -249,6 +249,19 @@ def test_criterion_17_launch_is_blocked_when_the_rows_were_changed(prepared, tam
     assert refused.value.sentences
     prepared.refresh_from_db()
     assert (prepared.state, prepared.launched_at) == (Study.State.PREPARED, None)
+
+
+def test_a_design_of_version_1_stays_where_it_was_launched_and_is_made_anew_where_not(prepared):
+    prepared.certificate["parts"][0]["version"] = "1"
+    prepared.save()
+    with pytest.raises(StudyProblems):
+        launch(prepared)
+    designing.make_design(prepared, prepared.created_by)
+    prepared.refresh_from_db()
+    assert rating_design(read_rows(prepared)).version == "2"
+    prepared.launched_at = timezone.now()
+    prepared.certificate["parts"][0]["version"] = "1"
+    assert rating_design(read_rows(prepared)).version == "1"
 
 
 def test_criterion_17_launch_with_untouched_rows_opens_the_study(prepared):
