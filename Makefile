@@ -108,7 +108,7 @@ clean: ## remove the virtual environment and caches; the portal's data in var/ s
 
 requirements: ## pin the newest versions that pyproject.toml allows
 	@echo "Pinning the newest versions in requirements.txt and requirements-dev.txt"
-	@$(BIN)/pip-compile $(PINS) --output-file requirements.txt pyproject.toml
+	@$(BIN)/pip-compile $(PINS) --generate-hashes --output-file requirements.txt pyproject.toml
 	@$(BIN)/pip-compile $(PINS) --extra dev --constraint requirements.txt --output-file requirements-dev.txt pyproject.toml
 
 browser:
@@ -121,7 +121,7 @@ $(VENV)/bin/python:
 
 $(VENV)/portal: $(VENV)/bin/python requirements.txt
 	@echo "Installing the portal's packages (about 700 MB) into $(VENV)"
-	@$(INSTALL) --requirement requirements.txt
+	@$(INSTALL) --require-hashes --requirement requirements.txt
 	@$(BIN)/python -m evaluation models fetch wespeaker-resnet34 || echo "The portal runs without its attacker's model."
 	@touch $@
 
