@@ -20,7 +20,7 @@ ON_POSTGRESQL := tests/portal/test_migrations.py tests/portal/teams/test_at_once
 	$(addprefix tests/portal/jobs/test_,clocks.py periodic_tasks.py runner.py services.py stages.py sweeper.py workers.py) \
 	$(addprefix tests/portal/submissions/test_,uploads.py intake.py) $(addprefix tests/listening/monitor/test_,exclusions.py \
 	exports.py monitoring.py) $(addprefix tests/listening/sessions/test_,sessions_at_once.py answers.py leases.py joining.py \
-	codes.py withdrawal.py) \
+	farming.py codes.py withdrawal.py) \
 	-k "not (another_version or cannot_be_checked or no_number or metadata_that or hostile or bad_corpus \
 	or unsafe_archive or real_ or spreadsheet or dictionary or page or command)"
 # Python keeps what it compiled, whatever the environment says: every program that is started would compile it all again.

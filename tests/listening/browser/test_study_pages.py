@@ -5,6 +5,7 @@ import io
 import pytest
 from django.urls import reverse
 from django.utils import timezone
+from playwright.sync_api import expect
 
 from listening.app.models import Study
 from listening.app.results.importing import import_study
@@ -118,6 +119,9 @@ def test_from_an_edition_to_a_launched_study(page, check_page, organizer):
     page.wait_for_url("**/studies/first-hearing/edit/")
     page.get_by_label("Pay per hour").fill("15")
     page.get_by_label("Seed").fill("2022")
+    expect(page.get_by_label("Contact")).to_have_value(organizer.email)
+    page.get_by_label("Responsible body").fill("Test University")
+    page.get_by_label("Answers are kept for (months)").fill("24")
     page.get_by_role("button", name="Save").click()
     page.get_by_role("button", name="Make the design").click()
     page.get_by_text("Every check passes").wait_for()
