@@ -3,9 +3,12 @@
 Rows are copied by the database itself, for there are hundreds of thousands: each has a row that the factories made.
 """
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from django.db import connection
+from django.db import connection, reset_queries
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -24,11 +27,23 @@ from tests.listening.heard import make_draft
 from tests.listening.results.analysed import add_analysis
 from tests.listening.watched import finished_session
 from tests.portal.api.calls import Challenge
-from tests.portal.factories import make_job, make_submission, make_team, make_team_system
+from tests.portal.factories import make_job, make_operator, make_submission, make_team, make_team_system
 from tests.portal.objective import make_objective_run, ranked_numbers
 from tests.portal.test_nobody_else import kind_of, names_of, patterns
 
 TRIALS = 52
+ROLES = ("visitor", "member", "organizer", "operator")
+# Files that hold the whole of something, which grow with it.
+WHOLE = {
+    "systems:measures-csv",
+    "submissions:diff-csv",
+    "studies:export-csv",
+    "studies:export-json",
+    "studies:export-zip",
+    "api:diff",
+    "api:expected",
+}
+OF_TRANSACTIONS = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
 STATES = "WHEN 7 THEN 'active' WHEN 8 THEN 'expired' WHEN 9 THEN 'technical'"
 # Addresses that are mailed, and whatever is no address.
 OF_NOTHING = {"account_confirm_email", "account_reset_password_from_key", "api:nothing"}
@@ -314,3 +329,23 @@ def copy_files(file, submission, data_set, count=10**9):
         f" AND data_set_id = {data_set.pk}) ORDER BY utterance_id LIMIT {count}) u"
     )
     copy(file, 1, source, submission=str(submission.pk), data_set=str(data_set.pk), utterance="u.u")
+
+
+def clients(grown, roles):
+    """The browser of each role, by its name."""
+    people = {"visitor": None, "member": grown.owner, "organizer": grown.organizer, "operator": make_operator()}
+    for role in roles:
+        client = Client()
+        if people[role] is not None:
+            client.force_login(people[role])
+        yield role, client
+
+
+@contextmanager
+def count_queries():
+    """Gives a function that tells how many queries were made inside, without what begins and ends transactions."""
+    reset_queries()  # no more than the last thousands are kept
+    counted = []
+    with CaptureQueriesContext(connection) as queries:
+        yield lambda: counted[0]
+        counted.append(sum(not query["sql"].startswith(OF_TRANSACTIONS) for query in queries))

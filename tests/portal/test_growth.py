@@ -8,33 +8,19 @@ from dataclasses import dataclass
 
 import pytest
 from django.db import connection, transaction
-from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
-from tests.portal.factories import make_operator
-from tests.portal.grown import GrownChallenge
+from tests.portal.grown import ROLES, WHOLE, GrownChallenge, clients, count_queries
 
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.skipif(connection.vendor != "sqlite", reason="counts the steps of SQLite"),
 ]
 
-QUERIES, ROWS, STEPS = 20, 40_000, 10_000_000
+QUERIES, ROWS, STEPS = 20, 40_000, 15_000_000
 STEPS_AT_ONCE = 1000
-ROLES = ("visitor", "member", "organizer", "operator")
 OF_RESULTS = ("studies:", "systems:detail", "leaderboard:", "listeners:", "api:study", "api:leaderboard")
-OF_TRANSACTIONS = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
-# What holds or compares the whole of something is not asked for: it grows with it; the benchmark tells its seconds.
-WHOLE = {
-    "systems:measures-csv",
-    "submissions:diff",
-    "submissions:diff-csv",
-    "studies:export-csv",
-    "studies:export-json",
-    "studies:export-zip",
-    "api:diff",
-    "api:expected",
-}
+# Every file of two submissions is compared; of this page the queries are bounded.
+COMPARED = ("submissions:diff",)
 # A plan is tried on every recording that may be heard.
 OF_A_PLAN = ("studies:detail", "studies:edit", "studies:planner", "studies:design")
 
@@ -66,14 +52,14 @@ def measure(client, address):
     database.set_progress_handler(step, STEPS_AT_ONCE)
     database.row_factory = row
     try:
-        with CaptureQueriesContext(connection) as queries:
+        with count_queries() as counted:
             answer = client.get(address)
             if answer.streaming:
                 b"".join(answer.streaming_content)
-            cost.queries = sum(not query["sql"].startswith(OF_TRANSACTIONS) for query in queries)
     finally:
         database.set_progress_handler(None, 0)
         database.row_factory = None
+    cost.queries = counted()
     return answer, cost
 
 
@@ -84,16 +70,7 @@ def grown(django_db_setup, django_db_blocker):
         transaction.set_rollback(True)
 
 
-def clients(grown, roles):
-    people = {"visitor": None, "member": grown.owner, "organizer": grown.organizer, "operator": make_operator()}
-    for role in roles:
-        client = Client()
-        if people[role] is not None:
-            client.force_login(people[role])
-        yield role, client
-
-
-def dear(grown, study, only=("",), roles=ROLES, looking_at_all=()):
+def dear(grown, study, only=("",), roles=ROLES, looking_at_all=COMPARED):
     """What each page took that took too much, by its name and who asked; the names of those that answered."""
     found, answered = {}, set()
     addresses = grown.addresses(study)
