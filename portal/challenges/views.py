@@ -66,7 +66,9 @@ def share(request: HttpRequest, name: str) -> HttpResponse:
     except NotPossible as reason:
         messages.error(request, str(reason))
     else:
-        messages.success(request, "All organizers see this corpus." if corpus.is_shared else "It is shared no more.")
+        messages.success(
+            request, "All organizers see this corpus." if corpus.is_shared else "This corpus is no longer shared."
+        )
     return redirect(corpus)
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.arrays import Flags, Floats, Ints
+from common.arrays import Floats, Ints
 from listening.analysis.models.intervals import TwoWay, cluster_two_way, mean_influence, number_items
 from listening.analysis.reading.inputs import NORMALISED, Scored, Settings
 from listening.analysis.tables import Row
@@ -39,7 +39,7 @@ def estimate_missed(scored: Scored, members: Sequence[Ints], item: Ints, normali
 
     Args:
         scored: normalised scores.
-        members: of each cell, numbers of its ratings, all of one task.
+        members: of each cell, numbers of its ratings, all of one task; classes of pairs of voices weigh alike.
         item: shape (ratings,), numbers of the utterances.
         normalisation: formula by which ranks were normalised.
 
@@ -51,10 +51,12 @@ def estimate_missed(scored: Scored, members: Sequence[Ints], item: Ints, normali
     for task in dict.fromkeys(tasks):
         cells = [place for place, name in enumerate(tasks) if name == task]
         rating = np.flatnonzero(scored.ratings.task == task)
-        is_member = np.zeros((rating.size, len(cells)), dtype=np.bool_)
+        weight, stratum = np.zeros((rating.size, len(cells))), class_strata(scored)
         for column, cell in enumerate(cells):
-            is_member[np.searchsorted(rating, members[cell]), column] = True
-        added = _added(scored.score[rating], scored.listener[rating], is_member, less=_DENOMINATOR_LESS[normalisation])
+            _, number = np.unique(stratum[members[cell]], return_inverse=True)
+            sizes = np.bincount(number)
+            weight[np.searchsorted(rating, members[cell]), column] = 1 / (sizes.size * sizes[number])
+        added = _added(scored.score[rating], scored.listener[rating], weight, less=_DENOMINATOR_LESS[normalisation])
         names, system = np.unique(scored.ratings.system[rating], return_inverse=True)
         group = system + names.size * (scored.ratings.is_target[rating] > 0)
         added -= _expected(added, group)
@@ -64,18 +66,21 @@ def estimate_missed(scored: Scored, members: Sequence[Ints], item: Ints, normali
     return missed
 
 
-def _added(score: Floats, listener: Ints, is_member: Flags, less: int) -> Floats:
-    """What each rating adds to the mean of each cell, by winning or losing against ratings on the other side."""
-    added = np.zeros(is_member.shape)
+def _added(score: Floats, listener: Ints, weight: Floats, less: int) -> Floats:
+    """What each rating adds to the mean of each cell, by winning or losing against ratings of another weight in it.
+
+    Args:
+        weight: shape (ratings, cells), of each rating in the mean; 0 outside of the cell.
+    """
+    added = np.zeros(weight.shape)
     for one in np.unique(listener):
         own = np.flatnonzero(listener == one)
-        inside = is_member[own].astype(np.float64)
+        inside = weight[own]
         beats = np.greater.outer(score[own], score[own]) + 0.5 * np.equal.outer(score[own], score[own])
-        against = beats @ inside
-        won = beats.sum(axis=1, keepdims=True) - against
-        lost = inside.sum(axis=0) - against
-        added[own] = np.where(inside > 0, won, lost) / max(own.size - less, 1)
-    return np.asarray(added / is_member.sum(axis=0))
+        lacking = [np.maximum(column - column[:, None], 0).sum(axis=1) for column in inside.T]
+        won = inside * beats.sum(axis=1, keepdims=True) - beats @ inside
+        added[own] = (won + np.stack(lacking, axis=1)) / max(own.size - less, 1)
+    return added
 
 
 def _expected(added: Floats, group: Ints) -> Floats:

@@ -12,10 +12,11 @@ listener are alike, and a swap of each on its own would take them for independen
 (`permutation_test`), which draws other flips for each pair and cannot tell p-values below their number.
 
 Both take the utterances that were rated as they are. So a third test is made beside them (`two_way_p`): a t test of
-the two means, clustered by listener and by utterance, which asks whether other utterances would say the same. *Told
-apart* are two systems where the permutation test and the t test both say so, each corrected over all pairs: letters,
-figures, squares and sentences rest on this one decision. Where only one of the two can be made (at most one listener
-rated both; too few listeners, or one utterance), that one decides. Intervals are stretched for other utterances, too.
+the two means (of pairs of voices class by class), clustered by listener and by utterance, which asks whether other
+utterances would say the same. *Told apart* are two systems where the permutation test and the t test both say so, each
+corrected over all pairs: letters, figures, squares and sentences rest on this one decision. Where only one of the two
+can be made (at most one listener rated both; too few listeners, or one utterance), that one decides. Intervals are
+stretched for other utterances, too.
 
 Conventions: differences have shape (listeners, pairs), NaN where a listener did not rate both of a pair; p-values are
 two-sided, shape (pairs,), NaN where nobody rated both: a test that could not be made, which no correction counts.
@@ -35,7 +36,15 @@ from numpy.typing import NDArray
 
 from common.arrays import Flags, Floats, Ints
 from common.tables import DataTable
-from listening.analysis.models.clustering import ALL, Clustered, cluster_means, make_cells
+from listening.analysis.models.clustering import (
+    ALL,
+    NONTARGET,
+    TARGET,
+    Clustered,
+    class_strata,
+    cluster_means,
+    make_cells,
+)
 from listening.analysis.models.intervals import draw_listeners, small_sample_stretch, stretched_interval
 from listening.analysis.reading.inputs import Correction, Scored, Settings
 from listening.analysis.tables import Row, make_table
@@ -272,7 +281,7 @@ class MannWhitney:
 def make_comparison_tables(scored: Scored, settings: Settings) -> list[DataTable]:
     """``differences`` and ``mann_whitney``; p-values are corrected over all pairs of a task."""
     differences, pooled = [], []
-    clustered = cluster_means(scored, [cell for cell in make_cells(scored) if cell.kind == ALL], settings)
+    clustered = cluster_means(scored, make_cells(scored), settings)
     draws = draw_listeners(scored.listeners.size, settings)
     for task in scored.tasks:
         pairs = list_pairs(scored, task)
@@ -401,25 +410,38 @@ class _TwoWay:
 def _two_way(scored: Scored, pairs: Pairs, clustered: Clustered) -> _TwoWay:
     """The t tests of the means of each pair, for other listeners and other utterances.
 
-    Left out are systems of which one utterance only was rated: nothing can be said of others.
+    Pairs of voices are compared class by class: how many of either a system has would move its mean. Left out are
+    systems of which one utterance only was rated: nothing can be said of others.
     """
     from scipy.special import stdtr
 
-    places = {cell.system: place for place, cell in enumerate(clustered.cells) if cell.task == pairs.task}
+    cells = {(cell.system, cell.kind): place for place, cell in enumerate(clustered.cells) if cell.task == pairs.task}
+    kinds = {name: [kind for kind in (TARGET, NONTARGET) if (name, kind) in cells] for name in pairs.systems}
+    mean = {place: _mean_of_classes(scored, clustered.cells[place].rating) for place in cells.values()}
     found = _TwoWay(np.full(len(pairs), np.nan), np.ones(len(pairs)), np.full(len(pairs), np.iinfo(np.int64).max))
-    for number, (first, second) in enumerate(zip(pairs.first, pairs.second, strict=True)):
-        both = [places.get(pairs.systems[one]) for one in (first, second)]
-        known = [place for place in both if place is not None and clustered.means.items[place] > 1]
-        if len(known) < 2:
+    for number, both in enumerate(zip(pairs.first, pairs.second, strict=True)):
+        first, second = (pairs.systems[one] for one in both)
+        common = [kind for kind in kinds[first] if kind in kinds[second]]
+        if not common and kinds[first] != kinds[second]:
+            continue
+        kind = common[0] if len(common) == 1 else ALL
+        known = [cells[name, kind] for name in (first, second) if (name, kind) in cells]
+        if len(known) < 2 or (clustered.means.items[known] < 2).any():
             continue
         variance, found.stretch[number], found.degrees[number] = clustered.means.of_difference(*known)
-        means = [scored.score[clustered.cells[place].rating].mean() for place in known]
+        means = [mean[place] for place in known]
         difference = abs(means[0] - means[1])
         if difference <= _NOISE * max(map(abs, means)):
             found.p[number] = 1.0
         else:
             found.p[number] = 2 * stdtr(found.degrees[number], -difference / np.sqrt(variance)) if variance else 0.0
     return found
+
+
+def _mean_of_classes(scored: Scored, rating: Ints) -> float:
+    """The mean score of ratings; of pairs of voices that of the means of their classes."""
+    _, number = np.unique(class_strata(scored)[rating], return_inverse=True)
+    return float(np.mean(np.bincount(number, scored.score[rating]) / np.bincount(number)))
 
 
 def _decisive_p(columns: Mapping[str, Any]) -> Floats:

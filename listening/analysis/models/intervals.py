@@ -206,8 +206,8 @@ def mean_influence(rating: Ints, score: Floats, listener: Ints, item: Ints, stra
     """Of the mean of the given ratings; the other arguments are those of all ratings.
 
     Args:
-        stratum: shape (ratings,), classes whose numbers the design fixes: that an utterance was met in one of them only
-            is no property of the utterance.
+        stratum: shape (ratings,), classes whose numbers the design fixes: the mean is that of their means, and that an
+            utterance was met in one of them only is no property of the utterance.
     """
     return _influence(rating, score[rating], listener, item, stratum)
 
@@ -227,10 +227,11 @@ def number_items(utterances: Texts) -> Ints:
 
 
 def _influence(rating: Ints, value: Floats, listener: Ints, item: Ints, stratum: Ints | None) -> Influence:
-    """Of a mean of values: what each differs by from those of its stratum."""
+    """Of a mean of values, of several strata the mean of their means: what each differs by from its stratum."""
     _, number = np.unique(np.zeros_like(rating) if stratum is None else stratum[rating], return_inverse=True)
-    means = np.bincount(number, value) / np.bincount(number)
-    moved = (value - means[number]) / value.size
+    sizes = np.bincount(number)
+    means = np.bincount(number, value) / sizes
+    moved = (value - means[number]) / (means.size * sizes[number])
     clusters = np.unique(listener[rating]).size, np.unique(item[rating]).size
     return Influence(rating, moved, *clusters, strata=means.size)
 

@@ -12,9 +12,10 @@ from listening.analysis.models.comparisons import list_pairs, listener_differenc
 from listening.analysis.reading.inputs import Settings
 from listening.analysis.scoring.scores import score_ratings
 from listening.analysis.scoring.summary import make_summary_tables
+from listening.analysis.simulation import RatedTrial, SystemModel
 from listening.analysis.tables import Results, make_table
 from tests.listening.analysis.rated import QUICK, drawn, joined, ratings_of, scored_of
-from tests.listening.analysis.simulated import SCALE, null_study
+from tests.listening.analysis.simulated import SCALE, null_study, simulated
 
 NULL_SETTINGS = Settings(resamples=300, permutations=500)
 
@@ -184,6 +185,25 @@ def test_intervals_of_differences_cover_other_utterances():
         rows = make_comparison_tables(scored, NULL_SETTINGS)[0].records()
         covered += [row["difference_low"] <= 0 <= row["difference_high"] for row in rows]
     assert np.mean(covered) >= 0.88
+
+
+@pytest.mark.parametrize("rates_both", [True, False])
+def test_numbers_of_pairs_of_one_speaker_tell_no_systems_apart(rates_both):
+    """Two equal systems; of one, three quarters of all pairs are of one speaker, of the other a quarter."""
+    equal = dict.fromkeys(("T01-p1", "T02-p1"), SystemModel(same_distance=0.3, different_distance=0.7))
+    trials = [
+        RatedTrial(listener, system, int(number < targets), f"{system}-{number}", "speaker", "verifiability")
+        for listener in range(24)
+        for place, (system, targets) in enumerate(zip(equal, (12, 4), strict=True))
+        if rates_both or listener % 2 == place
+        for number in range(16)
+    ]
+    told = {"two_way_p": 0, "is_told_apart": 0}
+    for seed in range(6):
+        [row] = tables(simulated(trials, equal, seed), NULL_SETTINGS)[0].records()
+        told["two_way_p"] += row["two_way_p"] < 0.05
+        told["is_told_apart"] += row["is_told_apart"]
+    assert max(told.values()) <= 1, told
 
 
 def test_comparisons_of_an_older_analysis_were_decided_by_the_permutation_test():

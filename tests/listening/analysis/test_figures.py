@@ -186,7 +186,6 @@ def test_captions_say_scores_n_listeners_seed_and_resamples(few):
     assert by_name["normalised", "eer-naturalness"].startswith(
         "Ratings normalised to ranks within each listener (rank01/avg), 0 to 1."
     )
-    assert "corrected over all" in by_name["raw", "significance-naturalness"]
     assert "corrected over all 10 pairs (Holm)" in by_name["raw", "significance-naturalness"]
     for figure in overviews(few):
         assert "listeners" in figure.caption
