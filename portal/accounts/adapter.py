@@ -23,6 +23,7 @@ from django.utils.http import urlencode
 
 from portal.accounts.models import User
 from portal.accounts.services import belongs_to_another, vouch_for_address
+from portal.core.addresses import plain_address
 
 log = logging.getLogger(__name__)
 WRONG = "No account has this e-mail address with this password. Passwords tell capitals apart."
@@ -57,6 +58,10 @@ class AccountAdapter(DefaultAccountAdapter):
         if user.is_active:
             vouch_for_address(user)
         return super().pre_login(request, user, **details)
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        """The network address by which attempts are counted."""
+        return plain_address(super().get_client_ip(request))
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
         """Slow guesses down: those of an address and those on an account, never those in the owner's own browser."""

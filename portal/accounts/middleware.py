@@ -14,6 +14,7 @@ from portal.accounts.selectors import lacks_second_factor
 NEEDED = "Organizers and operators of this portal need a second factor: set it up here first."
 # Their own account, the way out, and what is open to whoever comes without an account.
 OPEN = ("/account/", "/log-out/", "/log-in/", "/docs/", "/health/", "/listen/", "/static/")
+CLOSED = "/account/tokens/"  # a token would open everything else to the password alone
 
 
 def require_second_factor(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
@@ -22,7 +23,7 @@ def require_second_factor(get_response: Callable[[HttpRequest], HttpResponse]) -
     def guarded(request: HttpRequest) -> HttpResponse:
         if (
             not settings.SECOND_FACTOR_REQUIRED
-            or request.path.startswith(OPEN)
+            or (request.path.startswith(OPEN) and not request.path.startswith(CLOSED))
             or not lacks_second_factor(request.user)
         ):
             return get_response(request)

@@ -1,6 +1,7 @@
 """Taking part ends and everything that was answered is deleted: from any page, or afterwards by code.
 
 What remains is that there was a session, when, and that it was withdrawn; nothing in it leads to a person or an answer.
+The hash of its network address stays for the rest of its day, or places could be had in bulk by withdrawing.
 In the same transaction every analysis of the study is marked, and from then on nothing of single people is shown of it.
 Right after, its inputs go, and its tables and figures about listeners and about utterances, since an utterance may have
 been rated by one person alone; figures over many people stay, as they may be published. The files are deleted at once,

@@ -244,7 +244,7 @@ def give_consent(token: str, now: datetime) -> Session:
     if not _stands_at(session, Step.CONSENT):
         return session
     if not session.is_preview:
-        _require_open(session.study)
+        _require_place(session.study, session, now)
         if not has_free_block(session.study, now):
             raise NoPlaceError("full")
     session.consented_at = now
@@ -317,18 +317,18 @@ def begin_trials(token: str, now: datetime) -> Session:
     if not _stands_at(session, Step.ROLE_PLAY):
         return session
     if not session.is_preview:
-        _require_open(study)
-        if is_share_taken(study, session.network, now):
-            raise NoPlaceError("network")
+        _require_place(study, session, now)
     if assign_block(session, now) is None:
         raise NoPlaceError("full")
     _go_on(session, now)
     return session
 
 
-def _require_open(study: Study) -> None:
+def _require_place(study: Study, session: Session, now: datetime) -> None:
     if study.state != Study.State.OPEN:
         raise NoPlaceError("state")
+    if is_share_taken(study, session.network, now):
+        raise NoPlaceError("network")
 
 
 @transaction.atomic

@@ -31,6 +31,7 @@ from listening.app.sessions.payloads import MOST_BYTES_OF_BOARD, Refused
 from listening.app.sessions.platforms import ArrivalError, allow_platform, network_key, read_arrival
 from listening.app.sessions.selectors import describe_state, session_for
 from listening.app.studies.settings import parse_platform
+from portal.core.addresses import plain_address
 from portal.core.clock import read_clock
 from portal.core.media import ranged_response, secured
 
@@ -60,7 +61,7 @@ def finish_response(response: HttpResponse, study: Study, *, may_submit: bool = 
 
 def visitor_address(request: HttpRequest) -> str:
     """The network address that a request comes from, behind our own proxy, too."""
-    return str(BaseThrottle().get_ident(request) or "")  # type: ignore[arg-type]
+    return plain_address(str(BaseThrottle().get_ident(request) or ""))  # type: ignore[arg-type]
 
 
 # Joining ------------------------------------------------------------------------------------------

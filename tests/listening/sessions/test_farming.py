@@ -73,9 +73,13 @@ def test_one_address_holds_its_share_at_most_however_slowly_it_comes():
         to_trials(study)
     shift(study, started_at=timedelta(minutes=61))
     visit = to_trials(study)
-    assert (visit.session.step, held(study)) == ("role-play", 3)
-    assert "from your network" in text_of(visit.post("role-play"))
+    assert (visit.session.step, held(study)) == ("consent", 3)
+    assert "from your network" in text_of(visit.consent()), "told before the sound checks"
     end_session(study.blocks.exclude(holder=None).first().holder, "finished", timezone.now())
+    visit.consent()
+    to_trials(study)
+    assert "from your network" in text_of(visit.post("role-play"))
+    end_session(study.blocks.filter(is_finished=False).exclude(holder=None).first().holder, "finished", timezone.now())
     visit.post("role-play")
     assert visit.session.step == "trials"
 
@@ -119,6 +123,15 @@ def test_address_is_known_by_a_hash_of_its_line_in_this_study():
     assert network_key(study, "2001:db8::1") == network_key(study, "2001:db8::ffff:2")
     assert network_key(study, "2001:db8::1") != network_key(study, "2001:db8:0:1::1")
     assert (len(network_key(study, "what the proxy says")), network_key(study, "")) == (64, "")
+
+
+def test_ipv4_addresses_that_come_within_ipv6_are_told_apart():
+    """As a server that listens to both kinds is told them: they share one /64."""
+    study = make_prolific(evaluators=12)
+    came = [Client(REMOTE_ADDR=f"::ffff:192.0.2.{n}").get(link_of(study), person(n)).status_code for n in range(6)]
+    assert came == [302] * 6
+    assert Client(REMOTE_ADDR="192.0.2.5").get(link_of(study), person(5)).status_code == 302
+    assert study.sessions.order_by("pk").last().network == network_key(study, "192.0.2.5")
 
 
 def test_address_is_forgotten_after_a_day_but_not_while_it_holds_a_place():

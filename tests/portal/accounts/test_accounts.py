@@ -310,6 +310,8 @@ def test_organizers_and_operators_need_a_second_factor_where_it_is_required(clie
     setting_up = "/account/second-factor/app/"
     assert {client.get(page).headers.get("Location") for page in ("/", "/corpora/", "/admin/")} == {setting_up}
     assert client.post("/editions/new/").headers["Location"] == setting_up
+    client.post("/account/tokens/", {"name": "t", "scopes": ["read"], "days": "30"})
+    assert (client.get("/account/tokens/").headers.get("Location"), user.access_tokens.count()) == (setting_up, 0)
     assert "set it up here first" in read_page(client.get(setting_up, follow=True))
     assert (client.get("/api/me").status_code, is_logged_in(client)) == (403, True)
     switch_second_factor_on(client)
@@ -492,6 +494,13 @@ def test_guesses_in_a_known_browser_are_counted_too(client):
 def test_guessing_of_many_accounts_from_one_place_is_stopped(client):
     outcomes = [errors_of(log_in(client, f"person{n}@x.example", "guess"))[0].split(".")[0] for n in range(11)]
     assert outcomes[9:] == ["No account has this e-mail address with this password", "Too many failed attempts"]
+
+
+def test_guesses_from_an_address_within_ipv6_slow_no_other_one_down():
+    """As a server that listens to both kinds is told IPv4."""
+    for number in range(11):
+        log_in(Client(REMOTE_ADDR="::ffff:198.51.100.1"), f"person{number}@x.example", "guess")
+    assert log_in(Client(REMOTE_ADDR="::ffff:203.0.113.9"), make_user().email).headers["Location"] == "/"
 
 
 def test_guessing_of_second_factors_is_stopped(client):
