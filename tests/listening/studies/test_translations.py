@@ -11,8 +11,8 @@ from tests.listening.translating import ROOT, catalogue_of, sentences, source_of
 
 OTHERS = [language for language in texts.LANGUAGES if language != "en"]
 FIX = (
-    "Translate it in listening/app/locale/{0}/LC_MESSAGES/django.po, then: "
-    "msgfmt --check --no-hash -o listening/app/locale/{0}/LC_MESSAGES/django.mo listening/app/locale/{0}/LC_MESSAGES/django.po"
+    "In the folder listening/app/locale/{0}/LC_MESSAGES translate it in django.po, then: "
+    "msgfmt --check --no-hash -o django.mo django.po"
 )
 PLACES = re.compile(r"%\(\w+\)[sd]|\{\w+\}")
 # Names of samples, groups and keys, which are the same in every language, and signs.
