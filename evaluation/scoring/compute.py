@@ -229,9 +229,7 @@ def _missing(work: Work) -> Iterator[values.Missing]:
         number = work.numbers.get(identity)
         reason = work.reasons.get(identity, "")
         if number is None:
-            yield values.Missing(
-                values.number_words(identity), reason or "nothing that was submitted gives it", is_ranked
-            )
+            yield values.Missing(values.number_words(identity), reason or values.NOT_COMPUTED, is_ranked)
         elif reason:
             yield values.Missing(values.number_words(identity), reason, is_ranked)
         elif number.basis is values.Basis.REPORTED and identity.metric in values.DETECTION and sources.scores_required:

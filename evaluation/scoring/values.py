@@ -114,7 +114,8 @@ class Number:
         return self.identity.data_set.startswith(AVERAGE)
 
 
-# Reasons why a number is missing although its reported value is there.
+# Reasons why a number is missing that say nothing of how much of its set is covered.
+NOT_COMPUTED = "nothing that was submitted gives it"
 NOT_RECOMPUTED = "it is reported, but there are no scores or no official trials to recompute it from"
 NOT_MEASURED = "it is reported, but the audio to recompute it from was not measured"
 # Of a reason what names no file of the team: how the last part of each is written, those of earlier runs included.
@@ -302,7 +303,7 @@ def select_complete(
     A number that is said to be missing although it is there rests on a part of its set, such as the trials that have a
     score: whoever leaves trials out moves it. Runs of before kept such numbers.
     """
-    named = {one.what for one in missing if one.reason not in (NOT_RECOMPUTED, NOT_MEASURED)}
+    named = {one.what for one in missing if one.reason not in (NOT_COMPUTED, NOT_RECOMPUTED, NOT_MEASURED)}
     lost = {_test(one) for one, _ in required_numbers(recipe, track) if number_words(one) in named} if named else set()
     if not lost:
         return dict(numbers)

@@ -25,6 +25,7 @@ from evaluation.protocols.recipes import Recipe
 from evaluation.scoring.values import (
     ATTACKS,
     AVERAGE,
+    NOT_COMPUTED,
     Missing,
     Number,
     ObjectiveValues,
@@ -37,7 +38,6 @@ from portal.challenges.models import Edition
 from portal.submissions.models import Submission
 
 NOT_EVALUATED = "the submission has not been evaluated yet"
-NOT_COMPUTED = "nothing that was submitted gives it"
 ESTIMATORS: tuple[Estimator, ...] = ("kaldi", "speechbrain")
 
 

@@ -135,11 +135,14 @@ fcntl.fcntl(read, fcntl.F_SETFL, os.O_ASYNC)
 os.write(write, b"x")
 """
     with subprocess.Popen(["sleep", "1000"]) as victim:
-        code = code.format(victim=victim.pid)
-        run(tmp_path, code)
-        assert is_running(victim.pid)
-        subprocess.run([sys.executable, "-c", code], check=True)
-        assert victim.wait(WAIT_S) == -signal.SIGIO
+        try:
+            code = code.format(victim=victim.pid)
+            run(tmp_path, code)
+            assert is_running(victim.pid)
+            subprocess.run([sys.executable, "-c", code], check=True)
+            assert victim.wait(WAIT_S) == -signal.SIGIO
+        finally:
+            victim.kill()  # else a failure would wait for it
 
 
 def test_secret_of_the_environment_does_not_reach_the_command(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,18 @@ from evaluation.protocols.recipes import load_recipe
 from evaluation.scoring.compute import compute_objective
 from evaluation.scoring.results.folders import SystemResults, read_results
 from evaluation.scoring.sources import Sources
-from evaluation.scoring.values import Basis, ObjectiveValues, published_value, required_numbers, with_speech
+from evaluation.scoring.values import (
+    NOT_COMPUTED,
+    Basis,
+    Missing,
+    Number,
+    ObjectiveValues,
+    number_words,
+    published_value,
+    required_numbers,
+    select_complete,
+    with_speech,
+)
 
 SHARED = Path(__file__).resolve().parents[4] / "shared"
 
@@ -115,3 +127,13 @@ def test_published_value_is_that_of_original_speech_with_the_original_model():
     assert published_value(recipe, values.number("eer", "kaldi", data_set="libri_test_trials_f")) is None
     rate = values.number("wer", "tglarge", data_set="vctk_test_asr", speech=Speech.ORIGINAL)
     assert published_value(recipe, rate) == 12.82
+
+
+@pytest.mark.parametrize(("reason", "is_kept"), [(NOT_COMPUTED, True), ("3 trials without a score", False)])
+def test_number_that_nobody_gave_takes_no_other_of_its_test_along(reason, is_kept):
+    recipe = load_recipe("2022")
+    track = recipe.tracks["main"]
+    eer = next(one for one, _ in required_numbers(recipe, track) if one.metric == "eer")
+    cllr = replace(eer, metric="cllr", estimator="")
+    numbers = {cllr: Number(cllr, 0.5, Basis.REPORTED, 0)}
+    assert (cllr in select_complete(numbers, [Missing(number_words(eer), reason, True)], recipe, track)) is is_kept
