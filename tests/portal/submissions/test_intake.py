@@ -21,7 +21,7 @@ from portal.core.storage import load_audio
 from portal.intake import check as check_module
 from portal.jobs.models import Job, State
 from portal.jobs.runner import JobCancelled, JobReleased, execute
-from portal.jobs.services import request_cancel
+from portal.jobs.services import claim_job, request_cancel
 from portal.submissions import handlers, services, staging
 from portal.submissions.handlers import StagedFiles, run_intake
 from portal.submissions.models import Submission, SubmittedDocument
@@ -583,6 +583,19 @@ def test_archive_that_would_end_its_reader_is_refused_with_the_file(
     assert files_on_disk() - before == {Path(default_storage.path(submission.report))}
 
 
+def test_archives_of_one_team_let_those_of_others_be_read_first(team, members):
+    other = make_team(team.edition)
+    first, second, third = submit(team, members), submit(team, members), submit(other, members)
+    claim_job(first.job_id)  # by another worker
+    assert execute(second.job_id).state == State.WAITING
+    assert second.job.events.filter(text__startswith="Another team's archive waits").exists()
+    assert check(third).state == ACCEPTED
+    fourth, fifth = submit(other, members), submit(other, members)
+    claim_job(fourth.job_id)
+    assert fifth.job.state == State.WAITING  # an archive of its team is read already
+    assert check(second).state == ACCEPTED
+
+
 def test_cancelled_check_ends_what_hangs(team, members, monkeypatch):
     hear_in_child(monkeypatch, hang)
     original, asked = handlers.run_in_child, []
@@ -605,8 +618,9 @@ def test_cancelled_check_ends_what_hangs(team, members, monkeypatch):
 
 def test_limits_of_a_check_grow_with_the_archive():
     small, large = handlers.child_limits(0), handlers.child_limits(100 * 10**6)
-    assert (small.cpu_s, large.cpu_s) == (10, 510)
-    assert (small.time_s, large.time_s) == (160, 5160)
+    assert (small.cpu_s, large.cpu_s) == (10, 110)
+    assert (small.time_s, large.time_s) == (160, 1160)
+    assert (small.memory_bytes, large.memory_bytes) == (192 << 20, 1 << 30)
 
 
 def test_second_end_of_a_check_changes_nothing(team, members):
