@@ -24,7 +24,9 @@ METHODS = ("mcadams-2022", "pitch-shift-psola", "world-formant-f0", None)
 
 def make_file(method_name, system_name):
     """An utterance of a woman that a method of the portal anonymised; for None, the same one made elsewhere."""
-    corpus, _ = Corpus.objects.get_or_create(name="voices", layout="manifest", source="demo", is_synthetic=True)
+    corpus, _ = Corpus.objects.get_or_create(
+        name="voices", layout="manifest", source="demo", is_synthetic=True, is_shared=True
+    )
     data_set, _ = corpus.data_sets.get_or_create(name="voices_trials_f", role="trial")
     with (DEMO / "utterances.csv").open(newline="") as file:
         row = next(row for row in csv.DictReader(file) if row["gender"].lower().startswith("f"))

@@ -108,7 +108,7 @@ def test_forgotten_password_is_chosen_anew(page, check_page):
     fill(page, "Keep this password", password1="short", password2="other")
     check_page(page, "password-new-errors")
     fill(page, "Keep this password", password1="quite another one 7", password2="quite another one 7")
-    expect(page.locator("h1")).to_have_text("Your password is changed")
+    expect(page.locator("h1")).to_contain_text("Welcome")  # the link is proof enough: they are in
 
 
 def test_password_and_address_pages_pass_the_check(page, check_page):
