@@ -244,12 +244,13 @@ def headline(shape: Shape, task: str, sorting: tuple[str, Order]) -> Table | Non
     for name, key in keys.items():
         column = Column(name, key.title, key.meaning, kind=key.style)
         columns.append(column.sortable(key.natural, sort, order, {"scores": scores}) if key.natural else column)
+    usual = _ordered(systems, KEYS[main], KEYS[main].natural, is_chosen=False)  # in which ties stay
     rows = [
         Row(
             tuple(_headline_cell(name, one, task, shape, main, original) for name in keys),
             "reference" if one.name == ORIGINAL else "",
         )
-        for one in _ordered(systems, KEYS[sort or main], order, is_chosen=bool(sort))
+        for one in (_ordered(usual, KEYS[sort], order, is_chosen=True) if sort else usual)
     ]
     settings = shape.results.settings
     what = labels.scores_in_words(scores, settings.get("normalisation", ""), shape.results.study["scale"].get(task))
