@@ -12,7 +12,7 @@ import { announce, part, word } from "./words.js";
 
 const CONNECT_AGAIN_MS = [1000, 2000, 4000, 8000];
 const MOST_EVENTS = 150; // that wait to be told
-const MOST_OF_USUAL = 5; // a trial that took longer than so many times the usual was interrupted
+const MOST_OF_USUAL = 5; // what takes longer was interrupted
 
 const { dataset } = part("trials"); // with the addresses
 
@@ -21,13 +21,13 @@ const settings = { form: dataset.form, pages: "", playsAtMost: null }; // but fo
 let mount = null; // of the form's module
 let known = []; // trials that the portal told, in order, the next one first
 let progress = { done: 0, total: 0 };
-let effort = { left_s: 0, done_s: 0, spent_s: 0 }; // as the portal measures it: usual times, and this person's own
+let effort = { left_s: 0, done_s: 0, spent_s: 0 }; // usual times, and this person's own
 let page = null; // TrialPage
 let isBeginning = false;
 let isReporting = false;
 let isLeaving = false;
 
-// What happens on the way, told with the next answer or heartbeat ----------------------------------
+// What happens on the way, told with the next answer or heartbeat ----------
 
 const events = {
   list: [],
@@ -46,7 +46,7 @@ const keys = {
   },
 };
 
-// Parts ----------------------------------------------------------------------------------------------
+// Parts ----------
 
 const connection = new Connection(dataset, dataset.session, {
   reached: (isReached) => {
@@ -96,7 +96,7 @@ function showConnection(isReached) {
   else if (!queue.isStopped) showSaved(state); // before it is open, nobody knows what this device kept
 }
 
-// The order of trials ----------------------------------------------------------------------------------
+// The order of trials ----------
 
 /** The tasks of a trial that neither the portal has nor an answer on its way. */
 function tasksLeft(trial) {
@@ -224,7 +224,7 @@ function showTime() {
   showTimeLeft(Math.max(0, left_s) * ((one_s + spent_s) / Math.max(1, one_s + done_s)));
 }
 
-// Begin, pause, freeze, leave ----------------------------------------------------------------------------
+// Begin, pause, freeze, leave ----------
 
 /** Ask the portal where the session stands, as the tab that writes, and go on there. */
 async function begin() {

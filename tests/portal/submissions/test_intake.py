@@ -598,7 +598,14 @@ def test_archives_of_one_team_let_those_of_others_be_read_first(team, members):
 
 def test_cancelled_check_ends_what_hangs(team, members, monkeypatch):
     hear_in_child(monkeypatch, hang)
-    original, asked = handlers.run_in_child, []
+    original, asked, children = handlers.run_in_child, [], []
+    fork = os.fork
+
+    def remember_child():
+        children.append(fork())
+        return children[-1]
+
+    monkeypatch.setattr(os, "fork", remember_child)
 
     def run(work, limits, *, check, **named):
         def cancel():
@@ -612,8 +619,9 @@ def test_cancelled_check_ends_what_hangs(team, members, monkeypatch):
     monkeypatch.setattr(handlers, "run_in_child", run)
     submission = submit(team, members)
     assert execute(submission.job_id).state == State.CANCELLED
+    assert len(children) == 1
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)  # no child is left
+        os.waitpid(children[0], os.WNOHANG)  # it is no longer there
 
 
 def test_limits_of_a_check_grow_with_the_archive():

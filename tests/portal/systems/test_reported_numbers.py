@@ -156,7 +156,8 @@ def test_older_version_leads_to_its_own_results(client, submission):
 @pytest.mark.parametrize(("targets", "is_told"), [(40, True), (199, True), (200, False)])
 def test_linkability_of_few_target_trials_is_marked_unreliable(client, edition, targets, is_told):
     submission = make_submission(make_team_system(make_team(edition)))
-    run = make_objective_run(submission, [number(edition, "linkability", "", SET, 0.5)])
+    numbers = [number(edition, "linkability", "", SET, 0.5), number(edition, "eer", "kaldi", SET, 30.0)]
+    run = make_objective_run(submission, numbers)
     run.score_sets.create(
         data_set=SET,
         gender="F",
