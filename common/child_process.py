@@ -32,6 +32,7 @@ from common.progress import ignore_progress
 PR_SET_PDEATHSIG = 1
 _ASK_EVERY_S = 0.2
 _READ_BYTES = 1 << 16
+_MOST_FILES = 4096  # that are closed where the system knows no limit
 _SLOTS, _SLOT_BYTES = 16, 512
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
@@ -173,11 +174,13 @@ def _listen(pipe: int, answering: int, ends: float, doing: tuple[Callable[..., A
     """The last word of the child; None where it ended without one."""
     check, hear, answer = doing
     held = b""
+    waiting = select.poll()
+    waiting.register(pipe, select.POLLIN)
     while True:
         check()
         if time.monotonic() > ends:
             return {"ended": How.TIME.name}
-        if not select.select([pipe], [], [], _ASK_EVERY_S)[0]:
+        if not waiting.poll(1000 * _ASK_EVERY_S):
             continue
         if not (data := os.read(pipe, _READ_BYTES)):
             return None
@@ -217,7 +220,7 @@ def _be_child(
         for number in (signal.SIGINT, signal.SIGUSR1):
             signal.signal(number, signal.SIG_IGN)
         first, last = sorted(pipes)
-        for start, end in ((3, first), (first + 1, last), (last + 1, os.sysconf("SC_OPEN_MAX"))):
+        for start, end in ((3, first), (first + 1, last), (last + 1, max(os.sysconf("SC_OPEN_MAX"), _MOST_FILES))):
             os.closerange(start, end)
         _limit(resource.RLIMIT_CORE, 0)
         _limit(resource.RLIMIT_CPU, math.ceil(limits.cpu_s))

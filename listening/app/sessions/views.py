@@ -73,6 +73,8 @@ def join(request: HttpRequest, key: str) -> HttpResponse:
     """The address that evaluators are given; it leads into the session of whoever comes."""
     study = services.study_of_link(key)
     language = pages.choose_language(request, study.languages)
+    if request.method == "HEAD":  # programs that look at links make no session
+        return finish_response(HttpResponse(), study)
     with translation.override(language):
         response = _join(request, study, language)
     return finish_response(response, study)

@@ -28,6 +28,13 @@ def test_own_link_makes_a_session_by_a_tap_only():
     assert visit.session.participant.platform_id == ""
 
 
+def test_programs_that_look_at_links_make_no_session():
+    study = make_prolific()
+    assert Client().head(link_of(study), PERSON).status_code == 200
+    assert Session.objects.count() == 0
+    assert Client().get(link_of(study), PERSON).status_code == 302
+
+
 def test_own_link_remembers_its_session_where_cookies_are_allowed():
     study = make_study(screening=PLAIN)
     client = Client()
