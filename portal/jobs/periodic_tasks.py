@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db import Error, connection
+from django.db import InterfaceError, OperationalError, connection
 
 log = logging.getLogger(__name__)
 Task = Callable[[], Any]
@@ -57,7 +57,7 @@ def _run(entry: _Entry) -> None:
     """A task that fails is told and done again at its next time, one that found no database in the next round."""
     try:
         entry.work()
-    except Error as error:
+    except (InterfaceError, OperationalError) as error:
         log.warning("The database did not answer (%s); trying %s again.", error, entry.work.__name__)
         return
     except Exception:

@@ -54,9 +54,9 @@ ENCODERS, ENCODED_AT_ONCE = 4, 16
 MEGABYTE = 10**6
 EXAMPLES_IN_MAIL = 10
 # What the check of an archive may use. Speech takes a hundredth of the processor time; recordings of 50 s at 48 kHz
-# need up to 192 MiB.
+# need up to 192 MiB, and packed text grows tenfold before it is a table.
 CPU_S, CPU_S_PER_MEGABYTE = 10.0, 1.0
-MEMORY_BYTES, MEMORY_PER_BYTE, MOST_MEMORY_BYTES = 192 << 20, 16, 1 << 30
+MEMORY_BYTES, MEMORY_PER_BYTE, MOST_MEMORY_BYTES = 192 << 20, 48, 1 << 30
 SLOWEST, SLOWEST_START_S = 10, 60.0  # by the clock: on a busy machine, with a slow disk
 MOST_DEATHS = 3
 ENDED = {
@@ -125,8 +125,10 @@ def _give_way(context: JobContext, submission: Submission) -> None:
         submission__system__team=submission.system.team_id, started_at__lt=context.job.started_at
     ).exists():
         return
-    teams = set(reading.values_list("submission__system__team", flat=True)) - {None}
-    others = checks.filter(state=State.WAITING).exclude(submission__system__team__in=teams)
+    teams = set(reading.values_list("submission__system__team", flat=True))
+    others = checks.filter(state=State.WAITING).exclude(submission__system__team__in=teams - {None})
+    if None in teams:  # baselines, which all are of the organizers
+        others = others.exclude(submission__system__team=None)
     if (first := others.order_by("waiting_since").first()) is not None:
         send(first)
         raise JobReleased("Another team's archive waits, which comes first while one of this team is read.")
@@ -142,6 +144,7 @@ def _await_earlier(context: JobContext, submission: Submission) -> None:
             send(waiting[0])
             raise JobReleased("An earlier version of the system waits for its check, which comes first.")
         context.progress("Waiting for the check of an earlier version", 0, 0)
+        _give_way(context, submission)
         time.sleep(AWAIT_EVERY_S)
 
 
@@ -297,7 +300,7 @@ def read_apart(
     with tempfile.TemporaryDirectory(prefix="trials-") as folder:
         told = run_in_child(
             work,
-            child_limits(upload.size),
+            child_limits(upload.size + inheritance.count_document_bytes()),
             check=context.check,
             hear=context.progress,
             answer=lambda: {name: str(path) for name, path in write_trials(edition, Path(folder)).items()},
@@ -308,7 +311,11 @@ def read_apart(
 
 
 def child_limits(archive_bytes: int) -> ChildLimits:
-    """What the check of an archive of this size may use: it grows with the size, as an honest one does."""
+    """What the check of an archive of this size may use: it grows with the size, as an honest one does.
+
+    Args:
+        archive_bytes: with those of the documents that it inherits, which are read beside it.
+    """
     cpu_s = CPU_S + CPU_S_PER_MEGABYTE * archive_bytes / MEGABYTE
     memory_bytes = min(MEMORY_BYTES + MEMORY_PER_BYTE * archive_bytes, MOST_MEMORY_BYTES)
     return ChildLimits(cpu_s, memory_bytes, SLOWEST * cpu_s + SLOWEST_START_S)

@@ -176,6 +176,10 @@ class Inheritance:
         """The version that a page names first."""
         return self.versions[0] if self.versions else None
 
+    def count_document_bytes(self) -> int:
+        """Of all documents that may be read beside an archive."""
+        return sum({one.pk: one.bytes for one in (*self.documents, *self.newest_documents)}.values())
+
     def by_data_set(self) -> dict[str, frozenset[str]]:
         """The utterances of each data set that need not come."""
         found: dict[str, set[str]] = {}

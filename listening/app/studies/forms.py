@@ -344,7 +344,11 @@ class StudyForm(forms.Form):
         help_text="Where evaluators ask about the study and their pay, such as an e-mail address. The launch needs it.",
     )
     keep_months = WholeField(
-        "Answers are kept for (months)", 1, 1200, "After the study is closed. The launch needs it.", required=False
+        "Answers are kept for (months)",
+        1,
+        1200,
+        "After the study is closed; deleting them then is up to you. The launch needs it.",
+        required=False,
     )
     lease_minutes = WholeField("Release an inactive participant's place after (minutes)", 5, 24 * 60)
     places_per_network = WholeField(

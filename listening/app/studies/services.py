@@ -241,8 +241,10 @@ def resume_study(*, study: Study, by: Any) -> Study:
     """Let evaluators begin again.
 
     Raises:
-        NotPossible: it is not paused, or recordings of an extension are not prepared yet.
+        NotPossible: it is not paused, recordings of an extension are not prepared yet, or consent lacks something.
     """
+    if problems := rules.consent_problems(study):
+        raise NotPossible(" ".join(problems))
     if missing := study.stimulus_files.filter(file="").count():
         raise NotPossible(f"{missing} recordings are not prepared yet. Prepare the stimuli first.")
     return change_state(study, [State.PAUSED], State.OPEN, "resumed", by)

@@ -158,7 +158,7 @@ def test_sixty_two_systems_are_quick():
     assert [len(table.rows) for table in found] == [1891, 1891]
 
 
-def test_one_decision_rests_on_both_tests():
+def test_criterion_28_one_decision_rests_on_both_tests():
     """All rate eight utterances of each of six equal systems, and agree which of these are better."""
     found = {"permutation": 0, "told": 0}
     for seed in range(12):
@@ -178,7 +178,7 @@ def test_one_decision_rests_on_both_tests():
     assert found["told"] <= 3
 
 
-def test_intervals_of_differences_cover_other_utterances():
+def test_criterion_28_intervals_of_differences_cover_other_utterances():
     covered = []
     for seed in range(12):
         scored = score_ratings(null_study(seed), SCALE, NULL_SETTINGS, "normalised")

@@ -322,7 +322,7 @@ b,naturalness,T01,u2,4,2
 """
 
 
-def test_rows_that_stand_twice_count_once_and_are_told():
+def test_criterion_34_rows_that_stand_twice_count_once_and_are_told():
     inputs = read(POSITIONED)
     assert len(inputs.ratings) == 4
     assert inputs.ratings.position.tolist() == [1, 2, 3, 2]

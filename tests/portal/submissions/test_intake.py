@@ -24,7 +24,7 @@ from portal.jobs.runner import JobCancelled, JobReleased, execute
 from portal.jobs.services import claim_job, request_cancel
 from portal.submissions import handlers, services, staging
 from portal.submissions.handlers import StagedFiles, run_intake
-from portal.submissions.models import Submission, SubmittedDocument
+from portal.submissions.models import Submission, SubmittedDocument, System
 from portal.submissions.periodic_tasks import tidy_staging, tidy_uploads
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import load_report
@@ -594,6 +594,39 @@ def test_archives_of_one_team_let_those_of_others_be_read_first(team, members):
     claim_job(fourth.job_id)
     assert fifth.job.state == State.WAITING  # an archive of its team is read already
     assert check(second).state == ACCEPTED
+
+
+def test_archives_of_organizers_do_not_give_way_to_each_other(team, members):
+    teams = team, make_team(team.edition), make_team(team.edition)
+    first, second, third = (submit(one, members) for one in teams)
+    for one in (first, second, third):
+        System.objects.filter(pk=one.system_id).update(team=None, is_baseline=True)
+    claim_job(first.job_id)  # by another worker
+    check(second)
+    assert second.job.state != State.WAITING
+
+
+def test_later_version_lets_another_team_come_first_while_it_waits(team, members, monkeypatch):
+    other = make_team(team.edition)
+    first = submit(team, members)
+    second = submit(team, members, system=first.system)
+    claim_job(first.job_id)
+    arrived = []
+    monkeypatch.setattr(handlers.time, "sleep", lambda _: arrived.append(submit(other, members)))
+    assert execute(second.job_id).state == State.WAITING
+    assert len(arrived) == 1
+    assert check(arrived[0]).state == ACCEPTED
+
+
+def test_limits_of_a_check_grow_with_the_documents_it_inherits(team, members, monkeypatch):
+    first = check(submit(team, members | {"system.pdf": DESCRIPTION}))
+    sizes = []
+    original = handlers.child_limits
+    monkeypatch.setattr(handlers, "child_limits", lambda size: sizes.append(size) or original(size))
+    speech = {path: data for path, data in members.items() if path.startswith("wav/")}
+    second = check(submit(team, speech, system=first.system))
+    inherited = second.inherits.documents.all()
+    assert sizes[-1] == second.upload.size + sum(one.bytes for one in inherited) > second.upload.size
 
 
 def test_cancelled_check_ends_what_hangs(team, members, monkeypatch):
