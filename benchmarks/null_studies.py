@@ -3,7 +3,7 @@
 Run from the root of the repository: ``python -m benchmarks.null_studies [STUDIES]``. Each study is simulated
 (`listening.analysis.simulation`): 12 listeners rate 8 utterances of each of 6 equal systems, the same of all systems or
 other ones of each; both classes of pairs in verifiability. Listeners, speakers and utterances vary. Printed are the
-share of studies in which any two systems are told apart, which must not pass 5 %, and the share of intervals that hold
+share of studies in which any two systems are called different, at most 5 %, and the share of intervals that hold
 0, which must lie in 92 to 97 %; beside them what the permutation test within listeners says alone.
 """
 
@@ -51,7 +51,7 @@ def make_study(seed: int, task: str, *, is_shared: bool) -> Ratings:
 def main() -> None:
     studies = int(sys.argv[1]) if len(sys.argv) > 1 else STUDIES
     print(f"{studies} studies of {LISTENERS} listeners, {UTTERANCES} utterances a system, {SYSTEMS} equal systems")
-    print(f"{'':40}  told apart  within listeners alone  intervals hold 0")
+    print(f"{'':40}  different   within listeners alone  intervals hold 0")
     for task in ("naturalness", "verifiability"):
         for is_shared in (True, False):
             for kind in ("raw", "normalised"):
