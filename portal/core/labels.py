@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from common.rounding import fixed
 from common.tables import Cell
 
 MISSING = "–"
@@ -70,10 +71,7 @@ def extent(seconds: Sequence[float], cost: float | None) -> str:
 
 def decimals(value: float | None, digits: int) -> str:
     """A number with so many digits after the point and a true minus sign."""
-    if value is None:
-        return MISSING
-    text = f"{value:.{digits}f}"
-    return text.lstrip("-") if float(text) == 0 else text.replace("-", "\u2212")
+    return MISSING if value is None else fixed(value, digits)
 
 
 SYMBOLS = {"alpha": "α"}

@@ -1,0 +1,24 @@
+"""Numbers beside their intervals keep the decimals that the interval leaves meaning to, and no others."""
+
+import pytest
+
+from common.rounding import round_to_interval
+
+
+@pytest.mark.parametrize(
+    ("number", "most", "read"),
+    [
+        ((30.412, 10.3, 50.5), 3, ("30", "10 to 50")),
+        ((8.314, 7.07, 9.55), 3, ("8.3", "7.1 to 9.6")),
+        ((0.6234, 0.55, 0.70), 3, ("0.62", "0.55 to 0.70")),
+        ((46.21, 41.0, 50.3), 1, ("46", "41 to 50")),
+        ((0.123456, 0.1234, 0.1235), 3, ("0.123", "0.123 to 0.123")),
+        ((5.0, 5.0, 5.0), 2, ("5.00", "5.00 to 5.00")),
+        ((-0.3, -20.0, 19.6), 2, ("0", "−20 to 20")),
+        ((1234.5, 200.0, 2300.0), 1, ("1234", "200 to 2300")),
+        ((30.412, None, 50.5), 3, ("30.412", "")),
+        ((0.5, float("-inf"), 1.0), 2, ("0.50", "−inf to 1.00")),
+    ],
+)
+def test_numbers_are_rounded_to_their_interval(number, most, read):
+    assert round_to_interval(*number, most) == read
