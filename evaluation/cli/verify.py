@@ -267,12 +267,11 @@ def _print_report(report: _Report, *, brief: bool) -> None:
         terminal.print_table(header, [_average_row(one) for one in report.averages], indent="  ")
     else:
         terminal.print_text("  none in this edition")
-    for reason in dict.fromkeys(one.reason for one in report.averages if one.reason):
-        terminal.print_text(f"  {reason}")
     for standing in report.standing:
         _print_standing(standing, several=len(report.recipe.tracks) > 1)
     terminal.print_text("\nProblems\n")
-    for line in list(terminal.format_problems(system.problems)) or ["none"]:
+    reasons = list(dict.fromkeys(one.reason for one in report.averages if one.reason))
+    for line in [*terminal.format_problems(system.problems), *reasons] or ["none"]:
         terminal.print_text(f"  {line}")
 
 

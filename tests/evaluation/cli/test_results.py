@@ -69,6 +69,7 @@ def test_verify_groups_problems_by_kind_and_fails(shell, rank_file):
     assert "error: not a number\n" in answer.out
     assert "result_for_rank_mine, line 20: expected" in answer.out
     assert "Not decided: Expected one finite value" in answer.out
+    assert "Expected one finite value" in answer.out.partition("\nProblems\n")[2]  # an average that cannot be made
     problems = shell("verify", rank_file, "--json").json["systems"][0]["problems"]
     assert all(problem["sentence"] in answer.out for problem in problems)
     assert {problem["line"] for problem in problems if problem["code"] == "malformed-row"} == {20}
