@@ -128,7 +128,7 @@ def make_test(folder: Path) -> None:
 
 
 IMPORT = ".venv/bin/python manage.py import_corpus demo/corpus --name demo --shared"
-SUPERUSER = ".venv/bin/python manage.py createsuperuser"
+FIRST_ACCOUNT = ".venv/bin/python manage.py first_account"
 
 
 def production_settings(folder: Path) -> None:
@@ -321,8 +321,7 @@ def run_portal(folder: Path) -> None:
     run(".venv/bin/python manage.py migrate --verbosity 0", folder)
     gained = "The corpus demo gained 10 speakers, 120 utterances, 120 audio files, 3 data sets, 2 trial lists."
     assert gained in run(IMPORT, folder)
-    command = f"{SUPERUSER} --no-input --email a@example.org"
-    assert "Superuser created" in run(command, folder, DJANGO_SUPERUSER_PASSWORD="a good passphrase")
+    assert "/first-account/" in run(FIRST_ACCOUNT, folder)
     with started("make run", folder, until="The portal opens at") as (address, _):
         # It is ready after the scheduler's first round.
         wait_until(lambda: json.loads(wait_for(f"{address}/health/ready"))["ready"], "a portal that is ready")
@@ -382,7 +381,7 @@ COMMANDS = {
 }
 # What belongs together runs together, once, whatever processes the other tests run in.
 SESSIONS = {
-    run_portal: (IMPORT, SUPERUSER, "make run", *TEAM_COMMANDS),
+    run_portal: (IMPORT, FIRST_ACCOUNT, "make run", *TEAM_COMMANDS),
     run_analysis: ANALYSIS_COMMANDS,
     run_anonymization: ANONYMIZATION_COMMANDS,
     partial(run_engines, run_beside): ENGINE_COMMANDS,

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from allauth.account import forms as account
+from allauth.account.adapter import get_adapter
 from allauth.mfa.base import forms as second_factor
 from allauth.mfa.totp import forms as app_codes
 from django import forms
@@ -20,6 +21,7 @@ from portal.core.fields import LineField
 
 PASSWORD_RULE = "At least 8 characters; not one that many people use, and not your name or address."  # noqa: S105
 NAME_LENGTH = 120
+EMAIL_LENGTH = 254
 WHOLE_ADDRESS = EmailValidator("Enter a whole e-mail address, such as name@example.org.")
 
 
@@ -88,6 +90,39 @@ class SignUpForm(Worded, account.SignupForm):
         """The account together with its address that is yet to be confirmed, or neither."""
         forget_invited(request, unless=self.cleaned_data["email"])
         return super().save(request)
+
+
+class FirstAccountForm(Worded, forms.Form):
+    """The account of the person who is operator and organizer."""
+
+    labels = Worded.labels | {"password1": "Password"}
+    helps = {
+        "name": "As teams and other organizers shall see it.",
+        "email": "It is your log-in name.",
+        "password1": PASSWORD_RULE,
+    }
+    name = LineField(max_length=NAME_LENGTH, widget=forms.TextInput(attrs={"autocomplete": "name"}))
+    email = forms.EmailField(max_length=EMAIL_LENGTH, widget=forms.EmailInput(attrs={"autocomplete": "email"}))
+    password1 = forms.CharField(strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}))
+
+    def clean_email(self) -> str:
+        email: str = self.cleaned_data["email"]
+        if User.objects.filter(email__iexact=email).exists():
+            raise forms.ValidationError("This address has an account: log in with it, then open this page again.")
+        return email
+
+    def clean(self) -> None:
+        if password := self.cleaned_data.get("password1"):
+            person = User(name=self.cleaned_data.get("name", ""), email=self.cleaned_data.get("email", ""))
+            try:
+                get_adapter().clean_password(password, user=person)
+            except forms.ValidationError as error:
+                self.add_error("password1", error)
+
+    def account_fields(self) -> dict[str, str]:
+        """What the account of a valid form is made of."""
+        kept = self.cleaned_data
+        return {"name": kept["name"], "email": kept["email"], "password": kept["password1"]}
 
 
 class ChangeAddressForm(Worded, account.AddEmailForm):

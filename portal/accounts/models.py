@@ -90,3 +90,13 @@ class AccessToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.start}…)"
+
+
+class FirstAccountToken(models.Model):
+    """The one address at which the first account can be made; only the hash of its secret is kept."""
+
+    secret_hash = models.CharField(max_length=64)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"made {self.created_at:%Y-%m-%d %H:%M}"

@@ -7,11 +7,18 @@ from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
-from django.db.models import QuerySet
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
+from django.db.models import Q, QuerySet
 from django.shortcuts import get_object_or_404
 
 from portal.accounts.models import AccessToken, User
 from portal.accounts.rules import is_good
+
+
+def operators() -> QuerySet[User]:
+    """Who can log in and look after the portal; not who was invited to and has no password yet."""
+    can_log_in = Q(is_active=True) & ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX)
+    return User.objects.filter(can_log_in, is_staff=True)
 
 
 def tokens_for(user: User) -> QuerySet[AccessToken]:

@@ -22,6 +22,7 @@ accounts = (
 )
 
 doors = [
+    path("first-account/<str:secret>/", never_cache(views.first_account), name="first-account"),
     path("log-in/", never_cache(account.login), name="account_login"),
     path("log-in/closed/", never_cache(account.account_inactive), name="account_inactive"),
     path("log-in/second-factor/", never_cache(second_factor.authenticate), name="mfa_authenticate"),

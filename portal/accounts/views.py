@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
+from allauth.account.utils import perform_login
+from allauth.core.internal import ratelimit
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.totp.internal.auth import SECRET_SESSION_KEY
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.views.decorators.http import require_http_methods
 
 from portal.accounts import selectors, services, tokens
 from portal.accounts.access import member_action, member_page, member_read
-from portal.accounts.forms import NameForm, NotificationsForm, TokenForm
+from portal.accounts.first_account import is_first_secret, make_first_account, take_first_account
+from portal.accounts.forms import FirstAccountForm, NameForm, NotificationsForm, TokenForm
+from portal.accounts.models import User
+from portal.core.fields import posted
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def first_account(request: HttpRequest, secret: str) -> HttpResponse:
+    """Where the first person makes the account of operator and organizer; not found once that is done."""
+    counted = {"config": {"first_account": "30/m/ip"}, "app": "portal.accounts", "action": "first_account"}
+    if ratelimit.consume(request, **counted) is None:
+        return render(request, "429.html", status=429)
+    if not is_first_secret(secret):
+        raise Http404
+    form = None if request.user.is_authenticated else FirstAccountForm(posted(request))
+    if request.method != "POST" or (form and not form.is_valid()):
+        return render(request, "accounts/first.html", {"form": form}, status=422 if form and form.errors else 200)
+    try:
+        if form is None:
+            take_first_account(secret=secret, user=cast("User", request.user))
+            return redirect("home")
+        user = make_first_account(secret=secret, **form.account_fields())
+    except LookupError as error:
+        raise Http404 from error
+    return perform_login(request, user)
 
 
 @member_page

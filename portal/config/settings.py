@@ -9,6 +9,7 @@ import dj_database_url
 from csp.constants import NONE, SELF
 
 from portal.config.environment import SettingsError, read_environment
+from portal.core.addresses import own_address
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 try:
@@ -131,7 +132,9 @@ WORKER_PROCESSES = ENVIRONMENT["WORKER_PROCESSES"]
 SITE_URL = ENVIRONMENT["SITE_URL"]
 if not SITE_URL:
     SITE_URL = (
-        f"https://{ALLOWED_HOSTS[0].lstrip('.')}" if ENVIRONMENT["HTTPS"] and ALLOWED_HOSTS else f"http://{ADDRESS}"
+        f"https://{ALLOWED_HOSTS[0].lstrip('.')}"
+        if ENVIRONMENT["HTTPS"] and ALLOWED_HOSTS
+        else f"http://{own_address(ADDRESS)}"
     )
 
 # Queue --------------------------------------------------------------------------------------------

@@ -1,9 +1,17 @@
-"""Network addresses of visitors."""
+"""Network addresses: of visitors, and of the server itself."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from ipaddress import IPv6Address
+
+EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not bound to
+
+
+def own_address(address: str) -> str:
+    """HOST:PORT by which this machine itself reaches a server that listens at `address`."""
+    host, _, port = address.rpartition(":")
+    return f"127.0.0.1:{port}" if host in EVERYWHERE else address
 
 
 def plain_address(address: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import re
 
-# Sessions and studies of evaluators, signed audio and figures, invitations, confirmations, passwords to be chosen; in
-# an address that leads on to another one (``?next=``) a slash may be written as %2F.
-_OPENS = "listen/join|listen|media|teams/invitations|sign-up/confirm|password".replace("/", "(?:/|%2F)")
+# Sessions and studies of evaluators, signed audio and figures, invitations, confirmations, passwords to be chosen,
+# the first account; in an address that leads on to another one (``?next=``) a slash may be written as %2F.
+_OPENS = "listen/join|listen|media|teams/invitations|sign-up/confirm|password|first-account".replace("/", "(?:/|%2F)")
 _HARMLESS = "withdraw|mailed|changed|set"
 SECRET = re.compile(
     rf"((?:/|%2F)(?:{_OPENS})(?:/|%2F))(?!(?:{_HARMLESS})(?:/|%2F))(?:(?!%2F)[^/\s?&\"'])+", re.IGNORECASE

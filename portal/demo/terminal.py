@@ -11,11 +11,11 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
+from portal.core.addresses import EVERYWHERE, own_address
 from portal.jobs.models import Job, State
 from portal.jobs.terminal import failure_report, progress_line
 from portal.submissions.models import Submission, SubmissionEvent
 
-EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not bound to
 SOME_OTHER_MACHINE = ("192.0.2.1", 9)  # an address reserved for documentation; nothing is sent to it
 Say = Callable[[str], Any]
 LOOK_EVERY_S = 0.5
@@ -28,12 +28,6 @@ TOLD = (
     Submission.State.FAILED,
     Submission.State.WITHDRAWN,
 )
-
-
-def own_address(address: str) -> str:
-    """HOST:PORT by which this machine itself reaches a server that listens at `address`."""
-    host, _, port = address.rpartition(":")
-    return f"127.0.0.1:{port}" if host in EVERYWHERE else address
 
 
 def network_address(address: str) -> str:

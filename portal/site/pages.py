@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from evaluation.app.measures.selectors import compare_systems
-from portal.accounts.selectors import lacks_second_factor
+from portal.accounts.selectors import lacks_second_factor, operators
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, registration_phase, submission_phase, submission_problem
 from portal.challenges.selectors import CorpusSummary, corpora_for, editions_for, summaries
@@ -58,7 +58,7 @@ def visitor_page(user: Any) -> dict[str, Any]:
     now = timezone.now()
     editions = editions_for(user).order_by(F("published_at").desc(nulls_last=True), "-created_at")[:SHOWN]
     lines = (EditionLine(one, registration_phase(one, now), submission_phase(one, now)) for one in editions)
-    return {"editions": list(lines)}
+    return {"editions": list(lines), "is_new": not operators().exists()}
 
 
 def home_page(user: Any) -> dict[str, Any]:

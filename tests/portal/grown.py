@@ -298,7 +298,7 @@ class GrownChallenge(Challenge):
         of_results = {"study": study.name, "scores": "raw", "figure": "violin-naturalness", "extension": "svg"}
         of_edition = {"edition": edition.name, "figure": "tradeoff-wer", "extension": "svg"}
         named |= {
-            "": {"token": "nonsense"},
+            "": {"token": "nonsense", "secret": "nonsense"},
             "accounts": {"pk": 1},
             "corpora": {"name": corpus.name, "data_set": "tones_trials_f", "utterance": corpus.utterances.last().name},
             "docs": {"name": "2022"},

@@ -51,6 +51,7 @@ ONLY_POST = (405, 405, 405, 405)
 UNKNOWN_TO_ALL = (404, 404, 404, 404)
 MATRIX = {
     "home": OPEN,
+    "first-account": UNKNOWN_TO_ALL,  # these people include an operator: accounts/test_first_account
     "account_login": (200, 302, 302, 302),
     "account_inactive": OPEN,
     "mfa_authenticate": (LOGIN, 302, 302, 302),
@@ -492,6 +493,7 @@ def addresses() -> dict[str, str]:
         "media": ["nonsense"],
         "docs:page": ["teams"],
         "docs:recipe": ["2022"],
+        "first-account": ["nonsense"],
         "account_confirm_email": ["nonsense"],
         "account_reset_password_from_key": ["abc", "nonsense"],
         "accounts:revoke-token": [1],
@@ -793,10 +795,12 @@ def test_only_posts_with_a_token_change_anything(addresses):
         ("account_signup", 20),
         ("account_reset_password", 20),
         ("account_reset_password_from_key", 20),
+        ("first-account", 30),
     ],
 )
 def test_doors_for_strangers_are_throttled(name, most):
-    address = reverse(name, args=["abc", "nonsense"] if name.endswith("key") else [])
+    arguments = {"account_reset_password_from_key": ["abc", "nonsense"], "first-account": ["nonsense"]}
+    address = reverse(name, args=arguments.get(name, []))
     stranger, other = Client(REMOTE_ADDR="192.0.2.1"), Client(REMOTE_ADDR="192.0.2.2")
     statuses = [stranger.post(address, {"email": f"n{number}@test.example"}).status_code for number in range(most + 1)]
     assert (429 in statuses[:-1], statuses[-1]) == (False, 429)

@@ -32,6 +32,7 @@ def logged(message, *args):
         ("/sign-up/confirm/Mw:1uX:k-8_/", "/sign-up/confirm/…/"),
         ("/password/3-d4f5-0a1b2c/", "/password/…/"),
         ("/password/mailed/", "/password/mailed/"),
+        ("/first-account/8ZqYb-1_x/", "/first-account/…/"),
         ("/account/password/", "/account/password/"),
         ("/teams/7/invitations/3/revoke/", "/teams/7/invitations/3/revoke/"),
         ("/listen/withdraw/", "/listen/withdraw/"),

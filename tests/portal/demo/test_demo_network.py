@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from portal.core.addresses import own_address
 from portal.demo import terminal
 
 
@@ -23,9 +24,9 @@ def environment(monkeypatch):
 
 
 def test_own_address_of_a_server_that_listens_everywhere_is_the_loopback():
-    assert terminal.own_address("0.0.0.0:8000") == "127.0.0.1:8000"
-    assert terminal.own_address("[::]:8001") == "127.0.0.1:8001"
-    assert terminal.own_address("10.1.2.3:80") == "10.1.2.3:80"
+    assert own_address("0.0.0.0:8000") == "127.0.0.1:8000"
+    assert own_address("[::]:8001") == "127.0.0.1:8001"
+    assert own_address("10.1.2.3:80") == "10.1.2.3:80"
 
 
 def test_network_address_is_that_of_this_machine_for_others(in_a_network):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
 from portal.core.processes import Supervisor, hold, portal_processes, prepare, require_free
@@ -19,6 +20,7 @@ class Command(BaseCommand):
             require_free(address)
             prepare()
             self._say(f"The portal opens at http://{address}/ (Ctrl-C ends it)")
+            call_command("first_account", if_needed=True, stdout=self.stdout)
             processes = portal_processes(
                 address, web_threads=settings.WEB_THREADS, worker_processes=settings.WORKER_PROCESSES
             )

@@ -33,10 +33,11 @@ from listening.app.models import Study
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, Edition
 from portal.challenges.services import start_import
+from portal.core.addresses import own_address
 from portal.core.processes import Supervisor, hold, portal_processes, prepare, require_free
 from portal.demo.challenge import TEAMS, find_submission, run_demo_challenge
 from portal.demo.studies import begin_simulated_studies, evaluator_link, finish_simulated_studies, run_demo_study
-from portal.demo.terminal import QuietMail, answer_to_network, finish_jobs, network_address, own_address, wait_for_mails
+from portal.demo.terminal import QuietMail, answer_to_network, finish_jobs, network_address, wait_for_mails
 from portal.jobs.models import Job, State
 from portal.submissions.models import System
 from portal.systems.services import start_baseline

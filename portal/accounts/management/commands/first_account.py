@@ -1,0 +1,27 @@
+"""Print the address at which the first person makes the account of operator and organizer; an earlier one ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from portal.accounts.first_account import renew_first_address
+
+
+class Command(BaseCommand):
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--if-needed", action="store_true", help="say nothing where the portal has an operator")
+
+    def handle(self, *, if_needed: bool, **_: Any) -> None:
+        if address := renew_first_address():
+            self.stdout.write("Make your account here, as operator and organizer; the address serves once:")
+            self.stdout.write(f"  {address}")
+            self.stdout.flush()
+        elif not if_needed:
+            raise CommandError(
+                "This portal has an operator, who invites others on the page People. "
+                "Whoever forgot the password chooses a new one from the log-in page, or by manage.py changepassword."
+            )
