@@ -19,6 +19,14 @@ from typing import Any, TypeVar, get_type_hints
 
 from common.errors import ProblemsError
 from common.toml_files import parse_toml
+from evaluation.protocols.evaluators import (
+    BY_TEAMS,
+    AveragedMetric,
+    Evaluation,
+    KnownEngines,
+    evaluation_problems,
+    track_problems,
+)
 
 T = TypeVar("T")
 
@@ -221,6 +229,7 @@ class Recipe:
         uncertain: dotted names of the fields whose value no text at hand confirms.
         results: None where the edition has no such files.
         emotions: labels of the emotion classes.
+        evaluation: who computes the numbers.
     """
 
     edition: str
@@ -234,6 +243,7 @@ class Recipe:
     tracks: Mapping[str, Track]
     results: ResultLines | None = None
     emotions: tuple[str, ...] = ()
+    evaluation: Evaluation = BY_TEAMS
 
     @property
     def track(self) -> Track:
@@ -305,11 +315,18 @@ def read_recipe(path: Path) -> Recipe:
     return parse_recipe(text, file=path.name)
 
 
-def parse_recipe(text: str, *, file: str, metric_problem: Callable[[str, str], str] | None = None) -> Recipe:
+def parse_recipe(
+    text: str,
+    *,
+    file: str,
+    metric_problem: Callable[[str, str], str] | None = None,
+    engines: KnownEngines | None = None,
+) -> Recipe:
     """A recipe from the text of a TOML file that its owner knows as `file`.
 
     Args:
         metric_problem: of a metric and an estimator that the recipe names, what is wrong with them, or "".
+        engines: those that there are; None to take any name.
 
     Raises:
         RecipeError: as `read_recipe`, with every problem of the file.
@@ -318,7 +335,7 @@ def parse_recipe(text: str, *, file: str, metric_problem: Callable[[str, str], s
         table = parse_toml(text, file)
     except ProblemsError as error:
         raise RecipeError(*error.problems) from error
-    reader = _RecipeReader(table, metric_problem or (lambda *_: ""))
+    reader = _RecipeReader(table, metric_problem or (lambda *_: ""), engines)
     recipe = reader.recipe()
     if recipe is None or reader.problems:
         told = [f"{file}: {problem}" for problem in islice(reader.problems, MOST_PROBLEMS)]
@@ -430,9 +447,11 @@ class TableReader:
 class _RecipeReader(TableReader):
     """Reads the tables of a recipe, and holds each against the others as soon as it is read."""
 
-    def __init__(self, table: dict[str, Any], metric_problem: Callable[[str, str], str]) -> None:
+    def __init__(
+        self, table: dict[str, Any], metric_problem: Callable[[str, str], str], engines: KnownEngines | None
+    ) -> None:
         super().__init__()
-        self.table, self.metric_problem = dict(table), metric_problem
+        self.table, self.metric_problem, self.engines = dict(table), metric_problem, engines
         sets, models = table.get("data_sets"), table.get("attack_models")
         self.set_names: dict[str, Any] = sets if isinstance(sets, dict) else {}
         self.attack_models = tuple(models) if isinstance(models, list) else ()
@@ -448,9 +467,10 @@ class _RecipeReader(TableReader):
         emotions = self.build(_Emotions, given.pop("emotions", {}), "emotions")
         lines = given.pop("results", None)
         results = None if lines is None else self.build(ResultLines, lines, "results")
+        evaluation = self._evaluation(sets.values(), tracks.values(), results)
         built = {"data_sets": MappingProxyType(sets), "tracks": MappingProxyType(tracks), "metrics": metrics}
         labels = emotions.labels if emotions else ()
-        return self.build(Recipe, given, "recipe", **built, results=results, emotions=labels)
+        return self.build(Recipe, given, "recipe", **built, results=results, emotions=labels, evaluation=evaluation)
 
     def _data_set(self, table: Any, name: str) -> DataSet | None:
         place = f"data_sets.{name}"
@@ -500,6 +520,24 @@ class _RecipeReader(TableReader):
     def _metric(self, metric: str, estimator: str, place: str) -> None:
         if problem := self.metric_problem(metric, estimator):
             self.add_problem(f"{place}: {problem}")
+
+    def _evaluation(
+        self, sets: Iterable[DataSet | None], tracks: Iterable[Track | None], results: ResultLines | None
+    ) -> Evaluation:
+        evaluation = self.build(Evaluation, self.table.pop("evaluation", {}), "evaluation")
+        if evaluation is None:
+            return BY_TEAMS
+        for sentence in evaluation_problems(evaluation, {one.role for one in sets if one is not None}, self.engines):
+            self.add_problem(sentence)
+        estimator = results.ranked_recognition if results is not None else ""
+        for track in tracks:
+            if track is None:
+                continue
+            place, attack_model = f"tracks.{track.name}", track.ranking.attack_model if track.ranking else ""
+            averages = [AveragedMetric(f"{place}: {one.label}", one.metric, one.estimator) for one in track.averages]
+            for sentence in track_problems(evaluation, track.name, attack_model, averages, estimator):
+                self.add_problem(sentence)
+        return evaluation
 
     def _known_sets(self, names: Iterable[str], place: str) -> None:
         """That there are no data sets at all is said once, not of each name."""

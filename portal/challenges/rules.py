@@ -13,9 +13,13 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from evaluation.attackers.training.recipe import PRESETS
 from evaluation.metrics.catalogue import UnknownMetricError, find_metric
+from evaluation.protocols.evaluators import KnownEngines
 from evaluation.protocols.recipes import DataSet, Recipe, RecipeError, list_hash, parse_recipe
 from portal.core.labels import duration
+from speech.encoders import registry as encoders
+from speech.recognizers import registry as recognizers
 
 if TYPE_CHECKING:
     from portal.challenges.models import Edition
@@ -123,13 +127,13 @@ class HeldSet:
 
 
 def read_recipe_text(text: str, *, file: str) -> Recipe:
-    """A recipe that computes: `parse_recipe`, and every metric that it names is known.
+    """A recipe that computes: `parse_recipe`, and every metric and engine that it names is known.
 
     Raises:
         RecipeError: with a sentence for each thing that is wrong with the text.
     """
     try:
-        return parse_recipe(text, file=file, metric_problem=_metric_problem)
+        return parse_recipe(text, file=file, metric_problem=_metric_problem, engines=known_engines())
     except RecipeError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
@@ -137,6 +141,11 @@ def read_recipe_text(text: str, *, file: str) -> Recipe:
             f"{file}: expected tables, lists and numbers as in the shipped recipes, found a value of another kind "
             f"({error}). Compare it with the recipe of an edition, which can be downloaded."
         ) from error
+
+
+def known_engines() -> KnownEngines:
+    """What a recipe may name as attackers, recogniser and training, whether it can run here or not."""
+    return KnownEngines(tuple(encoders.engines()), tuple(recognizers.engines()), tuple(PRESETS))
 
 
 def track_problem(recipe: Recipe, track: str) -> str:

@@ -183,6 +183,14 @@ def test_of_thousands_of_problems_some_are_told():
     assert refused.value.problems[-1] == "own.toml: 4,900 more problems."
 
 
+def test_engines_that_nobody_knows_are_refused():
+    table = '[evaluation]\nby = "both"\nattackers = ["x"]\nrecognizer = "y"\ntraining = "z"\n'
+    with pytest.raises(RecipeError) as refused:
+        read_recipe_text(recipe_of("2024") + table, file="own.toml")
+    wanted = ["attackers: expected one of wespeaker-resnet34, ", "recognizer: ", "training: expected one of spane, "]
+    assert [any(f"evaluation.{words}" in one for one in refused.value.problems) for words in wanted] == [True] * 3
+
+
 def test_what_stands_in_quotation_marks_counts_for_nothing():
     said = "[[[" * 20 + "." * 20 + "=" * 20_000
     quoted = [f"'{said}'", f'"\\"{said}"', f"'''\n{said}''''", f'"""\\"""\n{said}"""""']
