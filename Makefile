@@ -38,11 +38,11 @@ help: ## list the targets
 
 # exec: Ctrl-C then reaches the portal itself, which ends in order, and make has nothing to say about it.
 # The demo listens to the whole network, so that a phone can be the evaluator; ADDRESS=127.0.0.1:8000 keeps it here.
-demo: $(VENV)/portal ## run the main job on the demo corpus (or SPEECH=<folder with a manifest>) and open the portal
+demo: $(BIN)/vp ## run the main job on the demo corpus (or SPEECH=<folder with a manifest>) and open the portal
 	@echo "Starting the portal with $(if $(SPEECH),the speech in $(SPEECH),its demo corpus)"
 	@exec env PORTAL_ADDRESS="$(or $(ADDRESS),0.0.0.0:8000)" $(BIN)/python manage.py demo $(if $(SPEECH),--speech "$(SPEECH)")
 
-run: $(VENV)/portal ## start the portal: web server, worker and scheduler
+run: $(BIN)/vp ## start the portal: web server, worker and scheduler
 	@echo "Starting the portal"
 	@exec env PORTAL_ADDRESS="$(or $(ADDRESS),127.0.0.1:8000)" $(BIN)/python manage.py serve
 
@@ -125,7 +125,11 @@ $(VENV)/portal: $(VENV)/bin/python requirements.txt
 	@$(BIN)/python -m evaluation models fetch wespeaker-resnet34 || echo "The portal runs without its attacker's model."
 	@touch $@
 
-$(VENV)/dev: $(VENV)/recognisers requirements-dev.txt
+# The program of teams, of this checkout.
+$(BIN)/vp: portal/client/vp.sh $(VENV)/portal
+	@install -m 755 $< $@
+
+$(VENV)/dev: $(VENV)/recognisers requirements-dev.txt | $(BIN)/vp
 	@echo "Installing the packages for tests and checks into $(VENV)"
 	@$(INSTALL) --requirement requirements-dev.txt
 	@$(INSTALL) torch==2.13.0 2>/dev/null \

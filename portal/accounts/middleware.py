@@ -13,7 +13,7 @@ from portal.accounts.selectors import lacks_second_factor
 
 NEEDED = "Organizers and operators of this portal need a second factor: set it up here first."
 # Their own account, the way out, and what is open to whoever comes without an account.
-OPEN = ("/account/", "/log-out/", "/log-in/", "/docs/", "/health/", "/listen/", "/static/")
+OPEN = ("/account/", "/log-out/", "/log-in/", "/docs/", "/downloads/", "/health/", "/listen/", "/static/")
 CLOSED = "/account/tokens/"  # a token would open everything else to the password alone
 
 

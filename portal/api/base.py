@@ -30,6 +30,7 @@ from rest_framework.views import APIView
 
 from portal.api.access import READS, Scope
 from portal.api.problems import NotAllowed, problem
+from portal.client import PORTAL_VERSION, RELEASE
 
 Operation = TypeVar("Operation", bound=Callable[..., HttpResponse])
 
@@ -88,8 +89,9 @@ class ApiView(APIView):
         raise NotAllowed("OPTIONS", ", ".join(self.allowed_methods))
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """What is answered depends on who asks; nobody in between keeps it."""
+        """What is answered depends on who asks, and nobody in between keeps it; it says by which version."""
         final = super().finalize_response(request, response, *args, **kwargs)
+        final[PORTAL_VERSION] = RELEASE
         patch_cache_control(final, private=True, no_store=True)
         return final
 

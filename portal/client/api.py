@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from common.errors import CommandError
 from common.terminal import print_message
+from portal.client import PORTAL_VERSION, RELEASE
 
 if TYPE_CHECKING:
     import httpx
@@ -98,6 +99,7 @@ class Portal:
 
     def __init__(self, address: str, client: httpx.Client) -> None:
         self.address, self._client = address, client
+        self._is_compared = False
 
     def get(self, path: str, **parameters: Any) -> Any:
         """The JSON at an address below /api/."""
@@ -131,12 +133,23 @@ class Portal:
             pause = min(MAX_PAUSE_S, _seconds(response.headers))
             print_message(f"The portal asks for a pause of {pause} s.")
             time.sleep(pause)
+        self._compare_versions(response.headers)
         if response.is_success:
             return response
         sentence = self._sentence(response)
         if response.status_code >= 500 and response.status_code != 507:
             raise Unreachable(sentence)
         raise Refused(response.status_code, sentence)
+
+    def _compare_versions(self, headers: Mapping[str, str]) -> None:
+        """Say once where the portal has another version than this program, and how to update."""
+        found = headers.get(PORTAL_VERSION, RELEASE)
+        if not self._is_compared and found != RELEASE:
+            print_message(
+                f"This is vp {RELEASE}, the portal has version {found}. Update: the line stands on "
+                f"{self.address}/downloads/."
+            )
+        self._is_compared = self._is_compared or PORTAL_VERSION in headers
 
     def _send(self, method: str, path: str, **given: Any) -> httpx.Response:
         import httpx

@@ -6,7 +6,8 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-RELEASE = "0.1.0"
+from portal.client import RELEASE
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -10,8 +10,14 @@ docs = (
     "docs",
 )
 
+downloads = (
+    [path("", views.downloads, name="page"), path("<str:name>", views.program_file, name="file")],
+    "downloads",
+)
+
 urlpatterns = [
     path("", views.home, name="home"),
     path("operations/", views.operations, name="operations"),
     path("docs/", include(docs)),
+    path("downloads/", include(downloads)),
 ]

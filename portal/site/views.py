@@ -7,8 +7,10 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from portal.accounts.access import open_read, operator_page
+from portal.client.wheel import build_wheel
 from portal.core.exports import as_download
 from portal.core.health import check_all
+from portal.core.program import describe_program
 from portal.core.version import code_version
 from portal.jobs.selectors import queue_states
 from portal.site import manual
@@ -47,3 +49,20 @@ def recipe(request: HttpRequest, name: str) -> HttpResponse:  # noqa: ARG001
     except LookupError as error:
         raise Http404 from error
     return as_download(HttpResponse(content, content_type="application/toml; charset=utf-8"), f"{name}.toml")
+
+
+@open_read
+def downloads(request: HttpRequest) -> HttpResponse:
+    """How to install the program ``vp``."""
+    return render(request, "site/downloads.html", {"program": describe_program(request)})
+
+
+@require_safe
+def program_file(request: HttpRequest, name: str) -> HttpResponse:  # noqa: ARG001
+    """The wheel of ``vp``; what asks for another one is a program, which no page to log in would help."""
+    wheel = build_wheel()
+    if name != wheel.name:
+        raise Http404
+    response = as_download(HttpResponse(wheel.content, content_type="application/octet-stream"), wheel.name)
+    response["Cache-Control"] = "no-store"
+    return response

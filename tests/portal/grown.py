@@ -18,6 +18,7 @@ from listening.app.models import (
     Study,
 )
 from portal.challenges.models import Corpus, DataSet, Edition
+from portal.client.wheel import build_wheel
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.submissions.models import Submission, Upload
@@ -302,6 +303,7 @@ class GrownChallenge(Challenge):
             "accounts": {"pk": 1},
             "corpora": {"name": corpus.name, "data_set": "tones_trials_f", "utterance": corpus.utterances.last().name},
             "docs": {"name": "2022"},
+            "downloads": {"name": build_wheel().name},
             **dict.fromkeys(("editions", "leaderboard", "listeners"), of_edition),
             "studies": of_results | {"session": self.listening.pk, "rule": self.rule.pk, "system": self.system.label},
             "listen": {"token": self.listening.token, "key": self.study.link_key}

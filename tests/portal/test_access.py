@@ -22,6 +22,7 @@ from listening.app.sessions.screening import sound_name
 from listening.app.sessions.selectors import clip_name
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, DataSet, Edition, Speaker, TrialList, Utterance
+from portal.client.wheel import build_wheel
 from portal.core.storage import store_bytes
 from portal.intake.report import IntakeReport
 from portal.jobs.models import Job, State
@@ -85,6 +86,8 @@ MATRIX = {
     "operations": FOR_OPERATORS,
     "docs:page": OPEN,
     "docs:recipe": OPEN,
+    "downloads:page": OPEN,
+    "downloads:file": OPEN,
     "corpora:list": FOR_ORGANIZERS,
     "corpora:import": FOR_ORGANIZERS,
     "corpora:detail": FOR_ORGANIZERS,  # of a shared corpus; another's: challenges/test_sharing
@@ -494,6 +497,7 @@ def addresses() -> dict[str, str]:
         "docs:page": ["teams"],
         "docs:recipe": ["2022"],
         "first-account": ["nonsense"],
+        "downloads:file": [build_wheel().name],
         "account_confirm_email": ["nonsense"],
         "account_reset_password_from_key": ["abc", "nonsense"],
         "accounts:revoke-token": [1],

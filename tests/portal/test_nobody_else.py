@@ -30,6 +30,7 @@ OF_NO_TEAM = {
     "accounts": "one's own account; another's token: accounts/test_tokens",
     "corpora": "corpora of organizers: tests/portal/challenges/test_sharing",
     "docs": "the documentation and the shipped recipes",
+    "downloads": "the program vp, the same for everybody",
     "editions": "the edition itself is public; what is the organizer's: tests/portal/teams/test_access",
     "leaderboard": "public once published: below, and tests/portal/leaderboard",
     "studies": "of an edition's organizers alone, every address and method: tests/listening/studies/test_access; "

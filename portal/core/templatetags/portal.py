@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import template
 
 from common.memory import format_size
 from portal.core import labels
+from portal.core.program import describe_program
 
 register = template.Library()
 
@@ -28,3 +31,9 @@ def size(count: int) -> str:
 def unbroken(text: str) -> str:
     """`{{ row.kind|unbroken }}`: words that stay on one line."""
     return text.replace(" ", "\u00a0").replace("-", "-\u2060")
+
+
+@register.inclusion_tag("components/install_vp.html", takes_context=True)
+def install_vp(context: template.Context) -> dict[str, Any]:
+    """`{% install_vp %}`: the lines that install the program ``vp`` of this portal and log in."""
+    return describe_program(context["request"])

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from portal.accounts.tokens import create_token, revoke_token
-from portal.client import api
+from portal.client import PORTAL_VERSION, RELEASE, api
 from portal.client.main import main
 from portal.submissions.models import Submission, Upload
 from tests.portal.archives import DESCRIPTION, anonymised, hand_in, zip_of
@@ -144,6 +144,21 @@ def test_damaged_login_file_counts_as_none(tmp_path, capsys, content):
     place.write_text(content)
     assert main(["status"]) == 2
     assert "Which portal?" in capsys.readouterr().err
+
+
+def test_portal_of_another_version_is_told_once(stranger, capsys):
+    stranger.handler.answer = (200, {"Portal-Version": "0.2.0"}, b'{"results": [], "next": null}')
+    with api.open_portal(stranger.url) as portal:
+        list(portal.every("submissions/"))
+        list(portal.every("submissions/"))
+    assert capsys.readouterr().err == (
+        f"This is vp 0.1.0, the portal has version 0.2.0. Update: the line stands on {stranger.url}/downloads/.\n"
+    )
+
+
+def test_api_says_its_version(live_server):
+    with api.open_portal(live_server.url) as portal:
+        assert portal.ask("GET", "/api/editions/").headers[PORTAL_VERSION] == RELEASE
 
 
 # Who may what --------------------------------------------------------------------------------------
