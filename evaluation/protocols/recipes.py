@@ -65,6 +65,7 @@ class DataSet:
         enrolment: of a trial set, the set that its models are enrolled with.
         id_hash, trials_hash: first 16 hexadecimal digits of the SHA-256 of the sorted ids and ``trials`` lines.
         directory: name of the Kaldi directory where it differs.
+        parts: of a recognition set, the sets whose utterances it has; empty where their names say so.
         original_value: published EER or WER of the original speech with the original model, in per cent.
     """
 
@@ -75,6 +76,7 @@ class DataSet:
     language: str = "en"
     enrolment: str = ""
     directory: str = ""
+    parts: tuple[str, ...] = ()
     id_hash: str = ""
     trials_hash: str = ""
     utterances: int | None = None
@@ -217,7 +219,9 @@ class ResultLines:
 
 
 @dataclass(frozen=True, slots=True)
-class _Emotions:
+class Emotions:
+    """Labels of the classes of a recogniser of emotions."""
+
     labels: tuple[str, ...] = ()
 
 
@@ -273,6 +277,8 @@ class Recipe:
             return (data_set.name,)
         if data_set.role != "recognition":
             return ()
+        if data_set.parts:
+            return data_set.parts if set(data_set.parts) <= set(known) else ()
         start = f"{data_set.name.removesuffix('_asr')}_trials"
         parts = (one.name for one in self.sets("trial", data_set.split))
         return tuple(name for name in parts if name.startswith(start) and name in known)
@@ -286,7 +292,7 @@ def list_hash(lines: Iterable[str]) -> str:
 
 def shipped_editions() -> tuple[str, ...]:
     """The editions whose recipe lies beside this module, oldest first."""
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+    return tuple(sorted(path.stem for path in FOLDER.glob("[0-9]*.toml")))
 
 
 @cache
@@ -464,7 +470,7 @@ class _RecipeReader(TableReader):
         metrics = tuple(self.rows(MetricRule, given, "metrics", "metrics"))
         for number, rule in enumerate(metrics):
             self._metric(rule.key, rule.estimator, f"metrics[{number}]")
-        emotions = self.build(_Emotions, given.pop("emotions", {}), "emotions")
+        emotions = self.build(Emotions, given.pop("emotions", {}), "emotions")
         lines = given.pop("results", None)
         results = None if lines is None else self.build(ResultLines, lines, "results")
         evaluation = self._evaluation(sets.values(), tracks.values(), results)
@@ -479,6 +485,8 @@ class _RecipeReader(TableReader):
             self.one_of(one.role, ROLES, f"{place}.role")
             if one.role == "trial" and one.enrolment not in self.set_names:
                 self.add_problem(f"{place}.enrolment: expected a data set, found {shown(one.enrolment)}.")
+            for part in one.parts if self.set_names else ():
+                self.one_of(part, self.set_names, f"{place}.parts")
             if not 0 <= (one.original_value or 0) <= LARGEST_RATE:
                 limits = f"from 0 to {LARGEST_RATE} %"
                 self.add_problem(f"{place}.original_value: expected a rate {limits}, found {one.original_value:g}.")

@@ -125,10 +125,10 @@ class _Count:
             replace_named(words_key(self.run.pk, name), json.dumps(rows, ensure_ascii=False).encode())
 
     def count_pooled(self) -> None:
-        """The recognition sets of the recipe, each of several trial sets; only where all of these were recognised."""
+        """The recognition sets of the recipe, each of its trial sets; only where all of these were recognised."""
         for one in self.evaluation.recipe.sets("recognition"):
             names = [part.name for part in self.evaluation.find_parts(one)] if self.evaluation.corpus else []
-            if len(names) < 2 or not set(names) <= set(self.parts):
+            if names in ([], [one.name]) or not set(names) <= set(self.parts):
                 continue
             members = [self.parts[name] for name in names]
             found = {speech: _merge(member.found[speech] for member in members) for speech in Speech}
