@@ -20,7 +20,7 @@ from portal.api.base import ApiView, Shape, operation
 from portal.challenges.models import Edition
 from portal.challenges.selectors import managed_edition_for
 from portal.leaderboard import services
-from portal.leaderboard.pages import policy_page
+from portal.leaderboard.policy_pages import policy_page
 from portal.leaderboard.selectors import policy_by
 
 

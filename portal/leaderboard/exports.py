@@ -11,8 +11,8 @@ from common.tables import Row as TableRow
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.policy import policy_as_dict
 from evaluation.protocols.ranking.rankings import Entry, Measured, RankingTable, Row
-from portal.leaderboard.pages import DIGITS, condition_in_words, letters_of, measured_of, place_in_words
 from portal.leaderboard.selectors import Leaderboard
+from portal.leaderboard.tables import DIGITS, condition_in_words, letters_of, measured_of, place_in_words
 
 COLUMNS = (
     *("minimum_eer", "below_eer", "ranked_by", "place", "rank", "group"),

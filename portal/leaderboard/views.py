@@ -20,7 +20,7 @@ from portal.core.exports import csv_response, json_response, latex_response
 from portal.core.fields import posted, show_form
 from portal.core.media import CONTENT_TYPES, secured
 from portal.core.panels import make_panels, panel_data
-from portal.leaderboard import exports, pages, services
+from portal.leaderboard import exports, pages, policy_pages, services
 from portal.leaderboard.figures import figure_file
 from portal.leaderboard.forms import FreezeForm, PolicyForm
 from portal.leaderboard.selectors import leaderboard_for, list_held, mismatches_on_leaderboard
@@ -34,7 +34,7 @@ def leaderboard_detail(request: HttpRequest, edition: str) -> HttpResponse:
     manages = request.user.is_authenticated and leaderboard.edition.organizers.filter(pk=request.user.pk).exists()
     unlike = mismatches_on_leaderboard(leaderboard) if manages else {}
     held = list_held(leaderboard.edition) if manages else []
-    page = pages.leaderboard_page(leaderboard, request.GET.get("sort", ""), request.GET.get("order", ""), unlike)
+    page = pages.leaderboard_page(leaderboard, request.GET.dict(), unlike)
     panels = [] if leaderboard.is_empty else make_panels("leaderboard", request, leaderboard)
     return render(request, "leaderboard/detail.html", page | {"manages": manages, "panels": panels, "held": held})
 
@@ -75,13 +75,13 @@ def leaderboard_figure(request: HttpRequest, edition: str, figure: str, extensio
 def policy(request: HttpRequest, edition: str) -> HttpResponse:
     """The draft policy as a form, and what it would change."""
     managed = managed_edition_for(request.user, edition)
-    form = PolicyForm(posted(request), edition=managed, shown=pages.edited_policy(managed))
+    form = PolicyForm(posted(request), edition=managed, shown=policy_pages.edited_policy(managed))
     if form.is_valid():
         saved = services.save_draft_policy(edition=managed, policy=form.chosen, by=request.user)
         said = "The draft is saved; see below what it would change." if saved.draft_policy else "This policy is live."
         messages.success(request, said)
         return redirect("leaderboard:policy", managed.name)
-    return show_form(request, "leaderboard/policy.html", form, **pages.policy_page(managed))
+    return show_form(request, "leaderboard/policy.html", form, **policy_pages.policy_page(managed))
 
 
 @member_page
@@ -91,7 +91,7 @@ def live(request: HttpRequest, edition: str) -> HttpResponse:
     if request.method == "POST":
         action = partial(services.make_policy_live, edition=managed, by=request.user)
         return _done(request, managed, action, "The policy is live.")
-    return render(request, "leaderboard/live.html", pages.policy_page(managed))
+    return render(request, "leaderboard/live.html", policy_pages.policy_page(managed))
 
 
 @member_page
@@ -110,7 +110,7 @@ def publish(request: HttpRequest, edition: str) -> HttpResponse:
     if request.method == "POST":
         action = partial(services.publish_leaderboard, edition=managed, now=read_clock(), by=request.user)
         return _done(request, managed, action, "The leaderboard is published, and its teams are notified.")
-    return render(request, "leaderboard/publish.html", pages.publish_page(managed))
+    return render(request, "leaderboard/publish.html", policy_pages.publish_page(managed))
 
 
 @member_page
@@ -123,7 +123,7 @@ def freeze(request: HttpRequest, edition: str) -> HttpResponse:
         return _done(
             request, managed, partial(form.freeze, edition=managed, by=request.user), "The leaderboard is frozen."
         )
-    page = pages.freeze_page(managed, form.chosen if is_chosen else None)
+    page = policy_pages.freeze_page(managed, form.chosen if is_chosen else None)
     return show_form(request, "leaderboard/freeze.html", form, **page)
 
 

@@ -1,4 +1,5 @@
-// Sorts a ranking where it stands. Without this script the headings are links that give the same order.
+// Sorts a ranking where it stands and says so in the address. Without this script the headings are links that give the
+// same order.
 
 const DIRECTIONS = { asc: "ascending", desc: "descending" };
 
@@ -35,6 +36,10 @@ document.querySelectorAll("table[data-sortable]").forEach((table) => {
     body.append(...(inPlace ? first : sorted(first, heading.cellIndex, order)));
     for (const each of links) each.closest("th").removeAttribute("aria-sort");
     heading.ariaSort = DIRECTIONS[order];
+    const address = new URL(window.location);
+    address.searchParams.set("sort", new URL(link.href).searchParams.get("sort"));
+    address.searchParams.set("order", order);
+    window.history.replaceState(null, "", address);
     document.getElementById("announcer").textContent = `Sorted by ${link.textContent}, ${DIRECTIONS[order]}`;
   });
 });

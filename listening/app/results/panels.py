@@ -28,8 +28,8 @@ from listening.app.results.selectors import Shown, list_notes, list_shown_analys
 from portal.challenges.models import Edition
 from portal.core.labels import decimals
 from portal.core.panels import Panel
-from portal.leaderboard.pages import measured_of
 from portal.leaderboard.selectors import Leaderboard, ShownAverage, make_entry, policy_by, shown_averages
+from portal.leaderboard.tables import measured_of
 from portal.submissions.models import Submission
 from portal.submissions.selectors import STANDING
 from portal.systems.selectors import SystemNumbers, edition_of

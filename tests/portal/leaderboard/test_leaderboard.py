@@ -258,28 +258,73 @@ def test_frozen_leaderboard_does_not_change_when_something_is_evaluated_later(cl
 # The page ------------------------------------------------------------------------------------------
 
 
+def table_of(client, edition, query=""):
+    """The table of the page, its cells by the keys of its columns."""
+    table = client.get(f"/editions/{edition.name}/leaderboard/?{query}").context["table"]
+    return [dict(zip((one.key for one in table.columns), row.cells, strict=True)) for row in table.rows]
+
+
 def test_page_sorts_by_any_column_without_script(client, edition):
     publish(edition)
 
     def labels(query):
-        response = client.get(f"/editions/{edition.name}/leaderboard/?{query}")
-        return [row.cells[1].text for row in response.context["sections"][0].table.rows]
+        return [row["system"].text for row in table_of(client, edition, query)]
 
-    assert labels("") == ["T02-p1", "T01-c1", "T01-p1", "Original", "B2"]
-    assert labels("sort=eer") == ["T02-p1", "T01-p1", "T01-c1", "B2", "Original"]
-    assert labels("sort=eer&order=asc") == ["Original", "B2", "T01-c1", "T01-p1", "T02-p1"]
-    assert labels("sort=system&order=asc") == ["B2", "Original", "T01-c1", "T01-p1", "T02-p1"]
-    assert labels("sort=team&order=desc") == ["T02-p1", "T01-c1", "T01-p1", "Original", "B2"]
+    assert labels("") == ["T02-p1", "T01-c1", "T01-p1", "Original", "B2", "T03-p1"]
+    assert labels("sort=eer") == ["T02-p1", "T01-p1", "T01-c1", "B2", "T03-p1", "Original"]
+    assert labels("sort=eer&order=asc") == ["Original", "T03-p1", "B2", "T01-c1", "T01-p1", "T02-p1"]
+    assert labels("sort=system&order=asc") == ["B2", "Original", "T01-c1", "T01-p1", "T02-p1", "T03-p1"]
     assert labels("sort=rank&order=desc")[0] == "T01-c1"
-    assert labels("sort=pitch_correlation")[-1] == "Original"  # what has no value comes last
     assert labels("sort=nonsense&order=%00") == labels("")
+
+
+def test_system_without_the_number_comes_last_in_either_order(client, edition):
+    lost = ("EER (Kaldi) of vctk_test_trials_f, semi-informed", "no scores", True)
+    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=40, wer=5, missing=[lost])
+    publish(edition)
+    for order in ("asc", "desc"):
+        assert table_of(client, edition, f"sort=eer&order={order}")[-1]["system"].text == "T04-p1"
+
+
+def test_condition_is_chosen_in_the_address_and_every_system_stays_in_the_table(client, edition):
+    publish(edition)
+
+    def ranks(query):
+        return {row["system"].text: row["rank"].text for row in table_of(client, edition, query)}
+
+    references = {"Original": "original", "B2": "baseline"}
+    low = {"T02-p1": "late", "T01-c1": "1", "T01-p1": "not ranked", "T03-p1": "not met"}
+    assert ranks("") == ranks("condition=15") == ranks("condition=99") == references | low
+    high = {"T02-p1": "late", "T01-c1": "not met", "T01-p1": "1", "T03-p1": "not met"}
+    assert ranks("condition=20") == references | high
+    page = client.get(f"/editions/{edition.name}/leaderboard/?condition=20&sort=eer").content.decode()
+    assert 'href="?condition=20&amp;sort=wer&amp;order=asc#ranking"' in page
+    assert 'href="?condition=25&amp;sort=eer&amp;order=desc#ranking"' in page
+
+
+def test_systems_bear_badges_of_the_conditions_they_meet(client, edition):
+    publish(edition)
+    met = {row["system"].text: row["met"].marks for row in table_of(client, edition, "condition=20")}
+    assert met["T01-p1"] == ("≥ 15 %", "≥ 20 %: 1.")
+    assert met["T01-c1"] == ("≥ 15 %: 1.",)
+    assert met["T03-p1"] == met["Original"] == ()
+
+
+def test_numbers_have_the_digits_that_their_intervals_allow(client):
+    edition = make_edition(published_at=timezone.now())
+    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=30.123, wer=8.25, interval=20)
+    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=30.123, wer=8.25, interval=0.12)
+    rows = {row["system"].text: row for row in table_of(client, edition)}
+    assert (rows["T01-p1"]["eer"].text, rows["T01-p1"]["eer"].interval) == ("30", "10 to 50")
+    assert (rows["T02-p1"]["eer"].text, rows["T02-p1"]["eer"].interval) == ("30.12", "30.00 to 30.24")
+    assert (rows["Original"]["eer"].text, rows["Original"]["eer"].interval) == ("3.786", "")
 
 
 def test_headings_lead_to_the_other_order(client, edition):
     publish(edition)
     page = client.get(f"/editions/{edition.name}/leaderboard/?sort=eer&order=desc").content.decode()
-    assert 'aria-sort="descending"><a href="?sort=eer&amp;order=asc#eer-15-wer"' in page
-    assert '<a href="?sort=wer&amp;order=asc#eer-15-wer"' in page
+    assert 'aria-sort="descending"><a href="?sort=eer&amp;order=asc#ranking"' in page
+    assert '<a href="?sort=wer&amp;order=asc#ranking"' in page
 
 
 def test_page_says_ranks_intervals_groups_reasons_and_method(client, edition):
@@ -287,17 +332,25 @@ def test_page_says_ranks_intervals_groups_reasons_and_method(client, edition):
     page = " ".join(client.get(f"/editions/{edition.name}/leaderboard/").content.decode().split())
     for words in (
         "EER of at least 15 %",
-        "7.35 to 8.15",
+        "T01-c1 (Alder) leads with a WER of 7.8 % (7.3 to 8.2), the only ranked system.",
         "Submitted after the deadline.",
         "Of this team T01-c1 is ranked, which has the lower WER.",
         "Reaches no condition: the lowest asks for 15 %.",
-        "No system is ranked here: each that reached the condition is listed with the reason.",
         "Only numbers that the portal recomputed are ranked.",
         "0.25 libri_test_trials_f",
         "semi-informed",
         "Overlap is a cautious test",
     ):
         assert words in page, words
+    last = client.get(f"/editions/{edition.name}/leaderboard/?condition=30").content.decode()
+    assert "No system is ranked here: each that reached the condition is listed with the reason." in last
+
+
+def test_captions_have_at_most_twenty_words(client, edition):
+    publish(edition)
+    page = client.get(f"/editions/{edition.name}/leaderboard/").context
+    captions = [page["table"].caption, page["tradeoff"]["caption"], *(one["caption"] for one in page["bars"])]
+    assert max(len(caption.split()) for caption in captions) <= 20
 
 
 def test_condition_that_nobody_reached_names_the_nearest(client):
@@ -315,14 +368,14 @@ def test_groups_have_letters(client):
     edition = make_edition(published_at=timezone.now())
     for wer in (7.0, 7.5, 9.0):
         put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=16, wer=wer, interval=0.4)
-    table = client.get(f"/editions/{edition.name}/leaderboard/").context["sections"][0].table
-    group = [column.key for column in table.columns].index("group")
-    assert [(row.cells[1].text, row.cells[group].text) for row in table.rows] == [
+    assert [(row["system"].text, row["group"].text) for row in table_of(client, edition)] == [
         ("T01-p1", "a"),
         ("T02-p1", "a"),
         ("Original", ""),
         ("T03-p1", ""),
     ]
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    assert "Its interval overlaps those of T02-p1." in page
 
 
 def forty_systems(edition):
@@ -405,9 +458,9 @@ def test_figure_that_two_ask_for_at_once_is_drawn_once(monkeypatch):
 
 def test_figure_follows_the_leaderboard(client, edition):
     publish(edition)
-    before = client.get(f"/editions/{edition.name}/leaderboard/").context["figures"][0]["image"]
+    before = client.get(f"/editions/{edition.name}/leaderboard/").context["tradeoff"]["image"]
     Edition.objects.filter(pk=edition.pk).update(leaderboard_policy={"minimum_eers": [5]})
-    after = client.get(f"/editions/{edition.name}/leaderboard/").context["figures"][0]["image"]
+    after = client.get(f"/editions/{edition.name}/leaderboard/").context["tradeoff"]["image"]
     assert before != after
 
 
@@ -428,13 +481,13 @@ def test_unknown_figure_is_not_found(organizer, edition):
 def test_tradeoff_has_a_narrow_form_and_every_figure_its_size(client, edition):
     publish(edition)
     page = client.get(f"/editions/{edition.name}/leaderboard/")
-    figure = page.context["figures"][0]
+    figure = page.context["tradeoff"]
     for one in (figure, figure["narrow"]):
         svg = client.get(one["image"]).content.decode()
         width, height = (float(found) for found in re.findall(r'(?:width|height)="([0-9.]+)pt"', svg)[:2])
         assert (one["size"].width, one["size"].height) == (round(width * 4 / 3), round(height * 4 / 3))
     assert figure["narrow"]["size"].width < 360 < figure["size"].width
-    assert page.content.decode().count(' width="') >= len(page.context["figures"])
+    assert page.content.decode().count(' width="') >= 1 + len(page.context["bars"])
 
 
 def test_figure_is_a_harmless_document_of_its_kind(client, edition):

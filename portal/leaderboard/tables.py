@@ -1,0 +1,377 @@
+"""The one table of a leaderboard: every system once, placed by the condition and the utility that a reader chose.
+
+What was chosen stands in the address (`Choice`), so that each view can be linked to and sorts without script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from string import ascii_lowercase
+from typing import Any, cast
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from common.rounding import round_to_interval
+from common.tables import ARIA_SORT, Cell, Column, Group, Order, Table
+from common.tables import Row as TableRow
+from evaluation.protocols.ranking.policy import LeaderboardPolicy
+from evaluation.protocols.ranking.rankings import Entry, Measured, Miss, Place, RankingTable, Row
+from portal.core.labels import decimals
+from portal.leaderboard.selectors import Leaderboard, ShownAverage
+
+DIGITS = 3  # of averages without an interval, as the official scripts print them
+ANCHOR = "ranking"
+REFERENCES = {"baseline": "baseline", "original": "original"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a reader asked for.
+
+    Attributes:
+        ranking: the condition and utility that ranks; None where nothing is ranked.
+        sort, order: the column by which the table stands, and which way.
+        query: what of the address differs from the page's own, but for the order.
+    """
+
+    ranking: RankingTable | None
+    sort: str
+    order: Order
+    query: Mapping[str, str] = field(default_factory=dict)
+
+    def address(self, **changes: str | None) -> str:
+        """The end of the address with changes; None leaves one out."""
+        changed = {key: value for key, value in {**self.query, **changes}.items() if value is not None}
+        return f"?{urlencode(changed)}"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the table, whatever it is of: a system of this leaderboard, or one of a paper.
+
+    Attributes:
+        rank: in the chosen condition; `place_text` says why there is none.
+        place: how it looks: ``ranked``, ``unranked``, ``reference`` or ``outside``.
+        reasons: why it has no rank, and what else a reader should know.
+    """
+
+    label: str
+    place_text: str
+    place: str
+    numbers: Mapping[str, Measured]
+    rank: int | None = None
+    link: str = ""
+    team: str = ""
+    marks: tuple[str, ...] = ()
+    group: str = ""
+    met: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Choice:
+    """What an address asks for; whatever it names that is not there is as if it were not named.
+
+    Args:
+        given: ``condition`` (its minimum EER), ``by`` (the utility), ``sort`` and ``order``.
+    """
+    tables, utilities = leaderboard.table.tables, [one.metric for one in leaderboard.policy.utilities]
+    minima = list(dict.fromkeys(f"{table.minimum:g}" for table in tables))
+    query = {}
+    if given.get("condition") in minima[1:]:
+        query["condition"] = given["condition"]
+    if given.get("by") in utilities[1:]:
+        query["by"] = given["by"]
+    minimum, utility = query.get("condition", minima[0] if minima else ""), query.get("by", "".join(utilities[:1]))
+    asked = (one for one in tables if f"{one.minimum:g}" == minimum and one.utility.metric == utility)
+    sort, order = given.get("sort", ""), given.get("order", "")
+    sort = sort if sort in {"rank", "system", *(one.key for one in _deciding(leaderboard))} else "rank"
+    chosen = cast("Order", order) if order in ARIA_SORT else _natural_order(leaderboard, sort)
+    return Choice(next(asked, None), sort, chosen, query)
+
+
+def switches(leaderboard: Leaderboard, choice: Choice) -> list[dict[str, Any]]:
+    """The conditions, and the utilities where there are several, each as links to its view."""
+    tables, chosen = leaderboard.table.tables, choice.ranking
+    if chosen is None:
+        return []
+    order = {"sort": choice.sort, "order": choice.order} if choice.sort != "rank" else {}
+    conditions = [
+        {
+            "text": limit_in_words(table, leaderboard.policy),
+            "title": condition_in_words(table.minimum, table.upper, leaderboard.policy),
+            "address": choice.address(condition=f"{table.minimum:g}" if number else None, **order),
+            "is_current": table.minimum == chosen.minimum,
+            "count": len(table.ranked),
+        }
+        for number, table in enumerate(one for one in tables if one.utility.metric == chosen.utility.metric)
+    ]
+    found = [{"label": "Minimum EER", "links": conditions}]
+    names = {one.key: one for one in leaderboard.averages}
+    if len(leaderboard.policy.utilities) > 1:
+        utilities = [
+            {
+                "text": names[one.metric].metric.label,
+                "title": f"Ranked by {names[one.metric].metric.label}",
+                "address": choice.address(by=one.metric if number else None, **order),
+                "is_current": one.metric == chosen.utility.metric,
+            }
+            for number, one in enumerate(leaderboard.policy.utilities)
+        ]
+        found.append({"label": "Ranked by", "links": utilities})
+    return found
+
+
+def list_lines(
+    leaderboard: Leaderboard, ranking: RankingTable | None, private: Mapping[str, tuple[str, ...]]
+) -> list[Line]:
+    """Every entry once: those of the condition in the order of their utility, then the others.
+
+    Args:
+        private: notes on systems that only this reader sees.
+    """
+    met = _find_met(leaderboard, ranking)
+    rows = ranking.rows if ranking else ()
+    has_intervals = any(row.utility.interval for row in rows)
+    lines = []
+    for row in rows:
+        reasons = [one.text for one in (*row.reasons, *row.notes)]
+        if row.place is Place.RANKED and has_intervals and row.utility.interval is None:
+            reasons.append("Its utility has no interval, so it belongs to no group.")
+        line = _line(leaderboard, row.entry, place_in_words(row), row.place.value, reasons)
+        lines.append(replace(line, rank=row.rank, group=letters_of(row)))
+    held = {row.entry.key for row in rows}
+    outside = [entry for entry in leaderboard.entries if entry.key not in held]
+    unrankable = {one.entry.key: [reason.text for reason in one.reasons] for one in leaderboard.table.unrankable}
+    outside.sort(key=lambda entry: (entry.key in unrankable, -(entry.privacy.value if entry.privacy else -1.0)))
+    for entry in outside:
+        none = _why_outside(leaderboard, ranking, is_anywhere=bool(met.get(entry.key)))
+        reasons = unrankable.get(entry.key, [] if entry.kind == "original" else [none])
+        words = "not ranked" if entry.key in unrankable or ranking is None else "not met"
+        place_text = REFERENCES.get(entry.kind, words)
+        place = "outside" if entry.kind == "system" else "reference"
+        lines.append(_line(leaderboard, entry, place_text, place, reasons))
+    named = zip(lines, [*(row.entry.key for row in rows), *(entry.key for entry in outside)], strict=True)
+    return [replace(line, met=met.get(key, ()), reasons=(*line.reasons, *private.get(key, ()))) for line, key in named]
+
+
+def leaderboard_table(leaderboard: Leaderboard, choice: Choice, lines: Sequence[Line]) -> Table:
+    """The lines in the order asked for."""
+    ranking = choice.ranking
+    columns = [Column("rank", "Rank", kind="rank"), Column("system", "System")]
+    columns += [
+        Column(one.key, one.metric.label, kind="num best" if _decides(ranking, one) else "num", unit=one.metric.unit)
+        for one in _deciding(leaderboard)
+    ]
+    columns = [
+        column.sortable(_natural_order(leaderboard, column.key), choice.sort, choice.order, choice.query)
+        for column in columns
+    ]
+    columns += [Column("met", "Meets", kind="met")] if any(line.met for line in lines) else []
+    columns += [Column("group", "Group", kind="letters")] if any(line.group for line in lines) else []
+    rows = (_table_row(leaderboard, line, columns) for line in _sorted(lines, choice))
+    return Table(
+        columns=tuple(columns),
+        groups=(Group(tuple(rows)),),
+        title="Systems of this leaderboard",
+        caption=_caption(lines),
+        styles="leaderboard",
+        header=1,
+        anchor=ANCHOR,
+    )
+
+
+def list_reasons(lines: Sequence[Line]) -> list[Line]:
+    """The lines of which there is something to say."""
+    return [line for line in lines if line.reasons]
+
+
+# Words ---------------------------------------------------------------------------------------------
+
+
+def condition_in_words(minimum: float, upper: float | None, policy: LeaderboardPolicy) -> str:
+    """Such as ``EER of at least 15 %`` or ``EER from 15 % to below 20 %``."""
+    if policy.inclusive:
+        return f"EER of at least {minimum:g} %" if upper is None else f"EER from {minimum:g} % to below {upper:g} %"
+    return f"EER above {minimum:g} %" if upper is None else f"EER above {minimum:g} % and up to {upper:g} %"
+
+
+def limit_in_words(table: RankingTable, policy: LeaderboardPolicy) -> str:
+    """The condition in short: ``≥ 15 %``, ``> 15 %`` or ``15–20 %``."""
+    if table.upper is not None:
+        return f"{table.minimum:g}–{table.upper:g} %"
+    return f"{'≥' if policy.inclusive else '>'} {table.minimum:g} %"
+
+
+def answer(leaderboard: Leaderboard, ranking: RankingTable | None) -> list[str]:
+    """Who leads, from whom the leader cannot be told, and who just missed the condition; in sentences."""
+    if ranking is None:
+        return ["No condition has been set, so nothing is ranked; every system is listed with its numbers."]
+    said = [_leading(leaderboard, ranking)] if ranking.ranked else [_nobody(ranking)]
+    return said + [_missed(leaderboard, miss) for miss in ranking.just_missed]
+
+
+def letters_of(row: Row) -> str:
+    """``ab`` for the first and the second group; numbers where the alphabet ends."""
+    return "".join(ascii_lowercase[number - 1] if number <= 26 else f" {number}" for number in row.groups)
+
+
+def place_in_words(row: Row) -> str:
+    """Rank, or why there is none, in a word."""
+    if row.place is Place.RANKED:
+        return str(row.rank)
+    if row.place is Place.REFERENCE:
+        return REFERENCES[row.entry.kind]
+    return "late" if any(reason.code == "late" for reason in row.reasons) else "not ranked"
+
+
+def measured_of(entry: Entry, column: ShownAverage) -> Measured | None:
+    """The average of an entry that a column shows."""
+    if column.is_privacy:
+        return entry.privacy
+    return (entry.utilities if column.is_utility else entry.averages).get(column.key)
+
+
+def average_cell(measured: Measured | None) -> Cell:
+    """An average with its interval, in the digits that this allows; all of them in its tooltip."""
+    if measured is None:
+        return Cell()
+    text, around = round_to_interval(measured.value, measured.low, measured.high, DIGITS)
+    exact = decimals(measured.value, DIGITS)
+    title = exact if measured.interval is None else f"{exact}, from {measured.low:.3f} to {measured.high:.3f}"
+    marks = ("reported",) if measured.is_reported else ()
+    return Cell(text, around, value=measured.value, marks=marks, title=title)
+
+
+def _leading(leaderboard: Leaderboard, ranking: RankingTable) -> str:
+    first = [row for row in ranking.ranked if row.rank == 1]
+    utility = next(one for one in leaderboard.averages if one.key == ranking.utility.metric)
+    unit = f" {utility.metric.unit}" if utility.metric.unit else ""
+    reached, around = round_to_interval(first[0].utility.value, first[0].utility.low, first[0].utility.high, DIGITS)
+    reached = f"{reached}{unit} ({around})" if around else f"{reached}{unit}"
+    names = " and ".join(row.entry.label + (f" ({row.entry.team_name})" * bool(row.entry.team_name)) for row in first)
+    n_ranked = len(ranking.ranked)
+    among = "the only ranked system" if n_ranked == 1 else f"first of {n_ranked} ranked systems"
+    said = f"{names} lead{'s' if len(first) == 1 else ''} with a {utility.metric.label} of {reached}, {among}."
+    alike = [row.entry.label for row in ranking.ranked if row.rank != 1 and set(row.groups) & set(first[0].groups)]
+    if alike:
+        named = ", ".join(alike[:3]) + (f" and {len(alike) - 3} more" if len(alike) > 3 else "")
+        said += f" Its interval overlaps those of {named}."
+    return said
+
+
+def _nobody(table: RankingTable) -> str:
+    """What to say of a condition in which nobody is ranked."""
+    if table.competitors:
+        return "No system is ranked here: each that reached the condition is listed with the reason."
+    limit = f"{table.minimum:g} %"
+    if table.upper is None:
+        nobody = f"No system reached {limit}."
+    else:
+        nobody = f"No system lies from {limit} to {table.upper:g} %."
+    if table.nearest is None:
+        return nobody
+    entry = table.nearest.entry
+    kind = "The baseline " if entry.kind == "baseline" else ""
+    eer = decimals(entry.privacy.value if entry.privacy else None, DIGITS)
+    return f"{nobody} {kind}{entry.label} came nearest with {eer} %, {decimals(table.nearest.distance, DIGITS)} away."
+
+
+def _missed(leaderboard: Leaderboard, miss: Miss) -> str:
+    eer = miss.entry.privacy.value if miss.entry.privacy else None
+    return (
+        f"{miss.entry.label} misses this condition by {miss.distance:g} percentage points (EER {eer:g} %), which is "
+        f"within {leaderboard.policy.note_within:g} of its limit."
+    )
+
+
+def _why_outside(leaderboard: Leaderboard, ranking: RankingTable | None, *, is_anywhere: bool) -> str:
+    limits = leaderboard.policy.minimum_eers
+    if ranking is None or not limits:
+        return "Nothing is ranked."
+    if not is_anywhere:
+        return f"Reaches no condition: the lowest asks for {limits[0]:g} %."
+    return f"Its EER does not meet this condition: {limit_in_words(ranking, leaderboard.policy)}."
+
+
+def _caption(lines: Sequence[Line]) -> str:
+    """How to read the table, in at most 20 words."""
+    has_intervals = any(one.interval for line in lines for one in line.numbers.values())
+    words = "Beneath each number: its 95 % interval." if has_intervals else ""
+    shared = " Systems that share a letter cannot be told apart." if any(line.group for line in lines) else ""
+    return words + shared
+
+
+# Rows ----------------------------------------------------------------------------------------------
+
+
+def _line(leaderboard: Leaderboard, entry: Entry, place_text: str, place: str, reasons: Sequence[str]) -> Line:
+    late = entry.is_late and place_text != "late"
+    numbers = {one.key: found for one in _deciding(leaderboard) if (found := measured_of(entry, one)) is not None}
+    return Line(
+        label=entry.label,
+        place_text=place_text,
+        place=place,
+        numbers=numbers,
+        link="" if entry.kind == "original" else reverse("systems:detail", args=[entry.key]),
+        team=entry.team_name,
+        marks=("late",) if late else (),
+        reasons=tuple(reasons),
+    )
+
+
+def _find_met(leaderboard: Leaderboard, ranking: RankingTable | None) -> dict[str, tuple[str, ...]]:
+    """The conditions that each system meets, with its rank there, by its key."""
+    found: dict[str, tuple[str, ...]] = {}
+    for table in leaderboard.table.tables:
+        if ranking is None or table.utility.metric != ranking.utility.metric:
+            continue
+        for row in table.rows:
+            if row.entry.kind != "original":
+                rank = f": {row.rank}." if row.rank else ""
+                badge = f"{limit_in_words(table, leaderboard.policy)}{rank}"
+                found[row.entry.key] = (*found.get(row.entry.key, ()), badge)
+    return found
+
+
+def _table_row(leaderboard: Leaderboard, line: Line, columns: Sequence[Column]) -> TableRow:
+    known = {
+        "rank": Cell(line.place_text, value=line.rank),
+        "system": Cell(line.label, value=line.label, link=line.link, marks=line.marks, note=line.team),
+        "group": Cell(line.group),
+        "met": Cell(marks=line.met),
+    } | {average.key: average_cell(line.numbers.get(average.key)) for average in _deciding(leaderboard)}
+    return TableRow(tuple(known[column.key] for column in columns), line.place)
+
+
+def _sorted(lines: Sequence[Line], choice: Choice) -> list[Line]:
+    """Lines by a column; those without a value last, whatever the order."""
+
+    def value(line: Line) -> Any:
+        if choice.sort == "rank":
+            return line.rank
+        if choice.sort == "system":
+            return line.label.lower()
+        measured = line.numbers.get(choice.sort)
+        return measured.value if measured else None
+
+    if choice.sort == "rank" and choice.order == "asc":
+        return list(lines)  # unranked ones in their place
+    known = [line for line in lines if value(line) is not None]
+    return sorted(known, key=value, reverse=choice.order == "desc") + [line for line in lines if value(line) is None]
+
+
+def _deciding(leaderboard: Leaderboard) -> list[ShownAverage]:
+    """The averages that conditions and ranks rest on; the others have their figures."""
+    return [one for one in leaderboard.averages if one.is_privacy or one.is_utility]
+
+
+def _decides(ranking: RankingTable | None, column: ShownAverage) -> bool:
+    return ranking is not None and column.is_utility and column.key == ranking.utility.metric
+
+
+def _natural_order(leaderboard: Leaderboard, sort: str) -> Order:
+    """The best first: what a heading does when first chosen."""
+    average = next((one for one in leaderboard.averages if one.key == sort), None)
+    return "desc" if average and average.metric.direction == "higher" else "asc"
