@@ -1,21 +1,27 @@
 """What a notebook needs, in one import: from files to numbers and figures.
 
-Each name is documented where it comes from; nothing here computes anything but the file that a figure is saved to.
+A notebook shows what `measure_scores` and `detection_metrics` give as a table, and the figure of `save_det`, too.
+Each other name is documented where it comes from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from common.errors import MetricInputError
-from evaluation.figures.det import det_numbers, draw_det
-from evaluation.figures.style import ImageFormat, Theme
+from evaluation.figures.det import det_numbers, draw_det, make_det_plot
+from evaluation.figures.style import ImageFormat, Theme, make_figure
+from evaluation.metrics.catalogue import DETECTION_METRICS, format_heading
 from evaluation.metrics.detection import DetectionMetrics, Estimator, detection_metrics
 from evaluation.metrics.pitch import compare_pitch
 from evaluation.scoring.recomputation import join_files, measure_scores
 from evaluation.scoring.results.folders import read_results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 __all__ = [
     "compare_pitch",
@@ -25,8 +31,18 @@ __all__ = [
     "measure_scores",
     "read_results",
     "save_det",
+    "table_metrics",
 ]
 FIGURE_ENDINGS = ("svg", "pdf", "png", "csv")
+
+
+def table_metrics(tests: Mapping[str, DetectionMetrics]) -> DataFrame:
+    """The metrics of tests side by side: a row for each metric and its unit, a column for each test."""
+    from pandas import DataFrame
+
+    values = {label: test.values() for label, test in tests.items()}
+    columns = {label: [found[key] for key in DETECTION_METRICS] for label, found in values.items()}
+    return DataFrame(columns, index=[format_heading(metric) for metric in DETECTION_METRICS.values()])
 
 
 def save_det(
@@ -35,8 +51,11 @@ def save_det(
     *,
     estimator: Estimator = "kaldi",
     theme: Theme = "light",
-) -> None:
+) -> Figure:
     """Save a DET figure of one to eight tests (`draw_det`), or with the ending ``csv`` the numbers beside it.
+
+    Returns:
+        The figure, which a notebook shows as the last value of a cell.
 
     Raises:
         MetricInputError: another ending than svg, pdf, png or csv; what `draw_det` refuses.
@@ -51,3 +70,6 @@ def save_det(
     else:
         image_format = cast("ImageFormat", ending)
         path.write_bytes(draw_det(tests, estimator=estimator, theme=theme, image_format=image_format))
+    figure = make_figure(make_det_plot(tests, estimator), theme)
+    vars(figure)["_repr_svg_"] = lambda: draw_det(tests, estimator=estimator, theme=theme).decode()
+    return figure

@@ -171,6 +171,17 @@ def draw_det(
     Raises:
         MetricInputError: no test, more than eight, or an unknown estimator.
     """
+    plot = make_det_plot(tests, estimator)
+    description = describe(tests, estimator=estimator)
+    return style.draw_plot(plot, title="DET curves", description=description, theme=theme, image_format=image_format)
+
+
+def make_det_plot(tests: Mapping[str, DetectionMetrics], estimator: Estimator = "kaldi") -> DetPlot:
+    """The figure of `draw_det` before it is drawn.
+
+    Raises:
+        MetricInputError: as `draw_det`.
+    """
     eer = _validate(tests, estimator)
     curves = []
     for label, test in tests.items():
@@ -178,15 +189,13 @@ def draw_det(
         break_ = "\n" if len(label) > _LONGEST_LABEL else " "
         words = f"{label}:{break_}EER {100 * rate:.{eer.decimals}f} %, {MIN_CLLR.label} {test.min_cllr:.3f}"
         curves.append(Curve(words, corners.miss_rate, corners.false_alarm_rate, rate))
-    plot = DetPlot(
+    return DetPlot(
         curves,
         [range(len(curves))],
         _choose_ticks(tests, [one.eer or 0.0 for one in curves]),
         ("False alarms: other speakers accepted, %", "Misses: same speaker rejected, %"),
         chance_words="chance: an attacker who guesses",
     )
-    description = describe(tests, estimator=estimator)
-    return style.draw_plot(plot, title="DET curves", description=description, theme=theme, image_format=image_format)
 
 
 def size_of(tests: int) -> style.Size:

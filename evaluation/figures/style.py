@@ -141,15 +141,7 @@ def draw_formats(
         dots_per_inch: of a PNG.
     """
     with drawing(theme) as palette:
-        from matplotlib.figure import Figure
-
-        width, height = plot.size.inches
-        figure = Figure(figsize=(width, height + (STAMP_INCHES if stamp else 0)), layout="constrained")
-        plot.paint(figure, palette)
-        if engine := figure.get_layout_engine():
-            _add_key(figure, stamp, palette)
-            engine.execute(figure)
-            figure.set_layout_engine(None)
+        figure = _lay_out(plot, palette, stamp)
         return {one: _render(figure, one, title, description, dots_per_inch) for one in formats}
 
 
@@ -158,6 +150,12 @@ def draw_plot(
 ) -> bytes:
     """A figure as one file, as `draw_formats`."""
     return draw_formats(plot, [image_format], title=title, description=description, theme=theme)[image_format]
+
+
+def make_figure(plot: Plot, theme: Theme = "light") -> Figure:
+    """A figure as an object of matplotlib, to go on with by its own means."""
+    with drawing(theme) as palette:
+        return _lay_out(plot, palette, "")
 
 
 def darken(svg: bytes) -> bytes:
@@ -202,6 +200,19 @@ def validate_finite(values: Iterable[tuple[str, float]], what: str) -> None:
     if not held or wrong:
         found = f"{wrong[1]} of {wrong[0]}" if wrong else "none"
         raise MetricInputError(f"Expected finite values of {what}, at least one, found {found}.")
+
+
+def _lay_out(plot: Plot, palette: Palette, stamp: str) -> Figure:
+    from matplotlib.figure import Figure
+
+    width, height = plot.size.inches
+    figure = Figure(figsize=(width, height + (STAMP_INCHES if stamp else 0)), layout="constrained")
+    plot.paint(figure, palette)
+    if engine := figure.get_layout_engine():
+        _add_key(figure, stamp, palette)
+        engine.execute(figure)
+        figure.set_layout_engine(None)
+    return figure
 
 
 def _add_key(figure: Figure, stamp: str, palette: Palette) -> None:

@@ -124,6 +124,11 @@ class DetectionMetrics:
             "min_dcf_001": self.min_dcf_001,
         }
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        rows = (f"<tr><th>{key}</th><td>{value:.6g}</td></tr>" for key, value in self.values().items())
+        return f"<table>{''.join(rows)}</table>"
+
 
 def detection_metrics(
     target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compatibility = "documented"

@@ -13,7 +13,7 @@ from common.errors import MetricInputError
 from common.tables import DataTable
 from evaluation.figures.det import MOST_CURVES, describe, det_numbers, draw_det
 from evaluation.metrics.detection import detection_metrics
-from evaluation.notebook import save_det
+from evaluation.notebook import save_det, table_metrics
 from tests.evaluation.score_sets import normal_scores
 from tests.evaluation.svg import assert_sound, assert_sound_for_print, texts, title_and_description
 
@@ -91,3 +91,13 @@ def test_det_of_eight_tests_gives_each_its_own_line():
     tests = {f"system {n}": detection_metrics(random.normal(1, 1, 50), random.normal(0, 1, 80)) for n in range(8)}
     svg = draw_det(tests)
     assert sum(text.startswith("system ") for text in texts(svg)) == MOST_CURVES
+
+
+def test_notebook_shows_metrics_as_tables_and_figures_by_themselves(tmp_path):
+    table = table_metrics(TESTS)
+    assert list(table.columns) == list(TESTS)
+    assert table.loc["EER (Kaldi), %", "unprotected"] == 100 * TESTS["unprotected"].kaldi_eer
+    assert f"<td>{TESTS['unprotected'].min_cllr:.6g}</td>" in TESTS["unprotected"]._repr_html_()
+    figure = save_det(tmp_path / "det.pdf", TESTS)
+    assert figure.axes
+    assert figure._repr_svg_() == draw_det(TESTS).decode()
