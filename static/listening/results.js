@@ -6,7 +6,7 @@ const KEPT = "results-place";
 // The heading that is nearest to the top, and how far it is away: the two kinds of scores differ in length.
 function nearestHeading() {
   const headings = [...document.querySelectorAll("main :is(h2, h3)[id]")];
-  return headings.findLast((heading) => heading.getBoundingClientRect().top < innerHeight / 3);
+  return headings.findLast((heading) => heading.checkVisibility() && heading.getBoundingClientRect().top < innerHeight / 3);
 }
 
 document.querySelector(".switch")?.addEventListener("click", ({ target }) => {

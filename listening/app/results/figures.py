@@ -42,7 +42,7 @@ PLACES = {
     "listeners": ("listeners", ""),
     "exclusion": ("exclusions", ""),
 }
-OF_FIGURE = ("name", "task", "system", "is_about_listeners", "title", "caption", "alt", "size")
+OF_FIGURE = ("name", "task", "system", "is_about_listeners", "title", "alt", "size")
 ShownFigure = Mapping[str, Any]  # for `components/figure.html`, with `place`: where on a page it belongs
 
 
@@ -112,6 +112,7 @@ def _shown(figure: Figure, reader: Reader, mark: str, drawn: Container[str]) -> 
         downloads.append({"url": file, "label": "Numbers, CSV"})
     shown = {"place": place, "numbers": numbers, "downloads": downloads}
     shown |= {"image": address("svg"), "dark": address("svg", "dark")}
+    shown |= {"caption": figure.reading, "method": figure.caption}
     return {name: getattr(figure, name) for name in OF_FIGURE} | shown
 
 

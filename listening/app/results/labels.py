@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from common.rounding import round_to_interval
 from common.tables import Column, Value
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
@@ -21,7 +22,7 @@ from portal.core.labels import MISSING, decimals
 METHOD = tomllib.loads(Path(__file__).with_name("method.toml").read_text(encoding="utf-8"))
 ORIGINAL_LABEL = "Original speech"
 SCORES = {"normalised": "Normalised ranks", "raw": "Raw ratings"}
-P_DIGITS = 3
+P_DIGITS, PERCENT_DIGITS, SCORE_DIGITS = 3, 1, 3
 CHANCE = 0.5
 P_COLUMNS = frozenset(
     {"p", "adjusted", "wilcoxon_p", "wilcoxon_adjusted", "permutation_p", "permutation_adjusted"}
@@ -69,12 +70,29 @@ def p_value(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else decimals(p, P_DIGITS)
 
 
-def span(low: Value, high: Value, column: Column) -> str:
-    """An interval without its unit, as it stands beneath its number: ``41.0 to 50.3``; empty where there is none."""
-    if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
-        return ""
-    factor, digits = (100, column.digits or 0) if column.is_share else (1, column.digits or 0)
-    return f"{decimals(factor * low, digits)} to {decimals(factor * high, digits)}"
+def number_and_span(row: Mapping[str, Value], column: Column) -> tuple[str, str]:
+    """The number of a column and its interval, which has no unit, rounded to it: ``46 %`` and ``41 to 50``.
+
+    Args:
+        row: holds the number under the name of the column, and the ends under this name with ``_low`` and ``_high``.
+    """
+    value, low, high = (row.get(f"{column.key}{end}") for end in ("", "_low", "_high"))
+    if not isinstance(value, (int, float)) or column.digits is None or column.key in P_COLUMNS:
+        return number(value, column), ""
+    return rounded(value, low, high, column.digits, is_share=column.is_share)
+
+
+def rounded(value: float, low: Value, high: Value, digits: int, *, is_share: bool) -> tuple[str, str]:
+    """A number and its interval as texts: ``46 %`` and ``41 to 50``; the interval is empty without both ends.
+
+    Args:
+        digits: decimals of a number without an interval.
+        is_share: whether it reads in percent.
+    """
+    factor = 100 if is_share else 1
+    first, last = (factor * end if isinstance(end, (int, float)) else None for end in (low, high))
+    text, span = round_to_interval(factor * value, first, last, digits)
+    return (f"{text} %" if is_share else text), span
 
 
 def rate_in_words(task: str, *, is_original: bool, rate: float | None, low: float | None, high: float | None) -> str:
@@ -109,8 +127,22 @@ def privacy_in_words(rate: float | None, high: float | None) -> str:
     """
     if rate is None:
         return str(METHOD["privacy"]["unknown"])
-    is_too_hard = rate >= METHOD["rates"]["on_originals"][0][0] or (high is not None and high >= CHANCE)
-    return str(METHOD["privacy"]["too_hard" if is_too_hard else "heard"]).format(rate=percent(rate))
+    return str(METHOD["privacy"]["too_hard" if _is_too_hard(rate, high) else "heard"]).format(rate=percent(rate, 0))
+
+
+def privacy_in_doubt(rate: float | None, high: float | None) -> str:
+    """Why listeners' equal error rates do not tell privacy, as the end of a sentence; empty where they do.
+
+    Args:
+        rate, high: as in `privacy_in_words`.
+    """
+    if rate is None:
+        return str(METHOD["privacy"]["unknown_briefly"])
+    return str(METHOD["privacy"]["too_hard_briefly"]) if _is_too_hard(rate, high) else ""
+
+
+def _is_too_hard(rate: float, high: float | None) -> bool:
+    return bool(rate >= METHOD["rates"]["on_originals"][0][0] or (high is not None and high >= CHANCE))
 
 
 def _step(rate: float, of: str) -> str:

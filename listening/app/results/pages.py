@@ -18,6 +18,7 @@ from listening.app.models import Study
 from listening.app.results import labels
 from listening.app.results.figures import Reader, ShownFigure
 from listening.app.results.inputs import has_answers
+from listening.app.results.opening import opening_of
 from listening.app.results.rules import records_in
 from listening.app.results.selectors import Shown, is_outdated, running_job
 from listening.app.results.services import FLAG_OF_RULE, NOT_PUBLISHED, publication_problems
@@ -38,27 +39,27 @@ def chosen_scores(query: Mapping[str, str]) -> str:
 def results_page(results: Results, reader: Reader, figures: Figures, sorting: tuple[str, Order]) -> dict[str, Any]:
     """Everything of the page that its reader may see. Figures are those of the reader's scores that they may see."""
     scores, shape = reader.scores, Shape(reader, results)
-    tasks = [one for task in tasks_of(results, scores) if (one := _task_section(shape, task, figures, sorting))]
-    comparisons = [one for task in tasks if (one := _comparison(shape, task["name"], figures))]
+    rated = tasks_of(results, scores)
+    tasks = [one for task in rated if (one := _task_section(shape, task, figures, sorting))]
+    comparisons = [task["comparison"] for task in tasks if task["comparison"]]
     used = [id(one) for part in (*tasks, *comparisons) for one in part["figures"]]
     sections = _sections(shape, [one for one in figures if id(one) not in used])
     contents = [(one["name"], one["words"].title) for one in tasks]
-    contents += [("comparisons", "Comparisons")] if comparisons else []
     contents += [(one["anchor"], one["title"]) for one in sections]
     return {
         "scores": scores,
+        "opening": opening_of(shape, rated),
         "stats": _stats(results),
         "notes": results.remarks,
         "left_out": _left_out(results),
         "tasks": tasks,
-        "comparisons": comparisons,
         "sections": sections,
         "formulas": list(labels.formulas(results, scores)),
         "settings": list(labels.settings_facts(results)),
         "sources": list(labels.sources(results)),
         "downloads": _downloads(results, reader),
         "attribution": str(results.study.get("attribution", "")),
-        "contents": [*contents, ("method", "Method"), ("downloads", "Downloads")],
+        "contents": [*contents, ("asked", "Participants"), ("method", "Method"), ("downloads", "Downloads")],
     }
 
 
@@ -83,6 +84,7 @@ def _task_section(shape: Shape, task: str, figures: Figures, sorting: tuple[str,
         "finding": _finding(shape, task),
         "more": _of_task(shape, task, "summary", "detection", "model_effects", "model_variance"),
         "figures": [one for one in figures if one["task"] == task and one["place"] == "task"],
+        "comparison": _comparison(shape, task, figures),
     }
 
 
@@ -109,7 +111,7 @@ def _finding(shape: Shape, task: str) -> str:
         return ""
     known.sort(key=lambda pair: -pair[0])
     (best, first), (least, last) = known[0], known[-1]
-    show = labels.percent if is_rate else (lambda value: f"{value:.2f}")
+    show = (lambda value: labels.percent(value, 0)) if is_rate else (lambda value: f"{value:.2f}")
     label = lambda one: labels.label_of(one.name, shape.system_labels)  # noqa: E731
     if len(known) == 1:
         what = "equal error rate" if is_rate else "mean score"
@@ -125,10 +127,13 @@ def _comparison(shape: Shape, task: str, figures: Figures) -> dict[str, Any] | N
     if not records:
         return None
     few = len(records) <= MOST_PAIRS
+    matrix = build_matrix(records, shape, is_rate=bool(by_rate))
+    told = f": {matrix['apart']} of {labels.counted(matrix['pairs'], 'pair')}" if matrix else ""
     return {
         "name": task,
         "title": RATED_TASKS[task].title,
-        "matrix": build_matrix(records, shape, is_rate=bool(by_rate)),
+        "summary": f"Which systems can be told apart{told}",
+        "matrix": matrix,
         "is_of_rates": bool(by_rate),
         "tables": _of_task(shape, task, "differences", "eer_differences") if few else [],
         "as_in_2020": _of_task(shape, task, "mann_whitney") if few else [],
@@ -138,15 +143,20 @@ def _comparison(shape: Shape, task: str, figures: Figures) -> dict[str, Any] | N
 
 
 def _sections(shape: Shape, figures: Figures) -> list[dict[str, Any]]:
-    """Everything after the tasks that this study has: tables and figures under a heading."""
+    """Everything after the tasks that this study has: tables and figures under a heading.
+
+    What the form of the study is about stands open, with its first table; everything else is folded.
+    """
     made: list[dict[str, Any]] = []
-    parts = labels.METHOD["sections"]
+    parts, form = labels.METHOD["sections"], shape.results.study["form"]
     for part in parts:
         tables = [shown for name in part["tables"] if (shown := _whole_table(shape, name))]
         drawn = [one for one in figures if one["place"] == part["anchor"]]
         empty = "" if tables or drawn else part.get("empty", "")
         if tables or drawn or (empty and shape.results.table(shape.scores, "summary") is not None):
-            made.append(part | {"tables": tables, "figures": drawn, "empty": empty})
+            told = {"tables": tables, "figures": drawn, "empty": empty, "is_open": part["anchor"] == form}
+            made.append(part | told)
+    made.sort(key=lambda one: not one["is_open"])
     rest = [one for one in figures if one["place"] not in {"task", *(part["anchor"] for part in parts)}]
     return [*made, {"anchor": "figures", "title": "Further figures", "figures": rest}] if rest else made
 

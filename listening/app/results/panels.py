@@ -16,12 +16,15 @@ from typing import Any
 from django.db.models import Exists, OuterRef
 from django.urls import reverse
 
+from common.rounding import round_to_interval
+from common.tables import Cell, Column, Group, Table
+from common.tables import Row as TableRow
 from evaluation.app.runs.context import track_of
 from evaluation.protocols.ranking import rankings
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
 from listening.app.models import Study, StudySystem
-from listening.app.results.labels import METHOD, ORIGINAL_LABEL, SCORES, privacy_in_words
+from listening.app.results.labels import METHOD, ORIGINAL_LABEL, SCORES, counted, privacy_in_words
 from listening.app.results.pages import chosen_scores
 from listening.app.results.rules import records_in
 from listening.app.results.selectors import Shown, list_notes, list_shown_analyses
@@ -77,14 +80,13 @@ class Measured:
     is_reported: bool = False
 
     @property
-    def text(self) -> str:
-        return "" if self.value is None else decimals(self.value, self.quantity.digits)
-
-    @property
-    def interval(self) -> str:
-        if self.low is None or self.high is None:
-            return ""
-        return f"{decimals(self.low, self.quantity.digits)} to {decimals(self.high, self.quantity.digits)}"
+    def cell(self) -> Cell:
+        """Number and interval, rounded to it, whether it was only reported, and its letters."""
+        if self.value is None:
+            return Cell()
+        text, interval = round_to_interval(self.value, self.low, self.high, self.quantity.digits)
+        marks = ("reported",) if self.is_reported else ()
+        return Cell(text, interval, marks=marks, aside=self.group, value=self.value)
 
 
 @dataclass(frozen=True)
@@ -130,10 +132,6 @@ class ObjectiveComparison:
         return f"interval ({computed} of what is computed, {rated} of listeners’ numbers)"
 
     @property
-    def has_notes(self) -> bool:
-        return any(row.note for row in self.rows)
-
-    @property
     def reading(self) -> str:
         """What listeners' equal error rates say of privacy; empty where they compared no voices."""
         voices = [number for row in self.rows for number in row.numbers if number.quantity.key in OF_VOICES]
@@ -143,9 +141,36 @@ class ObjectiveComparison:
         rates = (unprotected.value, unprotected.high) if unprotected else (None, None)
         return privacy_in_words(*(None if rate is None else rate / 100 for rate in rates))
 
-    @property
-    def has_groups(self) -> bool:
-        return any(one.group for row in self.rows for one in row.numbers)
+    def table(self, study: Study, listeners: int, *, has_links: bool) -> Table:
+        """The numbers as a page shows them.
+
+        Args:
+            listeners: how many the study rests on.
+            has_links: whether systems lead to their pages.
+        """
+        notes = any(row.note for row in self.rows)
+        columns = [Column("system", "System")]
+        columns += [
+            Column(one.key, one.heading, kind="num", note=one.how)
+            if one.by == OBJECTIVE
+            else Column(one.key, one.heading, kind="num", note="simulated" if study.is_simulated else "")
+            for one in self.quantities
+        ]
+        columns += [Column("note", "Notes", kind="text notes")] if notes else []
+        rows = []
+        for row in self.rows:
+            link = reverse("systems:detail", args=[row.key]) if has_links and row.key else ""
+            cells = (Cell(row.label, link=link), *(one.cell for one in row.numbers))
+            place = "" if row.key else "reference"
+            rows.append(TableRow((*cells, Cell(row.note)) if notes else cells, place))
+        simulated = "simulated " if study.is_simulated else ""
+        lead = counted(listeners, f"{simulated}listener") if listeners else ""
+        scores = f"{', ' if lead else ''}{SCORES[self.scores].lower()}. " if self.scores else ". " if lead else ""
+        groups = any(one.group for row in self.rows for one in row.numbers)
+        letters = "; systems that share a letter cannot be told apart" if groups else ""
+        caption = f"{scores}Beneath a number its {self.intervals}{letters}."
+        title = f"Objective beside subjective: {study.title}"
+        return Table(tuple(columns), (Group(tuple(rows)),), title, caption, lead, styles="beside")
 
     def as_data(self) -> list[dict[str, Any]]:
         """Each system with its numbers by measure, for JSON."""
@@ -309,6 +334,7 @@ class StudyPanel:
     is_preview: bool
     listeners: int
     comparison: ObjectiveComparison
+    table: Table
     correlations: str
     address: str
     notes: Sequence[str]
@@ -354,7 +380,8 @@ def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
     for shown, heard in _heard_in(request.user, edition, {entry.key: entry}):
         if heard:
             address = reverse("studies:results-system", args=[shown.study.name, heard[0].heard])
-            studies.append(_make_panel(shown, scores, columns, heard, address))
+            comparison = compare_with_objective(shown.results, scores, columns, heard)
+            studies.append(_make_panel(shown, scores, comparison, address, has_links=False))
     if not studies:
         return None
     return Panel("listeners", "listening/results/_system_panel.html", _context(studies, scores))
@@ -373,22 +400,24 @@ def studies_on_leaderboard(user: Any, leaderboard: Leaderboard, scores: str) -> 
     for shown, heard in _heard_in(user, leaderboard.edition, on_leaderboard):
         if heard:
             address = reverse("studies:results", args=[shown.study.name])
-            yield _make_panel(shown, scores, leaderboard.averages, heard, address, original)
+            comparison = compare_with_objective(shown.results, scores, leaderboard.averages, heard, original)
+            yield _make_panel(shown, scores, comparison, address, has_links=True)
 
 
 def _context(studies: list[StudyPanel], scores: str) -> dict[str, Any]:
-    words = {"scores_words": SCORES[scores], "has_switch": any(one.is_scored for one in studies)}
-    return {"studies": studies, "scores": scores, **words}
+    return {"studies": studies, "scores": scores, "has_switch": any(one.is_scored for one in studies)}
 
 
 def _make_panel(
-    shown: Shown, scores: str, columns: tuple[ShownAverage, ...], heard: list[Heard], address: str, original: Any = None
+    shown: Shown, scores: str, comparison: ObjectiveComparison, address: str, *, has_links: bool
 ) -> StudyPanel:
+    listeners = shown.results.counts.get("listeners", 0)
     return StudyPanel(
         study=shown.study,
         is_preview=not shown.is_published,
-        listeners=shown.results.counts.get("listeners", 0),
-        comparison=compare_with_objective(shown.results, scores, columns, heard, original),
+        listeners=listeners,
+        comparison=comparison,
+        table=comparison.table(shown.study, listeners, has_links=has_links),
         correlations=correlations_in_words(shown.results, scores),
         address=address,
         notes=list_notes(shown),

@@ -14,6 +14,7 @@ from listening.analysis.tables import CONTENTS, Results
 from listening.app.results import labels, tables
 from listening.app.results.figures import Reader, ShownFigure, det_plot, histogram
 from listening.app.results.labels import METHOD, SCORES, label_of
+from listening.app.results.opening import say_basis
 from listening.app.results.pages import tasks_of
 from listening.app.results.tables import Record, Shape, System, caption_of, shown_table
 from listening.tasks import RATED_TASKS
@@ -33,7 +34,8 @@ def system_page(results: Results, reader: Reader, name: str, figures: Sequence[S
     if not tasks and not others:
         return None
     rest = [one for one in own if one["task"] not in {task["name"] for task in tasks}]
-    return {"label": label_of(name, shape.system_labels), "tasks": tasks, "others": others, "figures": rest}
+    label = label_of(name, shape.system_labels)
+    return {"label": label, "basis": say_basis(results), "tasks": tasks, "others": others, "figures": rest}
 
 
 def heard_page(
@@ -133,13 +135,13 @@ def _numbers(own: System, original: System | None, others: Sequence[System], tas
         if own.row(kind).get(name) is None:
             continue
         known = [value for one in others if (value := tables.as_number(one.row(kind).get(name))) is not None]
-        reach = labels.span(min(known), max(known), column) if known else ""
+        reach = f"{labels.number(min(known), column)} to {labels.number(max(known), column)}" if known else ""
         words = f", {KINDS[kind][0].lower()}" if kind in KINDS else ""
         cells = (
             Cell(f"{column.heading}{words}"),
             tables.number_cell(column, own.row(kind)),
             tables.number_cell(column, original.row(kind)) if original else Cell(),
-            Cell(f"{reach} %" if reach and column.is_share else reach),
+            Cell(reach),
             Cell(column.description[:1].upper() + column.description[1:]),
         )
         rows.append(Row(cells))

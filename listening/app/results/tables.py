@@ -19,7 +19,6 @@ from listening.app.results.figures import Reader, strip_html
 from listening.app.results.labels import METHOD, SCORES, label_of
 from listening.app.results.rules import records_in
 from listening.tasks import RATED_TASKS
-from portal.core.labels import decimals
 
 NAMES = frozenset({"system", "first", "second"})
 PROSE = frozenset({"remark", "reference", "heard", "caught", "excluded"})
@@ -112,10 +111,8 @@ def make_cell(column: Column, row: Record, shape: Shape) -> Cell:
 
 def number_cell(column: Column, row: Record) -> Cell:
     """A number with its interval."""
-    value = row.get(column.key)
-    text = labels.number(value, column)
-    interval = labels.span(row.get(f"{column.key}_low"), row.get(f"{column.key}_high"), column)
-    return Cell(text, interval if text else "", value=value)
+    text, interval = labels.number_and_span(row, column)
+    return Cell(text, interval, value=row.get(column.key))
 
 
 def system_cell(name: str, shape: Shape) -> Cell:
@@ -254,14 +251,15 @@ def headline(shape: Shape, task: str, sorting: tuple[str, Order]) -> Table | Non
     ]
     settings = shape.results.settings
     what = labels.scores_in_words(scores, settings.get("normalisation", ""), shape.results.study["scale"].get(task))
-    level = f"{100 * settings.get('level', 0.95):g} %"
+    level = f"{100 * settings.get('level', 0.95):g}\u00a0%"
     return make_table(
         f"{RATED_TASKS[task].title}: {CONTENTS['summary'].title.lower()}",
-        f"{RATED_TASKS[task].title} from {what}. Beneath a number its {level} interval over listeners.",
+        f"{RATED_TASKS[task].title}: {what}; beneath a number its {level} interval.",
         columns,
         rows,
         csv=shape.reader.csv(scores, "summary"),
         lead="",
+        note=RATED_TASKS[task].reading,
         anchor=task,
         styles="results-table headline",
     )
@@ -294,9 +292,10 @@ def _headline_cell(name: str, one: System, task: str, shape: Shape, main: str, o
         return Cell(_words(one, task, main))
     if key.style == "letters":
         return Cell(str(key.value(one) or ""), value=key.value(one))
+    cell = number_cell(key.content, one.row(key.kind))
     if name in ("mean", "rate", main):
-        return number_cell(key.content, one.row(key.kind))
-    return Cell(labels.number(key.value(one), key.content), value=key.value(one))
+        return cell
+    return Cell(cell.text or labels.number(key.value(one), key.content), value=key.value(one))
 
 
 def _strip(one: System, task: str, shape: Shape, main: str, original: System | None) -> str:
@@ -369,16 +368,15 @@ def _matrix_cell(row: Record, one: str, other: str, sign: int, told: bool, is_ra
         return NOTHING | {"read": f"{one} and {other}: not compared"}
     kind = "like" if not told else "higher" if sign * difference > 0 else "lower"
 
-    def show(value: float) -> str:
-        plus = "+" if value > 0 else ""
-        return plus + (labels.percent(value) if is_rate else decimals(value, 3))
-
-    limits = [row.get("difference_low"), row.get("difference_high")]
-    known = [sign * float(limit) for limit in limits if isinstance(limit, (int, float))]
-    interval = f" ({show(min(known))} to {show(max(known))})" if len(known) == 2 else ""
+    ends = [row.get("difference_low"), row.get("difference_high")]
+    known = sorted(sign * float(end) for end in ends if isinstance(end, (int, float)))
+    low, high = known if len(known) == 2 else (None, None)
+    digits = labels.PERCENT_DIGITS if is_rate else labels.SCORE_DIGITS
+    text, span = labels.rounded(sign * difference, low, high, digits, is_share=is_rate)
+    shown = f"{'+' if sign * difference > 0 else ''}{text}{f' ({span})' if span else ''}"
     p = row.get("decisive_p")
     chance = labels.p_value(float(p)) if isinstance(p, (int, float)) else ""
     chance = f", p {'' if chance.startswith('<') else '= '}{chance}" if chance else ""
     verdict = {"higher": "is above", "lower": "is below", "like": "cannot be told from"}[kind]
-    told_as = f"{one} {verdict} {other}: {show(sign * difference)}{interval}{chance}"
+    told_as = f"{one} {verdict} {other}: {shown}{chance}"
     return {"kind": kind, "sign": SIGNS[kind], "read": told_as}

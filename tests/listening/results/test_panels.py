@@ -186,9 +186,9 @@ def results_of(submissions, *, eer, high):
 @pytest.mark.parametrize(
     ("eer", "high", "said"),
     [
-        (0.5, 0.6, "Listeners erred in 50.0 % on unprotected speech too: their EERs do not tell privacy"),
-        (0.2, 0.55, "Listeners erred in 20.0 % on unprotected speech too"),
-        (0.08, 0.12, "Listeners erred in 8.0 % on unprotected speech: EERs further above are privacy"),
+        (0.5, 0.6, "Listeners erred in 50 % on unprotected speech too: their EERs do not tell privacy"),
+        (0.2, 0.55, "Listeners erred in 20 % on unprotected speech too"),
+        (0.08, 0.12, "Listeners erred in 8 % on unprotected speech: EERs further above are privacy"),
         (None, None, "What listeners make of unprotected speech is not known here"),
     ],
 )
@@ -267,7 +267,7 @@ def test_empty_cells_stay_empty_where_nothing_was_rated(submissions, edition):
     wider = replace(results, settings={**results.settings, "level": 0.9})
     assert "90 % of listeners" in compare_with_objective(wider, "raw", leaderboard.averages, []).intervals
     [original, _] = beside.rows
-    assert cells(original)["eer"].text == ""
+    assert cells(original)["eer"].cell.text == ""
 
 
 # For whom ------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from common.rounding import round_to_interval
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, BY_SCORES, COMMON
 from listening.app.models import Study
@@ -262,7 +263,7 @@ def test_themes_that_there_are_not_are_not_found(place):
 @pytest.mark.parametrize(("scores", "other"), [("raw", "normalised"), ("normalised", "raw")])
 def test_a_page_shows_one_kind_of_scores(place, scores, other):
     page = page_of(place.get("organizer", scores=scores))
-    body = page.split('<section aria-labelledby="asked">')[1].split('<section aria-labelledby="downloads">')[0]
+    body = page.split('<section class="opening"')[1].split('<div id="downloads">')[0]
     assert f"/tables/{scores}/" in body
     assert f"/figures/{scores}/" in body
     assert f"/tables/{other}/" not in body
@@ -319,9 +320,9 @@ def test_comparisons_of_a_system_are_turned_to_it(place):
     row = next(one for one in table.records(task="naturalness") if (one["first"], one["second"]) == SYSTEMS[:2])
     section = page.split('id="compare-naturalness"')[1].split("</table>")[0]
     cell = re.search(rf">{SYSTEMS[0]}</a></th>.*?class=\"reading\">(.*?) <small>(.*?)</small>", section)
-    turned = f"{-row['difference']:.3f}".replace("-", "−")
-    assert cell[1] == turned
-    assert cell[2].startswith(f"{-row['difference_high']:.3f}".replace("-", "−"))
+    turned = [-row[name] for name in ("difference", "difference_high", "difference_low")]
+    number, span = round_to_interval(*turned, 3)
+    assert (cell[1], cell[2]) == (number, span)
 
 
 # What every page says ------------------------------------------------------------------------------

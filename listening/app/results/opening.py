@@ -1,0 +1,289 @@
+"""How the results of a study open: three sentences made from its numbers, and one drawing of them.
+
+The sentences say which system does best and whether it is told apart, how recognisable speakers are, and on how many
+listeners and answers that rests. The drawing has a panel for each task, a row for each system: point and interval on an
+axis, coordinates for SVG. What can be told apart is said by the letters of groups, never by intervals that overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from common.tables import Value
+from listening.analysis.figures.words import short_names
+from listening.analysis.reading.inputs import ORIGINAL
+from listening.analysis.tables import CONTENTS, Results
+from listening.app.results import labels
+from listening.app.results.labels import CHANCE, EVERY, label_of
+from listening.app.results.tables import Record, Shape, System, as_number, find_column, read_systems
+from listening.tasks import RATED_TASKS
+
+MOST_NAMED = 3  # systems that cannot be told from the best one; of more only the number is said
+MOST_ROWS = 40  # of a panel; the tables have all
+PAIRS = "original-anonymised"  # the pairs that an attacker would look at
+ROW, TOP, FOOT = 24, 26, 34  # heights within a panel
+WIDTH, LEFT, RIGHT = 360, 122, 296  # of a panel, and of its axis
+BEST = {"naturalness": "sounds most natural", "intelligibility": "is easiest to understand"}
+
+
+def opening_of(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
+    """`sentences` and `panels` of the page of a study.
+
+    Args:
+        tasks: those that were rated.
+    """
+    form = str(shape.results.study["form"])
+    told = {"linkability": _linked, "transcription": _understood}.get(form, _rated)
+    sentences = [one for one in (*told(shape, tasks), say_basis(shape.results)) if one]
+    return {"sentences": sentences, "panels": [one for one in _panels(shape, tasks, form) if one is not None]}
+
+
+# Sentences -----------------------------------------------------------------------------------------
+
+
+def _rated(shape: Shape, tasks: Sequence[str]) -> Iterator[str]:
+    found = ((task, _by_mean(shape, task)) for task in BEST if task in tasks)
+    quality = [(task, systems) for task, systems in found if systems]
+    if quality:
+        yield _best(shape, *quality[0], [systems for _, systems in quality[1:]])
+    if "verifiability" in tasks:
+        yield _recognised(shape)
+
+
+def _by_mean(shape: Shape, task: str) -> list[System]:
+    """The systems of a task, the highest mean first."""
+    return _by(read_systems(shape, task), lambda one: one.all.get("mean"))
+
+
+def _best(shape: Shape, task: str, own: Sequence[System], others: Iterable[Sequence[System]]) -> str:
+    """Which system has the highest mean of a task, and which others it cannot be told apart from.
+
+    Args:
+        own, others: the systems by their means, those of the task and those by intelligibility beside it.
+    """
+    first, name = own[0], _name(shape, own[0])
+    systems = (one.all for one in read_systems(shape, task) if one.name == ORIGINAL)
+    number = _beside_original(first.all, next(systems, None), "summary", "mean")
+    if len(own) == 1:
+        return f"One system was rated: {name}, mean {task} {number}."
+    alike = _alike(shape, own, lambda one: one.all.get("group"))
+    said = f"{name} {BEST[task]} of {len(own)} systems (mean {number}){f' and {alike}' if alike else ''}"
+    for understood, *_ in others:
+        mean = _with_span(understood.all, find_column(CONTENTS["summary"], "mean"))
+        who = "it is also" if understood.name == first.name else f"{_name(shape, understood)} is"
+        said += f"; {who} easiest to understand ({mean})"
+    return f"{said}."
+
+
+def _recognised(shape: Shape) -> str:
+    """With which system speakers are hardest to recognise, beside unprotected speech and guessing."""
+    systems = read_systems(shape, "verifiability")
+    own = _by(systems, lambda one: one.detection.get("eer"))
+    if not own:
+        return "How recognisable speakers are is not known: it takes ratings of both kinds of pairs."
+    original = next((one.detection for one in systems if one.name == ORIGINAL), {})
+    name, number = _name(shape, own[0]), _beside_original(own[0].detection, original, "detection", "eer")
+    hardest = (
+        f"Speakers are hardest to recognise with {name}" if len(own) > 1 else f"Speakers were compared with {name}"
+    )
+    alike = _alike(shape, own, lambda one: one.detection.get("group"))
+    doubt = labels.privacy_in_doubt(as_number(original.get("eer")), as_number(original.get("eer_high")))
+    told = f"{hardest} (equal error rate {number}, guessing 50 %)"
+    return f"{told}{f', which {alike}' if alike else ''}{f'; {doubt}' if doubt else ''}."
+
+
+def _linked(shape: Shape, _: Sequence[str]) -> Iterator[str]:
+    """How well voices on boards tell the samples of one speaker."""
+    rows = {(row["pairs"], row["system"]): row for row in shape.records("pair_detection")}
+    column = find_column(CONTENTS["pair_detection"], "eer")
+    overall = rows.get((PAIRS, EVERY))
+    if overall is None or overall["eer"] is None:
+        yield "How well listeners link samples of one speaker is not known."
+        return
+    low, high = as_number(overall.get("eer_low")), as_number(overall.get("eer_high"))
+    is_guess = low is not None and high is not None and low <= CHANCE <= high
+    rate = f"equal error rate {_with_span(overall, column)}; 50 % is a guess"
+    how = "cannot be told from guessing" if is_guess else "is possible" if float(overall["eer"]) < CHANCE else "fails"
+    yield f"Linking an unprotected sample with an anonymised one of the same speaker by ear {how} ({rate})."
+    original = rows.get(("original-original", EVERY), {})
+    known, high = as_number(original.get("eer")), as_number(original.get("eer_high"))
+    doubt = labels.privacy_in_doubt(known, high)
+    said = (
+        f"Two unprotected samples of one speaker are linked with an equal error rate of {_with_span(original, column)}"
+    )
+    yield f"{said}{f'; {doubt}' if doubt else ''}." if known is not None else f"{doubt[:1].upper()}{doubt[1:]}."
+
+
+def _understood(shape: Shape, _: Sequence[str]) -> Iterator[str]:
+    """Of which system listeners understood most words, and of which fewest."""
+    rows = shape.records("transcription", scores="common")
+    own = [row for row in rows if row["system"] not in (ORIGINAL, EVERY) and row["wer"] is not None]
+    if not own:
+        return
+    own.sort(key=lambda row: float(row["wer"] or 0))
+    column = find_column(CONTENTS["transcription"], "wer")
+    first, last = own[0], own[-1]
+    named = lambda row: label_of(str(row["system"]), shape.system_labels)  # noqa: E731
+    best = "is understood best" if len(own) > 1 else "is the one system that was heard"
+    original = next((row for row in rows if row["system"] == ORIGINAL), None)
+    yield f"{named(first)} {best} (word error rate {_beside_original(first, original, 'transcription', 'wer')})."
+    if len(own) > 1:
+        yield f"{named(last)} is understood worst ({_with_span(last, column)})."
+
+
+def say_basis(results: Results) -> str:
+    """On how many listeners and answers everything rests."""
+    counts = results.counts
+    simulated = "simulated " if results.study.get("is_simulated") else ""
+    answers = ((one, counts.get(f"{one}s")) for one in ("rating", "placement", "transcript"))
+    said = labels.listed([labels.counted(count, one) for one, count in answers if count])
+    listeners = labels.counted(counts.get("listeners", 0), f"{simulated}listener")
+    out = counts.get("excluded_sessions", 0)
+    rests = f"This rests on {listeners} and {said}" if said else f"This rests on {listeners}"
+    if not out:
+        return f"{rests}; no session was left out."
+    return f"{rests}; {labels.counted(out, 'session')} {'was' if out == 1 else 'were'} left out."
+
+
+def _by(systems: Iterable[System], value: Any) -> list[System]:
+    """Those beside the original that have a value, the highest first."""
+    known = [one for one in systems if one.name != ORIGINAL and as_number(value(one)) is not None]
+    return sorted(known, key=lambda one: -float(value(one)))
+
+
+def _alike(shape: Shape, ordered: Sequence[System], group: Any) -> str:
+    """What the first of some systems can be told apart from, such as ``cannot be told apart from B2``.
+
+    Args:
+        group: takes a system and gives its letters; without any, nothing is known and nothing said.
+    """
+    first, others = ordered[0], ordered[1:]
+    if not group(first) or not others:
+        return ""
+    is_spaced = any(" " in str(group(one) or "") for one in ordered)
+    alike = [
+        _name(shape, one)
+        for one in others
+        if group(one) and labels.share_a_letter(str(group(first)), str(group(one)), is_spaced=is_spaced)
+    ]
+    if not alike:
+        return "can be told apart from all others"
+    named = labels.listed(alike) if len(alike) <= MOST_NAMED else f"{len(alike)} of the {len(others)} others"
+    return f"cannot be told apart from {named}"
+
+
+def _name(shape: Shape, system: System) -> str:
+    return label_of(system.name, shape.system_labels)
+
+
+def _beside_original(row: Record, original: Record | None, table: str, name: str) -> str:
+    """Such as ``46 %, 41 to 50; unprotected speech 9 %``."""
+    column = find_column(CONTENTS[table], name)
+    number = _with_span(row, column)
+    if not original or original.get(name) is None:
+        return number
+    return f"{number}; unprotected speech {labels.number_and_span(original, column)[0]}"
+
+
+def _with_span(row: Record, column: Any) -> str:
+    """Such as ``46 %, 41 to 50``."""
+    return ", ".join(filter(None, labels.number_and_span(row, column)))
+
+
+# The drawing ---------------------------------------------------------------------------------------
+
+
+def _panels(shape: Shape, tasks: Sequence[str], form: str) -> Iterator[dict[str, Any] | None]:
+    if form == "linkability":
+        rows = [row for row in shape.records("pair_detection") if row["system"] == EVERY]
+        named = {str(row["pairs"]): labels.WORDS["pairs"].get(str(row["pairs"]), str(row["pairs"])) for row in rows}
+        short = labels.METHOD["words"]["pairs_short"]
+        shown = [(short.get(pairs, pairs), named[pairs], "", row) for row in rows if (pairs := str(row["pairs"]))]
+        yield _panel("Linking by ear: EER", shown, "pair_detection", "eer", (0.0, 0.7), CHANCE, "guessing")
+    elif form == "transcription":
+        rows = [row for row in shape.records("transcription", scores="common") if row["system"] != EVERY]
+        yield _panel("Words not understood: WER", _named(shape, rows), "transcription", "wer", None, None, "")
+    for task in tasks:
+        systems = read_systems(shape, task)
+        title = RATED_TASKS[task].title
+        if RATED_TASKS[task].compares_voices:
+            rows = [dict(one.detection, system=one.name) for one in systems]
+            yield _panel(f"{title}: EER", _named(shape, rows), "detection", "eer", (0.0, 0.7), CHANCE, "guessing")
+        else:
+            scale = shape.results.study["scale"].get(task, (1, 10)) if shape.scores != "normalised" else (0.0, 1.0)
+            rows = [dict(one.all, system=one.name) for one in systems]
+            mean = next((as_number(row.get("mean")) for row in rows if row["system"] == ORIGINAL), None)
+            yield _panel(f"{title}: mean", _named(shape, rows), "summary", "mean", scale, mean, "unprotected speech")
+
+
+Shown = tuple[str, str, str, Mapping[str, Value]]  # short name, whole name, address, row
+
+
+def _named(shape: Shape, rows: Sequence[Mapping[str, Value]]) -> list[Shown]:
+    names = {str(row["system"]): label_of(str(row["system"]), shape.system_labels) for row in rows}
+    short = short_names(names)
+    return [(short[name], names[name], shape.reader.system(name), row) for row in rows if (name := str(row["system"]))]
+
+
+def _panel(
+    title: str,
+    shown: Sequence[Shown],
+    table: str,
+    name: str,
+    scale: Sequence[float] | None,
+    line: float | None,
+    line_words: str,
+) -> dict[str, Any] | None:
+    """A row for each that has a number, the original first and the highest next; None where none has any.
+
+    Args:
+        scale: ends of the axis; from 0 to what the numbers reach where it is None.
+        line: of what all are compared with, as `line_words` say.
+    """
+    known = [one for one in shown if as_number(one[3].get(name)) is not None]
+    if not known:
+        return None
+    known.sort(key=lambda one: (one[3].get("system") != ORIGINAL, -float(one[3][name] or 0)))
+    column = find_column(CONTENTS[table], name)
+    ends = [as_number(row.get(f"{name}{end}")) for *_, row in known for end in ("", "_low", "_high")]
+    first, last = scale or (0.0, 1.1 * max([one for one in ends if one is not None], default=1.0) or 1.0)
+
+    def x(value: float) -> float:
+        return round(LEFT + min(1.0, max(0.0, (value - first) / (last - first))) * (RIGHT - LEFT), 1)
+
+    rows = []
+    for place, (short, whole, link, row) in enumerate(known[:MOST_ROWS]):
+        value, low, high = (as_number(row.get(f"{name}{end}")) for end in ("", "_low", "_high"))
+        number, span = labels.number_and_span(row, column)
+        rows.append(
+            {
+                "name": short,
+                "link": link,
+                "y": TOP + ROW * place + ROW // 2,
+                "x": x(float(value or 0)),
+                "span": None if low is None or high is None else (x(low), x(high)),
+                "number": number,
+                "role": "original" if row.get("system") == ORIGINAL else "own",
+                "told": f"{whole}: {number}{f', {span}' if span else ''}",
+            }
+        )
+    floor = TOP + ROW * len(rows)
+    marks = [first, CHANCE if column.is_share and scale else (first + last) / 2]
+    marks += [] if column.is_share and scale else [last]
+    factor = 100 if column.is_share else 1
+    return {
+        "title": title,
+        "rows": rows,
+        "ticks": [(x(mark), f"{factor * mark:.3g}{' %' if column.is_share else ''}") for mark in marks],
+        "line": None if line is None else x(line),
+        "line_words": line_words if line is not None else "",
+        "width": WIDTH,
+        "height": floor + FOOT,
+        "left": LEFT,
+        "right": RIGHT,
+        "floor": floor,
+        "top": TOP,
+        "end": WIDTH,
+        "left_out": max(0, len(known) - MOST_ROWS),
+    }

@@ -1,0 +1,97 @@
+"""How results open: sentences that say what the numbers say, and a drawing of every number that has a row."""
+
+from dataclasses import replace
+
+from listening.analysis.figures import list_figures
+from listening.analysis.reading.inputs import ORIGINAL
+from listening.analysis.tables import make_table
+from listening.app.results.figures import Reader
+from listening.app.results.opening import opening_of
+from listening.app.results.tables import Shape
+from tests.listening.analysis.examples import made_up_results
+
+READER = Reader("made-up", "raw", is_organizer=False, tables=frozenset())
+MEANS = {ORIGINAL: (8.0, "a"), "T01-p1": (4.1, "b"), "T02-p1": (6.23, "c"), "T11-p1": (5.9, "cd"), "B2": (3.0, "d")}
+RATES = {ORIGINAL: (0.08, "a"), "T01-p1": (0.46, "b"), "T02-p1": (0.31, "c"), "T11-p1": (0.2, "c"), "B2": (0.12, "c")}
+
+
+def made(form="rating", counts=None, **tables):
+    """Results with the given rows for tables of raw ratings."""
+    results = made_up_results(systems=tuple(MEANS)[1:])
+    rows = {f"raw/{name}": make_table(name, held) for name, held in tables.items()}
+    facts = dict(results.study, form=form)
+    return replace(results, study=facts, counts=counts or results.counts, tables=results.tables | rows)
+
+
+def rated(rate_of_originals=0.08):
+    natural = [
+        {"task": task, "system": name, "kind": "all", "mean": mean, "mean_low": mean - 0.4, "mean_high": mean + 0.4}
+        | {"group": group}
+        for task in ("naturalness", "intelligibility")
+        for name, (mean, group) in MEANS.items()
+    ]
+    rates = RATES | {ORIGINAL: (rate_of_originals, "a")}
+    heard = [
+        {"task": "verifiability", "system": name, "eer": eer, "eer_low": eer - 0.05, "eer_high": eer + 0.05}
+        | {"group": group}
+        for name, (eer, group) in rates.items()
+    ]
+    counts = {"listeners": 52, "ratings": 2704, "excluded_sessions": 1}
+    return made(counts=counts, summary=natural, detection=heard)
+
+
+def sentences(results, tasks=("verifiability", "naturalness", "intelligibility")):
+    return opening_of(Shape(READER, results), tasks)["sentences"]
+
+
+def test_ratings_open_with_the_best_the_most_private_and_the_basis():
+    assert sentences(rated()) == [
+        "T02-p1 sounds most natural of 4 systems (mean 6.2, 5.8 to 6.6; unprotected speech 8.0) and cannot be told "
+        "apart from T11-p1; it is also easiest to understand (6.2, 5.8 to 6.6).",
+        "Speakers are hardest to recognise with T01-p1 (equal error rate 46 %, 41 to 51; unprotected speech 8 %, "
+        "guessing 50 %), which can be told apart from all others.",
+        "This rests on 52 simulated listeners and 2,704 ratings; 1 session was left out.",
+    ]
+
+
+def test_rates_of_a_task_that_was_too_hard_are_not_called_privacy():
+    _, recognised, _ = sentences(rated(rate_of_originals=0.47))
+    assert recognised.endswith("that this does not tell privacy from a task that is too hard.")
+
+
+def test_a_task_that_was_not_rated_is_not_spoken_of():
+    [basis] = sentences(rated(), ())
+    assert basis.startswith("This rests on")
+    assert len(sentences(rated(), ("naturalness",))) == 2
+
+
+def test_linking_within_reach_of_guessing_is_not_called_possible():
+    def linked(rate):
+        row = {
+            "pairs": "original-anonymised",
+            "system": "all",
+            "eer": rate,
+            "eer_low": rate - 0.1,
+            "eer_high": rate + 0.1,
+        }
+        return sentences(made("linkability", pair_detection=[row]), ())[0]
+
+    assert "cannot be told from guessing (equal error rate 45 %, 35 to 55" in linked(0.45)
+    assert "is possible (equal error rate 30 %, 20 to 40" in linked(0.3)
+
+
+def test_every_number_is_drawn_where_it_stands_on_its_axis():
+    panels = opening_of(Shape(READER, rated()), ("verifiability", "naturalness", "intelligibility"))["panels"]
+    assert [len(one["rows"]) for one in panels] == [5, 5, 5]
+    rates, natural, _ = panels
+    assert [row["name"] for row in natural["rows"]][:2] == ["Original speech", "T02-p1"]
+    assert [row["number"] for row in rates["rows"]][:2] == ["8 %", "46 %"]
+    for panel in panels:
+        assert all(panel["left"] <= row["x"] <= panel["right"] for row in panel["rows"])
+    assert natural["line"] == natural["rows"][0]["x"]  # the mean of unprotected speech
+
+
+def test_captions_on_pages_are_short():
+    for figure in list_figures(made_up_results()):
+        assert 0 < len(figure.reading.split()) <= 20, figure.name
+        assert figure.reading.rstrip(".…") in figure.caption
