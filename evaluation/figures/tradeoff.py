@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
-Kind = Literal["original", "baseline", "system"]
+Kind = Literal["original", "baseline", "system", "published"]
 WIDTH_INCHES, HEIGHT_INCHES = 5.6, 4.0
 NARROW_INCHES, NARROW_HEIGHT_INCHES = 3.6, 4.4
 MANY_POINTS, MANY_WIDER = 8, 1.2
 # Of a point, the first one preferred.
 _SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))
-_KINDS: tuple[Kind, ...] = ("original", "baseline", "system")
+_KINDS: tuple[Kind, ...] = ("original", "baseline", "system", "published")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class SystemPoint:
         name: beside the point.
         eer: average equal error rate, in per cent; higher is more private.
         utility: average of the utility metric in its unit, such as the word error rate in per cent.
-        kind: ``original`` (unprotected speech), ``baseline`` or ``system``.
+        kind: ``original`` (unprotected speech), ``baseline``, ``system``, or ``published`` by others and not measured.
         team: systems of one team have one colour and one marker.
         rank: within the condition of interest, written into the point; None for none.
         eer_interval, utility_interval: limits, drawn as thin lines; None for none.
@@ -110,8 +110,8 @@ def _validate(points: Sequence[SystemPoint], metric: Metric) -> None:
         if not (0 <= one.eer <= 100 and is_number) or one.kind not in _KINDS:
             wanted = "of 0 % or more" if is_rate else "that is a number"
             raise MetricInputError(
-                f"{one.name}: expected an EER of 0 to 100 %, a {metric.label} {wanted} and the kind original, baseline "
-                f"or system, found {one.eer}, {one.utility} and “{one.kind}”."
+                f"{one.name}: expected an EER of 0 to 100 %, a {metric.label} {wanted} and the kind original, "
+                f"baseline, system or published, found {one.eer}, {one.utility} and “{one.kind}”."
             )
 
 
@@ -156,14 +156,16 @@ class _TradeoffPlot:
 
 def _draw_point(axes: Axes, point: SystemPoint, teams: Sequence[str], palette: Palette) -> None:
     place = teams.index(point.team or point.name) if point.kind == "system" else 0
-    faces = {"original": palette.ink, "baseline": palette.line, "system": palette.series[place % len(palette.series)]}
+    faces = {"original": palette.ink, "baseline": palette.line, "published": "none"}
+    faces["system"] = palette.series[place % len(palette.series)]
     thin: Look = {"color": palette.muted, "linewidth": 0.9, "zorder": 2}
     if point.eer_interval:
         axes.plot(point.eer_interval, [point.utility] * 2, **thin)
     if point.utility_interval:
         axes.plot([point.eer] * 2, point.utility_interval, **thin)
     look: Look = {"marker": MARKERS[place % 6], "markersize": 13 if point.rank is not None else 10}
-    look |= {"markerfacecolor": faces[point.kind], "markeredgecolor": palette.ink, "markeredgewidth": 0.9}
+    look |= {"markerfacecolor": faces[point.kind], "markeredgewidth": 0.9}
+    look["markeredgecolor"] = palette.muted if point.kind == "published" else palette.ink
     axes.plot([point.eer], [point.utility], zorder=3, clip_on=False, **look)
     if point.rank is not None:
         text: Look = {"ha": "center", "va": "center_baseline", "fontsize": 8.5, "fontweight": "bold"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +21,12 @@ from evaluation.figures.described import describe_bars, describe_tradeoff
 from evaluation.figures.style import ImageFormat, Size, Theme
 from evaluation.figures.tradeoff import SystemPoint
 from evaluation.metrics.averages import check_gate
+from evaluation.protocols.published import PublishedSystem
 from evaluation.protocols.ranking.rankings import Entry
 from evaluation.protocols.recipes import Gate
 from portal.core.drawing import Draughtsman
 from portal.core.storage import replace_named
-from portal.leaderboard.selectors import Leaderboard, ShownAverage
+from portal.leaderboard.selectors import Leaderboard, ShownAverage, list_published
 
 FORMATS: dict[str, ImageFormat] = {"svg": "svg", "png": "png", "pdf": "pdf"}
 THEMES: dict[str, Theme] = {"light": "light", "dark": "dark"}
@@ -63,12 +65,14 @@ class Drawing:
         return describe_bars(self.bars, minimum=self.minimum, **look)
 
 
-def list_drawings(leaderboard: Leaderboard) -> dict[str, Drawing]:
-    """The figures that a leaderboard has something to show in, by slug."""
+def list_drawings(leaderboard: Leaderboard, *, with_published: bool = True) -> dict[str, Drawing]:
+    """The figures that a leaderboard has something to show in, by slug; with the points of papers, or without them."""
     found = {}
+    published = list_published(leaderboard) if with_published else []
     for column in (column for column in leaderboard.averages if column.is_utility):
         points = _points(leaderboard, column)
         if any(point.kind != "original" for point in points):
+            points += _published_points(leaderboard, column, published)
             slug = f"tradeoff-{column.key}".replace("_", "-")
             found[slug] = Drawing(slug, column, points=tuple(points), limits=leaderboard.policy.minimum_eers)
     for column in leaderboard.averages:
@@ -82,9 +86,17 @@ def list_drawings(leaderboard: Leaderboard) -> dict[str, Drawing]:
     return found
 
 
-def figure_file(leaderboard: Leaderboard, slug: str, extension: str, theme: str = "light", shape: str = "") -> bytes:
+def figure_file(
+    leaderboard: Leaderboard,
+    slug: str,
+    extension: str,
+    theme: str = "light",
+    shape: str = "",
+    *,
+    with_published: bool = True,
+) -> bytes:
     """A figure of a leaderboard as a file, or "not found". The trade-off has a ``narrow`` shape for phones."""
-    drawing = list_drawings(leaderboard).get(slug)
+    drawing = list_drawings(leaderboard, with_published=with_published).get(slug)
     if drawing is None or extension not in FORMATS or theme not in THEMES or shape not in SHAPES:
         raise Http404
     description = drawing.description(FORMATS[extension], THEMES[theme], narrow=shape == NARROW)
@@ -116,6 +128,16 @@ def _points(leaderboard: Leaderboard, column: ShownAverage) -> list[SystemPoint]
         )
         for entry in leaderboard.entries
         if entry.key not in unrankable and entry.privacy and (utility := entry.utilities.get(column.key))
+    ]
+
+
+def _published_points(
+    leaderboard: Leaderboard, column: ShownAverage, published: Iterable[PublishedSystem]
+) -> list[SystemPoint]:
+    privacy = leaderboard.policy.privacy.metric
+    return [
+        SystemPoint(name=one.name, eer=one.averages[privacy], utility=one.averages[column.key], kind="published")
+        for one in published
     ]
 
 

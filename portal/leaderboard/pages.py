@@ -9,20 +9,24 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from common.tables import number_table
+from common.tables import Table, number_table
 from evaluation.app.runs.context import track_of
 from evaluation.metrics.catalogue import Direction
+from evaluation.protocols.published import AVERAGE_TEST, is_as_shipped, load_published
 from evaluation.protocols.ranking.policy import policy_in_words
 from portal.core.labels import decimals
 from portal.leaderboard.figures import NARROW, Drawing, figure_key, list_drawings
-from portal.leaderboard.selectors import Leaderboard, ShownAverage
+from portal.leaderboard.selectors import Leaderboard, ShownAverage, list_published
 from portal.leaderboard.tables import (
     DIGITS,
+    HIDE,
+    Choice,
     answer,
     condition_in_words,
     leaderboard_table,
     list_lines,
     list_reasons,
+    published_table,
     read_choice,
     switches,
 )
@@ -41,8 +45,10 @@ def leaderboard_page(
     """
     choice = read_choice(leaderboard, query)
     ranking = choice.ranking
-    lines = list_lines(leaderboard, ranking, {key: (_unlike(count),) for key, count in unlike.items()})
-    drawings = list_drawings(leaderboard)
+    published = list_published(leaderboard)
+    shown = published if choice.shows_published else []
+    lines = list_lines(leaderboard, ranking, {key: (_unlike(count),) for key, count in unlike.items()}, shown)
+    drawings = list_drawings(leaderboard, with_published=choice.shows_published)
     by = ranking.utility.metric if ranking else next((one.key for one in leaderboard.averages if one.is_utility), "")
     beside = next((one for one in drawings.values() if one.points and one.column.key == by), None)
     return {
@@ -50,17 +56,28 @@ def leaderboard_page(
         "edition": leaderboard.edition,
         "title": condition_in_words(ranking.minimum, ranking.upper, leaderboard.policy) if ranking else "Systems",
         "answer": answer(leaderboard, ranking),
-        "switches": switches(leaderboard, choice),
+        "switches": switches(leaderboard, choice, has_published=bool(published)),
         "table": leaderboard_table(leaderboard, choice, lines),
         "reasons": list_reasons(lines),
-        "tradeoff": _figure(leaderboard, beside) if beside else None,
-        "bars": [_figure(leaderboard, one) for one in drawings.values() if one.bars],
+        "tradeoff": _figure(leaderboard, beside, choice) if beside else None,
+        "bars": [_figure(leaderboard, one, choice) for one in drawings.values() if one.bars],
+        "published": _published_table(leaderboard),
         "rules": policy_in_words(leaderboard.policy),
         "weights": _weights(leaderboard),
         "has_reported": any(entry.is_reported for entry in leaderboard.entries),
         "n_systems": sum(entry.kind == "system" for entry in leaderboard.entries),
         "n_teams": len({entry.team for entry in leaderboard.entries if entry.kind == "system"}),
     }
+
+
+def _published_table(leaderboard: Leaderboard) -> Table | None:
+    """What papers print of this edition, where its recipe is the shipped one."""
+    recipe = leaderboard.edition.recipe
+    numbers = load_published(recipe.edition) if is_as_shipped(recipe) else ()
+    weights = [one for average in track_of(leaderboard.edition).averages for one in average.weights.values()]
+    sets = {AVERAGE_TEST, *(name for one in weights for name in one)}
+    shown = [one for one in numbers if one.data_set in sets or not weights]
+    return published_table(shown) if shown else None
 
 
 def _unlike(count: int) -> str:
@@ -79,13 +96,14 @@ def _weights(leaderboard: Leaderboard) -> list[tuple[ShownAverage, list[tuple[st
     return found
 
 
-def _figure(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
+def _figure(leaderboard: Leaderboard, drawing: Drawing, choice: Choice) -> dict[str, Any]:
     """A figure as `components/figure.html` takes it. Its address changes with what it shows."""
     mark = figure_key(drawing.description(), "svg").rpartition("/")[2][:12]
+    hidden = {} if choice.shows_published else {"published": HIDE}
 
     def address(extension: str, **form: str) -> str:
         where = reverse("leaderboard:figure", args=[leaderboard.edition.name, drawing.slug, extension])
-        return f"{where}?{urlencode({'v': mark} | form)}"
+        return f"{where}?{urlencode({'v': mark} | hidden | form)}"
 
     words = _tradeoff(leaderboard, drawing) if drawing.points else _bars(drawing)
     if drawing.points:
@@ -141,4 +159,5 @@ def _tradeoff_caption(leaderboard: Leaderboard, column: ShownAverage) -> str:
     """In at most 20 words."""
     side = "down" if column.metric.direction == Direction.LOWER else "up"
     lines = " Dashed: minimum EERs." if leaderboard.policy.minimum_eers else ""
-    return f"Right is more private, {side} more useful. Grey: baselines.{lines} Thin lines: 95 % intervals."
+    grey = "Grey: baselines, open if published elsewhere."
+    return f"Right is more private, {side} more useful. {grey}{lines} Thin lines: intervals."

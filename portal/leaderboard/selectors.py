@@ -20,6 +20,7 @@ from evaluation.app.runs.context import track_of
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.averages import AverageError, weighted_average
 from evaluation.metrics.catalogue import Metric, find_metric
+from evaluation.protocols.published import PublishedSystem, is_as_shipped, published_systems
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, make_policy
 from evaluation.protocols.ranking.ranking import rank
 from evaluation.protocols.ranking.rankings import Entry, Measured, Rankings
@@ -151,6 +152,18 @@ def shown_averages(track: Track, policy: LeaderboardPolicy) -> tuple[ShownAverag
         )
         for one in (*deciding, *others)
     )
+
+
+def list_published(leaderboard: Leaderboard) -> list[PublishedSystem]:
+    """Systems of papers, with the averages that conditions and ranks rest on: where the recipe is the shipped one."""
+    edition = leaderboard.edition
+    if not is_as_shipped(edition.recipe):
+        return []
+    shown = {(one.key, one.estimator) for one in leaderboard.averages if one.is_privacy or one.is_utility}
+    averages = [one for one in track_of(edition).averages if (one.metric, one.estimator) in shown]
+    if len(averages) < len(shown):
+        return []
+    return published_systems(edition.recipe.edition, averages, leaderboard.policy.split)
 
 
 # Entries -------------------------------------------------------------------------------------------

@@ -14,8 +14,10 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from common.rounding import round_to_interval
-from common.tables import ARIA_SORT, Cell, Column, Group, Order, Table
+from common.tables import ARIA_SORT, Cell, Column, Group, Order, Table, plain_table
 from common.tables import Row as TableRow
+from evaluation.metrics.catalogue import Direction, find_metric
+from evaluation.protocols.published import PublishedNumber, PublishedSystem
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
 from evaluation.protocols.ranking.rankings import Entry, Measured, Miss, Place, RankingTable, Row
 from portal.core.labels import decimals
@@ -23,6 +25,8 @@ from portal.leaderboard.selectors import Leaderboard, ShownAverage
 
 DIGITS = 3  # of averages without an interval, as the official scripts print them
 ANCHOR = "ranking"
+HIDE = "hide"
+PUBLISHED = "published, not measured here"
 REFERENCES = {"baseline": "baseline", "original": "original"}
 
 
@@ -33,12 +37,14 @@ class Choice:
     Attributes:
         ranking: the condition and utility that ranks; None where nothing is ranked.
         sort, order: the column by which the table stands, and which way.
+        shows_published: whether systems of papers stand among the others.
         query: what of the address differs from the page's own, but for the order.
     """
 
     ranking: RankingTable | None
     sort: str
     order: Order
+    shows_published: bool = True
     query: Mapping[str, str] = field(default_factory=dict)
 
     def address(self, **changes: str | None) -> str:
@@ -53,7 +59,7 @@ class Line:
 
     Attributes:
         rank: in the chosen condition; `place_text` says why there is none.
-        place: how it looks: ``ranked``, ``unranked``, ``reference`` or ``outside``.
+        place: how it looks: ``ranked``, ``unranked``, ``reference``, ``outside`` or ``published``.
         reasons: why it has no rank, and what else a reader should know.
     """
 
@@ -74,7 +80,7 @@ def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Choice:
     """What an address asks for; whatever it names that is not there is as if it were not named.
 
     Args:
-        given: ``condition`` (its minimum EER), ``by`` (the utility), ``sort`` and ``order``.
+        given: ``condition`` (its minimum EER), ``by`` (the utility), ``published`` (``hide``), ``sort`` and ``order``.
     """
     tables, utilities = leaderboard.table.tables, [one.metric for one in leaderboard.policy.utilities]
     minima = list(dict.fromkeys(f"{table.minimum:g}" for table in tables))
@@ -83,20 +89,36 @@ def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Choice:
         query["condition"] = given["condition"]
     if given.get("by") in utilities[1:]:
         query["by"] = given["by"]
+    if given.get("published") == HIDE:
+        query["published"] = HIDE
     minimum, utility = query.get("condition", minima[0] if minima else ""), query.get("by", "".join(utilities[:1]))
     asked = (one for one in tables if f"{one.minimum:g}" == minimum and one.utility.metric == utility)
     sort, order = given.get("sort", ""), given.get("order", "")
     sort = sort if sort in {"rank", "system", *(one.key for one in _deciding(leaderboard))} else "rank"
     chosen = cast("Order", order) if order in ARIA_SORT else _natural_order(leaderboard, sort)
-    return Choice(next(asked, None), sort, chosen, query)
+    return Choice(next(asked, None), sort, chosen, "published" not in query, query)
 
 
-def switches(leaderboard: Leaderboard, choice: Choice) -> list[dict[str, Any]]:
-    """The conditions, and the utilities where there are several, each as links to its view."""
+def switches(leaderboard: Leaderboard, choice: Choice, *, has_published: bool) -> list[dict[str, Any]]:
+    """The conditions, the utilities where there are several, and the systems of papers, as links to their views."""
+    order = {"sort": choice.sort, "order": choice.order} if choice.sort != "rank" else {}
+    found = _ranking_switches(leaderboard, choice, order)
+    if has_published:
+        links = [
+            {"text": text, "address": choice.address(published=value, **order), "is_current": is_current}
+            for text, value, is_current in (
+                ("Show", None, choice.shows_published),
+                ("Hide", HIDE, not choice.shows_published),
+            )
+        ]
+        found.append({"label": "Published systems", "links": links})
+    return found
+
+
+def _ranking_switches(leaderboard: Leaderboard, choice: Choice, order: Mapping[str, str]) -> list[dict[str, Any]]:
     tables, chosen = leaderboard.table.tables, choice.ranking
     if chosen is None:
         return []
-    order = {"sort": choice.sort, "order": choice.order} if choice.sort != "rank" else {}
     conditions = [
         {
             "text": limit_in_words(table, leaderboard.policy),
@@ -124,36 +146,67 @@ def switches(leaderboard: Leaderboard, choice: Choice) -> list[dict[str, Any]]:
 
 
 def list_lines(
-    leaderboard: Leaderboard, ranking: RankingTable | None, private: Mapping[str, tuple[str, ...]]
+    leaderboard: Leaderboard,
+    ranking: RankingTable | None,
+    private: Mapping[str, tuple[str, ...]],
+    published: Sequence[PublishedSystem] = (),
 ) -> list[Line]:
     """Every entry once: those of the condition in the order of their utility, then the others.
 
     Args:
         private: notes on systems that only this reader sees.
+        published: systems of papers; those that meet the condition stand where their utility places them.
     """
-    met = _find_met(leaderboard, ranking)
-    rows = ranking.rows if ranking else ()
+    met, rows = _find_met(leaderboard, ranking), ranking.rows if ranking else ()
     has_intervals = any(row.utility.interval for row in rows)
+    unrankable = {one.entry.key: [reason.text for reason in one.reasons] for one in leaderboard.table.unrankable}
+
+    def line(entry: Entry, place_text: str, place: str, reasons: Sequence[str]) -> Line:
+        said = (*reasons, *private.get(entry.key, ()))
+        return replace(_line(leaderboard, entry, place_text, place), met=met.get(entry.key, ()), reasons=said)
+
     lines = []
     for row in rows:
         reasons = [one.text for one in (*row.reasons, *row.notes)]
         if row.place is Place.RANKED and has_intervals and row.utility.interval is None:
             reasons.append("Its utility has no interval, so it belongs to no group.")
-        line = _line(leaderboard, row.entry, place_in_words(row), row.place.value, reasons)
-        lines.append(replace(line, rank=row.rank, group=letters_of(row)))
+        made = line(row.entry, place_in_words(row), row.place.value, reasons)
+        lines.append(replace(made, rank=row.rank, group=letters_of(row)))
+    far = []
+    for system in published:
+        made = _published_line(system)
+        if ranking and _meets(system.averages[leaderboard.policy.privacy.metric], ranking, leaderboard.policy):
+            lines.insert(_place_among(lines, made, ranking), made)
+        else:
+            far.append(made)
     held = {row.entry.key for row in rows}
     outside = [entry for entry in leaderboard.entries if entry.key not in held]
-    unrankable = {one.entry.key: [reason.text for reason in one.reasons] for one in leaderboard.table.unrankable}
     outside.sort(key=lambda entry: (entry.key in unrankable, -(entry.privacy.value if entry.privacy else -1.0)))
     for entry in outside:
         none = _why_outside(leaderboard, ranking, is_anywhere=bool(met.get(entry.key)))
         reasons = unrankable.get(entry.key, [] if entry.kind == "original" else [none])
         words = "not ranked" if entry.key in unrankable or ranking is None else "not met"
         place_text = REFERENCES.get(entry.kind, words)
-        place = "outside" if entry.kind == "system" else "reference"
-        lines.append(_line(leaderboard, entry, place_text, place, reasons))
-    named = zip(lines, [*(row.entry.key for row in rows), *(entry.key for entry in outside)], strict=True)
-    return [replace(line, met=met.get(key, ()), reasons=(*line.reasons, *private.get(key, ()))) for line, key in named]
+        lines.append(line(entry, place_text, "outside" if entry.kind == "system" else "reference", reasons))
+    return lines + far
+
+
+def published_table(numbers: Sequence[PublishedNumber]) -> Table:
+    """Every published number with its source."""
+    columns = [Column("system", "System"), Column("set", "Data set"), Column("metric", "Metric")]
+    columns += [Column("value", "Value", kind="num"), Column("source", "Source", kind="text")]
+    rows = (
+        (
+            one.system,
+            one.data_set + (f", {one.gender}" if one.gender else ""),
+            find_metric(one.metric, one.estimator).label,
+            Cell(one.value, note=one.note, is_unlike=bool(one.note)),
+            f"{one.source}, {one.table}",
+        )
+        for one in numbers
+    )
+    words = "Numbers as they were printed. Where sources differ, each has its row."
+    return plain_table("Published numbers", columns, rows, caption=words, is_tall=True)
 
 
 def leaderboard_table(leaderboard: Leaderboard, choice: Choice, lines: Sequence[Line]) -> Table:
@@ -306,7 +359,7 @@ def _caption(lines: Sequence[Line]) -> str:
 # Rows ----------------------------------------------------------------------------------------------
 
 
-def _line(leaderboard: Leaderboard, entry: Entry, place_text: str, place: str, reasons: Sequence[str]) -> Line:
+def _line(leaderboard: Leaderboard, entry: Entry, place_text: str, place: str) -> Line:
     late = entry.is_late and place_text != "late"
     numbers = {one.key: found for one in _deciding(leaderboard) if (found := measured_of(entry, one)) is not None}
     return Line(
@@ -317,7 +370,6 @@ def _line(leaderboard: Leaderboard, entry: Entry, place_text: str, place: str, r
         link="" if entry.kind == "original" else reverse("systems:detail", args=[entry.key]),
         team=entry.team_name,
         marks=("late",) if late else (),
-        reasons=tuple(reasons),
     )
 
 
@@ -333,6 +385,27 @@ def _find_met(leaderboard: Leaderboard, ranking: RankingTable | None) -> dict[st
                 badge = f"{limit_in_words(table, leaderboard.policy)}{rank}"
                 found[row.entry.key] = (*found.get(row.entry.key, ()), badge)
     return found
+
+
+def _published_line(system: PublishedSystem) -> Line:
+    numbers = {metric: Measured(value) for metric, value in system.averages.items()}
+    return Line(system.name, "published", "published", numbers, link="#published", team=PUBLISHED)
+
+
+def _meets(eer: float, ranking: RankingTable, policy: LeaderboardPolicy) -> bool:
+    reaches = eer >= ranking.minimum if policy.inclusive else eer > ranking.minimum
+    is_past = ranking.upper is not None and (eer >= ranking.upper if policy.inclusive else eer > ranking.upper)
+    return reaches and not is_past
+
+
+def _place_among(lines: Sequence[Line], line: Line, ranking: RankingTable) -> int:
+    """Before the first of them whose utility is worse."""
+    metric, sign = ranking.utility.metric, 1 if ranking.utility.better == Direction.LOWER else -1
+    own = line.numbers[metric].value * sign
+    worse = (
+        place for place, one in enumerate(lines) if metric in one.numbers and one.numbers[metric].value * sign > own
+    )
+    return next(worse, len(lines))
 
 
 def _table_row(leaderboard: Leaderboard, line: Line, columns: Sequence[Column]) -> TableRow:

@@ -24,6 +24,7 @@ from portal.leaderboard import exports, pages, policy_pages, services
 from portal.leaderboard.figures import figure_file
 from portal.leaderboard.forms import FreezeForm, PolicyForm
 from portal.leaderboard.selectors import leaderboard_for, list_held, mismatches_on_leaderboard
+from portal.leaderboard.tables import HIDE
 
 FIGURE_S = 300  # a browser may keep a figure so long; its address changes with what it shows
 
@@ -61,9 +62,10 @@ def leaderboard_latex(request: HttpRequest, edition: str) -> HttpResponse:
 def leaderboard_figure(request: HttpRequest, edition: str, figure: str, extension: str) -> HttpResponse:
     """A figure of the leaderboard; SVG has a dark form for dark pages, the trade-off a narrow one for phones."""
     theme, shape = request.GET.get("theme", "light"), request.GET.get("shape", "")
+    with_published = request.GET.get("published", "") != HIDE
     leaderboard = leaderboard_for(request.user, edition)
     try:
-        content = figure_file(leaderboard, figure, extension, theme, shape)
+        content = figure_file(leaderboard, figure, extension, theme, shape, with_published=with_published)
     except DrawingError as found:
         return answer_not_drawn(found)
     response = secured(HttpResponse(content, content_type=CONTENT_TYPES[f".{extension}"]), FIGURE_S)

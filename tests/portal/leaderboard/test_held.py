@@ -49,6 +49,7 @@ def labels(edition):
 
 
 def test_held_system_is_on_no_public_page_until_it_is_released(client, organizer, edition):
+    make_team(edition)  # papers know a T04-p1
     held = put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=40, wer=2)
     Submission.objects.filter(pk=held.pk).update(is_held=True)
     name, board = held.system.name, f"/editions/{edition.name}/leaderboard/"
@@ -56,7 +57,7 @@ def test_held_system_is_on_no_public_page_until_it_is_released(client, organizer
     public += [reverse("api:leaderboard", args=[edition.name]), "/api/systems/"]
     for address in public:
         answer = client.get(address)
-        assert (answer.status_code, "T04-p1" in answer.content.decode()) == (200, False), address
+        assert (answer.status_code, "T05-p1" in answer.content.decode()) == (200, False), address
     for address in (f"/systems/{name}/", f"/systems/{name}/objective.csv", reverse("api:system", args=[name])):
         assert client.get(address).status_code in {302, 401}, address
     team = client_of(held.system.team.memberships.get().user)
@@ -68,7 +69,7 @@ def test_held_system_is_on_no_public_page_until_it_is_released(client, organizer
     assert team.post(address_of_release).status_code == 404
     assert client_of(organizer).post(address_of_release).status_code == 302
     for address in public:
-        assert "T04-p1" in client.get(address).content.decode(), address
+        assert "T05-p1" in client.get(address).content.decode(), address
     assert client.get(f"/systems/{name}/").status_code == 200
     assert AuditEvent.objects.get(action="submission.released").actor == organizer
 

@@ -258,9 +258,9 @@ def test_frozen_leaderboard_does_not_change_when_something_is_evaluated_later(cl
 # The page ------------------------------------------------------------------------------------------
 
 
-def table_of(client, edition, query=""):
+def table_of(client, edition, query="", published="hide"):
     """The table of the page, its cells by the keys of its columns."""
-    table = client.get(f"/editions/{edition.name}/leaderboard/?{query}").context["table"]
+    table = client.get(f"/editions/{edition.name}/leaderboard/?{query}&published={published}").context["table"]
     return [dict(zip((one.key for one in table.columns), row.cells, strict=True)) for row in table.rows]
 
 
@@ -300,6 +300,34 @@ def test_condition_is_chosen_in_the_address_and_every_system_stays_in_the_table(
     page = client.get(f"/editions/{edition.name}/leaderboard/?condition=20&sort=eer").content.decode()
     assert 'href="?condition=20&amp;sort=wer&amp;order=asc#ranking"' in page
     assert 'href="?condition=25&amp;sort=eer&amp;order=desc#ranking"' in page
+
+
+def test_published_systems_stand_where_the_recipe_is_the_shipped_one_until_they_are_hidden(client, edition):
+    publish(edition)
+    Edition.objects.filter(pk=edition.pk).update(leaderboard_policy={"minimum_eers": [8, 10]})
+
+    def shown(**query):
+        return [(row["system"].text, row["rank"].text) for row in table_of(client, edition, **query)]
+
+    published = [one for one in shown(published="") if one[1] == "published"]
+    assert published == [("B1.b", "published"), ("B1.a", "published"), ("B2", "published")]
+    assert [one for one in shown(published="") if one not in published] == shown()
+    rows = {row["system"].text: row for row in table_of(client, edition, published="")}
+    assert rows["B1.a"]["system"].note == "published, not measured here"
+    assert (rows["B1.a"]["eer"].text, rows["B1.a"]["wer"].text) == ("11.809", "8.285")
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    assert "The sources differ: 12.80 and 12.81 and 12.82." in page
+    points = leaderboard_figures.list_drawings(build_leaderboard(edition))["tradeoff-wer"].points
+    assert [point.name for point in points if point.kind == "published"] == ["B1.a", "B1.b", "B2"]
+    hidden = leaderboard_figures.list_drawings(build_leaderboard(edition), with_published=False)["tradeoff-wer"]
+    assert not any(point.kind == "published" for point in hidden.points)
+
+
+def test_recipe_of_ones_own_has_no_published_systems(client):
+    edition = tones_edition(published_at=timezone.now())
+    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=16, wer=8)
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    assert "not measured here" not in page
 
 
 def test_systems_bear_badges_of_the_conditions_they_meet(client, edition):
@@ -448,7 +476,7 @@ def test_figure_that_two_ask_for_at_once_is_drawn_once(monkeypatch):
             assert has_looked.wait(60)
         return b"<svg/>"
 
-    monkeypatch.setattr(leaderboard_figures, "list_drawings", lambda _: {"one": Drawing()})
+    monkeypatch.setattr(leaderboard_figures, "list_drawings", lambda *_, **__: {"one": Drawing()})
     monkeypatch.setattr(leaderboard_figures, "_drawn", draw)
     monkeypatch.setattr(default_storage, "exists", exists_told)
     assert leaderboard_figures.figure_file(None, "one", "svg") == b"<svg/>"

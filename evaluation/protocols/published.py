@@ -1,0 +1,101 @@
+"""Numbers that papers and challenges published of systems which nobody measured here: `published/EDITION.csv`.
+
+Each row is one number as printed, with its source and where it stands in it. Where sources disagree, each has its row,
+and both say so. Conventions: EERs, WERs and UARs in per cent, of the attack that the edition ranks by; the system
+`ORIGINAL` is unprotected speech; `AVERAGE_TEST` as a data set is the printed average of the test sets.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from evaluation.metrics.averages import weighted_average
+from evaluation.protocols.recipes import Average, Recipe, load_recipe, shipped_editions
+
+ORIGINAL = "Original"
+AVERAGE_TEST = "average_test"
+_FOLDER = Path(__file__).with_name("published")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedNumber:
+    """A printed number. `gender`: ``f``, ``m`` or empty for both; `note`: that and how its sources disagree."""
+
+    system: str
+    data_set: str
+    gender: str
+    metric: str
+    estimator: str
+    value: str
+    source: str
+    table: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSystem:
+    """A system with the averages that its published numbers give, by metric, and where they were published."""
+
+    name: str
+    averages: Mapping[str, float]
+    source: str
+
+
+@cache
+def load_published(edition: str) -> tuple[PublishedNumber, ...]:
+    """The published numbers of a shipped edition, such as ``2022``; none of one that has no file.
+
+    Example:
+        >>> load_published("2022")[0].system
+        'B1.a'
+    """
+    path = _FOLDER / f"{edition}.csv"
+    if edition not in shipped_editions() or not path.is_file():
+        return ()
+    with path.open(encoding="utf-8", newline="") as file:
+        return tuple(PublishedNumber(**row) for row in csv.DictReader(file))
+
+
+def is_as_shipped(recipe: Recipe) -> bool:
+    """Whether a recipe measures what the shipped one of its edition does, so that published numbers compare."""
+    if recipe.edition not in shipped_editions():
+        return False
+    shipped = load_recipe(recipe.edition)
+    same = (recipe.data_sets, recipe.tracks, recipe.metrics, recipe.attack_models)
+    return same == (shipped.data_sets, shipped.tracks, shipped.metrics, shipped.attack_models)
+
+
+def published_systems(edition: str, averages: Iterable[Average], split: str) -> list[PublishedSystem]:
+    """The systems of which every given average can be made from published numbers.
+
+    Args:
+        averages: of the same metrics and estimators, with the weights of each split.
+        split: such as ``test``.
+    """
+    wanted = list(averages)
+    by_system: dict[str, list[PublishedNumber]] = {}
+    for number in load_published(edition):
+        by_system.setdefault(number.system, []).append(number)
+    found = []
+    for name, numbers in by_system.items():
+        if name == ORIGINAL:
+            continue
+        made = {average.metric: _average(numbers, average, split) for average in wanted}
+        known = {metric: value for metric, value in made.items() if value is not None}
+        if wanted and len(known) == len(wanted):
+            found.append(PublishedSystem(name, known, numbers[0].source))
+    return found
+
+
+def _average(numbers: Iterable[PublishedNumber], average: Average, split: str) -> float | None:
+    """None where a data set has no number. Of several for one set the first counts."""
+    weights = average.weights.get(split, {})
+    values: dict[str, float] = {}
+    for one in numbers:
+        if (one.metric, one.estimator) == (average.metric, average.estimator) and one.data_set in weights:
+            values.setdefault(one.data_set, float(one.value))
+    return weighted_average(list(values.items()), weights).value if weights and len(values) == len(weights) else None
