@@ -294,9 +294,9 @@ def run_anonymization(folder: Path) -> None:
 TEAM_COMMANDS = (
     "vp login --server https://portal.example.org",
     "vp verify T11.tar.gz --edition autumn",
-    'vp upload T11.tar.gz --edition autumn --title "Our system"',
+    'vp submit T11.tar.gz --edition autumn --title "Our system"',
     "vp verify T11-fixed.zip --edition autumn --system T11-p1",
-    "vp upload T11-fixed.zip --edition autumn --system T11-p1",
+    "vp submit T11-fixed.zip --edition autumn --system T11-p1",
     "vp status",
     "vp status 2",
     "vp results T11-p1",

@@ -17,7 +17,7 @@ from anonymization.cli import arguments, records
 from anonymization.cli import voices as voices_of
 from anonymization.cli.progress import Progress, counted, format_duration, interruption
 from anonymization.cli.records import OutputFolder, Row, write_text
-from anonymization.cli.sources import DataSet, Source, Utterance, read_source
+from anonymization.cli.sources import DataSet, Reading, Source, Utterance, read_source
 from anonymization.cli.work import Settings, Task, outcomes
 from anonymization.methods.contract import Anonymizer
 from anonymization.methods.voices.files import write_targets_csv
@@ -61,6 +61,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Anonymise; the exit code."""
+    return run_on(options, read_source)
+
+
+def run_on(options: argparse.Namespace, read: Callable[[Path, Reading], Source]) -> int:
+    """Anonymise what `read` finds in the folder `options.source`; the exit code."""
     method = arguments.find_named_method(options.method)
     arguments.require_usable(method)
     settings = arguments.read_options(method, options.option)
@@ -72,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     _refuse_nested(options.source, options.out)
     targeting = voices_of.read_targeting(method, options)
     reading = arguments.read_reading(options)
-    source = read_source(options.source, reading)
+    source = read(options.source, reading)
     if options.voices:
         voices = voices_of.voices_from_file(method, source.utterances, options.voices)
     else:

@@ -11,22 +11,27 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urljoin, urlsplit
 
 from common.errors import CommandError
-from common.terminal import print_message
+from common.memory import format_size
+from common.terminal import ProgressBar, print_message
 from portal.client import PORTAL_VERSION, RELEASE
 
 if TYPE_CHECKING:
     import httpx
 
+T = TypeVar("T")
 SERVER, TOKEN = "VP_SERVER", "VP_TOKEN"
 FOLDER = "voiceprivacy"
 MAX_PAUSE_S = 60
+PARTIAL = 206
+LONGEST_PAUSE_S = 15.0
+PIECE_BYTES = 1 << 20
 HOW_TO_LOG_IN = f"Make a token on your account page of the portal, then run vp login or set {TOKEN}."
 
 
@@ -45,6 +50,43 @@ class Refused(CommandError):  # noqa: N818
 def add_server_arguments(parser: argparse.ArgumentParser) -> None:
     """The option that says which portal."""
     parser.add_argument("--server", metavar="URL", help=f"address of the portal; else {SERVER}, else that of vp login")
+
+
+def add_patience(parser: argparse.ArgumentParser) -> None:
+    """The option that says how long to try."""
+    parser.add_argument(
+        "--patience", type=float, default=600.0, metavar="SECONDS", help="how long to try without progress (600)"
+    )
+
+
+def keep_trying(action: Callable[[], T], *, patience_s: float, pause: Callable[[float], None] = time.sleep) -> T:
+    """Do it, again and again while the portal does not answer.
+
+    Raises:
+        Unreachable: it did not for longer than `patience_s`.
+    """
+    start, pause_s = time.monotonic(), 0.5
+    while True:
+        try:
+            return action()
+        except Unreachable as error:
+            if time.monotonic() - start > patience_s:
+                raise
+            if pause_s > 2:
+                print_message(f"\n{error} Trying again in {pause_s:.0f} s.")
+            pause(pause_s)
+            pause_s = lengthen_pause(pause_s)
+
+
+def lengthen_pause(pause_s: float) -> float:
+    """How long to wait after one more failure."""
+    return min(LONGEST_PAUSE_S, 2 * pause_s)
+
+
+def show_bytes(bar: ProgressBar, stage: str, done: int, total: int) -> None:
+    """Progress in bytes, as a share."""
+    of = f" of {format_size(total)}"
+    bar.show(stage, done, total, f"{stage}: {100 * done / total if total else 100:.0f} %{of}", after=of)
 
 
 @contextmanager
@@ -136,10 +178,45 @@ class Portal:
         self._compare_versions(response.headers)
         if response.is_success:
             return response
+        raise self._no(response)
+
+    def _no(self, response: httpx.Response) -> CommandError:
         sentence = self._sentence(response)
         if response.status_code >= 500 and response.status_code != 507:
-            raise Unreachable(sentence)
-        raise Refused(response.status_code, sentence)
+            return Unreachable(sentence)
+        return Refused(response.status_code, sentence)
+
+    def download(self, address: str, place: Path, tell: Callable[[int], None]) -> None:
+        """Add to a file what it lacks of what stands at an address of this portal.
+
+        Args:
+            tell: is told how many bytes the file has.
+
+        Raises:
+            Unreachable: the line broke; what has arrived stays.
+            Refused: the portal says no.
+        """
+        import httpx
+
+        whole = urljoin(f"{self.address}/", address)
+        if urlsplit(whole)[:2] != urlsplit(self.address)[:2]:
+            raise CommandError(f"{self.address} has its data elsewhere ({whole}); nothing was fetched.")
+        done = place.stat().st_size if place.is_file() else 0
+        headers = {"Accept": "*/*", "Accept-Encoding": "identity", "Range": f"bytes={done}-"}
+        try:
+            with self._client.stream("GET", whole, headers=headers) as response:
+                if not response.is_success:
+                    response.read()
+                    raise self._no(response)
+                done = done if response.status_code == PARTIAL else 0
+                with place.open("r+b" if done else "wb") as file:
+                    file.seek(done)
+                    for piece in response.iter_raw(PIECE_BYTES):
+                        file.write(piece)
+                        done += len(piece)
+                        tell(done)
+        except httpx.RequestError as error:
+            raise self._unreachable(error) from error
 
     def _compare_versions(self, headers: Mapping[str, str]) -> None:
         """Say once where the portal has another version than this program, and how to update."""
@@ -156,12 +233,17 @@ class Portal:
 
         try:
             return self._client.request(method, path, **given)
-        except httpx.TimeoutException as error:
-            raise Unreachable(f"The portal at {self.address} does not answer in time.") from error
         except httpx.RequestError as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
-            remedy = f"Check its address (--server or {SERVER}) and your connection."
-            raise Unreachable(f"The portal at {self.address} does not answer ({reason}). {remedy}") from error
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: httpx.RequestError) -> Unreachable:
+        import httpx
+
+        if isinstance(error, httpx.TimeoutException):
+            return Unreachable(f"The portal at {self.address} does not answer in time.")
+        reason = " ".join(str(error).split()) or type(error).__name__
+        remedy = f"Check its address (--server or {SERVER}) and your connection."
+        return Unreachable(f"The portal at {self.address} does not answer ({reason}). {remedy}")
 
     def _sentence(self, response: httpx.Response) -> str:
         status = response.status_code

@@ -16,8 +16,11 @@ PROGRAM = "vp"
 # name: one line for the help
 COMMANDS = {
     "login": "keep the address of a portal and your access token",
+    "data": "fetch the speech and the lists of an edition, check and unpack them",
+    "run": "anonymise them by a built-in method or a command of your own",
+    "pack": "make the archive that the edition asks for, checked before",
     "verify": "check an archive or a folder before it is sent: every problem at once",
-    "upload": "send an archive, going on after any interruption, and read the report on it",
+    "submit": "send an archive, going on after any interruption, and read the report on it",
     "status": "your submissions, or one of them: timeline, what was found, how far it is",
     "results": "the numbers of a system, with the reported ones beside",
 }

@@ -1,4 +1,4 @@
-"""``vp status``: one's submissions, or one of them; and how ``vp upload`` follows the check of a new one."""
+"""``vp status``: one's submissions, or one of them; and how ``vp submit`` follows the check of a new one."""
 
 from __future__ import annotations
 

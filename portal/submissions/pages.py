@@ -309,14 +309,14 @@ def _terminal(request: HttpRequest, edition: Edition, team: Team | None, system:
     lines = [
         f"vp login --server {request.build_absolute_uri('/').rstrip('/')}",
         f"vp verify {archive}{verified}",
-        f"vp upload {archive}{sender}{verified or new}",
+        f"vp submit {archive}{sender}{verified or new}",
     ]
     is_told = team is None or team.state == Team.State.APPROVED
     query = f"?{urlencode({'system': system.name})}" if system else ""
     return {
         "lines": lines,
         "system": system,
-        "another": f"vp upload {archive}{sender}{new}" if system else "",
+        "another": f"vp submit {archive}{sender}{new}" if system else "",
         "expected": f"{reverse('api:expected', args=[edition.name])}{query}" if is_told else "",
     }
 

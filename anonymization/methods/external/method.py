@@ -117,7 +117,7 @@ class ExternalCommand(description.Description):
     ) -> list[Samples]:
         if missing := self.missing():
             raise MethodError(missing)
-        if self.needs_gpu and not _has_graphics_card():  # no part of `missing`: who offers it may be another machine
+        if self.needs_gpu and not has_graphics_card():  # no part of `missing`: who offers it may be another machine
             raise MethodError(f"{self.name} needs a graphics card; this machine shows none. Run it on one that does.")
         low_hz, high_hz = description.LOWEST_RATE_HZ, description.HIGHEST_RATE_HZ
         for item in items:
@@ -250,7 +250,8 @@ class _Call:
         return resample(samples, rate, self.rate)
 
 
-def _has_graphics_card() -> bool:
+def has_graphics_card() -> bool:
+    """Whether the system shows one, of whatever maker."""
     return any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/kfd").exists()
 
 

@@ -387,7 +387,7 @@ def test_file_that_is_no_description_is_refused(content, sentence, tmp_path):
 def test_command_that_needs_a_graphics_card_is_offered_where_none_is_and_refuses_to_run_there(tmp_path, monkeypatch):
     """The portal's pages and its workers are different machines."""
     command = make_command(tmp_path / "own", "copy()", needs_gpu=True)
-    monkeypatch.setattr("anonymization.methods.external.method._has_graphics_card", lambda: False)
+    monkeypatch.setattr("anonymization.methods.external.method.has_graphics_card", lambda: False)
     assert command.missing() == ""
     with pytest.raises(MethodError, match="hush needs a graphics card; this machine shows none"):
         command.anonymize_batch(items(800), 16_000)

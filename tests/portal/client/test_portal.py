@@ -177,28 +177,28 @@ def test_token_without_the_scope_is_told(vp, monkeypatch, owner):
 
 
 def test_unknown_edition_and_one_without_a_team_are_told(vp, archive):
-    code, _, said = vp("upload", archive, "--edition", "nothing")
+    code, _, said = vp("submit", archive, "--edition", "nothing")
     assert (code, "There is no edition nothing, or you may not see it." in said) == (2, True)
     make_edition(name="other")
-    code, _, said = vp("upload", archive, "--edition", "other")
+    code, _, said = vp("submit", archive, "--edition", "other")
     assert (code, "You belong to no team of" in said) == (2, True)
     code, _, said = vp("verify", archive, "--edition", "other")
     assert (code, "There is no edition other, or you do not take part in it." in said) == (2, True)
 
 
 def test_what_cannot_be_sent_is_told_before_anything_is(vp, team, archive, tmp_path):
-    code, _, said = vp("upload", tmp_path, "--edition", "vpc")
+    code, _, said = vp("submit", tmp_path, "--edition", "vpc")
     assert (code, "Pack the folder first" in said) == (2, True)
-    code, _, said = vp("upload", archive, "--edition", "vpc", "--system", "T11-p9")
+    code, _, said = vp("submit", archive, "--edition", "vpc", "--system", "T11-p9")
     assert (code, "expected a system of this team (none), found T11-p9" in said) == (2, True)
-    code, _, said = vp("upload", archive, "--edition", "vpc", "--team", "T99")
+    code, _, said = vp("submit", archive, "--edition", "vpc", "--team", "T99")
     assert (code, "expected one of your teams in vpc (T11" in said) == (2, True)
-    code, _, said = vp("upload", archive, "--edition", "vpc", "--resume")
+    code, _, said = vp("submit", archive, "--edition", "vpc", "--resume")
     assert (code, "nothing of it is on its way" in said) == (2, True)
     team.edition.submissions_per_team = 1
     team.edition.save()
     make_submission(make_team_system(team))
-    code, _, said = vp("upload", archive, "--edition", "vpc", "--system", "T11-p1")
+    code, _, said = vp("submit", archive, "--edition", "vpc", "--system", "T11-p1")
     assert (code, "its one submission" in said) == (2, True), said
     assert Upload.objects.count() == 0
 
@@ -225,11 +225,11 @@ def test_correction_is_verified_with_what_it_inherits(vp, owner, tmp_path):
 
 
 def test_upload_becomes_a_submission_of_the_system_that_was_named(vp, team, archive):
-    code, said, warned = vp("upload", archive, "--edition", "vpc", "--title", "Ours", "--no-wait")
+    code, said, warned = vp("submit", archive, "--edition", "vpc", "--title", "Ours", "--no-wait")
     assert (code, "T11.zip arrived whole: submission" in said) == (0, True), warned
-    code, said, warned = vp("upload", archive, "--edition", "vpc", "--system", "t11-P1", "--team", "t11", "--no-wait")
+    code, said, warned = vp("submit", archive, "--edition", "vpc", "--system", "t11-P1", "--team", "t11", "--no-wait")
     assert code == 0, warned
-    code, said, warned = vp("upload", archive, "--edition", "vpc", "--kind", "contrastive", "--no-wait")
+    code, said, warned = vp("submit", archive, "--edition", "vpc", "--kind", "contrastive", "--no-wait")
     assert code == 0, warned
     found = Submission.objects.order_by("pk").values_list("system__label", "version", "system__title")
     assert list(found) == [("T11-p1", 1, "Ours"), ("T11-p1", 2, "Ours"), ("T11-c1", 1, "T11-c1")]
@@ -237,10 +237,10 @@ def test_upload_becomes_a_submission_of_the_system_that_was_named(vp, team, arch
 
 
 def test_upload_that_the_portal_forgot_begins_anew(vp, team, archive, tmp_path, live_server):
-    assert vp("upload", archive, "--edition", "vpc", "--no-wait")[0] == 0
+    assert vp("submit", archive, "--edition", "vpc", "--no-wait")[0] == 0
     Submission.objects.all().delete()
     Upload.objects.all().delete()
-    words = ["upload", archive, "--edition", "vpc", "--no-wait", "--kind", "primary"]
+    words = ["submit", archive, "--edition", "vpc", "--no-wait", "--kind", "primary"]
     assert vp(*words)[0] == 0
     upload = Upload.objects.get()
     assert upload.state == "complete"
@@ -300,7 +300,7 @@ def test_label_of_two_editions_has_to_be_told_apart(vp, team, owner):
     [
         ("from portal.client.main import main\ntry: main(['--help'])\nexcept SystemExit: pass", "httpx numpy django"),
         (
-            "import portal.client.upload, portal.client.status, portal.client.results, portal.client.login, httpx",
+            "import portal.client.submit, portal.client.status, portal.client.results, portal.client.login, httpx",
             "django torch pandas matplotlib",
         ),
         ("import portal.client.verify, portal.client.status", "django torch pandas matplotlib"),

@@ -79,14 +79,14 @@ def test_team_verifies_uploads_repairs_and_reads_its_results(standing, server, t
 
     code, said, warned = shell.run("verify", path, "--edition", "vpc")
     assert (code, "Missing utterances" in said, "would be refused" in said) == (1, True, True), warned
-    code, said, warned = shell.run("upload", path, "--edition", "vpc", "--title", "McAdams")
+    code, said, warned = shell.run("submit", path, "--edition", "vpc", "--title", "McAdams")
     assert (code, "T11-p1 version 1 was refused" in said) == (1, True), said + warned
     assert "Missing utterances" in said
 
     path.write_bytes(zip_of({lost: members[lost]}))
-    code, _, warned = shell.run("upload", path, "--edition", "vpc")
+    code, _, warned = shell.run("submit", path, "--edition", "vpc")
     assert (code, "--system T11-p1" in warned) == (2, True)
-    code, said, warned = shell.run("upload", path, "--edition", "vpc", "--system", "T11-p1")
+    code, said, warned = shell.run("submit", path, "--edition", "vpc", "--system", "T11-p1")
     assert (code, "T11-p1 version 2" in said, "Found 0 errors" in said) == (0, True, True), said + warned
 
     submission = Submission.objects.get(version=2)
@@ -114,7 +114,7 @@ def test_upload_survives_cuts_and_the_end_of_server_and_program(unattended, serv
     path = tmp_path / "archive.zip"
     sha256 = make_archive(path, megabytes=48)
     line = BadLine(server.port, bytes_per_s=16 * MEBIBYTE)
-    words = ("upload", path, "--edition", "vpc", "--no-wait", "--server", line.address)
+    words = ("submit", path, "--edition", "vpc", "--no-wait", "--server", line.address)
     try:
         program = shell.start(*words)
         for number in range(1, times + 1):

@@ -83,7 +83,7 @@ def test_terminal_lines_for_a_first_system(client, team):
     assert commands(text) == [
         "vp login --server http://testserver",
         "vp verify archive.zip --edition vpc",
-        "vp upload archive.zip --edition vpc",
+        "vp submit archive.zip --edition vpc",
     ]
     assert reverse("api:expected", args=["vpc"]) in text
 
@@ -95,14 +95,14 @@ def test_terminal_lines_for_a_correction_name_the_system(client, team, organizer
     text = page(client, owner_of(team), f"{PAGE}?system={system.name}")
     assert commands(text)[1:] == [
         "vp verify archive.zip --edition vpc --system T11-c1",
-        "vp upload archive.zip --edition vpc --system T11-c1",
-        "vp upload archive.zip --edition vpc --kind primary",
+        "vp submit archive.zip --edition vpc --system T11-c1",
+        "vp submit archive.zip --edition vpc --kind primary",
     ]
     expected = f"{reverse('api:expected', args=['vpc'])}?system={system.name}"
     assert expected in text
     assert client.get(expected).json()["inherited"]["system"] == "T11-c1"
     text = page(client, organizer, f"{PAGE}?team={team.pk}&system={system.name}")
-    assert commands(text)[2] == "vp upload archive.zip --edition vpc --team T11 --system T11-c1"
+    assert commands(text)[2] == "vp submit archive.zip --edition vpc --team T11 --system T11-c1"
 
 
 def test_terminal_lines_are_what_vp_understands(client, team):

@@ -1,4 +1,4 @@
-"""Which team and which system an archive is for, as a person names them."""
+"""``vp submit``: send an archive to an edition, going on after any interruption, and read the report on it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
 from common.errors import CommandError
@@ -19,21 +19,25 @@ from portal.client.api import (
     Portal,
     Refused,
     Unreachable,
+    add_patience,
     add_server_arguments,
     find_folder,
+    keep_trying,
+    lengthen_pause,
     open_portal,
+    show_bytes,
     write_private,
 )
 from portal.client.status import follow
 
 Row = dict[str, Any]
+T = TypeVar("T")
 DESCRIPTION = (
     "Send an archive to an edition and read the report on it. Interrupted at any time, the same command goes on where "
     "it was. Without --system and --kind it makes your team's first primary system."
 )
 PART_BYTES = 8 << 20
 HASH_BYTES = 1 << 20
-LONGEST_PAUSE_S = 15.0
 TRY_AGAIN = {409, 423, 460}
 GONE = {404, 410}
 TUS = {"Tus-Resumable": "1.0.0"}
@@ -115,9 +119,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--title", default="", help="of a new system")
     parser.add_argument("--resume", action="store_true", help="only go on with what was begun; begin nothing new")
     parser.add_argument("--no-wait", action="store_true", help="do not wait for the report")
-    parser.add_argument(
-        "--patience", type=float, default=600.0, metavar="SECONDS", help="how long to try without progress (600)"
-    )
+    add_patience(parser)
     add_server_arguments(parser)
 
 
@@ -157,7 +159,7 @@ def _hash(path: Path) -> str:
             while piece := stream.read(HASH_BYTES):
                 digest.update(piece)
                 done += len(piece)
-                _show(bar, f"Reading {path.name}", done, size)
+                show_bytes(bar, f"Reading {path.name}", done, size)
     except OSError as error:
         raise CommandError(f"{path}: it cannot be read, “{error.strerror}”.") from error
     return digest.hexdigest()
@@ -242,11 +244,11 @@ class Sender:
                     self._require_hope(error, last_progress)
                     print_message(f"\n{error} Trying again in {pause_s:.0f} s." if pause_s > 2 else "")
                     self._pause(pause_s)
-                    pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+                    pause_s = lengthen_pause(pause_s)
                     offset = self._patiently(lambda: self._offset(address))
                 if offset > before:
                     last_progress, pause_s = time.monotonic(), 0.5
-                _show(self._bar, f"Sending {self.path.name}", offset, self.size)
+                show_bytes(self._bar, f"Sending {self.path.name}", offset, self.size)
 
     def _send_part(self, address: str, stream: Any, offset: int) -> int:
         stream.seek(offset)
@@ -272,22 +274,5 @@ class Sender:
         if time.monotonic() - last_progress > self.patience_s:
             raise CommandError(f"{error} What has arrived is kept: the same command goes on there.") from error
 
-    def _patiently(self, action: Callable[[], Any]) -> Any:
-        """Do it, again and again while the portal does not answer."""
-        start, pause_s = time.monotonic(), 0.5
-        while True:
-            try:
-                return action()
-            except Unreachable as error:
-                if time.monotonic() - start > self.patience_s:
-                    raise
-                if pause_s > 2:
-                    print_message(f"\n{error} Trying again in {pause_s:.0f} s.")
-                self._pause(pause_s)
-                pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
-
-
-def _show(bar: ProgressBar, stage: str, done: int, total: int) -> None:
-    """Progress in bytes, as a share."""
-    of = f" of {format_size(total)}"
-    bar.show(stage, done, total, f"{stage}: {100 * done / total if total else 100:.0f} %{of}", after=of)
+    def _patiently(self, action: Callable[[], T]) -> T:
+        return keep_trying(action, patience_s=self.patience_s, pause=self._pause)

@@ -1,0 +1,244 @@
+"""``vp data``: the speech and the lists of an edition, fetched, checked and unpacked.
+
+What has arrived is kept: a file goes on where it ended, one that is unpacked is not fetched again unless the portal has
+another one of its name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from common.atomic_write import write_atomically
+from common.errors import CommandError
+from common.memory import format_size
+from common.problems import Problem, Severity
+from common.terminal import FINE, ProgressBar, print_message, print_text
+from portal.client.api import (
+    PIECE_BYTES,
+    Portal,
+    Refused,
+    add_patience,
+    add_server_arguments,
+    keep_trying,
+    open_portal,
+    show_bytes,
+)
+from portal.client.workspace import NOT_TAKING_PART, Workspace, add_edition, find_workspace, unknown_answer
+from portal.intake.archives.limits import ARCHIVE_ENDINGS, ArchiveRefused, Limits
+from portal.intake.archives.reading import read_archive
+
+DESCRIPTION = (
+    "Fetch the data of an edition: recordings, Kaldi lists, trials. Each file is checked by its SHA-256. Interrupted "
+    "at any time, the same command goes on where it was. Its terms are accepted by you on the page of the edition."
+)
+ARRIVING, NOTE = ".arriving", ".data.json"
+ASK_EVERY_S = 5.0
+# Our own archives: large, of recordings that are stored as they are.
+LIMITS = Limits(members=10**8, total_bytes=1 << 50, member_bytes=1 << 40)
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file that the portal offers; `url` may be relative to it."""
+
+    name: str
+    bytes: int
+    sha256: str
+    url: str
+
+    @property
+    def is_archive(self) -> bool:
+        """Whether it is to be unpacked."""
+        return self.name.endswith(ARCHIVE_ENDINGS)
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far it is in bytes; fetching a file and unpacking it are half of it each. before: fetched and unpacked."""
+
+    bar: ProgressBar
+    stage: str
+    total: int
+    before: int = 0
+
+    def show(self, done: int) -> None:
+        """So many bytes of the present step are done."""
+        show_bytes(self.bar, self.stage, (self.before + done) // 2, self.total)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    add_edition(parser)
+    add_patience(parser)
+    add_server_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fetch what is not there yet; the exit code."""
+    workspace = find_workspace(options)
+    with open_portal(options.server) as portal:
+        files = list_files(portal, workspace.edition)
+        kept = _read_note(workspace)
+        wanted = [one for one in files if kept.get(one.name) != one.sha256 or not _is_there(workspace, one)]
+        _require_space(workspace, wanted)
+        with ProgressBar(is_kept=True, lines="tenths") as bar:
+            progress = _Progress(bar, f"Fetching {workspace.edition}", sum(one.bytes for one in wanted))
+            for one in wanted:
+                _fetch(portal, workspace, one, progress, options.patience)
+                progress.before += one.bytes
+                _unpack(workspace, one, progress)
+                progress.before += one.bytes
+                kept[one.name] = one.sha256
+                _write_note(workspace, kept)
+    with suppress(OSError):  # something else lies there
+        (workspace.folder / ARRIVING).rmdir()
+    new = f"{len(wanted):,} of them new" if len(wanted) < len(files) else format_size(sum(one.bytes for one in files))
+    print_text(f"{len(files):,} files, {new}: {workspace.data}.")
+    print_text(f"Next: {name_next(workspace)}")
+    return FINE
+
+
+def name_next(workspace: Workspace) -> str:
+    """The line that anonymises."""
+    place = "" if workspace.folder == Path(workspace.edition) else f" --to {workspace.folder}"
+    return f"vp run {workspace.edition} --method mcadams-2022{place}"
+
+
+def list_files(portal: Portal, edition: str) -> list[DataFile]:
+    """The files of an edition; while the portal makes them, it is asked again.
+
+    Raises:
+        CommandError: there is none for this person; says on which page the licence is accepted.
+    """
+    path = f"editions/{quote(edition, safe='')}/data/"
+    is_told = False
+    while True:
+        found = _ask(portal, edition, path)
+        if not found["accepted_at"]:
+            raise CommandError(
+                f"The data of {edition} are given under terms that nobody accepted for you. Read and accept them on "
+                f"{found['page']}, then repeat the command."
+            )
+        if found["files"] or not found["is_under_way"]:
+            break
+        if not is_told:
+            print_message("The portal is making the files; this command goes on when they are there.")
+            is_told = True
+        time.sleep(ASK_EVERY_S)
+    try:
+        files = [
+            DataFile(str(row["name"]), int(row["bytes"]), str(row["sha256"]), str(row["url"])) for row in found["files"]
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise unknown_answer(portal) from error
+    for one in files:
+        if one.name != Path(one.name).name or one.name.startswith("."):
+            raise CommandError(f"{portal.address} offers a file “{one.name}”, which is no name of a file.")
+    if not files:
+        raise CommandError(f"The edition {edition} has no files to fetch yet. Ask its organizer to make them.")
+    return files
+
+
+def _ask(portal: Portal, edition: str, path: str) -> dict[str, Any]:
+    try:
+        found = portal.get(path)
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+        what = f"There is no edition {edition}, or you do not take part in it."
+        raise CommandError(f"{what} {NOT_TAKING_PART}") from refused
+    if not isinstance(found, dict) or not {"accepted_at", "page", "is_under_way", "files"} <= found.keys():
+        raise unknown_answer(portal)
+    return found
+
+
+def _is_there(workspace: Workspace, one: DataFile) -> bool:
+    return workspace.data.is_dir() if one.is_archive else (workspace.lists / one.name).is_file()
+
+
+def _read_note(workspace: Workspace) -> dict[str, str]:
+    try:
+        found: Any = json.loads((workspace.folder / NOTE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {str(name): str(sha256) for name, sha256 in found.items()} if isinstance(found, dict) else {}
+
+
+def _write_note(workspace: Workspace, kept: Mapping[str, str]) -> None:
+    write_atomically(workspace.folder / NOTE, json.dumps(kept, indent=2).encode())
+
+
+def _require_space(workspace: Workspace, wanted: list[DataFile]) -> None:
+    """A file and what is unpacked from it are there at the same time."""
+    for folder in (workspace.folder, workspace.data, workspace.lists, workspace.folder / ARRIVING):
+        folder.mkdir(parents=True, exist_ok=True)
+    needed = sum(one.bytes for one in wanted) + max((one.bytes for one in wanted), default=0)
+    if (free := shutil.disk_usage(workspace.folder).free) < needed:
+        raise CommandError(
+            f"{workspace.folder}: expected {format_size(needed)} of free space, found {format_size(free)}. "
+            "Make space, or name another folder by --to."
+        )
+
+
+def _fetch(portal: Portal, workspace: Workspace, one: DataFile, progress: _Progress, patience_s: float) -> None:
+    """Bring a file whole; what another process or day has brought is used."""
+    place = workspace.folder / ARRIVING / one.name
+
+    def add() -> None:
+        portal.download(one.url, place, progress.show)
+
+    for is_last in (False, True):
+        size = place.stat().st_size if place.is_file() else -1
+        if size != one.bytes:
+            if size > one.bytes:
+                place.unlink()
+            keep_trying(add, patience_s=patience_s)
+        if place.stat().st_size == one.bytes and _hash(place) == one.sha256:
+            return
+        place.unlink()  # of another version of the file, or damaged
+        if is_last:
+            raise CommandError(
+                f"{one.name}: expected the SHA-256 {one.sha256}, found another one, twice. Repeat the command later, "
+                "and tell the organizer if it stays so."
+            )
+
+
+def _hash(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while piece := stream.read(PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _unpack(workspace: Workspace, one: DataFile, progress: _Progress) -> None:
+    """Put what a file holds in its place; an archive only ever writes below the folder of data."""
+    place = workspace.folder / ARRIVING / one.name
+    if not one.is_archive:
+        place.replace(workspace.lists / one.name)
+        progress.show(one.bytes)
+        return
+    problems: list[Problem] = []
+    try:
+        for member, stream in read_archive(place, name=one.name, limits=LIMITS, report=problems.append):
+            target = workspace.data / member.path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as file:
+                shutil.copyfileobj(stream, file, PIECE_BYTES)
+            progress.show(min(member.position, one.bytes))
+    except ArchiveRefused as refused:
+        raise CommandError(f"{refused} Tell the organizer.") from refused
+    if grave := [each for each in problems if each.severity is Severity.ERROR]:
+        raise CommandError(f"{grave[0].sentence()} Tell the organizer.")
+    progress.show(one.bytes)
+    place.unlink()

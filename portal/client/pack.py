@@ -1,0 +1,168 @@
+"""``vp pack``: the archive of a submission, made of what the edition asks for and checked before anything is written.
+
+What belongs into it is linked into a folder under the names that it will have, that folder gets the whole check, and
+only a folder without an error is packed. Left out is what nothing is computed from, the records of a run among it, as
+they hold its seed and its voices.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from common.errors import CommandError
+from common.memory import format_size
+from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
+from evaluation.protocols.recipes import RecipeError
+from portal.client.api import PIECE_BYTES, add_server_arguments, open_portal, show_bytes
+from portal.client.status import say_report
+from portal.client.verify import fetch_expected, verify
+from portal.client.workspace import Requirements, add_edition, fetch_requirements, find_workspace
+from portal.intake.contents import Content, classify
+from portal.intake.expectation import ExpectedSubmission
+from portal.intake.utterances import Names
+
+DESCRIPTION = (
+    "Make the archive that the edition asks for, of the anonymised speech in DIR (what vp run wrote, or WAV and FLAC "
+    "files under the names of their originals, in any folders), and of what --add names. It gets the check of the "
+    "portal first; with an error there is no archive."
+)
+SHOWN = 3
+_SPEECH = frozenset({Content.SPEECH})
+_BESIDE = frozenset({Content.DESCRIPTION, Content.TARGETS})
+_RESULTS = frozenset({Content.RESULTS, Content.SCORES, Content.HYPOTHESES, Content.SIMILARITY})
+_MOMENT = (2020, 1, 1, 0, 0, 0)  # the same files give the same archive
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    add_edition(parser, folder="DIR")
+    add_help = "a description (PDF), results directories or hypotheses; a file or a folder, may be repeated"
+    parser.add_argument("--add", action="append", default=[], type=Path, metavar="PATH", help=add_help)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the archive (default: EDITION.zip in DIR)")
+    system_help = "a further version of this system, such as T11-p1, which inherits what is not packed"
+    parser.add_argument("--system", metavar="NAME", help=system_help)
+    add_server_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check and pack; the exit code."""
+    workspace = find_workspace(options)
+    source = workspace.anonymised if workspace.anonymised.is_dir() else workspace.folder
+    out: Path = options.out or workspace.archive
+    if out.suffix.lower() != ".zip":
+        raise CommandError(f"--out: expected a name that ends in .zip, found {out.name}.")
+    for path in (source, *options.add):
+        if not path.exists():
+            remedy = f"Use vp run {workspace.edition} first, or name DIR." if path == source else "Check the path."
+            raise CommandError(f"{path}: expected a file or a folder, found nothing there. {remedy}")
+    with open_portal(options.server) as portal:
+        asked = fetch_requirements(portal, workspace.edition)
+    expected = fetch_expected(workspace.edition, options.server, options.system)
+    with tempfile.TemporaryDirectory(prefix="vp-pack-") as place:
+        folder = Path(place) / out.name
+        folder.mkdir()
+        try:
+            unused = _link(source, options.add, folder, asked, expected)
+            report = verify(folder, expected)
+        except RecipeError as error:
+            raise CommandError(str(error)) from error
+        say_report(report)
+        if report.has_errors:
+            print_text("Nothing was packed.")
+            return PROBLEMS
+        size = _pack(folder, out, asked.largest_archive_bytes)
+    if unused:
+        print_text(f"Left out, as no utterance of the edition has its name: {name_first(unused)}.")
+    print_text(f"Packed: {out}, {format_size(size)}.")
+    again = f" --system {options.system}" if options.system else ""
+    print_text(f"Next: vp submit {out} --edition {workspace.edition}{again}")
+    return FINE
+
+
+def _link(
+    source: Path, added: list[Path], folder: Path, asked: Requirements, expected: ExpectedSubmission
+) -> list[str]:
+    """Link what belongs into the archive under its names there; the speech that does not."""
+    kinds = _SPEECH | _BESIDE | (_RESULTS if asked.takes_results else frozenset())
+    names = Names(expected)
+    unused: list[str] = []
+    for name, path in _files(source, added):
+        content = classify(name)
+        target = _speech_name(name, names) if content is Content.SPEECH else name
+        if target is None:
+            unused.append(name)
+        if content not in kinds or target is None:
+            continue
+        place = folder / target
+        if place.exists():  # two names of one utterance: both come, and the check tells it
+            place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(path.resolve())
+    return unused
+
+
+def name_first(names: list[str]) -> str:
+    """Some of them, and how many there are besides."""
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"
+
+
+def _files(source: Path, added: list[Path]) -> Iterator[tuple[str, Path]]:
+    """Every file with its name in the archive; a folder that is added keeps its own name."""
+    for root, above in ((source, source), *((path, path.resolve().parent) for path in added)):
+        whole = root.resolve() if above != source else root
+        paths = [whole] if whole.is_file() else sorted(whole.rglob("*"))
+        for path in paths:
+            if path.is_file():
+                yield path.relative_to(above).as_posix(), path
+
+
+def _speech_name(name: str, names: Names) -> str | None:
+    """The name of a speech file with that of its utterance; None where it is none of the edition."""
+    placed, _ = names.place(name)
+    if placed is None:
+        return None
+    path = PurePosixPath(name)
+    return str(path.with_name(f"{placed.utterance}{path.suffix}"))
+
+
+def _pack(folder: Path, out: Path, largest_bytes: int) -> int:
+    """Write the archive whole or not at all; its size.
+
+    Raises:
+        CommandError: it is larger than the edition takes, or cannot be written.
+    """
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    total, done = sum(path.stat().st_size for path in paths), 0
+    unfinished = out.with_name(f".{out.name}.part")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            ProgressBar(is_kept=True, lines="tenths") as bar,
+            zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive,
+        ):
+            for path in paths:
+                entry = zipfile.ZipInfo(path.relative_to(folder).as_posix(), _MOMENT)
+                entry.external_attr, entry.file_size = 0o644 << 16, path.stat().st_size
+                entry.compress_type = zipfile.ZIP_STORED if path.suffix.lower() == ".flac" else zipfile.ZIP_DEFLATED
+                with path.open("rb") as stream, archive.open(entry, "w") as target:
+                    while piece := stream.read(PIECE_BYTES):
+                        target.write(piece)
+                        done += len(piece)
+                        show_bytes(bar, f"Packing {out.name}", done, total)
+        size = unfinished.stat().st_size
+        if size > largest_bytes:
+            raise CommandError(
+                f"{out}: expected at most {format_size(largest_bytes)}, which the edition takes, found "
+                f"{format_size(size)}. Use FLAC (vp run --format flac), or ask the organizer."
+            )
+        unfinished.replace(out)
+    except OSError as error:
+        raise CommandError(f"{out}: the archive cannot be written, “{error.strerror}”. Nothing was packed.") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return size

@@ -1,0 +1,180 @@
+"""``vp run``: the data of an edition anonymised by a built-in method or by the team's own command.
+
+It is ``python -m anonymization run`` with what the edition knows filled in: which data sets, their roles and splits, by
+which voices are planned, and the folders that ``vp pack`` reads. Training speech gets a voice for each utterance, all
+else one for each speaker, unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import shlex
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import cast, get_args
+
+from anonymization.cli import arguments
+from anonymization.cli.records import RECORD
+from anonymization.cli.run import run_on
+from anonymization.cli.sources import UNDIVIDED, Reading, Source, read_directories
+from anonymization.cli.voices import add_targets
+from anonymization.methods.contract import MethodError
+from anonymization.methods.external.method import has_graphics_card
+from anonymization.methods.voices.pseudo_speakers import Level, Role
+from common.atomic_write import write_atomically
+from common.errors import CommandError
+from common.terminal import FINE, print_text
+from portal.client.api import add_server_arguments, open_portal
+from portal.client.workspace import (
+    AskedSet,
+    Requirements,
+    Workspace,
+    add_edition,
+    fetch_requirements,
+    find_workspace,
+)
+
+DESCRIPTION = (
+    "Anonymise the data that vp data fetched, by a built-in method or by a command of your own, into the folders that "
+    "vp pack reads. Interrupted at any time, the same command goes on where it was."
+)
+COMMAND_FILE = "command.toml"
+LARGEST_SEED = 2**31
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    add_edition(parser)
+    how = parser.add_mutually_exclusive_group(required=True)
+    how.add_argument("--method", metavar="NAME|FILE.toml", help="such as mcadams-2022, or the description of a command")
+    command_help = "your own program, such as “python3 ours.py {input} {output}”: reads WAV files of a folder, writes "
+    how.add_argument("--command", metavar="TEXT", help=f"{command_help}those of the same names into another")
+    reads_help = "a folder that the command may read besides the current one, such as its models; may be repeated"
+    parser.add_argument("--reads", action="append", default=[], type=Path, metavar="FOLDER", help=reads_help)
+    arguments.add_options(parser)
+    add_targets(parser)
+    seed_help = "what the voices are drawn from (default: that of an earlier call, else a new one)"
+    parser.add_argument("--seed", type=arguments.seed, help=seed_help)
+    level_help = "one voice for each (default: utterance for training, else speaker)"
+    parser.add_argument("--level", choices=get_args(Level), help=level_help)
+    optional_help = "also data sets that an archive may leave out, such as training speech"
+    parser.add_argument("--all", action="store_true", dest="takes_all", help=optional_help)
+    jobs_help = "processes (default: one for each core, one for a command)"
+    parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help=jobs_help)
+    parser.add_argument("--format", choices=("wav", "flac"), help="of the output (default wav)")
+    parser.add_argument("--limit", type=arguments.count, metavar="N", help="only the first N utterances, to try it")
+    add_server_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Anonymise; the exit code."""
+    workspace = find_workspace(options)
+    with open_portal(options.server) as portal:
+        asked = fetch_requirements(portal, workspace.edition)
+    wanted = {one.name: one for one in asked.data_sets if one.is_required or options.takes_all}
+    given = _complete(options, workspace, asked)
+    try:
+        code = run_on(given, lambda _, reading: read_data(workspace, wanted, reading))
+    except MethodError as error:
+        raise CommandError(str(error)) from error
+    if code == FINE and options.limit is None:
+        place = "" if workspace.folder == Path(workspace.edition) else f" {workspace.folder}"
+        print_text(f"Next: vp pack {workspace.edition}{place}")
+    return code
+
+
+def read_data(workspace: Workspace, wanted: Mapping[str, AskedSet], reading: Reading) -> Source:
+    """The originals of these data sets, with the roles and splits of the edition.
+
+    Raises:
+        CommandError: they are not all there.
+    """
+    folders = [workspace.data / name for name in wanted]
+    missing = [folder.name for folder in folders if not (folder / "wav.scp").is_file()]
+    remedy = f"Run vp data {workspace.edition} first."
+    if missing or not folders:
+        raise CommandError(f"{workspace.data}: expected the data sets {', '.join(missing or ['asked for'])}. {remedy}")
+    try:
+        source = read_directories(workspace.data, folders, reading)
+    except OSError as error:
+        raise CommandError(f"{error.filename}: expected readable data, found “{error.strerror}”. {remedy}") from error
+    counts = Counter(each.data_set for each in source.utterances)
+    if short := next((one for one in wanted.values() if counts[one.name] != one.utterances), None):
+        found = f"expected {short.utterances:,} utterances, found {counts[short.name]:,}"
+        problem = next((f" {each.sentence()}" for each in source.problems.report()), "")
+        raise CommandError(f"{workspace.data / short.name}: {found}.{problem} {remedy}")
+    source.utterances = [
+        replace(each, role=cast("Role", wanted[each.data_set].role), split=wanted[each.data_set].split or UNDIVIDED)
+        for each in source.utterances
+    ]
+    source.notes = [
+        f"{one.name}: {one.utterances:,} utterances, role {one.role}, split {one.split or UNDIVIDED}."
+        for one in wanted.values()
+    ]
+    return source
+
+
+def _complete(options: argparse.Namespace, workspace: Workspace, asked: Requirements) -> argparse.Namespace:
+    """The same as arguments of ``python -m anonymization run``."""
+    out = workspace.anonymised
+    if options.reads and not options.command:
+        raise CommandError("--reads: expected with --command; the description of a command names its folders itself.")
+    method = str(_describe_command(workspace, options)) if options.command else options.method
+    seed = options.seed if options.seed is not None else _kept_seed(out)
+    return argparse.Namespace(
+        **{name: getattr(options, name) for name in ("option", "level", "format", "limit")},
+        **{name: getattr(options, name) for name in ("targets", "target_selection", "genders")},
+        method=method,
+        source=workspace.data,
+        out=out,
+        seed=secrets.randbelow(LARGEST_SEED) if seed is None else seed,
+        jobs=options.jobs or (1 if options.command else os.cpu_count() or 1),
+        suffix=asked.suffix,
+        **dict.fromkeys(("voices", "role", "split", "speaker_from")),
+        strict=False,
+        json=False,
+    )
+
+
+def _kept_seed(out: Path) -> int | None:
+    """The seed of an earlier call, so that the next one goes on with it."""
+    try:
+        found = json.loads((out / RECORD).read_text(encoding="utf-8"))["seed"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, int) else None
+
+
+def _describe_command(workspace: Workspace, options: argparse.Namespace) -> Path:
+    """Write the description of the command that was typed; equal commands give equal files."""
+    try:
+        program, *words = shlex.split(options.command)
+    except ValueError as error:
+        raise CommandError(f"--command: expected a command, found “{options.command}” ({error}).") from error
+    lines = {
+        "name": "own-command",
+        "title": "Command of the team",
+        "version": "1",
+        "reference": "the team's own",
+        "mode": "folders",
+        "command": [shutil.which(program) or program, *words],
+        "is_deterministic": False,
+        "needs_gpu": has_graphics_card(),
+        "isolation": "limited",
+        "folder": str(Path.cwd()),
+        "reads": [str(folder.resolve()) for folder in options.reads],
+    }
+    limits = {"time_limit_s": 10**6, "memory_mb": 10**6, "file_size_mb": 10**5, "disk_mb": 10**6, "processes": 1000}
+    # JSON writes texts, lists and numbers as TOML has them.
+    text = "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in lines.items())
+    text += "\n[limits]\n" + "".join(f"{key} = {value}\n" for key, value in limits.items())
+    workspace.folder.mkdir(parents=True, exist_ok=True)
+    path = workspace.folder / COMMAND_FILE
+    write_atomically(path, text.encode())
+    return path

@@ -1,0 +1,133 @@
+"""The folder of an edition on a team's machine, and what the edition asks for: shared by data, run, pack and submit.
+
+``data/NAME/`` is a Kaldi directory for each data set, with its recordings in ``wav/``; ``lists/`` holds trial lists and
+expected utterances; ``anonymised/NAME_anon/`` the anonymised speech; ``EDITION.zip`` the archive. The suffix of
+anonymised speech is the edition's.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from common.errors import CommandError
+from portal.client.api import Portal, Refused
+
+NOT_TAKING_PART = "Members of approved teams and organizers are told; the page of the edition says where you stand."
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Where the files of an edition lie."""
+
+    edition: str
+    folder: Path
+
+    @property
+    def data(self) -> Path:
+        """The originals, a Kaldi directory for each data set."""
+        return self.folder / "data"
+
+    @property
+    def lists(self) -> Path:
+        """Trial lists and expected utterances."""
+        return self.folder / "lists"
+
+    @property
+    def anonymised(self) -> Path:
+        """The anonymised speech."""
+        return self.folder / "anonymised"
+
+    @property
+    def archive(self) -> Path:
+        """What is submitted."""
+        return self.folder / f"{self.edition}.zip"
+
+
+@dataclass(frozen=True, slots=True)
+class AskedSet:
+    """A data set whose speech an edition asks for.
+
+    directory: of its anonymised speech. role, split: as voices are planned. is_required: whether an archive without it
+    is refused.
+    """
+
+    name: str
+    directory: str
+    role: str
+    split: str
+    utterances: int
+    is_required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What an archive must hold, without the names of its utterances."""
+
+    suffix: str
+    data_sets: tuple[AskedSet, ...]
+    description_required: bool
+    takes_results: bool
+    largest_archive_bytes: int
+
+
+def add_edition(parser: argparse.ArgumentParser, *, folder: str = "--to") -> None:
+    """Which edition, and where its files lie."""
+    parser.add_argument("edition", metavar="EDITION", help="name of the edition, as in its address")
+    folder_help = "folder of the edition on this machine (default: one with the name of the edition, here)"
+    if folder.startswith("--"):
+        parser.add_argument(folder, dest="folder", type=Path, metavar="DIR", help=folder_help)
+    else:
+        parser.add_argument("folder", nargs="?", type=Path, metavar=folder, help=folder_help)
+
+
+def find_workspace(options: argparse.Namespace) -> Workspace:
+    """The folder that was named, or the usual one."""
+    edition: str = options.edition
+    if not edition or "/" in edition or edition.startswith("."):
+        raise CommandError(f"EDITION: expected the name of an edition, as in its address, found “{edition}”.")
+    return Workspace(edition, options.folder or Path(edition))
+
+
+def fetch_requirements(portal: Portal, edition: str) -> Requirements:
+    """What an archive of this edition must hold.
+
+    Raises:
+        CommandError: there is no such edition, or the portal tells something else.
+    """
+    try:
+        found = portal.get(f"editions/{quote(edition, safe='')}/requirements/")
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+        raise CommandError(f"There is no edition {edition}, or you may not see it.") from refused
+    try:
+        return Requirements(
+            suffix=str(found["suffix"]),
+            data_sets=tuple(map(_asked_set, found["data_sets"])),
+            description_required=bool(found["description_required"]),
+            takes_results=bool(found["results"]["kinds"]),
+            largest_archive_bytes=int(found["largest_archive_bytes"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise unknown_answer(portal) from error
+
+
+def unknown_answer(portal: Portal) -> CommandError:
+    """What to say of an answer that lacks what this program reads."""
+    return CommandError(f"{portal.address} answers in a way that this vp does not know. Update it.")
+
+
+def _asked_set(row: Mapping[str, Any]) -> AskedSet:
+    return AskedSet(
+        name=str(row["name"]),
+        directory=str(row["directory"]),
+        role=str(row["role"]),
+        split=str(row["split"]),
+        utterances=int(row["utterances"]),
+        is_required=bool(row["required"]),
+    )
