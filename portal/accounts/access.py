@@ -63,14 +63,19 @@ member_page = _page_for(lambda _: True)
 organizer_page = _page_for(lambda user: user.is_organizer)
 operator_page = _page_for(lambda user: user.is_staff)
 staff_page = _page_for(lambda user: user.is_organizer or user.is_staff)
-open_read, member_read, organizer_read, staff_read = map(
-    _only_read, (open_page, member_page, organizer_page, staff_page)
+open_read, member_read, organizer_read, operator_read, staff_read = map(
+    _only_read, (open_page, member_page, organizer_page, operator_page, staff_page)
 )
 
 
 def member_action(view: View) -> View:
     """What a member does by a form."""
     return member_page(require_POST(view))
+
+
+def operator_action(view: View) -> View:
+    """What an operator does by a form."""
+    return operator_page(require_POST(view))
 
 
 def admin_log_in(request: HttpRequest, extra_context: Any = None) -> HttpResponse:  # noqa: ARG001

@@ -15,8 +15,10 @@ from django.db import transaction
 from django.http import HttpRequest
 
 from portal.accounts.models import AccessToken, User
+from portal.accounts.people import invite_person
 from portal.accounts.rules import DECLINABLE, TO_ORGANIZERS
 from portal.accounts.services import forget_invited, vouch_for_address
+from portal.core.errors import NotPossible
 from portal.core.fields import LineField
 
 PASSWORD_RULE = "At least 8 characters; not one that many people use, and not your name or address."  # noqa: S105
@@ -175,6 +177,48 @@ class NameForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "name"}),
         error_messages={"required": "Enter your name.", "max_length": f"Use at most {NAME_LENGTH} characters."},
     )
+
+
+class RolesForm(forms.Form):
+    """What a person may do besides belonging to teams."""
+
+    roles = forms.MultipleChoiceField(
+        label="Roles",
+        help_text="Without a role a person is a member: they register teams and join those that invite them.",
+        choices=(
+            ("organizer", "Organizer: imports corpora, runs challenges and listening tests"),
+            ("operator", "Operator: looks after the portal, its people and its jobs"),
+        ),
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+    )
+
+    def chosen_roles(self) -> dict[str, bool]:
+        """The roles of a valid form, as `portal.accounts.people` takes them."""
+        roles = self.cleaned_data["roles"]
+        return {"is_organizer": "organizer" in roles, "is_operator": "operator" in roles}
+
+
+class InvitePersonForm(RolesForm):
+    """Somebody who gets an account."""
+
+    name = LineField(label="Name", max_length=NAME_LENGTH, required=False, help_text="They can change it.")
+    email = forms.EmailField(
+        label="E-mail address",
+        max_length=EMAIL_LENGTH,
+        validators=[WHOLE_ADDRESS],
+        error_messages={"required": "Enter an e-mail address."},
+    )
+    field_order = ("email", "name", "roles")
+
+    def invite(self, *, by: User) -> User | None:
+        """The invited person of a valid form; None where that is not possible, which the form then says."""
+        given = self.cleaned_data
+        try:
+            return invite_person(by=by, email=given["email"], name=given["name"], **self.chosen_roles())
+        except NotPossible as reason:
+            self.add_error("email", str(reason))
+            return None
 
 
 class TokenForm(forms.Form):

@@ -9,6 +9,7 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Lower
 from django.shortcuts import get_object_or_404
 
 from portal.accounts.models import AccessToken, User
@@ -19,6 +20,30 @@ def operators() -> QuerySet[User]:
     """Who can log in and look after the portal; not who was invited to and has no password yet."""
     can_log_in = Q(is_active=True) & ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX)
     return User.objects.filter(can_log_in, is_staff=True)
+
+
+# Whom the list of people shows on request.
+KINDS = {
+    "organizers": Q(is_organizer=True),
+    "operators": Q(is_staff=True),
+    "invited": Q(is_active=True, password__startswith=UNUSABLE_PASSWORD_PREFIX),
+    "deactivated": Q(is_active=False),
+}
+
+
+def find_people(words: str = "", kind: str = "") -> QuerySet[User]:
+    """Accounts by name, for an operator.
+
+    Args:
+        words: part of the name or of the address.
+        kind: one of `KINDS`; all people where it is another word.
+    """
+    named = Q(name__icontains=words) | Q(email__icontains=words)
+    return User.objects.filter(named, KINDS.get(kind, Q())).order_by(Lower("name"), "email", "pk")
+
+
+def person_with(pk: int) -> User:
+    return get_object_or_404(User, pk=pk)
 
 
 def tokens_for(user: User) -> QuerySet[AccessToken]:

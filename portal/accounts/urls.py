@@ -21,6 +21,18 @@ accounts = (
     "accounts",
 )
 
+people = (
+    [
+        path("", views.people_list, name="list"),
+        path("invite/", views.invite_person, name="invite"),
+        path("<int:pk>/", views.person, name="person"),
+        path("<int:pk>/invite/", views.invite_again, name="invite-again"),
+        path("<int:pk>/deactivate/", views.deactivate, name="deactivate"),
+        path("<int:pk>/reactivate/", views.reactivate, name="reactivate"),
+    ],
+    "people",
+)
+
 doors = [
     path("first-account/<str:secret>/", never_cache(views.first_account), name="first-account"),
     path("log-in/", never_cache(account.login), name="account_login"),
@@ -65,4 +77,9 @@ own = [
     )
 ]
 
-urlpatterns = [*doors, path("account/", include(accounts)), path("account/", include(own))]
+urlpatterns = [
+    *doors,
+    path("account/", include(accounts)),
+    path("account/", include(own)),
+    path("people/", include(people)),
+]

@@ -1,25 +1,47 @@
-"""One's own account: name, tokens, mails, and the picture from which an app takes the second factor."""
+"""One's own account, the first account of a portal, and for operators the people who have one."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from allauth.account.utils import perform_login
 from allauth.core.internal import ratelimit
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.totp.internal.auth import SECRET_SESSION_KEY
+from django.conf import settings
 from django.contrib import messages
+from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from portal.accounts import selectors, services, tokens
-from portal.accounts.access import member_action, member_page, member_read
+from portal.accounts import people, selectors, services, tokens
+from portal.accounts.access import (
+    member_action,
+    member_page,
+    member_read,
+    operator_action,
+    operator_page,
+    operator_read,
+)
 from portal.accounts.first_account import is_first_secret, make_first_account, take_first_account
-from portal.accounts.forms import FirstAccountForm, NameForm, NotificationsForm, TokenForm
+from portal.accounts.forms import (
+    FirstAccountForm,
+    InvitePersonForm,
+    NameForm,
+    NotificationsForm,
+    RolesForm,
+    TokenForm,
+)
 from portal.accounts.models import User
-from portal.core.fields import posted
+from portal.accounts.pages import people_table, roles_in_words, state_cell
+from portal.core.errors import NotPossible
+from portal.core.fields import posted, show_form
+from portal.core.mail import NOT_SENT
+
+PEOPLE_ON_A_PAGE = 50
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -101,3 +123,74 @@ def second_factor_picture(request: HttpRequest) -> HttpResponse:
     user: Any = request.user
     svg = adapter.build_totp_svg(adapter.build_totp_url(user, secret))
     return HttpResponse(svg, content_type="image/svg+xml")
+
+
+@operator_read
+def people_list(request: HttpRequest) -> HttpResponse:
+    """Everybody who has an account, by name, role or state on request."""
+    words, kind = request.GET.get("q", "").strip(), request.GET.get("show", "")
+    page = Paginator(selectors.find_people(words, kind), PEOPLE_ON_A_PAGE).get_page(request.GET.get("page"))
+    context = {"page": page, "table": people_table(page.object_list), "words": words, "kind": kind}
+    return render(request, "people/list.html", context | {"kinds": selectors.KINDS})
+
+
+@operator_page
+def invite_person(request: HttpRequest) -> HttpResponse:
+    by: Any = request.user
+    form = InvitePersonForm(posted(request))
+    invited = form.invite(by=by) if form.is_valid() else None
+    return show_form(request, "people/invite.html", form) if invited is None else _show_invitation(request, invited)
+
+
+@operator_action
+def invite_again(request: HttpRequest, pk: int) -> HttpResponse:
+    return _show_invitation(request, selectors.person_with(pk))
+
+
+@operator_page
+def person(request: HttpRequest, pk: int) -> HttpResponse:
+    """One account: its roles, which can be changed, and its state."""
+    chosen = selectors.person_with(pk)
+    roles = [role for role, has in (("organizer", chosen.is_organizer), ("operator", chosen.is_staff)) if has]
+    form = RolesForm(posted(request), initial={"roles": roles})
+    if form.is_valid():
+        return _act(request, pk, people.change_roles, "The roles of {} are saved.", **form.chosen_roles())
+    context = {"person": chosen, "state": state_cell(chosen), "roles": roles_in_words(chosen)}
+    return show_form(request, "people/person.html", form, **context)
+
+
+@operator_action
+def deactivate(request: HttpRequest, pk: int) -> HttpResponse:
+    return _act(request, pk, people.deactivate_person, "The account of {} is deactivated.")
+
+
+@operator_action
+def reactivate(request: HttpRequest, pk: int) -> HttpResponse:
+    return _act(request, pk, people.reactivate_person, "The account of {} is active again.")
+
+
+def _act(request: HttpRequest, pk: int, service: Callable[..., Any], said: str, **given: Any) -> HttpResponse:
+    """Do it and say so, or say why it is not possible; either way on the page of the person."""
+    chosen = selectors.person_with(pk)
+    try:
+        messages.success(request, said.format(service(user=chosen, by=request.user, **given)))
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+    return redirect("people:person", pk)
+
+
+def _show_invitation(request: HttpRequest, invited: User) -> HttpResponse:
+    """Mail the link of an invitation; where no mail can be sent, the page shows it, this once."""
+    by: Any = request.user
+    try:
+        address = people.invitation_address(invited)
+        people.send_invitation(user=invited, address=address, by=by)
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+    except NOT_SENT:
+        return render(request, "people/invited.html", {"person": invited, "address": address, "is_mail_down": True})
+    else:
+        if not settings.MAIL_SERVER:
+            return render(request, "people/invited.html", {"person": invited, "address": address})
+        messages.success(request, f"An invitation is on its way to {invited.email}.")
+    return redirect("people:person", invited.pk)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from smtplib import SMTPException
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
@@ -13,6 +14,8 @@ from django.core.mail.backends.console import EmailBackend as ConsoleBackend
 from django.core.mail.message import EmailMessage
 from django.template import Context
 from django.template.loader import get_template
+
+NOT_SENT = (SMTPException, OSError)
 
 
 class ReadableConsoleBackend(ConsoleBackend):

@@ -18,6 +18,7 @@ from django.db.models import F
 from common.problems import Problem
 from portal.core import audit
 from portal.core.clock import read_clock
+from portal.core.errors import NotPossible as NotPossible
 from portal.jobs.kinds import call_on_end, get_kind
 from portal.jobs.models import Actor, Job, JobEvent, State
 from portal.jobs.retries import is_last_attempt
@@ -31,10 +32,6 @@ RUN_JOB = "portal.run_job"
 
 class ClaimLost(Exception):  # noqa: N818
     """The job was taken from this process; whatever it still does must not be written."""
-
-
-class NotPossible(Exception):  # noqa: N818
-    """The wish came too late or at the wrong time; the message says why."""
 
 
 @transaction.atomic

@@ -10,12 +10,12 @@ from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.accounts.rules import ALWAYS_SENT
-from portal.core.mail import absolute, render_mail
+from portal.core.mail import NOT_SENT, absolute, render_mail
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, JobEvent, Queue
 from portal.jobs.runner import JobContext
 from portal.teams.models import SentNotification, Team
-from portal.teams.notifications import NOT_SENT, ORGANIZERS, find_readers
+from portal.teams.notifications import ORGANIZERS, find_readers
 
 
 @job_kind("send-notice", title="Notifications by mail", queue=Queue.IO)

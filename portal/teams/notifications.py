@@ -8,7 +8,6 @@ notification gets none of it, and no attempt of a job mails anybody twice (`Sent
 from __future__ import annotations
 
 from datetime import datetime
-from smtplib import SMTPException
 from typing import Any
 
 from django.db import transaction
@@ -20,7 +19,6 @@ from portal.jobs.models import Job
 from portal.jobs.services import create_job
 from portal.teams.models import Team
 
-NOT_SENT = (SMTPException, OSError)
 ORGANIZERS = "organizers"
 
 

@@ -20,11 +20,11 @@ from django.utils import timezone
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Edition
 from portal.core import audit
-from portal.core.mail import absolute, render_mail
+from portal.core.mail import NOT_SENT, absolute, render_mail
 from portal.jobs.services import NotPossible
 from portal.teams import rules
 from portal.teams.models import Invitation, Membership, Team
-from portal.teams.notifications import NOT_SENT, notify_organizers, notify_team
+from portal.teams.notifications import notify_organizers, notify_team
 from portal.teams.selectors import hash_secret, new_secret
 
 FIELDS = ("name", "contact", "contact_email", "affiliation", "country", "is_academic")

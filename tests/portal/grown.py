@@ -301,6 +301,7 @@ class GrownChallenge(Challenge):
         named |= {
             "": {"token": "nonsense", "secret": "nonsense"},
             "accounts": {"pk": 1},
+            "people": {"pk": 1},
             "corpora": {"name": corpus.name, "data_set": "tones_trials_f", "utterance": corpus.utterances.last().name},
             "docs": {"name": "2022"},
             "downloads": {"name": build_wheel().name},

@@ -80,6 +80,12 @@ MATRIX = {
     "accounts:revoke-token": (LOGIN, 405, 405, 405),  # one's own; another's: accounts/test_tokens
     "accounts:notifications": FOR_MEMBERS,
     "accounts:second-factor-picture": (LOGIN, 404, 404, 404),
+    "people:list": FOR_OPERATORS,
+    "people:invite": FOR_OPERATORS,
+    "people:person": FOR_OPERATORS,
+    "people:invite-again": (LOGIN, 404, 404, 405),
+    "people:deactivate": (LOGIN, 404, 404, 405),
+    "people:reactivate": (LOGIN, 404, 404, 405),
     "live": OPEN,
     "ready": (503, 503, 503, 503),  # no scheduler runs in this test
     "media": UNKNOWN_TO_ALL,  # an address that was signed for nobody
@@ -317,6 +323,10 @@ POSTS = {
     "accounts:profile": (LOGIN, 422, 422, 422),
     "accounts:tokens": (LOGIN, 422, 422, 422),
     "accounts:revoke-token": (LOGIN, 404, 404, 404),  # a token of none of them
+    **dict.fromkeys(
+        ("people:person", "people:invite-again", "people:deactivate", "people:reactivate"), (LOGIN, 404, 404, 302)
+    ),
+    "people:invite": (LOGIN, 404, 404, 422),
     "accounts:notifications": (LOGIN, 302, 302, 302),
     "account_email": (LOGIN, 302, 302, 302),
     "account_change_password": FOR_MEMBERS,  # the form again, with what is missing
@@ -532,6 +542,9 @@ def addresses() -> dict[str, str]:
     arguments |= {name: [submission.pk] for name in MATRIX if name.startswith("submissions:")}
     upload = _upload()
     arguments |= _of_a_team()
+    somebody = User.objects.create_user("somebody@example.org", "pw").pk
+    arguments |= {name: [somebody] for name in MATRIX if name.startswith("people:")}
+    arguments |= {"people:list": [], "people:invite": []}
     arguments |= {name: ["little-edition"] for name in MATRIX if name.startswith("leaderboard:")}
     arguments |= _of_a_study()
     arguments |= _of_a_listener()

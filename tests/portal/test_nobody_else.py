@@ -28,6 +28,7 @@ pytestmark = pytest.mark.django_db
 OF_NO_TEAM = {
     "": "pages of the portal, accounts and health; what they show of teams is asked for below",
     "accounts": "one's own account; another's token: accounts/test_tokens",
+    "people": "everybody's account, for operators alone: test_access, accounts/test_people",
     "corpora": "corpora of organizers: tests/portal/challenges/test_sharing",
     "docs": "the documentation and the shipped recipes",
     "downloads": "the program vp, the same for everybody",
