@@ -25,7 +25,12 @@ ON_POSTGRESQL := tests/portal/test_migrations.py tests/portal/teams/test_at_once
 	or unsafe_archive or real_ or spreadsheet or dictionary or page or command)"
 # Python keeps what it compiled, whatever the environment says: every program that is started would compile it all again.
 export PYTHONDONTWRITEBYTECODE :=
-PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links
+PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links --generate-hashes
+# What not every machine can have, each with a file of pins of its own, so that one that fails stops nothing else. The
+# order matters: what follows keeps to what was pinned before.
+PARTS := world torch whisper moonshine
+# The wheels of torch for Linux on the public index bring gigabytes of CUDA; here are those for the processor alone.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 # Lines of two targets are kept apart where this make can.
 ORDERED := $(if $(filter output-sync,$(.FEATURES)),--output-sync=line)
@@ -93,13 +98,13 @@ lint: $(VENV)/dev ## check style, types, import contracts and migrations
 audit: $(VENV)/bin/python ## look the pinned packages up among known vulnerabilities, where that list can be reached
 	@test -x $(VENV)/audit/bin/pip-audit || { $(BIN)/python -m venv $(VENV)/audit && $(VENV)/audit/bin/python -m pip install \
 		--quiet --disable-pip-version-check --no-compile --retries 1 pip-audit==2.10.1; } 2>/dev/null || true
-	@$(BIN)/python .ci/audit.py $(VENV)/audit/bin/pip-audit requirements.txt requirements-dev.txt
+	@$(BIN)/python .ci/audit.py $(VENV)/audit/bin/pip-audit requirements.txt requirements-dev.txt $(PARTS:%=requirements/%.txt)
 
 bench: $(VENV)/dev ## measure speed as ratios to a yardstick in the same run
 	@echo "Measuring speed; this takes some minutes"
 	@$(BIN)/python -m benchmarks
 
-models: $(VENV)/recognisers $(VENV)/models ## install the recognisers and fetch the models of attackers and recognisers (about 500 MB)
+models: $(VENV)/portal $(VENV)/models ## fetch the models of attackers and recognisers (about 500 MB)
 	@$(BIN)/python -m evaluation models
 
 clean: ## remove the virtual environment and caches; the portal's data in var/ stays
@@ -107,9 +112,14 @@ clean: ## remove the virtual environment and caches; the portal's data in var/ s
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 requirements: ## pin the newest versions that pyproject.toml allows
-	@echo "Pinning the newest versions in requirements.txt and requirements-dev.txt"
-	@$(BIN)/pip-compile $(PINS) --generate-hashes --output-file requirements.txt pyproject.toml
-	@$(BIN)/pip-compile $(PINS) --extra dev --constraint requirements.txt --output-file requirements-dev.txt pyproject.toml
+	@echo "Pinning the newest versions in requirements.txt, requirements/ and requirements-dev.txt"
+	@$(BIN)/pip-compile $(PINS) --output-file requirements.txt pyproject.toml
+	@for part in $(PARTS); do $(BIN)/python .ci/pins.py $$part | $(BIN)/pip-compile $(PINS) --allow-unsafe \
+		--constraint requirements.txt $$(test $$part = world || echo --constraint requirements/world.txt) \
+		--extra-index-url $(TORCH_INDEX) --output-file requirements/$$part.txt - || exit 1; done
+	@$(BIN)/python .ci/pins.py --hashes requirements/torch.txt torch $(TORCH_INDEX) https://pypi.org/simple
+	@$(BIN)/pip-compile $(PINS) --allow-unsafe --extra dev --constraint requirements.txt --constraint requirements/world.txt \
+		--output-file requirements-dev.txt pyproject.toml
 
 browser:
 	@sh tests/install_chromium.sh
@@ -119,35 +129,36 @@ $(VENV)/bin/python:
 	@echo "Making the virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/portal: $(VENV)/bin/python requirements.txt
+$(VENV)/base: $(VENV)/bin/python requirements.txt
 	@echo "Installing the portal's packages (about 700 MB) into $(VENV)"
 	@$(INSTALL) --require-hashes --requirement requirements.txt
 	@$(BIN)/python -m evaluation models fetch wespeaker-resnet34 || echo "The portal runs without its attacker's model."
+	@touch $@
+
+# What cannot be installed here is named; the portal says so again where it is asked for, and its tests are skipped.
+$(VENV)/portal: $(VENV)/base $(PARTS:%=requirements/%.txt)
+	@echo "Installing WORLD, PyTorch and the speech recognisers (about 1.2 GB)"
+	@$(INSTALL) --require-hashes --requirement requirements/world.txt 2>/dev/null \
+		|| echo "pyworld could not be built (it needs a C++ compiler): formant scaling and the F0 estimators DIO and Harvest will not run."
+	@$(INSTALL) --require-hashes --extra-index-url $(TORCH_INDEX) --retries 1 --requirement requirements/torch.txt 2>/dev/null \
+		|| $(INSTALL) --extra-index-url $(TORCH_INDEX) $$($(BIN)/python .ci/pins.py --versions requirements/torch.txt | sed 's/torch==[0-9.]*/&+cpu/') 2>/dev/null \
+		|| echo "torch could not be installed: attackers cannot be trained, and methods and engines that need it will not run."
+	@$(INSTALL) --require-hashes --requirement requirements/whisper.txt 2>/dev/null \
+		|| echo "faster-whisper could not be installed: the recogniser Whisper base will not run."
+	@$(INSTALL) --require-hashes --requirement requirements/moonshine.txt 2>/dev/null \
+		|| echo "moonshine-voice could not be installed: the recogniser Moonshine tiny will not run."
 	@touch $@
 
 # The program of teams, of this checkout.
 $(BIN)/vp: portal/client/vp.sh $(VENV)/portal
 	@install -m 755 $< $@
 
-$(VENV)/dev: $(VENV)/recognisers requirements-dev.txt | $(BIN)/vp
+$(VENV)/dev: $(VENV)/portal requirements-dev.txt | $(BIN)/vp
 	@echo "Installing the packages for tests and checks into $(VENV)"
-	@$(INSTALL) --requirement requirements-dev.txt
-	@$(INSTALL) torch==2.13.0 2>/dev/null \
-		|| echo "torch could not be installed: the tests of the methods' form for graphics cards will be skipped."
-	@$(INSTALL) pyworld==0.3.5 "setuptools<81" 2>/dev/null \
-		|| echo "pyworld could not be built (it needs a C++ compiler): the tests of its anonymiser and F0 estimators will be skipped."
+	@$(INSTALL) --require-hashes --requirement requirements-dev.txt
 	@touch $@
 
-# Each of them is optional: what is missing is said where it is asked for, and its tests are skipped.
-$(VENV)/recognisers: $(VENV)/portal
-	@echo "Installing speech recognisers"
-	@$(INSTALL) faster-whisper==1.2.1 safetensors==0.8.0 2>/dev/null \
-		|| echo "faster-whisper could not be installed: the recogniser Whisper base will not run."
-	@$(INSTALL) moonshine-voice==0.1.0 2>/dev/null \
-		|| echo "moonshine-voice could not be installed: the recogniser Moonshine tiny will not run."
-	@touch $@
-
-$(VENV)/models: $(VENV)/portal
+$(VENV)/models: $(VENV)/base
 	@echo "Fetching the models of attackers and recognisers (about 500 MB)"
 	@$(BIN)/python -m evaluation models fetch --all || echo "The portal runs without these models; make models tries again."
 	@touch $@

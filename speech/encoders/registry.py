@@ -6,9 +6,8 @@ stays in the list and says so: no number ever comes from random weights.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from common.errors import MetricInputError
+from common.packages import missing_packages
 from speech.encoders import ecapa_voxceleb, ge2e, long_term_spectrum, wespeaker
 from speech.encoders.contract import Device, Engine, SpeakerEncoder
 from speech.model_files.store import is_here, missing_sentence
@@ -36,10 +35,8 @@ def find_engine(name: str) -> Engine:
 
 def explain_missing(engine: Engine) -> str:
     """What keeps an encoder from running here, in one sentence; empty where nothing does."""
-    packages = [name for name in engine.packages if find_spec(name) is None]
-    if packages:
-        command = f"python -m pip install {' '.join(packages)}"
-        return f"{engine.title} needs {' and '.join(packages)}, not installed here. Install with “{command}”."
+    if sentence := missing_packages(engine.title, *engine.packages):
+        return sentence
     return next((missing_sentence(name) for name in engine.weights if not is_here(name)), "")
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import MetricInputError
+from common.packages import missing_packages
 from speech.audio.files import is_silent
 from speech.features.mel import slaney_triangles
 from speech.model_files.devices import Device, open_session
@@ -105,8 +105,8 @@ class Dnsmos:
 
 def missing() -> str:
     """Why nothing can be predicted here, as one sentence; empty where it can."""
-    if find_spec("onnxruntime") is None:
-        return f"{TITLE} needs the Python package onnxruntime, which is not installed."
+    if sentence := missing_packages(TITLE, "onnxruntime"):
+        return sentence
     return next((missing_sentence(name) for name in WEIGHTS if not is_here(name)), "")
 
 

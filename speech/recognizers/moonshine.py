@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from common.errors import MetricInputError
+from common.packages import describe_missing
 from speech.model_files.catalogue import read_engine
 from speech.model_files.store import compute_sha256
 from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples, check_rate
@@ -111,10 +112,7 @@ def missing() -> str:
     """Why the recogniser cannot run here, as one sentence; empty where it can."""
     package = package_folder()
     if package is None:
-        return (
-            f"{ENGINE.title} needs the Python package moonshine-voice 0.1.0 (56 MB, Linux on x86-64), which is not "
-            "installed: install the portal's extra “engines”."
-        )
+        return describe_missing(ENGINE.title, PACKAGE)
     needed = [package / "libmoonshine.so", *(package / "assets" / "tiny-en" / name for name in FILES)]
     lacking = next((path for path in needed if not path.is_file()), None)
     if lacking is None:

@@ -6,9 +6,8 @@ it says in one sentence what is missing.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from common.errors import MetricInputError
+from common.packages import missing_packages
 from speech.model_files.store import is_here, missing_sentence
 from speech.recognizers import moonshine, torchaudio_ctc, whisper
 from speech.recognizers.contract import Device, Engine, Recognizer
@@ -39,12 +38,8 @@ def explain_missing(engine: Engine) -> str:
     """Why a recogniser cannot run here, as one sentence that says what to do; empty where it can."""
     if own := _OWN_NEEDS.get(engine.name):
         return own()
-    for package in engine.packages:
-        if find_spec(package) is None:
-            return (
-                f"{engine.title} needs the Python package {package.replace('_', '-')}, which is not installed: install "
-                "the portal's extra “engines”."
-            )
+    if sentence := missing_packages(engine.title, *engine.packages):
+        return sentence
     return next((missing_sentence(name) for name in engine.weights if not is_here(name)), "")
 
 

@@ -11,7 +11,6 @@ Source: A. Baevski et al., "wav2vec 2.0", NeurIPS 2020; A. Graves et al., ICML 2
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import MetricInputError
+from common.packages import missing_packages
 from speech.model_files.catalogue import read_engine
 from speech.model_files.store import folder
 from speech.recognizers.contract import Device, Engine, Samples, check_rate
@@ -72,12 +72,8 @@ def weights_path() -> Path:
 
 def missing() -> str:
     """Why the recogniser cannot run here, as one sentence; empty where it can."""
-    for package in ("torch", "torchaudio"):
-        if find_spec(package) is None:
-            return (
-                f"{ENGINE.title} needs the Python package {package}, which is not installed: install the portal's "
-                "extra “gpu” where CUDA is there."
-            )
+    if sentence := missing_packages(ENGINE.title, "torch", "torchaudio"):
+        return sentence
     if not weights_path().is_file():
         return (
             f"{ENGINE.title} needs the weights {weights_path()}, which are not there: no package carries them, so copy "

@@ -14,11 +14,10 @@ from pathlib import Path
 from threading import Lock
 from types import ModuleType
 
+from common.packages import describe_missing
+
 _PACKAGE = "pyworld"
 _COMPILED = "pyworld.pyworld"
-_REMEDY = (
-    "Install the portal with its extra “world” (pip install 'voiceprivacy-portal[world]'); a C++ compiler is needed."
-)
 _turn = Lock()
 
 
@@ -34,7 +33,7 @@ def missing_world(what: str = "Formant and F0 scaling") -> str:
     """
     if _COMPILED in sys.modules or _find_compiled() is not None:
         return ""
-    return f"{what} needs the package pyworld, which is absent. {_REMEDY}"
+    return describe_missing(what, _PACKAGE)
 
 
 def load_world() -> ModuleType:
@@ -52,7 +51,7 @@ def load_world() -> ModuleType:
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
         except ImportError as error:
-            raise WorldError(f"The package pyworld cannot be loaded: {error}. {_REMEDY}") from error
+            raise WorldError(f"The package pyworld cannot be loaded: {error}. Install it again.") from error
         # A later `import pyworld` then takes this one: a compiled module loads once in a process.
         return sys.modules.setdefault(_COMPILED, module)
 

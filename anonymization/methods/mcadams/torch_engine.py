@@ -20,6 +20,7 @@ import numpy as np
 from anonymization.methods.contract import MethodError, Samples
 from anonymization.methods.mcadams import engine
 from anonymization.methods.mcadams.parameters import FULL_SCALE, OFFSET, Floats, McAdamsParameters
+from common.packages import missing_packages
 
 Tensor = Any
 
@@ -43,8 +44,8 @@ def load_torch() -> Any:
         return importlib.import_module("torch")
     except (ImportError, OSError) as error:
         raise MethodError(
-            f"The engine torch needs the Python package torch, which cannot be imported here ({error}). "
-            'Install it, or choose the engine "compiled".'
+            f"{missing_packages('The engine torch', 'torch') or f'The package torch cannot be loaded here ({error}).'} "
+            'Or choose the engine "compiled".'
         ) from error
 
 

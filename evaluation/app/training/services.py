@@ -5,7 +5,6 @@ A run has one recipe and several seeds, which its job (`evaluation.app.training.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -16,6 +15,7 @@ from django.db import transaction
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
 from anonymization.app.voices import TargetRequest, find_targets
+from common.packages import missing_packages
 from evaluation.app.attacks.services import start_attack
 from evaluation.app.attacks.trained import list_seeds
 from evaluation.app.models import EvaluationRun
@@ -226,10 +226,4 @@ def _refused_targets(submission: Submission, chosen: Sequence[Material], recipe:
 
 def find_missing_libraries() -> str:
     """What this machine lacks to train anything, a sentence; empty where it lacks nothing."""
-    missing = [name for name in ("torch", "safetensors") if importlib.util.find_spec(name) is None]
-    if not missing:
-        return ""
-    return (
-        f"Training an attacker needs {' and '.join(missing)}, which this portal cannot find: install its extra parts "
-        "“gpu” and “engines”, or torch and safetensors by themselves."
-    )
+    return missing_packages("Training an attacker", "torch", "safetensors")

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from common.atomic_write import write_atomically
 from common.errors import MetricInputError
+from common.packages import missing_packages
 from evaluation.attackers.training.corpus import Segments
 from evaluation.attackers.training.recipe import TrainingRecipe
 from speech.encoders.contract import Device, Samples, SpeakerEncoder, Vectors
@@ -375,11 +376,6 @@ def require_torch(device: Device) -> None:
     Raises:
         MetricInputError: torch or safetensors is not installed, or there is no graphics card.
     """
-    try:
-        import safetensors  # noqa: F401 (only whether they are there)
-        import torch  # noqa: F401
-    except ImportError as error:
-        raise MetricInputError(
-            f"Expected the package {error.name} for training, found none. Install torch and safetensors."
-        ) from error
+    if sentence := missing_packages("Training an attacker", "torch", "safetensors"):
+        raise MetricInputError(sentence)
     require_torch_device(device)

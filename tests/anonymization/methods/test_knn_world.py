@@ -126,7 +126,7 @@ def test_without_its_library_it_says_so(monkeypatch):
     monkeypatch.delitem(sys.modules, "pyworld.pyworld", raising=False)
     monkeypatch.setattr("speech.vocoders.world_library._find_compiled", lambda: None)
     found = get_method("knn-world")
-    assert found.missing().startswith("kNN-WORLD needs the package pyworld, which is absent. Install")
+    assert found.missing().startswith("kNN-WORLD needs the package pyworld, which is not installed here. Install")
     with pytest.raises(MethodError, match="needs the package pyworld"):
         found.anonymize(make_vowel(RATE), RATE, target_voice("a"))
 

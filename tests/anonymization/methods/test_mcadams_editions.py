@@ -237,7 +237,7 @@ def test_speaker_alpha_depends_on_the_speaker_alone():
 
 def test_missing_torch_is_said_in_a_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)  # as where it is not installed
-    with pytest.raises(MethodError, match=r"needs the Python package torch, .* choose the engine \"compiled\""):
+    with pytest.raises(MethodError, match=r"needs the package torch, .* choose the engine \"compiled\""):
         mcadams(noise(1000), 16_000, McAdamsParameters(0.8, engine="torch"))
 
 

@@ -344,8 +344,8 @@ def test_absent_package_is_said_with_what_to_do(tmp_path):
         "except MethodError as error: print(error)"
     )
     said, refused = run_python(code, tmp_path).splitlines()
-    assert "needs the package pyworld, which is absent" in said
-    assert "extra “world”" in said
+    assert "needs the package pyworld, which is not installed here" in said
+    assert "pip install -r requirements/world.txt”; it needs a C++ compiler." in said
     assert refused == said
 
 

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from anonymization.app.models import AnonymizationRun
 from common import memory as machine
+from common import packages
 from common.errors import MetricInputError
 from evaluation.app.attacks.trained import (
     REPORT,
@@ -155,8 +156,8 @@ def test_target_classifier_needs_to_know_every_target():
 
 
 def test_missing_library_is_named(monkeypatch):
-    monkeypatch.setattr(training_services.importlib.util, "find_spec", {}.get)
-    with pytest.raises(NotPossible, match="Training an attacker needs torch and safetensors"):
+    monkeypatch.setattr(packages, "find_spec", {}.get)
+    with pytest.raises(NotPossible, match="Training an attacker needs the packages torch and safetensors"):
         begin(make_trained_on())
 
 

@@ -73,7 +73,8 @@ def test_engine_without_its_package_says_so():
 
     engine = Engine("toy", "1", "Toy", "", 1, (), ("no_such_package", "numpy"), "", "", load)
     assert registry.explain_missing(engine) == (
-        "Toy needs no_such_package, not installed here. Install with “python -m pip install no_such_package”."
+        "Toy needs the package no-such-package, which is not installed here. "
+        "Install it with “python -m pip install no_such_package”."
     )
 
 

@@ -130,7 +130,7 @@ def run_python(program: str) -> subprocess.CompletedProcess[str]:
 def test_an_absent_package_is_named_with_the_remedy():
     pytest.importorskip("pyworld")
     printed = run_python(ABSENT.format(module="pyworld")).stdout
-    assert printed.startswith("F0 by WORLD needs the package pyworld, which is absent. Install the portal")
+    assert printed.startswith("F0 by WORLD needs the package pyworld, which is not installed here. Install it")
 
 
 def test_pkg_resources_is_not_needed():

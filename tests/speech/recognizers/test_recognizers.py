@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common import packages
 from common.errors import MetricInputError
-from speech.recognizers import moonshine, registry, torchaudio_ctc, whisper
+from speech.recognizers import moonshine, whisper
 from speech.recognizers.contract import RATE_HZ, holds_nothing
 from speech.recognizers.long_recordings import cut_at_pauses
 from speech.recognizers.registry import DEFAULT, engines, explain_missing, find_engine, load
@@ -141,7 +142,7 @@ def test_an_unknown_recogniser_is_told_the_known_ones():
 
 
 def test_missing_weights_are_a_sentence_and_no_words(tmp_path, monkeypatch):
-    if registry.find_spec("faster_whisper") is None:
+    if packages.missing_packages("Whisper", "faster_whisper"):
         pytest.skip("faster-whisper is not installed")
     monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
     sentence = explain_missing(find_engine("whisper-base"))
@@ -152,12 +153,11 @@ def test_missing_weights_are_a_sentence_and_no_words(tmp_path, monkeypatch):
 
 
 def test_a_missing_package_is_a_sentence(monkeypatch):
-    monkeypatch.setattr(registry, "find_spec", lambda _name: None)
+    monkeypatch.setattr(packages, "find_spec", lambda _name: None)
     monkeypatch.setattr(moonshine, "find_spec", lambda _name: None)
-    monkeypatch.setattr(torchaudio_ctc, "find_spec", lambda _name: None)
     for engine in engines().values():
-        assert "which is not installed" in explain_missing(engine)
-        with pytest.raises(MetricInputError, match="which is not installed"):
+        assert "not installed here. Install" in explain_missing(engine)
+        with pytest.raises(MetricInputError, match="not installed here"):
             load(engine.name)
 
 
@@ -180,7 +180,7 @@ def test_a_model_that_was_not_measured_is_refused(tmp_path, monkeypatch):
 
 def test_the_pipeline_of_torchaudio_is_never_made_of_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
-    monkeypatch.setattr(torchaudio_ctc, "find_spec", lambda _name: object())
+    monkeypatch.setattr(packages, "find_spec", lambda _name: object())
     sentence = explain_missing(find_engine("torchaudio-wav2vec2"))
     assert "WAV2VEC2_ASR_BASE_960H" in sentence
     assert str(tmp_path) in sentence

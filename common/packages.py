@@ -1,0 +1,41 @@
+"""Python packages that not every machine has, and the one sentence that tells which are missing and what to do."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+# Of which file of pins in the portal's folder an importable package is part.
+_PARTS = {
+    "torch": "torch",
+    "safetensors": "torch",
+    "pyworld": "world",
+    "faster_whisper": "whisper",
+    "moonshine_voice": "moonshine",
+}
+_NEEDED = {"world": "; it needs a C++ compiler"}
+
+
+def missing_packages(what: str, *packages: str) -> str:
+    """Why something cannot run here, as one sentence that says what to do; empty where all packages are installed.
+
+    Args:
+        what: needs them, as a sentence begins.
+        packages: names by which they are imported; none is imported.
+
+    Returns:
+        Such as “Toy needs the package torch, which is not installed here. Install it with …”.
+    """
+    missing = [package for package in packages if find_spec(package) is None]
+    return describe_missing(what, *missing) if missing else ""
+
+
+def describe_missing(what: str, *missing: str) -> str:
+    """The sentence for packages that are known to be missing, or that cannot be loaded."""
+    parts = dict.fromkeys(_PARTS[package] for package in missing if package in _PARTS)
+    wanted = [f"-r requirements/{part}.txt" for part in parts] + [one for one in missing if one not in _PARTS]
+    names = " and ".join(package.replace("_", "-") for package in missing)
+    plural, verb, them = ("s", "are", "them") if len(missing) > 1 else ("", "is", "it")
+    needed = "".join(_NEEDED.get(part, "") for part in parts)
+    command = f"python -m pip install {' '.join(wanted)}"
+    sentence = f"{what} needs the package{plural} {names}, which {verb} not installed here."
+    return f"{sentence} Install {them} with “{command}”{needed}."
