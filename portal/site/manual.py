@@ -13,10 +13,36 @@ from django.utils.safestring import SafeString, mark_safe
 
 from evaluation.protocols.recipes import FOLDER, shipped_editions
 
-PAGES = (
-    *("teams", "organizer", "listening", "evaluators", "results", "analysis", "methods", "anonymizers"),
-    *("plugins", "attackers", "semi_informed", "operator", "settings"),
-)
+# The pages by whom they are for, each with what it tells.
+GROUPS = {
+    "Teams": {
+        "teams": "Register, get the data, submit, read the report and the results; the program vp.",
+        "anonymizers": "The built-in anonymisers, their options, and the command that runs them.",
+        "plugins": "Bring your own anonymiser, as a command or as a Python package.",
+    },
+    "Organizers": {
+        "organizer": "From the corpus to the published leaderboard: import, editions, teams, submissions, ranking.",
+        "attackers": "Attacks and recognition by the portal: engines, models, and what they measure.",
+        "semi_informed": "How attackers are trained on anonymised speech, and what can be learnt from a small corpus.",
+    },
+    "Listening tests": {
+        "listening": "Design a study, check its balance, run it and watch it.",
+        "results": "Read, publish and download the results of a study.",
+        "analysis": "Analyse ratings of any laboratory with the same methods, by command.",
+        "evaluators": "For those who listen: what is asked, what is kept, how to withdraw.",
+    },
+    "Numbers": {
+        "methods": "How each number is defined and computed, with its source.",
+    },
+    "Operators": {
+        "operator": "Install, start, look after and back up the portal; accounts, mail, production.",
+        "settings": "Every environment variable with its default.",
+    },
+}
+PAGES = tuple(name for pages in GROUPS.values() for name in pages)
+LONGEST_QUERY = 200
+MOST_FOUND = 30
+EXCERPT_BEFORE, EXCERPT_LENGTH = 60, 220
 _TABLE = '<div class="table-scroll" role="region" tabindex="0" aria-label="{}"><table class="data">\n'
 
 
@@ -30,6 +56,95 @@ class ManualPage:
     sections: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True)
+class Section:
+    """A part of a page as it is searched: its heading, and its text without any mark-up."""
+
+    page: str
+    title: str
+    slug: str
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """A section that holds every word that was asked for; `excerpt` alternates other text and found words."""
+
+    section: Section
+    excerpt: tuple[str, ...]
+    score: int
+
+
+def manual_groups() -> list[tuple[str, list[tuple[str, str, str]]]]:
+    """Of each group its pages: name, title and what it tells."""
+    return [
+        (group, [(name, manual_page(name).title, told) for name, told in pages.items()])
+        for group, pages in GROUPS.items()
+    ]
+
+
+def search_manual(query: str) -> list[Found]:
+    """Sections that hold every word of the query, in any order and case, the best first.
+
+    A word counts most in the title of a page, then in a heading, then in the text.
+    """
+    words = list(dict.fromkeys(re.findall(r"\w+", query[:LONGEST_QUERY].casefold())))
+    if not words:
+        return []
+    found = [one for name in PAGES for section in _sections(name) if (one := _match(section, words))]
+    return sorted(found, key=lambda one: -one.score)[:MOST_FOUND]
+
+
+def _match(section: Section, words: list[str]) -> Found | None:
+    title, heading, text = (part.casefold() for part in (section.title, section.heading, section.text))
+    score = 0
+    for word in words:
+        in_text = text.count(word)
+        if not (in_text or word in heading or word in title):
+            return None
+        score += 10 * (word in heading) + 5 * (word in title) + min(in_text, 5)
+    if not any(word in heading or word in text for word in words):
+        return None  # every section of a page would stand there for its title alone
+    return Found(section, _excerpt(section.text, words), score)
+
+
+def _excerpt(text: str, words: list[str]) -> tuple[str, ...]:
+    """The text around the rarest of the words, cut at words; every second part is a found word."""
+    pattern = re.compile("|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE)
+    plain = text.casefold()
+    rarest = min((word for word in words if word in plain), key=plain.count, default="")
+    start = max(0, plain.find(rarest) - EXCERPT_BEFORE)
+    start = text.find(" ", start) + 1 if start else 0
+    end = text.rfind(" ", start, start + EXCERPT_LENGTH) if len(text) > start + EXCERPT_LENGTH else len(text)
+    cut = f"{'… ' if start else ''}{text[start:end]}{' …' if end < len(text) else ''}"
+    return tuple(re.split(f"({pattern.pattern})", cut, flags=re.IGNORECASE))
+
+
+@cache
+def _sections(name: str) -> list[Section]:
+    """The sections of a page, each from its heading to the next one of any rank."""
+    title, found = manual_page(name).title, []
+    slug, heading, texts = "", title, list[str]()
+    tokens = _parse(name)
+    for place, token in enumerate(tokens):
+        if token.type == "heading_open":
+            found.append(Section(name, title, slug, heading, " ".join(texts)))
+            heading, texts = _plain(tokens[place + 1]), []
+            slug = "" if token.tag == "h1" else str(token.attrs["id"])
+        elif token.type == "fence" or (token.type == "inline" and tokens[place - 1].type != "heading_open"):
+            texts.append(" ".join(_plain(token).split()))
+    found.append(Section(name, title, slug, heading, " ".join(texts)))
+    return [section for section in found if section.text]
+
+
+def _plain(token: Any) -> str:
+    """The text of a token without its mark-up."""
+    if not token.children:
+        return str(token.content)
+    return "".join(" " if child.type.endswith("break") else child.content for child in token.children)
+
+
 @cache
 def manual_page(name: str) -> ManualPage:
     """A page by the name of its file, such as ``teams``; read once in a process.
@@ -39,21 +154,12 @@ def manual_page(name: str) -> ManualPage:
     """
     if name not in PAGES:
         raise LookupError(name)
-    from markdown_it import MarkdownIt
-
-    text = (settings.BASE_DIR / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    # Raw HTML stays text, so that nothing here can carry a script or a style of its own.
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    parser.add_render_rule("table_open", lambda _, tokens, place, *__: _TABLE.format(tokens[place].meta["label"]))
-    parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
-    parser.add_render_rule("fence", _code)
-    tokens = parser.parse(text)
+    parser, tokens = _parser(), _parse(name)
     title, sections, tables = "", [], 0
     for place, token in enumerate(tokens):
         token.attrs.pop("style", None)  # the alignment of a column
         if token.type == "heading_open":
             words = tokens[place + 1].content
-            token.attrs["id"] = _slug(words)
             if token.tag == "h1":
                 title = words
             elif token.tag == "h2":
@@ -67,6 +173,27 @@ def manual_page(name: str) -> ManualPage:
     body = tokens[3:] if tokens and tokens[0].tag == "h1" else tokens  # the page has a heading of its own
     html = mark_safe(parser.renderer.render(body, parser.options, {}))  # noqa: S308 – our own file, raw HTML escaped
     return ManualPage(name, title, html, tuple(sections))
+
+
+@cache
+def _parser() -> Any:
+    from markdown_it import MarkdownIt
+
+    # Raw HTML stays text, so that nothing here can carry a script or a style of its own.
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.add_render_rule("table_open", lambda _, tokens, place, *__: _TABLE.format(tokens[place].meta["label"]))
+    parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
+    parser.add_render_rule("fence", _code)
+    return parser
+
+
+def _parse(name: str) -> list[Any]:
+    """The tokens of a page; every heading has the address of its section."""
+    tokens: list[Any] = _parser().parse((settings.BASE_DIR / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+    for place, token in enumerate(tokens):
+        if token.type == "heading_open":
+            token.attrs["id"] = _slug(tokens[place + 1].content)
+    return tokens
 
 
 def recipe_file(name: str) -> str:

@@ -4,6 +4,7 @@ from portal.site import views
 
 docs = (
     [
+        path("", views.manual_index, name="index"),
         path("<slug:name>/", views.manual_page, name="page"),
         path("recipes/<slug:name>.toml", views.recipe, name="recipe"),
     ],

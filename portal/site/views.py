@@ -34,9 +34,18 @@ def operations(request: HttpRequest) -> HttpResponse:
 
 
 @open_read
+def manual_index(request: HttpRequest) -> HttpResponse:
+    """Every page of the documentation with what it tells, and a search over all of them."""
+    query = request.GET.get("q", "").strip()[: manual.LONGEST_QUERY]
+    context = {"groups": manual.manual_groups(), "query": query, "found": manual.search_manual(query)}
+    return render(request, "site/manual_index.html", context)
+
+
+@open_read
 def manual_page(request: HttpRequest, name: str) -> HttpResponse:
     try:
-        return render(request, "site/manual.html", {"page": manual.manual_page(name)})
+        page = manual.manual_page(name)
+        return render(request, "site/manual.html", {"page": page, "groups": manual.manual_groups()})
     except LookupError as error:
         raise Http404 from error
 

@@ -90,6 +90,7 @@ MATRIX = {
     "ready": (503, 503, 503, 503),  # no scheduler runs in this test
     "media": UNKNOWN_TO_ALL,  # an address that was signed for nobody
     "operations": FOR_OPERATORS,
+    "docs:index": OPEN,
     "docs:page": OPEN,
     "docs:recipe": OPEN,
     "downloads:page": OPEN,

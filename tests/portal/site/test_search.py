@@ -1,0 +1,50 @@
+"""The index and the search of the documentation."""
+
+import re
+
+import pytest
+
+from portal.site.manual import GROUPS, PAGES, search_manual
+from tests.pages import read_page
+
+pytestmark = pytest.mark.django_db
+
+
+def test_index_names_every_page_and_what_it_tells(client):
+    page = client.get("/docs/").content.decode()
+    assert set(re.findall(r'<dt><a href="/docs/([\w-]+)/">', page)) == set(PAGES)
+    assert [told for pages in GROUPS.values() for told in pages.values() if told not in page] == []
+    assert 'href="/docs/"' in client.get("/").content.decode()
+
+
+def test_search_finds_sections_with_every_word_and_leads_to_them(client):
+    first = search_manual("nginx SECRETS")[0]
+    assert (first.section.page, first.section.heading) == ("operator", "Uploads")
+    assert [word.casefold() for word in first.excerpt[1::2]].count("secrets") > 0
+    page = client.get("/docs/?q=nginx+SECRETS").content.decode()
+    assert 'href="/docs/operator/#uploads">Uploads</a>' in page
+    assert "<mark>secrets</mark>" in page
+
+
+def test_word_in_a_heading_comes_first():
+    assert search_manual("withdraw")[0].section.heading.casefold().count("withdraw") == 1
+
+
+def test_every_found_section_has_its_address(client):
+    for word in ("the", "speaker", "portal"):
+        for one in search_manual(word):
+            page = client.get(f"/docs/{one.section.page}/").content.decode()
+            assert not one.section.slug or f'id="{one.section.slug}"' in page
+
+
+@pytest.mark.parametrize("query", ["", "  ", "…", "nosuchword", "nginx nosuchword"])
+def test_nothing_is_found_for_words_that_stand_nowhere(client, query):
+    assert search_manual(query) == []
+    assert client.get("/docs/", {"q": query}).status_code == 200
+
+
+def test_query_is_text_and_not_long(client):
+    page = client.get("/docs/", {"q": "<b>portal</b>" + "x" * 500}).content.decode()
+    assert "<b>portal" not in page
+    assert "x" * 300 not in page
+    assert "Nothing with" in read_page(client.get("/docs/", {"q": "portal" * 100}))
