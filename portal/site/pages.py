@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import F, Q, QuerySet
-from django.urls import reverse
 from django.utils import timezone
-from django.utils.http import urlencode
 
 from evaluation.app.measures.selectors import compare_systems
+from portal.accounts.models import User
 from portal.accounts.selectors import lacks_second_factor, operators
 from portal.challenges.models import Edition
-from portal.challenges.rules import Phase, registration_phase, submission_phase, submission_problem
-from portal.challenges.selectors import CorpusSummary, corpora_for, editions_for, summaries
-from portal.core.counting import count_rows
+from portal.challenges.rules import Phase, registration_phase, submission_phase
+from portal.challenges.selectors import corpora_for, editions_for, summaries
 from portal.core.health import check_all
-from portal.editions.pages import NextStep
 from portal.jobs.models import Job, State
 from portal.jobs.selectors import jobs_for, queue_states, with_estimates
-from portal.submissions.models import Submission, System, Upload
-from portal.submissions.pages import address_of_page
+from portal.leaderboard.pages import leaderboard_page
+from portal.leaderboard.selectors import leaderboard_for
+from portal.site.steps import (
+    edition_path,
+    newest_submissions,
+    next_steps,
+    operator_steps,
+    registration_steps,
+    select_organized,
+    team_steps,
+)
+from portal.submissions.models import Submission, Upload
+from portal.submissions.pages import UNDER_WAY, address_of_page
 from portal.submissions.selectors import submissions_for, systems_for, uploads_for
 from portal.submissions.uploads import UNFINISHED
 from portal.systems.tables import latest_systems_table
@@ -54,27 +61,44 @@ class EditionLine:
 
 
 def visitor_page(user: Any) -> dict[str, Any]:
-    """The listed editions, those with a published leaderboard first, for whoever comes without an account."""
+    """The listed editions, those with a published leaderboard first, and the newest of these leaderboards."""
     now = timezone.now()
-    editions = editions_for(user).order_by(F("published_at").desc(nulls_last=True), "-created_at")[:SHOWN]
+    editions = list(editions_for(user).order_by(F("published_at").desc(nulls_last=True), "-created_at")[:SHOWN])
     lines = (EditionLine(one, registration_phase(one, now), submission_phase(one, now)) for one in editions)
-    return {"editions": list(lines), "is_new": not operators().exists()}
+    page: dict[str, Any] = {"editions": list(lines), "is_new": not operators().exists()}
+    if editions and editions[0].published_at is not None:
+        page["board"] = _newest_board(user, editions[0])
+    return page
+
+
+def _newest_board(user: Any, edition: Edition) -> dict[str, Any] | None:
+    """What a published leaderboard says first: its answer and its table, which sorts on its own page only."""
+    leaderboard = leaderboard_for(user, edition.name)
+    if leaderboard.is_empty:
+        return None
+    found = leaderboard_page(leaderboard)
+    table = found["table"]
+    columns = tuple(replace(column, query="", sorted="") for column in table.columns)
+    return {"edition": edition, "answer": found["answer"], "table": replace(table, columns=columns)}
 
 
 def home_page(user: Any) -> dict[str, Any]:
     """The parts of the home page that this member's roles call for."""
-    own = submissions_for(user).order_by("-created_at", "-pk")
     now = timezone.now()
+    teams = list(teams_for(user).filter(memberships__user=user).order_by("-created_at")[:SHOWN])
+    organized = list(select_organized(user)[:SHOWN])
     page: dict[str, Any] = {
-        "teams": list(_team_lines(user, now)),
+        "teams": teams,
+        "steps": list(team_steps(teams, newest_submissions(teams), now)),
+        "paths": [edition_path(edition) for edition in organized],
         "uploads": [(upload, address_of_page(upload)) for upload in _unfinished_uploads(user, now)],
-        "organized": list(_organized_editions(user)),
-        "submissions": list(own.filter(_under_way() | Q(system__team__memberships__user=user))[:SHOWN]),
+        "submissions": list(_own_submissions(user)),
         "lacks_second_factor": lacks_second_factor(user),
         "waiting_teams": list(managed_teams_for(user).filter(state=Team.State.WAITING).order_by("created_at")[:SHOWN]),
     }
-    if not (page["teams"] or page["organized"] or user.is_organizer or user.is_staff):
+    if not (teams or organized or user.is_organizer or user.is_staff):
         page |= visitor_page(user)
+        page["steps"] = list(registration_steps((line.edition for line in page["editions"]), now))
     if user.is_organizer or user.is_staff:
         active = jobs_for(user).filter(state__in=[State.RUNNING, State.WAITING]).order_by("state", "created_at")
         page |= {"jobs": with_estimates(active[:SHOWN]), "jobs_under_way": active.count()}
@@ -88,35 +112,26 @@ def home_page(user: Any) -> dict[str, Any]:
             if baselines
             else None,
             "more_systems": len(systems) > len(baselines[:SHOWN]),
-            "steps": list(next_steps(corpora, systems, open_failures(user, now))),
         }
+        page["steps"] += next_steps(corpora, systems, open_failures(user, now), has_edition=bool(organized))
     if user.is_staff:
         page |= {"queues": queue_states(), "checks": check_all()}
+        page["steps"] += operator_steps(
+            has_organizer=user.is_organizer or User.objects.filter(is_organizer=True).exists()
+        )
     return page
 
 
-def _team_lines(user: Any, now: datetime) -> Iterator[tuple[Team, str]]:
-    """One's teams, the newest first, each with why it cannot submit now, or ""."""
-    for team in teams_for(user).filter(memberships__user=user).order_by("-created_at")[:SHOWN]:
-        yield team, submission_problem(team.edition, now)
+def _own_submissions(user: Any) -> QuerySet[Submission]:
+    """The newest ones that are under way, or of one's teams."""
+    shown = Q(state__in=UNDER_WAY) | Q(system__team__memberships__user=user)
+    return submissions_for(user).filter(shown).order_by("-created_at", "-pk")[:SHOWN]
 
 
 def _unfinished_uploads(user: Any, now: datetime) -> QuerySet[Upload]:
     """What one, or somebody of one's teams, has begun to send and can go on with."""
     own = Q(created_by=user) | Q(team__in=user.memberships.values("team"))
     return uploads_for(user).filter(own, state__in=UNFINISHED, expires_at__gt=now).order_by("-created_at")[:SHOWN]
-
-
-def _organized_editions(user: Any) -> QuerySet[Edition]:
-    """The editions that one organises, with `waiting` teams and submissions `under_way` counted."""
-    waiting = count_rows(Team.objects.filter(state=Team.State.WAITING), "edition")
-    under_way = count_rows(Submission.objects.filter(_under_way()), "system__edition")
-    found = user.organized_editions.annotate(waiting=waiting, under_way=under_way)
-    return found.order_by("-created_at", "-pk")[:SHOWN]
-
-
-def _under_way() -> Q:
-    return Q(state__in=[Submission.State.RECEIVED, Submission.State.CHECKING, Submission.State.EVALUATING])
 
 
 def open_failures(user: Any, now: datetime) -> list[Job]:
@@ -134,43 +149,3 @@ def open_failures(user: Any, now: datetime) -> list[Job]:
 def _is_fixed(job: Job, imported: dict[str, Any]) -> bool:
     later = imported.get(job.parameters.get("name", "")) if job.kind == "import-corpus" else None
     return later is not None and job.finished_at is not None and later > job.finished_at
-
-
-def next_steps(corpora: list[CorpusSummary], systems: list[System], failed: list[Job]) -> Iterator[NextStep]:
-    """What an organizer does next: first what is broken, then what is missing."""
-    if failed:
-        yield _look_at_failures(failed)
-    if not corpora:
-        text = (
-            "Everything starts with original speech: a folder on the server with recordings, speakers and "
-            "transcripts. The import checks every file and reports everything at once."
-        )
-        yield NextStep("Import your first corpus", text, "Import a corpus", reverse("corpora:import"))
-    anonymised = {system.corpus_id for system in systems}
-    for summary in corpora:
-        if not summary.with_audio:
-            yield _add_audio(summary)
-        elif summary.corpus.pk not in anonymised:
-            yield _run_an_anonymiser(summary)
-
-
-def _look_at_failures(failed: list[Job]) -> NextStep:
-    newest = failed[0]
-    if len(failed) == 1:
-        return NextStep(f"“{newest.title}” failed", newest.failure, "See the job", newest.get_absolute_url())
-    text = "Each says what was wrong, who must act and what to do."
-    return NextStep(f"{len(failed)} jobs failed", text, "See the failed jobs", f"{reverse('jobs:list')}?state=failed")
-
-
-def _add_audio(summary: CorpusSummary) -> NextStep:
-    corpus = summary.corpus
-    wanted = urlencode({"name": corpus.name, "folder": corpus.source, "layout": corpus.layout})
-    text = "Only its lists are here. Import it again under the same name, with the folder of its recordings."
-    address = f"{reverse('corpora:import')}?{wanted}"
-    return NextStep(f"Add the audio of {corpus.name}", text, "Import the audio", address)
-
-
-def _run_an_anonymiser(summary: CorpusSummary) -> NextStep:
-    name = summary.corpus.name
-    text = "No system has anonymised it yet; the measures follow by themselves."
-    return NextStep(f"Anonymise {name}", text, "Run an anonymiser", reverse("systems:new", args=[name]))

@@ -91,7 +91,7 @@ def test_home_without_a_role_shows_nothing_of_others_work(client):
     client.force_login(make_user())
     page = client.get("/").content.decode()
     assert "quiet" not in page.lower().replace("button quiet", "")
-    assert "ask the organizer" in page
+    assert "ask its operator" in page
 
 
 @pytest.mark.parametrize(
@@ -195,13 +195,85 @@ def test_home_of_an_organizer_has_editions_with_what_waits_in_them(client, organ
         make_team(edition, state=state)
     for state in ("received", "evaluating", "evaluated", "refused", "checking"):
         make_submission(make_team_system(edition.teams.last(), label=f"p-{state}"), state=state)
-    [row] = client.get("/").context["organized"]
-    assert (row, row.waiting, row.under_way) == (edition, 2, 3)
+    [path] = client.get("/").context["paths"]
+    assert (path.edition, path.edition.waiting, path.edition.under_way) == (edition, 2, 3)
+    assert (path.next.title, path.next.url) == ("2 teams wait for approval", "/editions/mine/teams/")
     page = read_page(client.get("/"))
     assert '<a href="/editions/mine/teams/">2 teams waiting</a>' in page
     assert '<a href="/editions/mine/submissions/">3 submissions under way</a>' in page
     assert 'href="/editions/mine/leaderboard/"' in page
     assert "Of somebody else" not in page
+
+
+def test_way_of_an_edition_is_ticked_and_leads_on(organizer):
+    edition = make_edition(name="mine", organizers=[organizer], is_listed=False, corpus=None)
+
+    def found():
+        [path] = home_page(organizer)["paths"]
+        return [step.title for step in path.steps if step.state == "succeeded"], path.next and path.next.url
+
+    def set_up(**fields):
+        type(edition).objects.filter(pk=edition.pk).update(**fields)
+
+    done = []
+    assert found() == (done, "/editions/mine/edit/")
+    set_up(corpus=make_corpus(speakers=1, utterances=1))
+    done += ["Corpus"]
+    assert found() == (done, "/editions/mine/edit/")
+    set_up(is_listed=True)
+    done += ["Challenge"]
+    assert found() == (done, "/systems/new/tones/")
+    make_system(edition.__class__.objects.get().corpus)
+    done += ["Baseline"]
+    assert found() == (done, "/editions/mine/")
+    make_team(edition)
+    done += ["Teams"]
+    assert found() == (done, "/studies/?edition=mine")
+    set_up(published_at=timezone.now())
+    assert found() == ([*done, "Published"], None)
+    set_up(published_at=None)
+    edition.studies.create(name="heard", title="Heard", state="closed")
+    done += ["Listening test"]
+    assert found() == (done, "/editions/mine/leaderboard/")
+
+
+def test_home_of_a_team_says_what_was_refused_first_and_what_is_next():
+    member, now = make_user(), timezone.now()
+    states = {"new": None, "bad": "refused", "good": "evaluated", "busy": "checking"}
+    for name, state in states.items():
+        edition = make_edition(name=name, title=name.title())
+        team = make_team(edition, owner=member)
+        if state:
+            make_submission(make_team_system(team, label="T01-p1"), state=state)
+    out = make_edition(name="out", published_at=now)
+    make_team(out, owner=member)
+    make_team(make_edition(name="asked"), owner=member, state="waiting")
+    steps = {step.title.partition(": ")[2]: step.url for step in home_page(member)["steps"]}
+    assert next(iter(steps)).endswith("was refused")
+    said = " ".join(steps)
+    for words in (
+        "submit your system",
+        "is evaluated",
+        "is being checked",
+        "leaderboard is published",
+        "wait for approval",
+    ):
+        assert words in said
+    assert steps["submit your system"] == "/editions/new/submit/"
+
+
+def test_home_without_a_team_leads_to_open_registrations():
+    make_edition(name="open", title="Open one")
+    make_edition(name="hidden", is_listed=False)
+    assert _steps(make_user()) == [("Take part in Open one", "/editions/open/register/")]
+
+
+def test_operator_without_an_organizer_is_told_to_invite_one(settings):
+    operator = make_operator()
+    assert [url for _, url in _steps(operator)] == ["/people/invite/", "/docs/operator/#accounts-and-mail"]
+    make_organizer()
+    settings.MAIL_SERVER = object()
+    assert _steps(operator) == []
 
 
 def test_home_of_a_member_has_the_leaderboard_and_unfinished_uploads(client):
@@ -515,10 +587,12 @@ def test_next_steps_lead_from_import_to_a_baseline(organizer):
     corpus = make_corpus(speakers=1, utterances=1)
     make_corpus("lists", with_audio=False)
     assert _steps(organizer) == [
+        ("Set up your first challenge", "/editions/new/"),
         ("Add the audio of lists", "/corpora/import/?name=lists&folder=%2Fspeech%2Flists&layout=manifest"),
         ("Anonymise tones", "/systems/new/tones/"),
     ]
     make_system(corpus)
+    make_edition(organizers=[organizer])
     assert [title for title, _ in _steps(organizer)] == ["Add the audio of lists"]
 
 

@@ -1,0 +1,281 @@
+"""What comes next: for an organizer, in each of their editions; for a member, with each of their teams.
+
+Nothing here asks the database for more than the rows it is given; `select_organized` counts what a step needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from listening.app.models import Study
+from portal.challenges.models import Edition
+from portal.challenges.rules import Phase, phase_in_words, registration_phase, submission_phase
+from portal.challenges.selectors import CorpusSummary
+from portal.core.counting import count_rows
+from portal.editions.pages import NextStep
+from portal.jobs.models import Job
+from portal.submissions.models import Submission, System
+from portal.submissions.pages import UNDER_WAY
+from portal.teams.models import Team
+
+_CHECKED = ("is being checked", "You get a mail when it is done.", "See how far it is")
+# What became of a team's newest submission, what to do, and the button that leads there.
+OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
+    Submission.State.RECEIVED: _CHECKED,
+    Submission.State.CHECKING: _CHECKED,
+    Submission.State.REFUSED: (
+        "was refused",
+        "Its report names every error. Correct them and submit again; a refused archive costs nothing.",
+        "Read the report",
+    ),
+    Submission.State.ACCEPTED: ("is accepted", "Its numbers are computed next.", "See the submission"),
+    Submission.State.EVALUATING: ("is being evaluated", "You get a mail when it is done.", "See how far it is"),
+    Submission.State.EVALUATED: ("is evaluated", "Every number is on one page.", "See the results"),
+    Submission.State.FAILED: (
+        "could not be evaluated",
+        "The organizer sees why and can start the evaluation again.",
+        "See the submission",
+    ),
+}
+
+
+# An organizer's editions ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PathStep:
+    """A part of the way of an edition. `state` as badges have it: ``succeeded`` where it is done, else ``waiting``."""
+
+    title: str
+    state: str
+    note: str
+    url: str
+
+
+@dataclass(frozen=True)
+class EditionPath:
+    """An edition from its corpus to its published leaderboard, and what comes next in it."""
+
+    edition: Edition
+    steps: tuple[PathStep, ...]
+    next: NextStep | None
+
+
+def select_organized(user: Any) -> QuerySet[Edition]:
+    """The editions that one organises, newest first, with what the steps of each need counted."""
+    teams, studies = Team.objects.all(), Study.objects.filter(is_simulated=False)
+    baselines = System.objects.filter(team=None, corpus=OuterRef("corpus")).order_by().values("corpus")
+    return (
+        user.organized_editions.select_related("corpus")
+        .annotate(
+            waiting=count_rows(teams.filter(state=Team.State.WAITING), "edition"),
+            approved=count_rows(teams.filter(state=Team.State.APPROVED), "edition"),
+            under_way=count_rows(Submission.objects.filter(state__in=UNDER_WAY), "system__edition"),
+            baselines=Coalesce(Subquery(baselines.annotate(count=Count("pk")).values("count")), 0),
+            studies_begun=count_rows(studies, "edition"),
+            studies_closed=count_rows(studies.filter(state=Study.State.CLOSED), "edition"),
+        )
+        .order_by("-created_at", "-pk")
+    )
+
+
+def edition_path(edition: Any) -> EditionPath:
+    """The way of an edition that `select_organized` gave."""
+    name, corpus = edition.name, edition.corpus
+    edit = reverse("editions:edit", args=[name])
+    studies = f"{reverse('studies:list')}?{urlencode({'edition': name})}"
+    board = reverse("leaderboard:detail", args=[name])
+    steps = (
+        _step("Corpus", corpus is not None, str(corpus or ""), corpus.get_absolute_url() if corpus else edit),
+        _step("Challenge", edition.is_listed, "" if edition.is_listed else "not listed", edit),
+        _step("Baseline", edition.baselines > 0, "", reverse("systems:new", args=[corpus.name]) if corpus else edit),
+        _step("Teams", edition.approved > 0, _teams_note(edition), reverse("editions:teams", args=[name])),
+        _step("Listening test", edition.studies_closed > 0, _studies_note(edition), studies),
+        _step("Published", edition.published_at is not None, "", board),
+    )
+    return EditionPath(edition, steps, _next_in(edition, {step.title: step for step in steps}))
+
+
+def _step(title: str, is_done: bool, note: str, url: str) -> PathStep:
+    return PathStep(title, "succeeded" if is_done else "waiting", note, url)
+
+
+def _teams_note(edition: Any) -> str:
+    return ", ".join(
+        f"{count} {word}" for count, word in ((edition.approved, "approved"), (edition.waiting, "waiting")) if count
+    )
+
+
+def _studies_note(edition: Any) -> str:
+    under_way = edition.studies_begun - edition.studies_closed
+    return f"{under_way} under way" if under_way else ""
+
+
+def _next_in(edition: Any, steps: dict[str, PathStep]) -> NextStep | None:
+    """What its organizer does next: first what somebody waits for, then the first step that is not done."""
+    if edition.waiting:
+        title = "1 team waits for approval" if edition.waiting == 1 else f"{edition.waiting} teams wait for approval"
+        return NextStep(
+            title, "A team submits nothing before you approved it.", "Look at the teams", steps["Teams"].url
+        )
+    words = {
+        "Corpus": ("Choose its corpus", "The speech that teams anonymise.", "Edit the edition"),
+        "Challenge": ("List it", "Only its organizers see it, and nobody can register.", "Edit the edition"),
+        "Baseline": ("Run a baseline", "Teams are compared with it on the leaderboard.", "Run an anonymiser"),
+        "Teams": ("Wait for teams", "They register on the page of the edition; you approve them.", "See the edition"),
+        "Listening test": ("Plan a listening test", "People judge what no number tells.", "Listening studies"),
+        "Published": ("Publish the leaderboard", "Until then only organizers see it.", "See the leaderboard"),
+    }
+    for step in steps.values():
+        if step.state != "succeeded" and not (step.title == "Listening test" and edition.published_at):
+            title, text, action = words[step.title]
+            url = edition.get_absolute_url() if step.title == "Teams" else step.url
+            return NextStep(title, text, action, url)
+    return None
+
+
+# A member's teams -----------------------------------------------------------------------------------
+
+
+def team_steps(teams: Iterable[Team], newest: dict[int, Submission], now: datetime) -> Iterator[NextStep]:
+    """What comes next for each team, what was refused first.
+
+    Args:
+        newest: the newest submission of each team that has one, by the key of the team.
+    """
+    refused = {key for key, submission in newest.items() if submission.state == Submission.State.REFUSED}
+    for team in sorted(teams, key=lambda one: one.pk not in refused):
+        yield _team_step(team, newest.get(team.pk), now)
+
+
+def _team_step(team: Team, newest: Submission | None, now: datetime) -> NextStep:
+    edition, page = team.edition, team.get_absolute_url()
+    who = f"{team.label or team}, {edition}"
+    if team.state == Team.State.WAITING:
+        text = "The organizer looks at your registration; you get a mail. You can invite members meanwhile."
+        return NextStep(f"{who}: wait for approval", text, "See the team", page)
+    if team.state != Team.State.APPROVED:
+        text = team.state_note or "It takes no part in this edition."
+        return NextStep(f"{who}: {team.get_state_display().lower()}", text, "See the team", page)
+    if edition.published_at is not None:
+        board = reverse("leaderboard:detail", args=[edition.name])
+        return NextStep(f"{who}: the leaderboard is published", "See where you stand.", "See the leaderboard", board)
+    if newest is not None and (words := OF_A_SUBMISSION.get(newest.state)):
+        is_evaluated = newest.state == Submission.State.EVALUATED
+        results = f"{newest.system.get_absolute_url()}?version={newest.version}"
+        what, text, action = words
+        return NextStep(f"{who}: {newest} {what}", text, action, results if is_evaluated else newest.get_absolute_url())
+    return _submit_step(team, who, now)
+
+
+def _submit_step(team: Team, who: str, now: datetime) -> NextStep:
+    edition = team.edition
+    phase = submission_phase(edition, now)
+    words = phase_in_words(edition, "submissions", now)
+    if phase is Phase.BEFORE:
+        return NextStep(
+            f"{who}: wait for submissions to open",
+            f"Submissions: {words}.",
+            "See the edition",
+            edition.get_absolute_url(),
+        )
+    if phase is Phase.CLOSED:
+        submissions = reverse("submissions:list", args=[edition.name])
+        return NextStep(f"{who}: submissions are closed", "Your results stay here.", "Your submissions", submissions)
+    text = "Anonymise the speech of the edition, pack what its page asks for, and submit it."
+    submit = reverse("submissions:new", args=[edition.name])
+    return NextStep(f"{who}: submit your system", text, "Submit an archive", submit)
+
+
+def newest_submissions(teams: Iterable[Team]) -> dict[int, Submission]:
+    """The newest submission of each team that has one, withdrawn ones apart, by the key of the team."""
+    of_one = Submission.objects.filter(system__team=OuterRef("pk")).exclude(state=Submission.State.WITHDRAWN)
+    keys = Team.objects.filter(pk__in=[team.pk for team in teams]).annotate(
+        newest=Subquery(of_one.order_by("-created_at", "-pk").values("pk")[:1])
+    )
+    found = Submission.objects.filter(pk__in=keys.values("newest")).select_related("system__team", "system__edition")
+    return {one.system.team_id: one for one in found if one.system.team_id is not None}
+
+
+def registration_steps(editions: Iterable[Edition], now: datetime) -> Iterator[NextStep]:
+    """Where a member without a team can register one."""
+    for edition in editions:
+        if registration_phase(edition, now) is Phase.OPEN:
+            text = "Register a team, then invite its members. The organizer approves it."
+            register = reverse("editions:register", args=[edition.name])
+            yield NextStep(f"Take part in {edition}", text, "Register a team", register)
+
+
+# An organizer's corpora -----------------------------------------------------------------------------
+
+
+def next_steps(
+    corpora: list[CorpusSummary], systems: list[System], failed: list[Job], *, has_edition: bool
+) -> Iterator[NextStep]:
+    """What an organizer does next besides their editions: first what is broken, then what is missing."""
+    if failed:
+        yield _look_at_failures(failed)
+    if not corpora:
+        text = (
+            "Everything starts with original speech: a folder on the server with recordings, speakers and "
+            "transcripts. The import checks every file and reports everything at once."
+        )
+        yield NextStep("Import your first corpus", text, "Import a corpus", reverse("corpora:import"))
+    elif not has_edition:
+        text = "Choose its corpus, who evaluates, the limits and the dates. You see the rules before anybody else does."
+        yield NextStep("Set up your first challenge", text, "New challenge", reverse("editions:new"))
+    anonymised = {system.corpus_id for system in systems}
+    for summary in corpora:
+        if not summary.with_audio:
+            yield _add_audio(summary)
+        elif summary.corpus.pk not in anonymised:
+            yield _run_an_anonymiser(summary)
+
+
+def _look_at_failures(failed: list[Job]) -> NextStep:
+    newest = failed[0]
+    if len(failed) == 1:
+        return NextStep(f"“{newest.title}” failed", newest.failure, "See the job", newest.get_absolute_url())
+    text = "Each says what was wrong, who must act and what to do."
+    return NextStep(f"{len(failed)} jobs failed", text, "See the failed jobs", f"{reverse('jobs:list')}?state=failed")
+
+
+def _add_audio(summary: CorpusSummary) -> NextStep:
+    corpus = summary.corpus
+    wanted = urlencode({"name": corpus.name, "folder": corpus.source, "layout": corpus.layout})
+    text = "Only its lists are here. Import it again under the same name, with the folder of its recordings."
+    address = f"{reverse('corpora:import')}?{wanted}"
+    return NextStep(f"Add the audio of {corpus.name}", text, "Import the audio", address)
+
+
+def _run_an_anonymiser(summary: CorpusSummary) -> NextStep:
+    name = summary.corpus.name
+    text = "No system has anonymised it yet; the measures follow by themselves."
+    return NextStep(f"Anonymise {name}", text, "Run an anonymiser", reverse("systems:new", args=[name]))
+
+
+# The operator ---------------------------------------------------------------------------------------
+
+
+def operator_steps(*, has_organizer: bool) -> Iterator[NextStep]:
+    """What an operator of a young portal does."""
+    if not has_organizer:
+        text = "Nobody can import a corpus or set up a challenge yet. The role can also be given to an account."
+        yield NextStep("Invite an organizer", text, "Invite somebody", reverse("people:invite"))
+    if not settings.MAIL_SERVER:
+        text = "Mails are printed on the console. Set PORTAL_MAIL_URL and PORTAL_MAIL_FROM before others sign up."
+        yield NextStep(
+            "Set up a mail server",
+            text,
+            "How to set it up",
+            f"{reverse('docs:page', args=['operator'])}#accounts-and-mail",
+        )
