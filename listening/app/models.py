@@ -128,6 +128,7 @@ class Study(models.Model):
     lease_minutes = models.PositiveSmallIntegerField(default=45)
     # Places that one network address may take; None: a quarter of them
     places_per_network = models.PositiveSmallIntegerField(null=True, blank=True)
+    refusals = models.JSONField(default=dict, blank=True)  # by kind how many were turned away, and the last time
 
     certificate = models.JSONField(default=dict, blank=True)
     stimuli = models.JSONField(default=dict, blank=True)  # what every stimulus file has in common, once they are made

@@ -39,6 +39,11 @@ SHOWS: Mapping[str, tuple[str, Callable[[Line], bool]]] = {
     "flagged": ("flagged", lambda _: True),
     "excluded": ("left out", lambda line: line.is_excluded),
 }
+REFUSALS = {
+    "network": "too many came from one network address",
+    "study": "very many began within ten minutes",
+    "full": "all places were taken",
+}
 # How the states of a session look like among the badges of the portal.
 BADGES = {
     State.ACTIVE: "running",
@@ -66,6 +71,7 @@ def monitor_page(request: HttpRequest, study: Study, now: datetime) -> dict[str,
         "clips": found.clips[:MOST_CLIPS],
         "clips_left_out": max(0, len(found.clips) - MOST_CLIPS),
         "stats": _stats(found),
+        "refusals": list_refusals(study),
         "page": shown,
         "rows": list_rows(shown),
         "show": show if show in SHOWS else "",
@@ -73,6 +79,16 @@ def monitor_page(request: HttpRequest, study: Study, now: datetime) -> dict[str,
         "is_live": study.state != Study.State.CLOSED or found.counts.active > 0,
         "query": _query(request),
     }
+
+
+def list_refusals(study: Study) -> list[str]:
+    """How many times people were turned away, why, and when that was last; empty where nobody was."""
+    return [
+        f"{told['count']} time{'s' if told['count'] > 1 else ''} because {REFUSALS[kind]}, last on "
+        f"{datetime.fromisoformat(told['last_at']):%Y-%m-%d %H:%M} UTC"
+        for kind, told in study.refusals.items()
+        if kind in REFUSALS
+    ]
 
 
 def list_rows(shown: Page[Line] | list[Line]) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from django.utils.translation import gettext_lazy
 from listening.app.models import Participant, Session, Study
 from listening.app.sessions import platforms, screening
 from listening.app.sessions.assignment import (
+    NETWORKS_OF_A_STUDY,
     OTHER_SUBMISSION,
     assign_block,
     end_session,
@@ -61,7 +62,11 @@ class OverError(NotOpenError):
 
 
 class TooManyError(NotOpenError):
-    """Too many have begun just now, from one address or in all."""
+    """Too many have begun just now: `kind` says whether from one address or in all, as for `note_refusal`."""
+
+    def __init__(self, kind: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.kind = kind
 
 
 def study_of_link(key: str) -> Study:
@@ -118,6 +123,19 @@ def start_again(session: Session, network: str, now: datetime) -> Session:
     return _begin(study, participant, language=session.language, device=session.device, network=network, data=data)
 
 
+@transaction.atomic
+def note_refusal(study: Study, kind: str, now: datetime) -> None:
+    """Count that somebody was turned away, for the monitor of the organizers.
+
+    Args:
+        kind: ``network``, ``study`` or ``full``.
+    """
+    locked = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+    count = locked.refusals.get(kind, {}).get("count", 0) + 1
+    locked.refusals = locked.refusals | {kind: {"count": count, "last_at": now.isoformat(timespec="seconds")}}
+    locked.save(update_fields=["refusals"])
+
+
 def find_session(study: Study, arrival: Arrival) -> Session | None:
     """The newest session that the person who came has under this submission; None where they have none."""
     if not arrival.person:
@@ -148,14 +166,22 @@ def _check_starts(study: Study, network: str, now: datetime) -> None:
     """
     _check_open(study)
     starts = study.sessions.filter(is_preview=False)
-    here = starts.filter(network=network, started_at__gt=now - NETWORK_WINDOW)
-    if network and here.count() >= network_share(study):
-        raise TooManyError(
-            _("Many people have begun this test from your network within an hour. Please try again in an hour.")
-        )
     most = max(FEWEST_STARTS, STARTS_PER_PLACE * study.blocks.count())
-    if starts.filter(started_at__gt=now - STUDY_WINDOW).count() >= most:
-        raise TooManyError(_("Very many people are beginning this test just now. Please try again in ten minutes."))
+    newest = starts.filter(started_at__gt=now - STUDY_WINDOW)
+    if network:
+        share = network_share(study)
+        here = starts.filter(network=network, started_at__gt=now - NETWORK_WINDOW)
+        # Who finished made way for the next one in a class; all starts of an address have a limit all the same.
+        unfinished = here.exclude(state=State.FINISHED).count()
+        of_study = newest.filter(network=network).count()
+        if unfinished >= share or here.count() >= STARTS_PER_PLACE * share or of_study >= most // NETWORKS_OF_A_STUDY:
+            sentence = _(
+                "Many people have begun this test from your network within an hour. Please try again in an hour."
+            )
+            raise TooManyError("network", sentence)
+    if newest.count() >= most:
+        sentence = _("Very many people are beginning this test just now. Please try again in ten minutes.")
+        raise TooManyError("study", sentence)
 
 
 def _join(
@@ -240,12 +266,13 @@ def give_consent(token: str, now: datetime) -> Session:
     Raises:
         NoPlaceError: there is none to be had just now; nothing is kept.
     """
+    study = _lock_study(token)
     session = session_for(token, lock=True)
     if not _stands_at(session, Step.CONSENT):
         return session
     if not session.is_preview:
-        _require_place(session.study, session, now)
-        if not has_free_block(session.study, now):
+        _require_place(study, session, now)
+        if not has_free_block(study, now):
             raise NoPlaceError("full")
     session.consented_at = now
     session.save(update_fields=["consented_at"])
@@ -312,7 +339,7 @@ def begin_trials(token: str, now: datetime) -> Session:
     Raises:
         NoPlaceError: there is none to be had just now; they may try again.
     """
-    study = Study.objects.select_for_update(no_key=True, of=("self",)).get(sessions__token=token)
+    study = _lock_study(token)
     session = session_for(token, lock=True)
     if not _stands_at(session, Step.ROLE_PLAY):
         return session
@@ -322,6 +349,11 @@ def begin_trials(token: str, now: datetime) -> Session:
         raise NoPlaceError("full")
     _go_on(session, now)
     return session
+
+
+def _lock_study(token: str) -> Study:
+    """The study of a session, as it is now and until the transaction ends: it is locked before its session."""
+    return get_object_or_404(Study.objects.select_for_update(no_key=True, of=("self",)), sessions__token=token)
 
 
 def _require_place(study: Study, session: Session, now: datetime) -> None:

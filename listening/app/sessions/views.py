@@ -106,8 +106,10 @@ def _join(request: HttpRequest, study: Study, language: str) -> HttpResponse:
 
 def _no_entry(request: HttpRequest, study: Study, reason: Exception, shown: dict[str, Any]) -> HttpResponse:
     """The page of who cannot begin: why, and what to do on the platform."""
-    too_many = 429 if isinstance(reason, services.TooManyError) else 403
-    status = 400 if isinstance(reason, ArrivalError) else too_many
+    status = 400 if isinstance(reason, ArrivalError) else 403
+    if isinstance(reason, services.TooManyError):
+        status = 429
+        services.note_refusal(study, reason.kind, read_clock())
     shown |= {"reason": str(reason), "study": study, "is_over": isinstance(reason, services.OverError)}
     return render(request, "listening/sessions/no_entry.html", shown, status=status)
 
@@ -168,6 +170,8 @@ def step(request: HttpRequest, session: Session, step: str) -> HttpResponse:
     try:
         _take(session, form, request.POST)
     except services.NoPlaceError as reason:
+        if str(reason) != "state":
+            services.note_refusal(session.study, str(reason), read_clock())
         return render(request, *pages.current_page(session, no_place=str(reason)), status=409)
     return redirect(session)
 

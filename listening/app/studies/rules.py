@@ -139,3 +139,12 @@ def platform_problems(study: Study) -> list[str]:
         except PlanError as error:
             problems += error.problems
     return problems
+
+
+def closing_problems(study: Study) -> list[str]:
+    """Why a study cannot be closed, as sentences; empty where it can."""
+    if study.state in LAUNCHED:
+        return []
+    if study.state == State.CLOSED:
+        return ["It is closed already."]
+    return ["It was never launched, so nobody can listen to it and there is nothing to close."]

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from listening.app.models import Study
-from listening.app.studies import pages, selectors, services
+from listening.app.studies import pages, rules, selectors, services
 from listening.app.studies.forms import ExtendForm, NewStudyForm, StudyForm, TextForm
 from listening.app.studies.rules import StudyProblems
 from listening.design.plan import DesignError
@@ -175,7 +175,7 @@ resume = study_action(lambda study, by: services.resume_study(study=study, by=by
 @study_page
 def close(request: HttpRequest, study: Study) -> HttpResponse:
     """Who is still listening; a post closes the study, with their sessions or without."""
-    problems = []
+    problems = rules.closing_problems(study)
     if request.method == "POST":
         try:
             ends = request.POST.get("sessions") == "end"
@@ -184,7 +184,8 @@ def close(request: HttpRequest, study: Study) -> HttpResponse:
         except NotPossible as reason:
             problems = [str(reason)]
     context = pages.close_page(study) | {"problems": problems}
-    return render(request, "listening/studies/close.html", context, status=REFUSED if problems else 200)
+    status = REFUSED if problems and request.method == "POST" else 200
+    return render(request, "listening/studies/close.html", context, status=status)
 
 
 @study_page

@@ -89,6 +89,40 @@ def test_organizer_sets_how_many_places_one_address_may_take():
     assert [Visit(study).joined.status_code for _ in range(6)] == [302] * 5 + [429]
 
 
+def test_class_behind_one_address_goes_on_as_its_places_are_finished():
+    study = make_study(screening=PLAIN, evaluators=12)
+    for _ in range(3):
+        end_session(to_trials(study).session, "finished", timezone.now())
+    assert [Visit(study).joined.status_code for _ in range(4)] == [302] * 3 + [429]
+
+
+def test_one_address_uses_up_no_more_than_a_quarter_of_the_starts_of_a_study():
+    study = make_prolific(evaluators=2, places_per_network=1000)
+    here = network_key(study, "127.0.0.1")
+    people = [study.participants.create(person_key=f"bot{number}") for number in range(FEWEST_STARTS // 4)]
+    Session.objects.bulk_create(Session(study=study, participant=one, network=here) for one in people)
+    assert Client().get(link_of(study), PERSON).status_code == 429
+    assert Client(REMOTE_ADDR=ELSEWHERE).get(link_of(study), PERSON).status_code == 302
+
+
+def test_organizer_is_told_who_was_turned_away_and_why():
+    study = make_study(screening=PLAIN, evaluators=1, places_per_network=2)
+    first, second = to_trials(study), Visit(study)
+    assert (first.session.step, Visit(study).joined.status_code, second.consent().status_code) == ("trials", 429, 409)
+    organizer = Client()
+    organizer.force_login(study.edition.organizers.first())
+    told = text_of(organizer.get(f"/studies/{study.name}/monitor/"))
+    assert "1 time because too many came from one network address, last on" in told
+    assert "1 time because all places were taken, last on" in told
+
+
+def test_nobody_consents_to_a_study_that_was_closed_meanwhile():
+    study = make_study(screening=PLAIN, evaluators=4)
+    visit = Visit(study)
+    type(study).objects.filter(pk=study.pk).update(state="closed")
+    assert (visit.consent().status_code, visit.session.consented_at) == (409, None)
+
+
 def test_starts_from_many_addresses_are_counted_for_the_study():
     study = make_prolific(evaluators=2)
     people = [study.participants.create(person_key=f"bot{number}") for number in range(FEWEST_STARTS)]

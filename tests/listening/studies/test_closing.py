@@ -51,8 +51,16 @@ def test_page_of_a_study_to_which_nobody_listens_asks_for_nothing_more(study, or
     told = text_of(ask(study, organizer))
     assert ("Nobody is listening." in told, "let them finish" in told) == (True, False)
     assert ask(study, organizer, "post").status_code == 302
+    assert "It is closed already." in text_of(ask(study, organizer))
     again = ask(study, organizer, "post")
     assert (again.status_code, "cannot be closed" in text_of(again)) == (409, True)
+
+
+def test_a_study_that_was_never_launched_offers_no_button_to_close_it(organizer):
+    draft = make_study(organizer=organizer, state="draft", launched_at=None)
+    response = ask(draft, organizer)
+    told = text_of(response)
+    assert (response.status_code, "It was never launched" in told, "Close the study" in told) == (200, True, False)
 
 
 def test_criterion_33_who_listens_is_waited_for_and_nobody_else(study, organizer):
