@@ -17,6 +17,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from common.problems import Problem, Severity
 from common.progress import Progress, ignore_progress
@@ -160,6 +161,33 @@ def compute_objective(
     work.problems.keep(work.unlike.values())
     work.problems.keep(_unlike_published(work))
     return Objective(work.numbers, work.replicates, tuple(_missing(work)), work.problems.report())
+
+
+def put_beside(portal: Objective, teams: Objective, sources: Sources) -> Objective:
+    """The portal's numbers, those of the team beside them as reported ones.
+
+    Pitch, which both have from the same audio, stays one number. Another attacker or recogniser has no reason to
+    agree, so nothing is said of that. What the portal did not compute and no ranking needs is kept as reported.
+    """
+    numbers = dict(portal.numbers)
+    needed = {identity for identity, _ in values.required_numbers(sources.recipe, sources.track)}
+    for identity, other in teams.numbers.items():
+        own = portal.numbers.get(identity)
+        if own is not None and identity.metric in (PITCH, PITCH_STD):
+            numbers[identity] = other
+        elif own is not None:
+            numbers[identity] = replace(own, **_as_reported(other))
+        elif identity not in needed and not other.is_average:
+            numbers[identity] = replace(other, basis=values.Basis.REPORTED, low=None, high=None, **_as_reported(other))
+    return replace(portal, numbers=numbers, problems=(*portal.problems, *teams.problems))
+
+
+def _as_reported(number: values.Number) -> dict[str, Any]:
+    """A number of the team as what is reported of another: as its files state it, else as its scores give it."""
+    if number.reported is not None:
+        return {"reported": number.reported, "reported_text": number.reported_text, "reported_in": number.reported_in}
+    text = f"{number.value:.{number.metric.decimals}f}"
+    return {"reported": number.value, "reported_text": text, "reported_in": values.BASES[number.basis]}
 
 
 def _add_pitch(work: Work) -> None:

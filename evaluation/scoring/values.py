@@ -256,14 +256,16 @@ def with_speech(
     """The same number with the speech that the edition trains, enrols and tests with.
 
     Word error rates and emotions are those of the evaluator retrained on anonymised speech where an edition retrains
-    it (2022), else of the original one (2020 has no retrained evaluator, 2024 and 2026 keep it).
+    it (2022), else of the original one (2020 has no retrained evaluator, 2024 and 2026 keep it, and the portal's own
+    recognisers are never retrained).
     """
     training: Speech | None
     enrolment: Speech | None = None
     if identity.metric in DETECTION:
         training, enrolment, speech = ATTACKS[attack_model]
     elif identity.metric in ("wer", "uar") or identity.metric.startswith("accuracy"):
-        training = speech if recipe.results is not None and recipe.results.trial_set else Speech.ORIGINAL
+        is_retrained = recipe.results is not None and recipe.results.trial_set and not recipe.evaluation.by_portal
+        training = speech if is_retrained else Speech.ORIGINAL
     else:
         training = None
     return replace(identity, training=training, enrolment=enrolment, speech=speech)

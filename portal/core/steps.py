@@ -18,7 +18,7 @@ _declared: list[Step] = []
 
 
 class Step:
-    """A function of an app above, such as ``Step("evaluation.app.objective.services.start_objective")``."""
+    """A function of an app above, such as ``Step("evaluation.app.portal_evaluation.services.start_evaluation")``."""
 
     def __init__(self, function: str) -> None:
         self.function = function

@@ -22,7 +22,7 @@ CHECKABLE = {Submission.State.RECEIVED, Submission.State.CHECKING}
 LONGEST_LABEL = 40
 EVALUABLE = {Submission.State.ACCEPTED, Submission.State.EVALUATED, Submission.State.FAILED}
 # What follows an acceptance.
-start_objective = Step("evaluation.app.objective.services.start_objective")
+start_evaluation = Step("evaluation.app.portal_evaluation.services.start_evaluation")
 
 
 @transaction.atomic
@@ -135,7 +135,7 @@ def accept_submission(*, submission: Submission, note: str = "", actor: Any = No
     """Accept a submission and, where it belongs to an edition, start its evaluation; None when it was withdrawn."""
     event = change_state(submission=submission, state=Submission.State.ACCEPTED, note=note, actor=actor)
     if event is not None and submission.system.edition_id is not None:
-        start_objective(submission=submission, by=submission.submitted_by)
+        start_evaluation(submission=submission, by=submission.submitted_by)
     return event
 
 

@@ -19,13 +19,14 @@ import numpy as np
 
 from common.errors import MetricInputError
 from common.problems import Problem, Severity
-from evaluation.app.attacks.selectors import archive_key, matrices_key, scores_key, similarity_key
+from evaluation.app.attacks.selectors import matrices_key, scores_key, similarity_key
 from evaluation.app.attacks.trained import load_encoder
 from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.objective.services import draw_det_figures
 from evaluation.app.runs import feature_cache
 from evaluation.app.runs.context import EvaluationContext, Recording, list_recordings
 from evaluation.app.runs.kinds import ATTACK, choose_device, describe_engine
+from evaluation.app.runs.portal_results import archive_key
 from evaluation.app.runs.services import load_run, make_score_set, store_figure, store_objective
 from evaluation.figures import similarity
 from evaluation.formats.results import Speech

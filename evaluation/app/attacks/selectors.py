@@ -12,6 +12,7 @@ from datetime import datetime
 from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.runs.context import EvaluationContext
 from evaluation.app.runs.kinds import ATTACK, EngineText, describe_engine
+from evaluation.app.runs.portal_results import archive_key
 from evaluation.app.runs.selectors import list_newest_finished, read_numbers
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import NumberIdentity, Speech
@@ -24,11 +25,6 @@ from portal.submissions.models import Submission
 def scores_key(run: int, test: str) -> str:
     """The Kaldi score file of a test, by the name of its folder (`detection_name`)."""
     return f"derived/attacks/{run}/{test}/scores"
-
-
-def archive_key(run: int) -> str:
-    """The whole results directory: score files and similarity matrices in the official layout."""
-    return f"derived/attacks/{run}/results.zip"
 
 
 def matrices_key(run: int, data_set: str) -> str:

@@ -1,18 +1,27 @@
-"""The objective numbers of a submission as a job: everything that its files, the corpus and the audio give."""
+"""The objective numbers of a submission as a job: everything that its files, the corpus and the audio give.
+
+Who computes them says the recipe: from the documents of the team, from what the portal's own attacks and recognition
+left, or from these with the team's beside them.
+"""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from common.progress import ignore_progress
 from evaluation.app.measures.selectors import list_finished_runs
 from evaluation.app.models import EvaluationRun, ScoreSet, UtteranceMeasure
-from evaluation.app.objective.services import draw_det_figures, edition_of, settle_objective
+from evaluation.app.objective.services import draw_det_figures, edition_of, list_parts, settle_objective
 from evaluation.app.runs.context import EvaluationContext, track_of
+from evaluation.app.runs.kinds import ATTACK, RECOGNITION
+from evaluation.app.runs.portal_results import PortalResults
 from evaluation.app.runs.services import make_score_set, store_objective
-from evaluation.scoring.compute import compute_objective
+from evaluation.scoring.compute import Objective, compute_objective, put_beside
+from evaluation.scoring.recomputation import MeasuredTest
 from evaluation.scoring.sources import PitchOfSet, Sources
 from portal.intake.documents import read_submitted_results
 from portal.jobs.kinds import job_kind
@@ -28,26 +37,25 @@ def compute_numbers(context: JobContext) -> dict[str, Any]:
     """Compute everything, then write it at once; what an interrupted attempt left is replaced."""
     run = EvaluationRun.objects.select_related("submission__system__edition__corpus").get(pk=context.parameters["run"])
     submission = run.submission
-    edition = edition_of(submission)
+    recipe = edition_of(submission).recipe
     if submission.state == Submission.State.FAILED:  # somebody lets the job run again
         change_state(submission=submission, state=Submission.State.EVALUATING)
     context.progress("Reading the results", 0, 0)
+    sources = _find_sources(submission)
     score_sets: list[ScoreSet] = []
-    with tempfile.TemporaryDirectory(prefix="objective-") as place:
-        folder = Path(place)
-        copy_documents(submission.documents.all(), folder)
-        paths = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
-        systems = read_submitted_results(folder, paths, edition.recipe)
-        objective = compute_objective(
-            folder,
-            max(systems, key=lambda one: one.system) if systems else None,
-            _find_sources(submission),
-            kept=lambda test: score_sets.append(make_score_set(run, test, edition.recipe)),
-            progress=context.progress,
-        )
+
+    def keep(test: MeasuredTest) -> None:
+        score_sets.append(make_score_set(run, test, recipe))
+
+    if recipe.evaluation.by_portal:
+        objective = _compute_by_portal(context, run, sources, keep)
+        if recipe.evaluation.by_teams:
+            objective = put_beside(objective, _compute_by_team(context, submission, sources), sources)
+    else:
+        objective = _compute_by_team(context, submission, sources, keep)
     context.problems += objective.problems
     store_objective(run, objective, score_sets)
-    draw_det_figures(run, edition.recipe, context.progress)
+    draw_det_figures(run, recipe, context.progress)
     return {
         "values": len(objective.numbers),
         "recomputed": sum(number.is_recomputed for number in objective.numbers.values()),
@@ -55,6 +63,40 @@ def compute_numbers(context: JobContext) -> dict[str, Any]:
         "score_files": len(score_sets),
         "missing": [asdict(one) for one in objective.missing],
     }
+
+
+def _compute_by_team(
+    context: JobContext,
+    submission: Submission,
+    sources: Sources,
+    kept: Callable[[MeasuredTest], None] = ignore_progress,
+) -> Objective:
+    """What the documents of the team give."""
+    with tempfile.TemporaryDirectory(prefix="objective-") as place:
+        folder = Path(place)
+        copy_documents(submission.documents.all(), folder)
+        paths = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
+        systems = read_submitted_results(folder, paths, sources.recipe)
+        system = max(systems, key=lambda one: one.system) if systems else None
+        return compute_objective(folder, system, sources, kept=kept, progress=context.progress)
+
+
+def _compute_by_portal(
+    context: JobContext, run: EvaluationRun, sources: Sources, kept: Callable[[MeasuredTest], None]
+) -> Objective:
+    """What the portal's own attacks and recognition of the submission give."""
+    rests_on = {one.pk: one for one in EvaluationRun.objects.filter(pk__in=list_parts(run))}
+    parts = [rests_on[pk] for pk in list_parts(run) if pk in rests_on]
+    results = PortalResults(
+        EvaluationContext(run.submission),
+        attacks=tuple(one for one in parts if one.kind == ATTACK.kind),
+        recognition=next((one for one in parts if one.kind == RECOGNITION.kind), None),
+    )
+    sources = replace(sources, find_references=results.find_references, scores_required=True)
+    with tempfile.TemporaryDirectory(prefix="objective-") as place:
+        folder = Path(place)
+        system = results.write(folder)
+        return compute_objective(folder, system, sources, kept=kept, progress=context.progress)
 
 
 def _find_sources(submission: Submission) -> Sources:

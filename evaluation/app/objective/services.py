@@ -7,7 +7,7 @@ averages of ρF0 rest on them. A run is never changed: who evaluates again gets 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,23 +34,39 @@ from portal.teams.notifications import notify_team
 
 
 @transaction.atomic
-def start_objective(*, submission: Submission, by: Any = None) -> EvaluationRun:
-    """The measures of each data set that has audio and no measures yet, then the numbers of the whole submission.
+def start_objective(
+    *, submission: Submission, parts: Sequence[EvaluationRun] = (), after: Job | None = None, by: Any = None
+) -> EvaluationRun:
+    """The numbers of a whole submission; its last measures or `after` have to succeed before.
 
-    The jobs follow each other, for the last rests on all of them.
+    Args:
+        parts: the portal's own attacks, those that rank, and its recognition, where the recipe asks for them.
+        after: the last job of these parts.
     """
-    recipe = edition_of(submission).recipe
-    last: Job | None = None
-    for data_set in _unmeasured(submission):
-        last = start_measures(submission=submission, data_set=data_set, after=last, by=by).job
+    edition = edition_of(submission)
     run = EvaluationRun(
         submission=submission,
         kind=OBJECTIVE.kind,
-        recipe=f"objective-{recipe.edition}"[:40],
-        recipe_version=f"{OBJECTIVE.version}-{_recipe_hash(edition_of(submission))}",
+        recipe=f"objective-{edition.recipe.edition}"[:40],
+        recipe_version=f"{OBJECTIVE.version}-{_recipe_hash(edition)}",
+        parameters={"parts": [one.pk for one in parts]} if parts else {},
     )
+    after = after or start_missing_measures(submission=submission, by=by)
     change_state(submission=submission, state=Submission.State.EVALUATING, actor=by)
-    return start_run(run, job=OBJECTIVE.job, title=f"Objective numbers of {submission}", after=last, by=by)
+    return start_run(run, job=OBJECTIVE.job, title=f"Objective numbers of {submission}", after=after, by=by)
+
+
+def start_missing_measures(*, submission: Submission, by: Any = None) -> Job | None:
+    """The measures of each data set that has audio and no measures yet, one after another; the last of their jobs."""
+    last: Job | None = None
+    for data_set in _unmeasured(submission):
+        last = start_measures(submission=submission, data_set=data_set, after=last, by=by).job
+    return last
+
+
+def list_parts(run: EvaluationRun) -> list[int]:
+    """The portal's own runs that an objective run rests on, by primary key."""
+    return list(run.parameters.get("parts", []))
 
 
 @transaction.atomic

@@ -104,8 +104,21 @@ def start_engine_run(
     """
     if after is None:
         _require_speech(run.submission, data_sets)
+    require_no_other(run, f"{kind.title} {engine_title}")
+    return start_chain(kind, run, engine_title=engine_title, data_sets=data_sets, after=after, by=by)
+
+
+def start_chain(
+    kind: EngineRunKind,
+    run: EvaluationRun,
+    *,
+    engine_title: str,
+    data_sets: Sequence[str],
+    after: Job | None = None,
+    by: Any = None,
+) -> EvaluationRun:
+    """As `start_engine_run`, whatever there is to work on and whatever else is under way: the jobs tell."""
     title, first_title = f"{kind.title} {engine_title}", f"{kind.data_set_title} {engine_title}"
-    require_no_other(run, title)
     system = run.submission.system
     return start_run(
         run,

@@ -25,7 +25,7 @@ from tests.portal.factories import (
 @pytest.fixture(autouse=True)
 def nothing_evaluates(monkeypatch):
     """What is accepted here stays accepted, so that pages show that state."""
-    monkeypatch.setattr(services, "start_objective", lambda **_: None)
+    monkeypatch.setattr(services, "start_evaluation", lambda **_: None)
 
 
 @pytest.fixture

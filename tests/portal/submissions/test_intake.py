@@ -56,7 +56,7 @@ def accepted(monkeypatch):
     def hear(submission, **_):
         heard.append((submission.pk, connection.in_atomic_block))
 
-    monkeypatch.setattr(services, "start_objective", hear)
+    monkeypatch.setattr(services, "start_evaluation", hear)
     return heard
 
 

@@ -399,7 +399,7 @@ def test_organizer_lets_it_be_evaluated_again(client, submission, organizer, mon
         heard.append(submission.pk)
 
     Submission.objects.update(state=S.FAILED)
-    monkeypatch.setattr(services, "start_objective", hear)
+    monkeypatch.setattr(services, "start_evaluation", hear)
     client.force_login(organizer)
     client.post(reverse("submissions:evaluate", args=[submission.pk]))
     assert heard == [submission.pk]

@@ -1,0 +1,137 @@
+"""Starts everything that the evaluation of an accepted submission consists of, as its recipe asks.
+
+Where the portal evaluates, the jobs of one submission follow each other: measures of its audio, each attacker on all
+trial sets, the recogniser, the training of a semi-informed attacker and its attack, and at last the objective numbers
+that rest on them. What is missing on a machine is found by the job that needs it: it fails with a sentence, everything
+behind it waits, and goes on when it is run again. No number is computed of a part of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+
+from evaluation.app.attacks.trained import engine_key
+from evaluation.app.models import EvaluationRun
+from evaluation.app.objective.services import edition_of, start_missing_measures, start_objective
+from evaluation.app.recognition.services import RULE
+from evaluation.app.runs.context import EvaluationContext, SetState
+from evaluation.app.runs.kinds import ATTACK, RECOGNITION, TRAINING, EngineRunKind, describe_engine
+from evaluation.app.runs.services import start_chain, start_run
+from evaluation.app.training.services import KIND_GPU
+from evaluation.attackers.training.recipe import SEEDS, find_preset
+from portal.core.clock import read_clock
+from portal.jobs.models import Job, Queue, State
+from portal.jobs.services import run_again
+from portal.jobs.workers import known_workers
+from portal.submissions.models import Submission
+
+SEED = SEEDS[0]
+
+
+@transaction.atomic
+def start_evaluation(*, submission: Submission, by: Any = None) -> EvaluationRun:
+    """The jobs that evaluate a submission, in their order; the run of its objective numbers."""
+    evaluation = edition_of(submission).recipe.evaluation
+    if not evaluation.by_portal:
+        return start_objective(submission=submission, by=by)
+    chain = _Chain(submission, by)
+    attacks = [chain.attack(name) for name in evaluation.attackers]
+    parts = attacks[:1]
+    if evaluation.recognizer:
+        parts.append(chain.recognize(evaluation.recognizer))
+    if evaluation.training:
+        parts.append(chain.train_and_attack(evaluation.training))
+    return start_objective(submission=submission, parts=[one for one in parts if one], after=chain.last, by=by)
+
+
+class _Chain:
+    """The jobs of one submission, each after the other.
+
+    Attributes:
+        last: the job that the next one follows.
+    """
+
+    def __init__(self, submission: Submission, by: Any) -> None:
+        self.submission, self.by = submission, by
+        self.context = EvaluationContext(submission)
+        self.last: Job | None = start_missing_measures(submission=submission, by=by)
+
+    def attack(self, engine: str) -> EvaluationRun | None:
+        """An attack on all trial sets that can be attacked; None where there is none."""
+        run = ATTACK.make_run(self.submission, recipe="attack", engine=engine)
+        run.parameters = {"engine_key": _engine_key(ATTACK, engine)}
+        return self._attack(run, self.context.trial_sets())
+
+    def recognize(self, engine: str) -> EvaluationRun | None:
+        """Recognition of what the recognition sets of the recipe consist of; None where there is nothing."""
+        wanted = {part.name for one in self.context.recipe.sets("recognition") for part in self.context.find_parts(one)}
+        names = [one.name for one in self.context.spoken_sets() if one.name in wanted and not one.refusal]
+        run = RECOGNITION.make_run(self.submission, recipe="recognition", engine=engine)
+        run.parameters = {"engine_key": _engine_key(RECOGNITION, engine), "rule": RULE, "data_sets": names}
+        return self._add(RECOGNITION, run, names)
+
+    def train_and_attack(self, preset: str) -> EvaluationRun | None:
+        """Training of a semi-informed attacker on the training sets of the recipe, and its attack."""
+        trained = self._train(preset)
+        key = engine_key(trained, SEED)
+        run = ATTACK.make_run(self.submission, recipe="attack", engine=key)
+        run.parameters = {"engine_key": key, "trained": trained.pk, "seed": SEED}
+        return self._attack(run, self.context.trial_sets(with_originals=False))
+
+    def _train(self, preset: str) -> EvaluationRun:
+        """The newest training of this recipe, which goes on where it stopped; a new one where there is none."""
+        names = [one.name for one in self.context.recipe.sets("training") if one.name in self.context.data_sets]
+        settings = {"recipe": json.loads(find_preset(preset).to_json()), "variant": "none", "seeds": [SEED]}
+        settings["data_sets"] = names
+        before = EvaluationRun.objects.filter(
+            submission=self.submission, kind=TRAINING.kind, recipe_version=TRAINING.version
+        )
+        for run in before.select_related("job__after").order_by("-pk"):
+            is_same = {name: run.parameters.get(name) for name in settings} == settings
+            if run.job is None or not run.job.has_ended or not is_same:
+                continue
+            if run.job.state != State.SUCCEEDED:
+                run.job.after = self.last
+                run.job.save(update_fields=["after"])
+                self.last = run_again(run.job, by=self.by)
+            return run
+        device = "cuda" if _has_worker(Queue.GPU) else "cpu"
+        run = TRAINING.make_run(self.submission, recipe=preset[:40], parameters=settings | {"device": device})
+        start_run(
+            run,
+            job=KIND_GPU if device == "cuda" else TRAINING.job,
+            title=f"Train an attacker on {self.submission.system}",
+            after=self.last,
+            by=self.by,
+            recipe=preset,
+            seeds=[SEED],
+        )
+        self.last = run.job
+        return run
+
+    def _attack(self, run: EvaluationRun, states: Sequence[SetState]) -> EvaluationRun | None:
+        tests = [one for one in states if not one.refusal]
+        run.parameters |= {"preset": "", "trial_sets": [one.name for one in tests]}
+        return self._add(ATTACK, run, list(dict.fromkeys(name for one in tests for name in (one.enrolled, one.name))))
+
+    def _add(self, kind: EngineRunKind, run: EvaluationRun, data_sets: Sequence[str]) -> EvaluationRun | None:
+        if not data_sets:
+            return None
+        title = describe_engine(run).title
+        start_chain(kind, run, engine_title=title, data_sets=data_sets, after=self.last, by=self.by)
+        self.last = run.job
+        return run
+
+
+def _engine_key(kind: EngineRunKind, name: str) -> str:
+    """Name and version of an engine; the name alone of one that this portal has no more, which its job tells."""
+    engine = kind.engines.engines().get(name)
+    return name if engine is None else engine.key
+
+
+def _has_worker(queue: Queue) -> bool:
+    return any(queue in one.queues and not one.is_silent for one in known_workers(read_clock()))

@@ -1,0 +1,185 @@
+"""Editions that the portal evaluates: what follows an acceptance, what numbers rest on, what holds them back."""
+
+import pytest
+
+from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
+from evaluation.app.objective.selectors import list_score_sets
+from evaluation.formats.results import AttackModel, Speech
+from evaluation.scoring.values import Basis
+from portal.challenges.models import Utterance
+from portal.jobs.models import Job, State
+from portal.jobs.runner import execute
+from portal.jobs.services import run_again
+from portal.leaderboard.selectors import ORIGINAL, build_leaderboard
+from portal.submissions.models import Submission
+from portal.submissions.services import accept_submission, evaluate_again
+from speech.recognizers import registry
+from tests.portal.attacking import SPECTRUM, expected_metrics, store_samples, unprotected
+from tests.portal.factories import make_organizer
+from tests.portal.objective import (
+    OWN_RECIPE,
+    add_documents,
+    find_objective_run,
+    read_values_of_submission,
+    tones_edition,
+    tones_scores,
+)
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures", "few_resamples")]
+RECOGNIZER = registry.DEFAULT
+TRIALS = "tones_trials_f"
+
+
+@pytest.fixture(autouse=True)
+def recognizer(monkeypatch):
+    """The default recogniser, as if all its parts were here: what it understood is kept before it is asked."""
+    monkeypatch.setattr(registry, "explain_missing", lambda _: "")
+    return registry.find_engine(RECOGNIZER)
+
+
+def edition_by(who, **changes):
+    """An edition that the portal evaluates, with the attacker that every machine has."""
+    table = f'by = "{who}"\nattackers = ["{SPECTRUM}"]\nrecognizer = "{RECOGNIZER}"\n'
+    text = OWN_RECIPE.replace('attack_model = "semi-informed"', 'attack_model = "lazy-informed"')
+    edition = tones_edition(speakers=4, **changes)
+    edition.recipe_text = text.replace("[[metrics]]", f"[evaluation]\n{table}\n[[metrics]]", 1)
+    edition.save()
+    return edition
+
+
+def understood(engine, wrong=()):
+    """Keep what the recogniser hears as people write it: every word, but for the first of some utterances."""
+    rows = {one.audio: f"{one.transcript.capitalize()}." for one in Utterance.objects.all()}
+    for submission in Submission.objects.all():
+        for file in submission.files.select_related("utterance"):
+            words = file.utterance.transcript.lower().split()
+            rows[file.audio] = " ".join(["noise", *words[1:]] if file.utterance.name in wrong else words)
+    Hypothesis.objects.bulk_create(Hypothesis(engine=engine.key, audio=key, text=text) for key, text in rows.items())
+
+
+def make_speech(edition, state="received"):
+    """Anonymised speech that differs from the original, each recording by itself."""
+    submission = unprotected(edition, state=state)
+    for place, file in enumerate(submission.files.order_by("pk")):
+        submission.files.filter(pk=file.pk).update(audio=store_samples([place + 1, 300] * 4000))
+    return submission
+
+
+def work():
+    """Every job in its turn, as a worker would, until none can run."""
+    while jobs := [one for one in Job.objects.filter(state=State.WAITING).exclude(kind="mail") if _ready(one)]:
+        for job in jobs:
+            execute(job.pk)
+
+
+def _ready(job):
+    return job.after is None or job.after.state == State.SUCCEEDED
+
+
+def evaluate(submission):
+    accept_submission(submission=submission)
+    work()
+    submission.refresh_from_db()
+    return submission
+
+
+def test_accepted_speech_is_attacked_recognised_and_ranked_by_the_portal(recognizer):
+    edition = edition_by("portal")
+    submission = make_speech(edition)
+    understood(recognizer, ["tones-s0-002"])
+    evaluate(submission)
+    assert submission.state == Submission.State.EVALUATED
+    kinds = [run.kind for run in submission.evaluation_runs.order_by("pk")]
+    assert kinds == ["measures", "measures", "measures", "attack", "recognition", "objective"]
+    values = read_values_of_submission(submission)
+    assert values.unrankable == ()
+    originals = {one.name: one.audio for one in Utterance.objects.all()}
+    anonymised = {file.utterance.name: file.audio for file in submission.files.select_related("utterance")}
+    for attack, enrolled in ((AttackModel.IGNORANT, originals), (AttackModel.LAZY_INFORMED, anonymised)):
+        found = values.number("eer", "kaldi", data_set=TRIALS, attack_model=attack)
+        enrol, tested = (lambda one, of=of: of[one.name] for of in (enrolled, anonymised))
+        assert found.value == pytest.approx(100 * expected_metrics(edition.corpus, TRIALS, enrol, tested).kaldi_eer)
+        assert (found.basis, found.reported) == (Basis.SCORES, None)
+    wer = values.number("wer", "tglarge", data_set="tones_asr")
+    # One of forty words is another; capitals and full stops of the originals are no errors.
+    assert (wer.value, wer.basis, wer.n) == (2.5, Basis.TRANSCRIPTS, 40)
+    assert values.number("wer", "tglarge", data_set="tones_asr", speech=Speech.ORIGINAL).value == 0.0
+    assert {one.attack_model for one in list_score_sets(values)} == {"unprotected", "ignorant", "lazy-informed"}
+    board = build_leaderboard(edition)
+    original, entry = board.entries
+    eer = values.average("eer", "kaldi", split="test", attack_model=AttackModel.LAZY_INFORMED).value
+    assert (entry.privacy.value, entry.utilities["wer"].value) == (eer, 2.5)
+    assert (original.key, original.utilities["wer"].value) == (ORIGINAL, 0.0)
+    assert (
+        original.privacy.value
+        == values.average("eer", "kaldi", split="test", attack_model=AttackModel.UNPROTECTED).value
+    )
+    assert not board.table.unrankable
+
+
+def test_documents_of_a_team_count_for_nothing_where_the_portal_alone_evaluates(recognizer):
+    edition = edition_by("portal")
+    submission = add_documents(make_speech(edition), tones_scores(edition.corpus))
+    understood(recognizer)
+    evaluate(submission)
+    numbers = read_values_of_submission(submission).numbers.values()
+    assert numbers
+    assert {one.reported for one in numbers} == {None}
+    assert AttackModel.SEMI_INFORMED not in {one.identity.attack_model for one in numbers}
+
+
+def test_with_both_the_numbers_of_the_team_stand_beside_those_that_rank(recognizer):
+    edition = edition_by("both")
+    submission = add_documents(make_speech(edition), tones_scores(edition.corpus))
+    understood(recognizer)
+    evaluate(submission)
+    values = read_values_of_submission(submission)
+    lazy = values.number("eer", "kaldi", data_set=TRIALS, attack_model=AttackModel.LAZY_INFORMED)
+    assert lazy.basis is Basis.SCORES
+    assert lazy.reported is not None
+    assert (lazy.reported_in, lazy.agrees) == ("from the scores", None)
+    # Nobody but the team attacked semi-informed.
+    semi = values.number("eer", "kaldi", data_set=TRIALS, attack_model=AttackModel.SEMI_INFORMED)
+    pitch = values.average("pitch_correlation", "praat", split="test")
+    assert pitch.is_recomputed
+    assert (semi.basis, semi.reported) == (Basis.REPORTED, semi.value)
+    [entry] = [one for one in build_leaderboard(edition).entries if one.key != ORIGINAL]
+    assert not entry.is_reported
+    assert (
+        entry.privacy.value
+        == values.average("eer", "kaldi", split="test", attack_model=AttackModel.LAZY_INFORMED).value
+    )
+
+
+def test_missing_engine_holds_the_evaluation_and_it_goes_on_once_the_engine_is_there(recognizer, monkeypatch):
+    edition = edition_by("portal")
+    submission = make_speech(edition)
+    understood(recognizer)
+    monkeypatch.setattr(registry, "explain_missing", lambda _: "The model is not here. Fetch it with this command.")
+    evaluate(submission)
+    assert submission.state == Submission.State.FAILED
+    assert submission.evaluated_at is None
+    assert not [one for one in build_leaderboard(edition).entries if one.key != ORIGINAL]
+    assert "The model is not here." in submission.events.last().note
+    monkeypatch.setattr(registry, "explain_missing", lambda _: "")
+    run_again(Job.objects.get(kind="hypotheses", state=State.FAILED), by=make_organizer())
+    work()
+    submission.refresh_from_db()
+    assert submission.state == Submission.State.EVALUATED
+    assert read_values_of_submission(submission).unrankable == ()
+
+
+def test_evaluating_again_computes_nothing_that_is_kept(recognizer):
+    edition = edition_by("portal")
+    submission = make_speech(edition)
+    understood(recognizer)
+    evaluate(submission)
+    first, kept = find_objective_run(submission), SpeakerVector.objects.count()
+    evaluate_again(submission=submission, by=make_organizer())
+    work()
+    second = find_objective_run(submission)
+    assert second.pk > first.pk
+    assert SpeakerVector.objects.count() == kept
+    newest = EvaluationRun.objects.filter(kind="attack").latest("pk")
+    chain = Job.objects.filter(parameters__run=newest.pk, kind="vectors")
+    assert [job.result["speech_s"] for job in chain] == [0.0] * 3
