@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
@@ -16,7 +18,17 @@ from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.protocols.recipes import shipped_editions
 from portal.accounts.models import User
 from portal.api.access import Scope
-from portal.api.base import WITH_CSV, ApiView, Computed, LineField, Shape, TomlRenderer, operation
+from portal.api.base import (
+    WITH_CSV,
+    ApiView,
+    BytesRenderer,
+    Computed,
+    CsvRenderer,
+    LineField,
+    Shape,
+    TomlRenderer,
+    operation,
+)
 from portal.api.teams import FullTeamSerializer, TeamFieldsSerializer, TeamSerializer, full
 from portal.challenges import services as editing
 from portal.challenges.models import GIGABYTE, Corpus, Edition
@@ -27,6 +39,7 @@ from portal.challenges.selectors import (
     editions_for,
     editions_organised_by,
     export_recipe,
+    makes_data_files,
     managed_edition_for,
 )
 from portal.core.clock import read_clock
@@ -34,14 +47,29 @@ from portal.core.exports import csv_response
 from portal.core.panels import panel_data
 from portal.editions.audit_log import describe_action, describe_details, export_events, select_events
 from portal.editions.forms import LARGEST_GB, MOST_ORGANIZERS
+from portal.editions.views import send_data_file
+from portal.intake.archives.limits import ARCHIVE_ENDINGS
 from portal.leaderboard import services
 from portal.leaderboard.exports import leaderboard_as_dict, leaderboard_rows
 from portal.leaderboard.selectors import leaderboard_for
-from portal.submissions.requirements import describe_requirements
+from portal.submissions.requirements import (
+    SPEECH_FORMAT,
+    describe_requirements,
+    expected_set_for,
+    list_expected,
+    list_requirements,
+)
 from portal.submissions.selectors import corrected_system_for
 from portal.teams import services as teams
 from portal.teams.models import Team
-from portal.teams.selectors import find_chosen_team, list_teams, team_of, teams_by_edition
+from portal.teams.selectors import (
+    data_access,
+    data_files_for,
+    find_chosen_team,
+    list_teams,
+    team_of,
+    teams_by_edition,
+)
 
 TEXT, FLAG = serializers.CharField(), serializers.BooleanField()
 PHASES = {Phase.BEFORE: "before", Phase.OPEN: "open", Phase.LATE: "late", Phase.CLOSED: "closed"}
@@ -67,6 +95,10 @@ class EditionFieldsSerializer(Shape):
     submissions_per_team = serializers.IntegerField(required=False, min_value=1, max_value=10_000)
     largest_archive_bytes = serializers.IntegerField(required=False, min_value=1, max_value=LARGEST_GB * GIGABYTE)
     audio_required = scores_required = description_required = serializers.BooleanField(required=False)
+    shares_data = serializers.BooleanField(
+        required=False, help_text="Whether approved teams download the speech, after accepting its licence."
+    )
+    data_terms = serializers.CharField(required=False, allow_blank=True, max_length=10_000)
     holds_evaluations = serializers.BooleanField(
         required=False, help_text="Whether new evaluations wait until an organizer releases them."
     )
@@ -429,6 +461,135 @@ def show_expected(api: ApiView, edition: str) -> HttpResponse:
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     text = describe_requirements(chosen, system=system).to_json()
     return HttpResponse(text, content_type="application/json", headers=headers)
+
+
+class AskedSetSerializer(Shape):
+    """A data set whose speech is asked for: a file for each utterance."""
+
+    name = directory = role = split = serializers.CharField()
+    utterances = serializers.IntegerField()
+    required = Computed(  # type: ignore[assignment]
+        FLAG, lambda one, _: one.is_required, help_text="Whether an archive without it is refused."
+    )
+    expected = Computed(
+        TEXT,
+        lambda one, context: reverse("api:expected-set", args=[context["edition"], one.name]),
+        help_text="Address of its utterances with their lengths (CSV), for members of approved teams.",
+    )
+
+
+class ResultsAskedSerializer(Shape):
+    """Whether teams report results."""
+
+    required = Computed(  # type: ignore[assignment]
+        FLAG, lambda one, _: one.results_required, help_text="Whether an archive without score files is refused."
+    )
+    kinds = Computed(
+        serializers.ListField(child=serializers.CharField()),
+        lambda one, _: list(one.result_kinds),
+        help_text="Kinds of files that are read; none where the portal alone evaluates.",
+    )
+
+
+class RequirementsSerializer(Shape):
+    """What an archive must hold, as the page “Submit” says it."""
+
+    edition = serializers.CharField()
+    suffix = serializers.CharField(help_text="Of anonymised speech, in names of folders.")
+    evaluated_by = serializers.ChoiceField(["teams", "portal", "both"])
+    data_sets = AskedSetSerializer(many=True)
+    audio_required = description_required = FLAG
+    results = ResultsAskedSerializer(source="*")
+    rate_hz = largest_archive_bytes = serializers.IntegerField()
+    format = Computed(TEXT, lambda *_: SPEECH_FORMAT, help_text="Of the speech.")
+    archive_endings = Computed(
+        serializers.ListField(child=serializers.CharField()), lambda *_: list(ARCHIVE_ENDINGS), help_text="Of archives."
+    )
+    expected = Computed(
+        TEXT,
+        lambda one, _: reverse("api:expected", args=[one.edition]),
+        help_text="Address of everything that an archive is held against, for members of approved teams.",
+    )
+
+
+@operation(RequirementsSerializer, is_open=True)
+def show_requirements(api: ApiView, edition: str) -> Response:
+    """What an archive of an edition must hold: data sets, files, results, description."""
+    chosen = edition_for(api.user, edition)
+    return Response(RequirementsSerializer(list_requirements(chosen), context={"edition": chosen.name}).data)
+
+
+@operation(OpenApiTypes.STR, kinds=[CsvRenderer])
+def list_expected_utterances(api: ApiView, edition: str, data_set: str) -> HttpResponse:
+    """The utterances of a data set with their lengths, as CSV; for members of approved teams and organizers."""
+    chosen = edition_for(api.user, edition)
+    _require_taking_part(api.user, chosen)
+    return csv_response(f"{data_set}-expected.csv", list_expected(expected_set_for(chosen, data_set)))
+
+
+class DataFileSerializer(Shape):
+    """A file for teams; downloads take byte ranges."""
+
+    name = serializers.CharField()
+    data_set = Computed(TEXT, lambda file, _: file.data_set.name)
+    kind = serializers.ChoiceField(["speech", "kaldi", "trials", "expected"])
+    bytes = serializers.IntegerField()
+    sha256 = serializers.CharField()
+    url = Computed(TEXT, lambda file, context: reverse("api:data-file", args=[context["edition"], file.name]))
+
+
+class DataSerializer(Shape):
+    """The data of an edition: its terms, and once they are accepted its files."""
+
+    edition = terms = serializers.CharField()
+    is_shared = serializers.BooleanField(help_text="Where not, the organizer says how teams get the recordings.")
+    accepted_at = serializers.DateTimeField(allow_null=True, help_text="When you accepted the terms as they are.")
+    page = serializers.CharField(help_text="Address of the page on which the terms are accepted.")
+    is_under_way = serializers.BooleanField(help_text="Whether the files are being made just now.")
+    files = DataFileSerializer(many=True)
+
+
+class AcceptSerializer(Shape):
+    """The terms that were read."""
+
+    terms = serializers.CharField(max_length=20_000, help_text="As they were given.")
+
+
+def _data(api: ApiView, edition: Edition) -> Response:
+    _require_taking_part(api.user, edition)
+    access = data_access(api.user, edition)
+    found = {
+        "edition": edition.name,
+        "is_shared": access.may_accept,
+        "terms": access.terms,
+        "accepted_at": access.acceptance and access.acceptance.accepted_at,
+        "page": api.request.build_absolute_uri(reverse("editions:data", args=[edition.name])),
+        "is_under_way": makes_data_files(edition),
+        "files": data_files_for(api.user, edition),
+    }
+    return Response(DataSerializer(found, context={"edition": edition.name}).data)
+
+
+@operation(DataSerializer)
+def show_data(api: ApiView, edition: str) -> Response:
+    """The files for teams, once you accepted their terms; for members of approved teams and organizers."""
+    return _data(api, edition_for(api.user, edition))
+
+
+@operation(DataSerializer, takes=AcceptSerializer, scopes=(Scope.SUBMIT, Scope.ORGANIZE))
+def accept_data(api: ApiView, edition: str) -> Response:
+    """Accept the terms of the data, as they were given; text, time, person and team are kept."""
+    chosen = edition_for(api.user, edition)
+    _require_taking_part(api.user, chosen)
+    teams.accept_data(edition=chosen, by=api.user, now=timezone.now(), text=api.body(AcceptSerializer)["terms"])
+    return _data(api, chosen)
+
+
+@operation(OpenApiTypes.BINARY, kinds=[BytesRenderer])
+def download_data(api: ApiView, edition: str, file: str) -> HttpResponse:
+    """A file for teams, whole or the byte range asked for; SHA-256 as `ETag`."""
+    files = data_files_for(api.user, edition_for(api.user, edition))
+    return send_data_file(api.request, get_object_or_404(files, name=file))
 
 
 def _require_taking_part(user: Any, edition: Edition) -> None:

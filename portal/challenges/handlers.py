@@ -21,8 +21,10 @@ from django.db import transaction
 
 from common.problems import Problem, ProblemList, Severity, count_problems, has_errors
 from evaluation.formats.kaldi import write_trials
-from portal.challenges.models import Corpus, DataSet, Speaker, TrialList, Utterance
-from portal.challenges.selectors import may_import
+from portal.challenges.data_files import keep_data_files, make_data_files
+from portal.challenges.models import Corpus, DataSet, Edition, Speaker, TrialList, Utterance
+from portal.challenges.selectors import DATA_FILES, may_import
+from portal.challenges.services import prepare_data_files
 from portal.core import audit
 from portal.core.storage import keep_audio, store_bytes
 from portal.intake.corpora.draft import CorpusDraft, DraftTrialList, DraftUtterance, Layout
@@ -74,6 +76,24 @@ def run_import(context: JobContext) -> dict[str, Any]:
     journal.forget()
     context.problems += problems
     return {"corpus": wanted["name"], "gained": gained}
+
+
+@job_kind(DATA_FILES, title="Data files for teams", queue=Queue.IO)
+def run_data_files(context: JobContext) -> dict[str, Any]:
+    """Make the files of an edition that its teams download; returns how many there are."""
+    edition = Edition.objects.filter(pk=context.parameters["edition"]).first()
+    if edition is None:
+        return {"files": 0}
+    try:
+        made = make_data_files(edition, context.progress)
+    except FileNotFoundError as error:
+        raise JobFailure(
+            f"A recording of the corpus {edition.corpus} is not among the portal's files.",
+            actor=Actor.OPERATOR,
+            remedy="Bring the portal's files back from a backup, or import the corpus again; then run this job again.",
+        ) from error
+    keep_data_files(edition, made)
+    return {"files": len(made), "bytes": sum(one.bytes for one in made)}
 
 
 class Journal:
@@ -222,6 +242,8 @@ def save_corpus(
             return contradictions
         gained = writer.write()
         audit.record("corpus.imported", corpus, actor=by, source=source, **gained)
+        for edition in corpus.editions.filter(shares_data=True) if any(gained.values()) else ():
+            prepare_data_files(edition=edition, by=by)
         return gained
 
 

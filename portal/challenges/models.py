@@ -177,6 +177,11 @@ class Edition(models.Model):
     scores_required = models.BooleanField(default=True)
     description_required = models.BooleanField("system description required", default=False)
 
+    shares_data = models.BooleanField(
+        "teams download the speech", default=False, help_text="On the page “Data”, after they accepted the licence."
+    )
+    data_terms = models.TextField("terms for the data", blank=True, help_text="Beside the licence of the corpus.")
+
     holds_evaluations = models.BooleanField(
         "new evaluations wait", default=False, help_text="Until an organizer has looked at them and releases them."
     )
@@ -204,3 +209,32 @@ class Edition(models.Model):
         if self.recipe_text:
             return parse_recipe(self.recipe_text, file=f"{self.name}.toml")
         return load_recipe(self.protocol)
+
+
+class DataFile(models.Model):
+    """A file of an edition that its teams download.
+
+    `key` is where it is stored. An archive of speech is not stored as such: there `key` is the list of its recordings
+    (`common.stored_zip`), from which it is streamed, always with the same bytes.
+    """
+
+    class Kind(models.TextChoices):
+        SPEECH = "speech", "original speech"
+        KALDI = "kaldi", "Kaldi directory"
+        TRIALS = "trials", "trial list"
+        EXPECTED = "expected", "expected utterances"
+
+    edition = models.ForeignKey(Edition, on_delete=models.CASCADE, related_name="data_files")
+    data_set = models.ForeignKey(DataSet, on_delete=models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    name = models.CharField(max_length=120)
+    bytes = models.PositiveBigIntegerField()
+    sha256 = models.CharField(max_length=64)
+    key = models.CharField(max_length=120)
+
+    class Meta:
+        ordering = ["data_set__name", "name"]
+        constraints = [models.UniqueConstraint(fields=["edition", "name"], name="data_file_once_in_edition")]
+
+    def __str__(self) -> str:
+        return self.name

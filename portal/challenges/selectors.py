@@ -13,9 +13,13 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from evaluation.protocols.recipes import FOLDER
+from evaluation.protocols.recipes import DataSet as RecipeSet
 from portal.challenges.models import Corpus, DataSet, Edition, Gender, Role, Speaker, TrialList, Utterance
 from portal.challenges.rules import HeldSet
 from portal.jobs.models import Job, State
+
+DATA_FILES = "data-files"  # the kind of job that makes the files for teams
+USUAL_TERMS = "The recordings are used for this challenge only and are not passed on."
 
 
 def corpora_for(user: Any) -> QuerySet[Corpus]:
@@ -331,6 +335,56 @@ def held_sets(corpus: Corpus, names: Iterable[str] | None = None) -> dict[str, H
         members.setdefault(name, []).extend([utterance] if utterance else [])
     roles = dict(sets.values_list("name", "role"))
     return {name: HeldSet(role=roles[name], utterances=tuple(utterances)) for name, utterances in members.items()}
+
+
+def expected_sets(edition: Edition) -> list[DataSet]:
+    """The data sets of the recipe that teams anonymise, as the corpus holds them, by name.
+
+    Those of enrolment and trial, and those of training where teams evaluate or the portal trains an attacker on them;
+    of a track with languages only the sets of these. A corpus of which the recipe names no set is asked for as a whole.
+    """
+    if edition.corpus is None:
+        return []
+    sets = list(edition.corpus.data_sets.all())
+    heard = [one for one in sets if one.role != Role.TRAINING]
+    named = _named_sets(edition)
+    if not {one.name for one in heard} & _names(edition.recipe.data_sets.values()):
+        named |= {one.name for one in heard}
+    evaluation = edition.recipe.evaluation
+    trains = evaluation.by_teams or bool(evaluation.training)
+    return [one for one in sets if one.name in named and (trains or one.role != Role.TRAINING)]
+
+
+def _names(sets: Iterable[RecipeSet]) -> set[str]:
+    """The names by which a corpus may know data sets of a recipe."""
+    return {name for one in sets for name in (one.name, one.directory) if name}
+
+
+def _named_sets(edition: Edition) -> set[str]:
+    """The names of the data sets of the recipe, of a track with languages only of those."""
+    recipe = edition.recipe
+    track = recipe.tracks.get(edition.track) or (recipe.track if len(recipe.tracks) == 1 else None)
+    languages = {*track.languages, *track.surprise_languages} if track else set()
+    return _names(one for one in recipe.data_sets.values() if not languages or one.language in languages)
+
+
+def find_data_job(edition: Edition) -> Job | None:
+    """The newest job that makes the files for teams."""
+    return Job.objects.filter(kind=DATA_FILES, edition=edition.name).order_by("-created_at").first()
+
+
+def makes_data_files(edition: Edition) -> bool:
+    """Whether such a job is under way."""
+    job = find_data_job(edition)
+    return job is not None and not job.has_ended
+
+
+def terms_of_data(edition: Edition) -> str:
+    """What whoever downloads the data of an edition accepts: the licence of its corpus and the organizer's terms."""
+    corpus = edition.corpus
+    licence = f"Licence of the corpus {corpus}: {corpus.licence}" if corpus and corpus.licence else ""
+    given = [part for part in (licence, edition.data_terms.replace("\r\n", "\n").strip()) if part]
+    return "\n\n".join(given) or USUAL_TERMS
 
 
 # Trial lists ---------------------------------------------------------------------------------------

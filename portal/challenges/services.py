@@ -12,7 +12,7 @@ from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
 from portal.challenges import rules
 from portal.challenges.models import Corpus, Edition
 from portal.challenges.rules import contradictions, read_recipe_text, track_problem
-from portal.challenges.selectors import export_recipe, has_submissions, held_sets, may_import
+from portal.challenges.selectors import DATA_FILES, export_recipe, has_submissions, held_sets, may_import
 from portal.core import audit
 from portal.jobs.models import Job, State
 from portal.jobs.services import NotPossible, create_job
@@ -21,10 +21,11 @@ FIELDS = (
     *("title", "name", "description", "protocol", "recipe_text", "track", "corpus", "is_listed"),
     *("registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at", "late_until"),
     *("submissions_per_team", "largest_archive_bytes", "audio_required", "scores_required", "description_required"),
-    "holds_evaluations",
+    *("shares_data", "data_terms", "holds_evaluations"),
 )
 RECIPE_FIELDS = frozenset({"protocol", "recipe_text", "track", "corpus"})
 RESERVED_NAMES = frozenset({"new"})  # addresses beside those of editions
+DATA_FIELDS = RECIPE_FIELDS | {"shares_data"}  # the files for teams follow from these
 LOCKED = (
     "Something was submitted to this edition, and its results rest on this. Copy the edition to try something else."
 )
@@ -50,6 +51,7 @@ def create_edition(*, by: Any, organizers: Iterable[Any], **fields: Any) -> Edit
     edition.save()
     edition.organizers.set(organizers)
     audit.record("edition.created", edition, actor=by)
+    prepare_data_files(edition=edition, by=by)
     return edition
 
 
@@ -77,6 +79,8 @@ def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | Non
         before["organizers"], changed["organizers"] = organizers, sorted(people, key=str)
     if changed:
         audit.record("edition.changed", edition, actor=by, changes=audit.changes(before, changed))
+    if DATA_FIELDS & changed.keys():
+        prepare_data_files(edition=edition, by=by)
     return edition
 
 
@@ -95,7 +99,25 @@ def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition
     copied.save()
     copied.organizers.set([by])
     audit.record("edition.copied", copied, actor=by, original=edition.name)
+    prepare_data_files(edition=copied, by=by)
     return copied
+
+
+@transaction.atomic
+def prepare_data_files(*, edition: Edition, by: Any = None) -> Job | None:
+    """Start the job that makes the files for teams; None where the edition shares none, or one waits already."""
+    if not edition.shares_data or edition.corpus_id is None:
+        return None
+    waiting = Job.objects.filter(kind=DATA_FILES, edition=edition.name, state=State.WAITING)
+    if waiting.exists():
+        return None
+    return create_job(
+        kind=DATA_FILES,
+        title=f"Data files for the teams of {edition}",
+        parameters={"edition": edition.pk},
+        by=by,
+        edition=edition.name,
+    )
 
 
 def find_problems(fields: Mapping[str, Any], *, with_recipe: bool = True) -> dict[str, list[str]]:

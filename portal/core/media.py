@@ -83,22 +83,40 @@ def _stored_response(request: HttpRequest, key: str) -> HttpResponseBase:
 
 
 def ranged_response(
-    request: HttpRequest, size: int, content_type: str, read: Callable[[int, int], Iterator[bytes]]
+    request: HttpRequest, size: int, content_type: str, read: Callable[[int, int], Iterator[bytes]], etag: str = ""
 ) -> HttpResponseBase:
     """A file of that many bytes, whole or the byte range asked for; 416 for a range outside of it.
 
-    `read(start, stop)` gives those bytes in pieces; it is not called where only the header is asked for.
+    Args:
+        read: `read(start, stop)` gives those bytes in pieces; it is not called where only the header is asked for.
+        etag: what the content is known by; whoever asks for a range of another content gets this one whole.
     """
-    wanted = _byte_range(request.headers.get("Range", ""), size)
+    header = request.headers.get("Range", "")
+    if etag and request.headers.get("If-Range", etag) != etag:
+        header = ""
+    wanted = _byte_range(header, size)
     if wanted is None:
         return HttpResponse(status=416, headers={"Content-Range": f"bytes */{size}"})
     start, stop = wanted
     response = StreamingHttpResponse(() if request.method == "HEAD" else read(start, stop), content_type=content_type)
     response["Content-Length"] = str(stop - start)
     response["Accept-Ranges"] = "bytes"
-    if _is_byte_range(request.headers.get("Range", "")):
+    if etag:
+        response["ETag"] = etag
+    if _is_byte_range(header):
         response.status_code = 206
         response["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
+    return response
+
+
+def attached_response(
+    request: HttpRequest, name: str, size: int, sha256: str, read: Callable[[int, int], Iterator[bytes]]
+) -> HttpResponseBase:
+    """A file to be saved under this name, whole or a part of it, so that a download that broke off goes on."""
+    response = ranged_response(request, size, "application/octet-stream", read, f'"{sha256}"')
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Cache-Control"] = "private, no-store"
     return response
 
 

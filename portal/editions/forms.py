@@ -118,6 +118,19 @@ class EditionForm(forms.Form):
     audio_required = forms.BooleanField(label="Anonymised speech is required", required=False, initial=True)
     scores_required = forms.BooleanField(label="Score files are required", required=False, initial=True)
     description_required = forms.BooleanField(label="A system description (PDF) is required", required=False)
+    shares_data = forms.BooleanField(
+        label="Approved teams download the speech of the corpus here",
+        help_text="After they accepted its licence. Leave this off where the licence forbids to pass the speech on.",
+        required=False,
+    )
+    data_terms = forms.CharField(
+        label="Terms for the data",
+        help_text="Teams accept them together with the licence of the corpus. Without either they accept to use the "
+        "recordings for this challenge only.",
+        required=False,
+        max_length=10_000,
+        widget=forms.Textarea(attrs={"rows": 4}),
+    )
     holds_evaluations = forms.BooleanField(
         label="Hold new evaluations back",
         help_text="They stand on no leaderboard, a published one included, until an organizer releases them.",

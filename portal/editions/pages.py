@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from common.tables import Column, Table, number_columns, plain_table
+from common.memory import format_size
+from common.tables import Cell, Column, Table, number_columns, plain_table
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.policy import (
     SCORES,
@@ -22,15 +24,24 @@ from evaluation.protocols.ranking.policy import (
     needed_to_rank,
 )
 from evaluation.protocols.recipes import Average, DataSet, Gate, Ranking, Recipe, RecipeError, Track
-from portal.challenges.models import Edition
+from portal.challenges.models import DataFile, Edition
+from portal.challenges.models import DataSet as DataSetOfCorpus
 from portal.challenges.rules import Phase, missing_sets, phase_in_words, submission_phase
-from portal.challenges.selectors import editions_organised_by, may_see_corpus
-from portal.core.labels import MISSING, moment_cell
+from portal.challenges.selectors import (
+    DataSetRow,
+    data_set_rows,
+    editions_organised_by,
+    expected_sets,
+    find_data_job,
+    may_see_corpus,
+)
+from portal.core.labels import MISSING, duration, moment_cell
 from portal.core.models import AuditEvent
 from portal.teams.models import Team
 from portal.teams.rules import ACTIVE_STATES, registration_problem
-from portal.teams.selectors import team_of, teams_by_edition
+from portal.teams.selectors import data_access, data_files_for, team_of, teams_by_edition
 
+CHECKSUMS = "SHA256SUMS"
 PARTS = {SCORES: "Score files", SPEECH: "Anonymised recordings", SIMILARITY: "Similarity matrices"}
 POLICIES = {
     "cumulative": "A system competes in every condition whose limit it meets.",
@@ -181,6 +192,78 @@ def _team_step(edition: Edition, team: Team, now: datetime) -> NextStep:
     if phase is Phase.LATE:
         text += " It will be marked late."
     return NextStep("Upload an archive", text, "Upload an archive", reverse("submissions:new", args=[edition.name]))
+
+
+def data_page(request: HttpRequest, edition: Edition, now: datetime) -> dict[str, Any]:
+    """What there is for teams of an edition, what its reader has to do before, and then the files."""
+    user = request.user
+    is_organizer = user.is_authenticated and edition.organizers.filter(pk=user.pk).exists()
+    team, access = team_of(user, edition), data_access(user, edition)
+    sets = _asked_rows(edition)
+    files = list(data_files_for(user, edition))
+    job = find_data_job(edition) if access.may_accept else None
+    steps = [] if is_organizer or access.may_accept else [*_steps(user, edition, team, now)]
+    portal = request.build_absolute_uri("/").rstrip("/")
+    return {
+        "edition": edition,
+        "is_organizer": is_organizer,
+        "access": access,
+        "sets": _asked_table(sets),
+        "files": _file_table(edition, files),
+        "has_files": bool(files),
+        "job": job,
+        "is_under_way": job is not None and not job.has_ended,
+        "checksums": CHECKSUMS,
+        "commands": [f"vp login --server {portal}", f"vp data {edition.name}"],
+        "steps": [] if team and team.state == Team.State.APPROVED else steps,
+    }
+
+
+def _asked_rows(edition: Edition) -> list[DataSetRow]:
+    try:
+        wanted = {one.pk for one in expected_sets(edition)}
+    except RecipeError:
+        return []
+    return data_set_rows(DataSetOfCorpus.objects.filter(pk__in=wanted))
+
+
+def _asked_table(rows: list[DataSetRow]) -> Table:
+    columns = [Column("set", "Data set"), Column("role", "Role"), *number_columns("Speakers", "Recordings", "Length")]
+    cells: Iterable[list[Cell | str]] = (
+        [
+            row.data_set.name,
+            ", ".join(filter(None, [row.data_set.get_role_display(), row.data_set.split])),
+            f"{row.speakers:,}",
+            f"{row.with_audio:,}",
+            duration(row.seconds),
+        ]
+        for row in rows
+    )
+    return plain_table("Data sets", columns, cells, caption="Data sets that teams anonymise", is_caption_hidden=True)
+
+
+def _file_table(edition: Edition, files: Iterable[DataFile]) -> Table:
+    columns = [
+        Column("file", "File"),
+        Column("what", "What it is"),
+        *number_columns("Size"),
+        Column("sha256", "SHA-256"),
+    ]
+    cells: Iterable[list[Cell | str]] = (
+        [
+            Cell(one.name, link=reverse("editions:data-file", args=[edition.name, one.name])),
+            one.get_kind_display().capitalize(),
+            format_size(one.bytes),
+            Cell(f"{one.sha256[:12]}…", title=one.sha256),
+        ]
+        for one in files
+    )
+    return plain_table("Files", columns, cells, caption="Files of the data sets", is_caption_hidden=True)
+
+
+def checksum_lines(files: Iterable[DataFile]) -> Iterator[str]:
+    """The lines of a file that ``sha256sum -c`` reads."""
+    return (f"{one.sha256}  {one.name}\n" for one in files)
 
 
 def audit_table(rows: Iterable[tuple[AuditEvent, str, str]]) -> Table:

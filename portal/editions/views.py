@@ -1,28 +1,34 @@
-"""Pages of editions: the list, one edition with its rules, its form, its copy, its teams and its audit log."""
+"""Pages of editions: the list, one edition with its rules, its form, its copy, its data, its teams, its audit log."""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 
-from portal.accounts.access import member_page, member_read, open_read, organizer_page
+from portal.accounts.access import member_action, member_page, member_read, open_read, organizer_page
 from portal.challenges import selectors
-from portal.challenges.models import Edition
+from portal.challenges.data_files import read_data_file
+from portal.challenges.models import DataFile, Edition
+from portal.challenges.services import prepare_data_files
 from portal.core.exports import as_download, csv_response
 from portal.core.fields import posted, show_form
+from portal.core.media import attached_response
 from portal.core.panels import make_panels
 from portal.editions import audit_log, pages
 from portal.editions.forms import CopyForm, EditionForm, shipped_recipes
+from portal.jobs.services import NotPossible
+from portal.teams import services
 from portal.teams.forms import TeamForm
 from portal.teams.models import Team
 from portal.teams.pages import team_rows
 from portal.teams.rules import registration_problem
-from portal.teams.selectors import find_chosen_team
+from portal.teams.selectors import data_files_for, find_chosen_team
 from portal.teams.services import find_active_team
 
 PAGE_SIZE = 25
@@ -42,6 +48,49 @@ def edition_detail(request: HttpRequest, edition: str) -> HttpResponse:
     chosen = selectors.edition_for(request.user, edition)
     page = pages.edition_page(request.user, chosen, timezone.now())
     return render(request, "editions/detail.html", page | {"panels": make_panels("edition", request, chosen)})
+
+
+@open_read
+def data(request: HttpRequest, edition: str) -> HttpResponse:
+    """What there is for teams, and for those who may have it the files."""
+    chosen = selectors.edition_for(request.user, edition)
+    return render(request, "editions/data.html", pages.data_page(request, chosen, timezone.now()))
+
+
+@member_action
+def accept_data(request: HttpRequest, edition: str) -> HttpResponse:
+    """Accept the terms that the page showed."""
+    chosen = selectors.edition_for(request.user, edition)
+    try:
+        services.accept_data(edition=chosen, by=request.user, now=timezone.now(), text=request.POST.get("terms", ""))
+        messages.success(request, "You have accepted the terms. The files are below.")
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+    return redirect("editions:data", edition=chosen.name)
+
+
+@member_action
+def prepare_data(request: HttpRequest, edition: str) -> HttpResponse:
+    """Make the files for teams anew."""
+    chosen = selectors.managed_edition_for(request.user, edition)
+    prepare_data_files(edition=chosen, by=request.user)
+    return redirect("editions:data", edition=chosen.name)
+
+
+@member_read
+def data_file(request: HttpRequest, edition: str, file: str) -> HttpResponse:
+    """A file for teams, whole or a part of it."""
+    files = data_files_for(request.user, selectors.edition_for(request.user, edition))
+    if file == pages.CHECKSUMS and files:
+        lines = "".join(pages.checksum_lines(files))
+        return as_download(HttpResponse(lines, content_type="text/plain; charset=utf-8"), file)
+    return send_data_file(request, get_object_or_404(files, name=file))
+
+
+def send_data_file(request: HttpRequest, file: DataFile) -> HttpResponse:
+    """The bytes that were asked for of a file."""
+    answer = attached_response(request, file.name, file.bytes, file.sha256, partial(read_data_file, file))
+    return cast("HttpResponse", answer)
 
 
 @open_read

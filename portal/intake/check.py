@@ -22,7 +22,7 @@ from common.problems import Problem
 from common.progress import Progress, ignore_progress
 from portal.intake.archives.limits import LARGEST_DOCUMENT_BYTES, LARGEST_SPEECH_BYTES, ArchiveRefused, Member
 from portal.intake.archives.reading import read_archive, read_folder
-from portal.intake.contents import Content, classify
+from portal.intake.contents import RESULT_KINDS, Content, classify
 from portal.intake.documents import description_problem, missing_parts, result_problems, target_problems, write_document
 from portal.intake.expectation import ExpectedSubmission, ExpectedUtterance
 from portal.intake.report import WHOLE_SUBMISSION, Counts, FindingList, IntakeReport
@@ -95,7 +95,7 @@ class ArchiveCheck:
         self._found = FindingList(expected.data_sets)
         self._contents: set[Content] = set()
         self._others: list[str] = []
-        self._files = self._speech = self._unexpected = self._converted = self._other_count = 0
+        self._files = self._speech = self._unexpected = self._converted = self._other_count = self._unused = 0
         self._rate_hz = expected.rate_hz
 
     def read(self, source: Path) -> Generator[FoundSpeech | FoundDocument, None, None]:
@@ -181,6 +181,8 @@ class ArchiveCheck:
                         yield placed, data
                     else:
                         self._take(placed, Inspection(None, (_too_large(member, LARGEST_SPEECH_BYTES),)))
+            elif content in RESULT_KINDS and not self._expected.takes_results:
+                self._unused += 1
             elif content in LARGEST_DOCUMENT_BYTES:
                 self._keep_document(member, content, stream)
             elif content is Content.OTHER:
@@ -240,6 +242,8 @@ class ArchiveCheck:
     def _left_out(self) -> Iterator[Problem]:
         if self._unexpected:
             yield describe("unexpected-audio", "the archive", number=self._unexpected)
+        if self._unused:
+            yield describe("unused-results", "the archive", number=self._unused)
         if self._other_count:
             more = f" and {self._other_count - len(self._others)} more"
             names = ", ".join(self._others) + (more if self._other_count > len(self._others) else "")

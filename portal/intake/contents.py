@@ -45,6 +45,9 @@ class Content(StrEnum):
     OTHER = "other"
 
 
+RESULT_KINDS = (Content.SCORES, Content.RESULTS, Content.HYPOTHESES, Content.SIMILARITY)  # by which a team reports
+
+
 def classify(path: str) -> Content:
     """What the file at a path is.
 

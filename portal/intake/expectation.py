@@ -89,6 +89,8 @@ class ExpectedSubmission:
         word_counts: words of the transcripts by recognition set, where the recipe says nothing of them.
         needed_to_rank: of each number that a rank rests on, the kinds of files (`Content`) of which one gives it.
         inherited: what a further version of a system inherits; None for a new system.
+        optional_sets: the data sets without which no archive is refused, because no number needs them.
+        takes_results: whether result files of teams are read; where the portal alone evaluates they are left out.
     """
 
     edition: str
@@ -103,6 +105,12 @@ class ExpectedSubmission:
     word_counts: Mapping[str, int] = field(default_factory=dict)
     needed_to_rank: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     inherited: Inherited | None = None
+    optional_sets: frozenset[str] = frozenset()
+    takes_results: bool = True
+
+    def is_required(self, data_set: str) -> bool:
+        """Whether an archive is refused where speech of this data set is missing."""
+        return self.audio_required and data_set not in self.optional_sets
 
     @property
     def rate_hz(self) -> int:
@@ -138,6 +146,7 @@ class ExpectedSubmission:
         content["utterances"] = {one.name: (one.samples, one.rate_hz, one.pcm_sha256) for one in utterances}
         content |= {"trial_counts": dict(self.trial_counts), "word_counts": dict(self.word_counts)}
         content |= {"needed_to_rank": dict(self.needed_to_rank)}
+        content |= {"optional_sets": sorted(self.optional_sets), "takes_results": self.takes_results}
         if self.inherited is not None:
             content["inherited"] = asdict(self.inherited)
         return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
@@ -158,7 +167,8 @@ class ExpectedSubmission:
         if content.get("version") != VERSION:
             found = content.get("version")
             raise ExpectedError(f"expected version {VERSION} of this format, found {found}: take the vp of the portal")
-        content = {"needed_to_rank": {}, "word_counts": {}, **content}  # files made before it was told
+        told_later = {"needed_to_rank": {}, "word_counts": {}, "optional_sets": [], "takes_results": True}
+        content = told_later | content  # files made before it was told
         return cls(
             edition=_part(content, "edition", str),
             recipe_text=_part(content, "recipe", str),
@@ -169,6 +179,8 @@ class ExpectedSubmission:
             word_counts={name: _words(name, found) for name, found in _part(content, "word_counts", dict).items()},
             needed_to_rank={label: tuple(map(str, kinds)) for label, kinds in _lists(content, "needed_to_rank")},
             inherited=_inherited(_part(content, "inherited", dict)) if "inherited" in content else None,
+            optional_sets=frozenset(map(str, _part(content, "optional_sets", list))),
+            takes_results=_part(content, "takes_results", bool),
             **{flag: _part(content, flag, bool) for flag in _FLAGS},
         )
 

@@ -203,16 +203,19 @@ def missing_findings(
     missing: Mapping[str, Sequence[str]], expected: ExpectedSubmission, *, nothing_came: bool
 ) -> Iterator[Finding]:
     """Sentences on what is missing; a data set of which nothing came is one of them, and so is all speech."""
-    severity = Severity.ERROR if expected.audio_required else Severity.WARNING
+    needed = [names for data_set, names in missing.items() if expected.is_required(data_set)]
     if nothing_came and missing:
-        if expected.audio_required:
-            utterances = len(set().union(*missing.values()))
+        if needed:
+            utterances = len(set().union(*needed))
             yield Finding(WHOLE_SUBMISSION, describe("missing-audio", "the archive", utterances=utterances))
         return
+    worst = Severity.ERROR if expected.audio_required else Severity.WARNING
     told: set[str] = set()
-    for data_set, names in missing.items():
+    for data_set, names in sorted(missing.items(), key=lambda one: one[0] in expected.optional_sets):
+        is_optional = data_set in expected.optional_sets
+        severity, kind = (Severity.NOTE, "missing-data-set/optional") if is_optional else (worst, "missing-data-set")
         if len(names) == len(expected.data_sets[data_set]) > 1:
-            problem = describe("missing-data-set", data_set, severity=severity, count=len(names), data_set=data_set)
+            problem = describe(kind, data_set, severity=severity, count=len(names), data_set=data_set)
             yield Finding(data_set, problem)
             continue
         for name in names:

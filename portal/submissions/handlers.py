@@ -24,6 +24,7 @@ from common.problems import Severity
 from common.progress import sparse_progress
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import DataSet, Edition, Utterance
+from portal.challenges.selectors import expected_sets
 from portal.core.mail import render_mail
 from portal.core.storage import store_bytes
 from portal.intake.check import MOST_THREADS, ArchiveCheck, FoundDocument, FoundSpeech
@@ -39,7 +40,6 @@ from portal.submissions.models import Submission, SubmittedDocument, SubmittedFi
 from portal.submissions.requirements import (
     Inheritance,
     describe_requirements,
-    expected_sets,
     find_inheritance,
     write_trials,
 )

@@ -1,8 +1,10 @@
 """What an archive must hold in an edition, and what it inherits from the earlier versions of its system.
 
-An edition asks for the data sets and originals of its corpus, by its recipe. Originals are known by the hash of their
-samples, so that speech that was not anonymised is recognised. The hashes are made when first needed and kept with the
-corpus: some milliseconds for each utterance, once.
+An edition asks for the data sets of its recipe that its corpus holds, and for results where teams compute them.
+`list_requirements` is what pages and programs tell, `describe_requirements` the same with every utterance, which the
+check holds an archive against. Originals are known by the hash of their samples, so that speech that was not anonymised
+is recognised. The hashes are made when first needed and kept with the corpus: some milliseconds for each utterance,
+once.
 
 A later version inherits the newest sound form of each recording and document. A version holds what its archive brought
 and what it inherited, except recordings that came broken. Those, and documents in which its check found errors, are
@@ -13,32 +15,144 @@ comes again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from django.core.files.storage import default_storage
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Count, Exists, OuterRef
+from django.http import Http404
 
 from common.problems import Problem, Severity
 from evaluation.metrics.word_errors import normalise_transcript
 from evaluation.protocols.ranking.policy import needed_to_rank
 from portal.challenges.models import Corpus, DataSet, Edition, Role, TrialList, Utterance
-from portal.challenges.selectors import export_recipe, find_trials
+from portal.challenges.selectors import expected_sets, export_recipe, find_trials
 from portal.core.storage import load_audio
 from portal.intake.archives.limits import Limits
-from portal.intake.contents import RESULTS_PART, part_of, select_offered, select_staying
-from portal.intake.expectation import ExpectedSubmission, ExpectedUtterance, Inherited, pcm_sha256
+from portal.intake.contents import RESULT_KINDS, RESULTS_PART, part_of, select_offered, select_staying
+from portal.intake.expectation import (
+    CHALLENGE_RATE_HZ,
+    ExpectedSubmission,
+    ExpectedUtterance,
+    Inherited,
+    pcm_sha256,
+)
 from portal.intake.report import WHOLE_SUBMISSION, FindingList, IntakeReport
 from portal.intake.sentences import describe
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, System
 from speech.audio.files import AudioError
 
 BATCH = 500
+SPEECH_FORMAT = "wav or flac, pcm16, mono"
 Progress = Callable[[str, int, int], None]
 Place = tuple[str, str]  # data set and utterance
 _ABOUT_RESULTS = {"several-results", "misplaced-results", "missing-directory", "missing-file"}
+
+
+@dataclass(frozen=True)
+class AskedSet:
+    """A data set whose speech is asked for.
+
+    Attributes:
+        directory: its folder in an archive that holds a folder for each set.
+        utterances: how many it has; one file each.
+        is_required: whether an archive without it is refused.
+    """
+
+    name: str
+    directory: str
+    role: str
+    split: str
+    utterances: int
+    is_required: bool
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What an archive of an edition must hold, without the names of its utterances.
+
+    Attributes:
+        suffix: of anonymised speech in the names of folders.
+        evaluated_by: ``teams``, ``portal`` or ``both``, as the recipe says.
+        result_kinds: the kinds of files (`Content`) by which a team reports results; empty where the portal computes.
+        results_required: whether an archive without score files is refused.
+        rate_hz: the sampling rate of the challenge.
+    """
+
+    edition: str
+    suffix: str
+    evaluated_by: str
+    data_sets: tuple[AskedSet, ...]
+    audio_required: bool
+    result_kinds: tuple[str, ...]
+    results_required: bool
+    description_required: bool
+    rate_hz: int
+    largest_archive_bytes: int
+
+
+def list_requirements(edition: Edition) -> Requirements:
+    """What an archive of this edition must hold, in a few queries whatever the size of its corpus."""
+    recipe, sets = edition.recipe, expected_sets(edition)
+    counted = DataSet.utterances.through.objects.filter(dataset__in=sets).order_by()
+    counts = dict(counted.values_list("dataset").annotate(Count("pk")))
+    audio_required, optional = requires_audio(edition), _optional_sets(edition, sets)
+    rates = counted.exclude(utterance__rate_hz=None).values_list("utterance__rate_hz", flat=True).distinct()[:2]
+    found = list(rates)
+    return Requirements(
+        edition=edition.name,
+        suffix=recipe.anonymised_suffix,
+        evaluated_by=recipe.evaluation.by,
+        data_sets=tuple(
+            AskedSet(
+                name=one.name,
+                directory=f"{one.name}{recipe.anonymised_suffix}",
+                role=one.role,
+                split=one.split,
+                utterances=counts.get(one.pk, 0),
+                is_required=audio_required and one.name not in optional,
+            )
+            for one in sets
+        ),
+        audio_required=audio_required,
+        result_kinds=tuple(map(str, RESULT_KINDS)) if recipe.evaluation.by_teams else (),
+        results_required=requires_scores(edition),
+        description_required=edition.description_required,
+        rate_hz=found[0] if len(found) == 1 and found[0] else CHALLENGE_RATE_HZ,
+        largest_archive_bytes=edition.largest_archive_bytes,
+    )
+
+
+def expected_set_for(edition: Edition, name: str) -> DataSet:
+    """A data set that the edition asks for.
+
+    Raises:
+        Http404: it asks for none of this name.
+    """
+    for one in expected_sets(edition):
+        if one.name == name:
+            return one
+    raise Http404
+
+
+def list_expected(data_set: DataSet) -> Iterator[tuple[Any, ...]]:
+    """The utterances of a data set in the order of their names, with samples and rate; the heading first."""
+    yield "utterance", "samples", "rate_hz"
+    rows = data_set.utterances.order_by("name").values_list("name", "samples", "rate_hz")
+    yield from rows.iterator(chunk_size=BATCH)
+
+
+def requires_audio(edition: Edition) -> bool:
+    """Whether an archive without speech is refused: always where the portal computes from it."""
+    return edition.corpus_id is not None and (edition.audio_required or edition.recipe.evaluation.by_portal)
+
+
+def requires_scores(edition: Edition) -> bool:
+    """Whether an archive without score files is refused: never where the portal alone evaluates."""
+    return edition.scores_required and edition.recipe.evaluation.by_teams
 
 
 def describe_requirements(
@@ -58,28 +172,28 @@ def describe_requirements(
         recipe_text=export_recipe(edition),
         data_sets=_members(sets),
         utterances=_utterances(sets),
-        audio_required=edition.audio_required and edition.corpus is not None,
-        scores_required=edition.scores_required,
+        audio_required=requires_audio(edition),
+        scores_required=requires_scores(edition),
         description_required=edition.description_required,
         limits=Limits.for_archives(edition.largest_archive_bytes),
         trial_counts=_trial_counts(sets),
         word_counts=_word_counts(edition, sets),
-        needed_to_rank=needed_to_rank(edition.recipe, edition.track, edition.leaderboard_policy),
+        needed_to_rank={} if edition.recipe.evaluation.by_portal else _needed_to_rank(edition),
+        optional_sets=_optional_sets(edition, sets),
+        takes_results=edition.recipe.evaluation.by_teams,
         inherited=find_inheritance(system).told(system) if system is not None else None,
     )
 
 
-def expected_sets(edition: Edition) -> list[DataSet]:
-    """The data sets that teams anonymise: of enrolment and trial all, of training those that the recipe names."""
-    if edition.corpus is None:
-        return []
-    named = Q(role=Role.TRAINING, name__in=list(edition.recipe.data_sets))
-    return list(edition.corpus.data_sets.filter(Q(role__in=[Role.ENROLMENT, Role.TRIAL]) | named))
+def _optional_sets(edition: Edition, sets: Iterable[DataSet]) -> frozenset[str]:
+    """Training speech is needed by no number unless the portal trains an attacker on it."""
+    if edition.recipe.evaluation.training:
+        return frozenset()
+    return frozenset(one.name for one in sets if one.role == Role.TRAINING)
 
 
-def asks_for(edition: Edition, data_set: DataSet) -> bool:
-    """Whether a data set of its corpus is one of `expected_sets`."""
-    return data_set.role in {Role.ENROLMENT, Role.TRIAL} or data_set.name in edition.recipe.data_sets
+def _needed_to_rank(edition: Edition) -> Mapping[str, tuple[str, ...]]:
+    return needed_to_rank(edition.recipe, edition.track, edition.leaderboard_policy)
 
 
 def _members(sets: list[DataSet]) -> dict[str, tuple[str, ...]]:

@@ -119,3 +119,22 @@ class SentNotification(models.Model):
 
     def __str__(self) -> str:
         return f"{self.job} to {self.user}"
+
+
+class DataAcceptance(models.Model):
+    """That a person accepted the terms of an edition's data: which words, when, and for which team.
+
+    Organizers accept for no team. Other words have to be accepted anew; what was accepted before stays.
+    """
+
+    edition = models.ForeignKey(Edition, on_delete=models.CASCADE, related_name="data_acceptances")
+    team = models.ForeignKey(Team, null=True, on_delete=models.CASCADE, related_name="data_acceptances")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    text = models.TextField()
+    accepted_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-accepted_at", "-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.user} for {self.team or self.edition}"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Case, Count, IntegerField, Prefetch, Q, QuerySet, Value, When
 from django.shortcuts import get_object_or_404
 
-from portal.challenges.models import Edition
-from portal.teams.models import Invitation, Membership, Team
+from portal.challenges.models import DataFile, Edition
+from portal.challenges.selectors import terms_of_data
+from portal.teams.models import DataAcceptance, Invitation, Membership, Team
 from portal.teams.rules import ACTIVE_STATES
 
 
@@ -77,6 +79,47 @@ def team_of(user: Any, edition: Edition) -> Team | None:
     is_over = Case(When(state__in=ACTIVE_STATES, then=Value(0)), default=Value(1), output_field=IntegerField())
     teams = Team.objects.filter(edition=edition, memberships__user=user).select_related("edition")
     return teams.order_by(is_over, "-created_at", "-pk").first()
+
+
+@dataclass(frozen=True)
+class DataAccess:
+    """What a person is to the data of an edition.
+
+    Attributes:
+        team: with which they take part; None for organizers and whoever has none.
+        may_accept: whether they may have the data once they accepted its terms.
+        acceptance: of the terms as they are now; None before.
+        terms: what is to be accepted.
+    """
+
+    team: Team | None
+    may_accept: bool
+    acceptance: DataAcceptance | None
+    terms: str
+
+    @property
+    def is_open(self) -> bool:
+        """Whether they may download."""
+        return self.acceptance is not None
+
+
+def data_access(user: Any, edition: Edition) -> DataAccess:
+    """Whether this person may download the data of an edition: organizers, and members of approved teams."""
+    terms, team = terms_of_data(edition), team_of(user, edition)
+    is_organizer = user.is_authenticated and edition.organizers.filter(pk=user.pk).exists()
+    takes_part = team is not None and team.state == Team.State.APPROVED
+    may_accept = edition.shares_data and edition.corpus_id is not None and (is_organizer or takes_part)
+    acceptance = None
+    if may_accept:
+        accepted = edition.data_acceptances.filter(user=user, team=team if takes_part else None)
+        acceptance = accepted.filter(text=terms).first()
+    return DataAccess(team if takes_part else None, may_accept, acceptance, terms)
+
+
+def data_files_for(user: Any, edition: Edition) -> QuerySet[DataFile]:
+    """The files of an edition that this person may download: all once they accepted the terms, else none."""
+    files = edition.data_files.select_related("data_set")
+    return files if data_access(user, edition).is_open else files.none()
 
 
 def list_own_teams(user: Any) -> QuerySet[Team]:

@@ -23,9 +23,9 @@ from portal.core import audit
 from portal.core.mail import NOT_SENT, absolute, render_mail
 from portal.jobs.services import NotPossible
 from portal.teams import rules
-from portal.teams.models import Invitation, Membership, Team
+from portal.teams.models import DataAcceptance, Invitation, Membership, Team
 from portal.teams.notifications import notify_organizers, notify_team
-from portal.teams.selectors import hash_secret, new_secret
+from portal.teams.selectors import data_access, hash_secret, new_secret
 
 FIELDS = ("name", "contact", "contact_email", "affiliation", "country", "is_academic")
 INVITATIONS_PER_DAY = 30
@@ -165,6 +165,28 @@ def release_members(*, team: Team, by: Any) -> Team:
     team.refresh_from_db(fields=["members_frozen_at"])
     audit.record("team.members_released", team, actor=by)
     return team
+
+
+@transaction.atomic
+def accept_data(*, edition: Edition, by: Any, now: datetime, text: str) -> DataAcceptance:
+    """Keep that a person accepted the terms of an edition's data; once for the same words.
+
+    Args:
+        text: the terms that the person read.
+
+    Raises:
+        NotPossible: this person may not have the data, or the terms have changed since.
+    """
+    access = data_access(by, lock_edition(edition))
+    if not access.may_accept:
+        raise NotPossible("The data is for members of approved teams and organizers, where the organizer shares it.")
+    if access.acceptance is not None:
+        return access.acceptance
+    if " ".join(text.split()) != " ".join(access.terms.split()):
+        raise NotPossible("The terms have changed since you read them. Read them again.")
+    kept = DataAcceptance.objects.create(edition=edition, team=access.team, user=by, text=access.terms, accepted_at=now)
+    audit.record("data.accepted", access.team or edition, actor=by, text=access.terms)
+    return kept
 
 
 def lock_edition(edition: Edition) -> Edition:

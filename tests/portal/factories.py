@@ -10,8 +10,11 @@ from itertools import count
 
 import numpy as np
 import soundfile
+from django.db.models import Count
 from django.utils import timezone
 
+from evaluation.protocols.evaluators import Evaluation
+from evaluation.protocols.making import Choices, SpeakerShare, SpeechSet, make_recipe, write_recipe
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, DataSet, Edition, Gender, Role, TrialList, Utterance
 from portal.core.storage import store_bytes
@@ -131,6 +134,24 @@ def make_edition(corpus=None, *, organizers=(), **fields):
     edition = Edition.objects.create(corpus=corpus, **defaults | fields)
     edition.organizers.set(organizers or [make_organizer()])
     return edition
+
+
+def recipe_of(corpus, by="portal", training=""):
+    """The text of a recipe that is made from a corpus of `make_corpus`, with four speakers or more.
+
+    Args:
+        training: as in the recipe; the corpus then has a training set.
+    """
+    evaluation = Evaluation(by, ("long-term-spectrum",), "", training) if by != "teams" else Evaluation()
+    sets = []
+    for one in corpus.data_sets.all():
+        counted = one.utterances.values_list("speaker__name", "speaker__gender").annotate(Count("pk")).order_by()
+        shares = tuple(SpeakerShare(*row) for row in sorted(counted))
+        lists = {"enrolment": f"{corpus.name}_enrolls"} if one.role == Role.TRIAL else {}
+        sets.append(SpeechSet(name=one.name, role=one.role, split=one.split, speakers=shares, **lists))
+    trials = tuple(one.name for one in sets if one.role == Role.TRIAL)
+    choices = Choices("own", "Our challenge", trials, utilities=("pitch_correlation",), evaluation=evaluation)
+    return write_recipe(make_recipe(sets, choices))
 
 
 def make_team(edition, *, owner=None, members=(), **fields):

@@ -43,6 +43,7 @@ WHOLE = {
     "studies:export-zip",
     "api:diff",
     "api:expected",
+    "api:expected-set",
 }
 OF_TRANSACTIONS = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
 STATES = "WHEN 7 THEN 'active' WHEN 8 THEN 'expired' WHEN 9 THEN 'technical'"
@@ -298,6 +299,7 @@ class GrownChallenge(Challenge):
         edition, corpus = self.edition, self.edition.corpus
         of_results = {"study": study.name, "scores": "raw", "figure": "violin-naturalness", "extension": "svg"}
         of_edition = {"edition": edition.name, "figure": "tradeoff-wer", "extension": "svg"}
+        of_edition |= {"file": "SHA256SUMS", "data_set": "tones_trials_f"}
         named |= {
             "": {"token": "nonsense", "secret": "nonsense"},
             "accounts": {"pk": 1},
@@ -315,7 +317,7 @@ class GrownChallenge(Challenge):
         found = {}
         for name, parts in patterns():
             namespace, _, last = name.rpartition(":")
-            known = named[kind_of(name)] | ({"edition": edition.name, **of_results} if namespace == "api" else {})
+            known = named[kind_of(name)] | ({**of_edition, **of_results} if namespace == "api" else {})
             known |= {"table": "trials" if last == "export-csv" else "summary"}
             known |= {"name": "teams"} if name == "docs:page" else {}
             if name not in OF_NOTHING:

@@ -146,6 +146,11 @@ MATRIX = {
     "editions:edit": FOR_NOBODY_HERE,
     "editions:copy": FOR_NOBODY_HERE,
     "editions:recipe": FOR_NOBODY_HERE,
+    # Of teams, waiting, declined and of other editions, before and after they accepted: editions/test_data.
+    "editions:data": FOR_NOBODY_HERE,
+    "editions:accept-data": (LOGIN, 405, 405, 405),
+    "editions:prepare-data": (LOGIN, 405, 405, 405),
+    "editions:data-file": FOR_NOBODY_HERE,
     "editions:teams": FOR_NOBODY_HERE,
     "editions:register": FOR_NOBODY_HERE,
     "editions:audit": FOR_NOBODY_HERE,
@@ -253,6 +258,11 @@ MATRIX = {
     "api:editions": OPEN,
     "api:edition": API_FOR_NOBODY_HERE,
     "api:expected": API_FOR_NOBODY_HERE,
+    "api:expected-set": API_FOR_NOBODY_HERE,
+    "api:requirements": API_FOR_NOBODY_HERE,
+    "api:data": API_FOR_NOBODY_HERE,
+    "api:accept-data": ONLY_POST,
+    "api:data-file": API_FOR_NOBODY_HERE,
     "api:edition-teams": API_FOR_NOBODY_HERE,
     "api:leaderboard": API_FOR_NOBODY_HERE,
     "api:publish-leaderboard": ONLY_POST,
@@ -336,6 +346,8 @@ POSTS = {
     "editions:edit": FOR_NOBODY_HERE,
     "editions:copy": FOR_NOBODY_HERE,
     "editions:register": FOR_NOBODY_HERE,
+    "editions:accept-data": FOR_NOBODY_HERE,
+    "editions:prepare-data": FOR_NOBODY_HERE,
     "studies:new": (LOGIN, 404, 422, 404),
     "studies:import": (LOGIN, 404, 422, 404),
     **dict.fromkeys(
@@ -400,6 +412,7 @@ POSTS = {
             "api:unfreeze-leaderboard",
             "api:live-policy",
             "api:copy-edition",
+            "api:accept-data",
             "api:edition-teams",
             "api:decide-team",
             "api:leave-team",
@@ -630,6 +643,7 @@ def _of_a_team() -> dict[str, list[object]]:
         if name.startswith(("editions:", "teams:")) and name not in {"editions:list", "editions:new"}
     }
     return arguments | {
+        "editions:data-file": ["little-edition", "tones_enrolls.zip"],
         "teams:revoke-invitation": [team.pk, invitation.pk],
         "teams:resend-invitation": [team.pk, invitation.pk],
         "teams:remove": [team.pk, team.memberships.get().pk],
@@ -680,6 +694,9 @@ def _of_the_api(submission: int, invitation: list[object], member: list[object])
         for name in (
             "edition",
             "expected",
+            "requirements",
+            "data",
+            "accept-data",
             "edition-teams",
             "leaderboard",
             "publish-leaderboard",
@@ -707,6 +724,8 @@ def _of_the_api(submission: int, invitation: list[object], member: list[object])
     found |= {f"api:{name}": ["b2"] for name in of_systems}
     study = Study.objects.get(edition__name="little-edition").name
     found |= {"api:study-results": [study], "api:study-table": [study, "raw", "summary"]}
+    found |= {"api:expected-set": ["little-edition", "tones_enrolls"]}
+    found |= {"api:data-file": ["little-edition", "tones_enrolls.zip"]}
     return found | {"api:revoke-invitation": invitation, "api:nothing": ["no/such/address"]}
 
 

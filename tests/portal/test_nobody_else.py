@@ -71,6 +71,11 @@ NOT_OF_ONE_TEAM = {
     "api:editions",
     "api:edition",
     "api:expected",
+    "api:expected-set",
+    "api:requirements",
+    "api:data",  # of approved teams that accepted the terms: tests/portal/editions/test_data
+    "api:accept-data",
+    "api:data-file",
     "api:edition-teams",
     "api:leaderboard",
     "api:publish-leaderboard",

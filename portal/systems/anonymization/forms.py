@@ -26,12 +26,11 @@ from anonymization.methods.contract import Anonymizer, MethodError, Option, Opti
 from anonymization.methods.registry import explain_missing, methods
 from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS
 from portal.challenges.models import Corpus, DataSet, Edition, Role
-from portal.challenges.selectors import DataSetRow, data_set_table, managed_editions_for
+from portal.challenges.selectors import DataSetRow, data_set_table, expected_sets, managed_editions_for
 from portal.core.fields import RadioField, RowField, RowsField, disable
 from portal.core.labels import extent
 from portal.jobs.models import Job
 from portal.submissions.models import System
-from portal.submissions.requirements import asks_for
 from portal.submissions.services import LONGEST_LABEL, baseline_problem
 from portal.systems.pages import measuring_per_second
 from portal.systems.services import start_baseline, start_edition_baseline
@@ -84,7 +83,8 @@ class Offer:
 
     def asked_by(self, edition: Edition) -> list[str]:
         """The data sets of an edition's lists."""
-        return [row.data_set.name for row in self.rows if asks_for(edition, row.data_set)]
+        asked = {one.name for one in expected_sets(edition)}
+        return [row.data_set.name for row in self.rows if row.data_set.name in asked]
 
     def cost_of(self, method: str) -> float | None:
         """Seconds that anonymising and measuring a second of speech take; None where nothing tells one of the two."""

@@ -160,7 +160,7 @@ def test_every_address_is_described():
     for resolver in get_resolver().url_patterns:
         if str(resolver.pattern).startswith("api/"):
             found |= {f"/{resolver.pattern}{one.pattern}" for one in resolver.url_patterns}
-    names = {"<slug:": "{", "<int:": "{", "<uuid:": "{", ">": "}", "{pk}": "{id}"}
+    names = {"<slug:": "{", "<str:": "{", "<int:": "{", "<uuid:": "{", ">": "}", "{pk}": "{id}"}
     for before, after in names.items():
         found = {address.replace(before, after) for address in found}
     [nothing] = {address for address in found if "rest" in address}

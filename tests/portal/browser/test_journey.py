@@ -238,7 +238,7 @@ def read_results(page, look, portal):
 
 def publish(page, look, portal):
     page.goto(EDITION)
-    page.get_by_role("link", name="Leaderboard (not published)").click()
+    page.get_by_label("Edition").get_by_role("link", name="Leaderboard").click()
     page.get_by_text("preview, not published").wait_for()
     look(page, "board-preview")
     page.get_by_role("link", name="Policy").click()

@@ -27,6 +27,7 @@ PAGES = {
     "editions:list": OPEN,
     "editions:detail": OPEN,
     "editions:recipe": OPEN,
+    "editions:data": OPEN,  # what there is, and what one has to do; the files: editions/test_data
     "editions:new": (LOGIN, 404, 404, 200, 404, 404, 404, 200),
     "editions:edit": ORGANIZER,
     "editions:copy": ORGANIZER,

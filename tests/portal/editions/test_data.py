@@ -1,0 +1,237 @@
+"""The page “Data” and its files: who gets what, the terms, what the files hold, and downloads that go on."""
+
+import hashlib
+import io
+import zipfile
+
+import pytest
+from django.core.files.storage import default_storage
+from django.test import Client
+from django.urls import reverse
+
+from portal.challenges.models import DataFile, Edition
+from portal.challenges.services import change_edition, prepare_data_files
+from portal.core.models import AuditEvent
+from portal.core.storage import load_audio
+from portal.jobs.models import Job, State
+from portal.jobs.runner import execute
+from portal.teams.models import DataAcceptance, Team
+from speech.audio.files import read_pcm16
+from tests.portal.api.calls import Api
+from tests.portal.factories import (
+    make_corpus,
+    make_edition,
+    make_operator,
+    make_organizer,
+    make_team,
+    make_user,
+    recipe_of,
+)
+
+pytestmark = pytest.mark.django_db
+TERMS = "Licence of the corpus tones: CC BY 4.0"
+
+
+def make_files(edition):
+    """What the job of the files makes; it runs here."""
+    prepare_data_files(edition=edition)
+    job = Job.objects.get(kind="data-files", edition=edition.name, state=State.WAITING)
+    assert execute(job.pk).state == State.SUCCEEDED
+
+
+@pytest.fixture
+def edition():
+    made = make_edition(make_corpus(licence="CC BY 4.0"), name="vpc", shares_data=True, organizers=[make_organizer()])
+    make_files(made)
+    return made
+
+
+def logged_in(person):
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def page(edition):
+    return reverse("editions:data", args=[edition.name])
+
+
+def address(edition, name="tones_enrolls.zip"):
+    return reverse("editions:data-file", args=[edition.name, name])
+
+
+def accept(client, edition, terms=TERMS):
+    return client.post(reverse("editions:accept-data", args=[edition.name]), {"terms": terms}, follow=True)
+
+
+def member_of(edition, **fields):
+    team = make_team(edition, **fields)
+    return logged_in(team.memberships.get().user), team
+
+
+def body(response):
+    return b"".join(response.streaming_content)
+
+
+# Who gets what -------------------------------------------------------------------------------------
+def everybody(edition):
+    """People by what they are, the members of approved teams and organizers last."""
+    other = make_edition(edition.corpus, name="other", shares_data=True)
+    people = {
+        "visitor": Client(),
+        "member of no team": logged_in(make_user()),
+        "operator": logged_in(make_operator()),
+        "other organizer": logged_in(make_organizer()),
+        "team of another edition": member_of(other)[0],
+    }
+    states = (Team.State.WAITING, Team.State.DECLINED, Team.State.WITHDRAWN)
+    people |= {state: member_of(edition, state=state)[0] for state in states}
+    return people, {"team": member_of(edition)[0], "organizer": logged_in(edition.organizers.get())}
+
+
+def test_files_are_for_approved_teams_and_organizers_that_accepted_the_terms(edition):
+    kept_out, let_in = everybody(edition)
+    api = [reverse("api:data", args=["vpc"]), reverse("api:data-file", args=["vpc", "tones_enrolls.zip"])]
+    sums = address(edition, "SHA256SUMS")
+    for who, client in kept_out.items():
+        assert accept(client, edition).status_code in (200, 404), who
+        statuses = {client.get(one).status_code for one in (address(edition), sums, *api)}
+        assert statuses <= ({302, 401} if who == "visitor" else {404}), who
+        assert "tones_enrolls.zip" not in client.get(page(edition)).content.decode(), who
+    assert not DataAcceptance.objects.exists()
+    for who, client in let_in.items():
+        assert {client.get(one).status_code for one in (address(edition), sums, api[1])} == {404}, who
+        told = client.get(api[0]).json()
+        assert (told["accepted_at"], told["files"], told["terms"]) == (None, [], TERMS)
+        accept(client, edition)
+        assert {client.get(one).status_code for one in (address(edition), sums, *api)} == {200}, who
+        assert "tones_enrolls.zip" in client.get(page(edition)).content.decode(), who
+
+
+def test_team_that_is_no_longer_approved_gets_nothing_more(edition):
+    client, team = member_of(edition)
+    accept(client, edition)
+    assert client.get(address(edition)).status_code == 200
+    Team.objects.filter(pk=team.pk).update(state=Team.State.DECLINED)
+    assert client.get(address(edition)).status_code == 404
+
+
+def test_edition_that_gives_no_speech_says_so_to_its_teams(edition):
+    client, _ = member_of(edition)
+    accept(client, edition)
+    Edition.objects.update(shares_data=False)
+    assert client.get(address(edition)).status_code == 404
+    assert "No speech is given here" in client.get(page(edition)).content.decode()
+    told = client.get(reverse("api:data", args=["vpc"])).json()
+    assert (told["is_shared"], told["files"]) == (False, [])
+
+
+# The terms -----------------------------------------------------------------------------------------
+def test_acceptance_is_kept_with_words_time_person_and_team_once(edition):
+    client, team = member_of(edition)
+    for _ in range(2):
+        accept(client, edition)
+    kept = DataAcceptance.objects.get()
+    assert (kept.team, kept.user, kept.text) == (team, team.memberships.get().user, TERMS)
+    assert kept.accepted_at is not None
+    assert AuditEvent.objects.get(action="data.accepted").data == {"text": kept.text}
+
+
+def test_other_terms_are_accepted_anew_and_never_unread(edition):
+    client, _ = member_of(edition)
+    accept(client, edition)
+    change_edition(edition=edition, by=None, data_terms="Delete the speech\nafter the challenge.")
+    assert client.get(address(edition)).status_code == 404
+    assert "The terms have changed" in accept(client, edition).content.decode()
+    shown = client.get(page(edition)).context["access"].terms
+    assert shown == f"{TERMS}\n\nDelete the speech\nafter the challenge."
+    accept(client, edition, shown.replace("\n", "\r\n"))  # as browsers send it
+    assert client.get(address(edition)).status_code == 200
+    assert DataAcceptance.objects.count() == 2
+
+
+def test_terms_are_accepted_by_token_too(edition):
+    _, team = member_of(edition)
+    owner = team.memberships.get().user
+    answers = {
+        scope: Api(owner, [scope]).post("editions/vpc/data/accept", {"terms": TERMS}) for scope in ("read", "submit")
+    }
+    assert answers["read"].status_code == 403
+    first = [file["name"] for file in answers["submit"].json()["files"]][:2]
+    assert first == ["tones_enrolls-expected.csv", "tones_enrolls-kaldi.zip"]
+
+
+# The files -----------------------------------------------------------------------------------------
+def test_files_hold_what_the_page_says(edition):
+    client, _ = member_of(edition)
+    accept(client, edition)
+    listed = client.get(reverse("api:data", args=["vpc"])).json()["files"]
+    assert len(listed) == 3 * 3 + 2
+    content = {one["name"]: body(client.get(one["url"])) for one in listed}
+    assert {one["name"]: (one["bytes"], one["sha256"]) for one in listed} == {
+        name: (len(data), hashlib.sha256(data).hexdigest()) for name, data in content.items()
+    }
+    sums = client.get(address(edition, "SHA256SUMS")).content.decode().splitlines()
+    assert sums == [f"{one['sha256']}  {one['name']}" for one in listed]
+    with zipfile.ZipFile(io.BytesIO(content["tones_trials_f.zip"])) as archive:
+        assert archive.testzip() is None
+        for utterance in edition.corpus.data_sets.get(name="tones_trials_f").utterances.all():
+            samples, _ = read_pcm16(io.BytesIO(archive.read(f"tones_trials_f/wav/{utterance.name}.flac")))
+            assert (samples == load_audio(utterance.audio)[0]).all()
+    with zipfile.ZipFile(io.BytesIO(content["tones_trials_f-kaldi.zip"])) as archive:
+        lists = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert lists == {
+        "tones_trials_f/wav.scp": "".join(f"tones-s0-00{n} tones_trials_f/wav/tones-s0-00{n}.flac\n" for n in (2, 3)),
+        "tones_trials_f/utt2spk": "tones-s0-002 tones-s0\ntones-s0-003 tones-s0\n",
+        "tones_trials_f/spk2gender": "tones-s0 f\n",
+        "tones_trials_f/text": "tones-s0-002 SENTENCE 2 OF SPEAKER 0\ntones-s0-003 SENTENCE 3 OF SPEAKER 0\n",
+        "tones_trials_f/trials": "tones-s0 tones-s0-002 target\ntones-s0 tones-s0-003 target\n",
+    }
+    assert content["tones_trials_f-trials.txt"].decode() == lists["tones_trials_f/trials"]
+    assert content["tones_trials_f-expected.csv"].decode().splitlines() == [
+        "utterance,samples,rate_hz",
+        "tones-s0-002,9600,16000",
+        "tones-s0-003,9600,16000",
+    ]
+    with zipfile.ZipFile(io.BytesIO(content["tones_enrolls-kaldi.zip"])) as archive:
+        assert archive.read("tones_enrolls/enrolls").decode().split()[0] == "tones-s0-000"
+
+
+def test_download_goes_on_and_never_mixes_two_files(edition):
+    client, _ = member_of(edition)
+    accept(client, edition)
+    whole = client.get(address(edition))
+    data, etag = body(whole), whole["ETag"]
+    assert (whole["Accept-Ranges"], whole["Content-Disposition"]) == (
+        "bytes",
+        'attachment; filename="tones_enrolls.zip"',
+    )
+    for start in (1, len(data) // 2, len(data) - 1):
+        rest = client.get(address(edition), headers={"Range": f"bytes={start}-", "If-Range": etag})
+        assert (rest.status_code, body(rest)) == (206, data[start:])
+    other = client.get(address(edition), headers={"Range": "bytes=5-", "If-Range": '"of another"'})
+    assert (other.status_code, body(other)) == (200, data)
+    head = client.head(address(edition))
+    assert (head["Content-Length"], body(head)) == (str(len(data)), b"")
+
+
+def test_files_follow_the_edition_and_the_recordings(edition):
+    before = {file.name: file.sha256 for file in edition.data_files.all()}
+    make_files(edition)
+    assert {file.name: file.sha256 for file in edition.data_files.all()} == before
+    change_edition(edition=edition, by=None, shares_data=False)
+    assert not Job.objects.filter(state=State.WAITING).exists()
+    change_edition(edition=edition, by=None, shares_data=True)
+    assert Job.objects.filter(state=State.WAITING, kind="data-files").count() == 1
+    assert prepare_data_files(edition=edition) is None  # one waits
+
+
+@pytest.mark.parametrize(("by", "has_words"), [("teams", True), ("portal", False)])
+def test_words_of_the_test_stay_here_where_the_portal_evaluates(by, has_words):
+    corpus = make_corpus(speakers=4)
+    corpus.data_sets.update(split="test")
+    edition = make_edition(corpus, recipe_text=recipe_of(corpus, by), shares_data=True)
+    make_files(edition)
+    with default_storage.open(DataFile.objects.get(name="tones_trials_f-kaldi.zip").key) as file:
+        names = zipfile.ZipFile(file).namelist()
+    assert ("tones_trials_f/text" in names, "tones_trials_f/utt2spk" in names) == (has_words, True)
