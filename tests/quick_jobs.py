@@ -8,6 +8,7 @@ from evaluation.app.measures import services as measures
 from evaluation.app.runs import services
 from evaluation.figures import det, similarity
 from evaluation.scoring import sources
+from portal.leaderboard import figures
 
 
 @pytest.fixture
@@ -21,6 +22,13 @@ def quick_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         return
     for module, name in ((similarity, "draw_similarity"), (det, "draw_det"), (measures, "pitch_histogram")):
         monkeypatch.setattr(module, name, lambda *_, **__: b"<svg/>")
+
+
+@pytest.fixture(autouse=True)
+def pages_without_drawings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leaderboard's page draws its figure, which no test waits for but those whose name says that it is drawn."""
+    if "drawn" not in request.node.name:
+        monkeypatch.setattr(figures, "draws_in_pages", False)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ asks. Texts are at least `SMALL` points high, so that they stay readable when a 
 from __future__ import annotations
 
 import io
+import json
 import re
 import threading
 import tomllib
@@ -41,8 +42,15 @@ DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (7, 2, 1.5, 2), (1.5, 1.5))
 LIMIT_DASHES = (4, 3)
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
+ElementTree.register_namespace("", _SVG)  # of any process that reads or writes one
+ElementTree.register_namespace("xlink", _XLINK)
 _PLACES = re.compile(rb' (?:d|x|y)="[^"]*"')
 _DECIMALS = re.compile(rb"(\.\d\d)\d+")
+_MARK = "mark:"
+FIGURE_COLOURS = (
+    *(f"--figure-{name}" for name in ("ink", "muted", "line", "grid", "warning")),
+    *(f"--figure-series-{number}" for number in range(1, 5)),
+)
 _COLOURS = re.compile(rb'(?<=fill="|roke=")#[0-9a-f]{6}(?=")')
 
 # matplotlib's settings belong to the whole process: one figure at a time.
@@ -156,6 +164,47 @@ def make_figure(plot: Plot, theme: Theme = "light") -> Figure:
     """A figure as an object of matplotlib, to go on with by its own means."""
     with drawing(theme) as palette:
         return _lay_out(plot, palette, "")
+
+
+def mark_artist(artist: Artist, words: str, link: str = "") -> None:
+    """What an SVG tells of an artist when somebody hovers over it, and where a click on it leads."""
+    if words or link:
+        artist.set_gid(_MARK + json.dumps([words, link]))
+
+
+def place_systems(labels: Iterable[str]) -> dict[str, int]:
+    """The place of each system among colours, markers and dashes, by the order of the labels: one in every figure."""
+    return {label: place for place, label in enumerate(sorted(set(labels)))}
+
+
+def for_page(svg: bytes, name: str, words: str) -> str:
+    """An SVG in the light palette as a part of a page, whose style sheet gives the colours of its theme.
+
+    Links inside of it lead somewhere, which those of an image do not. It holds no script and no style.
+
+    Args:
+        name: begins its ids, so that two figures in a page do not clash.
+        words: what it shows, for those who cannot see it.
+    """
+    root = ElementTree.fromstring(svg)  # noqa: S314 (drawn here and kept in our own storage)
+    colours = dict(zip(_flatten(PALETTES["light"]), FIGURE_COLOURS, strict=True))
+    for element in root.iter():
+        for key, value in list(element.attrib.items()):
+            if key == "id":
+                element.set(key, f"{name}-{value}")
+            elif key in (f"{{{_XLINK}}}href", "href") and value.startswith("#"):
+                element.set(key, f"#{name}-{value[1:]}")
+            elif value.startswith("url(#"):
+                element.set(key, f"url(#{name}-{value[5:]}")
+            elif value in colours:
+                element.set(key, f"var({colours[value]})")
+    for child in list(root):
+        if child.tag in (f"{{{_SVG}}}title", f"{{{_SVG}}}desc"):  # a tooltip over everything would hide the others
+            root.remove(child)
+    for key in ("width", "height", "version"):
+        root.attrib.pop(key, None)
+    root.attrib |= {"role": "group", "aria-label": words, "class": "drawn"}
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 def darken(svg: bytes) -> bytes:
@@ -273,17 +322,33 @@ def _glyphs_only() -> Iterator[None]:
         subset.load_font = load_font
 
 
+def _tell(group: ElementTree.Element, name: str) -> None:
+    """Words and link of an artist that `mark_artist` marked."""
+    if not name.startswith(_MARK):
+        return
+    words, link = json.loads(name.removeprefix(_MARK))
+    if link:
+        inner = ElementTree.Element(f"{{{_SVG}}}a", {"href": link, "aria-label": words})
+        inner.extend(list(group))
+        for child in list(group):
+            group.remove(child)
+        group.append(inner)
+        group = inner
+    told = ElementTree.Element(f"{{{_SVG}}}title")
+    told.text = words
+    group.insert(0, told)
+
+
 def _without_styles(svg: bytes, *, title: str, description: str) -> bytes:
     """matplotlib's SVG with attributes in place of styles, and with a name for screen readers."""
-    ElementTree.register_namespace("", _SVG)
-    ElementTree.register_namespace("xlink", _XLINK)
     root = ElementTree.fromstring(svg)  # noqa: S314 (matplotlib wrote it a moment ago)
     for element in list(root.iter()):
         for child in list(element):
             if child.tag == f"{{{_SVG}}}style" or child.tag.endswith("}metadata"):
                 element.remove(child)
         if element.tag == f"{{{_SVG}}}g":
-            element.attrib.pop("id", None)  # nothing refers to it; two figures in a page would clash
+            # Nothing refers to it, and two figures in a page would clash.
+            _tell(element, element.attrib.pop("id", ""))
         for declaration in filter(None, element.attrib.pop("style", "").split(";")):
             name, value = (part.strip() for part in declaration.split(":", 1))
             element.set(name, "sans-serif" if name == "font-family" else value)

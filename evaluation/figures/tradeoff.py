@@ -14,21 +14,31 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from common.errors import MetricInputError
-from evaluation.figures.style import MARKERS, ImageFormat, Look, Palette, Size, Theme, draw_limit, draw_plot
+from evaluation.figures.names import Box, place_names
+from evaluation.figures.style import (
+    MARKERS,
+    TEXT,
+    ImageFormat,
+    Look,
+    Palette,
+    Size,
+    Theme,
+    draw_limit,
+    draw_plot,
+    mark_artist,
+    place_systems,
+)
 from evaluation.metrics.catalogue import WER, Direction, Metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.transforms import Bbox
 
 Kind = Literal["original", "baseline", "system", "published"]
-WIDTH_INCHES, HEIGHT_INCHES = 5.6, 4.0
+WIDTH_INCHES, HEIGHT_INCHES = 5.4, 4.4
 NARROW_INCHES, NARROW_HEIGHT_INCHES = 3.6, 4.4
-MANY_POINTS, MANY_WIDER = 8, 1.2
-# Of a point, the first one preferred.
-_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))
-_KINDS: tuple[Kind, ...] = ("original", "baseline", "system", "published")
+MANY_POINTS, MANY_HIGHER = 8, 1.2
+_KINDS: tuple[Kind, ...] = ("system", "original", "baseline", "published")  # what is drawn last, first
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +50,11 @@ class SystemPoint:
         eer: average equal error rate, in per cent; higher is more private.
         utility: average of the utility metric in its unit, such as the word error rate in per cent.
         kind: ``original`` (unprotected speech), ``baseline``, ``system``, or ``published`` by others and not measured.
-        team: systems of one team have one colour and one marker.
+        team: whose it is, for its words.
         rank: within the condition of interest, written into the point; None for none.
         eer_interval, utility_interval: limits, drawn as thin lines; None for none.
+        words: what hovering over it tells; empty for nothing.
+        link: where it leads in an SVG; empty for nowhere.
     """
 
     name: str
@@ -53,6 +65,8 @@ class SystemPoint:
     rank: int | None = None
     eer_interval: tuple[float, float] | None = None
     utility_interval: tuple[float, float] | None = None
+    words: str = ""
+    link: str = ""
 
 
 def draw_tradeoff(
@@ -85,10 +99,10 @@ def draw_tradeoff(
 
 def size_of(points: int, *, narrow: bool = False) -> Size:
     """Of a figure with so many points."""
-    wider = MANY_WIDER if points > MANY_POINTS else 1.0
+    higher = MANY_HIGHER if points > MANY_POINTS else 1.0
     if narrow:
-        return Size(NARROW_INCHES, NARROW_HEIGHT_INCHES * wider)
-    return Size(WIDTH_INCHES * wider, HEIGHT_INCHES * wider)
+        return Size(NARROW_INCHES, NARROW_HEIGHT_INCHES * higher)
+    return Size(WIDTH_INCHES, HEIGHT_INCHES * higher)
 
 
 def describe(points: Iterable[SystemPoint], minimum_eers: Sequence[float] = (), metric: Metric = WER) -> str:
@@ -129,9 +143,9 @@ class _TradeoffPlot:
     def paint(self, figure: Figure, palette: Palette) -> None:
         axes = figure.subplots()
         self._draw_axes(axes, palette)
-        teams = list(dict.fromkeys(point.team or point.name for point in self.points if point.kind == "system"))
-        for point in self.points:
-            _draw_point(axes, point, teams, palette)
+        looks = place_systems(point.name for point in self.points if point.kind == "system")
+        for point in sorted(self.points, key=lambda one: _KINDS.index(one.kind), reverse=True):
+            _draw_point(axes, point, looks.get(point.name, 0), palette)
         if engine := figure.get_layout_engine():
             engine.execute(figure)  # names are placed by what they would cover
         _name_points(axes, self.points, palette)
@@ -154,8 +168,7 @@ class _TradeoffPlot:
         axes.set_ylabel(f"Utility: {metric.label}{unit}{gap}({side} is better)")
 
 
-def _draw_point(axes: Axes, point: SystemPoint, teams: Sequence[str], palette: Palette) -> None:
-    place = teams.index(point.team or point.name) if point.kind == "system" else 0
+def _draw_point(axes: Axes, point: SystemPoint, place: int, palette: Palette) -> None:
     faces = {"original": palette.ink, "baseline": palette.line, "published": "none"}
     faces["system"] = palette.series[place % len(palette.series)]
     thin: Look = {"color": palette.muted, "linewidth": 0.9, "zorder": 2}
@@ -163,52 +176,51 @@ def _draw_point(axes: Axes, point: SystemPoint, teams: Sequence[str], palette: P
         axes.plot(point.eer_interval, [point.utility] * 2, **thin)
     if point.utility_interval:
         axes.plot([point.eer] * 2, point.utility_interval, **thin)
-    look: Look = {"marker": MARKERS[place % 6], "markersize": 13 if point.rank is not None else 10}
+    look: Look = {
+        "linestyle": "none",
+        "marker": MARKERS[place % len(MARKERS)],
+        "markersize": 13 if point.rank is not None else 10,
+    }
     look |= {"markerfacecolor": faces[point.kind], "markeredgewidth": 0.9}
     look["markeredgecolor"] = palette.muted if point.kind == "published" else palette.ink
-    axes.plot([point.eer], [point.utility], zorder=3, clip_on=False, **look)
+    [drawn] = axes.plot([point.eer], [point.utility], zorder=3, clip_on=False, **look)
+    mark_artist(drawn, point.words, point.link)
     if point.rank is not None:
         text: Look = {"ha": "center", "va": "center_baseline", "fontsize": 8.5, "fontweight": "bold"}
         axes.text(point.eer, point.utility, str(point.rank), color=_readable_on(faces[point.kind]), zorder=5, **text)
 
 
 def _name_points(axes: Axes, points: Sequence[SystemPoint], palette: Palette) -> None:
-    """Each name beside its point, on the side where it covers least."""
-    from matplotlib.transforms import Bbox
-
+    """Each name near its point, none on another; a line leads to one that had to go further."""
     dot = axes.figure.dpi / 72
-    taken = []
+    places = [(float(x), float(y)) for x, y in axes.transData.transform([(one.eer, one.utility) for one in points])]
+    taken: list[Box] = [(x - 6 * dot, y - 6 * dot, x + 6 * dot, y + 6 * dot) for x, y in places]
     for point in points:
-        along = [(eer, point.utility) for eer in point.eer_interval or ()]
-        upwards = [(point.eer, utility) for utility in point.utility_interval or ()]
-        for corners, padding in (([(point.eer, point.utility)], 7 * dot), (along, dot), (upwards, dot)):
-            if corners:
-                boxes = [Bbox([corner, corner]) for corner in axes.transData.transform(corners)]
-                taken.append(Bbox.null().union(boxes).padded(padding))
+        for ends in (
+            [(eer, point.utility) for eer in point.eer_interval or ()],
+            [(point.eer, utility) for utility in point.utility_interval or ()],
+        ):
+            if ends:
+                (left, bottom), (right, top) = axes.transData.transform(ends)
+                taken.append((left - dot, bottom - dot, right + dot, top + dot))
+    sizes = []
     for point in points:
-        probe = axes.text(0, 0, point.name, fontsize=9.5)
+        probe = axes.text(0, 0, point.name, fontsize=TEXT)
         extent = probe.get_window_extent()
         probe.remove()
-        x, y = axes.transData.transform((point.eer, point.utility))
-        sides = {}
-        for across, up in _SIDES:
-            middle = x + across * (9 * dot + extent.width / 2), y + up * (9 * dot + extent.height / 2)
-            lower = middle[0] - extent.width / 2, middle[1] - extent.height / 2
-            sides[across, up] = Bbox.from_bounds(*lower, extent.width, extent.height)
-        across, up = best = min(sides, key=lambda side: _measure_cover(sides[side], taken, axes.bbox))
-        taken.append(sides[best])
-        arrow = {"arrowstyle": "-", "color": palette.muted, "linewidth": 0.7, "shrinkA": 0, "shrinkB": 4}
-        look: Look = {"textcoords": "offset points", "xytext": (9 * across, 9 * up), "fontsize": 9.5, "zorder": 4}
-        look |= {"ha": ("center", "left", "right")[across], "va": ("center", "bottom", "top")[up]}
-        look |= {"arrowprops": arrow if across and up else None, "in_layout": False}
-        axes.annotate(point.name, (point.eer, point.utility), **look)
-
-
-def _measure_cover(box: Bbox, others: Sequence[Bbox], inside: Bbox) -> float:
-    """How much of other boxes, and of what lies outside of the axes, a box covers."""
-    overlaps = [box.intersection(box, other) for other in [*others, inside]]
-    areas = [one.width * one.height if one else 0.0 for one in overlaps]
-    return sum(areas[:-1]) + 10 * (box.width * box.height - areas[-1])
+        sizes.append((extent.width + 2 * dot, extent.height))
+    frame = axes.bbox
+    boxes = place_names(places, sizes, 9 * dot, taken, (frame.x0, frame.y0, frame.x1, frame.y1))
+    for point, (x, y), box in zip(points, places, boxes, strict=True):
+        middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+        look: Look = {"textcoords": "offset points", "fontsize": TEXT, "zorder": 4, "in_layout": False}
+        look |= {"ha": "center", "va": "center", "xytext": ((middle[0] - x) / dot, (middle[1] - y) / dot)}
+        look["color"] = palette.muted if point.kind == "published" else palette.ink
+        away = max(box[0] - x, x - box[2], box[1] - y, y - box[3])
+        if away > 12 * dot:
+            look["arrowprops"] = {"arrowstyle": "-", "color": palette.muted, "linewidth": 0.6, "shrinkB": 5}
+        name = axes.annotate(point.name, (point.eer, point.utility), **look)
+        mark_artist(name, point.words, point.link)
 
 
 def _readable_on(colour: str) -> str:

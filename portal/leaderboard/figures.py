@@ -8,34 +8,40 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from django.core.files.storage import default_storage
 from django.http import Http404
+from django.urls import reverse
 
 from evaluation.figures import tradeoff
 from evaluation.figures.bars import SystemBar, size_of_system_bars
 from evaluation.figures.described import describe_bars, describe_tradeoff
-from evaluation.figures.style import ImageFormat, Size, Theme
+from evaluation.figures.style import ImageFormat, Size, Theme, for_page
 from evaluation.figures.tradeoff import SystemPoint
 from evaluation.metrics.averages import check_gate
 from evaluation.protocols.published import PublishedSystem
 from evaluation.protocols.ranking.rankings import Entry
 from evaluation.protocols.recipes import Gate
-from portal.core.drawing import Draughtsman
+from portal.core.drawing import Draughtsman, DrawingError
+from portal.core.labels import decimals
 from portal.core.storage import replace_named
 from portal.leaderboard.selectors import Leaderboard, ShownAverage, list_published
 
 FORMATS: dict[str, ImageFormat] = {"svg": "svg", "png": "png", "pdf": "pdf"}
 THEMES: dict[str, Theme] = {"light": "light", "dark": "dark"}
 NARROW = "narrow"
+PUBLISHED = "published, not measured here"
 SHAPES = ("", NARROW)
 DRAWING_S = 60
 # Visitors of a new leaderboard wait here: together they ask for more figures than may wait for the draughtsman, and for
 # the same ones.
 _one_at_a_time = threading.Lock()
+# Tests that look at no figure need not wait for one.
+draws_in_pages = True
 _draughtsman = Draughtsman("evaluation.figures.described", draws_within_s=DRAWING_S)
 
 
@@ -56,12 +62,15 @@ class Drawing:
             return tradeoff.size_of(len(self.points), narrow=narrow)
         return size_of_system_bars(len(self.bars))
 
-    def description(self, image_format: ImageFormat = "svg", theme: Theme = "light", *, narrow: bool = False) -> str:
-        """All of it, as the process that draws it reads it."""
+    def description(
+        self, image_format: ImageFormat = "svg", theme: Theme = "light", *, narrow: bool = False, linked: bool = False
+    ) -> str:
+        """All of it, as the process that draws it reads it. `linked`: whether its points lead somewhere."""
         look: dict[str, Any] = {"metric": self.column.key, "estimator": self.column.estimator}
         look |= {"theme": theme, "image_format": image_format}
         if self.points:
-            return describe_tradeoff(self.points, minimum_eers=self.limits, narrow=narrow, **look)
+            points = self.points if linked else tuple(replace(point, link="") for point in self.points)
+            return describe_tradeoff(points, minimum_eers=self.limits, narrow=narrow, **look)
         return describe_bars(self.bars, minimum=self.minimum, **look)
 
 
@@ -100,13 +109,42 @@ def figure_file(
     if drawing is None or extension not in FORMATS or theme not in THEMES or shape not in SHAPES:
         raise Http404
     description = drawing.description(FORMATS[extension], THEMES[theme], narrow=shape == NARROW)
-    key = figure_key(description, extension)
+    return _keep(figure_key(description, extension), lambda: _drawn(description))
+
+
+def drawn_in_page(drawing: Drawing, words: str) -> dict[str, str]:
+    """The trade-off as parts of a page, ``wide`` and ``narrow``: SVG whose points tell and lead on.
+
+    Nothing where it cannot be drawn just now, so that the page shows it as an image, which may be asked for again.
+
+    Args:
+        words: what it shows, for those who cannot see it.
+    """
+    if not draws_in_pages:
+        return {}
+    found = {}
+    try:
+        for name, narrow in (("wide", False), ("narrow", True)):
+            description = drawing.description(narrow=narrow, linked=True)
+            make = partial(_page_part, description, f"{drawing.slug}-{name}", words)
+            found[name] = _keep(figure_key(description + words, "page.svg"), make).decode()
+    except DrawingError:
+        return {}
+    return found
+
+
+def _page_part(description: str, name: str, words: str) -> bytes:
+    return for_page(_drawn(description), name, words).encode()
+
+
+def _keep(key: str, make: Callable[[], bytes]) -> bytes:
+    """A kept file, made when it is first asked for."""
     if not default_storage.exists(key):
         with _one_at_a_time:
             if not default_storage.exists(key):
-                replace_named(key, _drawn(description))
+                replace_named(key, make())
     with default_storage.open(key) as file:
-        return file.read()
+        return bytes(file.read())
 
 
 def figure_key(description: str, extension: str) -> str:
@@ -125,6 +163,8 @@ def _points(leaderboard: Leaderboard, column: ShownAverage) -> list[SystemPoint]
             team=entry.team,
             eer_interval=entry.privacy.interval,
             utility_interval=utility.interval,
+            words=_point_words(entry.label, entry.team_name, entry.privacy.value, utility.value, column),
+            link="" if entry.kind == "original" else reverse("systems:detail", args=[entry.key]),
         )
         for entry in leaderboard.entries
         if entry.key not in unrankable and entry.privacy and (utility := entry.utilities.get(column.key))
@@ -136,9 +176,23 @@ def _published_points(
 ) -> list[SystemPoint]:
     privacy = leaderboard.policy.privacy.metric
     return [
-        SystemPoint(name=one.name, eer=one.averages[privacy], utility=one.averages[column.key], kind="published")
+        SystemPoint(
+            name=one.name,
+            eer=one.averages[privacy],
+            utility=one.averages[column.key],
+            kind="published",
+            words=_point_words(one.name, PUBLISHED, one.averages[privacy], one.averages[column.key], column),
+            link="#published",
+        )
         for one in published
     ]
+
+
+def _point_words(label: str, of: str, eer: float, utility: float, column: ShownAverage) -> str:
+    """Such as ``T01-p1 (Alder): EER 22.5 %, WER 8.3 %``."""
+    unit = f" {column.metric.unit}" if column.metric.unit else ""
+    numbers = f"EER {decimals(eer, 1)} %, {column.metric.label} {decimals(utility, 1)}{unit}"
+    return f"{label}{f' ({of})' if of else ''}: {numbers}"
 
 
 def _bars(leaderboard: Leaderboard, column: ShownAverage, one: Gate | None) -> list[SystemBar]:

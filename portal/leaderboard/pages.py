@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.safestring import mark_safe
 
 from common.tables import Table, number_table
 from evaluation.app.runs.context import track_of
@@ -15,7 +16,7 @@ from evaluation.metrics.catalogue import Direction
 from evaluation.protocols.published import AVERAGE_TEST, is_as_shipped, load_published
 from evaluation.protocols.ranking.policy import policy_in_words
 from portal.core.labels import decimals
-from portal.leaderboard.figures import NARROW, Drawing, figure_key, list_drawings
+from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key, list_drawings
 from portal.leaderboard.selectors import Leaderboard, ShownAverage, list_published
 from portal.leaderboard.tables import (
     DIGITS,
@@ -107,6 +108,7 @@ def _figure(leaderboard: Leaderboard, drawing: Drawing, choice: Choice) -> dict[
 
     words = _tradeoff(leaderboard, drawing) if drawing.points else _bars(drawing)
     if drawing.points:
+        words["drawn"] = {name: mark_safe(svg) for name, svg in drawn_in_page(drawing, words["alt"]).items()}  # noqa: S308
         words["narrow"] = {
             "size": drawing.size(narrow=True),
             "image": address("svg", shape=NARROW),

@@ -21,12 +21,12 @@ from evaluation.protocols.published import PublishedNumber, PublishedSystem
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
 from evaluation.protocols.ranking.rankings import Entry, Measured, Miss, Place, RankingTable, Row
 from portal.core.labels import decimals
+from portal.leaderboard.figures import PUBLISHED
 from portal.leaderboard.selectors import Leaderboard, ShownAverage
 
 DIGITS = 3  # of averages without an interval, as the official scripts print them
 ANCHOR = "ranking"
 HIDE = "hide"
-PUBLISHED = "published, not measured here"
 REFERENCES = {"baseline": "baseline", "original": "original"}
 
 

@@ -65,26 +65,23 @@ def texts(page, selector):
     return [text.strip() for text in page.locator(selector).all_inner_texts()]
 
 
-def test_published_leaderboard_is_sound_on_screens_and_paper(edition, new_page, check_page):
-    """Its figure has its place before it has come."""
+def test_published_leaderboard_with_its_drawn_figure_is_sound_on_screens_and_paper(edition, new_page, check_page):
+    """A point of its figure leads to the system; each width has its own form."""
     publish(edition)
-    image = "document.querySelector('.table-and-figure img.plate')"
-    height = f"() => {image}.getBoundingClientRect().height"
-    held = []
-    for width, shape in ((360, "narrow"), (1280, "")):
-        page = new_page()  # which has none of the figures
-        held.clear()
-        page.route("**/leaderboard/figures/**", lambda route: held.append(route))
-        page.set_viewport_size({"width": width, "height": 20_000})  # nothing is far enough away to be loaded later
-        page.goto("/editions/vpc/leaderboard/", wait_until="domcontentloaded")
-        wait_until(lambda: len(held) == 1, "the figure that is not folded away")
-        before = page.evaluate(height)
-        held[0].continue_()
-        page.unroute_all()
-        wait_until(lambda page=page: page.evaluate(f"() => {image}.naturalWidth > 0"), "the figure")
-        assert before > 100
-        assert before == pytest.approx(page.evaluate(height), abs=1.5)
-        assert ("shape=narrow" in page.evaluate(f"() => {image}.currentSrc")) is bool(shape)
+    page = new_page(java_script_enabled=False)
+    wide, narrow = page.locator(".drawn-wide svg"), page.locator(".drawn-narrow svg")
+    for width, shown, hidden in ((360, narrow, wide), (1280, wide, narrow)):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto("/editions/vpc/leaderboard/")
+        expect(shown).to_be_visible()
+        expect(hidden).to_be_hidden()
+        sizes = "(one) => 9 * one.getBoundingClientRect().width / one.viewBox.baseVal.width"  # of the smallest text
+        assert shown.evaluate(sizes) >= 10
+        assert shown.bounding_box()["width"] <= width
+    shown.get_by_role("link", name="T04-c1").first.click()
+    page.wait_for_url("**/systems/**t04-c1/")
+    page = new_page()
+    page.goto("/editions/vpc/leaderboard/")
     expect(page.locator("h1")).to_have_text("Leaderboard of VoicePrivacy 2026")
     expect(page.locator("table.leaderboard")).to_have_count(1)
     check_page(page, "leaderboard")

@@ -64,7 +64,7 @@ def test_held_system_is_on_no_public_page_until_it_is_released(client, organizer
     assert team.get(f"/systems/{name}/").status_code == 200
     assert withdrawal_problem(Submission.objects.get(pk=held.pk), Relation.TEAM) == ""
     page = read_page(client_of(organizer).get(board))
-    assert (f"T04-p1 version {held.version}" in page, "Release" in page) == (True, True)
+    assert (f"{held.system.label} version {held.version}" in page, "Release" in page) == (True, True)
     address_of_release = reverse("submissions:release", args=[held.pk])
     assert team.post(address_of_release).status_code == 404
     assert client_of(organizer).post(address_of_release).status_code == 302

@@ -18,6 +18,7 @@ from evaluation.app.models import EvaluationRun, MetricValue
 from evaluation.protocols.ranking.rankings import Place
 from evaluation.scoring.values import Basis, Missing, number_words
 from portal.challenges.models import Edition
+from portal.core.drawing import DrawingError
 from portal.jobs.models import Job
 from portal.leaderboard import figures as leaderboard_figures
 from portal.leaderboard.exports import leaderboard_as_dict, leaderboard_as_latex
@@ -442,6 +443,32 @@ def test_figure_that_cannot_be_drawn_is_told_and_may_be_asked_for_again(client, 
     answer = client.get(f"/editions/{edition.name}/leaderboard/figures/tradeoff-wer.svg")
     assert (answer.status_code, answer["Retry-After"]) == (503, "10")
     assert b"ended without a picture" in answer.content
+
+
+def test_figure_drawn_in_the_page_leads_from_each_point_to_its_system(client, edition, monkeypatch):
+    publish(edition)
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    system = System.objects.get(label="T01-p1")
+    link = f'href="/systems/{system.name}/" aria-label="T01-p1 (Alder): EER 22.5 %, WER 8.2 %"'
+    assert page.count("<svg ") >= 2
+    assert page.count(link) == 4  # point and name, wide and narrow
+    assert "B1.a (published, not measured here): EER 11.8 %, WER 8.3 %" in page
+    monkeypatch.setattr(leaderboard_figures, "_drawn", lambda _: pytest.fail("drawn again"))
+    assert client.get(f"/editions/{edition.name}/leaderboard/").content.decode().count(link) == 4
+    plain = client.get(f"/editions/{edition.name}/leaderboard/figures/tradeoff-wer.svg").content
+    assert b"/systems/" not in plain
+
+
+def test_page_shows_an_image_where_its_figure_cannot_be_drawn_just_now(client, edition, monkeypatch):
+    def refuse(_):
+        raise DrawingError("Other pictures are drawn first.")
+
+    publish(edition)
+    monkeypatch.setattr(leaderboard_figures, "draws_in_pages", True)
+    monkeypatch.setattr(leaderboard_figures, "_drawn", refuse)
+    page = client.get(f"/editions/{edition.name}/leaderboard/")
+    assert page.context["tradeoff"]["drawn"] == {}
+    assert "figures/tradeoff-wer.svg?v=" in page.content.decode()
 
 
 def test_figure_is_drawn_once_and_kept_by_what_it_shows(client, edition, monkeypatch):

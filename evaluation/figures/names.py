@@ -1,0 +1,71 @@
+"""Where names stand beside crowded points: none on another, each as near to its point as can be.
+
+Conventions: boxes are left, bottom, right, top in one unit, such as pixels; y grows upwards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+Box = tuple[float, float, float, float]
+
+_RINGS = (1.0, 1.9, 3.0, 4.4, 6.0, 8.0, 10.5, 13.5)
+_ANGLES = tuple(math.radians(degrees) for degrees in (0, 180, 90, 270, 45, 315, 135, 225, 22, 338, 158, 202, 67, 113))
+
+
+def place_names(
+    points: Sequence[tuple[float, float]],
+    sizes: Sequence[tuple[float, float]],
+    gap: float,
+    taken: Sequence[Box],
+    inside: Box,
+) -> list[Box]:
+    """A box for the name of each point.
+
+    Args:
+        points: x and y of each.
+        sizes: width and height of each name.
+        gap: from a point to the nearest place of its name.
+        taken: what names should not cover, such as points and intervals.
+        inside: where names should stay.
+    """
+    order = sorted(range(len(points)), key=lambda one: (-_count_near(points, one, 12 * gap), points[one]))
+    placed: dict[int, Box] = {}
+    for one in order:
+        boxes = _list_places(points[one], sizes[one], gap)
+        names = list(placed.values())
+        costs = [
+            30 * _cover(box, names) + 3 * _cover(box, taken) + 60 * _beyond(box, inside) + 0.05 * sizes[one][1] * rank
+            for rank, box in enumerate(boxes)
+        ]
+        placed[one] = boxes[costs.index(min(costs))]
+    return [placed[one] for one in range(len(points))]
+
+
+def _count_near(points: Sequence[tuple[float, float]], one: int, within: float) -> int:
+    return sum(math.dist(points[one], other) < within for other in points)
+
+
+def _list_places(point: tuple[float, float], size: tuple[float, float], gap: float) -> list[Box]:
+    """Places from the nearest to the furthest, the right side first."""
+    (x, y), (width, height) = point, size
+    found = []
+    for ring in _RINGS:
+        for angle in _ANGLES:
+            across, up = math.cos(angle), math.sin(angle)
+            left = x + ring * gap * across + width * (across - 1) / 2
+            bottom = y + ring * gap * up + height * (up - 1) / 2
+            found.append((left, bottom, left + width, bottom + height))
+    return found
+
+
+def _cover(box: Box, others: Sequence[Box]) -> float:
+    left, bottom, right, top = box
+    widths = (max(0.0, min(right, other[2]) - max(left, other[0])) for other in others)
+    heights = (max(0.0, min(top, other[3]) - max(bottom, other[1])) for other in others)
+    return sum(width * height for width, height in zip(widths, heights, strict=True))
+
+
+def _beyond(box: Box, inside: Box) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1]) - _cover(box, [inside])
