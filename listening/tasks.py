@@ -31,7 +31,7 @@ class RatedTask:
 
     Attributes:
         question, hint: for evaluators, as `lowest` and `highest`, which say what the two ends of the scale mean.
-        listen_again: the slot that has to be heard anew before the answer.
+        listen_again: the slot that can be played anew beside the question.
         asked: what evaluators were asked, for readers of results.
         reading: how its first table is to be read.
         compares_voices: whether sample A is judged against sample B; its first number is then an equal error rate of
@@ -93,7 +93,7 @@ RATED_TASKS: Mapping[str, RatedTask] = {
         RatedTask(
             Task.INTELLIGIBILITY,
             question=_("How well can you understand A?"),
-            hint=_("Listen to A again before you answer."),
+            hint=_("Judge whether you understand the words, not how the voice sounds."),
             lowest=_("not understandable at all"),
             highest=_("perfectly understandable"),
             asked="How well can the sample be understood?",

@@ -413,8 +413,8 @@ class TableReader:
             return self._list(found, hint.removeprefix("tuple["), place)
         number = is_number(found)
         wanted, fits = {
-            "<class 'str'>": ("str", isinstance(found, str)),
-            "<class 'bool'>": ("bool", isinstance(found, bool)),
+            "<class 'str'>": ("a text in quotation marks", isinstance(found, str)),
+            "<class 'bool'>": ("true or false", isinstance(found, bool)),
             "<class 'float'>": (NUMBER, number),
             "float | None": (NUMBER, number),
             "int | None": (COUNT, number and isinstance(found, int) and found >= 0),

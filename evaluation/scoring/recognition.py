@@ -254,7 +254,9 @@ def _notes(
             "nobody said; the clipped rate counts no more errors in an utterance than it has words."
         )
     if missing := errors.missing:
-        notes.append(f"{len(missing)} utterances, such as {missing[0]}, have no hypothesis and were left out.")
+        many = f"{len(missing)} utterances, such as {missing[0]}, have no hypothesis and were"
+        one = f"1 utterance, {missing[0]}, has no hypothesis and was"
+        notes.append(f"{one if len(missing) == 1 else many} left out.")
     if unexpected := errors.unexpected:
         notes.append(
             f"{len(unexpected)} hypotheses, such as that of {unexpected[0]}, have no transcript and count nowhere."

@@ -166,13 +166,13 @@ def read_hypotheses(path: Path, name: str, utterances: Collection[str]) -> Liste
             "Correct the line: nobody says so much in one.",
         )
         report.add(Problem("long-hypothesis", name, expected, f"{words:,}", remedy, line=line))
-    counted = {
-        "utterances without a hypothesis": len(missing),
-        "utterances that are not of the set": len(extra),
-        "hypotheses that are too long": len(long),
-        "lines with errors": count_problems(parsed.problems, Severity.ERROR),
-    }
-    found = ", ".join(f"{count:,} {what}" for what, count in counted.items() if count)
+    counted = (
+        (len(missing), "utterance without a hypothesis", "utterances without a hypothesis"),
+        (len(extra), "utterance that is not of the set", "utterances that are not of the set"),
+        (len(long), "hypothesis that is too long", "hypotheses that are too long"),
+        (count_problems(parsed.problems, Severity.ERROR), "line with errors", "lines with errors"),
+    )
+    found = ", ".join(f"{count:,} {one if count == 1 else several}" for count, one, several in counted if count)
     return ListedHypotheses(parsed.content, report.report(), found)
 
 

@@ -24,7 +24,7 @@ from listening.app.sessions import answer_timing, assignment, payloads, selector
 from listening.app.sessions.assignment import end_session, note
 from listening.app.sessions.payloads import Claim, Invalid, Refused, Report, ToldEvent, Value
 from listening.app.sessions.selectors import PlannedBlock, PlannedTrial, Progress, measure_progress
-from listening.app.sessions.sql import Statement, Writes, read_together
+from listening.app.sessions.sql import Statement, Writes, read_together_with_clock
 
 MOST_EVENTS_OF_SESSION = 5000
 BROKEN, NOTE = "clip-broken", "clip-remark"  # events: a trial skipped for its sound; sound that is wrong, no skip
@@ -68,8 +68,8 @@ def _read_session(rows: Sequence[Sequence[Any]]) -> Session:
     return session
 
 
-def receive_answers(token: str, body: bytes, now: datetime) -> dict[str, Any]:
-    """Take the answers about a page of a trial.
+def receive_answers(token: str, body: bytes) -> dict[str, Any]:
+    """Take the answers about a page of a trial; they come at the time when the session's row is held.
 
     Returns:
         The acknowledgement, again whenever the same answers come again, and what is next now.
@@ -83,7 +83,7 @@ def receive_answers(token: str, body: bytes, now: datetime) -> dict[str, Any]:
     position = payloads.find_position(payload)
     with transaction.atomic():
         asked = (ANSWERING, [token]), (selectors.ANSWERED, [token]), (SERVED, [token, position or 0])
-        rows, rated, served = read_together(*asked)
+        (rows, rated, served), now = read_together_with_clock(*asked)
         session = _read_session(rows)
         if len(body) > payloads.MOST_BYTES and session.study.form != Study.Form.LINKABILITY:
             raise Invalid([f"The request has more than {payloads.MOST_BYTES >> 10} kB."])

@@ -4,18 +4,22 @@ Building a query costs the ORM several times what the database needs to answer i
 set as any other, with placeholders in place of what it is asked for, and remembers its SQL by kind of database.
 `Writes` gathers rows and changes. PostgreSQL gets what is read together, and what is written, in one message each;
 SQLite, which is no message away, one after the other. Values are converted as the models' fields do. Public:
-`Statement`, `read_together`, `Writes`.
+`Statement`, `read_together`, `read_together_with_clock`, `Writes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.models import Model, QuerySet
+from django.utils import timezone
+
+from portal.core.clock import CLOCK_SQL
 
 
 @dataclass(frozen=True)
@@ -63,11 +67,19 @@ def read_together(*asked: tuple[Statement, Sequence[Any]]) -> list[list[tuple[An
 
     So a first one that holds a row makes sure that the others see what whoever held it before has left.
     """
+    return read_together_with_clock(*asked)[0]
+
+
+def read_together_with_clock(
+    *asked: tuple[Statement, Sequence[Any]],
+) -> tuple[list[list[tuple[Any, ...]]], datetime]:
+    """As `read_together`, and the time of `read_clock` when all was read, which costs no message of its own."""
     known = [statement.compiled() for statement, _ in asked]
-    found = []
+    found, now = [], timezone.now()
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute("; ".join(one.sql for one in known), [value for _, values in asked for value in values])
+            sql = "; ".join([*(one.sql for one in known), CLOCK_SQL])
+            cursor.execute(sql, [value for _, values in asked for value in values])
         for number, (one, (_, values)) in enumerate(zip(known, asked, strict=True)):
             if connection.vendor != "postgresql":
                 cursor.execute(one.sql, values)
@@ -77,7 +89,10 @@ def read_together(*asked: tuple[Statement, Sequence[Any]]) -> list[list[tuple[An
             found.append(
                 list(map(tuple, one.compiler.apply_converters(rows, one.converters))) if one.converters else rows
             )
-    return found
+        if connection.vendor == "postgresql":
+            cursor.nextset()
+            now = cursor.fetchone()[0]
+    return found, now
 
 
 class Writes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import datetime
 from functools import wraps
 from typing import Any
 
@@ -219,14 +218,14 @@ def state(request: HttpRequest, token: str) -> JsonResponse:  # noqa: ARG001
     return _json(describe_state(session, read_clock()))
 
 
-def _receiver(receive: Callable[[str, bytes, datetime], dict[str, Any]]) -> View:
+def _receiver(receive: Callable[[str, bytes], dict[str, Any]]) -> View:
     """A view of what the page of the trials sends: its answer, or the refusal."""
 
     @csrf_exempt
     @require_POST
     def received(request: HttpRequest, token: str) -> JsonResponse:
         try:
-            return _json(receive(token, _body(request), read_clock()))
+            return _json(receive(token, _body(request)))
         except Refused as refused:
             return _told(refused)
 
@@ -234,9 +233,9 @@ def _receiver(receive: Callable[[str, bytes, datetime], dict[str, Any]]) -> View
 
 
 save = _receiver(answers.receive_answers)
-alive = _receiver(answers.receive_alive)
-take_over = _receiver(answers.receive_take_over)
-report = _receiver(answers.receive_report)
+alive = _receiver(lambda token, body: answers.receive_alive(token, body, read_clock()))
+take_over = _receiver(lambda token, body: answers.receive_take_over(token, body, read_clock()))
+report = _receiver(lambda token, body: answers.receive_report(token, body, read_clock()))
 
 
 def _body(request: HttpRequest) -> bytes:

@@ -11,16 +11,19 @@ the same plan.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
+from django.core.cache import cache
+from django.db.models import Count, Max
 
 from listening.app.models import Item, Study
 from listening.app.studies import certificate
-from listening.app.studies.rules import NUMBERS, has_pairs, plan_number_problems, right_ratings
+from listening.app.studies.rules import NUMBERS, PLAN_FIELDS, has_pairs, plan_number_problems, right_ratings
 from listening.app.studies.selectors import Pool, heard_submissions, make_pool, set_problems
 from listening.design.allocation import allocate, extend
 from listening.design.forms import Board, Writing, plan_boards, plan_transcription
@@ -28,14 +31,16 @@ from listening.design.ordering import Progress, insert_controls
 from listening.design.plan import Candidate, Design, DesignError, PoolUtterance
 from listening.design.selection import choose_candidates
 from listening.tasks import Task
-from portal.challenges.models import DataSet
-from portal.submissions.models import Submission
+from portal.challenges.models import DataSet, TrialList, Utterance
+from portal.submissions.models import Submission, SubmittedFile
 
 # Original or anonymised, same or other speaker.
 KINDS_OF_PRACTICE = ((True, True), (False, False), (False, True), (True, False))
 KINDS_OF_BRIDGE = ((True, True), (False, False), (True, False), (False, True))
 STREAM = 20  # of the seed: other draws than those of the scored trials
 LONGEST_KEY = 200
+VERDICT_KEPT_S = 3600  # of whether a plan can be met
+_RELATIONS = frozenset({"systems", "data_sets"})
 NO_SYSTEMS = "Choose at least one system: a study compares anonymised with original speech."
 
 
@@ -160,7 +165,15 @@ def plan_problems(
     problems += set_problems(chosen)
     if problems:
         return problems
-    codes, pool = tuple(submissions), pool or make_pool(chosen, submissions)
+    key = _fingerprint(study, submissions, chosen)
+    found: list[str] | None = cache.get(key)
+    if found is None:
+        found = _try_plan(study, tuple(submissions), pool or make_pool(chosen, submissions))
+        cache.set(key, found, VERDICT_KEPT_S)
+    return found
+
+
+def _try_plan(study: Study, codes: tuple[str, ...], pool: Pool) -> list[str]:
     try:
         if study.form == Study.Form.RATING:
             choose_trials(study, codes, pool)
@@ -169,6 +182,25 @@ def plan_problems(
     except DesignError as error:
         return error.problems
     return []
+
+
+def _fingerprint(study: Study, submissions: Mapping[str, Submission], chosen: Iterable[DataSet]) -> str:
+    """What the verdict on a plan follows from: its fields, and which recordings there are, without reading them."""
+    sets = sorted(one.pk for one in chosen)
+    plan = {name: getattr(study, name) for name in ("form", *sorted(PLAN_FIELDS)) if name not in _RELATIONS}
+    files = SubmittedFile.objects.filter(submission__in=submissions.values(), data_set__in=sets)
+    lists = TrialList.objects.filter(trial_set__in=sets, enrolment_set__in=sets).order_by("pk")
+    heard = Utterance.objects.filter(data_sets__in=sets).exclude(audio="").aggregate(count=Count("pk"), last=Max("pk"))
+    parts = {
+        "plan": plan,
+        "pages": study.pages,
+        "systems": [(code, one.pk) for code, one in submissions.items()],
+        "sets": sets,
+        "heard": heard,
+        "files": files.aggregate(count=Count("pk"), last=Max("pk")),
+        "lists": list(lists.values_list("pk", "origin", "file")),
+    }
+    return f"plan-verdict-{hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()}"
 
 
 # Controls -----------------------------------------------------------------------------------------

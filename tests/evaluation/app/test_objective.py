@@ -157,8 +157,8 @@ def test_hypotheses_that_lack_an_utterance_cannot_be_relied_on(edition, submissi
     evaluate(add_audio(add_documents(submission, files)))
     [missing] = read_values_of_submission(submission).missing
     assert (missing.what, missing.is_ranked) == ("WER of tones_asr", True)
-    assert missing.reason == f"{path} does not cover the organizer's utterances: 1 utterances without a hypothesis"
-    assert missing.cause == "1 utterances without a hypothesis"
+    assert missing.reason == f"{path} does not cover the organizer's utterances: 1 utterance without a hypothesis"
+    assert missing.cause == "1 utterance without a hypothesis"
     assert len(problems_of(submission, "missing-hypothesis")) == 1
     assert read_values_of_submission(submission).number("wer", "tglarge", data_set="tones_asr") is None
 

@@ -132,7 +132,7 @@ def test_a_recording_that_cannot_be_read_is_named_and_counts_as_missing(shell, l
     answer = shell("recognize", corpus, "--text", corpus / "text")
     assert answer.code == 1
     assert "a2.flac: expected a WAV or FLAC file" in answer.err
-    assert "1 utterances, such as a2, have no hypothesis" in answer.out
+    assert "1 utterance, a2, has no hypothesis" in answer.out
 
 
 def test_another_rate_is_resampled(shell, listener, tmp_path):

@@ -128,7 +128,7 @@ def test_real_data_directories_match_their_recipe(edition):
     ("change", "sentence"),
     [
         (("edition = ", "edition == "), "readable TOML file"),
-        (('edition = "2022"', "edition = 2022"), "recipe.edition: expected str, found “2022”"),
+        (('edition = "2022"', "edition = 2022"), "recipe.edition: expected a text in quotation marks, found “2022”"),
         (('title = "VoicePrivacy 2022"', ""), "expected the field “title”, found none"),
         (("utterances = 343", 'utterances = "343"'), "libri_dev_enrolls.utterances: expected a whole number"),
         (("utterances = 343", "utterance = 343"), "found “utterance”"),
@@ -138,7 +138,7 @@ def test_real_data_directories_match_their_recipe(edition):
         (('policy = "cumulative"', 'policy = "best"'), "expected one of cumulative, interval, found “best”"),
         (("[15, 20, 25, 30]", "[15, 15, 25, 30]"), "expected ascending limits"),
         (('enrolment = "libri_dev_enrolls"', 'enrolment = "nobody"'), "expected a data set, found “nobody”"),
-        (("inclusive = true", "inclusive = 1"), "inclusive: expected bool, found “1”"),
+        (("inclusive = true", "inclusive = 1"), "inclusive: expected true or false, found “1”"),
     ],
 )
 def test_problem_of_a_recipe_is_named(tmp_path, change, sentence):
