@@ -137,6 +137,7 @@ class Study(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     launched_at = models.DateTimeField(null=True, blank=True)
     closed_at = models.DateTimeField(null=True, blank=True)
+    archived_at = models.DateTimeField(null=True, blank=True, help_text="Since then in no list and no choice.")
     imported = models.CharField(max_length=120, blank=True)  # key of the inputs of ratings collected elsewhere
     published_analysis = models.ForeignKey(
         "listening.Analysis", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"

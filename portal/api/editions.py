@@ -393,7 +393,7 @@ def _require_organizer(user: Any) -> None:
 @operation(EditionSerializer(many=True), is_open=True)
 def list_editions(api: ApiView) -> Response:
     """The editions that you may see, the newest first."""
-    return api.paginated(editions_for(api.user), EditionSerializer, **_context(api.user))
+    return api.paginated(editions_for(api.user).filter(archived_at=None), EditionSerializer, **_context(api.user))
 
 
 @operation(EditionSerializer, takes=EditionFieldsSerializer, status=201)

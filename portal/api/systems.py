@@ -14,7 +14,7 @@ from portal.api.base import WITH_CSV, ApiView, Computed, Shape, operation
 from portal.core.exports import csv_response
 from portal.submissions.models import Submission, System
 from portal.submissions.rules import Part
-from portal.submissions.selectors import system_for, systems_for
+from portal.submissions.selectors import listed_systems_for, system_for
 from portal.systems.exports import VALUE_COLUMNS, objective_as_dict, objective_rows, value_rows
 from portal.systems.selectors import View, make_view
 from portal.systems.utterances.pages import find_run
@@ -151,7 +151,7 @@ class MeasureSerializer(Shape):
 def list_systems(api: ApiView) -> Response:
     """The systems whose numbers you may see: your own, those that you organise, and those on public leaderboards."""
     wanted = {FILTERS[name]: value for name, value in api.query(SystemSearchSerializer).items()}
-    return api.paginated(systems_for(api.user, Part.NUMBERS).filter(**wanted).order_by("name"), SystemSerializer)
+    return api.paginated(listed_systems_for(api.user, Part.NUMBERS).filter(**wanted).order_by("name"), SystemSerializer)
 
 
 @operation(FullSystemSerializer, is_open=True)

@@ -47,6 +47,7 @@ class Corpus(models.Model):
         settings.AUTH_USER_MODEL, verbose_name="owner", null=True, blank=True, on_delete=models.SET_NULL
     )
     is_shared = models.BooleanField("shared with all organizers", default=False)
+    archived_at = models.DateTimeField(null=True, blank=True, help_text="Since then in no list and no choice.")
 
     class Meta:
         ordering = ["name"]
@@ -162,6 +163,7 @@ class Edition(models.Model):
     organizers = models.ManyToManyField(settings.AUTH_USER_MODEL, related_name="organized_editions")
     is_listed = models.BooleanField("listed", default=False, help_text="Visitors find it and teams can register.")
     created_at = models.DateTimeField(auto_now_add=True)
+    archived_at = models.DateTimeField(null=True, blank=True, help_text="Since then in no list and no choice.")
 
     registration_opens_at = models.DateTimeField(null=True, blank=True)
     registration_closes_at = models.DateTimeField(null=True, blank=True)

@@ -24,6 +24,8 @@ from speech.recognizers import registry as recognizers
 if TYPE_CHECKING:
     from portal.challenges.models import Edition
 
+PUBLISHED = "Its leaderboard was published. What a published result rests on is archived, not deleted."
+ARCHIVED = "This edition is archived; it takes no teams and no submissions."
 ROLES_OF_A_CORPUS = ("enrolment", "trial", "training")
 
 
@@ -36,12 +38,12 @@ class Phase(StrEnum):
 
 def registration_phase(edition: Edition, now: datetime) -> Phase:
     """Whether teams may register; the opening belongs to the time that is open, the closing does not."""
-    return _phase(*_times(edition, "registration"), now)
+    return Phase.CLOSED if edition.archived_at else _phase(*_times(edition, "registration"), now)
 
 
 def submission_phase(edition: Edition, now: datetime) -> Phase:
     """Whether archives are taken; from the deadline until `late_until` they are marked late."""
-    return _phase(*_times(edition, "submissions"), now)
+    return Phase.CLOSED if edition.archived_at else _phase(*_times(edition, "submissions"), now)
 
 
 def submission_problem(edition: Edition, now: datetime) -> str:
@@ -49,6 +51,8 @@ def submission_problem(edition: Edition, now: datetime) -> str:
     phase = submission_phase(edition, now)
     if phase is Phase.BEFORE and edition.submissions_open_at is not None:
         return f"Submissions open on {moment(edition.submissions_open_at)}."
+    if edition.archived_at is not None:
+        return ARCHIVED
     closed = edition.late_until or edition.submissions_close_at
     return f"Submissions closed on {moment(closed)}." if phase is Phase.CLOSED and closed is not None else ""
 
@@ -59,6 +63,8 @@ def phase_in_words(edition: Edition, part: str, now: datetime) -> str:
     Args:
         part: ``registration`` or ``submissions``.
     """
+    if edition.archived_at is not None:
+        return f"closed, archived on {moment(edition.archived_at)}"
     opens, closes, late = _times(edition, part)
     phase = _phase(opens, closes, late, now)
     if phase is Phase.BEFORE and opens is not None:
@@ -94,6 +100,19 @@ def date_problems(dates: Mapping[str, datetime | None]) -> dict[str, str]:
 def locked_fields(*, has_submissions: bool) -> frozenset[str]:
     """The fields of an edition that cannot change any more: results rest on them and addresses hold its name."""
     return frozenset({"name", "protocol", "recipe_text", "track", "corpus"}) if has_submissions else frozenset()
+
+
+def edition_removal_problem(*, was_published: bool) -> str:
+    """Why an edition cannot be deleted, whatever was submitted to it."""
+    return PUBLISHED if was_published else ""
+
+
+def corpus_removal_problem(editions: list[str]) -> str:
+    """Why a corpus cannot be deleted: editions, given by their titles, run on it."""
+    if not editions:
+        return ""
+    several = "Editions run" if len(editions) > 1 else "An edition runs"
+    return f"{several} on this corpus: {_some(editions)}. Delete them first, or archive the corpus."
 
 
 def _times(edition: Edition, part: str) -> tuple[datetime | None, datetime | None, datetime | None]:

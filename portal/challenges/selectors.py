@@ -16,6 +16,7 @@ from evaluation.protocols.recipes import FOLDER
 from evaluation.protocols.recipes import DataSet as RecipeSet
 from portal.challenges.models import Corpus, DataSet, Edition, Gender, Role, Speaker, TrialList, Utterance
 from portal.challenges.rules import HeldSet
+from portal.core.models import AuditEvent
 from portal.jobs.models import Job, State
 
 DATA_FILES = "data-files"  # the kind of job that makes the files for teams
@@ -312,12 +313,18 @@ def editions_organised_by(user: Any) -> set[int]:
 def corpora_for_edition(user: Any, edition: Edition | None) -> QuerySet[Corpus]:
     """The corpora that this person may choose for an edition: those they may see, and the one it has."""
     held = Q(pk__in=[edition.corpus_id] if edition and edition.corpus_id else [])
-    return Corpus.objects.filter(Q(pk__in=corpora_for(user)) | held).order_by("name")
+    return Corpus.objects.filter(Q(pk__in=corpora_for(user), archived_at=None) | held).order_by("name")
 
 
 def has_submissions(edition: Edition) -> bool:
     """Whether a result rests on this edition: anything was submitted to it."""
     return edition.systems.filter(submissions__isnull=False).exists()
+
+
+def was_published(edition: Edition) -> bool:
+    """Whether the leaderboard of an edition is or ever was public."""
+    told = AuditEvent.objects.filter(subject_type="challenges.edition", subject_id=str(edition.pk))
+    return edition.published_at is not None or told.filter(action="board.published").exists()
 
 
 def export_recipe(edition: Edition) -> str:

@@ -73,6 +73,8 @@ def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | Non
     people = list(edition.organizers.all()) if organizers is None else list(organizers)
     _hold_together(edition, people, with_recipe=bool(RECIPE_FIELDS & changed.keys()))
     edition.save()
+    if "name" in changed:  # jobs know their edition by its name
+        Job.objects.filter(edition=before["name"]).update(edition=edition.name)
     organizers = sorted(edition.organizers.all(), key=str)
     if set(people) != set(organizers):
         edition.organizers.set(people)
@@ -194,6 +196,30 @@ def start_import(*, folder: str, name: str, by: Any = None, run_here: bool = Fal
     parameters = {"folder": folder, "name": name} | asdict(ImportOptions(**options))
     title = f"Import of the corpus {name}"
     return create_job(kind="import-corpus", title=title, parameters=parameters, by=by, corpus=name, run_here=run_here)
+
+
+@transaction.atomic
+def rename_corpus(*, thing: Corpus, by: Any, name: str) -> Corpus:
+    """Give a corpus another short name; its jobs follow.
+
+    Raises:
+        NotPossible: the name is taken, or an import of the corpus is under way.
+    """
+    corpus = Corpus.objects.select_for_update(of=("self",)).get(pk=thing.pk)
+    before = corpus.name
+    if name == "import" or Corpus.objects.filter(name=name).exclude(pk=corpus.pk).exists():
+        raise NotPossible(f"The name {name} is taken; choose another name.")
+    jobs = Job.objects.filter(corpus=before)
+    if jobs.filter(kind="import-corpus", state__in=[State.WAITING, State.RUNNING]).exists():
+        raise NotPossible("An import of this corpus is under way. Rename it once that has ended.")
+    corpus.name = name
+    corpus.save(update_fields=["name", "updated_at"])
+    for job in Job.objects.filter(kind="import-corpus", parameters__name=before):
+        job.parameters["name"] = name
+        job.save(update_fields=["parameters"])
+    jobs.update(corpus=name)
+    audit.record("corpus.renamed", corpus, actor=by, changes=audit.changes({"name": before}, {"name": name}))
+    return corpus
 
 
 @transaction.atomic

@@ -24,7 +24,7 @@ PAGE_SIZE = 50
 
 @organizer_read
 def corpus_list(request: HttpRequest) -> HttpResponse:
-    summaries = selectors.summaries(selectors.corpora_for(request.user))
+    summaries = selectors.summaries(selectors.corpora_for(request.user).filter(archived_at=None))
     return render(request, "corpora/list.html", {"summaries": summaries, "listing": pages.corpora_table(summaries)})
 
 
@@ -49,7 +49,7 @@ def corpus_detail(request: HttpRequest, name: str) -> HttpResponse:
         "data_sets": sets,
         "plan": selectors.plan_table(sets),
         "trials": selectors.trial_table(corpus, sets),
-        "systems": corpus.systems.order_by("name"),
+        "systems": corpus.systems.filter(archived_at=None).order_by("name"),
         "imports": selectors.list_imports(corpus),
         "is_owner": corpus.created_by_id == request.user.pk,
     }

@@ -57,6 +57,7 @@ INSTALLED_APPS = [
     "anonymization.app",
     "evaluation.app",
     "listening.app",
+    "portal.manage",
     "portal.api",
     "portal.demo",
     "allauth",

@@ -25,6 +25,7 @@ urlpatterns = [
     path("api/", include("portal.api.urls")),
     path("corpora/", include("portal.challenges.urls")),
     path("jobs/", include("portal.jobs.urls")),
+    path("manage/", include("portal.manage.urls")),
     path("media/<str:token>", media.serve_media, name="media"),
     path("health/live", health.live, name="live"),
     path("health/ready", health.ready, name="ready"),

@@ -1,4 +1,4 @@
-"""What every part of the portal needs: who did what (`AuditEvent`) and which processes are alive (`Pulse`)."""
+"""What every part of the portal needs: who did what, which processes are alive, which files are to be deleted."""
 
 from django.conf import settings
 from django.db import models
@@ -33,6 +33,18 @@ class Pulse(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} at {self.at:%H:%M:%S}"
+
+
+class UnneededFile(models.Model):
+    """A stored file that a deleted row named; it is deleted as well where no other row names it.
+
+    Written in the transaction that deletes the row, so that no crash forgets a file.
+    """
+
+    key = models.CharField(max_length=200, unique=True)
+
+    def __str__(self) -> str:
+        return self.key
 
 
 class CachedValue(models.Model):

@@ -39,6 +39,7 @@ def select_events(edition: Edition, team: Team | None = None) -> QuerySet[AuditE
         subjects |= Q(subject_type="anonymization.anonymizationrun") & _among(systems, RUNS)
         subjects |= Q(subject_type="challenges.edition", subject_id=str(edition.pk))
         subjects |= Q(subject_type="teams.team") & _among(edition.teams.all(), "pk")
+        subjects |= Q(action__endswith=".deleted", data__edition=edition.name)  # whose rows are gone
         subjects |= Q(subject_type="listening.study") & _among(edition.studies.all(), "pk")
     else:
         subjects |= Q(subject_type="teams.team", subject_id=str(team.pk))

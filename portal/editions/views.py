@@ -38,7 +38,8 @@ EVENTS_ON_A_PAGE = 25
 @open_read
 def edition_list(request: HttpRequest) -> HttpResponse:
     """The editions that this visitor may see, newest first."""
-    page = Paginator(selectors.editions_for(request.user), PAGE_SIZE).get_page(request.GET.get("page"))
+    listed = selectors.editions_for(request.user).filter(archived_at=None)
+    page = Paginator(listed, PAGE_SIZE).get_page(request.GET.get("page"))
     rows = pages.edition_rows(request.user, list(page.object_list), timezone.now())
     return render(request, "editions/list.html", {"page": page, "rows": rows})
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from django.apps import AppConfig, apps
 from django.conf import settings
 
-# Modules that register themselves: bodies of jobs, checks of the portal's health, work of the scheduler.
-REGISTERING = ("handlers", "checks", "periodic_tasks")
+# Modules that register themselves: bodies of jobs, checks of health, work of the scheduler, what can be deleted.
+REGISTERING = ("handlers", "checks", "periodic_tasks", "removal")
 
 
 class JobsConfig(AppConfig):

@@ -31,7 +31,7 @@ from portal.site.steps import (
 )
 from portal.submissions.models import Submission, Upload
 from portal.submissions.pages import UNDER_WAY, address_of_page
-from portal.submissions.selectors import submissions_for, systems_for, uploads_for
+from portal.submissions.selectors import listed_systems_for, submissions_for, uploads_for
 from portal.submissions.uploads import UNFINISHED
 from portal.systems.tables import latest_systems_table
 from portal.teams.models import Team
@@ -63,7 +63,8 @@ class EditionLine:
 def visitor_page(user: Any) -> dict[str, Any]:
     """The listed editions, those with a published leaderboard first, and the newest of these leaderboards."""
     now = timezone.now()
-    editions = list(editions_for(user).order_by(F("published_at").desc(nulls_last=True), "-created_at")[:SHOWN])
+    listed = editions_for(user).filter(archived_at=None)
+    editions = list(listed.order_by(F("published_at").desc(nulls_last=True), "-created_at")[:SHOWN])
     lines = (EditionLine(one, registration_phase(one, now), submission_phase(one, now)) for one in editions)
     page: dict[str, Any] = {"editions": list(lines), "is_new": not operators().exists()}
     if editions and editions[0].published_at is not None:
@@ -103,7 +104,7 @@ def home_page(user: Any) -> dict[str, Any]:
         active = jobs_for(user).filter(state__in=[State.RUNNING, State.WAITING]).order_by("state", "created_at")
         page |= {"jobs": with_estimates(active[:SHOWN]), "jobs_under_way": active.count()}
     if user.is_organizer:
-        corpora, systems = summaries(corpora_for(user)), list(systems_for(user).order_by("-created_at"))
+        corpora, systems = summaries(corpora_for(user).filter(archived_at=None)), list(listed_systems_for(user))
         baselines = [system for system in systems if system.edition_id is None]
         pitch = compare_systems(baselines[:SHOWN])
         page |= {

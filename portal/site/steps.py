@@ -75,7 +75,8 @@ def select_organized(user: Any) -> QuerySet[Edition]:
     teams, studies = Team.objects.all(), Study.objects.filter(is_simulated=False)
     baselines = System.objects.filter(team=None, corpus=OuterRef("corpus")).order_by().values("corpus")
     return (
-        user.organized_editions.select_related("corpus")
+        user.organized_editions.filter(archived_at=None)
+        .select_related("corpus")
         .annotate(
             waiting=count_rows(teams.filter(state=Team.State.WAITING), "edition"),
             approved=count_rows(teams.filter(state=Team.State.APPROVED), "edition"),

@@ -37,6 +37,7 @@ class System(models.Model):
     kind = models.CharField(max_length=12, choices=Kind.choices, blank=True)
     is_baseline = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
+    archived_at = models.DateTimeField(null=True, blank=True, help_text="Since then in no list and no choice.")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
 
     class Meta:

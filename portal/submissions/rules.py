@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from common.memory import format_size
-from portal.challenges.rules import Phase, submission_phase
+from portal.challenges.rules import ARCHIVED, PUBLISHED, Phase, submission_phase
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
 
 if TYPE_CHECKING:
@@ -46,9 +46,13 @@ def refusal(edition: Edition, team: Team | None, *, used: int, by_organizer: boo
         used: submissions of the team that count, which are those neither refused nor withdrawn.
     """
     if team is None:
-        return "" if by_organizer else "An archive belongs to a team: name the team that sends it."
+        if not by_organizer:
+            return "An archive belongs to a team: name the team that sends it."
+        return ARCHIVED if edition.archived_at is not None else ""
     if team.state != "approved":
         return _NOT_APPROVED[team.state].format(team=team)
+    if edition.archived_at is not None:
+        return ARCHIVED
     phase = submission_phase(edition, now)
     if phase is Phase.BEFORE and not by_organizer:
         return f"Submissions open on {_moment(edition.submissions_open_at)}."
@@ -215,4 +219,19 @@ def release_problem(
         return "This submission has no numbers yet: it can be released once its evaluation has ended."
     if is_frozen(frozen_at=frozen_at, evaluated_at=evaluated_at):
         return "The leaderboard is frozen as of a later time and must not change; lift that before releasing."
+    return ""
+
+
+def removal_problem(*, accepted: int, is_of_team: bool, is_published: bool) -> str:
+    """Why submissions, and what holds them, cannot be deleted.
+
+    Args:
+        accepted: how many of them passed the check and were not withdrawn.
+        is_published: whether the leaderboard that they stand on is or was public.
+    """
+    if accepted and is_published:
+        return PUBLISHED
+    if accepted and is_of_team:
+        these = "A submission of a team was" if accepted == 1 else f"{accepted} submissions of teams were"
+        return f"{these} accepted. Archive it, or have the team withdraw first."
     return ""

@@ -22,6 +22,13 @@ from portal.teams.selectors import team_of
 
 # Once evaluated, until withdrawn: while it is evaluated again, the numbers of before stand.
 STANDING = [state for state in Submission.State if state != Submission.State.WITHDRAWN]
+# Passed the check and not taken back.
+ACCEPTED = (
+    Submission.State.ACCEPTED,
+    Submission.State.EVALUATING,
+    Submission.State.EVALUATED,
+    Submission.State.FAILED,
+)
 ON_LEADERBOARD = Q(
     submissions__evaluated_at__isnull=False, submissions__state__in=STANDING, submissions__is_held=False
 ) & (Q(edition__frozen_at=None) | Q(submissions__evaluated_at__lte=F("edition__frozen_at")))
@@ -42,6 +49,12 @@ def systems_for(user: Any, part: Part = Part.SPEECH) -> QuerySet[System]:
         seen |= Q(edition__published_at__isnull=False) & ON_LEADERBOARD
     found = System.objects.filter(pk__in=System.objects.filter(seen).values("pk"))
     return found.select_related("corpus", "created_by", "edition", "team")
+
+
+def listed_systems_for(user: Any, part: Part = Part.SPEECH) -> QuerySet[System]:
+    """Those of them that lists show, newest first: neither they nor their editions are archived."""
+    found = systems_for(user, part).filter(archived_at=None).exclude(edition__archived_at__isnull=False)
+    return found.order_by("-created_at", "-pk")
 
 
 def system_for(user: Any, name: str, part: Part = Part.SPEECH) -> System:

@@ -62,6 +62,25 @@ def create_system(
     )
 
 
+@transaction.atomic
+def rename_system(*, thing: System, by: Any, title: str, name: str = "") -> System:
+    """Give a system another title, and a baseline without an edition another short name, too.
+
+    Raises:
+        NotPossible: the short name is taken.
+    """
+    system = System.objects.select_for_update(of=("self",)).get(pk=thing.pk)
+    if name and System.objects.filter(name=name).exclude(pk=system.pk).exists():
+        raise NotPossible(f"The name {name} is taken; choose another name.")
+    after = {"title": title} | ({"name": name} if name else {})
+    before = {field: getattr(system, field) for field in after}
+    for field, value in after.items():
+        setattr(system, field, value)
+    system.save(update_fields=list(after))
+    audit.record("system.renamed", system, actor=by, changes=audit.changes(before, after))
+    return system
+
+
 def create_submission(*, system: System, upload: Upload | None = None, note: str, by: Any, **fields: Any) -> Submission:
     """The next version of a system, received; `note` is the first step of its timeline. Within a transaction."""
     last, state = system.submissions.order_by("-version").first(), Submission.State.RECEIVED

@@ -30,7 +30,7 @@ from portal.jobs.models import Job, State
 from portal.jobs.selectors import with_estimates
 from portal.submissions.models import Submission, SubmittedFile, System
 from portal.submissions.rules import Relation
-from portal.submissions.selectors import relation_to, systems_for
+from portal.submissions.selectors import listed_systems_for, relation_to
 from portal.systems.tables import (
     PITCH_COLUMNS,
     comparison_table,
@@ -110,7 +110,7 @@ class SystemRow:
 
 def list_page(request: HttpRequest) -> dict[str, Any]:
     newest = Submission.objects.filter(system=OuterRef("pk")).order_by("-version").values("state")[:1]
-    systems = systems_for(request.user).annotate(newest_state=Subquery(newest)).order_by("-created_at", "-pk")
+    systems = listed_systems_for(request.user).annotate(newest_state=Subquery(newest))
     page = Paginator(systems, PAGE_SIZE).get_page(request.GET.get("page"))
     rows = system_rows(list(page.object_list))
     return {
@@ -118,7 +118,7 @@ def list_page(request: HttpRequest) -> dict[str, Any]:
         "rows": rows,
         "listing": _systems_table(rows),
         "minimum": MINIMUM_OF_2022,
-        "corpora": summaries(corpora_for(request.user)),
+        "corpora": summaries(corpora_for(request.user).filter(archived_at=None)),
     }
 
 

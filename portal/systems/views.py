@@ -27,6 +27,7 @@ from portal.challenges.selectors import corpus_for
 from portal.core.exports import as_download, csv_response, latex_response
 from portal.core.fields import posted, show_form
 from portal.jobs.services import NotPossible
+from portal.submissions.removal import may_manage
 from portal.submissions.selectors import file_for, system_for
 from portal.systems import exports, pages
 from portal.systems.anonymization import pages as anonymization
@@ -95,6 +96,7 @@ def system_detail(request: HttpRequest, name: str) -> HttpResponse:
         template, context = "systems/detail.html", pages.system_page(request, view.system)
     else:
         template, context = "systems/evaluated.html", objective.edition_system_page(request, view)
+    context["may_manage"] = may_manage(request.user, view.system, view.relation)
     return render(request, template, context | attack_pages.portal_evaluation_sections(view, context.get("values")))
 
 

@@ -41,6 +41,7 @@ class Team(models.Model):
     members_frozen_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(
         null=True, blank=True
     )
+    archived_at = models.DateTimeField(null=True, blank=True, help_text="Since then in no list and no choice.")
 
     class Meta:
         ordering = ["number", "name"]

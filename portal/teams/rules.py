@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from portal.challenges.rules import Phase, moment, registration_phase
+from portal.challenges.rules import ARCHIVED, Phase, moment, registration_phase
 
 if TYPE_CHECKING:
     from portal.challenges.models import Edition
@@ -39,6 +39,8 @@ def registration_problem(edition: Edition, *, team: Team | None, now: datetime) 
     """Why a person who belongs to `team` (None: to no active one) cannot register a team."""
     if team is not None:
         return f"You belong to the team “{team}” of this edition already; a person takes part in one team only."
+    if edition.archived_at is not None:
+        return ARCHIVED
     if not edition.is_listed:
         return "This edition is not listed yet; teams can register once it is."
     phase = registration_phase(edition, now)

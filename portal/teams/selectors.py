@@ -139,7 +139,8 @@ def list_teams(edition: Edition) -> QuerySet[Team]:
     """The teams of an edition with their members counted (`member_count`) and their owner, those that wait first."""
     waiting = Case(When(state=Team.State.WAITING, then=Value(0)), default=Value(1), output_field=IntegerField())
     owner = Membership.objects.filter(role=Membership.Role.OWNER).select_related("user")
-    teams = edition.teams.select_related("edition").prefetch_related(Prefetch("memberships", owner, to_attr="owners"))
+    listed = edition.teams.filter(archived_at=None).select_related("edition")
+    teams = listed.prefetch_related(Prefetch("memberships", owner, to_attr="owners"))
     counted = teams.annotate(member_count=Count("memberships"), is_waiting=waiting)
     return counted.order_by("is_waiting", "number", "name")
 

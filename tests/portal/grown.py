@@ -34,8 +34,9 @@ from tests.portal.test_nobody_else import kind_of, names_of, patterns
 
 TRIALS = 52
 ROLES = ("visitor", "member", "organizer", "operator")
-# Files that hold the whole of something, which grow with it.
+# Files that hold the whole of something, which grow with it, and the page that counts all that a deletion takes.
 WHOLE = {
+    "manage:delete",
     "systems:measures-csv",
     "submissions:diff-csv",
     "studies:export-csv",
@@ -307,6 +308,7 @@ class GrownChallenge(Challenge):
             "corpora": {"name": corpus.name, "data_set": "tones_trials_f", "utterance": corpus.utterances.last().name},
             "docs": {"name": "2022"},
             "downloads": {"name": build_wheel().name},
+            "manage": {"kind": "editions", "key": edition.name, "pk": 1},
             **dict.fromkeys(("editions", "leaderboard", "listeners"), of_edition),
             "studies": of_results | {"session": self.listening.pk, "rule": self.rule.pk, "system": self.system.label},
             "listen": {"token": self.listening.token, "key": self.study.link_key}

@@ -95,6 +95,12 @@ MATRIX = {
     "docs:recipe": OPEN,
     "downloads:page": OPEN,
     "downloads:file": OPEN,
+    "manage:index": FOR_MEMBERS,  # each sees their own
+    "manage:receipt": FOR_NOBODY_HERE,  # of nothing that was deleted: manage/test_removal
+    "manage:thing": FOR_OPERATORS,  # of an edition; each kind for each role: manage/test_removal
+    "manage:archive": (LOGIN, 405, 405, 405),
+    "manage:restore": (LOGIN, 405, 405, 405),
+    "manage:delete": FOR_OPERATORS,
     "corpora:list": FOR_ORGANIZERS,
     "corpora:import": FOR_ORGANIZERS,
     "corpora:detail": FOR_ORGANIZERS,  # of a shared corpus; another's: challenges/test_sharing
@@ -436,6 +442,10 @@ POSTS = {
     "api:continue-run": API_FOR_NOBODY_HERE,
     "jobs:cancel": (LOGIN, 404, 302, 302),
     "jobs:again": (LOGIN, 404, 302, 302),
+    "manage:thing": FOR_OPERATORS,  # the page again: an edition is renamed by its own form
+    "manage:archive": (LOGIN, 404, 404, 302),
+    "manage:restore": (LOGIN, 404, 404, 302),
+    "manage:delete": (LOGIN, 404, 404, 422),
     "corpora:import": (LOGIN, 404, 422, 404),
     "corpora:share": FOR_ORGANIZERS_TO_DO,
     "systems:new": (LOGIN, 404, 422, 404),
@@ -555,6 +565,8 @@ def addresses() -> dict[str, str]:
     }
     arguments |= {name: [submission.pk] for name in MATRIX if name.startswith("submissions:")}
     upload = _upload()
+    arguments |= {name: ["editions", "little-edition"] for name in MATRIX if name.startswith("manage:")}
+    arguments |= {"manage:index": [], "manage:receipt": [1]}
     arguments |= _of_a_team()
     somebody = User.objects.create_user("somebody@example.org", "pw").pk
     arguments |= {name: [somebody] for name in MATRIX if name.startswith("people:")}

@@ -109,7 +109,7 @@ class ImportForm(forms.Form):
 
     def __init__(self, data: Any = None, files: Any = None, *, user: Any) -> None:
         self.user = user
-        editions = managed_editions_for(user)
+        editions = managed_editions_for(user).filter(archived_at=None)
         if not user.is_organizer and not editions.exists():
             raise Http404
         super().__init__(data, files)

@@ -48,6 +48,26 @@ class StudyProblems(ValueError):  # noqa: N818
         super().__init__(" ".join(self.sentences))
 
 
+def study_archiving_problem(study: Study) -> str:
+    """Why a study cannot leave the lists: somebody can take part."""
+    return "It takes answers. Close it first." if study.state in LAUNCHED else ""
+
+
+def study_removal_problem(study: Study) -> str:
+    """Why a study cannot be deleted with its answers."""
+    if study.results_published_at is not None:
+        return "Its results are published. What a published result rests on is archived, not deleted."
+    return study_archiving_problem(study)
+
+
+def heard_problem(studies: Sequence[str]) -> str:
+    """Why what is heard in these studies, given by their titles, cannot be deleted."""
+    if not studies:
+        return ""
+    others = " and others" if len(studies) > 1 else ""
+    return f"It is heard in the listening test {studies[0]}{others}. Delete that first."
+
+
 def has_pairs(study: Study) -> bool:
     """Whether voices are compared, so that a trial has a sample B."""
     return Task.VERIFIABILITY in study.tasks

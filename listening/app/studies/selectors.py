@@ -49,7 +49,7 @@ def editions_to_study(user: Any) -> QuerySet[Edition]:
     managed = managed_editions_for(user)
     if not user.is_organizer and not managed.exists():
         raise Http404
-    return managed.filter(corpus__isnull=False)
+    return managed.filter(corpus__isnull=False, archived_at=None)
 
 
 def edition_to_study(user: Any, name: str) -> Edition:
@@ -62,7 +62,8 @@ def edition_to_study(user: Any, name: str) -> Edition:
 def studies_with_counts(user: Any, edition: Edition | None = None) -> QuerySet[Study]:
     """The studies for a list: `blocks_made`, `blocks_finished` and `sessions_begun` beside each, in one query."""
     studies = studies_for(user) if edition is None else studies_for(user).filter(edition=edition)
-    return studies.annotate(
+    listed = studies.filter(archived_at=None, edition__archived_at=None)
+    return listed.annotate(
         blocks_made=count_rows(Block.objects.all(), "study"),
         blocks_finished=count_rows(Block.objects.filter(is_finished=True), "study"),
         sessions_begun=count_rows(Session.objects.filter(is_preview=False), "study"),
@@ -138,7 +139,7 @@ def submissions_to_hear(edition: Edition, study: Study | None = None) -> QuerySe
     usable = Submission.objects.filter(Exists(files), state__in=HEARABLE, system__corpus=edition.corpus_id)
     usable = usable.filter(system__edition=edition) | usable.filter(system__edition=None, system__team=None)
     newer = usable.filter(system=OuterRef("system"), version__gt=OuterRef("version"))
-    chosen = Q(~Exists(newer.order_by()))
+    chosen = Q(~Exists(newer.order_by()), system__archived_at=None)
     if study is not None:
         chosen |= Q(pk__in=study.systems.values("submission"))
     return usable.filter(chosen).select_related("system", "system__team").order_by("system__label", "system__name")

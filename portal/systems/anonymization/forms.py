@@ -98,7 +98,7 @@ class Offer:
 
 def editions_for(corpus: Corpus, by: Any) -> QuerySet[Edition]:
     """The editions of a corpus that this person organises, the newest first."""
-    return managed_editions_for(by).filter(corpus=corpus).order_by("-created_at", "-pk")
+    return managed_editions_for(by).filter(corpus=corpus, archived_at=None).order_by("-created_at", "-pk")
 
 
 def make_offer(corpus: Corpus, by: Any) -> Offer:

@@ -30,7 +30,7 @@ LATE = CLOSES + timedelta(days=2)
 
 def edition(**fields):
     names = ("registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at")
-    return SimpleNamespace(**dict.fromkeys([*names, "late_until"]) | fields)
+    return SimpleNamespace(**dict.fromkeys([*names, "late_until", "archived_at"]) | fields)
 
 
 LIMITED = edition(

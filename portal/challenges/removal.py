@@ -1,0 +1,60 @@
+"""How corpora and editions are put away: who may, what goes with them, and why one of them must stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.urls import reverse
+
+from portal.challenges import rules, services
+from portal.challenges.models import Corpus, DataFile, DataSet, Edition, Speaker, TrialList, Utterance
+from portal.challenges.selectors import was_published
+from portal.core.removal import Kind, declare_kind, declare_rows, declare_rule
+
+
+def _own_corpora(user: Any) -> QuerySet[Corpus]:
+    return Corpus.objects.all() if user.is_staff else Corpus.objects.filter(created_by=user)
+
+
+def _own_editions(user: Any) -> QuerySet[Edition]:
+    return Edition.objects.all() if user.is_staff else Edition.objects.filter(organizers=user)
+
+
+def _corpus_problem(corpus: Corpus) -> str:
+    return rules.corpus_removal_problem(list(corpus.editions.order_by("name").values_list("title", flat=True)))
+
+
+def _edition_problem(edition: Edition) -> str:
+    return rules.edition_removal_problem(was_published=was_published(edition))
+
+
+declare_rows(Speaker, "speakers")
+declare_rows(Utterance, "utterances", files=("audio",))
+declare_rows(DataSet, "data sets")
+declare_rows(TrialList, "trial lists", files=("file",))
+declare_rows(DataFile, "files to download", files=("key",))
+declare_rule(Corpus, _corpus_problem)
+declare_rule(Edition, _edition_problem)
+declare_kind(
+    Kind(
+        name="editions",
+        word="edition",
+        model=Edition,
+        owned=_own_editions,
+        edit=lambda edition: reverse("editions:edit", args=[edition.name]),
+        jobs=lambda edition: Q(edition=edition.name),
+        edition=lambda edition: str(edition.name),
+    )
+)
+declare_kind(
+    Kind(
+        name="corpora",
+        word="corpus",
+        model=Corpus,
+        owned=_own_corpora,
+        names=lambda _: {"name": "Short name"},
+        rename=services.rename_corpus,
+        jobs=lambda corpus: Q(corpus=corpus.name, edition=""),
+    )
+)

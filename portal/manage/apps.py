@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class ManageConfig(AppConfig):
+    name = "portal.manage"
+    label = "manage"

@@ -1,0 +1,52 @@
+"""The forms by which a thing is renamed and deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_slug
+
+from portal.core.fields import LineField
+from portal.core.removal import Kind
+
+LONGEST = {"title": 120, "name": 60}
+HELP = {"title": "", "name": "Small letters, digits, hyphens and underscores; part of addresses."}
+
+
+class RenameForm(forms.Form):
+    """Other names of a thing, as its kind has them."""
+
+    def __init__(self, data: Any, *, kind: Kind, thing: Any) -> None:
+        super().__init__(data, initial={name: getattr(thing, name) for name in kind.names(thing)})
+        for name, label in kind.names(thing).items():
+            self.fields[name] = LineField(
+                label=label,
+                max_length=LONGEST[name],
+                validators=[validate_slug] if name == "name" else [],
+                help_text=HELP[name],
+                error_messages={
+                    "required": f"Give a {label.lower()}.",
+                    "invalid": "Use letters a to z, digits, hyphens and underscores only.",
+                },
+            )
+
+
+class DeletionForm(forms.Form):
+    """The name of a thing typed once more, where much goes with it."""
+
+    typed = forms.CharField(
+        label="Type its name to delete it", error_messages={"required": "Type the name as it stands above."}
+    )
+
+    def __init__(self, data: Any, *, thing: Any) -> None:
+        super().__init__(data)
+        self.wanted = str(thing)
+        self.fields["typed"].help_text = self.wanted
+
+    def clean_typed(self) -> str:
+        typed = " ".join(self.cleaned_data["typed"].split())
+        if typed != " ".join(self.wanted.split()):
+            raise ValidationError(f"Expected {self.wanted}, found {typed}.")
+        return typed

@@ -1,0 +1,167 @@
+"""Puts things away: out of sight and back, or for good with everything that cannot be without them.
+
+What is deleted is gone with the transaction that writes the receipt into the audit log. Its stored files follow: their
+keys are kept in that transaction, and a file is deleted once no other row names it, at once or by a periodic task.
+Public: `archive`, `restore`, `remove`, `delete_unneeded_files`.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from portal.core import audit
+from portal.core.models import AuditEvent, UnneededFile
+from portal.core.removal import (
+    Kind,
+    Preview,
+    delete_rows,
+    delete_unheld_files,
+    find_owned,
+    find_problems,
+    find_rows,
+    list_files,
+    preview_removal,
+)
+from portal.jobs.models import Job, State
+from portal.jobs.rules import can_cancel
+from portal.jobs.services import NotPossible, request_cancel
+
+PATIENCE_S = 5.0  # with jobs that were told to stop
+LOOK_EVERY_S = 0.2
+FILES_AT_ONCE = 500
+REQUEST_S = 5.0  # of a request's time for files; the scheduler deletes the others
+
+
+@transaction.atomic
+def archive(*, kind: Kind, thing: Any, by: Any, now: datetime) -> Any:
+    """Take a thing out of all lists and choices; its address still leads to it.
+
+    Raises:
+        NotPossible: it is archived already, or something stands in the way.
+    """
+    thing = kind.model._default_manager.select_for_update(of=("self",)).get(pk=thing.pk)
+    if not kind.archives or thing.archived_at is not None:
+        raise NotPossible(f"This {kind.word} cannot be archived." if not kind.archives else "It is archived already.")
+    if problem := kind.archiving_problem(thing):
+        raise NotPossible(problem)
+    return _set_archived(thing, now, by)
+
+
+@transaction.atomic
+def restore(*, kind: Kind, thing: Any, by: Any) -> Any:
+    """Bring an archived thing back.
+
+    Raises:
+        NotPossible: it is not archived.
+    """
+    thing = kind.model._default_manager.select_for_update(of=("self",)).get(pk=thing.pk)
+    if not kind.archives or thing.archived_at is None:
+        raise NotPossible("It is not archived.")
+    return _set_archived(thing, None, by)
+
+
+def _set_archived(thing: Any, at: datetime | None, by: Any) -> Any:
+    thing.archived_at = at
+    thing.save(update_fields=["archived_at"])
+    audit.record(f"{thing._meta.model_name}.{'archived' if at else 'restored'}", thing, actor=by)
+    return thing
+
+
+def preview(*, kind: Kind, thing: Any) -> Preview:
+    """What `remove` would delete with a thing."""
+    return preview_removal(find_rows(kind.root(thing)))
+
+
+def remove(*, kind: Kind, thing: Any, by: Any, patience_s: float = PATIENCE_S) -> AuditEvent:
+    """Delete a thing with everything that cannot be without it; the receipt.
+
+    Its jobs are cancelled first; one that runs stops at its next file.
+
+    Args:
+        patience_s: how long jobs that run may take to stop, in seconds.
+
+    Raises:
+        NotPossible: a rule forbids it, or a job of it still runs.
+    """
+    _refuse(find_problems(thing))
+    _stop_jobs(kind, thing, by, patience_s)
+    receipt = _delete(kind, thing, by)
+    transaction.on_commit(lambda: delete_unneeded_files(REQUEST_S), robust=True)
+    return receipt
+
+
+def delete_unneeded_files(limit_s: float | None = None) -> int:
+    """Delete stored files of what was deleted, unless another row names them; how many were looked at.
+
+    Args:
+        limit_s: no further files are begun after so many seconds.
+    """
+    began, count = time.monotonic(), 0
+    while limit_s is None or time.monotonic() - began < limit_s:
+        rows = dict(UnneededFile.objects.order_by("pk").values_list("pk", "key")[:FILES_AT_ONCE])
+        if not rows:
+            break
+        delete_unheld_files(rows.values())
+        UnneededFile.objects.filter(pk__in=rows).delete()
+        count += len(rows)
+    return count
+
+
+def _refuse(problems: list[str]) -> None:
+    if problems:
+        raise NotPossible(" ".join(problems))
+
+
+def _jobs(kind: Kind, thing: Any) -> Q:
+    owned = find_owned(find_rows(kind.root(thing))).get(Job)
+    named = Q(pk__in=owned.values("pk")) if owned is not None else Q(pk__in=[])
+    return named | kind.jobs(thing) if kind.jobs else named
+
+
+def _stop_jobs(kind: Kind, thing: Any, by: Any, patience_s: float) -> None:
+    ours = Job.objects.filter(_jobs(kind, thing), state__in=[State.WAITING, State.RUNNING])
+    for job in ours.order_by("-created_at"):  # what follows first, so that nothing starts meanwhile
+        if can_cancel(job):
+            request_cancel(job, by=by)
+    until = time.monotonic() + patience_s
+    while running := ours.count():
+        if time.monotonic() >= until:
+            jobs = "A job of it still runs" if running == 1 else f"{running} of its jobs still run"
+            raise NotPossible(f"{jobs} and was told to stop. Delete it again in a minute.")
+        time.sleep(LOOK_EVERY_S)
+
+
+@transaction.atomic
+def _delete(kind: Kind, thing: Any, by: Any) -> AuditEvent:
+    thing = kind.model._default_manager.select_for_update(of=("self",)).get(pk=thing.pk)
+    _refuse(find_problems(thing))
+    root = kind.root(thing)
+    rows = find_rows(root)
+    owned = find_owned(rows)
+    jobs = set(Job.objects.filter(_jobs(kind, thing)).values_list("pk", flat=True))
+    found = preview_removal(rows)
+    receipt = audit.record(
+        f"{thing._meta.model_name}.deleted",
+        thing,
+        actor=by,
+        word=kind.word,
+        edition=kind.edition(thing),
+        counts=dict(found.counts),
+        files=found.files,
+        bytes=found.bytes,
+        is_estimated=found.is_estimated,
+    )
+    keys = (UnneededFile(key=key) for key in sorted(set(list_files(rows))))
+    UnneededFile.objects.bulk_create(keys, batch_size=FILES_AT_ONCE, ignore_conflicts=True)
+    delete_rows(rows)
+    for model, ours in owned.items():
+        if model is not Job:
+            delete_rows({model: ours})
+    Job.objects.filter(after__in=jobs).exclude(pk__in=jobs).update(after=None)
+    delete_rows({Job: Job.objects.filter(pk__in=jobs)})
+    return receipt

@@ -1,0 +1,13 @@
+from django.urls import path
+
+from portal.manage import views
+
+app_name = "manage"
+urlpatterns = [
+    path("", views.index, name="index"),
+    path("receipts/<int:pk>/", views.receipt, name="receipt"),
+    path("<slug:kind>/<slug:key>/", views.manage, name="thing"),
+    path("<slug:kind>/<slug:key>/archive/", views.archive, name="archive"),
+    path("<slug:kind>/<slug:key>/restore/", views.restore, name="restore"),
+    path("<slug:kind>/<slug:key>/delete/", views.delete, name="delete"),
+]

@@ -1,0 +1,107 @@
+"""Pages on which a thing is renamed, archived, brought back or deleted, and the receipts of what was deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from portal.accounts.access import member_action, member_page, member_read
+from portal.core.clock import read_clock
+from portal.core.fields import posted
+from portal.core.removal import find_problems
+from portal.jobs.services import NotPossible
+from portal.manage import pages, services
+from portal.manage.forms import DeletionForm, RenameForm
+from portal.manage.pages import Managed
+
+RECEIPTS_SHOWN = 100
+
+
+@member_read
+def index(request: HttpRequest) -> HttpResponse:
+    """What is archived and what was deleted, as far as this person may know."""
+    receipts = list(pages.receipts_for(request.user)[:RECEIPTS_SHOWN])
+    context = {
+        "archived": pages.archived_table(request.user),
+        "deleted": pages.receipts_table(receipts) if receipts else None,
+    }
+    return render(request, "manage/index.html", context)
+
+
+@member_page
+def manage(request: HttpRequest, kind: str, key: str) -> HttpResponse:
+    """What can be done with a thing; takes other names of it."""
+    found = pages.find_managed(request.user, kind, key)
+    form = RenameForm(posted(request), kind=found.kind, thing=found.thing) if found.kind.rename else None
+    if form is not None and form.is_valid() and found.kind.rename is not None:
+        changed = _done(request, found.kind.rename, thing=found.thing, **form.cleaned_data)
+        if changed is not None:
+            messages.success(request, "The name is changed.")
+            return redirect(Managed(found.kind, changed).address)
+    status = 422 if form is not None and form.is_bound else 200
+    return render(request, "manage/thing.html", {"managed": found, "form": form}, status=status)
+
+
+@member_action
+def archive(request: HttpRequest, kind: str, key: str) -> HttpResponse:
+    found = _owned(request, kind, key)
+    if _done(request, services.archive, kind=found.kind, thing=found.thing, now=read_clock()) is not None:
+        messages.success(request, f"{found.thing} is archived: it stands in no list any more, and its address works.")
+    return redirect(found.address)
+
+
+@member_action
+def restore(request: HttpRequest, kind: str, key: str) -> HttpResponse:
+    found = _owned(request, kind, key)
+    if _done(request, services.restore, kind=found.kind, thing=found.thing) is not None:
+        messages.success(request, f"{found.thing} is back in all lists.")
+    return redirect(found.address)
+
+
+@member_page
+def delete(request: HttpRequest, kind: str, key: str) -> HttpResponse:
+    """What goes with a thing, and why it cannot be deleted; deletes it."""
+    found = _owned(request, kind, key)
+    preview = services.preview(kind=found.kind, thing=found.thing)
+    form = DeletionForm(posted(request), thing=found.thing) if preview.is_big else None
+    if request.method == "POST" and (form is None or form.is_valid()):
+        receipt = _done(request, services.remove, kind=found.kind, thing=found.thing)
+        if receipt is not None:
+            return redirect("manage:receipt", receipt.pk)
+        return redirect(request.path)
+    root = found.kind.root(found.thing)
+    context = {
+        "managed": found,
+        "form": form,
+        "problems": find_problems(found.thing),
+        "facts": pages.preview_facts(preview),
+        "root": root if root != found.thing else None,
+    }
+    return render(request, "manage/delete.html", context, status=422 if form is not None and form.errors else 200)
+
+
+@member_read
+def receipt(request: HttpRequest, pk: int) -> HttpResponse:
+    """What was deleted, when and by whom."""
+    found = pages.receipt_for(request.user, pk)
+    return render(request, "manage/receipt.html", {"receipt": found, "facts": pages.receipt_facts(found)})
+
+
+def _owned(request: HttpRequest, kind: str, key: str) -> Managed:
+    found = pages.find_managed(request.user, kind, key)
+    if not found.is_owner:
+        raise Http404
+    return found
+
+
+def _done(request: HttpRequest, service: Callable[..., Any], /, **given: Any) -> Any:
+    """What came of it; None where it was not possible, which the next page says."""
+    try:
+        return service(by=request.user, **given)
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+        return None

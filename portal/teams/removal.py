@@ -1,0 +1,32 @@
+"""How teams are put away, by the organizers of their edition; what stands in the way, the submissions say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.urls import reverse
+
+from portal.core.removal import Kind, declare_kind, declare_rows
+from portal.teams.models import Invitation, Membership, Team
+
+
+def _organized_teams(user: Any) -> QuerySet[Team]:
+    rows = Team.objects.select_related("edition")
+    return rows if user.is_staff else rows.filter(edition__organizers=user)
+
+
+declare_rows(Team, "teams")
+declare_rows(Membership, "memberships")
+declare_rows(Invitation, "invitations")
+declare_kind(
+    Kind(
+        name="teams",
+        word="team",
+        model=Team,
+        owned=_organized_teams,
+        lookup="pk",
+        edit=lambda team: reverse("teams:edit", args=[team.pk]),
+        edition=lambda team: str(team.edition.name),
+    )
+)

@@ -1,0 +1,288 @@
+"""What is archived leaves the lists and comes back; what is deleted goes with everything that cannot be without it."""
+
+import pytest
+from django.core.files.storage import default_storage
+from django.urls import reverse
+from django.utils import timezone
+
+from evaluation.app.measures.services import start_measures
+from evaluation.app.models import EvaluationRun
+from portal.challenges.models import Corpus, Edition, Utterance
+from portal.core.models import AuditEvent, UnneededFile
+from portal.core.removal import find_kind, find_rows, preview_removal
+from portal.core.storage import store_bytes
+from portal.jobs.models import Job
+from portal.jobs.services import NotPossible
+from portal.manage import services
+from portal.submissions.models import Submission, SubmittedFile, System, Upload
+from portal.teams.models import Team
+from tests.listening.factories import make_study
+from tests.portal.factories import (
+    add_files,
+    make_corpus,
+    make_edition,
+    make_job,
+    make_operator,
+    make_organizer,
+    make_submission,
+    make_system,
+    make_team,
+    make_team_system,
+    make_user,
+    store_tone,
+)
+
+pytestmark = pytest.mark.django_db
+State = Submission.State
+
+
+@pytest.fixture
+def organizer(client):
+    person = make_organizer()
+    client.force_login(person)
+    return person
+
+
+def address(kind, key, action=""):
+    return reverse(f"manage:{action or 'thing'}", args=[kind, key])
+
+
+def remove(kind, thing, by=None, **given):
+    return services.remove(kind=find_kind(kind), thing=thing, by=by, patience_s=0, **given)
+
+
+def make_failed_attempt(organizer):
+    """An edition with a refused submission of a team, a baseline, an upload, jobs and a study in draft."""
+    edition = make_edition(make_corpus(), organizers=[organizer])
+    team = make_team(edition)
+    upload = Upload.objects.create(edition=edition, team=team, file_name="a.zip", size=1, expires_at=timezone.now())
+    refused = make_submission(make_team_system(team), State.REFUSED, upload=upload)
+    refused.documents.create(path="a.pdf", kind="description", key=store_bytes(b"a", ".document"), bytes=1)
+    refused.job = make_job("failed", edition=edition.name, kind="intake")
+    refused.save()
+    make_job("succeeded", edition=edition.name, after=refused.job)
+    baseline = System.objects.create(name="b", label="B", title="B", corpus=edition.corpus, edition=edition)
+    add_files(baseline.submissions.create(version=1), store_tone(300))
+    start_measures(submission=baseline.submissions.get(), data_set=edition.corpus.data_sets.first())
+    make_study(edition=edition, state="draft")
+    return edition
+
+
+def test_failed_challenge_is_deleted_whole(client, organizer, django_capture_on_commit_callbacks):
+    edition = make_failed_attempt(organizer)
+    other = make_submission(make_team_system(make_team(make_edition(edition.corpus))))
+    kept = Utterance.objects.first().audio
+    made = SubmittedFile.objects.first().audio
+    page = client.get(address("editions", edition.name, "delete"))
+    assert [label for label, _ in page.context["facts"]][:3] == ["Teams", "Systems", "Submissions"]
+    assert client.post(address("editions", edition.name, "delete"), {"typed": "another"}).status_code == 422
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = client.post(address("editions", edition.name, "delete"), {"typed": edition.title})
+    receipt = client.get(answer.url)
+    assert (receipt.status_code, edition.title in receipt.content.decode()) == (200, True)
+    assert list(Edition.objects.all()) == [other.system.edition]
+    assert list(Submission.objects.all()) == [other]
+    assert (Job.objects.count(), Upload.objects.count(), EvaluationRun.objects.count()) == (0, 0, 0)
+    assert Corpus.objects.count() == 1
+    assert (default_storage.exists(kept), default_storage.exists(made)) == (True, False)
+    assert not UnneededFile.objects.exists()
+    assert client.get(edition.get_absolute_url()).status_code == 404
+
+
+def test_file_that_another_row_names_is_kept(organizer):
+    system, other = make_system(make_corpus()), make_system(Corpus.objects.get(), "copy")
+    audio = other.submissions.get().files.first().audio
+    remove("systems", system, organizer)
+    services.delete_unneeded_files()
+    assert (default_storage.exists(audio), System.objects.get()) == (True, other)
+
+
+def test_preview_counts_what_goes(organizer):
+    corpus = make_corpus(speakers=2, utterances=2)
+    make_system(corpus)
+    found = preview_removal(find_rows(corpus))
+    counts = {"systems": 1, "submissions": 1, "data sets": 3, "speakers": 2, "trial lists": 2, "utterances": 8}
+    assert dict(found.counts) == counts | {"anonymised recordings": 8}
+    keys = {one.audio for one in Utterance.objects.all()} | {SubmittedFile.objects.first().audio}
+    assert (found.files, found.bytes) == (len(keys), sum(map(default_storage.size, keys)))
+
+
+def test_many_rows_are_found_by_a_query_and_deleted(organizer, monkeypatch):
+    monkeypatch.setattr("portal.core.removal.KEYS_AT_ONCE", 1)
+    monkeypatch.setattr("portal.core.removal.BATCH", 3)
+    edition = make_failed_attempt(organizer)
+    edition.studies.update(state="draft")
+    remove("editions", edition, organizer)
+    remove("corpora", Corpus.objects.get(), organizer)
+    assert not any(model.objects.exists() for model in (Edition, Corpus, Team, System, SubmittedFile, Job, Utterance))
+
+
+@pytest.mark.parametrize("was", ["published", "unpublished", "accepted", "heard"])
+def test_edition_with_results_is_archived_not_deleted(was, client, organizer):
+    edition = make_edition(make_corpus(), organizers=[organizer])
+    if was == "published":
+        Edition.objects.filter(pk=edition.pk).update(published_at=timezone.now())
+    elif was == "unpublished":
+        fields = {"subject_type": "challenges.edition", "subject_id": str(edition.pk), "subject": "x"}
+        AuditEvent.objects.create(action="board.published", **fields)
+    elif was == "accepted":
+        make_submission(make_team_system(make_team(edition)), State.ACCEPTED)
+    else:
+        study = make_study(edition=edition, state="closed")
+        study.results_published_at = timezone.now()
+        study.save()
+    answer = client.post(address("editions", edition.name, "delete"), {"typed": edition.title})
+    assert (answer.status_code, Edition.objects.filter(pk=edition.pk).exists()) == (302, True)
+    assert "cannot be deleted" in client.get(answer.url).content.decode()
+
+
+def test_archived_edition_leaves_the_lists_and_comes_back(client, organizer):
+    edition = make_edition(make_corpus(), organizers=[organizer])
+    team = make_team(edition)
+    client.post(address("editions", edition.name, "archive"), follow=True)
+    lists = [reverse("editions:list"), reverse("home"), reverse("studies:new"), "/api/editions/"]
+    assert [edition.title in client.get(one).content.decode() for one in lists] == [False] * 4
+    assert edition.title in client.get(reverse("manage:index")).content.decode()
+    client.logout()
+    assert client.get(edition.get_absolute_url()).status_code == 200
+    client.force_login(team.memberships.get().user)
+    assert "archived" in client.get(edition.get_absolute_url()).content.decode()
+    client.force_login(organizer)
+    client.post(address("editions", edition.name, "restore"), follow=True)
+    assert [edition.title in client.get(one).content.decode() for one in lists] == [True] * 4
+
+
+def test_corpus_of_an_edition_stays(client):
+    owner = make_organizer()
+    corpus = make_corpus(created_by=owner)
+    make_edition(corpus)
+    with pytest.raises(NotPossible, match="runs on this corpus"):
+        remove("corpora", corpus, owner)
+
+
+def test_running_job_is_told_to_stop_and_nothing_is_deleted_meanwhile(organizer):
+    system = make_system(make_corpus())
+    run = start_measures(submission=system.submissions.get(), data_set=system.corpus.data_sets.first())
+    Job.objects.filter(pk=run.job_id).update(
+        state="running", claim=run.job_id, heartbeat_at=timezone.now(), started_at=timezone.now()
+    )
+    with pytest.raises(NotPossible, match="told to stop"):
+        remove("systems", system, organizer)
+    assert Job.objects.get().cancel_requested_at is not None
+    Job.objects.update(state="cancelled")
+    remove("systems", system, organizer)
+    assert (Job.objects.count(), System.objects.count()) == (0, 0)
+
+
+def test_only_submission_takes_its_system_along(organizer):
+    edition = make_edition(organizers=[organizer])
+    system = make_team_system(make_team(edition))
+    first, second = make_submission(system, State.REFUSED), make_submission(system, State.REFUSED)
+    remove("submissions", first, organizer)
+    assert System.objects.get() == system
+    remove("submissions", second, organizer)
+    assert not System.objects.exists()
+
+
+def test_submission_that_another_rests_on_stays(organizer):
+    edition = make_edition(organizers=[organizer])
+    first = make_submission(make_team_system(make_team(edition)), State.WITHDRAWN)
+    make_submission(first.system, State.ACCEPTED, inherits=first)
+    with pytest.raises(NotPossible, match="rests on its files"):
+        remove("submissions", first, organizer)
+
+
+def test_accepted_submission_of_a_team_is_withdrawn_first(organizer):
+    submission = make_submission(make_team_system(make_team(make_edition(organizers=[organizer]))))
+    for kind, thing in (("submissions", submission), ("systems", submission.system), ("teams", submission.system.team)):
+        with pytest.raises(NotPossible, match="accepted"):
+            remove(kind, thing, organizer)
+
+
+def test_system_that_is_heard_stays_until_its_study_is_deleted(organizer):
+    study = make_study(organizer=organizer, state="closed")
+    system = study.systems.first().submission.system
+    with pytest.raises(NotPossible, match="is heard in"):
+        remove("systems", system, organizer)
+    remove("studies", study, organizer)
+    remove("systems", system, organizer)
+    assert not System.objects.filter(pk=system.pk).exists()
+
+
+def test_open_study_is_neither_archived_nor_deleted(client):
+    organizer = make_organizer()
+    client.force_login(organizer)
+    study = make_study(organizer=organizer)
+    client.post(address("studies", study.name, "archive"))
+    client.post(address("studies", study.name, "delete"), {"typed": study.title})
+    study.refresh_from_db()
+    assert study.archived_at is None
+
+
+def test_names_change_where_they_may(client, organizer):
+    corpus = make_corpus(created_by=organizer)
+    job = make_job("succeeded", corpus="tones", parameters={"name": "tones"})
+    assert client.post(address("corpora", "tones"), {"name": "two words"}).status_code == 422
+    assert client.post(address("corpora", "tones"), {"name": "voices"}).url == address("corpora", "voices")
+    job.refresh_from_db()
+    assert (Corpus.objects.get().name, job.corpus, job.parameters["name"]) == ("voices", "voices", "voices")
+    system = make_system(corpus)
+    make_system(corpus, "taken")
+    client.post(address("systems", system.name), {"title": "New", "name": "taken"})
+    client.post(address("systems", system.name), {"title": "Newer", "name": "free"})
+    system.refresh_from_db()
+    assert (system.title, system.name) == ("Newer", "free")
+
+
+def test_each_may_do_what_is_theirs(client):
+    organizer, owner, leader, member = make_organizer(), make_organizer(), make_user(), make_user()
+    edition = make_edition(make_corpus(created_by=owner), organizers=[organizer])
+    team = make_team(edition, owner=leader, members=[member])
+    system = make_team_system(team)
+    submission = make_submission(system, State.REFUSED)
+    baseline = make_system(edition.corpus)
+    study = make_study(organizer=organizer, state="draft")
+    things = {
+        "editions": edition.name,
+        "corpora": "tones",
+        "systems": system.name,
+        "submissions": submission.pk,
+        "teams": team.pk,
+        "studies": study.name,
+    }
+    may = {
+        organizer: {"editions", "systems", "submissions", "teams", "studies"},
+        owner: {"corpora"},
+        leader: {"systems"},
+        member: set(),
+        make_organizer(): set(),
+        make_operator(): set(things),
+    }
+    for person, expected in may.items():
+        client.force_login(person)
+        assert {kind for kind, key in things.items() if client.get(address(kind, key)).status_code == 200} == expected
+        deletable = {
+            kind for kind, key in things.items() if client.get(address(kind, key, "delete")).status_code == 200
+        }
+        assert deletable == (set() if person == leader else expected)
+    client.force_login(organizer)
+    assert client.get(address("systems", baseline.name)).status_code == 404
+    client.force_login(leader)
+    assert client.post(address("systems", system.name), {"title": "Ours"}).status_code == 302
+    assert client.post(address("systems", system.name, "archive")).status_code == 404
+    assert client.get(address("nothing", "1")).status_code == 404
+
+
+def test_receipt_is_for_who_deleted_and_who_organizes(client, organizer):
+    other = make_organizer()
+    edition = make_edition(organizers=[organizer, other])
+    team = make_team(edition)
+    receipt = remove("teams", team, organizer)
+    found = {}
+    for person in (organizer, other, make_organizer(), make_operator()):
+        client.force_login(person)
+        found[person] = client.get(reverse("manage:receipt", args=[receipt.pk])).status_code
+    assert list(found.values()) == [200, 200, 404, 200]
+    client.force_login(organizer)
+    trail = client.get(reverse("editions:audit", args=[edition.name])).content.decode()
+    assert "Team: deleted" in trail
