@@ -34,7 +34,7 @@ OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
     Submission.State.CHECKING: _CHECKED,
     Submission.State.REFUSED: (
         "was refused",
-        "Its report names every error. Correct them and submit again; a refused archive costs nothing.",
+        "The report names each and says how to correct it; a refused archive costs nothing, so submit again.",
         "Read the report",
     ),
     Submission.State.ACCEPTED: ("is accepted", "Its numbers are computed next.", "See the submission"),
@@ -46,6 +46,7 @@ OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
         "See the submission",
     ),
 }
+WORKED_ON = UNDER_WAY | {Submission.State.REFUSED}
 
 
 # An organizer's editions ----------------------------------------------------------------------------
@@ -167,15 +168,19 @@ def _team_step(team: Team, newest: Submission | None, now: datetime) -> NextStep
     if team.state != Team.State.APPROVED:
         text = team.state_note or "It takes no part in this edition."
         return NextStep(f"{who}: {team.get_state_display().lower()}", text, "See the team", page)
-    if edition.published_at is not None:
+    can_submit = submission_phase(edition, now) in {Phase.OPEN, Phase.LATE}
+    if edition.published_at is not None and not (newest and can_submit and newest.state in WORKED_ON):
         board = reverse("leaderboard:detail", args=[edition.name])
         return NextStep(f"{who}: the leaderboard is published", "See where you stand.", "See the leaderboard", board)
-    if newest is not None and (words := OF_A_SUBMISSION.get(newest.state)):
-        is_evaluated = newest.state == Submission.State.EVALUATED
-        results = f"{newest.system.get_absolute_url()}?version={newest.version}"
-        what, text, action = words
-        return NextStep(f"{who}: {newest} {what}", text, action, results if is_evaluated else newest.get_absolute_url())
-    return _submit_step(team, who, now)
+    if newest is None:
+        return _submit_step(team, who, now)
+    what, text, action = OF_A_SUBMISSION[newest.state]
+    if newest.state == Submission.State.REFUSED:
+        text = f"{newest.errors} error{'' if newest.errors == 1 else 's'}. {text}"
+    url = newest.get_absolute_url()
+    if newest.state == Submission.State.EVALUATED:
+        url = f"{newest.system.get_absolute_url()}?version={newest.version}"
+    return NextStep(f"{who}: {newest} {what}", text, action, url)
 
 
 def _submit_step(team: Team, who: str, now: datetime) -> NextStep:

@@ -239,17 +239,18 @@ def test_way_of_an_edition_is_ticked_and_leads_on(organizer):
 
 def test_home_of_a_team_says_what_was_refused_first_and_what_is_next():
     member, now = make_user(), timezone.now()
-    states = {"new": None, "bad": "refused", "good": "evaluated", "busy": "checking"}
+    states = {"new": None, "bad": "refused", "shown": "refused", "good": "evaluated", "busy": "checking"}
     for name, state in states.items():
-        edition = make_edition(name=name, title=name.title())
+        edition = make_edition(name=name, title=name.title(), published_at=now if name == "shown" else None)
         team = make_team(edition, owner=member)
         if state:
             make_submission(make_team_system(team, label="T01-p1"), state=state)
     out = make_edition(name="out", published_at=now)
-    make_team(out, owner=member)
+    make_submission(make_team_system(make_team(out, owner=member), label="T01-p1"), state="evaluated")
     make_team(make_edition(name="asked"), owner=member, state="waiting")
-    steps = {step.title.partition(": ")[2]: step.url for step in home_page(member)["steps"]}
-    assert next(iter(steps)).endswith("was refused")
+    found = home_page(member)["steps"]
+    assert [step.title.endswith("was refused") for step in found] == [True, True] + [False] * 5
+    steps = {step.title.partition(": ")[2]: step.url for step in found}
     said = " ".join(steps)
     for words in (
         "submit your system",
