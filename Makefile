@@ -25,7 +25,8 @@ ON_POSTGRESQL := tests/portal/test_migrations.py tests/portal/teams/test_at_once
 	or unsafe_archive or real_ or spreadsheet or dictionary or page or command)"
 # Python keeps what it compiled, whatever the environment says: every program that is started would compile it all again.
 export PYTHONDONTWRITEBYTECODE :=
-PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links --generate-hashes
+# Everything but pip itself, which other steps use while it would be replaced.
+PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links --generate-hashes --unsafe-package pip
 # What not every machine can have, each with a file of pins of its own, so that one that fails stops nothing else. The
 # order matters: what follows keeps to what was pinned before.
 PARTS := world torch whisper moonshine
@@ -114,11 +115,11 @@ clean: ## remove the virtual environment and caches; the portal's data in var/ s
 requirements: ## pin the newest versions that pyproject.toml allows
 	@echo "Pinning the newest versions in requirements.txt, requirements/ and requirements-dev.txt"
 	@$(BIN)/pip-compile $(PINS) --output-file requirements.txt pyproject.toml
-	@for part in $(PARTS); do $(BIN)/python .ci/pins.py $$part | $(BIN)/pip-compile $(PINS) --allow-unsafe \
+	@for part in $(PARTS); do $(BIN)/python .ci/pins.py $$part | $(BIN)/pip-compile $(PINS) \
 		--constraint requirements.txt $$(test $$part = world || echo --constraint requirements/world.txt) \
 		--extra-index-url $(TORCH_INDEX) --output-file requirements/$$part.txt - || exit 1; done
 	@$(BIN)/python .ci/pins.py --hashes requirements/torch.txt torch $(TORCH_INDEX) https://pypi.org/simple
-	@$(BIN)/pip-compile $(PINS) --allow-unsafe --extra dev --constraint requirements.txt --constraint requirements/world.txt \
+	@$(BIN)/pip-compile $(PINS) --extra dev --constraint requirements.txt --constraint requirements/world.txt \
 		--output-file requirements-dev.txt pyproject.toml
 
 browser:
