@@ -28,6 +28,7 @@ from portal.site.steps import (
     registration_steps,
     select_organized,
     team_steps,
+    teams_with_data,
 )
 from portal.submissions.models import Submission, Upload
 from portal.submissions.pages import UNDER_WAY, address_of_page
@@ -90,7 +91,7 @@ def home_page(user: Any) -> dict[str, Any]:
     organized = list(select_organized(user)[:SHOWN])
     page: dict[str, Any] = {
         "teams": teams,
-        "steps": list(team_steps(teams, newest_submissions(teams), now)),
+        "steps": list(team_steps(teams, newest_submissions(teams), teams_with_data(teams), now)),
         "paths": [edition_path(edition) for edition in organized],
         "uploads": [(upload, address_of_page(upload)) for upload in _unfinished_uploads(user, now)],
         "submissions": list(_own_submissions(user)),

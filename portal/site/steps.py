@@ -25,7 +25,7 @@ from portal.editions.pages import NextStep
 from portal.jobs.models import Job
 from portal.submissions.models import Submission, System
 from portal.submissions.pages import UNDER_WAY
-from portal.teams.models import Team
+from portal.teams.models import DataAcceptance, Team
 
 _CHECKED = ("is being checked", "You get a mail when it is done.", "See how far it is")
 # What became of a team's newest submission, what to do, and the button that leads there.
@@ -148,18 +148,21 @@ def _next_in(edition: Any, steps: dict[str, PathStep]) -> NextStep | None:
 # A member's teams -----------------------------------------------------------------------------------
 
 
-def team_steps(teams: Iterable[Team], newest: dict[int, Submission], now: datetime) -> Iterator[NextStep]:
+def team_steps(
+    teams: Iterable[Team], newest: dict[int, Submission], with_data: set[int], now: datetime
+) -> Iterator[NextStep]:
     """What comes next for each team, what was refused first.
 
     Args:
         newest: the newest submission of each team that has one, by the key of the team.
+        with_data: keys of the teams that accepted the licence of the data.
     """
     refused = {key for key, submission in newest.items() if submission.state == Submission.State.REFUSED}
     for team in sorted(teams, key=lambda one: one.pk not in refused):
-        yield _team_step(team, newest.get(team.pk), now)
+        yield _team_step(team, newest.get(team.pk), team.pk in with_data, now)
 
 
-def _team_step(team: Team, newest: Submission | None, now: datetime) -> NextStep:
+def _team_step(team: Team, newest: Submission | None, has_data: bool, now: datetime) -> NextStep:
     edition, page = team.edition, team.get_absolute_url()
     who = f"{team.label or team}, {edition}"
     if team.state == Team.State.WAITING:
@@ -173,7 +176,7 @@ def _team_step(team: Team, newest: Submission | None, now: datetime) -> NextStep
         board = reverse("leaderboard:detail", args=[edition.name])
         return NextStep(f"{who}: the leaderboard is published", "See where you stand.", "See the leaderboard", board)
     if newest is None:
-        return _submit_step(team, who, now)
+        return _submit_step(edition, who, has_data, now)
     what, text, action = OF_A_SUBMISSION[newest.state]
     if newest.state == Submission.State.REFUSED:
         text = f"{newest.errors} error{'' if newest.errors == 1 else 's'}. {text}"
@@ -183,8 +186,7 @@ def _team_step(team: Team, newest: Submission | None, now: datetime) -> NextStep
     return NextStep(f"{who}: {newest} {what}", text, action, url)
 
 
-def _submit_step(team: Team, who: str, now: datetime) -> NextStep:
-    edition = team.edition
+def _submit_step(edition: Edition, who: str, has_data: bool, now: datetime) -> NextStep:
     phase = submission_phase(edition, now)
     words = phase_in_words(edition, "submissions", now)
     if phase is Phase.BEFORE:
@@ -197,9 +199,17 @@ def _submit_step(team: Team, who: str, now: datetime) -> NextStep:
     if phase is Phase.CLOSED:
         submissions = reverse("submissions:list", args=[edition.name])
         return NextStep(f"{who}: submissions are closed", "Your results stay here.", "Your submissions", submissions)
-    text = "Anonymise the speech of the edition, pack what its page asks for, and submit it."
+    if edition.corpus_id is not None and not has_data:
+        text = "Accept the licence, then take the recordings and the lists that your system needs."
+        return NextStep(f"{who}: get the data", text, "Get the data", reverse("editions:data", args=[edition.name]))
+    text = "Anonymise the speech, pack what the page asks for, and submit it."
     submit = reverse("submissions:new", args=[edition.name])
     return NextStep(f"{who}: submit your system", text, "Submit an archive", submit)
+
+
+def teams_with_data(teams: Iterable[Team]) -> set[int]:
+    """Keys of the teams that accepted the licence of the data."""
+    return set(DataAcceptance.objects.filter(team__in=list(teams)).values_list("team_id", flat=True))
 
 
 def newest_submissions(teams: Iterable[Team]) -> dict[int, Submission]:

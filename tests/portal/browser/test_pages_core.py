@@ -68,7 +68,7 @@ def test_long_name_leaves_the_arrow_of_its_menu_whole(new_page):
 def test_home_of_a_member_without_a_role_passes_the_check(new_page, check_page):
     page = new_page(make_user(name="Tea Member"))
     page.goto("/")
-    expect(page.locator("main")).to_contain_text("ask the organizer who gave you this account")
+    expect(page.locator("main")).to_contain_text("ask its operator to give you the role")
     check_page(page, "home-member")
 
 

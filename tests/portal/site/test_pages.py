@@ -8,11 +8,12 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from portal.challenges.models import DataSet, Role
+from portal.challenges.models import DataSet, Edition, Role
 from portal.challenges.selectors import data_set_table, plan_table, trial_table
 from portal.jobs.models import Job
 from portal.site.pages import home_page, open_failures
 from portal.submissions.models import Upload
+from portal.teams.models import Team
 from tests.pages import read_page
 from tests.portal.factories import (
     make_corpus,
@@ -248,8 +249,9 @@ def test_home_of_a_team_says_what_was_refused_first_and_what_is_next():
     out = make_edition(name="out", published_at=now)
     make_submission(make_team_system(make_team(out, owner=member), label="T01-p1"), state="evaluated")
     make_team(make_edition(name="asked"), owner=member, state="waiting")
+    make_team(make_edition(name="fresh", corpus=make_corpus(speakers=1, utterances=1)), owner=member)
     found = home_page(member)["steps"]
-    assert [step.title.endswith("was refused") for step in found] == [True, True] + [False] * 5
+    assert [step.title.endswith("was refused") for step in found] == [True, True] + [False] * 6
     steps = {step.title.partition(": ")[2]: step.url for step in found}
     said = " ".join(steps)
     for words in (
@@ -260,7 +262,11 @@ def test_home_of_a_team_says_what_was_refused_first_and_what_is_next():
         "wait for approval",
     ):
         assert words in said
-    assert steps["submit your system"] == "/editions/new/submit/"
+    assert (steps["submit your system"], steps["get the data"]) == ("/editions/new/submit/", "/editions/fresh/data/")
+    Team.objects.get(edition__name="fresh").data_acceptances.create(
+        edition=Edition.objects.get(name="fresh"), user=member, text="Terms", accepted_at=now
+    )
+    assert [step.url for step in home_page(member)["steps"]].count("/editions/fresh/submit/") == 1
 
 
 def test_home_without_a_team_leads_to_open_registrations():
