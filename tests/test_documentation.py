@@ -11,8 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tarfile
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -293,24 +291,37 @@ def run_anonymization(folder: Path) -> None:
 
 TEAM_COMMANDS = (
     "vp login --server https://portal.example.org",
-    "vp verify T11.tar.gz --edition autumn",
-    'vp submit T11.tar.gz --edition autumn --title "Our system"',
-    "vp verify T11-fixed.zip --edition autumn --system T11-p1",
-    "vp submit T11-fixed.zip --edition autumn --system T11-p1",
+    "vp data autumn",
+    "vp run autumn --method mcadams-2022",
+    "vp pack autumn --add T11.pdf",
+    'vp submit autumn/autumn.zip --edition autumn --title "Our system"',
     "vp status",
-    "vp status 2",
     "vp results T11-p1",
+    "vp pack autumn --add T11.pdf --system T11-p1",
+    "vp verify autumn/autumn.zip --edition autumn --system T11-p1",
+    "vp submit autumn/autumn.zip --edition autumn --system T11-p1",
+    "vp status 2",
     "vp results T11-p1 --csv",
-    "vp verify T11.tar.gz --expected autumn.json",
-    "vp verify folder-to-be-packed --expected autumn.json --csv report.csv",
+    "vp verify autumn/autumn.zip --expected autumn.json",
+    "vp verify autumn/anonymised --expected autumn.json --csv report.csv",
 )
 PREPARED = """
+from django.utils import timezone
 from portal.accounts.tokens import create_token
+from portal.challenges.models import Corpus
+from portal.challenges.services import prepare_data_files
+from portal.jobs.models import Job
 from portal.submissions.requirements import describe_requirements
+from portal.teams.selectors import data_access
+from portal.teams.services import accept_data
+from tests.portal.browser.journey import recipe_text
 from tests.portal.factories import make_edition, make_team, make_user
 owner = make_user()
-edition = make_edition(name="autumn", title="Autumn", scores_required=False)
+fields = {"protocol": "", "recipe_text": recipe_text(), "scores_required": False, "shares_data": True}
+edition = make_edition(Corpus.objects.get(), name="autumn", title="Autumn", **fields)
 make_team(edition, owner=owner, number=11)
+prepare_data_files(edition=edition)
+accept_data(edition=edition, by=owner, now=timezone.now(), text=data_access(owner, edition).terms)
 print(create_token(user=owner, name="vp", scopes=["read", "submit"], expires_at=None)[1])
 print(describe_requirements(edition).to_json())
 """
@@ -327,21 +338,11 @@ def run_portal(folder: Path) -> None:
         wait_until(lambda: json.loads(wait_for(f"{address}/health/ready"))["ready"], "a portal that is ready")
         token, expected = run(f".venv/bin/python manage.py shell -v 0 -c {shlex.quote(PREPARED)}", folder).splitlines()
         (folder / "autumn.json").write_text(expected)
-        write_team_files(folder)
         own = {"PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
-        for line in TEAM_COMMANDS:
+        for number, line in enumerate(TEAM_COMMANDS):
+            (folder / "T11.pdf").write_text(f"%PDF-1.4 how our system works, draft {number}")
             code, said = run_vp(line, folder, address, token, own)
             assert (code, bool(said.strip())) == (0, True), f"{line}\n{said}"
-
-
-def write_team_files(folder: Path) -> None:
-    packed = folder / "folder-to-be-packed"
-    packed.mkdir()
-    (packed / "system.pdf").write_bytes(b"%PDF-1.4 how our system works")
-    with tarfile.open(folder / "T11.tar.gz", "w:gz") as archive:
-        archive.add(packed / "system.pdf", "system.pdf")
-    with zipfile.ZipFile(folder / "T11-fixed.zip", "w") as archive:
-        archive.writestr("paper/system.pdf", b"%PDF-1.4 how our system works by now")
 
 
 def run_vp(line: str, folder: Path, address: str, token: str, own: dict[str, str]) -> tuple[int, str]:

@@ -186,7 +186,7 @@ class Portal:
             return Unreachable(sentence)
         return Refused(response.status_code, sentence)
 
-    def download(self, address: str, place: Path, tell: Callable[[int], None]) -> None:
+    def download(self, address: str, place: Path, tell: Callable[[int], object]) -> None:
         """Add to a file what it lacks of what stands at an address of this portal.
 
         Args:

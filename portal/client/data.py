@@ -11,7 +11,6 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +40,7 @@ DESCRIPTION = (
     "Fetch the data of an edition: recordings, Kaldi lists, trials. Each file is checked by its SHA-256. Interrupted "
     "at any time, the same command goes on where it was. Its terms are accepted by you on the page of the edition."
 )
+Note = dict[str, Any]  # by name of a file: its SHA-256, and the paths of what it gave
 ARRIVING, NOTE = ".arriving", ".data.json"
 ASK_EVERY_S = 5.0
 # Our own archives: large, of recordings that are stored as they are.
@@ -89,16 +89,15 @@ def run(options: argparse.Namespace) -> int:
     with open_portal(options.server) as portal:
         files = list_files(portal, workspace.edition)
         kept = _read_note(workspace)
-        wanted = [one for one in files if kept.get(one.name) != one.sha256 or not _is_there(workspace, one)]
+        wanted = [one for one in files if not _is_there(workspace, one, kept)]
         _require_space(workspace, wanted)
         with ProgressBar(is_kept=True, lines="tenths") as bar:
             progress = _Progress(bar, f"Fetching {workspace.edition}", sum(one.bytes for one in wanted))
             for one in wanted:
                 _fetch(portal, workspace, one, progress, options.patience)
                 progress.before += one.bytes
-                _unpack(workspace, one, progress)
+                kept[one.name] = {"sha256": one.sha256, "files": _unpack(workspace, one, progress)}
                 progress.before += one.bytes
-                kept[one.name] = one.sha256
                 _write_note(workspace, kept)
     with suppress(OSError):  # something else lies there
         (workspace.folder / ARRIVING).rmdir()
@@ -162,20 +161,25 @@ def _ask(portal: Portal, edition: str, path: str) -> dict[str, Any]:
     return found
 
 
-def _is_there(workspace: Workspace, one: DataFile) -> bool:
-    return workspace.data.is_dir() if one.is_archive else (workspace.lists / one.name).is_file()
-
-
-def _read_note(workspace: Workspace) -> dict[str, str]:
+def _is_there(workspace: Workspace, one: DataFile, kept: Note) -> bool:
+    """Whether this version of a file was unpacked, and everything of it is still there."""
     try:
-        found: Any = json.loads((workspace.folder / NOTE).read_text(encoding="utf-8"))
+        known = kept[one.name]
+        return known["sha256"] == one.sha256 and all((workspace.folder / path).is_file() for path in known["files"])
+    except (KeyError, TypeError):
+        return False
+
+
+def _read_note(workspace: Workspace) -> Note:
+    try:
+        found = json.loads((workspace.folder / NOTE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return {str(name): str(sha256) for name, sha256 in found.items()} if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {}
 
 
-def _write_note(workspace: Workspace, kept: Mapping[str, str]) -> None:
-    write_atomically(workspace.folder / NOTE, json.dumps(kept, indent=2).encode())
+def _write_note(workspace: Workspace, kept: Note) -> None:
+    write_atomically(workspace.folder / NOTE, json.dumps(kept, indent=0).encode())
 
 
 def _require_space(workspace: Workspace, wanted: list[DataFile]) -> None:
@@ -221,17 +225,19 @@ def _hash(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _unpack(workspace: Workspace, one: DataFile, progress: _Progress) -> None:
-    """Put what a file holds in its place; an archive only ever writes below the folder of data."""
+def _unpack(workspace: Workspace, one: DataFile, progress: _Progress) -> list[str]:
+    """Put what a file holds in its place, an archive below the folder of data only; the paths that it gave."""
     place = workspace.folder / ARRIVING / one.name
     if not one.is_archive:
         place.replace(workspace.lists / one.name)
         progress.show(one.bytes)
-        return
+        return [(workspace.lists / one.name).relative_to(workspace.folder).as_posix()]
+    paths: list[str] = []
     problems: list[Problem] = []
     try:
         for member, stream in read_archive(place, name=one.name, limits=LIMITS, report=problems.append):
             target = workspace.data / member.path
+            paths.append(target.relative_to(workspace.folder).as_posix())
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("wb") as file:
                 shutil.copyfileobj(stream, file, PIECE_BYTES)
@@ -242,3 +248,4 @@ def _unpack(workspace: Workspace, one: DataFile, progress: _Progress) -> None:
         raise CommandError(f"{grave[0].sentence()} Tell the organizer.")
     progress.show(one.bytes)
     place.unlink()
+    return paths

@@ -63,6 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=arguments.seed, help=seed_help)
     level_help = "one voice for each (default: utterance for training, else speaker)"
     parser.add_argument("--level", choices=get_args(Level), help=level_help)
+    out_help = "folder of the anonymised speech, one for each system (default: anonymised in DIR)"
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help=out_help)
     optional_help = "also data sets that an archive may leave out, such as training speech"
     parser.add_argument("--all", action="store_true", dest="takes_all", help=optional_help)
     jobs_help = "processes (default: one for each core, one for a command)"
@@ -84,8 +86,8 @@ def run(options: argparse.Namespace) -> int:
     except MethodError as error:
         raise CommandError(str(error)) from error
     if code == FINE and options.limit is None:
-        place = "" if workspace.folder == Path(workspace.edition) else f" {workspace.folder}"
-        print_text(f"Next: vp pack {workspace.edition}{place}")
+        place = options.out or (workspace.folder if options.folder else None)
+        print_text(f"Next: vp pack {workspace.edition}{f' {place}' if place else ''}")
     return code
 
 
@@ -122,7 +124,7 @@ def read_data(workspace: Workspace, wanted: Mapping[str, AskedSet], reading: Rea
 
 def _complete(options: argparse.Namespace, workspace: Workspace, asked: Requirements) -> argparse.Namespace:
     """The same as arguments of ``python -m anonymization run``."""
-    out = workspace.anonymised
+    out = options.out or workspace.anonymised
     if options.reads and not options.command:
         raise CommandError("--reads: expected with --command; the description of a command names its folders itself.")
     method = str(_describe_command(workspace, options)) if options.command else options.method

@@ -203,7 +203,6 @@ def data_page(request: HttpRequest, edition: Edition, now: datetime) -> dict[str
     files = list(data_files_for(user, edition))
     job = find_data_job(edition) if access.may_accept else None
     steps = [] if is_organizer or access.may_accept else [*_steps(user, edition, team, now)]
-    portal = request.build_absolute_uri("/").rstrip("/")
     return {
         "edition": edition,
         "is_organizer": is_organizer,
@@ -214,7 +213,7 @@ def data_page(request: HttpRequest, edition: Edition, now: datetime) -> dict[str
         "job": job,
         "is_under_way": job is not None and not job.has_ended,
         "checksums": CHECKSUMS,
-        "commands": [f"vp login --server {portal}", f"vp data {edition.name}"],
+        "commands": [f"vp data {edition.name}", f"vp run {edition.name} --method mcadams-2022"],
         "steps": [] if team and team.state == Team.State.APPROVED else steps,
     }
 

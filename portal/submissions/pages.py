@@ -303,12 +303,11 @@ def _terminal(request: HttpRequest, edition: Edition, team: Team | None, system:
     """
     is_named = team is not None and "team" in request.GET and team != team_of(request.user, edition)
     sender = f" --team {team.label}" if team is not None and is_named else ""
-    archive = f"archive.zip --edition {edition.name}"
+    archive = f"{edition.name}/{edition.name}.zip --edition {edition.name}"
     new = " --title NAME" if team is None else " --kind primary" if system else ""
     verified = f" --system {quote(str(system))}" if system else ""
     lines = [
-        f"vp login --server {request.build_absolute_uri('/').rstrip('/')}",
-        f"vp verify {archive}{verified}",
+        f"vp pack {edition.name}{' --add DESCRIPTION.pdf' if edition.description_required else ''}{verified}",
         f"vp submit {archive}{sender}{verified or new}",
     ]
     is_told = team is None or team.state == Team.State.APPROVED

@@ -80,11 +80,10 @@ def commands(text):
 
 def test_terminal_lines_for_a_first_system(client, team):
     text = page(client, owner_of(team))
-    assert commands(text) == [
-        "vp login --server http://testserver",
-        "vp verify archive.zip --edition vpc",
-        "vp submit archive.zip --edition vpc",
-    ]
+    *lines, install, log_in = commands(text)
+    assert lines == ["vp pack vpc", "vp submit vpc/vpc.zip --edition vpc"]
+    assert install.startswith("python3 -m venv vp && . vp/bin/activate && pip install http://testserver/downloads/")
+    assert log_in == "vp login --server http://testserver"
     assert reverse("api:expected", args=["vpc"]) in text
 
 
@@ -93,22 +92,24 @@ def test_terminal_lines_for_a_correction_name_the_system(client, team, organizer
         make_submission(make_team_system(team, label=label))
     system = team.systems.get(label="T11-c1")
     text = page(client, owner_of(team), f"{PAGE}?system={system.name}")
-    assert commands(text)[1:] == [
-        "vp verify archive.zip --edition vpc --system T11-c1",
-        "vp submit archive.zip --edition vpc --system T11-c1",
-        "vp submit archive.zip --edition vpc --kind primary",
+    assert commands(text)[:3] == [
+        "vp pack vpc --system T11-c1",
+        "vp submit vpc/vpc.zip --edition vpc --system T11-c1",
+        "vp submit vpc/vpc.zip --edition vpc --kind primary",
     ]
     expected = f"{reverse('api:expected', args=['vpc'])}?system={system.name}"
     assert expected in text
     assert client.get(expected).json()["inherited"]["system"] == "T11-c1"
     text = page(client, organizer, f"{PAGE}?team={team.pk}&system={system.name}")
-    assert commands(text)[2] == "vp submit archive.zip --edition vpc --team T11 --system T11-c1"
+    assert commands(text)[1] == "vp submit vpc/vpc.zip --edition vpc --team T11 --system T11-c1"
 
 
 def test_terminal_lines_are_what_vp_understands(client, team):
     """Every word of them is an argument of the program."""
     make_submission(make_team_system(team))
     for line in commands(page(client, owner_of(team))):
+        if not line.startswith("vp "):
+            continue
         words = line.split()[1:]
         assert _parser(words).parse_args(words).run
 

@@ -1,0 +1,210 @@
+"""The way of a team by ``vp``: data, run, pack, submit, accepted at the first try; and what stops it on the way."""
+
+import hashlib
+import json
+import re
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+
+from portal.accounts.tokens import create_token
+from portal.challenges.models import Corpus
+from portal.challenges.services import prepare_data_files
+from portal.client.api import open_portal
+from portal.client.data import ARRIVING, NOTE, DataFile
+from portal.client.main import main
+from portal.jobs.models import Job, State
+from portal.jobs.runner import execute
+from portal.submissions.models import Submission
+from tests.portal.archives import DESCRIPTION, check, wav, zip_of
+from tests.portal.browser.journey import copy_speech, recipe_text
+from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team, make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+REVERSE = """
+import sys, wave
+from pathlib import Path
+source, target = map(Path, sys.argv[1:])
+for path in source.iterdir():
+    with wave.open(str(path)) as given, wave.open(str(target / path.name), "wb") as made:
+        made.setparams(given.getparams())
+        made.writeframes(memoryview(given.readframes(given.getnframes())).cast("h")[::-1].tobytes())
+"""
+
+
+def open_edition(corpus, **fields):
+    edition = make_edition(corpus, name="autumn", shares_data=True, scores_required=False, **fields)
+    prepare_data_files(edition=edition)
+    assert execute(Job.objects.get(kind="data-files").pk).state == State.SUCCEEDED
+    return edition
+
+
+@pytest.fixture
+def edition():
+    return open_edition(make_corpus("tones"))
+
+
+@pytest.fixture
+def speech_edition(tmp_path):
+    organizer = make_organizer()
+    folder = copy_speech(tmp_path / "speech", speakers_of_a_gender=1)
+    call_command("import_corpus", folder, name="demo", owner=organizer.email, verbosity=0)
+    return open_edition(Corpus.objects.get(), protocol="", recipe_text=recipe_text(), organizers=[organizer])
+
+
+@pytest.fixture
+def owner():
+    return make_user()
+
+
+@pytest.fixture
+def vp(monkeypatch, live_server, tmp_path, capsys, owner):
+    """Runs a command in an empty folder: exit code, standard output, standard error."""
+    token = create_token(user=owner, name="vp", scopes=["read", "submit"], expires_at=None)[1]
+    for name, text in {"VP_SERVER": live_server.url, "VP_TOKEN": token}.items():
+        monkeypatch.setenv(name, text)
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+
+    def run(*words):
+        capsys.readouterr()
+        code = main([str(word) for word in words])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def accept(edition, person):
+    """As on the page of the data."""
+    client = Client()
+    client.force_login(person)
+    terms = client.get(reverse("api:data", args=[edition.name])).json()["terms"]
+    client.post(reverse("editions:accept-data", args=[edition.name]), {"terms": terms})
+
+
+def test_team_goes_from_approval_to_an_accepted_submission(vp, speech_edition, owner, live_server):
+    code, _, said = vp("data", "autumn")
+    assert (code, "There is no edition autumn, or you do not take part in it." in said) == (2, True), said
+    make_team(speech_edition, owner=owner, number=11)
+    code, _, said = vp("data", "autumn")
+    assert (code, f"accept them on {live_server.url}/editions/autumn/data/" in said) == (2, True), said
+    assert not Path("autumn").exists()
+    accept(speech_edition, owner)
+
+    code, said, warned = vp("data", "autumn")
+    assert (code, "Next: vp run autumn" in said) == (0, True), warned
+    code, said, warned = vp("run", "autumn", "--method", "mcadams-2022", "--jobs", "1")
+    assert (code, "Next: vp pack autumn" in said) == (0, True), said + warned
+    code, said, warned = vp("pack", "autumn")
+    assert (code, "Found 0 errors" in said) == (0, True), said + warned
+    line = re.search("Next: vp (submit .*)", said)[1]
+    code, said, warned = vp(*line.split(), "--no-wait")
+    assert code == 0, warned
+    submission = check(Submission.objects.get())
+    assert (submission.errors, submission.state) == (0, Submission.State.EVALUATING)
+    names = zipfile.ZipFile("autumn/autumn.zip").namelist()
+    assert len(names) == 24
+    assert not [name for name in names if not re.fullmatch(r"demo_[a-z_]+_anon/wav/[^/]+\.wav", name)]
+
+
+@pytest.fixture
+def fetched(vp, edition, owner):
+    """The data of tones on the team's machine."""
+    make_team(edition, owner=owner, number=11)
+    accept(edition, owner)
+    code, _, warned = vp("data", "autumn")
+    assert code == 0, warned
+    return Path("autumn")
+
+
+def test_data_go_on_where_they_ended_and_damage_is_found(vp, fetched, edition, monkeypatch):
+    code, said, _ = vp("data", "autumn")
+    assert (code, "0 of them new" in said) == (0, True)
+    kept = json.loads((fetched / NOTE).read_text())
+    lost = fetched / "data" / "tones_enrolls" / "wav"
+    shutil.rmtree(lost)
+    (fetched / ARRIVING).mkdir()
+    arriving = fetched / ARRIVING / "tones_enrolls.zip"
+    arriving.write_bytes(b"not what stands there")
+    code, said, warned = vp("data", "autumn")
+    assert (code, "1 of them new" in said, json.loads((fetched / NOTE).read_text())) == (0, True, kept), warned
+    assert len(list(lost.iterdir())) == 4
+    assert not arriving.parent.exists()
+    with open_portal() as portal:
+        [row] = [one for one in portal.get("editions/autumn/data/")["files"] if one["name"] == arriving.name]
+        place, told = Path("whole.zip"), []
+        portal.download(row["url"], place, str)
+        whole = place.read_bytes()
+        place.write_bytes(whole[:1000])
+        portal.download(row["url"], place, told.append)
+    assert (place.read_bytes() == whole, hashlib.sha256(whole).hexdigest()) == (True, row["sha256"])
+    assert min(told) > 1000
+
+
+def test_data_of_another_kind_are_never_unpacked_outside(vp, fetched, monkeypatch):
+    """What the portal would have to be to harm the machine of a team."""
+    evil = zip_of({"../outside.txt": b"x"})
+    row = {"name": "evil.zip", "bytes": len(evil), "sha256": hashlib.sha256(evil).hexdigest(), "url": "/x"}
+    monkeypatch.setattr("portal.client.data.list_files", lambda *_: [DataFile(**row)])
+    monkeypatch.setattr("portal.client.api.Portal.download", lambda *given: given[2].write_bytes(evil))
+    code, _, said = vp("data", "autumn")
+    assert (code, "Tell the organizer." in said) == (2, True), said
+    assert not list(Path().rglob("outside.txt"))
+    monkeypatch.setattr("portal.client.data.list_files", lambda *_: [DataFile(**row | {"sha256": "0" * 64})])
+    code, _, said = vp("data", "autumn")
+    assert (code, "expected the SHA-256" in said) == (2, True), said
+
+
+def test_own_command_anonymises(vp, fetched):
+    Path("reverse.py").write_text(REVERSE)
+    command = f"{sys.executable} reverse.py {{input}} {{output}}"
+    code, said, warned = vp("run", "autumn", "--command", command)
+    assert code == 0, said + warned
+    assert len(list((fetched / "anonymised").rglob("*_anon/wav/*.wav"))) == 8
+    code, said, warned = vp("run", "autumn", "--command", "cat {input")
+    assert (code, "expected {input} in the mode folders, found none" in warned) == (2, True), warned
+
+
+def test_pack_names_every_fault_and_leaves_no_archive(vp, fetched):
+    folder = Path("ours")
+    folder.mkdir()
+    for number, path in enumerate(sorted((fetched / "data").rglob("wav/*"))):
+        (folder / f"{path.stem}.wav").write_bytes(wav(300 + 7 * number))
+    names = sorted(folder.iterdir())
+    sound = names[0].read_bytes()
+    names[0].write_bytes(wav(300, seconds=0.01))
+    names[1].unlink()
+    code, said, warned = vp("pack", "autumn", folder)
+    assert (code, "Too short" in said, "Missing utterances" in said, "Nothing was packed." in said) == (
+        1,
+        True,
+        True,
+        True,
+    ), said
+    assert not list(Path().rglob("*.zip*"))
+    names[0].write_bytes(sound)
+    names[1].write_bytes(wav(999))
+    (folder / "readme.wav").write_bytes(b"")
+    Path("paper.pdf").write_bytes(DESCRIPTION)
+    code, said, warned = vp("pack", "autumn", folder, "--add", "paper.pdf", "--out", "ours.zip")
+    assert (code, "Left out, as no utterance of the edition has its name: readme.wav." in said) == (0, True), (
+        said + warned
+    )
+    assert "paper.pdf" in zipfile.ZipFile("ours.zip").namelist()
+    first = Path("ours.zip").read_bytes()
+    vp("pack", "autumn", folder, "--add", "paper.pdf", "--out", "ours.zip")
+    assert Path("ours.zip").read_bytes() == first
+
+
+def test_run_refuses_data_that_are_not_whole(vp, fetched):
+    shutil.rmtree(fetched / "data" / "tones_enrolls")
+    code, _, said = vp("run", "autumn", "--method", "mcadams-2022")
+    assert (code, "expected the data sets tones_enrolls. Run vp data autumn first." in said) == (2, True), said
