@@ -35,6 +35,7 @@ from portal.challenges.models import GIGABYTE, Corpus, Edition
 from portal.challenges.rules import Phase, registration_phase, submission_phase
 from portal.challenges.selectors import (
     corpora_for_edition,
+    corpus_for,
     edition_for,
     editions_for,
     editions_organised_by,
@@ -45,10 +46,12 @@ from portal.challenges.selectors import (
 from portal.core.clock import read_clock
 from portal.core.exports import csv_response
 from portal.core.panels import panel_data
+from portal.editions import selectors as proposals
 from portal.editions.audit_log import describe_action, describe_details, export_events, select_events
 from portal.editions.forms import LARGEST_GB, MOST_ORGANIZERS
 from portal.editions.views import send_data_file
 from portal.intake.archives.limits import ARCHIVE_ENDINGS
+from portal.jobs.services import NotPossible
 from portal.leaderboard import services
 from portal.leaderboard.exports import leaderboard_as_dict, leaderboard_rows
 from portal.leaderboard.selectors import leaderboard_for
@@ -432,6 +435,19 @@ def show_recipe(api: ApiView, edition: str) -> HttpResponse:
     chosen = edition_for(api.user, edition)
     headers = {"Content-Disposition": f'attachment; filename="{chosen.name}.toml"'}
     return HttpResponse(export_recipe(chosen), content_type="application/toml; charset=utf-8", headers=headers)
+
+
+@operation(OpenApiTypes.STR, kinds=[TomlRenderer])
+def propose_recipe(api: ApiView, corpus: str) -> HttpResponse:
+    """The recipe that follows from a corpus which you may use, with every default, as a TOML file; for organizers."""
+    chosen = corpus_for(api.user, corpus)
+    try:
+        recipe = proposals.propose_recipe(chosen)
+    except ValueError as error:
+        raise NotPossible(str(error)) from error
+    headers = {"Content-Disposition": f'attachment; filename="{chosen.name}.toml"'}
+    text = proposals.write_recipe(recipe, chosen)
+    return HttpResponse(text, content_type="application/toml; charset=utf-8", headers=headers)
 
 
 @operation(AuditSerializer(many=True), asks=AuditSearchSerializer, kinds=WITH_CSV)

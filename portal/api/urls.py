@@ -71,6 +71,7 @@ urlpatterns = [
     address(f"{submission}/runs/<int:run>/cancel", "cancel-run", post=engines.cancel_run),
     address(f"{submission}/runs/<int:run>/continue", "continue-run", post=engines.continue_run),
     address("engines/", "engines", get=engines.list_engines),
+    address("corpora/<slug:corpus>/proposed-recipe", "proposed-recipe", get=editions.propose_recipe),
     address("systems/", "systems", get=systems.list_systems),
     address(f"{system}/", "system", get=systems.show_system),
     address(f"{system}/values", "values", get=systems.show_values),

@@ -157,6 +157,8 @@ class ImportForm(forms.Form):
         required=False,
     )
 
+    next = forms.CharField(required=False, widget=forms.HiddenInput, max_length=20)
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.roots = open_roots()
@@ -174,7 +176,7 @@ class ImportForm(forms.Form):
     def start(self, *, by: Any) -> Job | None:
         """Start the import of a valid form; None with an error of the form where one of this name is under way."""
         try:
-            wanted = {name: value for name, value in self.cleaned_data.items() if name != "found"}
+            wanted = {name: value for name, value in self.cleaned_data.items() if name not in ("found", "next")}
             return start_import(by=by, **wanted)
         except NotPossible as reason:
             self.add_error("name", str(reason))

@@ -65,6 +65,12 @@ def list_imports(corpus: Corpus) -> QuerySet[Job]:
     return Job.objects.filter(kind="import-corpus", state=State.SUCCEEDED, parameters__name=corpus.name)
 
 
+def find_import(name: str, user: Any) -> Job | None:
+    """The newest job by which this person imports a corpus of this name."""
+    found = Job.objects.filter(kind="import-corpus", parameters__name=name, created_by=user)
+    return found.order_by("-created_at").first()
+
+
 def utterance_for(user: Any, corpus: str, name: str) -> Utterance:
     if "\0" in name:  # PostgreSQL refuses to look for it
         raise Http404

@@ -9,6 +9,8 @@ from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.views.decorators.http import require_POST
 
 from portal.accounts.access import organizer_page, organizer_read
@@ -30,9 +32,14 @@ def corpus_list(request: HttpRequest) -> HttpResponse:
 
 @organizer_page
 def import_corpus(request: HttpRequest) -> HttpResponse:
-    """Choose a folder on the server; its import is a job. The address may fill in fields (``?name=…&folder=…``)."""
+    """Choose a folder on the server; its import is a job. The address may fill in fields (``?name=…&folder=…``).
+
+    Who comes from the form of a new challenge (``?next=challenge``) goes back there, and sees the import end.
+    """
     form = ImportForm(posted(request), initial=request.GET.dict())
     job = form.start(by=request.user) if form.is_valid() else None
+    if job is not None and form.cleaned_data["next"] == "challenge":
+        return redirect(f"{reverse('editions:new')}?{urlencode({'corpus': form.cleaned_data['name']})}")
     if job is not None:
         return redirect(job)
     return show_form(request, "corpora/import.html", form)

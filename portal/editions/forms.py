@@ -90,6 +90,7 @@ class EditionForm(forms.Form):
     corpus: forms.ModelChoiceField[Corpus] = forms.ModelChoiceField(
         label="Corpus",
         queryset=Corpus.objects.none(),
+        to_field_name="name",
         required=False,
         empty_label="none: scores and results only, no speech",
         help_text="The original speech that teams anonymise.",
@@ -146,6 +147,8 @@ class EditionForm(forms.Form):
         label="Listed", help_text="Visitors find the edition and teams can register.", required=False
     )
 
+    has_recipe = True  # False where there is none yet that could be held against the corpus
+
     def __init__(self, data: Any = None, files: Any = None, *, user: Any, edition: Edition | None = None) -> None:
         self.user, self.edition = user, edition
         super().__init__(data, files, initial=_initial(edition, user))
@@ -201,7 +204,7 @@ class EditionForm(forms.Form):
         else:
             given |= self._recipe_fields(given)
         given["largest_archive_bytes"] = given.pop("largest_archive_gb", None)
-        for field, sentences in services.find_problems(given, with_recipe=not self.locked).items():
+        for field, sentences in services.find_problems(given, with_recipe=self.has_recipe and not self.locked).items():
             field = self._field_of(field, given)
             if field not in self.errors and not (field == "protocol" and self._own_is_wrong()):
                 self.add_error(field, sentences)
@@ -256,7 +259,7 @@ def _saved(form: forms.Form, service: Callable[..., Edition], **given: Any) -> E
 def _initial(edition: Edition | None, user: Any) -> dict[str, Any]:
     if edition is None:
         return {"organizers": user.email, "protocol": "2022"}
-    values = {name: getattr(edition, name) for name in services.FIELDS}
+    values = {name: getattr(edition, name) for name in services.FIELDS} | {"corpus": edition.corpus}
     gb = f"{edition.largest_archive_bytes / GIGABYTE:.3f}".rstrip("0").rstrip(".")
     people = "\n".join(edition.organizers.order_by("email").values_list("email", flat=True))
     protocol = OWN if edition.recipe_text else edition.protocol

@@ -33,10 +33,13 @@ from portal.challenges.selectors import (
     editions_organised_by,
     expected_sets,
     find_data_job,
+    find_import,
     may_see_corpus,
 )
 from portal.core.labels import MISSING, duration, moment_cell
 from portal.core.models import AuditEvent
+from portal.editions.challenge import ChallengeForm, StartForm, rule_choices
+from portal.editions.forms import shipped_recipes
 from portal.teams.models import Team
 from portal.teams.rules import ACTIVE_STATES, registration_problem
 from portal.teams.selectors import data_access, data_files_for, team_of, teams_by_edition
@@ -52,6 +55,24 @@ SEVERAL_SYSTEMS = {
     "best": "Of several systems of a team, the best one is ranked in each condition.",
     "all": "Every system of a team is ranked.",
 }
+
+
+def start_page(user: Any, form: StartForm) -> dict[str, Any]:
+    """What stands beside the first step: the import that brings the speech, and the shipped recipes as files."""
+    wanted = str(form["corpus"].value() or "")
+    known = form.fields["corpus"].queryset  # type: ignore[attr-defined]
+    job = None if known.filter(name=wanted).exists() else find_import(wanted, user)
+    return {"recipes": shipped_recipes(), "import_job": job, "has_corpora": known.exists()}
+
+
+def new_page(form: ChallengeForm) -> dict[str, Any]:
+    """The steps after the first one, with the rules of the recipe as it is now."""
+    recipe = form.shown_recipe() if form.has_recipe else None
+    track = str(form["track"].value() or "") if "track" in form.fields else ""
+    rules = None
+    if recipe is not None and (track in recipe.tracks or (not track and len(recipe.tracks) == 1)):
+        rules = make_rules(recipe, track)
+    return {"form": form, "rules": rules, "sections": list(form.sections()), "chosen_rules": dict(rule_choices())}
 
 
 @dataclass(frozen=True)

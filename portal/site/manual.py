@@ -11,7 +11,9 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
+from common.tables import Cell, Column, Table, plain_table
 from evaluation.protocols.recipes import FOLDER, shipped_editions
+from evaluation.protocols.schema import TableText, describe_recipe
 
 # The pages by whom they are for, each with what it tells.
 GROUPS = {
@@ -43,6 +45,7 @@ PAGES = tuple(name for pages in GROUPS.values() for name in pages)
 LONGEST_QUERY = 200
 MOST_FOUND = 30
 EXCERPT_BEFORE, EXCERPT_LENGTH = 60, 220
+_FIELD_HEADS = ("Type", "Meaning", "Example")
 _TABLE = '<div class="table-scroll" role="region" tabindex="0" aria-label="{}"><table class="data">\n'
 
 
@@ -223,3 +226,27 @@ def _code(_: Any, tokens: Any, place: int, *__: Any) -> str:
     from markdown_it.common.utils import escapeHtml
 
     return f'<pre tabindex="0"><code>{escapeHtml(tokens[place].content)}</code></pre>\n'
+
+
+def recipe_tables() -> list[tuple[TableText, Table]]:
+    """Every table of a recipe, each with its fields."""
+    return [(one, _fields_table(one)) for one in describe_recipe()]
+
+
+def _fields_table(one: TableText) -> Table:
+    columns = [Column("field", "Field"), *(Column(head.lower(), head, kind="text") for head in _FIELD_HEADS)]
+    return plain_table(
+        f"Fields of {one.place}",
+        columns,
+        (
+            [
+                field.name,
+                Cell(field.type, note="required" if field.is_required else f"default: {field.default}"),
+                field.meaning,
+                field.example,
+            ]
+            for field in one.fields
+        ),
+        caption=f"Fields of {one.place}",
+        is_caption_hidden=True,
+    )

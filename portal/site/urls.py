@@ -5,6 +5,7 @@ from portal.site import views
 docs = (
     [
         path("", views.manual_index, name="index"),
+        path("recipe-fields/", views.recipe_fields, name="recipe-fields"),
         path("<slug:name>/", views.manual_page, name="page"),
         path("recipes/<slug:name>.toml", views.recipe, name="recipe"),
     ],

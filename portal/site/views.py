@@ -51,6 +51,12 @@ def manual_page(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @open_read
+def recipe_fields(request: HttpRequest) -> HttpResponse:
+    """Every field of a recipe, as its reader knows it."""
+    return render(request, "site/recipe_fields.html", {"tables": manual.recipe_tables()})
+
+
+@open_read
 def recipe(request: HttpRequest, name: str) -> HttpResponse:  # noqa: ARG001
     """A shipped recipe as a TOML file."""
     try:

@@ -93,6 +93,7 @@ MATRIX = {
     "docs:index": OPEN,
     "docs:page": OPEN,
     "docs:recipe": OPEN,
+    "docs:recipe-fields": OPEN,
     "downloads:page": OPEN,
     "downloads:file": OPEN,
     "manage:index": FOR_MEMBERS,  # each sees their own
@@ -308,6 +309,7 @@ MATRIX = {
     "api:cancel-run": ONLY_POST,
     "api:continue-run": ONLY_POST,
     "api:engines": OPEN,
+    "api:proposed-recipe": API_FOR_ORGANIZERS,
     "api:systems": OPEN,
     "api:system": API_FOR_ORGANIZERS,
     "api:values": API_FOR_ORGANIZERS,
@@ -727,6 +729,7 @@ def _of_the_api(submission: int, invitation: list[object], member: list[object])
     }
     of_team = ("team", "decide-team", "invitations", "leave-team", "withdraw-team", "release-team")
     found |= {f"api:{name}": invitation[:1] for name in of_team}
+    found["api:proposed-recipe"] = ["little"]
     found |= {f"api:{name}": member for name in ("remove-member", "transfer-team")}
     found |= {f"api:{name}": [submission] for name in ("submission", "report")}
     found |= {f"api:{name}-submission": [submission] for name in ("withdraw", "check", "evaluate")}

@@ -96,6 +96,7 @@ NOT_OF_ONE_TEAM = {
     "api:teams",
     "api:submissions",
     "api:systems",
+    "api:proposed-recipe",
     "api:engines",  # what the portal knows, of nobody
     "api:nothing",
 }

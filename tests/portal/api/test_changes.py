@@ -8,7 +8,7 @@ from django.core.files.storage import default_storage
 from django.utils import timezone
 
 from portal.accounts.models import AccessToken
-from portal.challenges.models import Edition
+from portal.challenges.models import Corpus, Edition
 from portal.core.models import AuditEvent
 from portal.core.storage import store_bytes
 from portal.submissions.models import Submission
@@ -359,3 +359,12 @@ def test_token_does_only_what_its_scopes_say(challenge, scope):
         answer = api.ask(method, path.format(**numbers))
         is_refused = answer.status_code == 403 and "lacks the scope" in answer.json()["detail"]
         assert is_refused == (scope not in scopes), (scope, path, answer.content)
+
+
+def test_recipe_is_proposed_from_a_corpus_and_makes_an_edition(organizer):
+    text = organizer.get("corpora/tones/proposed-recipe").content.decode()
+    assert "tones_trials_f = {" in text
+    made = organizer.post("editions/", {"name": "own", "title": "Own", "recipe_text": text, "corpus": "tones"})
+    assert (made.status_code, Edition.objects.get(name="own").recipe_text) == (201, text)
+    Corpus.objects.create(name="bare", layout="manifest", source="/speech", is_shared=True)
+    assert organizer.get("corpora/bare/proposed-recipe").status_code == 409

@@ -110,7 +110,7 @@ def test_nobody_adds_to_anothers_corpus(corpus):
 
 def test_edition_takes_no_corpus_that_its_maker_may_not_see(corpus):
     other = client_of(make_organizer())
-    given = {"title": "A", "name": "a", "protocol": "2022", "corpus": corpus.pk, "submissions_per_team": 1}
+    given = {"title": "A", "name": "a", "protocol": "2022", "corpus": corpus.name, "submissions_per_team": 1}
     given |= {"largest_archive_gb": 1, "organizers": User.objects.latest("pk").email}
     answer = other.post("/editions/new/", given)
     assert (answer.status_code, "Select a valid choice" in answer.content.decode()) == (422, True)

@@ -110,7 +110,7 @@ def test_new_edition_is_made_as_it_was_filled_in(client, organizer):
 def test_own_recipe_as_a_file_takes_the_place_of_the_text(client, organizer):
     corpus = make_corpus()
     file = SimpleUploadedFile("mine.toml", b"\xef\xbb\xbf" + recipe_for("tones").encode())
-    sent = filled_in(organizer, protocol="own", recipe_file=file, recipe_text="nonsense", corpus=corpus.pk)
+    sent = filled_in(organizer, protocol="own", recipe_file=file, recipe_text="nonsense", corpus=corpus.name)
     assert client.post("/editions/new/", sent).status_code == 302
     edition = Edition.objects.get()
     assert (edition.protocol, edition.recipe.title, edition.corpus) == ("", "Tones", corpus)
@@ -197,10 +197,10 @@ def test_recipe_file_that_is_no_text_is_refused(client, organizer):
 
 def test_corpus_that_contradicts_the_recipe_is_not_saved(client, organizer):
     corpus = make_corpus()
-    response = client.post("/editions/new/", filled_in(organizer, corpus=corpus.pk))
+    response = client.post("/editions/new/", filled_in(organizer, corpus=corpus.name))
     assert "holds none of the 16" in errors_of(response)["corpus"][0]
     text = recipe_for("tones").replace("utterances = 4", "utterances = 5")
-    response = client.post("/editions/new/", filled_in(organizer, corpus=corpus.pk, protocol="own", recipe_text=text))
+    response = client.post("/editions/new/", filled_in(organizer, corpus=corpus.name, protocol="own", recipe_text=text))
     assert "expected 5 utterances, found 4" in errors_of(response)["corpus"][0]
     assert not Edition.objects.exists()
 
@@ -291,7 +291,7 @@ def test_form_keeps_what_is_not_changed(client, organizer):
     edition = make_edition(make_corpus(), organizers=[organizer], name="mine", recipe_text=recipe_for("tones"))
     shown = client.get("/editions/mine/edit/").context["form"]
     sent = {field.html_name: field.value() for field in shown if field.value() not in (None, False)}
-    sent["corpus"] = edition.corpus.pk
+    sent["corpus"] = edition.corpus.name
     before = Edition.objects.values().get()
     assert client.post("/editions/mine/edit/", sent).status_code == 302
     assert Edition.objects.values().get() == before | {"protocol": ""}

@@ -1,0 +1,490 @@
+"""The form of a new challenge, in steps: speech and rules first, then everything else with what follows from them.
+
+Where the rules are proposed, the fields of the recipe are those of the corpus, filled in; its text is made of them anew
+until somebody edits the text, which then counts alone. Nothing is stored before the whole form is valid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.forms.boundfield import BoundField
+from django.http import QueryDict
+from django.utils.functional import cached_property
+
+from evaluation.metrics.catalogue import find_metric
+from evaluation.protocols.evaluators import Evaluation
+from evaluation.protocols.making import (
+    ESTIMATORS,
+    WER,
+    Choices,
+    SpeechSet,
+    count_trials,
+    find_obstacle,
+    make_recipe,
+    possible_utilities,
+    propose_choices,
+    training_sets,
+    usable_trial_sets,
+)
+from evaluation.protocols.ranking.policy import MOST_CONDITIONS
+from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe, shipped_editions
+from portal.challenges.models import Corpus
+from portal.challenges.rules import read_recipe_text
+from portal.challenges.selectors import corpora_for_edition, summaries
+from portal.challenges.services import find_problems
+from portal.core.fields import RadioField
+from portal.core.labels import duration
+from portal.editions.forms import OWN, EditionForm, shipped_recipes
+from portal.editions.selectors import (
+    Offer,
+    describe_sets,
+    find_engines,
+    free_name,
+    offer_attackers,
+    offer_recognizers,
+    offer_trainings,
+    write_recipe,
+)
+
+PROPOSED, NONE = "proposed", "none"
+UNTITLED = "New challenge"
+WEIGHT = "weight__"
+GENDERS = {"f": "female", "m": "male", "mixed": "both genders"}
+BY = (
+    ("portal", "The portal: teams submit speech only"),
+    ("teams", "The teams: they submit scores and results, which the portal recomputes"),
+    ("both", "Both: the portal’s numbers rank, those of the teams stand beside them"),
+)
+DATES = (
+    *("registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at", "late_until"),
+)
+EVALUATED = (
+    *("data_sets", "utilities", "ranked_by", "by", "attacker", "recognizer", "training", "minimum_eers"),
+    "minimum_pitch",
+)
+REQUIRED_PARTS = ("audio_required", "scores_required")
+LIMITS = (
+    *("name", "submissions_per_team", "largest_archive_gb", *REQUIRED_PARTS, "description_required"),
+    *("holds_evaluations", "organizers"),
+)
+
+
+def rule_choices() -> list[tuple[str, str]]:
+    """The rules that a challenge may have: name and what they are."""
+    return [
+        (PROPOSED, "Proposed from the corpus: everything that follows from its data sets is filled in"),
+        *((name, f"Those of {title}") for name, title in shipped_recipes()),
+        (OWN, "My own recipe (TOML)"),
+    ]
+
+
+class CorpusField(forms.ModelChoiceField):
+    """One of the corpora, each with what it holds."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(Corpus.objects.none(), to_field_name="name", required=False, **options)
+        self.extents: dict[int, str] = {}
+
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj}: {self.extents.get(obj.pk, 'nothing')}"
+
+
+class StartForm(forms.Form):
+    """Which speech, by which rules."""
+
+    corpus = CorpusField(
+        label="Speech",
+        help_text="The original speech that teams anonymise.",
+        widget=forms.RadioSelect,
+        blank=True,
+        empty_label="No speech: teams submit scores and results only",
+        error_messages={"invalid_choice": "Choose a corpus of this list."},
+    )
+    protocol = RadioField("Rules", "rules", initial=PROPOSED)
+
+    def __init__(self, data: Any = None, *, user: Any, corpus: str = "") -> None:
+        super().__init__(data)
+        field = cast("CorpusField", self.fields["corpus"])
+        field.queryset = corpora_for_edition(user, None)
+        field.extents = {
+            one.corpus.pk: f"{one.speakers:,} speakers, {one.utterances:,} utterances, {duration(one.seconds)}"
+            for one in summaries(field.queryset)
+        }
+        newest = field.queryset.order_by("-created_at").first()
+        field.initial = corpus or (newest and newest.name)
+        cast("RadioField", self.fields["protocol"]).choices = rule_choices()
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        if {"corpus", "protocol"} <= given.keys():
+            for sentence in start_problems(given["corpus"], given["protocol"]):
+                self.add_error("corpus", sentence)
+        return given
+
+
+def start_problems(corpus: Corpus | None, protocol: str) -> list[str]:
+    """Why these rules cannot be those of a challenge on this corpus."""
+    if protocol == PROPOSED:
+        if corpus is None:
+            return ["Choose a corpus, from which the rules follow, or other rules below."]
+        sets = describe_sets(corpus)
+        if not usable_trial_sets(sets):
+            told = [find_obstacle(one, sets) for one in sets if one.role == "trial"]
+            return [f"Nothing can be evaluated on {corpus}. {' '.join(told) or 'It has no trial set.'}"]
+    elif corpus is not None and protocol in shipped_editions():
+        return find_problems({"protocol": protocol, "corpus": corpus}).get("corpus", [])
+    return []
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the form; `more`: fields that hardly anybody changes."""
+
+    key: str
+    title: str
+    fields: list[BoundField]
+    more: list[BoundField]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the further fields are shown: one has an error."""
+        return any(one.errors for one in self.more)
+
+
+class ChallengeForm(EditionForm):
+    """A new edition. `start`: corpus and rules of the first step; without it they are read from `data`."""
+
+    recipe_made = forms.CharField(widget=forms.HiddenInput, required=False, max_length=16)
+
+    def __init__(
+        self, data: Any = None, files: Any = None, *, user: Any, start: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(data, files, user=user)
+        fields: Any = self.fields
+        fields["protocol"].choices = rule_choices()
+        fields["name"].required = False
+        fields["name"].help_text = "Part of addresses and of the names of systems. Empty: made of the title."
+        self.initial = {**self.initial, **(start or {})}
+        self.rules_name = str(self["protocol"].value() or "")
+        self.speech = self._corpus()
+        self.sets = describe_sets(self.speech) if self.speech and self.rules_name == PROPOSED else []
+        self.is_proposed = bool(usable_trial_sets(self.sets))
+        for name in ("protocol", "corpus"):
+            fields[name].widget = forms.HiddenInput()
+        if self.is_proposed:
+            self.fields |= self._recipe_choices()
+        self._leave_out()
+        self.order_fields([one.name for section in self.sections() for one in (*section.fields, *section.more)])
+        if self.is_proposed and not self.is_bound:
+            self._show_text(self._make(self.proposed))
+
+    def _corpus(self) -> Corpus | None:
+        try:
+            found = self.fields["corpus"].clean(self["corpus"].value())
+        except ValidationError:
+            return None
+        return cast("Corpus | None", found)
+
+    def _leave_out(self) -> None:
+        """Fields that say nothing with these rules."""
+        left_out = set() if self.rules_name == OWN else {"recipe_file"}
+        left_out |= set() if self.rules_name in (OWN, PROPOSED) else {"recipe_text"}
+        if self.rules_name in shipped_editions():
+            tracks = list(load_recipe(self.rules_name).tracks)
+            left_out |= {"track"} if len(tracks) == 1 else set()
+            if len(tracks) > 1:
+                choices = [(one, one) for one in tracks]
+                errors = dict.fromkeys(("required", "invalid_choice"), f"Choose one of {', '.join(tracks)}.")
+                self.fields["track"] = forms.ChoiceField(
+                    label="Track", choices=choices, widget=forms.RadioSelect, error_messages=errors
+                )
+        if self.is_proposed:
+            left_out |= {"track", *REQUIRED_PARTS}
+            self.fields["recipe_text"].label = "Recipe"
+            self.fields["recipe_text"].help_text = "Made of the choices above. What you edit here counts alone."
+        else:
+            left_out.add("recipe_made")
+        for name in left_out:
+            del self.fields[name]
+
+    # What follows from the corpus --------------------------------------------------------------------
+
+    @cached_property
+    def trial_sets(self) -> tuple[SpeechSet, ...]:
+        return usable_trial_sets(self.sets)
+
+    @cached_property
+    def proposed(self) -> Choices:
+        return propose_choices(self.sets, find_engines(), edition="challenge", title=UNTITLED)
+
+    @property
+    def left_out(self) -> list[str]:
+        """Why trial sets of the corpus are not offered."""
+        told = (find_obstacle(one, self.sets) for one in self.sets if one.role == "trial")
+        return [sentence for sentence in told if sentence]
+
+    def _recipe_choices(self) -> dict[str, forms.Field]:
+        """The fields of a recipe, filled in."""
+        usual, evaluation = self.proposed, self.proposed.evaluation
+        metrics = [(one, find_metric(one, ESTIMATORS[one]).label) for one in possible_utilities(self.trial_sets)]
+        attackers, recognizers, trainings = offer_attackers(), offer_recognizers(), offer_trainings()
+        trained_on = ", ".join(_extent(one) for one in training_sets(self.sets))
+        fields: dict[str, forms.Field] = {
+            "data_sets": _ticks(
+                "Trial sets", [(one.name, self._describe(one)) for one in self.trial_sets], usual.sets, "a trial set"
+            ),
+            "utilities": _ticks("Metrics of utility", metrics, usual.utilities, "a metric"),
+            "ranked_by": _ticks("Ranked by", metrics, usual.ranked_by, "a metric that ranks"),
+            "by": RadioField("Who evaluates", "who evaluates", choices=BY, initial=evaluation.by),
+            "attacker": _engine("Attacker that ranks", attackers, evaluation.attackers[:1]),
+            "recognizer": _engine("Recogniser", recognizers, [evaluation.recognizer], "No word error rates"),
+        }
+        if trained_on:
+            field = _engine("Attacker trained on anonymised speech", trainings, [evaluation.training], "None")
+            field.help_text = f"Teams then submit training speech, too: {trained_on}. {field.help_text}"
+            fields["training"] = field
+        fields |= {
+            "minimum_eers": forms.CharField(
+                label="Minimum EERs (%)",
+                help_text="A condition for each: a system competes in those whose limit its average EER meets.",
+                initial=", ".join(f"{limit:g}" for limit in usual.minimum_eers),
+                max_length=200,
+                error_messages={"required": "Give at least one limit, such as 10, or 0 to rank every system."},
+            ),
+            "minimum_pitch": forms.FloatField(
+                label="Minimum pitch correlation",
+                help_text="A system below it is not ranked. Empty: no minimum.",
+                required=False,
+                initial=usual.minimum_pitch_correlation,
+                min_value=-1,
+                max_value=1,
+                widget=forms.NumberInput(attrs={"step": "any"}),
+                error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), "Give a number from -1 to 1."),
+            ),
+            "further": forms.MultipleChoiceField(
+                label="Further attackers",
+                help_text="Their numbers stand on the system’s page and rank nothing.",
+                choices=list(attackers.ready.items()),
+                required=False,
+                widget=forms.CheckboxSelectMultiple,
+            ),
+            "language": forms.RegexField(
+                r"^[a-z]{2}$",
+                label="Language",
+                help_text="Two letters; a recogniser has to know it.",
+                initial=usual.language,
+                error_messages={"invalid": "Give two small letters, such as en."},
+            ),
+        }
+        return fields | {f"{WEIGHT}{one.name}": _weight(one) for one in self.trial_sets}
+
+    def _describe(self, one: SpeechSet) -> str:
+        trials = count_trials(one, self.sets)
+        assert trials is not None  # noqa: S101 (a set without trials is not offered)
+        return (
+            f"{_extent(one)}, {one.usual_split}, {GENDERS[one.gender]}; {trials.targets + trials.nontargets:,} trials "
+            f"({trials.targets:,} of one speaker), enrolled with {one.enrolment}"
+        )
+
+    # What the page shows -----------------------------------------------------------------------------
+
+    def sections(self) -> Iterator[Section]:
+        """The parts of the form after the first step, without the text of a proposed recipe."""
+        weights = [name for name in self.fields if name.startswith(WEIGHT)]
+        if self.is_proposed:
+            yield self._section("evaluated", "What is evaluated", EVALUATED, ("further", "language", *weights))
+        else:
+            yield self._section("evaluated", "Recipe", ("recipe_file", "recipe_text", "track"))
+        yield self._section("dates", "Name, dates and people", ("title", "description", *DATES, "is_listed"), LIMITS)
+
+    def _section(self, key: str, title: str, names: tuple[str, ...], more: tuple[str, ...] = ()) -> Section:
+        found = [[self[name] for name in part if name in self.fields] for part in (names, more)]
+        return Section(key, title, *found)
+
+    def shown_recipe(self) -> Recipe | None:
+        """The recipe as the form has it now; None where it cannot be read yet."""
+        if self.rules_name in shipped_editions():
+            return load_recipe(self.rules_name)
+        text = str(self["recipe_text"].value() or "") if "recipe_text" in self.fields else ""
+        try:
+            return read_recipe_text(text, file="recipe.toml") if text.strip() else None
+        except RecipeError:
+            return None
+
+    def forgive_title(self) -> None:
+        """Who looks at the rules first may name the edition later."""
+        if not self.data.get("title", "").strip():
+            self.errors.pop("title", None)
+
+    def draft(self) -> str:
+        """Everything that was sent, to be shown again; the text of a recipe file among it."""
+        data = QueryDict(mutable=True)
+        for name, found in dict(self.data.lists() if isinstance(self.data, QueryDict) else ()).items():
+            data.setlist(name, found)
+        if not isinstance(self.data, QueryDict):
+            data.update(self.data)
+        data.pop("csrfmiddlewaretoken", None)
+        return data.urlencode()
+
+    # What it takes -----------------------------------------------------------------------------------
+
+    def clean_minimum_eers(self) -> tuple[float, ...]:
+        """Ascending limits."""
+        words = self.cleaned_data["minimum_eers"].replace(",", " ").replace(";", " ").replace("%", " ").split()
+        try:
+            limits = tuple(float(word) for word in words)
+        except ValueError:
+            raise ValidationError("Give numbers with commas between them, such as 10, 20, 30, 40.") from None
+        if not limits or list(limits) != sorted(set(limits)) or not all(0 <= one <= 100 for one in limits):
+            raise ValidationError("Give ascending limits from 0 to 100, such as 10, 20, 30, 40.")
+        if len(limits) > MOST_CONDITIONS:
+            raise ValidationError(f"Give at most {MOST_CONDITIONS} limits; these are {len(limits)}.")
+        return limits
+
+    def clean(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        if not given.get("name") and given.get("title") and "name" not in self.errors:
+            given["name"] = free_name(given["title"])
+        given.setdefault("track", "")
+        if self.is_proposed:
+            by = given.get("by") or "portal"
+            given |= {"audio_required": True, "scores_required": by != "portal"}
+        elif self.rules_name == PROPOSED and "corpus" not in self.errors:
+            self.add_error("corpus", start_problems(self.speech, self.rules_name))
+        return super().clean()
+
+    def _recipe_fields(self, given: dict[str, Any]) -> dict[str, str]:
+        if self.rules_name != PROPOSED:
+            return super()._recipe_fields(given)
+        if not self.is_proposed:
+            self.has_recipe = False
+            return {"protocol": "", "recipe_text": ""}
+        sent = (given.get("recipe_text") or "").replace("\r\n", "\n").replace("\0", "")
+        self.is_edited = bool(sent.strip()) and _digest(sent) != given.get("recipe_made")
+        if self.is_edited and "remake" not in self.data:
+            return {"protocol": "", "recipe_text": sent}
+        self.is_edited = False
+        choices = self._chosen(given)
+        if choices is None:
+            self.has_recipe = False
+            return {"protocol": "", "recipe_text": sent}
+        text = self._make(choices)
+        self._show_text(text)
+        return {"protocol": "", "recipe_text": text}
+
+    is_edited = False
+
+    def _chosen(self, given: dict[str, Any]) -> Choices | None:
+        """What was chosen; None, with errors of the form, where it does not fit together."""
+        engines = {"attacker", "recognizer", "training", "further"} & self.fields.keys()
+        by = given.get("by", "")
+        if by == "teams":  # what is chosen of engines says nothing then
+            for name in engines:
+                self.errors.pop(name, None)
+        utilities, ranked_by = given.get("utilities") or [], given.get("ranked_by") or []
+        if unmeasured := [one for one in ranked_by if one not in utilities]:
+            labels = ", ".join(find_metric(one, ESTIMATORS[one]).label for one in unmeasured)
+            self.add_error("ranked_by", f"Tick {labels} among the metrics, too: what ranks has to be measured.")
+        names = self.fields.keys() - {"title", "name", "description", "organizers", *DATES}
+        recognizer = "" if given.get("recognizer") == NONE else given.get("recognizer", "")
+        if by != "teams" and WER in utilities and "recognizer" not in self.errors:
+            self._check_recognizer(recognizer, given.get("language", ""))
+        self._check_weights(given)
+        if names & self.errors.keys():
+            return None
+        evaluation = Evaluation("teams")
+        if by != "teams":
+            training = given.get("training", NONE)
+            attackers = dict.fromkeys([given["attacker"], *given["further"]])
+            evaluation = Evaluation(
+                by, tuple(attackers), recognizer if WER in utilities else "", "" if training == NONE else training
+            )
+        weights = {one.name: given[f"{WEIGHT}{one.name}"] for one in self.trial_sets}
+        return Choices(
+            edition=given.get("name") or "challenge",
+            title=given.get("title") or UNTITLED,
+            sets=tuple(given["data_sets"]),
+            utilities=tuple(utilities),
+            ranked_by=tuple(ranked_by),
+            evaluation=evaluation,
+            minimum_eers=given["minimum_eers"],
+            minimum_pitch_correlation=given["minimum_pitch"],
+            weights={name: 1.0 if weight is None else weight for name, weight in weights.items()},
+            language=given["language"],
+        )
+
+    def _check_weights(self, given: dict[str, Any]) -> None:
+        """Every split has a set that counts."""
+        chosen = [one for one in self.trial_sets if one.name in given.get("data_sets", ())]
+        splits: dict[str, list[str]] = {}
+        for one in chosen:
+            splits.setdefault(one.usual_split, []).append(f"{WEIGHT}{one.name}")
+        for split, names in splits.items():
+            if all(given.get(name, 1) == 0 for name in names):
+                self.add_error(names[0], f"Give one of the sets of the split {split} a weight above 0.")
+
+    def _check_recognizer(self, recognizer: str, language: str) -> None:
+        known = (offer_recognizers().languages or {}).get(recognizer, ())
+        if not recognizer:
+            self.add_error("recognizer", "Choose a recogniser, or take the word error rate off the metrics.")
+        elif language and language not in known:
+            self.add_error("recognizer", f"It knows {', '.join(known)} only; the language of the speech is {language}.")
+
+    def _make(self, choices: Choices) -> str:
+        assert self.speech is not None  # noqa: S101
+        return write_recipe(make_recipe(self.sets, choices), self.speech)
+
+    def _show_text(self, text: str) -> None:
+        """Put the text of the recipe into its field, with the mark by which it is known not to be edited."""
+        shown = {"recipe_text": text, "recipe_made": _digest(text)}
+        if self.is_bound:
+            sent = QueryDict(self.draft(), mutable=True)
+            for name, value in shown.items():
+                sent[name] = value
+            self.data = sent
+        else:
+            self.initial = {**self.initial, **shown}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.strip().encode()).hexdigest()[:16]
+
+
+def _extent(one: SpeechSet) -> str:
+    return f"{one.name}: {one.utterances:,} utterances, {len(one.speakers):,} speakers"
+
+
+def _ticks(label: str, choices: list[tuple[str, str]], initial: tuple[str, ...], what: str) -> forms.Field:
+    sentences = {"required": f"Choose {what}.", "invalid_choice": "Choose from this list."}
+    return forms.MultipleChoiceField(
+        label=label,
+        choices=choices,
+        initial=list(initial),
+        widget=forms.CheckboxSelectMultiple,
+        error_messages=sentences,
+    )
+
+
+def _engine(label: str, offer: Offer, usual: Any, none: str = "") -> forms.Field:
+    """What can run here; one line tells of the rest."""
+    choices = [*offer.ready.items(), *([(NONE, none)] if none else [])]
+    initial = next((one for one in usual if one), NONE if none else None)
+    return RadioField(label, "one", choices=choices, initial=initial, help_text=offer.missing)
+
+
+def _weight(one: SpeechSet) -> forms.Field:
+    return forms.FloatField(
+        label=f"Weight of {one.name}",
+        help_text="In the averages of its split; only how weights compare counts.",
+        required=False,
+        initial=1,
+        min_value=0,
+        max_value=1e6,
+        widget=forms.NumberInput(attrs={"step": "any"}),
+    )

@@ -1,0 +1,144 @@
+"""What a recipe can be made from: the data sets of a corpus as they are, and the engines with what each lacks here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from django.db.models import Count, Q
+from django.utils.text import slugify
+
+from evaluation.attackers.training.recipe import PRESETS
+from evaluation.protocols.making import Engines, SpeakerShare, SpeechSet, Trials, make_recipe, propose_choices
+from evaluation.protocols.making import write_recipe as write_text
+from evaluation.protocols.recipes import Recipe
+from portal.challenges.models import Corpus, DataSet, Edition, TrialList
+from portal.challenges.services import RESERVED_NAMES
+from portal.intake.corpora.data_sets import find_enrolment_set
+from speech.encoders import registry as encoders
+from speech.recognizers import registry as recognizers
+
+LONGEST_NAME = 40
+_TRAININGS = {"small": "Small, minutes on processors", "vpc24": "VoicePrivacy 2024", "spane": "SpAnE"}
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What may be chosen of one kind of engine: title by name of those that run here, the usual one first.
+
+    Attributes:
+        missing: one line that names the others with what each lacks; empty where none does.
+        languages: of recognisers, by name.
+    """
+
+    ready: dict[str, str]
+    missing: str = ""
+    languages: dict[str, tuple[str, ...]] | None = None
+
+
+def offer_attackers() -> Offer:
+    return _offer(encoders.engines().values(), encoders.explain_missing, encoders.DEFAULT)
+
+
+def offer_recognizers() -> Offer:
+    known = recognizers.engines()
+    languages = {name: tuple(one.languages) for name, one in known.items()}
+    offer = _offer(known.values(), recognizers.explain_missing, recognizers.DEFAULT)
+    return Offer(offer.ready, offer.missing, languages)
+
+
+def offer_trainings() -> Offer:
+    """The recipes of training, the quickest first."""
+    names = sorted(PRESETS, key=lambda name: name != "small")
+    titles = {name: _TRAININGS.get(name, name) for name in names}
+    if find_spec("torch") is None:
+        return Offer({}, "No attacker can be trained here: the Python package torch is not installed.")
+    return Offer(titles)
+
+
+def find_engines() -> Engines:
+    """What can run here."""
+    return Engines(*(tuple(one().ready) for one in (offer_attackers, offer_recognizers, offer_trainings)))
+
+
+def _offer(known: Iterable[Any], explain: Callable[[Any], str], default: str) -> Offer:
+    lacks = {one.name: explain(one).rstrip(".") for one in known}
+    every = sorted(known, key=lambda one: one.name != default)
+    missing = [_tell(one.title, lacks[one.name]) for one in every if lacks[one.name]]
+    return Offer(
+        {one.name: one.title for one in every if not lacks[one.name]},
+        f"Cannot run here: {'; '.join(missing)}." if missing else "",
+    )
+
+
+def _tell(title: str, reason: str) -> str:
+    return reason if title in reason else f"{title} ({reason})"
+
+
+def describe_sets(corpus: Corpus) -> list[SpeechSet]:
+    """The data sets of a corpus with speakers, transcripts and trials, in three queries whatever their number."""
+    sets = list(corpus.data_sets.order_by("name"))
+    rows = DataSet.utterances.through.objects.filter(dataset__in=sets).order_by("utterance__speaker__name")
+    columns = ("dataset", "utterance__speaker__name", "utterance__speaker__gender")
+    counted = rows.values_list(*columns).annotate(
+        every=Count("pk"), told=Count("pk", filter=~Q(utterance__transcript=""))
+    )
+    speakers: dict[int, list[SpeakerShare]] = {}
+    transcribed: dict[int, int] = {}
+    for key, name, gender, utterances, with_text in counted:
+        speakers.setdefault(key, []).append(SpeakerShare(name, gender, utterances))
+        transcribed[key] = transcribed.get(key, 0) + with_text
+    lists = {one.trial_set_id: one for one in TrialList.objects.filter(trial_set__in=sets).order_by("-pk")}
+    enrolment = {one.pk: one.name for one in sets if one.role == "enrolment"}
+    return [
+        SpeechSet(
+            name=one.name,
+            role=one.role,
+            split=one.split,
+            speakers=tuple(speakers.get(one.pk, ())),
+            transcribed=transcribed.get(one.pk, 0),
+            enrolment=_enrolment(one, lists.get(one.pk), enrolment),
+            trials=_trials(lists.get(one.pk)),
+        )
+        for one in sets
+    ]
+
+
+def _enrolment(one: DataSet, listed: TrialList | None, enrolment: dict[int, str]) -> str:
+    if one.role != "trial":
+        return ""
+    if listed is not None:
+        return enrolment.get(listed.enrolment_set_id, "")
+    return find_enrolment_set(one.name, enrolment.values()) or ""
+
+
+def _trials(listed: TrialList | None) -> Trials | None:
+    return None if listed is None else Trials(listed.model_count, listed.target_count, listed.nontarget_count)
+
+
+def propose_recipe(corpus: Corpus) -> Recipe:
+    """The recipe with every default.
+
+    Raises:
+        ValueError: the corpus has no trial set that can be attacked.
+    """
+    sets = describe_sets(corpus)
+    choices = propose_choices(sets, find_engines(), edition=corpus.name[:LONGEST_NAME].lower(), title=corpus.name)
+    return make_recipe(sets, choices)
+
+
+def write_recipe(recipe: Recipe, corpus: Corpus) -> str:
+    """The text of a recipe that was made from a corpus."""
+    return write_text(recipe, comment=f"Made by the portal from the corpus {corpus}.")
+
+
+def free_name(title: str) -> str:
+    """A name for addresses that is made of a title and that no edition has."""
+    start = slugify(title)[:LONGEST_NAME].strip("-_") or "challenge"
+    taken = set(Edition.objects.filter(name__startswith=start[:30]).values_list("name", flat=True)) | RESERVED_NAMES
+    if start not in taken:
+        return start
+    numbered = (f"{start[: LONGEST_NAME - 4]}-{number}" for number in range(2, len(taken) + 3))
+    return next(name for name in numbered if name not in taken)

@@ -1,0 +1,299 @@
+"""The form of a new challenge: what is proposed from a corpus, what is kept on the way, and all faults at once."""
+
+from urllib.parse import urlencode
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from evaluation.protocols.evaluators import Evaluation
+from evaluation.protocols.recipes import parse_recipe
+from portal.challenges.models import Corpus, Edition, TrialList
+from portal.core.models import AuditEvent
+from portal.editions import selectors
+from portal.editions.selectors import Offer, describe_sets, free_name, propose_recipe
+from portal.jobs.models import Job
+from tests.portal.factories import make_corpus, make_edition, make_job, make_organizer
+
+pytestmark = pytest.mark.django_db
+ATTACKERS = {"ge2e": "GE2E", "long-term-spectrum": "Long-term spectrum"}
+
+
+@pytest.fixture(autouse=True)
+def engines(monkeypatch):
+    """What runs here is the same on every machine of a test."""
+    lacking = "Cannot run here: WeSpeaker (its file is missing)."
+    offers = {
+        "offer_attackers": Offer(ATTACKERS, lacking),
+        "offer_recognizers": Offer({"whisper-base": "Whisper base"}, "", {"whisper-base": ("en",)}),
+        "offer_trainings": Offer({"small": "Small"}),
+    }
+    for name, offer in offers.items():
+        monkeypatch.setattr(selectors, name, lambda offer=offer: offer)
+        monkeypatch.setattr(f"portal.editions.challenge.{name}", lambda offer=offer: offer)
+
+
+@pytest.fixture
+def organizer(client):
+    organizer = make_organizer()
+    client.force_login(organizer)
+    return organizer
+
+
+@pytest.fixture
+def corpus():
+    return make_corpus(speakers=4)
+
+
+def address(corpus="tones", protocol="proposed"):
+    return f"/editions/new/?{urlencode({'corpus': corpus, 'protocol': protocol})}"
+
+
+def shown(client, **changes):
+    """What the form of a corpus sends where nothing but this is changed; None leaves a field out."""
+    form = client.get(address()).context["form"]
+    values = {field.html_name: field.value() for field in form} | changes
+    return {name: value for name, value in values.items() if value not in (None, False)}
+
+
+def test_only_the_title_has_to_be_typed(client, organizer, corpus):
+    assert client.post("/editions/new/", shown(client, title="Voices of Örebro, 2030!")).status_code == 302
+    edition = Edition.objects.get()
+    assert (edition.name, edition.corpus, edition.protocol) == ("voices-of-orebro-2030", corpus, "")
+    assert (edition.audio_required, edition.scores_required, edition.is_listed) == (True, False, False)
+    recipe = edition.recipe
+    assert (recipe.edition, recipe.title) == ("voices-of-orebro-2030", "Voices of Örebro, 2030!")
+    assert recipe.evaluation == Evaluation("portal", ("ge2e",), "whisper-base")
+    one = recipe.data_sets["tones_trials_f"]
+    assert (one.gender, one.utterances, one.speakers, one.targets, one.nontargets) == ("f", 4, 2, 4, 4)
+    assert recipe.data_sets["tones_asr"].parts == ("tones_trials_f", "tones_trials_m")
+    assert [one.metric for one in recipe.track.ranking.utilities] == ["wer"]
+    assert AuditEvent.objects.get(action="edition.created").actor == organizer
+
+
+def test_fields_of_a_recipe_have_a_page_that_the_form_leads_to(client, organizer, corpus):
+    assert 'href="/docs/recipe-fields/"' in client.get(address()).content.decode()
+    page = client.get("/docs/recipe-fields/").content.decode()
+    for told in ("[tracks.NAME.ranking]", "minimum_eers = [15, 20, 25, 30]", "list of numbers", "default: none"):
+        assert told in page
+
+
+def test_choices_make_the_recipe(client, organizer, corpus):
+    sent = shown(
+        client,
+        title="Mine",
+        utilities=["pitch_correlation"],
+        ranked_by=["pitch_correlation"],
+        by="both",
+        attacker="long-term-spectrum",
+        further=["ge2e"],
+        recognizer="none",
+        minimum_eers="0; 12.5 25 %",
+        minimum_pitch="",
+        weight__tones_trials_f="3",
+    )
+    assert client.post("/editions/new/", sent).status_code == 302
+    edition = Edition.objects.get()
+    recipe, track = edition.recipe, edition.recipe.track
+    assert edition.scores_required
+    assert recipe.evaluation == Evaluation("both", ("long-term-spectrum", "ge2e"))
+    assert dict(track.average("eer").weights["test"]) == {"tones_trials_f": 0.75, "tones_trials_m": 0.25}
+    assert (track.ranking.minimum_eers, track.ranking.gates) == ((0, 12.5, 25), ())
+    assert [rule.key for rule in recipe.metrics if rule.primary] == ["eer", "pitch_correlation"]
+
+
+def test_teams_that_evaluate_need_no_engine(client, organizer, corpus, monkeypatch):
+    sent = shown(client, title="Mine", by="teams", attacker=None, recognizer="gone")
+    assert client.post("/editions/new/", sent).status_code == 302
+    recipe = Edition.objects.get().recipe
+    assert (recipe.evaluation, recipe.results is None) == (Evaluation("teams"), False)
+
+
+def test_training_set_is_offered_to_a_trained_attacker(client, organizer, corpus):
+    assert "training" not in client.get(address()).context["form"].fields
+    speech = corpus.data_sets.create(name="tones_train", role="training", split="train")
+    speech.utterances.set(corpus.utterances.all())
+    field = client.get(address()).context["form"]["training"]
+    assert (field.initial, "tones_train: 16 utterances" in field.help_text) == ("small", True)
+    assert client.post("/editions/new/", shown(client, title="Mine")).status_code == 302
+    assert Edition.objects.get().recipe.track.ranking.attack_model == "semi-informed"
+
+
+def test_all_faults_are_told_at_once_and_nothing_is_stored(client, organizer, corpus):
+    sent = shown(
+        client,
+        title="",
+        name="Not A Name",
+        data_sets=None,
+        ranked_by=["wer"],
+        utilities=["pitch_correlation"],
+        minimum_eers="40, 10",
+        minimum_pitch="7",
+        language="english",
+        organizers="nobody@nowhere.example",
+        submissions_open_at="2026-12-02T12:00",
+        submissions_close_at="2026-12-01T12:00",
+    )
+    before = AuditEvent.objects.count()
+    response = client.post("/editions/new/", sent)
+    assert response.status_code == 422
+    faults = {"title", "name", "data_sets", "ranked_by", "minimum_eers", "minimum_pitch", "language"}
+    assert set(response.context["form"].errors) == faults | {"organizers", "submissions_close_at"}
+    page = response.content.decode()
+    assert page.count('<li><a href="#id_') == len(response.context["form"].errors)
+    assert (Edition.objects.count(), AuditEvent.objects.count()) == (0, before)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "said"),
+    [
+        ({"recognizer": "none"}, "recognizer", "take the word error rate off"),
+        ({"language": "de"}, "recognizer", "the language of the speech is de"),
+        ({"minimum_eers": "ten"}, "minimum_eers", "numbers with commas"),
+        ({"weight__tones_trials_f": "0", "weight__tones_trials_m": "0"}, "weight__tones_trials_f", "above 0"),
+        ({"attacker": "wespeaker-resnet34"}, "attacker", "of this list"),
+    ],
+)
+def test_choices_that_do_not_fit_together_are_told(client, organizer, corpus, changes, field, said):
+    response = client.post("/editions/new/", shown(client, title="Mine", **changes))
+    assert response.status_code == 422
+    assert said in response.context["form"].errors[field][0]
+    assert not Edition.objects.exists()
+
+
+def test_edited_recipe_counts_alone_until_it_is_made_again(client, organizer, corpus):
+    sent = shown(client, title="Mine", minimum_eers="5")
+    edited = sent["recipe_text"].replace("[10, 20, 30, 40]", "[7]")
+    response = client.post("/editions/new/", sent | {"recipe_text": edited, "preview": "on"}, follow=True)
+    assert "The recipe was edited by hand" in response.content.decode()
+    assert "at least 7 %" in response.content.decode()
+    form = response.context["form"]
+    assert form["recipe_text"].value() == edited
+    again = sent | {"recipe_text": edited, "remake": "on"}
+    response = client.post("/editions/new/", again, follow=True)
+    assert "minimum_eers = [5]" in response.context["form"]["recipe_text"].value()
+    broken = edited.replace('policy = "cumulative"', 'policy = "x"').replace('role = "trial"', 'role = "trail"')
+    errors = client.post("/editions/new/", sent | {"recipe_text": broken}).context["form"].errors
+    assert len(errors["recipe_text"]) >= 3  # both roles and the policy
+    assert client.post("/editions/new/", sent | {"recipe_text": edited.replace("\n", "\r\n")}).status_code == 302
+    assert Edition.objects.get().recipe_text == edited
+
+
+def test_what_was_filled_in_survives_a_reload_until_the_challenge_is_made(client, organizer, corpus):
+    sent = shown(client, title="Mine", minimum_eers="5, 6", description="About tones")
+    response = client.post("/editions/new/", sent | {"preview": "on"})
+    assert response.url == f"{address()}#rules"
+    assert not Edition.objects.exists()
+    for _ in range(2):
+        page = client.get(address())
+        assert (page.status_code, page.context["form"]["description"].value()) == (200, "About tones")
+        assert "Condition 2: EER (Kaldi) at least 6 %." in page.content.decode()
+    assert not client.get(address(protocol="own")).context["form"].is_bound
+    assert client.post("/editions/new/", sent).status_code == 302
+    assert not client.get(address()).context["form"].is_bound
+
+
+def test_rules_are_shown_without_a_title(client, organizer, corpus):
+    response = client.post("/editions/new/", shown(client, preview="on"), follow=True)
+    assert "error-summary" not in response.content.decode()
+    assert "Systems and baselines" not in response.content.decode()
+    assert response.context["rules"].recipe.title == "New challenge"
+
+
+def test_recipe_can_be_downloaded_before_it_is_saved(client, organizer, corpus):
+    response = client.post("/editions/new/", shown(client, title="Mine", minimum_eers="5", download="on"))
+    assert response["Content-Disposition"] == 'attachment; filename="recipe.toml"'
+    assert parse_recipe(response.content.decode(), file="x").track.ranking.minimum_eers == (5,)
+
+
+def test_first_step_offers_corpora_and_every_kind_of_rules(client, organizer, corpus):
+    page = client.get("/editions/new/")
+    form = page.context["form"]
+    assert form["corpus"].value() == "tones"
+    assert "tones: 4 speakers, 16 utterances" in page.content.decode()
+    values = [str(option.data["value"]) for option in form["protocol"]]
+    assert values == ["proposed", "2020", "2022", "2024", "2026", "own"]
+    assert client.get("/editions/new/?corpus=tones").context["form"]["corpus"].value() == "tones"
+
+
+@pytest.mark.parametrize(
+    ("corpus_name", "protocol", "said"),
+    [
+        ("", "proposed", "Choose a corpus"),
+        ("tones", "2022", "holds none of the 16"),
+        ("gone", "proposed", "Choose a corpus of this list."),
+        ("bare", "proposed", "Nothing can be evaluated on bare. It has no trial set."),
+    ],
+)
+def test_rules_that_do_not_fit_the_speech_are_refused_at_the_first_step(
+    client, organizer, corpus, corpus_name, protocol, said
+):
+    Corpus.objects.create(name="bare", layout="manifest", source="/speech", is_shared=True)
+    page = client.get(address(corpus_name, protocol))
+    assert page.status_code == 422
+    assert said in page.context["form"].errors["corpus"][0]
+    sent = shown(client, title="Mine") | {"corpus": corpus_name, "protocol": protocol}
+    assert "corpus" in client.post("/editions/new/", sent).context["form"].errors
+    assert not Edition.objects.exists()
+
+
+def test_shipped_rules_ask_for_a_track_where_there_are_several(client, organizer):
+    form = client.get(address("", "2026")).context["form"]
+    assert [str(option.data["value"]) for option in form["track"]] == ["track1", "track2"]
+    assert "track" not in client.get(address("", "2022")).context["form"].fields
+    sent = {"title": "Two", "protocol": "2026", "corpus": "", "track": "track2", "organizers": organizer.email}
+    sent |= {"submissions_per_team": 5, "largest_archive_gb": 1}
+    assert client.post("/editions/new/", sent).status_code == 302
+    assert (Edition.objects.get().track, Edition.objects.get().name) == ("track2", "two")
+
+
+def test_own_recipe_file_is_kept_while_its_rules_are_shown(client, organizer, corpus):
+    text = client.post("/editions/new/", shown(client, title="Mine", download="on")).content
+    sent = {"title": "Own", "protocol": "own", "corpus": "tones", "organizers": organizer.email, "preview": "on"}
+    sent |= {"submissions_per_team": 5, "largest_archive_gb": 1}
+    file = SimpleUploadedFile("own.toml", text)
+    page = client.post("/editions/new/", sent | {"recipe_file": file}, follow=True)
+    assert page.context["form"]["recipe_text"].value() == text.decode()
+    assert page.context["rules"].recipe.title == "Mine"
+
+
+def test_engines_that_cannot_run_here_stand_in_one_line(client, organizer, corpus):
+    form = client.get(address()).context["form"]
+    assert [str(option.data["value"]) for option in form["attacker"]] == list(ATTACKERS)
+    assert form["attacker"].help_text == "Cannot run here: WeSpeaker (its file is missing)."
+
+
+def test_import_on_the_way_comes_back_to_the_form(client, organizer, tmp_path, settings):
+    settings.IMPORT_ROOTS = [tmp_path]
+    (tmp_path / "speech").mkdir()
+    sent = {"folder": str(tmp_path / "speech"), "name": "fresh", "next": "challenge"}
+    assert client.post("/corpora/import/", sent).url == "/editions/new/?corpus=fresh"
+    page = client.get("/editions/new/?corpus=fresh").content.decode()
+    assert "Import of fresh" in page
+    assert 'hx-trigger="every 3s"' in page
+    Job.objects.update(state="failed", failure="No layout was found.")
+    page = client.get("/editions/new/?corpus=fresh").content.decode()
+    assert ("No layout was found." in page, "hx-trigger" in page) == (True, False)
+    make_job(kind="import-corpus", parameters={"name": "other"}, created_by=make_organizer())
+    assert "Import of other" not in client.get("/editions/new/?corpus=other").content.decode()
+
+
+def test_names_are_made_of_titles_and_free():
+    assert [free_name(title) for title in ("Voices 2030", "???", "New")] == ["voices-2030", "challenge", "new-2"]
+    for name in ("voices-2030", "voices-2030-2"):
+        make_edition(name=name)
+    assert free_name("Voices 2030") == "voices-2030-3"
+    assert len(free_name("long " * 30)) <= 40
+
+
+@pytest.mark.parametrize("speakers", [2, 6])
+def test_sets_are_described_in_the_same_queries_however_many(django_assert_num_queries, speakers):
+    corpus = make_corpus(speakers=speakers)
+    with django_assert_num_queries(3):
+        sets = describe_sets(corpus)
+    assert sum(one.utterances for one in sets) == 4 * speakers
+
+
+def test_corpus_without_trial_lists_gets_the_full_product(corpus):
+    counted = propose_recipe(corpus).data_sets
+    TrialList.objects.all().delete()
+    assert propose_recipe(corpus).data_sets == counted
